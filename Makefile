@@ -25,7 +25,7 @@ test-contract: $(READY)  ## thousands of random requests and hundreds of random 
 	--hypothesis-profile=default --numprocesses 2 $(ARGS)
 
 FAULTS ?= whole
-FAULTS_SIZE = FAULTS=$(FAULTS) $(if $(filter sample,$(FAULTS)),RACE_ROUNDS=$${RACE_ROUNDS:-5})
+FAULTS_SIZE = FAULTS=$(FAULTS) $(if $(filter sample,$(FAULTS)),RACE_ROUNDS=$${RACE_ROUNDS:-3})
 FAULTS_DATABASE ?= postgres://postgres@127.0.0.1:5432/countersign_faults
 
 test-faults: faults-on-postgresql faults-on-sqlite sabotage  ## kill processes, cut connections, race requests, remove safeguards; prints the figures; FAULTS=sample takes minutes
@@ -37,7 +37,7 @@ faults-on-sqlite: $(READY)
 	$(FAULTS_SIZE) env -u COUNTERSIGN_TEST_DATABASE_URL $(BIN)/pytest tests/faults $(ARGS)
 
 sabotage: $(READY)
-	$(BIN)/python -m tests.sabotage $(if $(filter sample,$(FAULTS)),--sample 10)
+	$(BIN)/python -m tests.sabotage $(if $(filter sample,$(FAULTS)),--sample 6)
 
 test-simulation: $(READY)  ## 20,000 random histories of people, processes and faults, from a new seed; prints what they covered
 	SIMULATION_HISTORIES=$${SIMULATION_HISTORIES:-20000} \

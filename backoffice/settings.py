@@ -187,6 +187,8 @@ TEMPLATES: list[dict[str, Any]] = [
                 "backoffice.operations.pages.context_processors.waiting_count",
                 "backoffice.operations.pages.context_processors.sending_pause",
                 "backoffice.operations.pages.context_processors.unrecognised_transactions",
+                "backoffice.api_keys.pages.expiring_keys",
+                "backoffice.webhooks.pages.missing_webhooks",
                 *(["backoffice.demo.people.demo_context"] if DEMO else []),
             ],
         },

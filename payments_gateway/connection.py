@@ -49,13 +49,13 @@ _FAILURES = (
 
 @dataclass(frozen=True, slots=True)
 class RawResponse:
-    """An HTTP response: its status, and its body up to the size limit. `wait` is its Retry-After in seconds."""
+    """An HTTP response: its status, and its body up to the size limit. `retry_after` is in seconds."""
 
     status: int
     body: bytes = field(repr=False)
     is_complete: bool
     date: datetime | None
-    wait: float
+    retry_after: float
 
 
 class NotConnectedError(NewConnectionError):
@@ -120,49 +120,37 @@ class _TimedResponse(http.client.HTTPResponse):
             self.fp = io.BufferedReader(_TimedReader(stream, sock, time.monotonic() + timeout))
 
 
-@contextmanager
-def _connecting(connection: HTTPConnection) -> Iterator[None]:
-    """Turn every failure to connect, TLS and time limit included, into NotConnectedError."""
-    started = time.monotonic()
-    try:
-        yield
-    except (urllib3.exceptions.HTTPError, OSError, ValueError) as exc:
-        raise NotConnectedError(connection, type(exc).__name__) from exc
-    limit = connection.timeout
-    if limit is not None and time.monotonic() - started > limit:
-        connection.close()
-        raise NotConnectedError(connection, "too slow")
-
-
 class _PlainConnection(HTTPConnection):
     response_class = _TimedResponse
     has_written = False
 
     def connect(self) -> None:
-        with _connecting(self):
+        """Raises NotConnectedError for every failure, TLS and time limit included."""
+        started = time.monotonic()
+        try:
             super().connect()
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as exc:
+            raise NotConnectedError(self, type(exc).__name__) from exc
+        if self.timeout is not None and time.monotonic() - started > self.timeout:
+            self.close()
+            raise NotConnectedError(self, "too slow")
 
     def send(self, data: Any) -> None:
+        """Write, unless the time limit has passed: then close the connection.
+
+        Raises SendWindowClosedError if nothing was written on it yet, TimeoutError otherwise.
+        """
         if self.sock is None:
             self.connect()
-        _check_may_still_write(self)
+        if not _may_still_write.get()():
+            self.close()
+            raise TimeoutError if self.has_written else SendWindowClosedError(self, "too late")
         self.has_written = True
         super().send(data)
 
 
 class _SecureConnection(_PlainConnection, HTTPSConnection):
     """The same connection over TLS."""
-
-
-def _check_may_still_write(connection: _PlainConnection) -> None:
-    """Close a connection after its time limit.
-
-    Raises SendWindowClosedError if nothing was written on it yet.
-    """
-    if _may_still_write.get()():
-        return
-    connection.close()
-    raise TimeoutError if connection.has_written else SendWindowClosedError(connection, "too late")
 
 
 class _PlainPool(HTTPConnectionPool):
@@ -216,20 +204,15 @@ def exchange(
 
 
 def _raw_response(response: requests.Response, limit: int) -> RawResponse:
-    body, is_complete = _read(response, limit)
-    date = _parse_date(response.headers.get("Date"))
-    wait = _parse_retry_after(response.headers.get("Retry-After", ""), date or datetime.now(UTC))
-    return RawResponse(response.status_code, body, is_complete, date, wait)
-
-
-def _read(response: requests.Response, limit: int) -> tuple[bytes, bool]:
-    """Read up to `limit` bytes of the body. The second value is whether that was all of it."""
+    """Read the response, and of its body up to `limit` bytes."""
     body = bytearray()
     for chunk in response.iter_content(_CHUNK):
         body += chunk
         if len(body) > limit:
-            return bytes(body[:limit]), False
-    return bytes(body), True
+            break
+    date = _parse_date(response.headers.get("Date"))
+    retry_after = _parse_retry_after(response.headers.get("Retry-After", ""), date or datetime.now(UTC))
+    return RawResponse(response.status_code, bytes(body[:limit]), len(body) <= limit, date, retry_after)
 
 
 def _classify(exc: Exception) -> GatewayError:

@@ -131,10 +131,9 @@ class ResponseReader:
         """Return the provider's rejection as an error, or None if the body is not a readable rejection."""
         try:
             denied = self._members.get("success", None if self.is_success else False)
-            message = self._message
         except UnreadableError:
             return None
-        if denied is not False or not message:
+        if denied is not False or not (message := self._message):
             return None
         return self._kind(message)(message, self._answer.status, self._excerpt)
 
@@ -150,23 +149,18 @@ class ResponseReader:
         members = loads(self._answer.body)
         if not isinstance(members, dict):
             raise UnreadableError("it is not an object")
-        if not self._may_echo:
-            return members
-        return {self._covered_text(name): self._covered(value) for name, value in members.items()}
-
-    @property
-    def _may_echo(self) -> bool:
-        """Whether the body may hold a secret: literally, or written with JSON escapes."""
-        body = self._answer.body
-        return b"\\" in body or any(secret.get_secret_value().encode() in body for secret in self._secrets)
+        body = self._answer.body  # may hold a secret literally, or written with JSON escapes
+        if b"\\" in body or any(secret.get_secret_value().encode() in body for secret in self._secrets):
+            return {self._covered_text(name): self._covered(value) for name, value in members.items()}
+        return members
 
     @property
     def _message(self) -> str:
         """The error message followed by its details. Details without a message are not a message."""
-        words = self._texts_in(self._profile.message_members)
-        details = self._texts_in(self._profile.detail_members) if words else []
-        details = [detail for detail in details if not any(detail in word for word in words)]
-        return _one_line(self._hide("; ".join(words + details)), _LONGEST_MESSAGE)
+        texts = self._texts_in(self._profile.message_members)
+        details = self._texts_in(self._profile.detail_members) if texts else []
+        details = [detail for detail in details if not any(detail in word for word in texts)]
+        return _one_line(self._hide("; ".join(texts + details)), _LONGEST_MESSAGE)
 
     @property
     def _excerpt(self) -> str:
@@ -198,7 +192,7 @@ class ResponseReader:
                 return [self._covered(item) for item in value]
             case str():
                 return self._covered_text(value)
-            case int() | Decimal() if not isinstance(value, bool) and self._is_token(value):
+            case int() | Decimal() if not isinstance(value, bool) and self._is_secret(value):
                 return HIDDEN
         return value
 
@@ -214,7 +208,7 @@ class ResponseReader:
                 text = text.replace(secret.get_secret_value(), HIDDEN)
         return text
 
-    def _is_token(self, number: int | Decimal) -> bool:
+    def _is_secret(self, number: int | Decimal) -> bool:
         """Whether the digits of a number, without a fraction of zeros only, are a secret."""
         digits = f"{Decimal(number).copy_abs():f}"
         digits = digits.rstrip("0").rstrip(".") if "." in digits else digits

@@ -34,14 +34,14 @@ _FIRST_PAUSE = 0.25
 _RANDOM = random.SystemRandom()
 
 
-def require_otp(token: SecretStr | None, profile: ProviderProfile) -> None:
+def require_otp(otp: SecretStr | None, profile: ProviderProfile) -> None:
     """Check that a required one-time code is given. Raises NotSentError if it is missing.
 
     Raises TypeError for a code that is not a SecretStr: it could be logged by accident.
     """
-    if not isinstance(token, SecretStr | None):
-        raise TypeError("A one-time token must be a SecretStr, so that it cannot be printed by accident.")
-    if token is None and profile.otp_required:
+    if not isinstance(otp, SecretStr | None):
+        raise TypeError("A one-time code must be a SecretStr, so that it cannot be printed by accident.")
+    if otp is None and profile.otp_required:
         raise NotSentError("The service asks for a one-time token, and none was given. Nothing was sent.")
 
 
@@ -133,26 +133,26 @@ class Transport:
             try:
                 answer = self._exchange(self._session(), request, deadline - self._clock())
             except (NotSentError, OutcomeUnknownError) as exc:
-                pause = self._pause(attempt, deadline, asked=0)
+                pause = self._pause(attempt, deadline, retry_after=0)
                 if pause is None:
                     raise ReadFailedError(f"{exc.message} Trying again may help.") from exc
             else:
                 if answer.status not in self._config.profile.retry_statuses:
                     return answer
-                pause = self._pause(attempt, deadline, asked=answer.wait)
+                pause = self._pause(attempt, deadline, retry_after=answer.retry_after)
                 if pause is None:
                     return answer
             self._sleep(pause)
 
-    def _pause(self, attempt: int, deadline: float, *, asked: float) -> float | None:
-        """Seconds until the next try: exponential back-off with jitter, at least the Retry-After header.
+    def _pause(self, attempt: int, deadline: float, *, retry_after: float) -> float | None:
+        """Seconds until the next try: exponential back-off with jitter, at least the provider's Retry-After.
 
         None if that was the last try or the pause would end after the deadline.
         """
         if attempt >= self._config.tries:
             return None
         backed_off = _FIRST_PAUSE * 2 ** (attempt - 1) * (0.5 + self._chance())
-        pause = max(backed_off, asked)
+        pause = max(backed_off, retry_after)
         return pause if self._clock() + pause < deadline else None
 
     def _exchange(
@@ -207,15 +207,14 @@ class Transport:
         endpoint: Endpoint,
     ) -> requests.PreparedRequest:
         base = self._config.base_url_v4 if endpoint is Endpoint.V4 else self._config.base_url
-        asked = {name: value for name, value in (query or {}).items() if value is not None}
-        url = f"{base}{path}" + (f"?{urlencode(asked, quote_via=quote)}" if asked else "")
+        parameters = {name: value for name, value in (query or {}).items() if value is not None}
+        url = f"{base}{path}" + (f"?{urlencode(parameters, quote_via=quote)}" if parameters else "")
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "countersign"}
-        if body is None:
-            return requests.Request(method, url, headers | self._credentials(endpoint)).prepare()
-        headers["Content-Type"] = "application/json"
-        return requests.Request(
-            method, url, headers | self._credentials(endpoint), data=_encoded(body)
-        ).prepare()
+        content = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            content = _encoded(body)
+        return requests.Request(method, url, headers | self._credentials(endpoint), data=content).prepare()
 
     def _credentials(self, endpoint: Endpoint) -> dict[str, str]:
         config = self._config
@@ -237,6 +236,14 @@ class Transport:
         return reads(answer, self._config.profile, [self._config.api_key, *secrets])
 
 
+class Resource:
+    """Base of the client's resources: each sends its requests with the shared transport, as the profile says."""
+
+    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
+        self._transport = transport
+        self._profile = profile
+
+
 def _parse_success(reading: ResponseReader, into: Callable[[Reply], T], failed: type[GatewayError]) -> T:
     try:
         return reading.accept(into)
@@ -252,18 +259,15 @@ def _reason(exc: ValueError) -> str:
         return str(exc) if isinstance(exc, UnreadableError) else type(exc).__name__
     problem = exc.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(map(str, problem["loc"]))
-    words = problem["msg"].removeprefix("Value error, ")
-    return f"{place}: {words}" if place else words
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
 
 
 def _encoded(body: Body) -> bytes:
-    """Encode the body as JSON. The only place where its secrets are revealed."""
-    return dumps({name: _uncovered(value) for name, value in body.items()}).encode()
-
-
-def _uncovered(value: object) -> object:
-    """Reveal a secret. Raises UnicodeEncodeError for one that could not be searched for in a response."""
-    if not isinstance(value, SecretStr):
-        return value
-    value.get_secret_value().encode()
-    return value.get_secret_value()
+    """Encode the body as JSON. The only place where its secrets are revealed. Raises UnicodeEncodeError."""
+    revealed = dict(body)
+    for name, value in body.items():
+        if isinstance(value, SecretStr):
+            revealed[name] = value.get_secret_value()
+            value.get_secret_value().encode()  # one that cannot be encoded could not be found in a response
+    return dumps(revealed).encode()

@@ -143,7 +143,7 @@ function refreshCountdowns() {
 
 setInterval(refreshCountdowns, 1000);
 
-/* ---- htmx: only reads go through it, so a cut connection never leaves a decision in doubt ---- */
+/* ---- htmx: only reads go through it, so a cut connection never leaves the outcome of a decision unknown ---- */
 
 document.addEventListener("htmx:configRequest", (event) => {
   // Filters left empty do not belong in the address.

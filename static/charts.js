@@ -26,7 +26,7 @@ function arrival(element) {
   });
 }
 
-/** What stands in the table: a label for each row, and a column of numbers for each head behind the first. */
+/** The contents of the table: a label for each row, and a column of numbers for each head behind the first. */
 function read(table) {
   const rows = [...table.tBodies[0].rows];
   const columns = [...table.tHead.rows[0].cells].slice(1).map((head, place) => ({

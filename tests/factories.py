@@ -75,13 +75,13 @@ def prepared_of_kind(kind: str, payload: Payload, preparer: User) -> Operation:
 def approve(operation: Operation, approver: User) -> Operation:
     """The operation, approved by a second person who has typed what its kind requires."""
     kind, payload = read_content(operation)
-    wanted = kind.confirmation(payload)
+    confirmation = kind.confirmation(payload)
     return approvals.approve_operation(
         operation.pk,
         actor=approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
-        confirmation=wanted.expected if wanted else "",
+        confirmation=confirmation.expected if confirmation else "",
     )
 
 
@@ -103,10 +103,10 @@ def approved(preparer: User, approver: User, **changes: Any) -> Operation:
     return approve(prepared(preparer, **changes), approver)
 
 
-def release(operation: Operation, actor: User, token: str = "123456", **changes: Any) -> Operation:
+def release(operation: Operation, actor: User, otp: str = "123456", **changes: Any) -> Operation:
     """Release an approved operation."""
     arguments = {"digest": operation.digest, "second_factor_at": timezone.now(), **changes}
-    return release_operation(operation.pk, actor=actor, token=SecretStr(token), **arguments)
+    return release_operation(operation.pk, actor=actor, otp=SecretStr(otp), **arguments)
 
 
 def attempt(operation: Operation, **changes: Any) -> Attempt:

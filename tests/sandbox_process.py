@@ -106,13 +106,13 @@ class SandboxProcess:
         """Everything the process has written so far."""
         return self._output.read_text()
 
-    def token(self) -> str:
+    def totp(self) -> str:
         """The current TOTP code. The provider accepts a code once, unless `options(token_reuse=True)` is set."""
-        return str(self._get("token")["totp"])
+        return str(self._get("otp")["totp"])
 
-    def one_time_code(self) -> str:
-        """The current code of `otpType` otp."""
-        return str(self._get("token")["otp"])
+    def issued_otp(self) -> str:
+        """The issued code (`otpType` otp), valid until it has been used."""
+        return str(self._get("otp")["otp"])
 
     def ledger(self) -> Any:
         """Withdrawals since the seed, their debits, balances, and inconsistencies of the books."""
@@ -133,7 +133,7 @@ class SandboxProcess:
         return int(self._post("settle", {} if outcome is None else {"outcome": outcome})["settled"])
 
     def reset(self) -> None:
-        """Return to the seeded history, initial options, unused tokens, the correct time and no faults."""
+        """Return to the seeded history, initial options, unused one-time codes, the correct time and no faults."""
         self._post("reset", {})
 
     def fault(self, operation: str, kind: str, **parameters: object) -> int:

@@ -92,14 +92,14 @@ def names_taken() -> set[tuple[str, str]]:
 
 
 def names_handed_on(package: str) -> set[str]:
-    """What a package imports, and others import from it or are told to; its submodules are its own."""
+    """What a package imports, and others import from it or are allowed to; its submodules are its own."""
     tree = parsed(package)
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     here = {alias.asname or alias.name for node in imports for alias in node.names}
-    told = {alias.name for node in imports for alias in node.names if alias.name == alias.asname}
-    told |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "__all__"}
+    exported = {alias.name for node in imports for alias in node.names if alias.name == alias.asname}
+    exported |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "__all__"}
     taken = {name for name in here if (package, name) in names_taken()}
-    return {name for name in told | taken if f"{package}.{name}" not in modules()}
+    return {name for name in exported | taken if f"{package}.{name}" not in modules()}
 
 
 def test_no_package_hands_names_on() -> None:
@@ -108,7 +108,7 @@ def test_no_package_hands_names_on() -> None:
 
 
 def late_imports(module: str) -> Iterator[str]:
-    """Imports of ours that are not made when the module is: in a function, or for type approvers alone."""
+    """Imports of ours that are not made when the module is: in a function, or for type checkers alone."""
     for node in ast.walk(parsed(module)):
         is_ready = module.endswith(".apps") and isinstance(node, ast.FunctionDef) and node.name == "ready"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_ready:

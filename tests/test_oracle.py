@@ -4,7 +4,7 @@ import pytest
 import requests
 
 from backoffice.accounts.models import User
-from backoffice.ledger.bank_accounts import resolve_account_holder
+from backoffice.ledger.accounts import resolve_account_holder
 from backoffice.operations.delivery.send import send_operation
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation
@@ -27,7 +27,7 @@ def sent(sandbox: SandboxProcess, preparer: User, approver: User) -> Operation:
 def send(sandbox: SandboxProcess, preparer: User, approver: User) -> Operation:
     holder = resolve_account_holder("0123456789", "044").account_name
     operation = factories.approved(preparer, approver, account_name=holder, typed_name=holder)
-    factories.release(operation, approver, sandbox.token())
+    factories.release(operation, approver, sandbox.totp())
     send_operation(operation.pk)
     return confirmation.confirm_operation(operation.pk)
 
@@ -43,7 +43,7 @@ def withdraw_elsewhere(sandbox: SandboxProcess, operation: Operation) -> str:
         "bank": payload["bank"],
         "bankCode": payload["bank_code"],
         "otpType": "totp",
-        "token": sandbox.token(),
+        "token": sandbox.totp(),
     }
     answer = requests.post(f"{sandbox.url}/balance/withdraw", json=body, headers=sandbox.headers, timeout=30)
     answer.raise_for_status()
@@ -62,7 +62,7 @@ def test_what_was_sent_once_is_accounted_for(
         send(sandbox, preparer, approver)
     else:
         operation = factories.approve(factories.prepared_of_kind(kind, SAMPLES[kind], preparer), approver)
-        factories.release(operation, approver, sandbox.token())
+        factories.release(operation, approver, sandbox.totp())
         send_operation(operation.pk)
         confirmation.confirm_operation(operation.pk)
     assert Operation.objects.get().status == "succeeded"

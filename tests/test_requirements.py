@@ -3,7 +3,8 @@
 import pytest
 
 from backoffice.accounts.models import User
-from tests.requirements import asks_for_the_database, depends_on_the_engine, opened_by
+from tests.requirements import OF_ANY_ENGINE, asks_for_the_database, depends_on_the_engine, opened_by
+from tests.sandbox_process import ROOT
 
 
 @pytest.mark.django_db
@@ -23,3 +24,7 @@ def test_any_other_does_not(request: pytest.FixtureRequest) -> None:
 @pytest.mark.parametrize("person", opened_by(("preparer", "approver"), on_both_engines="preparer"))
 def test_of_a_matrix_of_access_one_column_passes_on_both(request: pytest.FixtureRequest, person: str) -> None:
     assert depends_on_the_engine(request.node) is (person == "preparer")
+
+
+def test_every_file_and_folder_left_to_one_engine_exists() -> None:
+    assert [path for path in OF_ANY_ENGINE if not (ROOT / path).exists()] == []

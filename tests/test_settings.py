@@ -95,8 +95,8 @@ REFUSED = [
 
 def changed(environment: dict[str, str], name: str, value: str | None) -> dict[str, str]:
     """The environment with one setting changed or removed."""
-    kept = {key: text for key, text in environment.items() if key != f"COUNTERSIGN_{name}"}
-    return kept if value is None else {**kept, f"COUNTERSIGN_{name}": value}
+    others = {key: text for key, text in environment.items() if key != f"COUNTERSIGN_{name}"}
+    return others if value is None else {**others, f"COUNTERSIGN_{name}": value}
 
 
 @pytest.fixture(scope="module")
@@ -124,11 +124,11 @@ def test_it_starts(starts: dict[str, Start], name: str) -> None:
 )
 def test_it_refuses_to_start_and_names_the_setting(refusals: list[Start], row: int) -> None:
     _environment, name, value = REFUSED[row]
-    told = refusals[row].refused
-    assert told.startswith("ImproperlyConfigured: ")
+    refusal = refusals[row].refused
+    assert refusal.startswith("ImproperlyConfigured: ")
     named = {"ALLOWED_HOSTS": "DEMO", "GATEWAY_URL_V4": "_V4"}.get(name, f"COUNTERSIGN_{name}")
-    assert named in told
-    assert not [text for text in (value or "").split() if len(text) > 20 and text in told]
+    assert named in refusal
+    assert not [text for text in (value or "").split() if len(text) > 20 and text in refusal]
 
 
 def test_the_process_ends_with_the_refusal_as_its_last_words(start_settings: StartProcess) -> None:

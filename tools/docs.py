@@ -194,9 +194,9 @@ def _section_above(lines: list[str], number: int) -> str:
 
 
 def _default_and_meaning(name: str, call: ast.Call, described: str) -> tuple[str, str]:
-    said = re.search(r"\s*Default: (.+?)\.(?=\s|$)", described)
-    if said:
-        return said[1], described.replace(said[0], "", 1).strip()
+    match = re.search(r"\s*Default: (.+?)\.(?=\s|$)", described)
+    if match:
+        return match[1], described.replace(match[0], "", 1).strip()
     default = next((keyword.value for keyword in call.keywords if keyword.arg == "default"), None)
     try:
         value = None if default is None else ast.literal_eval(default)
@@ -296,9 +296,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if something is wrong")
     parser.add_argument("--site", type=Path, help="the folder of the built site, to check what it loads")
-    wanted = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     wrong = (
-        [*_wrong_in_pages(is_check=wanted.check)] if wanted.site is None else [*_wrong_in_site(wanted.site)]
+        [*_wrong_in_pages(is_check=options.check)]
+        if options.site is None
+        else [*_wrong_in_site(options.site)]
     )
     for line in wrong:
         print(line, file=sys.stderr)

@@ -127,7 +127,7 @@ class Stack:
         self.webhook_keys.write_text(self.webhook_public_keys())
         self.set_sandbox(token_reuse=True, settle_after=0)  # while the sample history is made
         is_new = not (self.folder / DATABASE).exists()
-        self.manage("preparedemo", "--token", self.one_time_code())
+        self.manage("preparedemo", "--otp", self.one_time_code())
         if is_new and self.first_command:
             self.manage("shell", "--verbosity", "0", "--command", self.first_command)
         self.set_sandbox(token_reuse=False, settle_after=self.settle_after)
@@ -140,7 +140,7 @@ class Stack:
     def start_sandbox(self) -> None:
         """Start the simulated provider alone and return once it responds. Raises StackError."""
         self.run("sandbox", *self._sandbox_arguments())
-        self.wait_for("sandbox", f"{self.sandbox}/_sandbox/token")
+        self.wait_for("sandbox", f"{self.sandbox}/_sandbox/otp")
 
     def start_web(self, *options: str) -> None:
         """Start the web process alone, as in the deployment guide, and return once its pages respond."""
@@ -172,7 +172,7 @@ class Stack:
 
     def one_time_code(self) -> str:
         """The one-time code that the simulated provider accepts now."""
-        return str(requests.get(f"{self.sandbox}/_sandbox/token", timeout=10).json()["totp"])
+        return str(requests.get(f"{self.sandbox}/_sandbox/otp", timeout=10).json()["totp"])
 
     def webhook_public_keys(self) -> str:
         """The public keys with which the simulated provider signs webhooks, in PEM."""

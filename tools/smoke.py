@@ -53,8 +53,8 @@ def run(stack: Stack) -> dict[str, Any]:
         preparer.sign_in("Tunde Bello")
         operation = prepare(preparer)
         approver.sign_in("Amara Okafor")
-        token = stack.one_time_code()
-        approver.submit(approver.get(operation), "/approve-and-send/", token=token)
+        otp = stack.one_time_code()
+        approver.submit(approver.get(operation), "/approve-and-send/", otp=otp)
         status = wait_until_closed(approver, operation)
         rows = list(
             csv.DictReader(io.StringIO(approver.get("/reports/operations.csv").content.decode("utf-8-sig")))

@@ -46,15 +46,15 @@ def redirect_to_step(request: HttpRequest, name: str) -> HttpResponse:
     return HttpResponseRedirect(address)
 
 
-def url_with_next(name: str, wanted: str) -> str:
+def url_with_next(name: str, next_url: str) -> str:
     """The URL of a step, with the page to open after it."""
-    return f"{reverse(name)}?{urlencode({NEXT_PARAMETER: wanted})}" if wanted else reverse(name)
+    return f"{reverse(name)}?{urlencode({NEXT_PARAMETER: next_url})}" if next_url else reverse(name)
 
 
 def next_page(request: HttpRequest) -> str:
     """The page requested before sign-in, if its URL is ours; otherwise the empty string."""
-    wanted = request.POST.get(NEXT_PARAMETER) or request.GET.get(NEXT_PARAMETER, "")
-    return wanted if _is_own_url(request, wanted) else ""
+    next_url = request.POST.get(NEXT_PARAMETER) or request.GET.get(NEXT_PARAMETER, "")
+    return next_url if _is_own_url(request, next_url) else ""
 
 
 def page_after_sign_in(request: HttpRequest) -> str:

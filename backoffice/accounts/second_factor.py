@@ -102,8 +102,8 @@ def use_recovery_code(device: AuthenticatorDevice, code: str) -> bool:
 
 def record_recovery_code_use(user: User) -> None:
     """Record the use of a code in the audit log, after all other changes of the transaction."""
-    left = RecoveryCode.objects.filter(user=user, used_at=None).count()
-    record(Action.RECOVERY_CODE_USED, actor=user, left=left)
+    unused_codes = RecoveryCode.objects.filter(user=user, used_at=None).count()
+    record(Action.RECOVERY_CODE_USED, actor=user, unused_codes=unused_codes)
 
 
 def second_factor_at(request: StaffRequest) -> datetime | None:

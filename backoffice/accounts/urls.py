@@ -2,17 +2,17 @@
 
 from django.urls import path
 
-from backoffice.accounts.pages import my_account, second_factor, sign_in
+from backoffice.accounts.pages import my_account, sign_in
 
 app_name = "accounts"
 urlpatterns = [
     path("", my_account.my_account, name="my_account"),
     path("sign-in/", sign_in.sign_in_page, name="sign_in"),
     path("sign-out/", sign_in.sign_out, name="sign_out"),
-    path("second-factor/", second_factor.second_factor_page, name="second_factor"),
-    path("authenticator/", second_factor.enrol, name="enrol"),
-    path("recovery-codes/", second_factor.recovery_codes, name="recovery_codes"),
-    path("recovery-codes/kept/", second_factor.recovery_codes_kept, name="recovery_codes_kept"),
+    path("second-factor/", sign_in.second_factor_page, name="second_factor"),
+    path("authenticator/", sign_in.enrol, name="enrol"),
+    path("recovery-codes/", sign_in.recovery_codes, name="recovery_codes"),
+    path("recovery-codes/kept/", sign_in.recovery_codes_kept, name="recovery_codes_kept"),
     path("preferences/", my_account.preferences, name="preferences"),
     path("password/", my_account.change_password_page, name="password"),
     path("sessions/end-others/", my_account.end_other_sessions, name="end_other_sessions"),

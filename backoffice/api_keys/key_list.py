@@ -54,13 +54,13 @@ def key_rows() -> list[KeyRow]:
     return [_key_row(key, own.short_hash if own else "", now) for key in KnownKey.objects.all()]
 
 
-def expiring_keys(limit: int = 5) -> list[KeyRow]:
-    """Keys that expire within 30 days or have expired in the last week, the earliest first."""
+def expiring_keys() -> list[KeyRow]:
+    """The first five keys that expire within 30 days or have expired in the last week, the earliest first."""
     now = timezone.now()
     soon = KnownKey.objects.filter(
         ended_at=None, expires_at__gt=now - EXPIRED_SHOWN_FOR, expires_at__lte=now + EXPIRY_WARNINGS[-1][0]
     )
-    return [_key_row(key, "", now) for key in soon.order_by("expires_at")[:limit]]
+    return [_key_row(key, "", now) for key in soon.order_by("expires_at")[:5]]
 
 
 def own_key() -> KeyInUse | None:
@@ -109,8 +109,8 @@ def expiry_warning(expires_at: datetime | None, now: datetime) -> tuple[str, str
         return "expired", "bad"
     tone = next((tone for within, tone in EXPIRY_WARNINGS if left <= within), "")
     days = left.days
-    words = f"in {days} day{'' if days == 1 else 's'}" if days else "within a day"
-    return (words, tone) if tone else ("", "")
+    period_text = f"in {days} day{'' if days == 1 else 's'}" if days else "within a day"
+    return (period_text, tone) if tone else ("", "")
 
 
 MAX_TEXT = 200
@@ -135,12 +135,12 @@ def refresh_keys_if_due() -> int:
     return KnownKey.objects.count()
 
 
-def refresh_keys(*, patience: float = PAGE_TIMEOUT) -> None:
+def refresh_keys() -> None:
     """Read the list of keys from the provider and store it. Raises GatewayError; then nothing is changed.
 
     The call is made outside a transaction. Keys that are no longer listed are deleted.
     """
-    listed = gateway(deadline=patience).api_keys.list()
+    listed = gateway(deadline=PAGE_TIMEOUT).api_keys.list()
     _complete_results(listed)
     made, lost = scopes_of_own_keys(), _lost_key_names()
     found = [_known_key(place, key, made, lost) for place, key in enumerate(listed)]
@@ -162,8 +162,8 @@ def _complete_results(listed: list[KeyInfo]) -> None:
     )
     for attempt in gaps:
         payload = ApiKeyCreatePayload.model_validate(attempt.operation.payload)
-        if told := details_from_list(payload, listed):
-            complete_result(attempt.pk, told)
+        if details := details_from_list(payload, listed):
+            complete_result(attempt.pk, details)
 
 
 def _known_key(place: int, key: KeyInfo, made: dict[str, str], lost: set[str]) -> KnownKey:

@@ -8,7 +8,7 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import cache_control
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
@@ -81,17 +81,17 @@ def key_list_part(request: StaffRequest) -> HttpResponse:
 def secret_page(request: StaffRequest, pk: UUID) -> HttpResponse:
     """A key created by an operation: GET asks for confirmation, POST shows the secret once."""
     try:
-        kept = reveal.check_may_reveal(pk, actor=request.user)
+        secret = reveal.check_may_reveal(pk, actor=request.user)
         form = BaseDecisionForm(
             request.POST if request.method == "POST" else None, request=request, wants=DecisionRequirements()
         )
         if not form.is_valid():
-            context = {"operation": kept.operation, "form": form}
+            context = {"operation": secret.operation, "form": form}
             return render(request, "api_keys/secret.html", context, status=422 if form.is_bound else 200)
         shown = reveal.reveal_secret(pk, actor=request.user, second_factor_at=second_factor_at(request))
     except ApiKeyError as exc:
         return _refused_page(request, pk, exc)
-    return render(request, "api_keys/shown.html", {"operation": kept.operation, "shown": shown})
+    return render(request, "api_keys/shown.html", {"operation": secret.operation, "shown": shown})
 
 
 def _refused_page(request: StaffRequest, pk: UUID, reason: ApiKeyError) -> HttpResponse:
@@ -172,3 +172,8 @@ def _rotation_page(request: StaffRequest, form: RotationWatchForm, *, status: in
         "form": form,
     }
     return render(request, "api_keys/rotation.html", context, status=status)
+
+
+def expiring_keys(_request: HttpRequest) -> dict[str, object]:
+    """Context processor: `expiring_keys`, for the warnings on the overview, read only if a template uses it."""
+    return {"expiring_keys": key_list.expiring_keys}

@@ -54,7 +54,11 @@ class StaleSecondFactorError(ApiKeyError):
 
 def secrets_waiting() -> list[Secret]:
     """Secrets created by operations that have been neither shown nor put into use, newest first."""
-    return list(Secret.objects.select_related("operation", "viewer").defer("sealed").order_by("-sealed_at"))
+    return list(
+        Secret.objects.select_related("operation", "viewer")
+        .defer("encrypted_value")
+        .order_by("-encrypted_at")
+    )
 
 
 def secret_of(operation_id: UUID) -> Secret | None:

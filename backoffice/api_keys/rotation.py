@@ -123,8 +123,8 @@ class RotationProgress:
     @property
     def new_key(self) -> dict[str, str]:
         """Name, short hash, scope and expiry of the new key, for display."""
-        told = _attempt_result(self.created)
-        return {**told, "expires": local_time_of_iso(told.get("expires", ""))}
+        result = _attempt_result(self.created)
+        return {**result, "expires": local_time_of_iso(result.get("expires", ""))}
 
     @property
     def old_hash(self) -> str:

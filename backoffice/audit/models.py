@@ -1,12 +1,24 @@
 """The audit log: entries in a hash chain, and the head, which stores where the chain ends."""
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
+from django.urls import NoReverseMatch, reverse
 
-from backoffice.audit import canonical, links
+from backoffice.audit import canonical
 from backoffice.audit.actions import Action
+
+# How an entry is shown. The audit app must not import the others: the URL names of their pages are listed
+# here, and they register the sentences of their codes.
+TARGET_PAGES = {
+    "operations.operation": "operations:detail",
+    "ledger.transaction": "operations:transaction",
+    "webhooks.delivery": "webhooks:delivery",
+}
+SENTENCES: dict[str, Callable[[Any], str]] = {}
+"""Functions that turn the codes under a name of the detail into a sentence, registered by the apps."""
 
 
 class Entry(models.Model):
@@ -51,13 +63,19 @@ class Entry(models.Model):
     @property
     def target_url(self) -> str:
         """The URL of the object's page; empty if it has none."""
-        return links.target_url(self.target_type, self.target_id)
+        page = TARGET_PAGES.get(self.target_type)
+        if page is None:
+            return ""
+        try:
+            return reverse(page, args=[self.target_id])
+        except NoReverseMatch:  # an old entry may name a page that no longer exists
+            return ""
 
     @property
     def facts(self) -> list[tuple[str, str]]:
         """The detail as names and readable texts."""
         return [
-            (name.replace("_", " ").capitalize(), links.SENTENCES.get(name, _readable)(value))
+            (name.replace("_", " ").capitalize(), SENTENCES.get(name, _readable)(value))
             for name, value in self.detail.items()
         ]
 

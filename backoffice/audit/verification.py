@@ -18,9 +18,9 @@ from django.db.models import QuerySet, TextChoices
 
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import GENESIS, AuditError, canonical_time
-from backoffice.audit.links import SENTENCES
 from backoffice.audit.log import record
-from backoffice.audit.models import ChainHead, Entry
+from backoffice.audit.models import SENTENCES, ChainHead, Entry
+from backoffice.core.web.formatting import code_sentence
 
 CHUNK_SIZE = 2000
 
@@ -61,7 +61,7 @@ def fault_sentence(fault: Mapping[str, Any]) -> str:
     about = ""
     if "action" in fault:
         about = f" ({fault['action']}, {datetime.fromisoformat(fault['at']):%Y-%m-%d %H:%M:%S} UTC)"
-    problem = str(FaultCode(fault["code"]).label).format(**fault)
+    problem = code_sentence(FaultCode, fault)
     return f"entry {fault['position']:,}{about}: {problem}"
 
 

@@ -89,7 +89,7 @@ class CachedRead(Generic[Value]):
         if row is None or row.read_at is None or row.read_at <= timezone.now() - self.keep_for:
             return CachedValue()
         try:
-            text = decrypt(bytes(row.sealed), bound_to=_binding(self.key, row.read_at))
+            text = decrypt(bytes(row.encrypted_value), bound_to=_binding(self.key, row.read_at))
             return CachedValue(self.type.validate_json(text), row.read_at)
         except (DecryptionError, ValidationError):
             return CachedValue()
@@ -113,7 +113,7 @@ class CachedRead(Generic[Value]):
         text = self.type.dump_json(value, exclude_none=True).decode()
         row = CachedReadRow(
             key=self.key,
-            sealed=encrypt(text, bound_to=_binding(self.key, now)),
+            encrypted_value=encrypt(text, bound_to=_binding(self.key, now)),
             read_at=now,
             expires_at=now + self.keep_for,
         )
@@ -122,7 +122,7 @@ class CachedRead(Generic[Value]):
             [row],
             update_conflicts=True,
             unique_fields=["key"],
-            update_fields=["sealed", "read_at", "tried_at", "expires_at"],
+            update_fields=["encrypted_value", "read_at", "tried_at", "expires_at"],
         )
         return CachedValue(value, now)
 

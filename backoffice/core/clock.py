@@ -44,19 +44,19 @@ def with_read_time(rows: QuerySet[Row]) -> QuerySet[Row]:
 
 def read_time_of(row: Model) -> datetime:
     """The database's time at which a row of `with_read_time` was read; the current time for any other row."""
-    told: datetime | None = vars(row).get("read_at")
-    return told or now()
+    read_at: datetime | None = vars(row).get("read_at")
+    return read_at or now()
 
 
 @contextmanager
 def use_clock(source: Callable[[], datetime]) -> Iterator[None]:
     """For simulations: replaces the clock within the block."""
     global _source
-    kept, _source = _source, source
+    previous, _source = _source, source
     try:
         yield
     finally:
-        _source = kept
+        _source = previous
 
 
 def _database_now() -> datetime:
@@ -64,8 +64,8 @@ def _database_now() -> datetime:
         return timezone.now()
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
-        told: datetime = cursor.fetchone()[0]
-    return told
+        database_time: datetime = cursor.fetchone()[0]
+    return database_time
 
 
 def _steady_seconds() -> float:

@@ -25,7 +25,7 @@ from payments_gateway import NotSentError
 CACHE_SECONDS = 1.0
 _ENVIRONMENT_KEY_NAME = "Key of the environment"
 _CANNOT_BE_DECRYPTED = (
-    "The API key cannot be opened: the encryption key that sealed it is not among the configured ones. "
+    "The API key cannot be opened: the encryption key that encrypted it is not among the configured ones. "
     "Nothing was sent."
 )
 

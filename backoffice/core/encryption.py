@@ -34,16 +34,16 @@ def encrypt(plaintext: str, *, bound_to: str) -> bytes:
     return key_id.encode() + b"\0" + nonce + key.encrypt(nonce, plaintext.encode(), bound_to.encode())
 
 
-def decrypt(sealed: bytes, *, bound_to: str) -> str:
+def decrypt(encrypted: bytes, *, bound_to: str) -> str:
     """The plaintext. Raises DecryptionError, whose message contains nothing of the content."""
-    rest = bytes(sealed).partition(b"\0")[2]
-    key = _keys(tuple(settings.ENCRYPTION_KEYS)).get(key_id_of(sealed))
+    rest = bytes(encrypted).partition(b"\0")[2]
+    key = _keys(tuple(settings.ENCRYPTION_KEYS)).get(key_id_of(encrypted))
     if key is None:
-        raise DecryptionError("The key that sealed this is not among the configured keys")
+        raise DecryptionError("The key that encrypted this is not among the configured keys")
     try:
         return key.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], bound_to.encode()).decode()
     except (InvalidTag, ValueError) as exc:  # ValueError: shorter than the nonce
-        raise DecryptionError("This was not sealed for this row, or it was altered") from exc
+        raise DecryptionError("This was not encrypted for this row, or it was altered") from exc
 
 
 def newest_key_id() -> str:
@@ -51,9 +51,9 @@ def newest_key_id() -> str:
     return next(iter(_keys(tuple(settings.ENCRYPTION_KEYS))))
 
 
-def key_id_of(sealed: bytes) -> str:
+def key_id_of(encrypted: bytes) -> str:
     """The id of the key with which this was encrypted."""
-    return bytes(sealed).partition(b"\0")[0].decode(errors="replace")
+    return bytes(encrypted).partition(b"\0")[0].decode(errors="replace")
 
 
 def check_encryption_keys() -> None:

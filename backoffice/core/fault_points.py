@@ -15,7 +15,7 @@ NAMES = frozenset(
         "release.committed",  # the release is committed, the worker not notified
         "send.before_claim",  # the watermark is read
         "send.claimed",  # the attempt is stored, nothing is sent
-        "send.leaving",  # directly before the request
+        "send.before_request",  # directly before the request
         "send.answered",  # the response is received and not stored
         "send.recorded",  # the response is stored
         "confirm.seen",  # the provider's list is read, the result not stored
@@ -31,9 +31,9 @@ SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 def reach(name: str) -> None:
     """Kill or freeze this process if a test asked for it and no process has reached this point before."""
-    wanted = settings.FAULT_POINTS.get(name)
-    if wanted is not None and _is_first(name):
-        os.kill(os.getpid(), SIGNALS[wanted])
+    configured = settings.FAULT_POINTS.get(name)
+    if configured is not None and _is_first(name):
+        os.kill(os.getpid(), SIGNALS[configured])
 
 
 def _is_first(name: str) -> bool:

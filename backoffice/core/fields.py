@@ -92,12 +92,12 @@ def rounded_for_storage(number: Decimal, *, digits: int = DIGITS) -> Decimal:
     not finite.
     """
     try:
-        kept = number.quantize(Decimal(1).scaleb(-DECIMALS), context=Context(prec=digits))
+        rounded = number.quantize(Decimal(1).scaleb(-DECIMALS), context=Context(prec=digits))
     except InvalidOperation as exc:
         raise ValueError(f"More than {digits - DECIMALS} digits before the point cannot be stored") from exc
-    if not kept.is_finite():
+    if not rounded.is_finite():
         raise ValueError("What is not a number cannot be stored")
-    return kept
+    return rounded
 
 
 def normalized_text(number: Decimal) -> str:

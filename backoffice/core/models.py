@@ -83,7 +83,7 @@ class CachedReadRow(models.Model):
     """The last result of one read of the provider (see `cached_reads`)."""
 
     key = models.CharField(max_length=200, primary_key=True)
-    sealed = models.BinaryField(default=b"")  # JSON of the typed value, encrypted
+    encrypted_value = models.BinaryField(default=b"")  # JSON of the typed value, encrypted
     read_at = models.DateTimeField(null=True)  # empty while no read has brought a value
     tried_at = models.DateTimeField(null=True)  # the last request, until one brings a value
     expires_at = models.DateTimeField(db_index=True)  # may be deleted from then on

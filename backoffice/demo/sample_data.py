@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from backoffice.accounts.models import User
 from backoffice.core import clock
 from backoffice.demo.people import DEMO_PEOPLE
-from backoffice.ledger import bank_accounts as ledger
+from backoffice.ledger import accounts as ledger
 from backoffice.ledger import callback_url, rates
 from backoffice.ledger.balances import LONG_TREND_PERIOD, SNAPSHOT_INTERVAL, TREND_PERIOD, snapshot_slot
 from backoffice.ledger.mirror.rows import direction
@@ -70,7 +70,7 @@ class SampleOperations:
         random.Random
     )  # approval times; a generator of its own, so that other random choices do not depend on it
     random: random.Random
-    one_time_code: SecretStr
+    otp: SecretStr
 
     def prepare(self, *, ending: str = "", amount: str = "", currency: str = "NGN") -> Operation:
         """A pending withdrawal to an account number with this ending; the sandbox reacts to some endings."""
@@ -94,13 +94,13 @@ class SampleOperations:
     def approve(self, operation: Operation, approver: str = "") -> Operation:
         """Add one approval."""
         kind, payload = read_content(operation)
-        asked = kind.confirmation(payload)
+        confirmation = kind.confirmation(payload)
         return approvals.approve_operation(
             operation.pk,
             actor=self.people[approver or self.random.choice(["Amara", "Chidi"])],
             digest=operation.digest,
             second_factor_at=timezone.now(),
-            confirmation=asked.expected if asked else "",
+            confirmation=confirmation.expected if confirmation else "",
         )
 
     def release(self, operation: Operation) -> Operation:
@@ -111,7 +111,7 @@ class SampleOperations:
             actor=self.people["Amara"],
             digest=approved.digest,
             second_factor_at=timezone.now(),
-            token=self.one_time_code if KINDS[approved.kind].needs_otp else None,
+            otp=self.otp if KINDS[approved.kind].needs_otp else None,
         )
 
     def send(self, operation: Operation) -> Operation:
@@ -217,7 +217,7 @@ class SampleOperations:
         )
 
 
-def new_sample_operations(token: SecretStr) -> SampleOperations:
+def new_sample_operations(otp: SecretStr) -> SampleOperations:
     """A generator of sample operations, with a one-time code that the sandbox accepts repeatedly.
 
     The demo's people must exist.
@@ -226,7 +226,7 @@ def new_sample_operations(token: SecretStr) -> SampleOperations:
         user.first_name: user for user in User.objects.filter(email__in=[one.email for one in DEMO_PEOPLE])
     }
     pace, chance = (random.Random(2026) for _ in range(2))  # noqa: S311 - the same history each time, nothing secret
-    return SampleOperations(people, pace, chance, token)
+    return SampleOperations(people, pace, chance, otp)
 
 
 def make_sample_withdrawals(history: SampleOperations) -> None:

@@ -54,12 +54,12 @@ def snapshot_slot(moment: datetime) -> datetime:
 
 @transaction.atomic
 def _store(answered: Sequence[TheirBalance], now: datetime) -> list[Balance]:
-    told = [_columns(balance, now) for balance in answered]
+    rows = [_columns(balance, now) for balance in answered]
     BalanceSnapshot.objects.bulk_create(
-        [BalanceSnapshot(slot=snapshot_slot(now), **members) for members in told], ignore_conflicts=True
+        [BalanceSnapshot(slot=snapshot_slot(now), **members) for members in rows], ignore_conflicts=True
     )
     return Balance.objects.bulk_create(
-        [Balance(**members) for members in told],
+        [Balance(**members) for members in rows],
         update_conflicts=True,
         unique_fields=["currency"],
         update_fields=["amount", "total_received", "total_sent", "transaction_count", "as_of"],
@@ -136,8 +136,8 @@ def balances_with_long_trend(now: datetime) -> list[tuple[Balance, BalanceTrend]
     )
     known = Balance.objects.order_by().values_list(*_StoredBalance._fields).union(earlier, all=True)
     readings = [_StoredBalance._make(row) for row in known]
-    newest = {told.currency: told for told in sorted(readings, key=lambda told: told.as_of)}
-    balances = [Balance(**told._asdict()) for _, told in sorted(newest.items())]
+    newest = {reading.currency: reading for reading in sorted(readings, key=lambda reading: reading.as_of)}
+    balances = [Balance(**reading._asdict()) for _, reading in sorted(newest.items())]
     return [(balance, balance_trend(balance, readings, reach=LONG_TREND_PERIOD)) for balance in balances]
 
 

@@ -26,11 +26,11 @@ def fetch_callback_url(*, patience: float = PAGE_TIMEOUT) -> str:
     return gateway(deadline=patience).callbacks.url()
 
 
-def callback_url_context(told: CachedValue[str]) -> dict[str, object]:
+def callback_url_context(cached: CachedValue[str]) -> dict[str, object]:
     """The template context of the callback URL: its last value, and whether it is this installation's."""
     return {
-        "told": told,
-        "is_ours": is_own_address(told.value) if told.value else None,
+        "cached": cached,
+        "is_ours": is_own_address(cached.value) if cached.value else None,
         "public_url": settings.PUBLIC_URL,
     }
 

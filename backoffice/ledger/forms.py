@@ -35,8 +35,8 @@ def _facet_choices(column: str, everything: str) -> Callable[[], list[tuple[str,
     """The values that have occurred in transactions, as choices."""
 
     def choices() -> list[tuple[str, str]]:
-        words = {str(getattr(facet, column)) for facet in known_facets()}
-        return [("", everything), *((word, word) for word in sorted(words - {""}))]
+        values = {str(getattr(facet, column)) for facet in known_facets()}
+        return [("", everything), *((word, word) for word in sorted(values - {""}))]
 
     return choices
 

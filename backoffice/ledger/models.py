@@ -57,9 +57,6 @@ class BalanceSnapshot(models.Model):
         return f"{self.currency} at {self.as_of}"
 
 
-FINAL_STATUSES = ("fulfilled", "failed")
-"""The statuses after which the provider is not expected to change a record. All others are checked again."""
-
 UNPLACEABLE = Q(previous_balance__isnull=True) | Q(created_at__isnull=True) | Q(direction="")
 """Records that cannot be placed in the balance chain. Use exactly this condition: a partial index has it."""
 

@@ -125,7 +125,7 @@ def stable_transactions(
 class ListedTransactions:
     """The provider's newest transactions.
 
-    `is_whole` is False if time ran out before the requested moment was reached.
+    `is_complete` is False if time ran out before the requested moment was reached.
     """
 
     records: list[TransactionRecord]
@@ -156,7 +156,7 @@ class Watermark:
 
     A transaction that we cause is newer than this.
 
-    `lately` holds its records of the requested time span, by the provider's clock. None of them is ours,
+    `recent` holds its records of the requested time span, by the provider's clock. None of them is ours,
     however similar.
     """
 

@@ -17,8 +17,8 @@ _RATE_KEPT_FOR = timedelta(minutes=5)
 class ConversionRate:
     """Units of one currency for one unit of another, and the source of the rate.
 
-    `reached` is the direction of the conversion it was derived from, which may be the opposite one with
-    another margin; None if the provider reported the rate itself. `at` is its time, if known.
+    `from_conversion` is the direction of the conversion it was derived from, which may be the opposite one with
+    another margin; None if the provider reported the rate itself. `known_at` is its time, if known.
     """
 
     rate: Decimal
@@ -46,8 +46,8 @@ def _provider_rate(from_currency: str, to_currency: str) -> ConversionRate | Non
     extras = gateway(deadline=FORM_HINT_TIMEOUT).extras
     if not extras.is_on("rates"):
         return None
-    told = extras.rates().get(f"{from_currency}{to_currency}")
-    return ConversionRate(_rounded_rate(told.rate), None, timezone.now()) if told and told.rate else None
+    rate = extras.rates().get(f"{from_currency}{to_currency}")
+    return ConversionRate(_rounded_rate(rate.rate), None, timezone.now()) if rate and rate.rate else None
 
 
 def _rate_of_newest_conversion(from_currency: str, to_currency: str) -> ConversionRate | None:
@@ -103,5 +103,5 @@ def keyed_rate(from_currency: str, to_currency: str) -> KeyedRate | None:
 
 
 def _fetch_keyed_rate(from_currency: str, to_currency: str) -> KeyedRate | None:
-    told = gateway(deadline=PAGE_OPENING_TIMEOUT).extras.rates().get(f"{from_currency}{to_currency}")
-    return KeyedRate(from_currency, to_currency, told.rate, told.key) if told and told.key else None
+    rate = gateway(deadline=PAGE_OPENING_TIMEOUT).extras.rates().get(f"{from_currency}{to_currency}")
+    return KeyedRate(from_currency, to_currency, rate.rate, rate.key) if rate and rate.key else None

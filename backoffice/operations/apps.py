@@ -1,7 +1,5 @@
 from django.apps import AppConfig
 
-from backoffice.audit import links
-
 
 class OperationsConfig(AppConfig):
     """Prepared by one person, approved by another, sent at most once, and confirmed."""
@@ -10,6 +8,7 @@ class OperationsConfig(AppConfig):
     label = "operations"
 
     def ready(self) -> None:
-        from backoffice.operations.audit_texts import SENTENCES
+        from backoffice.audit import models as audit
+        from backoffice.operations.models.reason_codes import AUDIT_SENTENCES
 
-        links.SENTENCES.update(SENTENCES)
+        audit.SENTENCES.update(AUDIT_SENTENCES)

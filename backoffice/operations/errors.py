@@ -5,6 +5,8 @@ from uuid import UUID
 
 from django.db.models import TextChoices
 
+from backoffice.core.web.formatting import code_sentence
+
 
 class OperationAction(TextChoices):
     """The action that was refused, as the audit log names it."""
@@ -180,7 +182,7 @@ class Refusal(TextChoices):
 
 def sentence(refusal: Mapping[str, str]) -> str:
     """A stored refusal (its code and parameters) in words."""
-    return str(Refusal(refusal["code"]).label).format(**refusal)
+    return code_sentence(Refusal, refusal)
 
 
 class OperationError(Exception):

@@ -42,7 +42,7 @@ def expire_due() -> int:
     expired = Operation.objects.filter(
         Q(status__in=BEFORE_SENDING, expires_at__lte=now, release__isnull=True)
     ).values_list("pk", "reference")
-    gone = Attempt.objects.filter(
+    abandoned = Attempt.objects.filter(
         closed_at__isnull=True, operation__status=Status.SENDING, deadline_at__lt=now - sender_grace()
     ).values_list("pk", "operation__reference")
     done = run_each_isolated(expire_release, dict(lapsed[:BATCH_SIZE]), failed=ignore)
@@ -50,7 +50,7 @@ def expire_due() -> int:
         one is not None
         for one in run_each_isolated(expire_operation, dict(expired[:BATCH_SIZE]), failed=ignore)
     ]
-    done += [True for _ in run_each_isolated(_record_timeout, dict(gone[:BATCH_SIZE]), failed=ignore)]
+    done += [True for _ in run_each_isolated(_record_timeout, dict(abandoned[:BATCH_SIZE]), failed=ignore)]
     return sum(done)
 
 

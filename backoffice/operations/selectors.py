@@ -114,8 +114,8 @@ def matches_words(text: str) -> Q:
 def parse_reference(text: str) -> str:
     """The reference, or at least three characters of its beginning; empty if the text is none."""
     written = text.upper()
-    if whole := _WITHOUT_HYPHEN.fullmatch(written):
-        return "-".join(whole.groups())
+    if match := _WITHOUT_HYPHEN.fullmatch(written):
+        return "-".join(match.groups())
     return written if _REFERENCE_PREFIX.fullmatch(written) else ""
 
 

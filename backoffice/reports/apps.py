@@ -7,7 +7,6 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register
 
-from backoffice.audit import links
 from backoffice.reports.errors import failure_sentence, obstacle_sentence
 
 
@@ -32,5 +31,7 @@ class ReportsConfig(AppConfig):
     label = "reports"
 
     def ready(self) -> None:
-        links.SENTENCES["failure"] = failure_sentence
-        links.SENTENCES["not_sent"] = lambda missed: "; ".join(map(obstacle_sentence, missed)) or "none"
+        from backoffice.audit.models import SENTENCES
+
+        SENTENCES["failure"] = failure_sentence
+        SENTENCES["not_sent"] = lambda missed: "; ".join(map(obstacle_sentence, missed)) or "none"

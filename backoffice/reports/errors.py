@@ -5,6 +5,8 @@ from typing import Any, TypeAlias
 
 from django.db.models import TextChoices
 
+from backoffice.core.web.formatting import code_sentence
+
 Failure: TypeAlias = dict[str, Any]
 """A `FailureCode` or `DeliveryObstacle` under `code`, and its parameters beside it, as stored in JSON."""
 
@@ -77,12 +79,12 @@ class DeliveryObstacle(TextChoices):
 
 def failure_sentence(failure: Mapping[str, Any]) -> str:
     """A stored failure in words."""
-    return str(FailureCode(failure["code"]).label).format(**failure)
+    return code_sentence(FailureCode, failure)
 
 
 def obstacle_sentence(obstacle: Mapping[str, Any]) -> str:
     """`Femi Ade: the account was deactivated`: a recipient (`person`) with the obstacle in words."""
-    reason = str(DeliveryObstacle(obstacle["code"]).label).format(**obstacle)
+    reason = code_sentence(DeliveryObstacle, obstacle)
     return f"{obstacle['person']}: {reason}"
 
 

@@ -42,8 +42,8 @@ def period_lookups(field: str, form: PeriodForm) -> dict[str, datetime]:
 
 def labelled(field: str, choices: type[TextChoices]) -> Case:
     """The label for the code in this field, as a database expression."""
-    words = [When(**{field: code}, then=Value(str(label))) for code, label in choices.choices]
-    return Case(*words, default=F(field), output_field=TextField())
+    labels = [When(**{field: code}, then=Value(str(label))) for code, label in choices.choices]
+    return Case(*labels, default=F(field), output_field=TextField())
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ def is_on() -> bool:
     return _SECRET.fullmatch(settings.WEBHOOK_SECRET) is not None
 
 
-def is_secret(told: str) -> bool:
+def is_secret(presented: str) -> bool:
     """Whether this is the secret part of our URL; compared in constant time."""
-    return constant_time_compare(told, settings.WEBHOOK_SECRET) and is_on()
+    return constant_time_compare(presented, settings.WEBHOOK_SECRET) and is_on()
 
 
 def public_keys() -> tuple[PublicKey, ...]:

@@ -39,6 +39,7 @@ _CLOSED_BY_DELIVERY = timedelta(
 )  # an operation closed so soon after a delivery may have been closed because of it
 _LOOK_BACK = timedelta(days=7)
 _CACHE_KEY = "webhooks:silence"
+_TONES = {DeliveryVerification.VALID: "good", DeliveryVerification.UNVERIFIED: "warn"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ class DeliveryRow:
     delivery: Delivery
     transaction_pk: int | None
     operation: Operation | None
+
+    @property
+    def tone(self) -> str:
+        """CSS class of the badge for the result of the verification."""
+        return _TONES.get(DeliveryVerification(self.delivery.verdict), "bad")
 
 
 @dataclass(frozen=True)
@@ -133,8 +139,8 @@ def missing_deliveries() -> MissingDeliveries | None:
     set_by = (
         Operation.objects.filter(kind="callback_url", status=Status.SUCCEEDED).order_by("-closed_at").first()
     )
-    told = callback_url.cached_callback_url()
-    address = told.value if told.is_known else set_by and str(set_by.payload.get("url", ""))
+    cached = callback_url.cached_callback_url()
+    address = cached.value if cached.is_known else set_by and str(set_by.payload.get("url", ""))
     if not address or not is_own_address(address):
         return None
     now, last_at = timezone.now(), last_valid_at()

@@ -3,7 +3,7 @@
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
@@ -24,14 +24,14 @@ def delivery_list(request: StaffRequest) -> HttpResponse:
     htmx refreshes the callback URL from the provider; without JavaScript `?read=1` does.
     """
     is_read = "read" in request.GET
-    told = callback_url.refresh_callback_url() if is_read else callback_url.cached_callback_url()
+    cached = callback_url.refresh_callback_url() if is_read else callback_url.cached_callback_url()
     page = keyset_page(
         deliveries.deliveries_with_transaction(),
         order=deliveries.NEWEST_FIRST,
         cursor=request.GET.get("cursor"),
     )
     context = {
-        **callback_url_context(told),
+        **callback_url_context(cached),
         "fresh": is_read,
         "receiver": deliveries.receiver_status(),
         "last_valid_at": deliveries.last_valid_at(),
@@ -66,3 +66,8 @@ def check_again(request: StaffRequest, pk: int) -> HttpResponse:
         request, "The service is read again within seconds. Only what it shows itself moves anything."
     )
     return redirect(found)
+
+
+def missing_webhooks(_request: HttpRequest) -> dict[str, object]:
+    """Context processor: `missing_webhooks`, a warning or None, read only if a template uses it."""
+    return {"missing_webhooks": deliveries.cached_missing_deliveries}

@@ -43,14 +43,14 @@ def process_due_deliveries() -> int:
     however long that takes. Whatever is scheduled meanwhile is due, also for attempts that no delivery names,
     and the sweeper checks it.
     """
-    is_wanted = Delivery.objects.filter(check_due_at__isnull=False).exists()
-    if not is_wanted or not acquire_lease("webhooks", MIN_INTERVAL):
+    is_due = Delivery.objects.filter(check_due_at__isnull=False).exists()
+    if not is_due or not acquire_lease("webhooks", MIN_INTERVAL):
         return 0
-    wanted = _schedule_checks()
+    scheduled = _schedule_checks()
     if lease := acquire_lease(CHECK_LEASE, _CHECK_LEASE_DURATION):
         with lease:
-            schedule.run_scheduled_checks(_transaction_ids(wanted))
-    return len(wanted)
+            schedule.run_scheduled_checks(_transaction_ids(scheduled))
+    return len(scheduled)
 
 
 @transaction.atomic
@@ -68,16 +68,16 @@ def _schedule_checks() -> dict[int, str]:
 
     If the process is killed before the end, this is repeated; after it, the sweeper does the checks.
     """
-    wanted = dict(
+    due = dict(
         Delivery.objects.filter(check_due_at__isnull=False).values_list("pk", "transaction_id")[:_BATCH_SIZE]
     )
-    schedule.schedule_checks(_transaction_ids(wanted))
-    Delivery.objects.filter(pk__in=wanted).update(check_due_at=None, checked_at=clock.now())
-    return wanted
+    schedule.schedule_checks(_transaction_ids(due))
+    Delivery.objects.filter(pk__in=due).update(check_due_at=None, checked_at=clock.now())
+    return due
 
 
-def _transaction_ids(wanted: dict[int, str]) -> set[str]:
-    return set(wanted.values()) - {""}
+def _transaction_ids(deliveries: dict[int, str]) -> set[str]:
+    return set(deliveries.values()) - {""}
 
 
 MAX_INVALID_KEPT = 1000
@@ -151,19 +151,19 @@ def _verified(body: bytes) -> Delivery:
 
 def _fill_in(delivery: Delivery, judged: Judged) -> None:
     """Set the result of the verification and the searchable fields, as far as their columns are long enough."""
-    news = judged.typed_data()
+    data = judged.typed_data()
     delivery.identity = judged.identity
     delivery.verdict = DeliveryVerification(judged.signature_status.value)
     delivery.error = judged.error[:300]
     delivery.key = judged.key.fingerprint if judged.key else ""
     delivery.event = storable_text(judged.event)[:200]
-    delivery.transaction_id = _text_if_it_fits(getattr(news, "transaction_id", ""), TRANSACTION_ID_LENGTH)
-    delivery.reference = _text_if_it_fits(getattr(news, "reference", ""), 200)
+    delivery.transaction_id = _text_if_it_fits(getattr(data, "transaction_id", ""), TRANSACTION_ID_LENGTH)
+    delivery.reference = _text_if_it_fits(getattr(data, "reference", ""), 200)
 
 
-def _text_if_it_fits(told: str, length: int) -> str:
+def _text_if_it_fits(text: str, length: int) -> str:
     """The text, or empty if it is too long: a truncated id would be another id."""
-    return told if len(told) <= length else ""
+    return text if len(text) <= length else ""
 
 
 def _store(delivery: Delivery) -> tuple[int, bool]:

@@ -16,7 +16,6 @@ from pydantic import AfterValidator
 from payments_gateway.errors import REJECTION_KINDS
 
 OtpType = Literal["otp", "totp"]
-OTP_TYPES: tuple[OtpType, ...] = get_args(OtpType)
 
 Capability = Literal["banks", "rates", "currencies", "minimums", "wallet_config", "transaction", "payment"]
 CAPABILITIES: tuple[Capability, ...] = get_args(Capability)

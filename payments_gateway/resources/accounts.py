@@ -7,15 +7,11 @@ from payments_gateway.operations import Endpoint
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.responses import Reply, first_list, first_text, value_at
 from payments_gateway.schemas.accounts import Account, AccountHolder, AccountRequest, Asset, CreatedAccount
-from payments_gateway.transport import Transport
+from payments_gateway.transport import Resource
 
 
-class Accounts:
+class Accounts(Resource):
     """The operations under {base_url_v4}/account, which take two credential headers instead of three."""
-
-    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
-        self._transport = transport
-        self._profile = profile
 
     def create(self, request: AccountRequest) -> list[CreatedAccount]:
         """Open a bank account for the merchant (PUT {base_url_v4}/account).
@@ -84,12 +80,8 @@ def _parse_assets(found: object) -> list[Asset]:
     raise UnreadableError("the assets of an account have an unknown shape")
 
 
-class Banks:
+class Banks(Resource):
     """The operations under /bank."""
-
-    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
-        self._transport = transport
-        self._profile = profile
 
     def resolve(self, *, account_number: str, bank_code: str) -> AccountHolder:
         """Return the holder of a bank account (POST /bank/resolve, without credentials).

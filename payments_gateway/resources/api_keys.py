@@ -6,7 +6,7 @@ from pydantic import SecretStr
 
 from payments_gateway.errors import NotSentError
 from payments_gateway.money import UnreadableError
-from payments_gateway.operations import key_management_endpoint
+from payments_gateway.operations import Endpoint, key_management_endpoint
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import OtpType
 from payments_gateway.responses import (
@@ -19,32 +19,31 @@ from payments_gateway.responses import (
     rename_members,
 )
 from payments_gateway.schemas.api_keys import CreatedKey, KeyInfo, KeyRequest
-from payments_gateway.transport import Transport, require_otp
+from payments_gateway.transport import Resource, require_otp
 
 
-class ApiKeys:
+class ApiKeys(Resource):
     """POST /auth/api-key and the five operations of key management, whose shapes are not specified.
 
     Errors of these calls contain nothing of a response that may hold a key.
     """
 
-    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
-        self._transport = transport
-        self._profile = profile
-        self._endpoint = key_management_endpoint(profile)
+    @property
+    def _endpoint(self) -> Endpoint:
+        return key_management_endpoint(self._profile)
 
-    def create(self, *, token: SecretStr | None, otp_type: OtpType | None = None) -> CreatedKey:
+    def create(self, *, otp: SecretStr | None, otp_type: OtpType | None = None) -> CreatedKey:
         """Create an API key with all permissions (POST /auth/api-key). The old key remains valid.
 
-        `token` is the one-time code; it may be None only if the profile makes it optional. The OTP type
+        `otp` is the one-time code; it may be None only if the profile makes it optional. The OTP type
         defaults to that of the profile. The key is returned as a secret and is never shown again.
 
         Not repeatable: a second call creates a second key. Raises RejectedError when the provider rejected
         the request, NotSentError when nothing was sent, OutcomeUnknownError otherwise, also when the response
         holds no key. Specification: Endpoints, POST /auth/api-key; API key; Authentication, 5 to 7.
         """
-        require_otp(token, self._profile)
-        body = {"otpType": otp_type or self._profile.otp_type} | ({} if token is None else {"token": token})
+        require_otp(otp, self._profile)
+        body = {"otpType": otp_type or self._profile.otp_type} | ({} if otp is None else {"token": otp})
         into = partial(_parse_created_key, self._profile)
         return self._transport.send_once("POST", "/auth/api-key", body, into=into, reads=KeyResponseReader)
 

@@ -16,15 +16,11 @@ from payments_gateway.schemas.balances import (
     Withdrawal,
     WithdrawalReceipt,
 )
-from payments_gateway.transport import Transport, require_otp
+from payments_gateway.transport import Resource, require_otp
 
 
-class Balances:
+class Balances(Resource):
     """The operations under /balance."""
-
-    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
-        self._transport = transport
-        self._profile = profile
 
     def list(self, currency: str | None = None) -> list[Balance]:
         """Return the balance of each currency, or of one: NGN, USD or USDT (GET /balance).
@@ -51,33 +47,33 @@ class Balances:
         into = partial(_parse_transfer_detail, self._profile)
         return self._transport.send_once("POST", "/balance/convert", request.wire(), into=into)
 
-    def withdraw(self, request: Withdrawal, *, token: SecretStr | None) -> WithdrawalReceipt:
+    def withdraw(self, request: Withdrawal, *, otp: SecretStr | None) -> WithdrawalReceipt:
         """Send fiat from the merchant's balance to a bank account (POST /balance/withdraw).
 
-        The amount is sent as text. `token` is the one-time code; it may be None only if the profile makes it
+        The amount is sent as text. `otp` is the one-time code; it may be None only if the profile makes it
         optional. The response often names no transaction: the specification does not show its members.
 
         Not repeatable: the API has no idempotency key. Raises RejectedError when the provider rejected the
         request, NotSentError when nothing was sent, OutcomeUnknownError otherwise. Specification: Endpoints,
         POST /balance/withdraw; Authentication, 7.
         """
-        require_otp(token, self._profile)
-        body = request.wire(token, self._profile)
+        require_otp(otp, self._profile)
+        body = request.wire(otp, self._profile)
         into = partial(_parse_receipt, self._profile)
         return self._transport.send_once("POST", "/balance/withdraw", body, into=into)
 
-    def transfer(self, request: Transfer, *, token: SecretStr | None) -> TransferDetail:
+    def transfer(self, request: Transfer, *, otp: SecretStr | None) -> TransferDetail:
         """Send fiat from the merchant's balance to another user of the provider (POST /balance/transfer).
 
-        NGN or USD; the amount is sent as text; the memo has at most 28 characters. `token` is the one-time
+        NGN or USD; the amount is sent as text; the memo has at most 28 characters. `otp` is the one-time
         code; it may be None only if the profile makes it optional.
 
         Not repeatable: the API has no idempotency key. Raises RejectedError when the provider rejected the
         request, NotSentError when nothing was sent, OutcomeUnknownError otherwise. Specification: Endpoints,
         POST /balance/transfer; Transfer detail; Limits; Authentication, 7.
         """
-        require_otp(token, self._profile)
-        body = request.wire(token, self._profile)
+        require_otp(otp, self._profile)
+        body = request.wire(otp, self._profile)
         into = partial(_parse_transfer_detail, self._profile)
         return self._transport.send_once("POST", "/balance/transfer", body, into=into)
 

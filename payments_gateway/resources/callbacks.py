@@ -6,10 +6,9 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from payments_gateway.money import UnreadableError
-from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.responses import Reply, read_acknowledgement
 from payments_gateway.schemas.fields import RequiredText, WireModel
-from payments_gateway.transport import Transport
+from payments_gateway.transport import Resource
 
 _LONGEST_URL = 2048
 
@@ -31,12 +30,8 @@ class CallbackUrl(WireModel):
     callback_url: Annotated[RequiredText, Field(alias="callbackUrl"), AfterValidator(_check_web_address)]
 
 
-class Callbacks:
+class Callbacks(Resource):
     """The operations under /callbackurl."""
-
-    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
-        self._transport = transport
-        self._profile = profile
 
     def set_url(self, url: str) -> None:
         """Set the URL to which the provider sends webhooks (PUT /callbackurl).

@@ -23,7 +23,7 @@ from payments_gateway.responses import Reply
 from payments_gateway.schemas.fields import Amount, Text, WireModel
 from payments_gateway.schemas.payments import Payment
 from payments_gateway.schemas.transactions import TransactionRecord
-from payments_gateway.transport import Transport
+from payments_gateway.transport import Resource
 
 
 class Bank(WireModel):
@@ -93,12 +93,8 @@ _LONGEST_ID = 128
 _FORBIDDEN_IN_ID = re.compile(r"[/\\%\x00-\x20\x7f]|^\.{1,2}$|^$|resolve", re.IGNORECASE)
 
 
-class Extras:
+class Extras(Resource):
     """The optional reads, one method for each capability."""
-
-    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
-        self._transport = transport
-        self._profile = profile
 
     def is_on(self, name: Capability) -> bool:
         """Whether the profile lists this read among the provider's capabilities."""

@@ -3,18 +3,13 @@
 from functools import partial
 
 from payments_gateway.money import UnreadableError
-from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.responses import Reply
 from payments_gateway.schemas.payments import Payment, PaymentRequest
-from payments_gateway.transport import Transport
+from payments_gateway.transport import Resource
 
 
-class Payments:
+class Payments(Resource):
     """The operation under /payment."""
-
-    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
-        self._transport = transport
-        self._profile = profile
 
     def create(self, request: PaymentRequest) -> Payment:
         """Create an off-ramp payment (POST /payment). Amounts are sent as numbers; takes no one-time code.

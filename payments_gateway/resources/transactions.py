@@ -17,7 +17,7 @@ from payments_gateway.schemas.transactions import (
     TransactionSummary,
     TransactionType,
 )
-from payments_gateway.transport import Transport
+from payments_gateway.transport import Resource
 
 WINDOW = 10_000
 """How many recently read record ids are remembered: twice the change accepted between two pages."""
@@ -57,7 +57,10 @@ class PageReader:
         """
         moved = 0 if self._total is None else page.total - self._total
         self._total = page.total
-        self._refuse_a_jump(moved)
+        if abs(moved) > WINDOW // 2:
+            raise ReadFailedError(
+                f"The list changed by {abs(moved)} transactions while one page was read. Read it again."
+            )
         if moved < 0 and self.number > 1:
             self._step_back(moved, page)
             return []
@@ -66,7 +69,7 @@ class PageReader:
             return []
         self._refuse_a_repetition(page)
         fresh = [record for record in page.records if self._is_new(record.transaction_id)]
-        self._go_on(page, has_news=bool(fresh))
+        self._go_on(page, has_progressed=bool(fresh))
         return fresh
 
     def _step_back(self, moved: int, page: TransactionPage) -> None:
@@ -77,8 +80,8 @@ class PageReader:
         if (self._furthest - self.number) * self._per_page > WINDOW // 2:
             raise ReadFailedError("More transactions vanished than are remembered. Read the list again.")
 
-    def _go_on(self, page: TransactionPage, *, has_news: bool) -> None:
-        if has_news:
+    def _go_on(self, page: TransactionPage, *, has_progressed: bool) -> None:
+        if has_progressed:
             self._in_vain = 0
         self._sizes.append(len(page.records))
         if page.records and self.number < page.pages:
@@ -105,12 +108,6 @@ class PageReader:
                 f"The service counts {self._total} transactions, but {why}. What was read is not the whole list."
             )
 
-    def _refuse_a_jump(self, moved: int) -> None:
-        if abs(moved) > WINDOW // 2:
-            raise ReadFailedError(
-                f"The list changed by {abs(moved)} transactions while one page was read. Read it again."
-            )
-
     def _refuse_a_repetition(self, page: TransactionPage) -> None:
         """Detect a provider that ignores the page number and returns the same page forever."""
         shown = (page.page, [record.transaction_id for record in page.records])
@@ -129,12 +126,8 @@ class PageReader:
         return True
 
 
-class Transactions:
+class Transactions(Resource):
     """The operations under /transaction. They change nothing and are retried."""
-
-    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
-        self._transport = transport
-        self._profile = profile
 
     def page(
         self,
@@ -193,21 +186,21 @@ class Transactions:
         }
 
 
-def _parse_page(profile: ProviderProfile, reply: Reply) -> TransactionPage:
-    return _page_from(profile, reply, reply.data)
+def _parse_page(
+    profile: ProviderProfile, reply: Reply, members: dict[str, object] | None = None
+) -> TransactionPage:
+    """Read a page from the data of the reply, or from these members of it."""
+    members = reply.data if members is None else members
+    records = members.get("data")
+    if isinstance(records, list):
+        records = [_with_known_status(profile, record) for record in records]
+    return TransactionPage.model_validate(members | {"data": records, "answered_at": reply.date})
 
 
 def _parse_summary(profile: ProviderProfile, reply: Reply) -> TransactionSummary:
-    page = _page_from(profile, reply, first_object(reply.data, [("txn",)]))
+    page = _parse_page(profile, reply, first_object(reply.data, [("txn",)]))
     totals = first_object(reply.data, [("summary",)])
     return TransactionSummary.model_validate(totals | {"page": page})
-
-
-def _page_from(profile: ProviderProfile, reply: Reply, found: dict[str, object]) -> TransactionPage:
-    records = found.get("data")
-    if isinstance(records, list):
-        records = [_with_known_status(profile, record) for record in records]
-    return TransactionPage.model_validate(found | {"data": records, "answered_at": reply.date})
 
 
 def _with_known_status(profile: ProviderProfile, record: object) -> object:

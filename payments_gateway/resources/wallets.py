@@ -6,18 +6,14 @@ from payments_gateway.money import UnreadableError
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.responses import Reply, first_object, first_text, transfer_detail
 from payments_gateway.schemas.wallets import Wallet, WalletAddress, WalletTransfer, WalletTransferDetail
-from payments_gateway.transport import Transport
+from payments_gateway.transport import Resource
 
 _WALLET_PATHS = (("wallet",), ("data", "wallet"), ("data",))
 _WALLET_MEMBERS = {field.alias or name for name, field in Wallet.model_fields.items()}
 
 
-class Wallets:
+class Wallets(Resource):
     """The operations under /wallet."""
-
-    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
-        self._transport = transport
-        self._profile = profile
 
     def get(self, *, currency: str | None = None, network: str | None = None) -> Wallet:
         """Return the merchant's wallet with its addresses (GET /wallet), of all or one currency and network.

@@ -32,7 +32,7 @@ from payments_gateway.sandbox.webhooks import delivery
 from payments_gateway.sandbox.webhooks import outbox as webhooks
 
 MAX_OFFSET = timedelta(days=3650)
-"""How far ahead of real time the service's clock can be put."""
+"""How far ahead of real time the provider's clock can be put."""
 
 _OPTIONS = ("settle_after", "otp_required", "token_reuse", "fail_next", "customer_pays_after")
 _SECONDS = ("settle_after", "customer_pays_after")

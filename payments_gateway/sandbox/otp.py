@@ -69,20 +69,20 @@ def code_of_unknown_type(code: str) -> OneTimeCode:
     return OneTimeCode("otp" if _equal_in_constant_time(issued, code) else "totp", code)
 
 
-def use_code(token: OneTimeCode | None, *, at: datetime, member: str = "token") -> None:
+def use_code(code: OneTimeCode | None, *, at: datetime, member: str = "token") -> None:
     """Accept the one-time code and mark it used, inside the caller's transaction; or raise RefusedError 400.
 
     `member` is the name of the request member for the code.
     """
     simulation = Simulation.objects.get()
-    if token is None:
+    if code is None:
         if simulation.otp_required:
             raise RefusedError(400, f"{member} is required", [(member, "is required")])
         return
-    if token.type == "totp":
-        problem = _use_totp(simulation, token.code, step_of(at))
+    if code.type == "totp":
+        problem = _use_totp(simulation, code.code, step_of(at))
     else:
-        problem = _use_one_time_code(simulation, token.code)
+        problem = _use_one_time_code(simulation, code.code)
     if problem:
         raise RefusedError(400, f"{member} {problem}", [(member, problem)])
 

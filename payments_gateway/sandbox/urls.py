@@ -4,8 +4,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 from payments_gateway.sandbox.api import api_keys, balances, extras, merchant, payments, transactions, wallets
-from payments_gateway.sandbox.control import console, views, webhooks
-from payments_gateway.sandbox.control import views as control
+from payments_gateway.sandbox.control import console, views
 
 v2 = [
     path("auth/api-key", api_keys.create),
@@ -40,18 +39,18 @@ simulation = [
     path("", console.console),
     path("watch", console.watch),
     path("console/<slug:name>", console.submit_form),
-    path("token", control.token),
+    path("otp", views.one_time_codes),
     path("ledger", views.ledger_state),
-    path("options", control.options),
-    path("reset", control.reset),
-    path("settle", control.settle),
+    path("options", views.options),
+    path("reset", views.reset),
+    path("settle", views.settle),
     path("clock", views.clock_state),
     path("deposits", views.deposits),
     path("payments", views.pay_in),
     path("kyc", views.kyc),
-    path("webhooks", webhooks.deliveries),
-    path("webhooks/keys", webhooks.keys),
-    path("webhooks/faults", webhooks.faults),
+    path("webhooks", views.webhook_deliveries),
+    path("webhooks/keys", views.webhook_keys),
+    path("webhooks/faults", views.webhook_faults),
     path("faults", views.faults),
     path("faults/<int:fault_id>", views.fault),
 ]

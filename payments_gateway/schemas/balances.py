@@ -53,7 +53,7 @@ class Withdrawal(RequestModel):
         check_amount(self.amount, self.currency)
         return self
 
-    def wire(self, token: SecretStr | None, profile: ProviderProfile) -> dict[str, object]:
+    def wire(self, otp: SecretStr | None, profile: ProviderProfile) -> dict[str, object]:
         """Return the body of POST /balance/withdraw: the amount as text, the one-time code still a secret.
 
         The OTP type defaults to that of the profile.
@@ -63,7 +63,7 @@ class Withdrawal(RequestModel):
             "amount": format_plain(self.amount),
             profile.otp_type_member: self.otp_type or profile.otp_type,
         }
-        return body if token is None else body | {"token": token}
+        return body if otp is None else body | {"token": otp}
 
 
 class Conversion(RequestModel):
@@ -100,7 +100,7 @@ class Transfer(RequestModel):
         check_amount(self.amount, self.currency)
         return self
 
-    def wire(self, token: SecretStr | None, profile: ProviderProfile) -> dict[str, object]:
+    def wire(self, otp: SecretStr | None, profile: ProviderProfile) -> dict[str, object]:
         """Return the body of POST /balance/transfer: the amount as text, the one-time code still a secret.
 
         An empty memo is omitted; the OTP type defaults to that of the profile.
@@ -111,7 +111,7 @@ class Transfer(RequestModel):
             "amount": format_plain(self.amount),
             profile.otp_type_member: self.otp_type or profile.otp_type,
         }
-        optional = {"memo": self.memo or None, "token": token}
+        optional = {"memo": self.memo or None, "token": otp}
         return body | {name: value for name, value in optional.items() if value is not None}
 
 

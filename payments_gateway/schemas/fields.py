@@ -69,8 +69,8 @@ def _optional_id(value: object) -> str | None:
 
 def _flag(value: object) -> bool | None:
     """Convert a boolean, or its text, to bool. Anything else is None."""
-    words: dict[object, bool] = {"true": True, "false": False}
-    return value if isinstance(value, bool) else words.get(value) if isinstance(value, str) else None
+    flags: dict[object, bool] = {"true": True, "false": False}
+    return value if isinstance(value, bool) else flags.get(value) if isinstance(value, str) else None
 
 
 def _storable(text: str) -> str:

@@ -97,7 +97,7 @@ def test_a_page_elsewhere_is_nothing_to_come_back_to(client: Client) -> None:
     assert answer["Location"] == "/account/sign-in/"
 
 
-def test_a_request_by_htmx_is_told_to_load_the_whole_sign_in_page(client: Client) -> None:
+def test_a_request_by_htmx_is_redirected_to_the_whole_sign_in_page(client: Client) -> None:
     here = {"HX-Request": "true", "HX-Current-URL": "http://testserver/account/password/"}
     answer = client.get("/account/", headers=here)
     assert answer["HX-Redirect"] == "/account/sign-in/?next=%2Faccount%2Fpassword%2F"

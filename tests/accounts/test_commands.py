@@ -16,9 +16,9 @@ REASON = "Ticket 42, asked for by Zainab Musa"
 
 
 def run(action: str, email: str, *arguments: str, reason: str = REASON) -> str:
-    said = io.StringIO()
-    call_command("staff", action, email, "--reason", reason, *arguments, stdout=said)
-    return said.getvalue()
+    output = io.StringIO()
+    call_command("staff", action, email, "--reason", reason, *arguments, stdout=output)
+    return output.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ def run(action: str, email: str, *arguments: str, reason: str = REASON) -> str:
 def test_the_program_is_on_record_with_the_reason(
     preparer: User, action: str, arguments: list[str], recorded: Action
 ) -> None:
-    said = run(action, "Tunde@countersign.example", *arguments)
+    output = run(action, "Tunde@countersign.example", *arguments)
     entry = Entry.objects.get()
     assert (entry.action, entry.actor_label, entry.target_id) == (recorded, "Countersign", str(preparer.pk))
     assert entry.detail["reason"] == REASON
-    assert said.startswith("Tunde Bello ")
-    assert "Every session has ended." in said
+    assert output.startswith("Tunde Bello ")
+    assert "Every session has ended." in output
 
 
 def test_set_roles_gives_exactly_the_roles_named(preparer: User) -> None:

@@ -162,7 +162,7 @@ def test_codes_that_do_not_exist_cannot_be_confirmed(signed_in: Client, preparer
     assert User.objects.get(pk=preparer.pk).recovery_codes_stored_at is None
 
 
-def test_a_recovery_code_stands_in_for_the_authenticator_once(client: Client, preparer: User) -> None:
+def test_a_recovery_code_replaces_the_authenticator_once(client: Client, preparer: User) -> None:
     code = steps.recovery_codes(preparer)[3]
     steps.give_password(client, preparer)
     assert steps.give_code(client, code.lower().replace("-", " ")).status_code == 302
@@ -216,8 +216,8 @@ def test_each_step_is_audited_and_no_code_is(at_enrolment: Client, newcomer: Use
     at_enrolment.post(reverse("accounts:sign_out"))
     steps.give_password(at_enrolment, newcomer)
     steps.give_code(at_enrolment, codes[0])
-    told = list(Entry.objects.order_by("position").values_list("action", flat=True))
-    assert told == [
+    actions = list(Entry.objects.order_by("position").values_list("action", flat=True))
+    assert actions == [
         Action.STAFF_CREATED,
         Action.PASSWORD_ACCEPTED,
         Action.AUTHENTICATOR_ENROLLED,

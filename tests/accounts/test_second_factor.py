@@ -161,11 +161,11 @@ def test_the_code_of_somebody_else_is_wrong(password_only: Client, approver: Use
     assert steps.give_code(password_only, steps.code_of(steps.authenticator(approver))).status_code == 422
 
 
-def test_the_secret_is_sealed_to_its_row(preparer: User, approver: User) -> None:
+def test_the_secret_is_encrypted_for_its_row(preparer: User, approver: User) -> None:
     mine, other = steps.authenticator(preparer), steps.authenticator(approver)
     assert mine.totp().key.hex().encode() not in bytes(mine.encrypted_seed)
     mine.encrypted_seed = other.encrypted_seed
-    with pytest.raises(DecryptionError, match="not sealed for this row"):
+    with pytest.raises(DecryptionError, match="not encrypted for this row"):
         mine.totp()
 
 

@@ -1,4 +1,4 @@
-"""The two steps of sign-in, told by what a browser sees."""
+"""The two steps of sign-in, as a browser sees them."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def test_signing_in_again_ends_the_session_that_the_browser_had(signed_in: Clien
 @pytest.mark.parametrize(
     ("change", "value"), [("email", "nobody@countersign.example"), ("password", "wrong horse battery")]
 )
-def test_a_wrong_password_and_an_unknown_address_are_told_the_same(
+def test_a_wrong_password_and_an_unknown_address_get_the_same_answer(
     client: Client, preparer: User, change: str, value: str
 ) -> None:
     typed = {"email": preparer.email, "password": PASSWORD, change: value}
@@ -61,7 +61,7 @@ def test_a_wrong_password_and_an_unknown_address_are_told_the_same(
     assert not StaffSession.objects.exists()
 
 
-def test_a_deactivated_person_is_told_the_same(client: Client, preparer: User) -> None:
+def test_a_deactivated_person_gets_the_same_answer(client: Client, preparer: User) -> None:
     User.objects.filter(pk=preparer.pk).update(is_active=False)
     answer = steps.give_password(client, preparer)
     assert answer.status_code == 422
@@ -118,7 +118,7 @@ def test_another_browser_at_the_same_place_is_locked_out_too(client: Client, pre
 
 
 @pytest.mark.parametrize(
-    ("wanted", "leads_to"),
+    ("next_url", "leads_to"),
     [
         ("/account/password/", "/account/password/"),
         ("https://elsewhere.example/", HOME),
@@ -128,9 +128,9 @@ def test_another_browser_at_the_same_place_is_locked_out_too(client: Client, pre
     ],
 )
 def test_sign_in_leads_to_the_page_wanted_if_it_is_ours(
-    client: Client, preparer: User, wanted: str, leads_to: str
+    client: Client, preparer: User, next_url: str, leads_to: str
 ) -> None:
-    first = steps.give_password(client, preparer, next=wanted)
+    first = steps.give_password(client, preparer, next=next_url)
     page = client.get(first["Location"])
     second = steps.give_code(client, steps.code_of(steps.authenticator(preparer)), next=page.context["next"])
     assert second["Location"] == leads_to
@@ -152,8 +152,8 @@ def test_every_attempt_is_audited_without_its_secrets(client: Client, preparer: 
     steps.give_password(client, preparer)
     code = steps.code_of(steps.authenticator(preparer))
     steps.give_code(client, code)
-    told = [(entry.action, entry.target_label) for entry in Entry.objects.order_by("position")]
-    assert told == [
+    entries = [(entry.action, entry.target_label) for entry in Entry.objects.order_by("position")]
+    assert entries == [
         (Action.SIGN_IN_REFUSED, "nobody@countersign.example"),
         (Action.SIGN_IN_REFUSED, "Tunde Bello"),
         (Action.PASSWORD_ACCEPTED, ""),

@@ -131,9 +131,9 @@ def test_a_person_on_record_cannot_be_deleted(client: Any, preparer: User) -> No
 
 
 def test_staff_create_makes_somebody_who_can_sign_in(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = _run_create(monkeypatch, "Ada@countersign.example", roles=["Preparer", "Auditor"])
-    assert "Created Ada Obi <ada@countersign.example>, Preparer, Auditor." in said
-    assert "Next: sign in" in said
+    output = _run_create(monkeypatch, "Ada@countersign.example", roles=["Preparer", "Auditor"])
+    assert "Created Ada Obi <ada@countersign.example>, Preparer, Auditor." in output
+    assert "Next: sign in" in output
     user = User.objects.get()
     assert steps.give_password(client, user).status_code == 302
     assert sorted(group.name for group in user.groups.all()) == ["Auditor", "Preparer"]
@@ -174,7 +174,7 @@ def _run_create(
 ) -> str:
     """Run the command with the password piped in; what it says."""
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{password}\n"))
-    said = io.StringIO()
+    output = io.StringIO()
     arguments = [part for role in roles or [] for part in ("--role", role)]
-    call_command("staff", "create", email, "--name", name, "--password-stdin", *arguments, stdout=said)
-    return said.getvalue()
+    call_command("staff", "create", email, "--name", name, "--password-stdin", *arguments, stdout=output)
+    return output.getvalue()

@@ -1,4 +1,4 @@
-"""An administrator who proposes and an approver who countersigns, against the simulated service."""
+"""An administrator who proposes and an approver who approves, against the sandbox."""
 
 from collections.abc import Callable
 
@@ -25,14 +25,14 @@ def as_approver(sign_in: SignIn, approver: User) -> Client:
 
 @pytest.fixture
 def relaxed(sandbox: SandboxProcess) -> SandboxProcess:
-    """The service, which takes one token several times, so that no test has to wait for the next."""
+    """The provider, which accepts one one-time code several times, so that no test has to wait for the next."""
     sandbox.options(token_reuse=True)
     return sandbox
 
 
 @pytest.fixture
 def created(as_administrator: Client, approver: User, relaxed: SandboxProcess) -> Operation:
-    """A key that the service made and that is sealed here, for the approver who had it sent."""
+    """A key that the provider made and that is encrypted here, for the approver who had it sent."""
     return steps.approve_and_send(
         steps.prepare(as_administrator, "api_key_create", **steps.NAMED), approver, relaxed
     )

@@ -17,7 +17,7 @@ from tests.sandbox_process import SandboxProcess
 
 
 def prepare(client: Client, kind: str, **typed: str) -> Operation:
-    """Fill in the form, look at the review, prepare."""
+    """Fill in the form, read the review, prepare."""
     address = f"/operations/prepare/{kind}/"
     values = {"submission": str(uuid.uuid4()), **typed}
     review = client.post(address, {**values, "step": "review"})
@@ -28,20 +28,20 @@ def prepare(client: Client, kind: str, **typed: str) -> Operation:
 
 
 def approve_and_send(operation: Operation, approver: User, sandbox: SandboxProcess) -> Operation:
-    """Countersign it, give the word, send it; with the token of the service where the kind needs one."""
+    """Approve it, release it and send it; with a one-time code where the kind needs one."""
     factories.approve(operation, approver)
-    release(operation, approver, sandbox.token())
+    release(operation, approver, sandbox.totp())
     send.send_operation(operation.pk)
     return Operation.objects.get(pk=operation.pk)
 
 
-def release(operation: Operation, approver: User, token: str) -> None:
+def release(operation: Operation, approver: User, otp: str) -> None:
     release_operation(
         operation.pk,
         actor=approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
-        token=SecretStr(token) if KINDS[operation.kind].needs_otp else None,
+        otp=SecretStr(otp) if KINDS[operation.kind].needs_otp else None,
     )
 
 

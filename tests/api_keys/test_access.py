@@ -38,14 +38,14 @@ OF_A_ROTATION = {"test", "watch", "finish", "abandon"}
 
 def address_of(name: str, administrator: User) -> str:
     if name == "secret":
-        return reverse("api_keys:secret", args=[factories.prepared(another_maker()).pk])
+        return reverse("api_keys:secret", args=[factories.prepared(another_preparer()).pk])
     if name in OF_A_ROTATION:
         rotation = Rotation.objects.first() or start_rotation(actor=administrator)
         return reverse(f"api_keys:{name}", args=[rotation.pk])
     return reverse(f"api_keys:{name}")
 
 
-def another_maker() -> User:
+def another_preparer() -> User:
     return factories.person("Ngozi Eze", Role.PREPARER)
 
 

@@ -1,4 +1,4 @@
-"""The list of API keys: what was last known at once, then what the service says; warnings, buttons, file."""
+"""The list of API keys: what was last known at once, then what the provider says; warnings, buttons, file."""
 
 import csv
 import io
@@ -50,7 +50,7 @@ def test_the_page_asks_nobody_and_lets_htmx_ask(as_administrator: Client, settin
     assert "Key of the environment" in page
 
 
-def test_the_list_is_what_the_service_says_now(as_administrator: Client, sandbox: SandboxProcess) -> None:
+def test_the_list_is_what_the_provider_says_now(as_administrator: Client, sandbox: SandboxProcess) -> None:
     known("gone", name="gone at the service")
     page = text_of(as_administrator.get("/keys/list/"))
     assert "first key" in page
@@ -60,7 +60,7 @@ def test_the_list_is_what_the_service_says_now(as_administrator: Client, sandbox
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
 
 
-def test_an_unreachable_service_leaves_the_last_known_list_with_its_age(
+def test_an_unreachable_provider_leaves_the_last_known_list_with_its_age(
     as_administrator: Client, settings: Settings
 ) -> None:
     known("0a1b2c3d", name="till")
@@ -142,7 +142,7 @@ def test_the_file_has_the_list_and_no_formula(as_approver: Client) -> None:
     assert (row["short_hash"], row["name"], row["in_use"]) == ("0a1b2c3d", "'=HYPERLINK(1)", "false")
 
 
-def test_a_key_whose_answer_was_lost_is_told(
+def test_a_key_whose_answer_was_lost_is_reported(
     as_administrator: Client, approver: User, sandbox: SandboxProcess
 ) -> None:
     sandbox.options(token_reuse=True)
@@ -180,7 +180,7 @@ def test_the_overview_says_nothing_of_a_key_that_was_ended(as_administrator: Cli
     assert "till" not in text_of(as_administrator.get("/"))
 
 
-def test_the_timer_keeps_the_list_that_nobody_looks_at(sandbox: SandboxProcess, settings: Settings) -> None:
+def test_the_timer_refreshes_the_list_that_nobody_opens(sandbox: SandboxProcess, settings: Settings) -> None:
     key_list.refresh_keys_if_due()
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
     settings.GATEWAY_URL_V4 = UNREACHABLE
@@ -203,7 +203,7 @@ def test_a_list_that_a_person_read_saves_the_timer_the_call(sandbox: SandboxProc
     assert not LeaseRow.objects.exists()
 
 
-def test_a_service_that_gives_no_list_is_asked_now_and_then_only(settings: Settings) -> None:
+def test_a_provider_that_gives_no_list_is_asked_now_and_then_only(settings: Settings) -> None:
     settings.GATEWAY_URL_V4 = UNREACHABLE
     assert [key_list.refresh_keys_if_due(), key_list.refresh_keys_if_due()] == [0, 0]
     pause = LeaseRow.objects.get().held_until - timezone.now()

@@ -109,7 +109,7 @@ def test_the_service_layer_asks_for_it_as_well(approver: User, created: Operatio
     assert Entry.objects.filter(action=Action.SECRET_REFUSED).count() == 2
 
 
-def test_of_two_looks_at_once_one_is_shown(approver: User, created: Operation) -> None:
+def test_of_two_reveals_at_once_one_is_shown(approver: User, created: Operation) -> None:
     now = timezone.now()
     assert reveal.reveal_secret(created.pk, actor=approver, second_factor_at=now).get_secret_value()
     with pytest.raises(SecretGoneError):
@@ -135,7 +135,7 @@ def test_a_key_of_an_open_rotation_is_shown_to_nobody(
     assert key in text_of(as_approver.post(address_of(made)))
 
 
-def test_a_key_that_cannot_be_opened_is_told(
+def test_a_key_that_cannot_be_decrypted_is_reported(
     as_approver: Client, created: Operation, settings: Settings
 ) -> None:
     settings.ENCRYPTION_KEYS = [f"other:{'B' * 43}="]
@@ -151,7 +151,7 @@ def test_an_operation_that_made_nothing_has_nothing_to_show(as_approver: Client,
     assert missing.status_code == 410
 
 
-def test_the_key_is_sealed_under_our_own_keys(created: Operation) -> None:
+def test_the_key_is_encrypted_under_our_own_keys(created: Operation) -> None:
     secret = Secret.objects.get()
-    assert secret.decrypted().encode() not in bytes(secret.sealed)
+    assert secret.decrypted().encode() not in bytes(secret.encrypted_value)
     assert secret.encryption_key_id == product_settings.ENCRYPTION_KEYS[0].partition(":")[0]

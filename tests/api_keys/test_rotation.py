@@ -1,4 +1,4 @@
-"""The guided rotation from end to end against the simulated service, and where it can go wrong."""
+"""The guided rotation from end to end against the sandbox, and where it can go wrong."""
 
 from datetime import timedelta
 from typing import Any
@@ -69,7 +69,7 @@ def let_the_watch_end() -> None:
     Rotation.objects.update(watched_until=timezone.now() - timedelta(seconds=1))
 
 
-def status_at_the_service(sandbox: SandboxProcess, key: str) -> int:
+def status_at_the_provider(sandbox: SandboxProcess, key: str) -> int:
     headers = {**sandbox.headers, "X-Api-Key": key}
     return requests.get(f"{sandbox.url}/balance", headers=headers, timeout=30).status_code
 
@@ -88,9 +88,9 @@ def test_from_end_to_end_the_old_key_ends_and_the_application_goes_on(
     press(as_administrator, "watch", minutes="5")
     assert current().step == RotationStep.WATCH
     let_the_watch_end()
-    assert status_at_the_service(relaxed, relaxed.api_key) == 200
+    assert status_at_the_provider(relaxed, relaxed.api_key) == 200
     assert retire(as_administrator, approver, relaxed).status == Status.SUCCEEDED
-    assert status_at_the_service(relaxed, relaxed.api_key) == 401
+    assert status_at_the_provider(relaxed, relaxed.api_key) == 401
     assert gateway().balances.list("NGN")
     assert current().step == RotationStep.DONE
     press(as_administrator, "finish")
@@ -155,15 +155,15 @@ def test_abandoned_after_the_switch_keys_stay_as_they_are(
     assert [key.short_hash for key in credentials.former_keys()] == [
         credentials.probable_short_hash(credentials.environment_key().secret)
     ]
-    assert status_at_the_service(relaxed, relaxed.api_key) == 200
+    assert status_at_the_provider(relaxed, relaxed.api_key) == 200
 
 
-def test_a_key_that_the_service_refuses_is_not_switched_to(
+def test_a_key_that_the_provider_refuses_is_not_switched_to(
     as_administrator: Client, approver: User, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
     made = create(as_administrator, approver, relaxed)
-    end_at_the_service(relaxed, made)
+    expire_at_the_provider(relaxed, made)
     page = text_of(press(as_administrator, "test"))
     assert "GET /balance with the new key did not succeed: X-Api-Key has been invalidated" in page
     assert current().step == RotationStep.TEST
@@ -173,7 +173,7 @@ def test_a_key_that_the_service_refuses_is_not_switched_to(
     assert Secret.objects.filter(operation=made).exists()
 
 
-def end_at_the_service(sandbox: SandboxProcess, made: Operation) -> None:
+def expire_at_the_provider(sandbox: SandboxProcess, made: Operation) -> None:
     attempt = made.attempts.get()
     assert attempt.result is not None
     body = {"apikey": attempt.result["short_hash"]}
@@ -189,7 +189,7 @@ def test_refused_calls_are_counted_and_the_way_back_is_offered(
     press(as_administrator, "test")
     switch(as_administrator, approver, relaxed)
     gateway().balances.list("NGN")
-    end_at_the_service(relaxed, made)
+    expire_at_the_provider(relaxed, made)
     with pytest.raises(CredentialsError):
         gateway().balances.list("NGN")
     page = text_of(as_administrator.get(PAGE))
@@ -200,7 +200,7 @@ def test_refused_calls_are_counted_and_the_way_back_is_offered(
 
 
 @pytest.mark.parametrize("is_refused", [False, True], ids=["while it works", "when it is refused"])
-def test_it_goes_back_to_the_old_key_if_that_is_countersigned(
+def test_it_goes_back_to_the_old_key_if_that_is_approved(
     as_administrator: Client, approver: User, relaxed: SandboxProcess, *, is_refused: bool
 ) -> None:
     begin(as_administrator)
@@ -208,7 +208,7 @@ def test_it_goes_back_to_the_old_key_if_that_is_countersigned(
     press(as_administrator, "test")
     switch(as_administrator, approver, relaxed)
     if is_refused:
-        end_at_the_service(relaxed, made)
+        expire_at_the_provider(relaxed, made)
     [old] = credentials.former_keys()
     back = steps.prepare(as_administrator, "api_key_switch", target=f"kept:{old.pk}")
     assert steps.approve_and_send(back, approver, relaxed).status == Status.SUCCEEDED
@@ -246,7 +246,7 @@ def test_a_made_up_time_to_watch_is_refused(
     assert current().rotation.watched_until is None
 
 
-def test_a_created_key_that_came_to_nothing_is_told_and_can_be_prepared_again(
+def test_a_key_that_was_not_created_is_reported_and_can_be_prepared_again(
     as_administrator: Client, administrator: User, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
@@ -270,7 +270,7 @@ def test_the_page_of_an_operation_that_is_a_step_leads_back(
     assert "See where it stands" not in text_of(as_approver.get(alone.get_absolute_url()))
 
 
-def test_others_see_where_it_stands_and_can_change_nothing(
+def test_others_see_its_progress_and_can_change_nothing(
     as_administrator: Client, as_approver: Client, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)

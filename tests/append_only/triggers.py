@@ -1,37 +1,37 @@
-"""Takes the database's own triggers away for a moment, on both engines. For tests only."""
+"""Disables the database's own triggers for the duration of a block, on both engines. For tests only."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-_ON_SQLITE = "SELECT 'DROP TRIGGER ' || name, sql FROM sqlite_master WHERE type = 'trigger'"
+_ON_SQLITE = "SELECT tbl_name, 'DROP TRIGGER ' || name, sql FROM sqlite_master WHERE type = 'trigger'"
 _ON_POSTGRESQL = """
-    SELECT format('ALTER TABLE %s DISABLE TRIGGER %I', tgrelid::regclass, tgname),
+    SELECT relname, format('ALTER TABLE %s DISABLE TRIGGER %I', tgrelid::regclass, tgname),
            format('ALTER TABLE %s ENABLE %s TRIGGER %I', tgrelid::regclass,
                   CASE tgenabled WHEN 'A' THEN 'ALWAYS' ELSE '' END, tgname)
-    FROM pg_trigger WHERE NOT tgisinternal AND tgenabled IN ('A', 'O')
+    FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid WHERE NOT tgisinternal AND tgenabled IN ('A', 'O')
 """
 
 
 @contextmanager
-def lifted(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """No trigger of ours fires inside; afterwards each is exactly as it was."""
+def lifted(connection: BaseDatabaseWrapper, tables: Collection[str] | None = None) -> Iterator[None]:
+    """No trigger of these tables, or of any, fires inside the block; afterwards each is as it was."""
     with connection.cursor() as cursor:
         cursor.execute(_ON_SQLITE if connection.vendor == "sqlite" else _ON_POSTGRESQL)
-        triggers = cursor.fetchall()
-        _settle(connection)
+        triggers = [found[1:] for found in cursor.fetchall() if tables is None or found[0] in tables]
+        _check_deferred(connection)
         for lift, _ in triggers:
             cursor.execute(lift)
         try:
             yield
         finally:
-            _settle(connection)
+            _check_deferred(connection)
             for _, restore in triggers:
                 cursor.execute(restore)
 
 
-def _settle(connection: BaseDatabaseWrapper) -> None:
+def _check_deferred(connection: BaseDatabaseWrapper) -> None:
     """PostgreSQL alters no table for which the transaction still has deferred checks to make."""
     if connection.vendor == "postgresql":
         connection.check_constraints()

@@ -53,7 +53,7 @@ def test_each_entry_follows_the_one_before_it_and_the_head_moves_along(preparer:
 
 
 @pytest.mark.django_db
-def test_the_program_itself_and_strangers_are_told_apart() -> None:
+def test_the_program_itself_and_strangers_are_distinguished() -> None:
     by_program = record(Action.OPERATION_EXPIRED, actor=None, target="W-1")
     with request_context.call_context(request_id="sweep-1"):
         by_job = record(Action.OPERATION_EXPIRED, actor=None, target="W-2")

@@ -151,7 +151,7 @@ def test_days_are_the_readers_own(reader: Client, auditor: User) -> None:
         ({"about": "x" * 201}, "at most 200 characters"),
     ],
 )
-def test_a_filter_that_makes_no_sense_is_told_beside_its_field(
+def test_an_invalid_filter_is_reported_beside_its_field(
     reader: Client, filters: dict[str, str], message: str
 ) -> None:
     record(Action.OPERATION_PREPARED, actor=None, target="W-1")

@@ -25,7 +25,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Everything that `make demo` runs, with its history. The service takes one token several times here."""
+    """Everything that `make demo` runs, with its history. The provider accepts one one-time code several times here."""
     with temporary_stack(tmp_path_factory.mktemp("stack"), settle_after=1.0) as running:
         running.set_sandbox(token_reuse=True)
         yield running

@@ -21,7 +21,7 @@ class ListedPage:
 
     person: str
     name: str
-    come: Callable[[People, Page], object]
+    visit: Callable[[People, Page], object]
 
     def __str__(self) -> str:
         return f"{self.person.split()[0]}: {self.name}"
@@ -34,26 +34,26 @@ def at(path: str) -> Callable[[People, Page], object]:
 def sending(path: str, button: str, **typed: str) -> Callable[[People, Page], object]:
     """What the page answers to its form, with these fields typed."""
 
-    def come(_office: People, page: Page) -> None:
+    def visit(_office: People, page: Page) -> None:
         page.goto(path)
         for label, text in typed.items():
             page.get_by_label(label.replace("_", " "), exact=True).fill(text)
         steps.press(page, button)
         page.wait_for_load_state()
 
-    return come
+    return visit
 
 
 def searching(text: str) -> Callable[[People, Page], object]:
-    """What the search finds, or why it does not look."""
+    """What the search finds, or why it does not search."""
 
-    def come(_office: People, page: Page) -> None:
+    def visit(_office: People, page: Page) -> None:
         page.goto("/search/")
         page.get_by_label("Search for", exact=True).fill(text)
         page.locator("main").get_by_role("button", name="Search", exact=True).click()
         page.wait_for_load_state()
 
-    return come
+    return visit
 
 
 def operation(status: Status, *, mine: bool = False) -> Callable[[People, Page], object]:
@@ -61,23 +61,23 @@ def operation(status: Status, *, mine: bool = False) -> Callable[[People, Page],
     tab = "done" if status in CLOSED else "open"
     address = f"/operations/?tab={tab}&status={status}{'&mine=on' if mine else ''}"
 
-    def come(_office: People, page: Page) -> None:
+    def visit(_office: People, page: Page) -> None:
         listed = re.findall(r'class="row" href="([^"]+)"', page.request.get(address).text())
         page.goto(listed[-1])
         expect(steps.badge(page)).to_have_text(status.label)
 
-    return come
+    return visit
 
 
 def case(status: Status) -> Callable[[People, Page], object]:
-    """The evidence of the oldest operation listed in this status, told by the service."""
+    """The evidence of the oldest operation listed in this status, read from the provider."""
 
-    def come(office: People, page: Page) -> None:
+    def visit(office: People, page: Page) -> None:
         operation(status)(office, page)
         page.goto(f"{page.url}case/")
         expect(page.locator(".asking")).to_have_count(0)
 
-    return come
+    return visit
 
 
 def resolution(office: People, page: Page) -> None:
@@ -90,7 +90,7 @@ def resolution(office: People, page: Page) -> None:
 def several(decision: str, press: str = "") -> Callable[[People, Page], object]:
     """What is asked before all operations are decided that wait on the first page; and what if nothing is typed."""
 
-    def come(_office: People, page: Page) -> None:
+    def visit(_office: People, page: Page) -> None:
         listed = page.request.get("/operations/?tab=waiting").text()
         chosen = re.findall(r'name="operation" value="([^"]+)"', listed)
         assert chosen
@@ -100,18 +100,18 @@ def several(decision: str, press: str = "") -> Callable[[People, Page], object]:
             page.get_by_role("button", name=press).click()
             expect(page.locator("[aria-invalid=true]")).to_have_count(1)
 
-    return come
+    return visit
 
 
 def waiting(kind: str) -> Callable[[People, Page], object]:
-    """An operation of this kind that the demo left to be countersigned."""
+    """An operation of this kind that the demo left pending."""
 
-    def come(_office: People, page: Page) -> None:
+    def visit(_office: People, page: Page) -> None:
         listed = page.request.get(f"/operations/?tab=open&status=pending&kind={kind}").text()
         page.goto(re.findall(r'class="row" href="([^"]+)"', listed)[-1])
         expect(steps.badge(page)).to_have_text("Pending")
 
-    return come
+    return visit
 
 
 def long_words(office: People, page: Page) -> None:

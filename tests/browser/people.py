@@ -144,8 +144,8 @@ def present_code(page: Page, name: str) -> str:
 
 def wait_until(condition: Callable[[], _Seen], *, within: float = TIMEOUT) -> _Seen:
     """What the condition gives once that is true; fails after the deadline."""
-    deadline, look = time.monotonic() + within, threading.Event()
+    deadline, pause = time.monotonic() + within, threading.Event()
     while not (seen := condition()):
         assert time.monotonic() < deadline, "It did not happen in time"
-        look.wait(0.2)
+        pause.wait(0.2)
     return seen

@@ -1,4 +1,4 @@
-"""What people do in front of a page, with and without JavaScript, and what the service says of it."""
+"""What people do in front of a page, with and without JavaScript, and what the provider says of it."""
 
 import csv
 import io
@@ -129,7 +129,7 @@ def rows_of(content: bytes, payment: NewPayment) -> list[dict[str, str]]:
 
 
 def debits(stack: Stack, payment: NewPayment) -> list[str]:
-    """What the service itself says left the balance for this account."""
+    """What the provider itself says left the balance for this account."""
     ledger = requests.get(f"{stack.sandbox}/_sandbox/ledger", timeout=60).json()
     assert ledger["differences"] == []
     return [row["amount"] for row in ledger["withdrawals"] if row["accountNumber"] == payment.account_number]

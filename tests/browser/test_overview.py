@@ -67,7 +67,7 @@ def test_a_chart_is_drawn_for_each_currency_and_follows_the_theme(office: People
         wait_until(partial(has_colours_of_its_keys, panel(page, currency)))
 
 
-def test_the_arrow_keys_tell_each_day_as_the_table_has_it(office: People) -> None:
+def test_the_arrow_keys_show_each_day_as_the_table_has_it(office: People) -> None:
     page = office.page_of(APPROVER)
     page.goto("/")
     naira = panel(page)

@@ -40,7 +40,7 @@ def test_one_person_stops_all_sending_and_two_let_it_go_on(office: People) -> No
 
 
 def prepared_and_applied(preparer: Page, approver: Page) -> None:
-    """What the one has filled in is countersigned by the other, and applied with that."""
+    """What the one has filled in is approved by the other, and applied with that."""
     steps.press(preparer, "Review…")
     steps.press(preparer, "Prepare")
     expect(steps.badge(preparer)).to_have_text("Pending")

@@ -1,1 +1,1 @@
-"""The stricter reader: the simulated service and our client, both held against payments_gateway/openapi.yaml."""
+"""The stricter reader: the sandbox and our client, both held against payments_gateway/openapi.yaml."""

@@ -1,4 +1,4 @@
-"""Every method of the client with random valid input, by the operationId that it stands for."""
+"""Every method of the client with random valid input, by its operationId."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -131,10 +131,10 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     ),
     "balances.convert": conversions.map(lambda request: lambda client: client.balances.convert(request)),
     "balances.withdraw": st.tuples(withdrawals, tokens).map(
-        lambda pair: lambda client: client.balances.withdraw(pair[0], token=pair[1])
+        lambda pair: lambda client: client.balances.withdraw(pair[0], otp=pair[1])
     ),
     "balances.transfer": st.tuples(transfers, tokens).map(
-        lambda pair: lambda client: client.balances.transfer(pair[0], token=pair[1])
+        lambda pair: lambda client: client.balances.transfer(pair[0], otp=pair[1])
     ),
     "wallets.get": st.fixed_dictionaries(
         {"currency": optional(text(120)), "network": optional(text(16))}
@@ -151,7 +151,7 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
         lambda pair: lambda client: client.banks.resolve(account_number=pair[0], bank_code=pair[1])
     ),
     "api_keys.create": st.tuples(tokens, otp_types).map(
-        lambda pair: lambda client: client.api_keys.create(token=pair[0], otp_type=pair[1])
+        lambda pair: lambda client: client.api_keys.create(otp=pair[0], otp_type=pair[1])
     ),
     "api_keys.generate": st.tuples(key_requests, tokens).map(
         lambda pair: lambda client: client.api_keys.generate(pair[0], otp=pair[1])

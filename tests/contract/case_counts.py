@@ -13,8 +13,8 @@ CASES = int(os.environ.get("CONTRACT_CASES", "12"))
 
 SEED = int(os.environ.get("CONTRACT_SEED", "1"))
 
-HISTORIES = max(40, int(os.environ.get("CONTRACT_CASES", "0")))
-"""Random histories of the simulated service (tests/sandbox/test_properties.py), each of up to fifty steps."""
+HISTORIES = max(20, int(os.environ.get("CONTRACT_CASES", "0")))
+"""Random histories of the sandbox (tests/sandbox/test_properties.py), each of up to fifty steps."""
 
 _MAKE_IT_SHORTER = os.environ.get("CONTRACT_SHRINK") == "1"
 
@@ -22,8 +22,8 @@ _MAKE_IT_SHORTER = os.environ.get("CONTRACT_SHRINK") == "1"
 def of_histories() -> settings:
     """How histories are tried: the first one that fails ends the test.
 
-    To look for a shorter one takes minutes, so that is done only on demand (CONTRACT_SHRINK=1); and the deadline ends
-    a history in which the service hangs.
+    To search for a shorter one takes minutes, so that is done only on demand (CONTRACT_SHRINK=1); and the deadline ends
+    a history in which the provider hangs.
     """
     return settings(
         max_examples=HISTORIES,

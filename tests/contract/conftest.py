@@ -1,4 +1,4 @@
-"""One service for the whole run, reset for each test; how many cases, and which."""
+"""One provider for the whole run, reset for each test; how many cases, and which."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def process(sandbox_process: SandboxProcess) -> SandboxProcess:
 
 @pytest.fixture
 def service(process: SandboxProcess) -> SandboxProcess:
-    """The service in its seeded state, which takes a token as often as it comes."""
+    """The provider in its seeded state, which accepts a one-time code any number of times."""
     process.reset()
     process.options(token_reuse=True)
     return process

@@ -39,7 +39,7 @@ def register_formats() -> None:
 
 
 def put_in(case: schemathesis.Case[Any], service: SandboxProcess) -> None:
-    """Give three of four well-formed requests known values and a token that counts; the same ones get the same."""
+    """Give three of four well-formed requests known values and a valid code; the same ones get the same."""
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
     known = _WALLET if "wallet" in case.path else VALUES
@@ -55,7 +55,7 @@ def put_in(case: schemathesis.Case[Any], service: SandboxProcess) -> None:
 def _tokens(body: Mapping[str, Any], service: SandboxProcess) -> dict[str, str]:
     is_issued = body.get("otpType") == "otp"
     return {
-        member: service.one_time_code() if is_issued else service.token()
+        member: service.issued_otp() if is_issued else service.totp()
         for member in ("token", "otp")
         if member in body
     }

@@ -1,4 +1,4 @@
-"""The document as tests read it: from its one source, and not through the service that serves it."""
+"""The document as tests read it: from its one source, and not through the provider that serves it."""
 
 from functools import cache
 from pathlib import Path
@@ -48,7 +48,7 @@ def answer_schema(name: str, status: int) -> Any:
 
 
 def resolved(part: Any) -> Any:
-    """What a reference into the document stands for; anything else is returned as it is."""
+    """What a reference into the document resolves to; anything else is returned as it is."""
     while "$ref" in part:
         target: Any = document()
         for step in part["$ref"].removeprefix("#/").split("/"):

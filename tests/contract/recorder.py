@@ -1,4 +1,4 @@
-"""Stands between the client and the service, passes everything on as it is, and remembers it."""
+"""Stands between the client and the provider, passes everything on as it is, and remembers it."""
 
 import http.client
 import http.server

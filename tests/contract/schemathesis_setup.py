@@ -24,7 +24,7 @@ SCHEMA = schemathesis.openapi.from_dict(
                 "database": "none",
                 "with-security-parameters": False,  # every request has the credentials; a check takes them away
             },
-            # All checks are on. A well-formed request may still be refused: funds, token, KYC, an account that does
+            # All checks are on. A well-formed request may still be refused: funds, OTP, KYC, an account that does
             # not exist; that it is never refused for its shape is the check below.
             "checks": {
                 "positive_data_acceptance": {"expected-statuses": [200, 400, 404, 409, 422]},
@@ -52,7 +52,7 @@ _MAY_BE_DEMANDED = re.compile(r"(token|otp) is required$")
 def a_valid_request_is_not_refused_for_its_shape(
     ctx: schemathesis.CheckContext, response: schemathesis.Response, case: schemathesis.Case[Any]
 ) -> None:
-    """The document and the service agree about what is well-formed."""
+    """The document and the provider agree about what is well-formed."""
     if case.meta is None or not case.meta.generation.mode.is_positive or response.status_code != 400:
         return
     message = response.json()["message"]

@@ -38,7 +38,7 @@ def config(address: str) -> GatewayConfig:
 
 @pytest.fixture(scope="module")
 def refusing() -> Iterator[Stub]:
-    """A service that hears everything and refuses it, so that each call is one request."""
+    """A provider that hears everything and refuses it, so that each call is one request."""
     with Stub(answer(400, {"message": "not today"})) as stub:
         yield stub
 
@@ -81,12 +81,12 @@ ACCOUNT = {
 
 
 def accepted(client: PaymentsGateway, service: SandboxProcess) -> None:
-    """Every operation once, each with what the service accepts."""
-    token = SecretStr(service.token())
+    """Every operation once, each with what the provider accepts."""
+    code = SecretStr(service.totp())
     client.balances.list()
     client.balances.convert(Conversion(from_currency="NGN", to_currency="USD", amount="200000"))
-    receipt = client.balances.withdraw(Withdrawal(**ACCOUNT, currency="NGN", amount="1500.25"), token=token)
-    client.balances.transfer(Transfer(receiver_username="kelechi", currency="NGN", amount="5"), token=token)
+    receipt = client.balances.withdraw(Withdrawal(**ACCOUNT, currency="NGN", amount="1500.25"), otp=code)
+    client.balances.transfer(Transfer(receiver_username="kelechi", currency="NGN", amount="5"), otp=code)
     client.wallets.get()
     address = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"
     client.wallets.transfer(WalletTransfer(network="TRC20", currency="USDT", address=address, amount="25.5"))
@@ -109,8 +109,8 @@ def accepted(client: PaymentsGateway, service: SandboxProcess) -> None:
     client.callbacks.url()
     client.accounts.create(AccountRequest(account_name="Ada Obi", currency="NGN"))
     client.accounts.list()
-    client.api_keys.create(token=token, otp_type="totp")
-    made = client.api_keys.generate(KeyRequest(name="reports", scope="G", expires_in_days=9), otp=token)
+    client.api_keys.create(otp=code, otp_type="totp")
+    made = client.api_keys.generate(KeyRequest(name="reports", scope="G", expires_in_days=9), otp=code)
     client.api_keys.scopes()
     client.api_keys.invalidate(made.key)
     ended = next(each for each in client.api_keys.list() if each.name == "reports")
@@ -124,7 +124,7 @@ def accepted(client: PaymentsGateway, service: SandboxProcess) -> None:
     client.extras.payment(str(payment.id))
 
 
-def test_what_the_client_and_the_service_say_to_each_other_is_documented(service: SandboxProcess) -> None:
+def test_what_the_client_and_the_provider_say_to_each_other_is_documented(service: SandboxProcess) -> None:
     with Recorder(service.address) as recorder, PaymentsGateway(config(recorder.address)) as client:
         accepted(client, service)
     for request, found in recorder.exchanges:

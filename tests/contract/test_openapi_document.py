@@ -158,7 +158,7 @@ def test_an_example_is_what_its_schema_says(name: str, body: Any) -> None:
     assert disagreements(request_schema(name), body) == []
 
 
-def test_the_service_serves_the_document(service: SandboxProcess) -> None:
+def test_the_sandbox_serves_the_document(service: SandboxProcess) -> None:
     response = requests.get(f"{service.address}/openapi.json", timeout=30)
     assert response.headers["Content-Type"] == "application/json"
     assert response.json() == document()

@@ -1,4 +1,4 @@
-"""The running service, attacked with data that the document allows and with data that it forbids."""
+"""The running provider, attacked with data that the document allows and with data that it forbids."""
 
 from typing import Any
 

@@ -43,10 +43,10 @@ for environment in json.load(sys.stdin):
     os.environ.update(inherited | environment)
     try:
         values = runpy.run_module("backoffice.settings")
-        told = {"values": {name: value for name, value in values.items() if name.isupper()}}
+        result = {"values": {name: value for name, value in values.items() if name.isupper()}}
     except Exception as exc:
-        told = {"refused": f"{type(exc).__name__}: {exc}"}
-    print(json.dumps(told, default=str))
+        result = {"refused": f"{type(exc).__name__}: {exc}"}
+    print(json.dumps(result, default=str))
 """
 
 
@@ -68,11 +68,11 @@ def run(code: str, environment: dict[str, str], *, given: str = "") -> str:
 
 def starts_in(environments: Iterable[dict[str, str]]) -> list[Start]:
     """The settings executed anew in each environment, in one process: starting Python takes longer than they do."""
-    told = run(_TELL_EACH, {}, given=json.dumps(list(environments)))
-    return [Start(**json.loads(line)) for line in told.splitlines()]
+    output = run(_TELL_EACH, {}, given=json.dumps(list(environments)))
+    return [Start(**json.loads(line)) for line in output.splitlines()]
 
 
 def settings_in(environment: dict[str, str]) -> dict[str, Any]:
-    """The settings as JSON can tell them: tuples are lists, paths and times are texts."""
+    """The settings as JSON: tuples are lists, paths and times are texts."""
     values: dict[str, Any] = json.loads(run(_TELL, environment))
     return values

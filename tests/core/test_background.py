@@ -1,4 +1,4 @@
-"""The doorbell: rung after the commit and never otherwise, and nobody waits for a broker that is not there."""
+"""Tasks are enqueued only after the commit, and an unreachable broker delays no request."""
 
 import json
 import socket

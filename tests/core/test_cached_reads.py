@@ -8,8 +8,8 @@ from pydantic import TypeAdapter
 
 from backoffice.core.cached_reads import CachedRead, cached_values
 from backoffice.core.models import CachedReadRow
-from backoffice.ledger import bank_accounts as ledger
-from backoffice.ledger import callback_url, wallets
+from backoffice.ledger import accounts as ledger
+from backoffice.ledger import callback_url
 from payments_gateway import Asset, ReadFailedError
 from tests.cached_reads import Elapse
 from tests.sandbox_process import SandboxProcess
@@ -33,7 +33,7 @@ def never() -> int:
     raise AssertionError("the provider was asked")
 
 
-def test_the_last_value_stands_in_while_the_provider_is_away() -> None:
+def test_the_last_value_is_used_while_the_provider_is_away() -> None:
     first = COUNT.refresh(lambda: 7)
     later = COUNT.refresh(away)
     assert (later.value, later.read_at, later.error) == (
@@ -112,15 +112,15 @@ def test_what_was_written_past_the_application_is_not_known() -> None:
     other.refresh(lambda: 8)
     rows, row = CachedReadRow.objects.filter(pk="count"), CachedReadRow.objects.get(pk="count")
     for changes in (
-        {"sealed": b"8"},
-        {"sealed": bytes(CachedReadRow.objects.get(pk="other").sealed)},
+        {"encrypted_value": b"8"},
+        {"encrypted_value": bytes(CachedReadRow.objects.get(pk="other").encrypted_value)},
         {"read_at": read_at + MINUTE},
     ):
         rows.update(**changes)
         assert not COUNT.cached().is_known
-        rows.update(sealed=bytes(row.sealed), read_at=read_at)
+        rows.update(encrypted_value=bytes(row.encrypted_value), read_at=read_at)
     assert COUNT.cached().value == 7
-    assert bytes(row.sealed) != b"7"
+    assert bytes(row.encrypted_value) != b"7"
 
 
 def test_many_are_read_in_one_query() -> None:
@@ -131,7 +131,7 @@ def test_many_are_read_in_one_query() -> None:
 
 def test_each_answer_reads_back_as_it_was_reported(sandbox: SandboxProcess) -> None:
     for now, known in (
-        (wallets.refresh_wallet(), wallets.cached_wallet()),
+        (ledger.refresh_wallet(), ledger.cached_wallet()),
         (ledger.refresh_own_accounts(), ledger.cached_own_accounts()),
         (callback_url.refresh_callback_url(), callback_url.cached_callback_url()),
     ):

@@ -11,7 +11,7 @@ from backoffice.core import clock
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_it_tells_the_present_time_with_its_zone() -> None:
+def test_it_shows_the_present_time_with_its_zone() -> None:
     assert abs(clock.now() - timezone.now()) < timedelta(minutes=1)
 
 
@@ -37,7 +37,7 @@ def test_a_simulation_has_its_own_and_gives_it_back() -> None:
     assert clock.now() != then
 
 
-def test_whether_a_moment_is_still_to_come_is_told_later_without_the_database() -> None:
+def test_whether_a_moment_is_still_to_come_is_checked_later_without_the_database() -> None:
     is_long, is_over = (
         clock.deadline_checker(clock.now() + timedelta(hours=1)),
         clock.deadline_checker(clock.now()),

@@ -1,4 +1,4 @@
-"""The vault: what is sealed opens for its row, under its key, unaltered, or not at all."""
+"""Encryption: a value is decrypted for its row, under its key, unaltered, or not at all."""
 
 import base64
 import traceback
@@ -22,39 +22,39 @@ OLD, NEW = key("2025", b"o"), key("2026", b"n")
 
 
 @pytest.fixture
-def sealed(settings: Settings) -> bytes:
+def encrypted(settings: Settings) -> bytes:
     settings.ENCRYPTION_KEYS = [OLD]
     return encryption.encrypt(SECRET, bound_to=BINDING)
 
 
 @pytest.mark.parametrize("text", ["", "x", SECRET, "long " * 10_000])
-def test_what_was_sealed_comes_back(text: str) -> None:
+def test_what_was_encrypted_is_decrypted(text: str) -> None:
     assert encryption.decrypt(encryption.encrypt(text, bound_to=BINDING), bound_to=BINDING) == text
 
 
-def test_the_same_text_is_never_sealed_alike_and_never_readable(sealed: bytes) -> None:
+def test_the_same_text_is_never_encrypted_alike_and_never_readable(encrypted: bytes) -> None:
     again = encryption.encrypt(SECRET, bound_to=BINDING)
-    assert again != sealed
-    assert b"canary" not in sealed + again
+    assert again != encrypted
+    assert b"canary" not in encrypted + again
 
 
 @pytest.mark.parametrize("other", ["", "release:2:digest", "release:1:digesT", "release:1:digest "])
-def test_it_opens_for_no_other_row(sealed: bytes, other: str) -> None:
-    with pytest.raises(encryption.DecryptionError, match="not sealed for this row"):
-        encryption.decrypt(sealed, bound_to=other)
+def test_it_opens_for_no_other_row(encrypted: bytes, other: str) -> None:
+    with pytest.raises(encryption.DecryptionError, match="not encrypted for this row"):
+        encryption.decrypt(encrypted, bound_to=other)
 
 
-def test_not_one_altered_byte_goes_unnoticed(sealed: bytes) -> None:
-    for place in range(len(sealed)):
-        altered = sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :]
+def test_not_one_altered_byte_goes_unnoticed(encrypted: bytes) -> None:
+    for place in range(len(encrypted)):
+        altered = encrypted[:place] + bytes([encrypted[place] ^ 1]) + encrypted[place + 1 :]
         with pytest.raises(encryption.DecryptionError):
             encryption.decrypt(altered, bound_to=BINDING)
 
 
-def test_nothing_that_is_cut_off_or_foreign_opens(sealed: bytes) -> None:
+def test_nothing_that_is_cut_off_or_foreign_opens(encrypted: bytes) -> None:
     for rest in (
-        *(sealed[:length] for length in range(len(sealed))),
-        sealed + b"\0",
+        *(encrypted[:length] for length in range(len(encrypted))),
+        encrypted + b"\0",
         b"\xff\0",
         b"plain text",
     ):
@@ -62,28 +62,30 @@ def test_nothing_that_is_cut_off_or_foreign_opens(sealed: bytes) -> None:
             encryption.decrypt(rest, bound_to=BINDING)
 
 
-def test_a_failure_holds_nothing_of_the_content_or_the_key(sealed: bytes) -> None:
+def test_a_failure_holds_nothing_of_the_content_or_the_key(encrypted: bytes) -> None:
     with pytest.raises(encryption.DecryptionError) as caught:
-        encryption.decrypt(sealed, bound_to="another row")
-    told = "".join(traceback.format_exception(caught.value))
-    assert "canary" not in told
-    assert OLD.partition(":")[2] not in told
+        encryption.decrypt(encrypted, bound_to="another row")
+    traceback_text = "".join(traceback.format_exception(caught.value))
+    assert "canary" not in traceback_text
+    assert OLD.partition(":")[2] not in traceback_text
 
 
-def test_a_new_key_in_front_seals_while_the_old_one_still_opens(settings: Settings, sealed: bytes) -> None:
+def test_a_new_key_in_front_encrypts_while_the_old_one_still_decrypts(
+    settings: Settings, encrypted: bytes
+) -> None:
     settings.ENCRYPTION_KEYS = [NEW, OLD]
-    assert encryption.decrypt(sealed, bound_to=BINDING) == SECRET
-    newly_sealed = encryption.encrypt(SECRET, bound_to=BINDING)
+    assert encryption.decrypt(encrypted, bound_to=BINDING) == SECRET
+    newly_encrypted = encryption.encrypt(SECRET, bound_to=BINDING)
     settings.ENCRYPTION_KEYS = [NEW]
-    assert encryption.decrypt(newly_sealed, bound_to=BINDING) == SECRET
+    assert encryption.decrypt(newly_encrypted, bound_to=BINDING) == SECRET
     with pytest.raises(encryption.DecryptionError, match="not among the configured keys"):
-        encryption.decrypt(sealed, bound_to=BINDING)
+        encryption.decrypt(encrypted, bound_to=BINDING)
 
 
-def test_another_key_of_the_same_name_opens_nothing(settings: Settings, sealed: bytes) -> None:
+def test_another_key_of_the_same_name_opens_nothing(settings: Settings, encrypted: bytes) -> None:
     settings.ENCRYPTION_KEYS = [key("2025", b"?")]
     with pytest.raises(encryption.DecryptionError):
-        encryption.decrypt(sealed, bound_to=BINDING)
+        encryption.decrypt(encrypted, bound_to=BINDING)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_another_key_of_the_same_name_opens_nothing(settings: Settings, sealed: 
     ],
     ids=lambda keys: ",".join(item[:9] for item in keys) or "none",
 )
-def test_keys_that_cannot_be_used_stop_the_start_without_being_told(
+def test_keys_that_cannot_be_used_stop_the_start_without_being_shown(
     settings: Settings, malformed: list[str]
 ) -> None:
     settings.ENCRYPTION_KEYS = malformed
@@ -113,6 +115,6 @@ def test_keys_that_cannot_be_used_stop_the_start_without_being_told(
     assert not [item for item in malformed if len(item) > 20 and item.partition(":")[2] in str(caught.value)]
 
 
-def test_spaces_around_a_key_do_not_count(settings: Settings, sealed: bytes) -> None:
+def test_spaces_around_a_key_do_not_count(settings: Settings, encrypted: bytes) -> None:
     settings.ENCRYPTION_KEYS = [f" {NEW}", f"{OLD}\n"]
-    assert encryption.decrypt(sealed, bound_to=BINDING) == SECRET
+    assert encryption.decrypt(encrypted, bound_to=BINDING) == SECRET

@@ -15,8 +15,8 @@ REACH = (
 )
 
 
-def reached(folder: Path, wanted: str) -> "subprocess.CompletedProcess[str]":
-    own = {"COUNTERSIGN_DATA_DIR": str(folder), "COUNTERSIGN_FAULT_POINT": wanted}
+def reached(folder: Path, configured: str) -> "subprocess.CompletedProcess[str]":
+    own = {"COUNTERSIGN_DATA_DIR": str(folder), "COUNTERSIGN_FAULT_POINT": configured}
     return run_python("-c", REACH, own=own, timeout=60)
 
 
@@ -25,9 +25,9 @@ def test_the_first_process_that_reaches_it_is_killed_and_the_next_goes_on(tmp_pa
     assert reached(tmp_path, "send.claimed=kill").stdout == "went on\n"
 
 
-@pytest.mark.parametrize("wanted", ["", "confirm.seen=kill"])
-def test_without_being_wanted_here_nothing_happens(tmp_path: Path, wanted: str) -> None:
-    assert reached(tmp_path, wanted).stdout == "went on\n"
+@pytest.mark.parametrize("configured", ["", "confirm.seen=kill"])
+def test_without_being_wanted_here_nothing_happens(tmp_path: Path, configured: str) -> None:
+    assert reached(tmp_path, configured).stdout == "went on\n"
 
 
 def test_every_name_is_a_place_in_the_program() -> None:

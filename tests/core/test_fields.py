@@ -71,7 +71,7 @@ def test_a_number_is_found_however_it_is_written(text: str) -> None:
     assert not Balance.objects.filter(amount=Decimal("-77")).exists()
 
 
-def test_neighbours_that_a_float_could_not_tell_apart_stay_apart() -> None:
+def test_neighbours_that_are_equal_as_floats_stay_apart() -> None:
     kept(Decimal("12345678901234567890.12"), "NGN")
     kept(Decimal("12345678901234567890.13"), "USD")
     assert Balance.objects.get(amount=Decimal("12345678901234567890.13")).currency == "USD"

@@ -50,14 +50,14 @@ def test_what_the_database_does_to_one_row_stops_no_other(error: type[Exception]
     assert tried == ["first", "second", "second"]
 
 
-def test_that_people_cannot_be_told_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_incident_that_cannot_be_raised_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
     def fails(_: int) -> None:
         raise LookupError
 
-    def cannot_be_told(*_: object) -> None:
+    def cannot_be_recorded(*_: object) -> None:
         raise OperationalError
 
-    assert isolation.run_each_isolated(fails, {1: "one", 2: "two"}, failed=cannot_be_told) == []
+    assert isolation.run_each_isolated(fails, {1: "one", 2: "two"}, failed=cannot_be_recorded) == []
     assert "That one failed could not be written down" in caplog.text
     assert len(isolation.postponed()) == 2
 
@@ -121,7 +121,7 @@ class TestAConnectionThatBreaks:
 
 
 def cut_off() -> None:
-    """End this session at the server; where there is no server, close what stands for it."""
+    """End this session at the server; where there is no server, close what replaces it."""
     if connection.vendor == "sqlite":
         connection.close()
         raise OperationalError

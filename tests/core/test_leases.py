@@ -1,4 +1,4 @@
-"""Leases: one holder at a time, and a number that tells a former holder from the present one."""
+"""Leases: one holder at a time, and a number that distinguishes a former holder from the present one."""
 
 import threading
 from contextlib import suppress

@@ -31,7 +31,7 @@ class WhileItIsWritten:
 
 
 @pytest.fixture
-def bell() -> Queue:
+def task_queue() -> Queue:
     """A queue of its own: kombu remembers for the whole process what is bound, whatever folder it is in."""
     return new_queue()
 
@@ -73,11 +73,13 @@ def publish(connection: Connection, queue: Queue, body: object, **headers: objec
     )
 
 
-def read_while_written(connect: Callable[..., Connection], bell: Queue, transport: type | None) -> list[Any]:
+def read_while_written(
+    connect: Callable[..., Connection], task_queue: Queue, transport: type | None
+) -> list[Any]:
     """What a reader finds in the middle of the writing of a message."""
     reader, found = connect(transport), []
-    in_the_middle = WhileItIsWritten(lambda: found.extend(taken_from(reader, bell)))
-    publish(connect(transport), bell, "ring", header=in_the_middle)
+    in_the_middle = WhileItIsWritten(lambda: found.extend(taken_from(reader, task_queue)))
+    publish(connect(transport), task_queue, "ring", header=in_the_middle)
     return found
 
 
@@ -88,52 +90,52 @@ def test_the_product_uses_it_for_the_local_address() -> None:
 
 
 def test_a_reader_finds_no_message_that_is_not_complete(
-    connect: Callable[..., Connection], bell: Queue
+    connect: Callable[..., Connection], task_queue: Queue
 ) -> None:
-    assert read_while_written(connect, bell, None) == []
-    assert taken_from(connect(), bell) == ["ring"]
+    assert read_while_written(connect, task_queue, None) == []
+    assert taken_from(connect(), task_queue) == ["ring"]
 
 
 def test_with_the_transport_of_kombu_that_reader_fails(
-    connect: Callable[..., Connection], bell: Queue
+    connect: Callable[..., Connection], task_queue: Queue
 ) -> None:
     """If this fails, kombu has mended it, and `local_broker` may go."""
     with pytest.raises(json.JSONDecodeError):
-        read_while_written(connect, bell, filesystem.Transport)
+        read_while_written(connect, task_queue, filesystem.Transport)
 
 
 def test_every_message_is_taken_once_by_readers_that_run_at_once(
-    connect: Callable[..., Connection], bell: Queue
+    connect: Callable[..., Connection], task_queue: Queue
 ) -> None:
     writer = connect()
     for number in range(200):
-        publish(writer, bell, number)
+        publish(writer, task_queue, number)
     with ThreadPoolExecutor(4) as pool:
-        shares = list(pool.map(taken_from, [connect() for _ in range(4)], [bell] * 4))
+        shares = list(pool.map(taken_from, [connect() for _ in range(4)], [task_queue] * 4))
     assert sorted(number for share in shares for number in share) == list(range(200))
 
 
 def test_messages_come_in_the_order_in_which_they_were_written(
-    connect: Callable[..., Connection], bell: Queue
+    connect: Callable[..., Connection], task_queue: Queue
 ) -> None:
     writer = connect()
     for number in range(20):
-        publish(writer, bell, number)
-    assert taken_from(connect(), bell) == list(range(20))
+        publish(writer, task_queue, number)
+    assert taken_from(connect(), task_queue) == list(range(20))
 
 
 @pytest.mark.parametrize("content", [b"", b'{"body": "cut o', b"\xff\xfe", b"<html>"])
 def test_a_damaged_message_is_dropped_with_a_warning_and_the_next_is_taken(
     connect: Callable[..., Connection],
-    bell: Queue,
+    task_queue: Queue,
     tmp_path: Path,
     content: bytes,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    publish(connect(), bell, "ring")
-    (tmp_path / "broker" / "messages" / f"0_damaged.{bell.name}.msg").write_bytes(content)
-    assert taken_from(connect(), bell) == ["ring"]
-    assert f"0_damaged.{bell.name}.msg is damaged and was dropped" in caplog.text
+    publish(connect(), task_queue, "ring")
+    (tmp_path / "broker" / "messages" / f"0_damaged.{task_queue.name}.msg").write_bytes(content)
+    assert taken_from(connect(), task_queue) == ["ring"]
+    assert f"0_damaged.{task_queue.name}.msg is damaged and was dropped" in caplog.text
     assert list((tmp_path / "broker" / "messages").iterdir()) == []
 
 

@@ -19,13 +19,13 @@ OLD, NEW = (
 
 @pytest.fixture
 def enrolled(settings: Settings, request: pytest.FixtureRequest) -> User:
-    """Somebody whose authenticator was sealed under the old key."""
+    """Somebody whose authenticator was encrypted under the old key."""
     settings.ENCRYPTION_KEYS = [OLD]
     user: User = request.getfixturevalue("preparer")
     return user
 
 
-def reseal() -> str:
+def run_command() -> str:
     out = io.StringIO()
     call_command("reencryptsecrets", stdout=out)
     return out.getvalue()
@@ -41,17 +41,17 @@ def test_afterwards_the_old_key_may_go_and_the_authenticator_is_the_same(
 ) -> None:
     secret = secret_of(enrolled)
     settings.ENCRYPTION_KEYS = [NEW, OLD]
-    assert "Sealed 1 secrets anew under the key 2026" in reseal()
+    assert "Sealed 1 secrets anew under the key 2026" in run_command()
     settings.ENCRYPTION_KEYS = [NEW]
     assert secret_of(enrolled) == secret
 
 
 def test_again_it_changes_nothing(settings: Settings, enrolled: User) -> None:
     settings.ENCRYPTION_KEYS = [NEW, OLD]
-    reseal()
-    sealed = bytes(AuthenticatorDevice.objects.get(user=enrolled).encrypted_seed)
-    assert "Sealed 0 secrets anew" in reseal()
-    assert bytes(AuthenticatorDevice.objects.get(user=enrolled).encrypted_seed) == sealed
+    run_command()
+    encrypted = bytes(AuthenticatorDevice.objects.get(user=enrolled).encrypted_seed)
+    assert "Sealed 0 secrets anew" in run_command()
+    assert bytes(AuthenticatorDevice.objects.get(user=enrolled).encrypted_seed) == encrypted
 
 
 def test_whom_it_cannot_serve_it_names_and_says_that_no_key_may_go(
@@ -59,7 +59,7 @@ def test_whom_it_cannot_serve_it_names_and_says_that_no_key_may_go(
 ) -> None:
     settings.ENCRYPTION_KEYS = [NEW]
     with pytest.raises(CommandError, match=rf"Drop no key yet: {approver.email}, {enrolled.email}"):
-        reseal()
+        run_command()
 
 
 def test_a_row_that_changed_meanwhile_keeps_its_change(settings: Settings, enrolled: User) -> None:
@@ -72,7 +72,7 @@ def test_a_row_that_changed_meanwhile_keeps_its_change(settings: Settings, enrol
     assert secret_of(enrolled) == changed.secret_text()
 
 
-def test_no_column_is_sealed_that_the_command_does_not_know() -> None:
+def test_no_column_is_encrypted_that_the_command_does_not_cover() -> None:
     columns = {
         f"{model.__name__}.{field.name}"
         for model in apps.get_models()
@@ -85,8 +85,11 @@ def test_no_column_is_sealed_that_the_command_does_not_know() -> None:
         if issubclass(model, EncryptedRow)
     }
     plain = {
-        "Transaction.digest",  # what a row is recognised by
+        "Transaction.digest",  # what identifies a row
         "Delivery.body",  # as it came, from whoever knows the address
     }
-    short_lived = {"Release.sealed_otp", "CachedReadRow.sealed"}  # gone in 90 seconds; read again if lost
+    short_lived = {
+        "Release.encrypted_otp",
+        "CachedReadRow.encrypted_value",
+    }  # gone in 90 seconds; read again if lost
     assert columns - short_lived - plain == known

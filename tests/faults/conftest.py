@@ -38,10 +38,10 @@ BROKERS = [
 @pytest.hookimpl(tryfirst=True)  # before other hooks deselect tests
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     cells = [item for item in items if item.get_closest_marker("faults")]
-    gone = {"": cells, "sample": left_out(cells, config), "whole": []}[SIZE]
-    if gone:
-        config.hook.pytest_deselected(items=gone)
-        items[:] = [item for item in items if item not in gone]
+    deselected = {"": cells, "sample": left_out(cells, config), "whole": []}[SIZE]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if item not in deselected]
 
 
 def left_out(cells: list[pytest.Item], config: pytest.Config) -> list[pytest.Item]:
@@ -104,7 +104,7 @@ def nursery(
     environment = {
         "COUNTERSIGN_DATABASE_URL": database_url(),
         "COUNTERSIGN_BROKER_URL": "memory://",
-        **way_to_the_service(wire),
+        **route_to_the_provider(wire),
     }
     running = ForkedWorkers(tmp_path_factory.mktemp("nursery"), environment)
     running.start()
@@ -124,7 +124,7 @@ def service(sandbox: SandboxProcess, wire: Proxy, settings: Settings) -> Sandbox
     sandbox.options(token_reuse=True)
     settings.SEND_DEADLINE_SECONDS = settings.SEND_WITHIN_SECONDS = float(PATIENCE)
     settings.OTP_LIFETIME_SECONDS = 60 * settings.RELEASE_LIFETIME_MINUTES
-    settings.GATEWAY_URL, settings.GATEWAY_URL_V4, settings.GATEWAY_PROFILE = way_to_the_service(
+    settings.GATEWAY_URL, settings.GATEWAY_URL_V4, settings.GATEWAY_PROFILE = route_to_the_provider(
         wire
     ).values()
     settings.CELERY_BROKER_URL = "memory://"
@@ -150,7 +150,7 @@ def make_product(tmp_path: Path, wire: Proxy) -> Iterator[MakeProcesses]:
     made: list[ProductProcesses] = []
 
     def make(broker: str = "filesystem://localhost//", **environment: str) -> ProductProcesses:
-        ours = {"COUNTERSIGN_DATABASE_URL": database_url(), **way_to_the_service(wire), **environment}
+        ours = {"COUNTERSIGN_DATABASE_URL": database_url(), **route_to_the_provider(wire), **environment}
         made.append(ProductProcesses(tmp_path, ours, broker=broker, queue=f"faults-{uuid.uuid4()}"))
         return made[-1]
 
@@ -159,7 +159,7 @@ def make_product(tmp_path: Path, wire: Proxy) -> Iterator[MakeProcesses]:
         product.stop()
 
 
-def way_to_the_service(wire: Proxy) -> dict[str, str]:
+def route_to_the_provider(wire: Proxy) -> dict[str, str]:
     """Environment variables with the provider's address behind this proxy, and its profile."""
     base = f"http://127.0.0.1:{wire.port}"
     return {

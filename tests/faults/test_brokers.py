@@ -71,15 +71,15 @@ def test_what_the_broker_forgets_the_sweeper_finds(
     product.start_worker()
     product.signal("worker", signal.SIGSTOP)  # so that messages wait
     operations = stage.released(*ONE_PER_BALANCE)
-    rung = [operation.pk for operation in operations] * 20
-    product.ring(*rung)
+    enqueued = [operation.pk for operation in operations] * 20
+    product.enqueue(*enqueued)
     wait_until(lambda: product.waiting() > 0, "messages wait at the broker")
     product.flush()
     product.start_sweeper()
     recovered("broker flushed", operations)
     product.signal("worker", signal.SIGCONT)
     the_worker_sends_again(stage, product)
-    assert product.taken("worker") < len(rung)
+    assert product.taken("worker") < len(enqueued)
     compare_with_provider(stage.service, "broker flushed")
 
 
@@ -98,7 +98,7 @@ def the_worker_sends_again(stage: FaultStage, product: ProductProcesses) -> None
 def rang(product: ProductProcesses, operation: Operation) -> bool:
     """Whether the broker accepted the message."""
     try:
-        product.ring(operation.pk)
+        product.enqueue(operation.pk)
     except OSError:
         return False
     return True
@@ -112,7 +112,7 @@ def test_a_message_that_comes_a_thousand_times_is_one_debit(
     for name in workers:
         product.start_worker(name)
     [operation] = stage.released("withdrawal")
-    product.ring(*[operation.pk] * A_THOUSAND_TIMES)
+    product.enqueue(*[operation.pk] * A_THOUSAND_TIMES)
     wait_until(
         lambda: product.done(*workers) == A_THOUSAND_TIMES,
         "all messages are worked off",

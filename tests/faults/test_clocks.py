@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Apia", "America/St_Johns"])
-def test_the_service_s_clock_may_be_a_day_ahead_and_the_machine_anywhere(
+def test_the_providers_clock_may_be_a_day_ahead_and_the_machine_anywhere(
     stage: FaultStage, make_product: MakeProcesses, zone: str
 ) -> None:
     stage.service.advance(24 * 3600)
@@ -69,9 +69,9 @@ def clock_of() -> dict[str, dict[str, str]]:
 def test_the_clock_of_another_machine_is_off(
     clock_of: dict[str, dict[str, str]], off: str, hours: int
 ) -> None:
-    asked = [sys.executable, "-c", "import time; print(time.time())"]
-    told = subprocess.run(asked, env=clock_of[off], check=True, capture_output=True, text=True).stdout
-    ahead = datetime.fromtimestamp(float(told), UTC) - clock.now()
+    command = [sys.executable, "-c", "import time; print(time.time())"]
+    output = subprocess.run(command, env=clock_of[off], check=True, capture_output=True, text=True).stdout
+    ahead = datetime.fromtimestamp(float(output), UTC) - clock.now()
     assert abs(ahead - timedelta(hours=hours)) < AN_HOUR
 
 
@@ -82,7 +82,7 @@ def test_two_machines_whose_clocks_are_hours_apart_send_once_and_do_nothing_earl
     stage.service.options(settle_after=None)
     held, looked_at_later = stage.released("withdrawal", "transfer")
     frozen = stage.freeze("send.claimed", held, patience=LONG)
-    stage.ring(looked_at_later)
+    stage.enqueue(looked_at_later)
     Attempt.objects.filter(operation=looked_at_later).update(next_check_at=clock.now() + AN_HOUR)
     undecided = factories.prepared_of_kind("conversion", operations.payload("conversion"), stage.preparer)
     stage.service.options(settle_after=0)

@@ -178,7 +178,7 @@ def test_a_full_disk_sends_nothing(full_disk: tuple[Disk, FaultStage]) -> None:
     disk, stage = full_disk
     operations = stage.released(*ONE_PER_BALANCE)
     disk.fill()
-    stage.ring(*operations)
+    stage.enqueue(*operations)
     assert stage.nursery.log().count(IS_FULL[connection.vendor]) >= len(operations)
     assert statuses(operations) == {Status.APPROVED}
     assert stage.service.ledger()["orders"] == stage.service.ledger()["payments"] == []

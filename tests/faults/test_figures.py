@@ -96,7 +96,7 @@ def test_two_records_of_one_operation_are_a_double_debit(ended: Ended) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "outcome", "named", "told"),
+    ("status", "outcome", "named", "judgement"),
     [
         (Status.SUCCEEDED, Outcome.SUCCEEDED, "T-1", "fulfilled T-2"),
         (Status.SUCCEEDED, Outcome.SUCCEEDED, "T-1", ""),
@@ -106,10 +106,10 @@ def test_two_records_of_one_operation_are_a_double_debit(ended: Ended) -> None:
     ids=["another's", "nobody's", "failed and executed", "to be sent again and executed"],
 )
 def test_an_end_that_the_ledger_does_not_know_is_a_wrong_closure(
-    ended: Ended, status: Status, outcome: str, named: str | None, told: str
+    ended: Ended, status: Status, outcome: str, named: str | None, judgement: str
 ) -> None:
     operation = ended(status, outcome=outcome, provider_transaction_id=named)
-    orders = [done(operation, told.split()[1], told.split()[0])] if told else []
+    orders = [done(operation, judgement.split()[1], judgement.split()[0])] if judgement else []
     assert "1 wrong closures" in judged(*orders)
 
 
@@ -126,7 +126,7 @@ def test_what_is_open_and_does_not_say_why_is_counted(
     assert judged() == ["1 open cases without a reason"]
 
 
-def test_what_the_service_did_and_nobody_asked_for_fails_the_cell(ended: Ended) -> None:
+def test_what_the_provider_did_and_nobody_asked_for_fails_the_cell(ended: Ended) -> None:
     operation = ended(Status.SUCCEEDED, **SUCCEEDED)
     judged(done(operation, "T-1"), {**done(operation, "T-2"), "amount": "3.50"})
 

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest
 ONE_OF_EACH = pytest.mark.parametrize(
     "kinds", [pytest.param(ONE_PER_BALANCE, id="apart"), pytest.param(("conversion",), id="conversion")]
 )
-NEVER_LEFT = ("send.claimed", "send.leaving")
+NEVER_LEFT = ("send.claimed", "send.before_request")
 LEFT = ("send.answered", "send.recorded")
 LOOKING = ("confirm.seen", "confirm.closed")
 WHAT_A_LOOK_WRITES = (
@@ -52,7 +52,7 @@ def test_killed_after_the_claim_it_is_never_sent_and_stays_open(
     for operation in operations:
         stage.strike(point, operation)
     assert statuses(operations) == {Status.SENDING}
-    stage.ring(*operations)
+    stage.enqueue(*operations)
     stage.sweep_until(lambda: all(map(is_left_open, operations)), "the silence is noticed")
     stage.assert_never_sent(operations)
     compare_with_provider(stage.service, f"killed at {point}")
@@ -74,13 +74,11 @@ def test_killed_after_the_answer_it_is_closed_by_the_list(
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", LOOKING)
-def test_killed_while_it_looks_somebody_looks_again(
-    stage: FaultStage, kinds: tuple[str, ...], point: str
-) -> None:
+def test_a_check_killed_midway_is_repeated(stage: FaultStage, kinds: tuple[str, ...], point: str) -> None:
     operations = processing(stage, kinds)
     stage.service.settle()
     for operation in operations:
-        look_is_due(operation)
+        check_is_due(operation)
         stage.kill_at(point, "sweep")
     FIGURES.recovered(f"killed at {point}", stage.sweep_until_settled(operations, patiently=True))
     compare_with_provider(stage.service, f"killed at {point}")
@@ -88,12 +86,12 @@ def test_killed_while_it_looks_somebody_looks_again(
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", LOOKING)
-def test_frozen_while_it_looks_others_close_and_what_it_saw_before_changes_nothing(
+def test_a_check_frozen_midway_changes_nothing_that_others_closed(
     stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:
     operations, frozen = processing(stage, kinds), []
     for operation in operations:
-        look_is_due(operation)
+        check_is_due(operation)
         frozen.append(stage.freeze_at(point, "sweep"))
     stage.service.settle()
     FIGURES.recovered(f"frozen at {point}", stage.sweep_until_settled(operations, patiently=True))
@@ -109,14 +107,14 @@ def processing(stage: FaultStage, kinds: tuple[str, ...]) -> list[Operation]:
     """Sent operations of those kinds that the provider keeps pending until it settles them."""
     stage.service.options(settle_after=None)
     operations = [one for one in stage.released(*kinds) if one.kind != "payment"]
-    stage.ring(*operations)
+    stage.enqueue(*operations)
     assert statuses(operations) <= {Status.PROCESSING, Status.SUCCEEDED}
     waiting = [one for one in operations if status_of(one) == Status.PROCESSING]
     assert waiting
     return waiting
 
 
-def look_is_due(operation: Operation) -> None:
+def check_is_due(operation: Operation) -> None:
     """Make the next status check due."""
     attempts = Attempt.objects.filter(operation=operation, closed_at__isnull=True)
     attempts.update(next_check_at=attempts.get().started_at)

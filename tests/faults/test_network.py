@@ -141,7 +141,7 @@ def test_no_connection_is_proof_that_nothing_was_sent(stage: FaultStage) -> None
 @pytest.mark.parametrize(
     "address", ["https://no-such-host.invalid/v2", "http://127.0.0.1:9/v2", "https://127.0.0.1:{port}/v2"]
 )
-def test_a_service_that_cannot_be_reached_leaves_the_word_to_send_standing(
+def test_an_unreachable_provider_keeps_the_release(
     stage: FaultStage, impatient: None, settings: Settings, address: str
 ) -> None:
     operations = stage.released(*MONEY)

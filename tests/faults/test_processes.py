@@ -38,7 +38,7 @@ def test_all_killed_at_once_and_started_again(
     product.kill("sweeper")
     product.kill("worker")
     operations = stage.released(*ONE_PER_BALANCE)
-    product.ring(*[operation.pk for operation in operations])
+    product.enqueue(*[operation.pk for operation in operations])
     began = time.monotonic()
     product.start_sweeper()
     product.start_worker()
@@ -52,12 +52,12 @@ def test_two_of_everything_send_once(stage: FaultStage, make_product: MakeProces
         product.start_sweeper(f"sweeper-{name}")
     product.start_worker("worker")
     operations = stage.released(*MONEY)
-    product.ring(*[operation.pk for operation in operations] * 20)
+    product.enqueue(*[operation.pk for operation in operations] * 20)
     recovered("two of everything", operations)
     compare_with_provider(stage.service, "two of everything")
 
 
-def test_a_web_process_killed_before_it_rings_leaves_the_word_to_send(
+def test_a_web_process_killed_before_it_enqueues_keeps_the_release(
     stage: FaultStage, make_product: MakeProcesses
 ) -> None:
     product = make_product()
@@ -69,7 +69,7 @@ def test_a_web_process_killed_before_it_rings_leaves_the_word_to_send(
         wait_until(lambda: answers(browser, page), "the web process is back")  # noqa: B023 - called at once
         product.arm("web", "release.committed")
         with pytest.raises(requests.ConnectionError):
-            give_the_word(operation, browser, page, stage.service)
+            submit_release(operation, browser, page, stage.service)
         assert product.has_reached("web", "release.committed")
     assert Release.objects.count() == len(ONE_PER_BALANCE)
     began = time.monotonic()
@@ -91,12 +91,12 @@ def test_a_web_process_frozen_before_it_rings_is_not_waited_for(
             page = page_of(operation, product)
             assert answers(browser, page)
             product.arm("web", "release.committed")
-            answer = waits.submit(give_the_word, operation, browser, page, stage.service)
+            answer = waits.submit(submit_release, operation, browser, page, stage.service)
             frozen = product.wait_for_the_freeze("web", "release.committed")
             recovered("web frozen before the doorbell", [operation])
             frozen.resume()
             assert answer.result(TIMEOUT).ok
-    stage.ring(*operations)  # the message of the resumed process
+    stage.enqueue(*operations)  # the message of the resumed process
     compare_with_provider(stage.service, "web frozen at release.committed")
 
 
@@ -105,15 +105,15 @@ def page_of(operation: Operation, product: ProductProcesses) -> str:
     return f"{product.web}/operations/{operation.pk}/"
 
 
-def give_the_word(
+def submit_release(
     operation: Operation, browser: requests.Session, page: str, service: SandboxProcess
 ) -> requests.Response:
     """Submit the Send form on its page."""
-    token = operations.token_for(operation, service)
+    otp = operations.otp_for(operation, service)
     typed = {
         "digest": operation.digest,
         "csrfmiddlewaretoken": browser.cookies[configured.CSRF_COOKIE_NAME],
-        **({"token": token.get_secret_value()} if token else {}),
+        **({"otp": otp.get_secret_value()} if otp else {}),
     }
     return browser.post(f"{page}release/", data=typed, headers={"Referer": page}, timeout=TIMEOUT)
 
@@ -134,7 +134,7 @@ def answers(browser: requests.Session, page: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("point", ["send.claimed", "send.leaving", "send.answered"])
+@pytest.mark.parametrize("point", ["send.claimed", "send.before_request", "send.answered"])
 def test_a_worker_frozen_for_longer_than_any_lease_sends_at_most_once(
     stage: FaultStage, settings: Settings, point: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""A service that answers as the test tells it, and nothing remembered from another test."""
+"""A provider that answers as the test says, and nothing remembered from another test."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from tests.stub_provider import StubProvider
 
 @pytest.fixture
 def service(settings: Settings) -> Iterator[StubProvider]:
-    """A service that answers as the test tells it."""
+    """A provider that answers as the test says."""
     with stub_provider.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
         yield stub

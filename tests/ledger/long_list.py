@@ -1,4 +1,4 @@
-"""A service with a list of transactions that has many pages and changes while it is read, as a test wants."""
+"""A provider with a list of transactions that has many pages and changes while it is read, as a test wants."""
 
 import json
 from collections.abc import Callable
@@ -49,8 +49,8 @@ class LongList(StubProvider):
 
 
 def member(name: str, **members: Any) -> dict[str, Any]:
-    """A record as the service tells it."""
-    told = {
+    """A record as the provider reports it."""
+    fields = {
         "transactionId": name,
         "amount": "12.50",
         "currency": "NGN",
@@ -59,7 +59,7 @@ def member(name: str, **members: Any) -> dict[str, Any]:
         "fee": "0.25",
         "createdAt": "2026-03-04T05:06:07Z",
     }
-    return told | members
+    return fields | members
 
 
 def numbered(count: int) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def counted(service: StubProvider) -> list[int]:
-    """One entry for each time that the service is read from now on."""
+    """One entry for each time that the provider is read from now on."""
     calls: list[int] = []
     service.before_get = lambda: calls.append(1)
     return calls
@@ -29,8 +29,8 @@ def counted(service: StubProvider) -> list[int]:
 
 def a_quarter_passes() -> None:
     """What was kept and tried lies a quarter of an hour further back."""
-    for kept in BalanceSnapshot.objects.all():
-        BalanceSnapshot.objects.filter(pk=kept.pk).update(slot=kept.slot - balances.SNAPSHOT_INTERVAL)
+    for stored in BalanceSnapshot.objects.all():
+        BalanceSnapshot.objects.filter(pk=stored.pk).update(slot=stored.slot - balances.SNAPSHOT_INTERVAL)
     LeaseRow.objects.update(held_until=timezone.now() - timedelta(seconds=1))
 
 
@@ -46,8 +46,8 @@ def test_a_quarter_of_an_hour_begins_at(moment: str, slot: str) -> None:
 def test_the_first_reading_of_a_quarter_stays(service: StubProvider) -> None:
     calls = counted(service)
     assert [balances.take_due_snapshot() for _ in range(3)] == [1, 0, 0]
-    kept = BalanceSnapshot.objects.get()
-    assert (kept.currency, kept.amount, len(calls)) == ("NGN", Decimal(5000000), 1)
+    stored = BalanceSnapshot.objects.get()
+    assert (stored.currency, stored.amount, len(calls)) == ("NGN", Decimal(5000000), 1)
 
 
 def test_every_quarter_has_its_own(service: StubProvider) -> None:
@@ -86,7 +86,7 @@ def test_two_sweepers_at_once_keep_one_and_ask_once(service: StubProvider) -> No
     assert (BalanceSnapshot.objects.count(), len(calls)) == (1, 1)
 
 
-def test_a_service_that_is_away_is_asked_once_a_minute(unreachable: None) -> None:
+def test_a_provider_that_is_away_is_asked_once_a_minute(unreachable: None) -> None:
     assert [balances.take_due_snapshot(), balances.take_due_snapshot()] == [0, 0]
     pause = LeaseRow.objects.get().held_until - timezone.now()
     assert timedelta(seconds=50) < pause <= balances.SNAPSHOT_RETRY_AFTER
@@ -122,7 +122,7 @@ def test_thirty_days_begin_where_they_begin_at_any_time_of_the_day(at: str) -> N
         )
     [(_, trend)] = balances_with_long_trend(now)
     begins = min(
-        kept.as_of for kept in BalanceSnapshot.objects.all() if kept.as_of >= now - LONG_TREND_PERIOD
+        stored.as_of for stored in BalanceSnapshot.objects.all() if stored.as_of >= now - LONG_TREND_PERIOD
     )
     first = BalanceSnapshot.objects.get(as_of=begins).amount
     assert f"Last 30 d: down {first - 300:,.2f}, lowest 300.00" in trend.sentence

@@ -32,7 +32,7 @@ def as_preparer(sign_in: SignIn, preparer: User) -> Client:
 
 @pytest.fixture
 def service(settings: Settings) -> Iterator[StubProvider]:
-    """A service that answers as the test tells it."""
+    """A provider that answers as the test says."""
     with stub_provider.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
         yield stub
@@ -40,7 +40,7 @@ def service(settings: Settings) -> Iterator[StubProvider]:
 
 @pytest.fixture
 def released(preparer: User, approver: User) -> Operation:
-    """A withdrawal that a second person countersigned and gave the word to send."""
+    """A withdrawal that a second person approved and released."""
     return factories.release(factories.approved(preparer, approver), approver)
 
 

@@ -1,4 +1,4 @@
-"""Withdrawals in the service's list, and operations that were sent and answered, as plain functions."""
+"""Withdrawals in the provider's list, and operations that were sent and answered, as plain functions."""
 
 import json
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ OTP_REFUSED = (400, '{"message": "Invalid token"}')
 
 
 def record(transaction_id: str, status: str = "fullfiled", **changes: object) -> dict[str, object]:
-    """A withdrawal of now in the service's list, by default of what `factories.prepared` sends."""
+    """A withdrawal of now in the provider's list, by default of what `factories.prepared` sends."""
     return {
         "transactionId": transaction_id,
         "currency": "NGN",
@@ -33,7 +33,7 @@ OLD = record("OLD", createdAt="2026-01-01T08:00:00Z")
 
 
 def shows(service: StubProvider, *records: dict[str, object]) -> None:
-    """Let the service's list have these, the newest first, and an old one."""
+    """Let the provider's list have these, the newest first, and an old one."""
     service.records = json.dumps([*records, OLD])
 
 

@@ -1,4 +1,4 @@
-"""How many people an operation needs, and the sentence that tells them."""
+"""How many people an operation needs, and the sentence that says so."""
 
 from decimal import Decimal
 

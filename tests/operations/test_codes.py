@@ -37,15 +37,15 @@ def test_a_refusal_is_kept_as_a_code_and_shown_as_a_sentence(operation: Operatio
 @pytest.mark.parametrize("refusal", errors.Refusal)
 def test_every_refusal_makes_a_sentence_of_its_parameters(refusal: errors.Refusal) -> None:
     parameters = {name: f"<{name}>" for name in re.findall(r"{(\w+)}", refusal.label)}
-    said = str(errors.OperationError(refusal, **parameters))
-    assert all(text in said for text in parameters.values())
-    assert "{" not in said
+    sentence = str(errors.OperationError(refusal, **parameters))
+    assert all(text in sentence for text in parameters.values())
+    assert "{" not in sentence
 
 
 @pytest.mark.parametrize("blocker", Blocker)
 def test_every_blocker_makes_a_sentence(blocker: Blocker) -> None:
-    said = reason_codes.blocker_sentence(blocker, {"error": "Timeout"})
-    assert ("Timeout" in said) == ("{error}" in blocker.label)
+    sentence = reason_codes.blocker_sentence(blocker, {"error": "Timeout"})
+    assert ("Timeout" in sentence) == ("{error}" in blocker.label)
 
 
 @pytest.mark.parametrize("result", CheckResult)
@@ -60,10 +60,10 @@ def test_every_result_of_a_check_makes_a_sentence(result: CheckResult, reason: M
         "not_before": "2026-03-01T10:30:00+01:00",
     }
     names = re.findall(r"{(\w+)}", result.label)
-    said = reason_codes.check_sentence(result, {name: known[name] for name in names})
-    assert "{" not in said
-    assert ("09:30 UTC" in said) == ("not_before" in names)
-    assert (str(reason.label) in said) == ("reason" in names)
+    sentence = reason_codes.check_sentence(result, {name: known[name] for name in names})
+    assert "{" not in sentence
+    assert ("09:30 UTC" in sentence) == ("not_before" in names)
+    assert (str(reason.label) in sentence) == ("reason" in names)
 
 
 @pytest.mark.parametrize(

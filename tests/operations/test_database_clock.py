@@ -24,12 +24,12 @@ MINUTE = timedelta(minutes=1)
 THEN = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 
-def _stands(moment: datetime) -> datetime:
+def _as_constant(moment: datetime) -> datetime:
     return moment
 
 
 def test_an_entry_of_the_audit_log_has_the_time_of_the_database() -> None:
-    with clock.use_clock(partial(_stands, THEN)), transaction.atomic():
+    with clock.use_clock(partial(_as_constant, THEN)), transaction.atomic():
         assert audit.record(Action.INCIDENT_RAISED, actor=None).at == THEN
 
 
@@ -39,38 +39,38 @@ def test_an_entry_of_the_audit_log_has_the_time_of_the_database() -> None:
 def test_a_second_factor_is_fresh_for_five_minutes_and_never_from_the_future(
     age: timedelta, fresh: bool
 ) -> None:
-    with clock.use_clock(partial(_stands, THEN)):
+    with clock.use_clock(partial(_as_constant, THEN)):
         assert is_second_factor_fresh(THEN - age) is fresh
 
 
 def test_a_session_notes_the_second_factor_by_the_database(as_approver: Client) -> None:
     """So that a machine whose clock is ahead does not make it last longer on another one."""
     noted = datetime.fromisoformat(as_approver.session["second_factor_at"])
-    with clock.use_clock(partial(_stands, noted + 6 * MINUTE)):
+    with clock.use_clock(partial(_as_constant, noted + 6 * MINUTE)):
         assert not is_second_factor_fresh(noted)
 
 
 @pytest.mark.parametrize(("later", "found"), [(timedelta(0), True), (2 * MINUTE, False)])
-def test_what_was_paid_before_is_told_by_the_database(
+def test_what_was_paid_before_is_known_from_the_database(
     preparer: User, approver: User, later: timedelta, found: bool
 ) -> None:
     operation = sent(factories.approved(preparer, approver), approver)
     started_at = operation.attempts.get().started_at
     assert operation.recipient_key is not None
     assert operation.amount is not None
-    with clock.use_clock(partial(_stands, started_at + REPEAT_WINDOW - MINUTE + later)):
+    with clock.use_clock(partial(_as_constant, started_at + REPEAT_WINDOW - MINUTE + later)):
         before = repeated_payments(operation.recipient_key, Debit(operation.currency, operation.amount))
     assert before.exists() is found
 
 
 @pytest.mark.parametrize(("minutes", "offered"), [(59, False), (61, True)])
-def test_the_desk_offers_that_it_did_not_happen_by_the_database(
+def test_the_unknown_outcomes_page_offers_not_executed_by_the_database(
     as_approver: Client, preparer: User, approver: User, minutes: int, offered: bool
 ) -> None:
     operation = factories.approved(preparer, approver)
     attempt = opened(operation, approver)
     put(operation, "sending", "unknown")
-    with clock.use_clock(partial(_stands, attempt.started_at + minutes * MINUTE)):
+    with clock.use_clock(partial(_as_constant, attempt.started_at + minutes * MINUTE)):
         shown = text_of(as_approver.get("/operations/unknown/"))
     assert ("It did not happen…" in shown) is offered
 

@@ -48,7 +48,7 @@ def of_another_balance(preparer: User, approver: User) -> Operation:
     return factories.release(factories.approved(preparer, approver, **dollars), approver)
 
 
-def let_the_doorbell_be_missed() -> None:
+def lose_the_queued_tasks() -> None:
     for release in Release.objects.all():
         Release.objects.filter(pk=release.pk).update(released_at=release.released_at - 2 * WORKER_HEAD_START)
 
@@ -57,7 +57,7 @@ def test_one_that_cannot_be_sent_for_an_unforeseen_reason_stops_no_other(
     service: StubProvider, preparer: User, approver: User, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = damaged(service, preparer, approver), of_another_balance(preparer, approver)
-    let_the_doorbell_be_missed()
+    lose_the_queued_tasks()
     assert jobs.send_due() == 1
     assert (status_of(first), status_of(second)) == (Status.APPROVED, Status.PROCESSING)
     [line] = [each for each in caplog.records if each.levelname == "ERROR"]
@@ -77,7 +77,7 @@ def test_one_that_fails_for_an_unforeseen_reason_holds_its_balance_no_longer(
 ) -> None:
     first = damaged(service, preparer, approver)
     second = factories.release(factories.approved(preparer, approver, amount=Decimal(100_000)), approver)
-    let_the_doorbell_be_missed()
+    lose_the_queued_tasks()
     assert turn_before(second) == 1
     jobs.send_due()
     assert (status_of(first), status_of(second)) == (Status.APPROVED, Status.PROCESSING)
@@ -88,7 +88,7 @@ def test_one_that_stepped_aside_is_in_its_turn_again_after_a_while(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     first = damaged(service, preparer, approver)
-    let_the_doorbell_be_missed()
+    lose_the_queued_tasks()
     jobs.send_due()
     second = factories.release(factories.approved(preparer, approver, amount=Decimal(100_000)), approver)
     assert turn_before(second) == 0
@@ -105,7 +105,7 @@ def turn_before(operation: Operation) -> int:
 def test_many_that_wait_at_one_balance_keep_nobody_from_another(
     service: StubProvider, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those whose turn it is come first of the many that one round looks at."""
+    """Those whose turn it is come first of the many that one round checks."""
     monkeypatch.setattr(jobs, "BATCH_SIZE", 2)
     monkeypatch.setattr(schedule, "BATCH_SIZE", 2)
     service.answer_post = lambda: (502, "bad gateway")
@@ -114,13 +114,13 @@ def test_many_that_wait_at_one_balance_keep_nobody_from_another(
     for amount in (100_000, 200_000, 300_000):
         factories.release(factories.approved(preparer, approver, amount=Decimal(amount)), approver)
     dollars = of_another_balance(preparer, approver)
-    let_the_doorbell_be_missed()
+    lose_the_queued_tasks()
     jobs.send_due()
     assert status_of(dollars) == Status.UNKNOWN
     assert len(service.posts) == 2
 
 
-def test_one_that_cannot_be_looked_at_stops_no_other(
+def test_one_that_cannot_be_checked_stops_no_other(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     service.answer_post = lambda: (502, "bad gateway")
@@ -148,7 +148,7 @@ def test_a_job_that_fails_stops_no_other_of_the_round(
 
     monkeypatch.setitem(jobs.JOBS, "expire_due", fails)
     operation = of_another_balance(preparer, approver)
-    let_the_doorbell_be_missed()
+    lose_the_queued_tasks()
     sweep_operations()
     assert status_of(operation) == Status.PROCESSING
 
@@ -167,7 +167,7 @@ def test_a_slow_call_holds_up_none_but_itself(
     service.answer_post = slowly
     first = factories.release(factories.approved(preparer, approver), approver)
     second = of_another_balance(preparer, approver)
-    let_the_doorbell_be_missed()
+    lose_the_queued_tasks()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(sends)
         wait_until(lambda: status_of(first) == Status.SENDING)

@@ -87,7 +87,7 @@ def test_a_move_loses_against_one_that_came_first(preparer: User) -> None:
         transition(stale, Status.APPROVED)
 
 
-def test_the_database_refuses_an_approval_by_the_maker(preparer: User) -> None:
+def test_the_database_refuses_an_approval_by_the_preparer(preparer: User) -> None:
     operation = factories.prepared(preparer)
     approval = Approval(
         operation=operation,
@@ -100,7 +100,7 @@ def test_the_database_refuses_an_approval_by_the_maker(preparer: User) -> None:
         approval.save()
 
 
-def test_the_database_refuses_an_approval_that_names_another_maker(preparer: User, approver: User) -> None:
+def test_the_database_refuses_an_approval_that_names_another_preparer(preparer: User, approver: User) -> None:
     operation = factories.prepared(preparer)
     approval = Approval(
         operation=operation,
@@ -126,7 +126,7 @@ def test_the_database_refuses_a_second_approval_by_the_same_person(preparer: Use
         again.save()
 
 
-def test_the_database_keeps_a_countersignature_as_it_was_given(
+def test_the_database_keeps_an_approval_as_it_was_given(
     preparer: User, approver: User, second_approver: User
 ) -> None:
     operation = factories.approved(preparer, approver)
@@ -151,7 +151,7 @@ def test_the_database_keeps_what_was_prepared(preparer: User, change: dict[str, 
         Operation.objects.filter(pk=operation.pk).update(**change)
 
 
-def test_the_database_keeps_the_maker(preparer: User, approver: User) -> None:
+def test_the_database_keeps_the_preparer(preparer: User, approver: User) -> None:
     operation = factories.prepared(preparer)
     with pytest.raises(DatabaseError, match="operation_keeps_content"), transaction.atomic():
         Operation.objects.filter(pk=operation.pk).update(preparer=approver)

@@ -20,7 +20,7 @@ from tests.stub_provider import StubProvider
 
 
 def record(transaction_id: str, status: str = "fullfiled", **changes: object) -> dict[str, object]:
-    """A withdrawal in the service's list that found the balance as the service tells it."""
+    """A withdrawal in the provider's list that found the balance as the provider reports it."""
     return provider_list.record(transaction_id, status, **{"prevBalance": 5000000, **changes})
 
 
@@ -36,14 +36,14 @@ def lost(service: StubProvider, preparer: User, approver: User, **changes: Any) 
 
 
 def in_review(operation: Operation) -> Operation:
-    """The same when the machine has given up, and the service can no longer execute it."""
+    """The same when the machine has given up, and the provider can no longer execute it."""
     Attempt.objects.filter(operation=operation).update(
         started_at=timezone.now() - timedelta(hours=25), next_check_at=None
     )
     return put(operation, Status.REVIEW)
 
 
-def said(
+def resolution_form(
     operation: Operation,
     verdict: str,
     transaction_id: str = "",
@@ -65,7 +65,7 @@ def proposed(
     operation: Operation, person: User, verdict: str, transaction_id: str = "", meaning: str = ""
 ) -> Operation:
     """A resolution that waits for its second person."""
-    form = said(operation, verdict, transaction_id, meaning=meaning)
+    form = resolution_form(operation, verdict, transaction_id, meaning=meaning)
     assert form.is_valid(), form.errors
     return prepare.prepare_operation(uuid.uuid4(), actor=person, kind="resolution", payload=form.payload())
 

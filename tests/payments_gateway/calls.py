@@ -107,7 +107,7 @@ CALLS: dict[str, Case] = {
         {"fromCurrency": "NGN", "toCurrency": "USD", "amount": "1500.50"},
     ),
     "balances.withdraw": Case(
-        lambda gateway: gateway.balances.withdraw(WITHDRAWAL, token=TOKEN),
+        lambda gateway: gateway.balances.withdraw(WITHDRAWAL, otp=TOKEN),
         {"data": {"transactionId": "T1"}},
         {
             "accountNumber": "0123456789",
@@ -121,7 +121,7 @@ CALLS: dict[str, Case] = {
         },
     ),
     "balances.transfer": Case(
-        lambda gateway: gateway.balances.transfer(TRANSFER, token=TOKEN),
+        lambda gateway: gateway.balances.transfer(TRANSFER, otp=TOKEN),
         {**DONE, "data": DETAIL},
         {
             "receiverUsername": "ada",
@@ -189,7 +189,7 @@ CALLS: dict[str, Case] = {
         {"accountNumber": "0123456789", "bankCode": "044"},
     ),
     "api_keys.create": Case(
-        lambda gateway: gateway.api_keys.create(token=TOKEN),
+        lambda gateway: gateway.api_keys.create(otp=TOKEN),
         {"data": {"key": "canary-new-key", "expires": "2026-11-21"}},
         {"otpType": "totp", "token": "482913"},
     ),

@@ -16,7 +16,7 @@ Gateway = Callable[..., PaymentsGateway]
 
 
 class Clock:
-    """A clock that stands still, except while somebody sleeps."""
+    """A clock that does not advance, except while somebody sleeps."""
 
     def __init__(self) -> None:
         self.now = 1000.0

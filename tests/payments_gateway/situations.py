@@ -22,7 +22,7 @@ ACCEPTED = {"data": {"transactionId": "T-1"}}
 
 
 def withdraw(gateway: PaymentsGateway) -> WithdrawalReceipt:
-    return gateway.balances.withdraw(WITHDRAWAL, token=SecretStr("482913"))
+    return gateway.balances.withdraw(WITHDRAWAL, otp=SecretStr("482913"))
 
 
 def refused(gateway: PaymentsGateway) -> GatewayError:

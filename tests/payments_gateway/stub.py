@@ -1,4 +1,4 @@
-"""A server of raw sockets that misbehaves exactly as it is told, and remembers every request that reached it."""
+"""A server of raw sockets that misbehaves exactly as scripted, and remembers every request that reached it."""
 
 import contextlib
 import json
@@ -83,9 +83,9 @@ class Peer:
 
 def wait_for(condition: Callable[[], bool], within: float = 120) -> bool:
     """Whether it came true before the deadline."""
-    began, look = time.monotonic(), threading.Event()
+    began, pause = time.monotonic(), threading.Event()
     while not condition() and time.monotonic() - began < within:
-        look.wait(0.01)
+        pause.wait(0.01)
     return condition()
 
 
@@ -121,10 +121,10 @@ class Stub:
         """Wait for a connection: whoever is asked in the middle of a call knows that its connection is ready."""
         return wait_for(lambda: self.connections > 0)
 
-    def ended(self, came: list[bytes]) -> bytes:
+    def ended(self, received: list[bytes]) -> bytes:
         """What `keeping` kept of its only connection, once the client has gone."""
-        assert wait_for(lambda: b"" in came)
-        return b"".join(came)
+        assert wait_for(lambda: b"" in received)
+        return b"".join(received)
 
     def __enter__(self) -> Self:
         self._start(self._accept)
@@ -190,7 +190,7 @@ def message(
 def answer(
     status: int = 200, body: object = b"", headers: tuple[str, ...] = (), length: int | None = None
 ) -> Behaviour:
-    """Answer as told, and keep the connection unless the promised length was a lie."""
+    """Answer as scripted, and keep the connection unless the promised length was a lie."""
 
     def behave(peer: Peer) -> bool:
         peer.read_request()
@@ -211,12 +211,12 @@ def raw(text: bytes) -> Behaviour:
     return behave
 
 
-def keeping(came: list[bytes]) -> Behaviour:
+def keeping(received: list[bytes]) -> Behaviour:
     """Answer nothing and keep whatever comes, to an empty piece when the client has gone."""
 
     def behave(peer: Peer) -> bool:
-        while not came or came[-1]:
-            came.append(peer.sock.recv(READ_SIZE))
+        while not received or received[-1]:
+            received.append(peer.sock.recv(READ_SIZE))
         return False
 
     return behave

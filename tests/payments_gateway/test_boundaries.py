@@ -1,4 +1,4 @@
-"""The client stands alone."""
+"""The client imports nothing of the application."""
 
 import subprocess
 import sys

@@ -158,7 +158,7 @@ def test_what_bip_350_refuses_is_refused(prefix: str, address: str) -> None:
 
 @pytest.mark.parametrize("address", NOT_SEGWIT.values(), ids=NOT_SEGWIT)
 @pytest.mark.parametrize("network", ["BTC", "BTCTESTNET"])
-def test_people_are_told_so(network: str, address: str) -> None:
+def test_people_read_it(network: str, address: str) -> None:
     with pytest.raises(AddressError):
         check_address(network, address)
 
@@ -172,7 +172,7 @@ def test_an_address_of_another_chain_says_whose_it_is_not() -> None:
 
 @pytest.mark.parametrize("address", ["", " ", f"{TRON[0]}\n", f" {TRON[0]}", TRON[0].replace("H", "H\t")])
 @pytest.mark.parametrize("network", ["ERC20", "TRC20", "BTC"])
-def test_blanks_are_refused_and_not_taken_away(network: str, address: str) -> None:
+def test_blanks_are_refused_and_not_stripped(network: str, address: str) -> None:
     with pytest.raises(AddressError, match=r"Enter the address|space or a line break"):
         check_address(network, address)
 

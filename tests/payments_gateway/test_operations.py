@@ -190,7 +190,7 @@ def test_what_proves_nothing_ends_by_what_the_operation_does(
 
 @every
 @pytest.mark.parametrize("status", [408, 409, 424, 425, 499])
-def test_a_refusal_in_doubt_ends_by_what_the_operation_does(
+def test_an_ambiguous_refusal_is_a_failed_read_or_an_unknown_outcome(
     serve: Serve, gateway: Gateway, operation: ApiOperation, status: int
 ) -> None:
     server = serve(stub.answer(status, {"success": False, "message": "Conflict"}))
@@ -215,7 +215,7 @@ def test_what_cannot_connect_ends_by_what_the_operation_does(
 
 
 @pytest.mark.parametrize("name", [row.name for row in OPERATIONS if row.needs_otp])
-def test_a_token_that_is_needed_is_demanded_before_anything_is_sent(
+def test_a_one_time_code_that_is_needed_is_demanded_before_anything_is_sent(
     serve: Serve, gateway: Gateway, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.payments_gateway.calls.TOKEN", None)

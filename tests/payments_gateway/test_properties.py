@@ -44,7 +44,7 @@ class Canned(Transport):
 
     def __init__(self, status: int, body: bytes) -> None:
         super().__init__(SETTINGS)
-        self._answer = RawResponse(status, body, is_complete=True, date=None, wait=0)
+        self._answer = RawResponse(status, body, is_complete=True, date=None, retry_after=0)
 
     def _exchange(
         self, session: requests.Session, request: requests.PreparedRequest, total: float

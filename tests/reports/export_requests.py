@@ -18,14 +18,14 @@ WISH: dict[str, Any] = {
 }
 
 
-def asked_for(person: User, **changes: Any) -> ExportJob:
+def requested_export(person: User, **changes: Any) -> ExportJob:
     """An export that waits to be made."""
     return services.request_export(person, {**WISH, **changes})
 
 
 def made(person: User, **changes: Any) -> ExportJob:
     """An export that was made."""
-    job = asked_for(person, **changes)
+    job = requested_export(person, **changes)
     runner.run_export(job.pk)
     return now(job)
 
@@ -37,7 +37,7 @@ def now(job: ExportJob) -> ExportJob:
 
 def numbers(person: User) -> ExportJob:
     """An export of the report that the fixture `offer` makes."""
-    return asked_for(person, report="numbers", columns=[])
+    return requested_export(person, report="numbers", columns=[])
 
 
 def files() -> list[str]:
@@ -46,7 +46,7 @@ def files() -> list[str]:
 
 
 def actions(job: ExportJob) -> list[str]:
-    """What stands in the audit log about it, the oldest first."""
+    """The entries of the audit log about it, the oldest first."""
     return [
         entry.action
         for entry in Entry.objects.order_by("position")

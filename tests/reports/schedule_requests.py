@@ -24,7 +24,7 @@ MEMBERS: dict[str, Any] = {
 }
 
 
-def kept(owner: User, *recipients: User, **changes: Any) -> Schedule:
+def stored_schedule(owner: User, *recipients: User, **changes: Any) -> Schedule:
     """A schedule of the audit log, every morning at six in Lagos."""
     return services.create_schedule(owner, {**MEMBERS, **changes}, recipients or (owner,))
 

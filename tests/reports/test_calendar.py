@@ -20,11 +20,11 @@ LONDON, NEW_YORK, LAGOS = ZoneInfo("Europe/London"), ZoneInfo("America/New_York"
 
 def moments(first: datetime, count: int, zone: ZoneInfo, *, hour: int) -> list[str]:
     """The next due moments of a daily schedule, in the wall time of its zone."""
-    due, told = first, []
+    due, found = first, []
     for _ in range(count):
         due = next_due(Frequency.DAILY, day=1, hour=hour, zone=zone, after=due)
-        told.append(due.astimezone(zone).isoformat())
-    return told
+        found.append(due.astimezone(zone).isoformat())
+    return found
 
 
 def test_every_day_is_at_the_same_hour_before_and_after_the_clocks_go_forward() -> None:

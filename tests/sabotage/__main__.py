@@ -31,11 +31,11 @@ def main() -> int:
     parser.add_argument(
         "--only", default="", metavar="TEXT", help="only those that have this text in their name"
     )
-    wanted = parser.parse_args()
-    chosen = [each for each in SAFEGUARDS if wanted.only in each.name]
-    if wanted.sample is not None and wanted.sample < len(chosen):
-        say(f"A sample of {wanted.sample} of {len(chosen)} (--seed {wanted.seed})")
-        chosen = random.Random(wanted.seed).sample(chosen, wanted.sample)  # noqa: S311 - a choice of tests
+    options = parser.parse_args()
+    chosen = [each for each in SAFEGUARDS if options.only in each.name]
+    if options.sample is not None and options.sample < len(chosen):
+        say(f"A sample of {options.sample} of {len(chosen)} (--seed {options.seed})")
+        chosen = random.Random(options.seed).sample(chosen, options.sample)  # noqa: S311 - a choice of tests
     began = time.monotonic()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         shares = [chosen[number::AT_ONCE] for number in range(AT_ONCE)]

@@ -7,13 +7,13 @@ APPROVALS = (
         "the preparer never approves",
         "backoffice.operations.policy:check_is_decidable",
         {("    _check_other_person(person, operation)\n    _check_pending(operation)\n"): "    pass\n"},
-        "tests/operations/workflow/test_approvals.py::test_the_maker_cannot_approve",
+        "tests/operations/workflow/test_approvals.py::test_the_preparer_cannot_approve",
     ),
     Safeguard(
-        "the preparer never gives the word",
+        "the preparer never releases",
         "backoffice.operations.policy:check_may_release",
         {("    _check_other_person(person, operation)\n    check_is_sendable"): "    check_is_sendable"},
-        "tests/operations/delivery/test_release.py::test_the_maker_cannot_send_it",
+        "tests/operations/delivery/test_release.py::test_the_preparer_cannot_send_it",
     ),
     Safeguard(
         "above the limit two people approve",
@@ -39,7 +39,7 @@ APPROVALS = (
         "tests/operations/workflow/test_approvals.py::test_a_stale_second_factor_is_not_enough",
     ),
     Safeguard(
-        "a fresh second factor to give the word",
+        "a fresh second factor to release",
         "backoffice.operations.policy:check_may_release",
         {
             (
@@ -77,15 +77,15 @@ APPROVALS = (
         "approvals are counted anew at the claim",
         "backoffice.operations.policy:check_may_send",
         {"    if len(signed) < operation.approvals_needed:": "    if signed is None:"},
-        "tests/operations/delivery/test_recheck_at_claim.py::test_who_countersigned_must_still_be_entitled",
+        "tests/operations/delivery/test_recheck_at_claim.py::test_who_approved_must_still_be_entitled",
     ),
     Safeguard(
         "an approval of the preparer counts for nothing at the claim",
         "backoffice.operations.policy:check_may_send",
         {"        and approval.approver_id != operation.preparer_id\n": ""},
         (
-            "tests/operations/delivery/test_recheck_at_claim.py::test_a_countersignature_of_its_maker_"
-            "counts_for_nothing"
+            "tests/operations/delivery/test_recheck_at_claim.py::test_an_approval_of_its_preparer_counts_"
+            "for_nothing"
         ),
     ),
     Safeguard(
@@ -93,21 +93,21 @@ APPROVALS = (
         "backoffice.operations.policy:check_may_send",
         {("        if approval.digest == operation.digest\n        and"): "        if"},
         (
-            "tests/operations/delivery/test_recheck_at_claim.py::test_a_countersignature_under_other_c"
-            "ontent_counts_for_nothing"
+            "tests/operations/delivery/test_recheck_at_claim.py::test_an_approval_under_other_content_cou"
+            "nts_for_nothing"
         ),
     ),
     Safeguard(
-        "who gave the word is still entitled at the claim",
+        "who released is still entitled at the claim",
         "backoffice.operations.policy:check_may_send",
         {"    check_permission(releaser, RELEASE)\n": ""},
-        "tests/operations/delivery/test_recheck_at_claim.py::test_who_gave_the_word_must_still_be_entitled",
+        "tests/operations/delivery/test_recheck_at_claim.py::test_who_released_it_must_still_be_entitled",
     ),
     Safeguard(
-        "the word of the preparer is none at the claim",
+        "a release by the preparer is none at the claim",
         "backoffice.operations.policy:check_may_send",
         {"    _check_other_person(releaser, operation)\n": ""},
-        "tests/operations/delivery/test_recheck_at_claim.py::test_the_word_of_its_maker_is_none",
+        "tests/operations/delivery/test_recheck_at_claim.py::test_a_release_by_its_preparer_is_none",
     ),
     Safeguard(
         "an operation out of time is not approved",
@@ -129,7 +129,7 @@ APPROVALS = (
         "tests/operations/delivery/test_recheck_at_claim.py::test_an_operation_out_of_time_does_not_leave",
     ),
     Safeguard(
-        "the same payment is refused while one is in doubt",
+        "the same payment is refused while one has an unknown outcome",
         "backoffice.operations.workflow.prepare:_resolved_duplicate",
         {"    if in_doubt is not None:\n": "    if in_doubt == kind:\n"},
         (
@@ -138,7 +138,7 @@ APPROVALS = (
         ),
     ),
     Safeguard(
-        "taking an operation back destroys its token",
+        "cancelling an operation destroys its one-time code",
         "backoffice.operations.workflow.approvals:cancel_operation",
         {
             (
@@ -146,10 +146,10 @@ APPROVALS = (
                 "    transition(operation, Status.CANCELLED)\n"
             ): "    transition(operation, Status.CANCELLED)\n"
         },
-        "tests/operations/workflow/test_approvals.py::test_a_token_goes_with_its_operation",
+        "tests/operations/workflow/test_approvals.py::test_a_one_time_code_goes_with_its_operation",
     ),
     Safeguard(
-        "one word to send at a time",
+        "one release at a time",
         "backoffice.operations.delivery.release:add_release",
         {
             (

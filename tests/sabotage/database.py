@@ -11,7 +11,7 @@ DATABASE = (
                 'condition=models.Q(("approver__isnull", False))'
             )
         },
-        "tests/operations/test_states.py::test_the_database_refuses_an_approval_by_the_maker",
+        "tests/operations/test_states.py::test_the_database_refuses_an_approval_by_the_preparer",
     ),
     Safeguard(
         "trigger: an approval names the real preparer",
@@ -21,7 +21,7 @@ DATABASE = (
                 '"operations_approval", "1 = 0", "the preparer is another"'
             )
         },
-        "tests/operations/test_states.py::test_the_database_refuses_an_approval_that_names_another_maker",
+        "tests/operations/test_states.py::test_the_database_refuses_an_approval_that_names_another_preparer",
     ),
     Safeguard(
         "constraint: one approval for each person",
@@ -34,10 +34,10 @@ DATABASE = (
         "tests/operations/test_states.py::test_the_database_refuses_a_second_approval_by_the_same_person",
     ),
     Safeguard(
-        "trigger: a countersignature does not change",
+        "trigger: an approval does not change",
         "backoffice.operations.migrations.0002_status_and_content_triggers:TRIGGERS",
         {" OR NEW.approver_id <> OLD.approver_id OR NEW.digest <> OLD.digest": ""},
-        "tests/operations/test_states.py::test_the_database_keeps_a_countersignature_as_it_was_given",
+        "tests/operations/test_states.py::test_the_database_keeps_an_approval_as_it_was_given",
     ),
     Safeguard(
         "trigger: closed states are final",
@@ -67,7 +67,7 @@ DATABASE = (
         "trigger: the preparer does not change",
         "backoffice.operations.migrations.0002_status_and_content_triggers:CONTENT",
         {'    "preparer_id",\n': ""},
-        "tests/operations/test_states.py::test_the_database_keeps_the_maker",
+        "tests/operations/test_states.py::test_the_database_keeps_the_preparer",
     ),
     Safeguard(
         "trigger: only what is applied here succeeds unsent",
@@ -85,12 +85,12 @@ DATABASE = (
         ),
     ),
     Safeguard(
-        "unique index: one attempt in doubt for each balance",
+        "unique index: one unknown outcome for each balance",
         "backoffice.operations.migrations.0001_initial:Migration",
         {'fields=("balance",)': 'fields=("balance", "operation")'},
         (
-            "tests/operations/delivery/test_balance_queue.py::test_the_database_lets_one_attempt_in_do"
-            "ubt_stand_at_a_balance"
+            "tests/operations/delivery/test_balance_queue.py::test_the_database_allows_one_unknown_outcom"
+            "e_for_a_balance"
         ),
     ),
     Safeguard(
@@ -113,12 +113,12 @@ DATABASE = (
             "models.CharField(max_length=500, null=True, unique=True)": "models.CharField(max_length=500, null=True)"
         },
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_a_transaction_that_another_too"
-            "k_since_we_looked_closes_nothing"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_transaction_matched_to_another_"
+            "since_the_check_closes_nothing"
         ),
     ),
     Safeguard(
-        "unique index: one pause stands",
+        "unique index: one pause at a time",
         "backoffice.operations.migrations.0001_initial:Migration",
         {"                models.Value(1), condition": '                "id", condition'},
         "tests/operations/lifecycle/test_pause.py::test_the_database_lets_only_one_pause_stand",

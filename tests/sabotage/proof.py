@@ -8,8 +8,8 @@ PROOF = (
         "backoffice.ledger.provider_list:stable_transactions",
         {"        if seen == before:\n": "        if before is not None:\n"},
         (
-            "tests/operations/outcome/test_single_candidate.py::test_a_list_that_changes_at_every_look"
-            "_proves_nothing"
+            "tests/operations/outcome/test_single_candidate.py::test_a_list_that_changes_at_every_read_pr"
+            "oves_nothing"
         ),
     ),
     Safeguard(
@@ -30,8 +30,8 @@ PROOF = (
             )
         },
         (
-            "tests/operations/outcome/test_claimed_then_failed.py::test_its_failure_proves_nothing_whi"
-            "le_ours_may_still_stand_in_the_list"
+            "tests/operations/outcome/test_claimed_then_failed.py::test_its_failure_proves_nothing_while_"
+            "ours_may_still_appear_in_the_list"
         ),
     ),
     Safeguard(
@@ -43,17 +43,17 @@ PROOF = (
             )
         },
         (
-            "tests/operations/outcome/test_claimed_then_failed.py::test_people_decide_between_it_and_a"
-            "nother_that_stands_beside_it"
+            "tests/operations/outcome/test_claimed_then_failed.py::test_people_decide_between_it_and_anot"
+            "her_listed_beside_it"
         ),
     ),
     Safeguard(
-        "people choose no other than the one that the service named",
+        "people choose no other than the one that the provider named",
         "backoffice.operations.kinds.resolution.case:claim_problem",
         {"    if attempt.named_at and named != transaction_id:\n": "    if not transaction_id:\n"},
         (
-            "tests/operations/outcome/test_claimed_then_failed.py::test_people_choose_no_other_than_th"
-            "e_one_that_the_service_named"
+            "tests/operations/outcome/test_claimed_then_failed.py::test_people_choose_no_other_than_the_o"
+            "ne_that_the_provider_named"
         ),
     ),
     Safeguard(
@@ -99,8 +99,8 @@ PROOF = (
         "backoffice.operations.models.operations:Attempt.is_after_watermark",
         {"watermark_transaction_id, *(self.watermark_seen_ids or [])}": "watermark_transaction_id}"},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_what_the_service_showed_before"
-            "_we_sent_is_never_ours"
+            "tests/operations/outcome/test_rejected_candidates.py::test_what_the_provider_showed_before_w"
+            "e_sent_is_never_ours"
         ),
     ),
     Safeguard(
@@ -108,8 +108,8 @@ PROOF = (
         "backoffice.operations.delivery.send:preflight_read",
         {"lately=Attempt.CLOCK_SKEW": "lately=clock.now() - clock.now()"},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_what_the_service_showed_before"
-            "_we_sent_is_never_ours"
+            "tests/operations/outcome/test_rejected_candidates.py::test_what_the_provider_showed_before_w"
+            "e_sent_is_never_ours"
         ),
     ),
     Safeguard(
@@ -140,7 +140,7 @@ PROOF = (
         ),
     ),
     Safeguard(
-        "a balance that was not told fits nothing",
+        "a balance that was not provided matches nothing",
         "backoffice.operations.matching:_mismatch_of_an_older",
         {"record.previous_balance is not None and record": "record.previous_balance is None or record"},
         (
@@ -149,7 +149,7 @@ PROOF = (
         ),
     ),
     Safeguard(
-        "what tells no time is never taken",
+        "a record without a time is never matched",
         "backoffice.operations.matching:_mismatch",
         {"        return MismatchReason.NO_TIME\n": "        return None\n"},
         (
@@ -158,7 +158,7 @@ PROOF = (
         ),
     ),
     Safeguard(
-        "what tells no time stands in the way",
+        "a record without a time prevents a match",
         "backoffice.operations.matching:find_candidates",
         {" or _is_new_without_time(record, attempt)\n": "\n"},
         (
@@ -167,7 +167,7 @@ PROOF = (
         ),
     ),
     Safeguard(
-        "what may be ours by a clock that is off stands in the way",
+        "what may be ours by a clock that is off prevents a match",
         "backoffice.operations.models.operations:Attempt",
         {"CLOCK_SKEW = timedelta(minutes=5)": "CLOCK_SKEW = timedelta(seconds=5)"},
         "tests/operations/outcome/test_rejected_candidates.py::test_nor_is_another_beside_it[before ours]",
@@ -182,7 +182,7 @@ PROOF = (
         ),
     ),
     Safeguard(
-        "without the service's time there is no candidate",
+        "without the provider's time there is no candidate",
         "backoffice.operations.matching",
         {
             "    if attempt.watermark_provider_time is None:\n        return []": (
@@ -195,8 +195,8 @@ PROOF = (
             "    mark = attempt.watermark_provider_time\n": "    mark = attempt.search_from\n",
         },
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_without_the_services_own_time_"
-            "nothing_tells_new_from_old"
+            "tests/operations/outcome/test_rejected_candidates.py::test_without_the_providers_own_time_no"
+            "thing_separates_new_from_old"
         ),
     ),
     Safeguard(
@@ -204,8 +204,8 @@ PROOF = (
         "backoffice.operations.matching:find_candidates",
         {"    return exclude_claimed(found)\n": "    return found\n"},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_a_twin_whose_transaction_was_n"
-            "amed_does_not_stand_in_the_way"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_twin_whose_transaction_was_name"
+            "d_does_not_block_it"
         ),
     ),
     Safeguard(
@@ -251,12 +251,12 @@ PROOF = (
         ),
     ),
     Safeguard(
-        "what may be ours is looked at again soon",
+        "what may be ours is checked again soon",
         "backoffice.operations.outcome.confirmation:_next_check",
         {"        return min(in_time, soon)\n": "        return in_time\n"},
         (
-            "tests/operations/outcome/test_single_candidate.py::test_while_the_balance_is_held_the_nex"
-            "t_look_is_near"
+            "tests/operations/outcome/test_single_candidate.py::test_while_the_balance_is_held_the_next_c"
+            "heck_is_near"
         ),
     ),
     Safeguard(
@@ -269,7 +269,7 @@ PROOF = (
         ),
     ),
     Safeguard(
-        "what is people's to settle is not closed by the machine",
+        "what is people's to resolve is not closed automatically",
         "backoffice.operations.outcome.confirmation:_record_check",
         {
             (
@@ -278,12 +278,12 @@ PROOF = (
             ): ("filter(pk=checked_at.pk, closed_at__isnull=True).first()\n    if attempt is None:\n")
         },
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_a_look_that_comes_late_leaves_"
-            "to_people_what_is_theirs_by_now"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_late_check_leaves_to_people_wha"
+            "t_is_theirs_by_now"
         ),
     ),
     Safeguard(
-        "absence sends nothing and is people's after a day",
+        "absence sends nothing and goes to people after a day",
         "backoffice.operations.outcome.confirmation:_apply_match",
         {
             (

@@ -4,17 +4,17 @@ from tests.sabotage.workshop import Safeguard
 
 RECORD = (
     Safeguard(
-        "nobody settles alone what is people's to settle",
+        "nobody resolves an unknown outcome alone",
         "backoffice.operations.policy:_check_other_person",
         {"    if person.pk == operation.preparer_id:\n": "    if person.pk is None:\n"},
-        "tests/operations/outcome/test_resolution.py::test_whoever_proposes_it_cannot_countersign_it",
+        "tests/operations/outcome/test_resolution.py::test_whoever_proposes_it_cannot_approve_it",
     ),
     Safeguard(
         "the transaction of a resolution is nobody else's",
         "backoffice.operations.outcome.resolution:_claim_transaction",
         {
-            "    if not claim_transaction(attempt, seen.transaction_id, instead_of=taken):\n": (
-                "    claim_transaction(attempt, seen.transaction_id, instead_of=taken)\n    if not seen:\n"
+            "    if not claim_transaction(attempt, seen.transaction_id, instead_of=replaced):\n": (
+                "    claim_transaction(attempt, seen.transaction_id, instead_of=replaced)\n    if not seen:\n"
             )
         },
         (
@@ -25,10 +25,10 @@ RECORD = (
     Safeguard(
         "what may still be executed is not settled as not executed",
         "backoffice.operations.outcome.resolution:_end",
-        {"(clock.now() < attempt.execution_deadline or is_news)": "is_news"},
+        {"(clock.now() < attempt.execution_deadline or is_claimed_since)": "is_claimed_since"},
         (
-            "tests/operations/outcome/test_resolution.py::test_nor_is_it_applied_while_the_service_may"
-            "_still_execute_it"
+            "tests/operations/outcome/test_resolution.py::test_nor_is_it_applied_while_the_provider_may_s"
+            "till_execute_it"
         ),
     ),
     Safeguard(
@@ -41,7 +41,7 @@ RECORD = (
         ),
     ),
     Safeguard(
-        "what the service accepted is the machine's while ours may come",
+        "what the provider accepted is left to the checks while ours may appear",
         "backoffice.operations.kinds.resolution.case:may_be_resolved",
         {"(is_nameless and clock.now() >= attempt.execution_deadline)": "is_nameless"},
         (
@@ -59,12 +59,12 @@ RECORD = (
         ),
     ),
     Safeguard(
-        "a word is signed as the service shows it then",
+        "a status is resolved as the provider shows it then",
         "backoffice.operations.outcome.resolution:check_meaning_unchanged",
-        {"    if words.get(seen.transaction_id) != seen.status:\n": "    if not words:\n"},
+        {"    if statuses.get(seen.transaction_id) != seen.status:\n": "    if not statuses:\n"},
         (
-            "tests/operations/outcome/test_resolved_as_transaction.py::test_a_word_that_has_changed_si"
-            "nce_is_not_settled_by_what_it_meant"
+            "tests/operations/outcome/test_resolved_as_transaction.py::test_a_status_that_has_changed_sin"
+            "ce_is_not_settled_by_what_it_meant"
         ),
     ),
     Safeguard(
@@ -86,7 +86,7 @@ RECORD = (
         "tests/operations/lifecycle/test_pause.py::test_a_resumption_ends_only_the_pause_that_it_names",
     ),
     Safeguard(
-        "news that contradict what is closed raise an incident",
+        "reports that contradict what is closed raise an incident",
         "backoffice.operations.reconciliation.store:_raise_incident",
         {
             "            incidents.raise_incident(row.attempt.operation, kind=kind": (
@@ -94,12 +94,12 @@ RECORD = (
             )
         },
         (
-            "tests/operations/reconciliation/test_later_contradictions.py::test_a_success_that_the_ser"
-            "vice_calls_failed_by_now"
+            "tests/operations/reconciliation/test_later_contradictions.py::test_a_success_that_the_provid"
+            "er_calls_failed_by_now"
         ),
     ),
     Safeguard(
-        "a second debit is told also where the service named the first",
+        "a second debit is raised also where the provider named the first",
         "backoffice.operations.reconciliation.store:_raise_incident",
         {
             "        incidents.raise_incident(attempt.operation, kind=kind": (
@@ -107,12 +107,12 @@ RECORD = (
             )
         },
         (
-            "tests/operations/reconciliation/test_later_contradictions.py::test_a_second_debit_also_wh"
-            "ere_the_service_named_the_first"
+            "tests/operations/reconciliation/test_later_contradictions.py::test_a_second_debit_also_where"
+            "_the_provider_named_the_first"
         ),
     ),
     Safeguard(
-        "a second debit is told also if it was listed before the end",
+        "a second debit is raised also if it was listed before the end",
         "backoffice.operations.reconciliation.runner:_read_entries",
         {"            scope.rows.update(alike": "            set().update(alike"},
         (
@@ -125,8 +125,8 @@ RECORD = (
         "backoffice.operations.lifecycle.incidents:raise_incident",
         {"(is_open and _is_known(": "(_is_known("},
         (
-            "tests/operations/lifecycle/test_incidents.py::test_an_end_at_the_provider_is_no_news_while"
-            "_the_incident_is_open_and_a_further_one_once_it_is_closed"
+            "tests/operations/lifecycle/test_incidents.py::test_a_final_status_raises_nothing_while_the_i"
+            "ncident_is_open_and_another_once_it_is_closed"
         ),
     ),
     Safeguard(
@@ -141,7 +141,7 @@ RECORD = (
     Safeguard(
         "an open attempt that looks different hides no debit of a closed one",
         "backoffice.operations.reconciliation.rules:compare_transaction",
-        {"any(_recognises(attempt, listed) for attempt in meant)": "meant"},
+        {"any(_all_fields_match(attempt, listed) for attempt in meant)": "meant"},
         (
             "tests/operations/reconciliation/test_later_contradictions.py::test_an_open_one_of_another"
             "_kind_does_not_explain_it"
@@ -159,10 +159,10 @@ RECORD = (
     Safeguard(
         "further evidence raises a further incident",
         "backoffice.operations.lifecycle.incidents:raise_incident",
-        {"        if incident.evidence == told or (": "        if incident or ("},
+        {"        if incident.evidence == fields or (": "        if incident or ("},
         (
-            "tests/operations/lifecycle/test_incidents.py::test_further_evidence_reaches_those_who_had"
-            "_taken_note"
+            "tests/operations/lifecycle/test_incidents.py::test_further_evidence_raises_another_after_an_"
+            "acknowledgement"
         ),
     ),
     Safeguard(
@@ -184,7 +184,7 @@ RECORD = (
         ),
     ),
     Safeguard(
-        "the books: whoever may tell the balance of the other side breaks nothing",
+        "the books: who may report the balance of the other side breaks nothing",
         "backoffice.ledger.statements.chain:balance_effect",
         {'    if direction not in {"in", "out"}:\n': "    if direction is None:\n"},
         (
@@ -208,7 +208,7 @@ RECORD = (
         ),
     ),
     Safeguard(
-        "the books: a statement tells what does not add up",
+        "the books: a statement reports what does not add up",
         "backoffice.ledger.statements.statement:Statement.adds_up",
         {" is not None and not self.difference": " is not None"},
         (
@@ -217,12 +217,12 @@ RECORD = (
         ),
     ),
     Safeguard(
-        "the books: the balance that the service told is held against its records",
+        "the books: the reported balance is compared with its records",
         "backoffice.ledger.statements.statement:_reported_before",
-        {"told if told in around else last.after)": "told)"},
+        {"reported if reported in around else last.after)": "reported)"},
         (
-            "tests/ledger/statements/test_statement.py::test_the_balance_that_the_service_told_is_held"
-            "_against_its_records"
+            "tests/ledger/statements/test_statement.py::test_the_balance_that_the_provider_reported_is_co"
+            "mpared_with_its_records"
         ),
     ),
     Safeguard(
@@ -246,7 +246,7 @@ RECORD = (
         ),
     ),
     Safeguard(
-        "reconciled: what a reading of the list may have passed by is too early to tell",
+        "reconciled: what a read of the list may have missed is pending",
         "backoffice.operations.reconciliation.rules:_is_list_read_since",
         {
             "    if mirror.day_pass_begun_at < attempt.closed_at + MISSING_AFTER:\n": (
@@ -262,7 +262,7 @@ RECORD = (
         "reconciled: what is listed no more is missing there",
         "backoffice.operations.reconciliation.rules:compare_attempt",
         {"    if listed.missing_since:\n": "    if not listed.currency:\n"},
-        "tests/operations/reconciliation/test_rules.py::test_one_that_the_service_lists_no_more_is_missing",
+        "tests/operations/reconciliation/test_rules.py::test_one_that_the_provider_lists_no_more_is_missing",
     ),
     Safeguard(
         "reconciled: another amount than was signed is a difference",
@@ -283,16 +283,16 @@ RECORD = (
         ),
     ),
     Safeguard(
-        "reconciled: a movement that may be one of ours in doubt is too early to tell",
+        "reconciled: a transaction that may belong to an unknown outcome is pending",
         "backoffice.operations.reconciliation.rules:compare_transaction",
-        {"in in_doubt if _may_belong_to(attempt, listed)": "in in_doubt if not listed"},
+        {"in unmatched if _may_belong_to(attempt, listed)": "in unmatched if not listed"},
         (
-            "tests/operations/reconciliation/test_rules.py::test_a_movement_that_may_be_one_of_ours_in"
-            "_doubt_is_too_early_to_tell"
+            "tests/operations/reconciliation/test_rules.py::test_a_transaction_that_may_belong_to_an_unkn"
+            "own_outcome_is_pending"
         ),
     ),
     Safeguard(
-        "reconciled: a movement that nobody prepared raises one incident",
+        "reconciled: an unrecognised transaction raises one incident",
         "backoffice.operations.reconciliation.store:_raise_incident",
         {
             "        incidents.raise_for_transaction(row.transaction, evidence": (
@@ -300,8 +300,8 @@ RECORD = (
             )
         },
         (
-            "tests/operations/reconciliation/test_incidents_raised.py::test_a_movement_that_is_another"
-            "_since_it_was_noted_is_told_of_again_and_once"
+            "tests/operations/reconciliation/test_incidents_raised.py::test_a_transaction_changed_since_i"
+            "ts_incident_raises_another_once"
         ),
     ),
     Safeguard(

@@ -18,7 +18,7 @@ SENDING = (
         "tests/operations/test_states.py::test_no_other_edge_can_be_taken[succeeded-failed]",
     ),
     Safeguard(
-        "the claim deletes the release with its token",
+        "the claim deletes the release with its one-time code",
         "backoffice.operations.delivery.send:_claim",
         {
             (
@@ -26,8 +26,8 @@ SENDING = (
             ): "deleted = Release.objects.filter(pk=release.pk).count()"
         },
         (
-            "tests/operations/delivery/test_release.py::test_the_token_is_stored_encrypted_and_is_gone"
-            "_after_the_claim"
+            "tests/operations/delivery/test_release.py::test_the_one_time_code_is_stored_encrypted_and_is"
+            "_gone_after_the_claim"
         ),
     ),
     Safeguard(
@@ -44,7 +44,7 @@ SENDING = (
         "backoffice.operations.delivery.send:_claim",
         {
             "    transition(operation, Status.SENDING)\n": (
-                "    make_request(SendClaim(attempt.pk, operation, release.expires_at, token))\n"
+                "    make_request(SendClaim(attempt.pk, operation, release.expires_at, otp))\n"
                 "    transition(operation, Status.SENDING)\n"
             )
         },
@@ -54,22 +54,22 @@ SENDING = (
         ),
     ),
     Safeguard(
-        "the token opens for the content it was given for only",
+        "the one-time code decrypts for the content it was given for only",
         "backoffice.operations.models.operations:Release.bound_to",
         {'f"release:{self.operation_id}:{self.operation.digest}"': 'f"release:{self.operation_id}"'},
         (
-            "tests/operations/delivery/test_recheck_at_claim.py::test_a_token_given_for_other_content_"
-            "opens_nothing"
+            "tests/operations/delivery/test_recheck_at_claim.py::test_a_one_time_code_given_for_other_con"
+            "tent_opens_nothing"
         ),
     ),
     Safeguard(
-        "the token opens for its operation only",
+        "the one-time code decrypts for its operation only",
         "backoffice.operations.models.operations:Release.bound_to",
         {'f"release:{self.operation_id}:{self.operation.digest}"': '"release"'},
-        "tests/operations/delivery/test_release.py::test_a_token_of_another_operation_opens_nothing",
+        "tests/operations/delivery/test_release.py::test_a_one_time_code_of_another_operation_opens_nothing",
     ),
     Safeguard(
-        "what is sealed is bound to its row",
+        "what is encrypted is bound to its row",
         "backoffice.core.encryption",
         {
             "plaintext.encode(), bound_to.encode())": "plaintext.encode(), None)",
@@ -78,18 +78,18 @@ SENDING = (
         "tests/core/test_encryption.py::test_it_opens_for_no_other_row",
     ),
     Safeguard(
-        "a word that ran out claims nothing",
+        "an expired release claims nothing",
         "backoffice.operations.delivery.send:_may_be_claimed",
         {("        release.expires_at > now\n        and now"): "        now"},
-        "tests/operations/delivery/test_recheck_at_claim.py::test_a_word_that_ran_out_is_none",
+        "tests/operations/delivery/test_recheck_at_claim.py::test_an_expired_release_is_none",
     ),
     Safeguard(
-        "a look that is seconds old is no watermark",
+        "a read that is seconds old is no watermark",
         "backoffice.operations.delivery.send:_may_be_claimed",
         {"        and now - preflight.read_at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)\n": ""},
         (
-            "tests/operations/delivery/test_balance_queue.py::test_a_look_that_is_seconds_old_is_no_wa"
-            "termark_any_more"
+            "tests/operations/delivery/test_balance_queue.py::test_a_read_that_is_seconds_old_is_no_water"
+            "mark_any_more"
         ),
     ),
     Safeguard(
@@ -132,13 +132,10 @@ SENDING = (
         ),
     ),
     Safeguard(
-        "no word to send is taken while sending is paused",
+        "no release is accepted while payments are paused",
         "backoffice.operations.delivery.release:add_release",
         {("    if is_paused():\n        raise SendingPausedError\n"): ""},
-        (
-            "tests/operations/lifecycle/test_pause.py::test_a_page_left_open_gives_no_word_to_send_whi"
-            "le_it_stands"
-        ),
+        ("tests/operations/lifecycle/test_pause.py::test_a_page_left_open_releases_nothing_during_a_pause"),
     ),
     Safeguard(
         "one that fails stops no other",
@@ -181,18 +178,18 @@ SENDING = (
         "tests/operations/delivery/test_recheck_at_claim.py::test_out_of_turn_nothing_is_claimed",
     ),
     Safeguard(
-        "releases leave a balance in their order",
+        "releases of a balance are sent in their order",
         "backoffice.operations.delivery.balance_queue:_releases_ahead",
         {"        Q(released_at__lt=release.released_at) | same_moment, ": "        same_moment, "},
         "tests/operations/delivery/test_balance_queue.py::test_nobody_overtakes",
     ),
     Safeguard(
-        "nothing leaves a balance behind one in doubt",
+        "nothing is sent from a balance behind an unknown outcome",
         "backoffice.operations.delivery.balance_queue:is_next",
         {"Attempt.objects.unmatched(release.balance).exists() or ": ""},
         (
-            "tests/operations/delivery/test_balance_queue.py::test_behind_one_in_doubt_nothing_leaves_"
-            "the_balance"
+            "tests/operations/delivery/test_balance_queue.py::test_behind_an_unknown_outcome_nothing_is_s"
+            "ent_from_the_balance"
         ),
     ),
     Safeguard(
@@ -211,8 +208,8 @@ SENDING = (
             "    if first is not None and isinstance(kind, MoneyKind):\n": "    if first is not None and not kind:\n"
         },
         (
-            "tests/operations/delivery/test_balance_queue.py::TestBeforeAFurtherAttempt::test_a_list_t"
-            "hat_shows_what_looks_like_it_keeps_it_here_and_people_are_told"
+            "tests/operations/delivery/test_balance_queue.py::TestBeforeAFurtherAttempt::test_a_list_with"
+            "_a_similar_transaction_keeps_it_from_being_sent_and_people_read_why"
         ),
     ),
     Safeguard(
@@ -241,7 +238,7 @@ SENDING = (
     Safeguard(
         "a late answer that contradicts the end raises an incident",
         "backoffice.operations.delivery.record:_record_late",
-        {"    if is_news:\n": "    if not attempt.closed_at:\n"},
+        {"    if is_contradiction:\n": "    if not attempt.closed_at:\n"},
         (
             "tests/operations/delivery/test_late_answers.py::test_it_moves_nothing_and_raises_an_incid"
             "ent_where_it_contradicts"
@@ -275,7 +272,7 @@ SENDING = (
         ),
     ),
     Safeguard(
-        "of two sweepers one looks",
+        "of two sweepers one checks",
         "backoffice.core.leases:claim_due_row",
         {"filter(pk=row.pk, **{due: getattr(row, due)})": "filter(pk=row.pk)"},
         (

@@ -16,7 +16,7 @@ REPORT = """<testsuites><testsuite>
 
 
 @pytest.mark.parametrize("safeguard", SAFEGUARDS, ids=lambda safeguard: safeguard.name)
-def test_each_stands_where_the_table_says_and_leaves_python_behind(safeguard: Safeguard) -> None:
+def test_each_is_where_the_table_says_and_leaves_valid_python(safeguard: Safeguard) -> None:
     removed = safeguard.removed_from((ROOT / safeguard.file).read_text())
     compile(removed, safeguard.file, "exec")
     path, *_, test = safeguard.test.split("::")

@@ -44,10 +44,10 @@ TRANSPORT = (
         ),
     ),
     Safeguard(
-        "a redirect is not even looked at",
+        "a redirect is not even read",
         "payments_gateway.connection:_Session.get_redirect_target",
         {"    def get_redirect_target(self, resp": "    def never_asked(self, resp"},
-        "tests/payments_gateway/transport/test_money_calls.py::test_a_redirect_is_not_even_looked_at",
+        "tests/payments_gateway/transport/test_money_calls.py::test_a_redirect_is_not_even_read",
     ),
     Safeguard(
         "a broken exchange is unknown",
@@ -60,8 +60,8 @@ TRANSPORT = (
     ),
     Safeguard(
         "not a byte is written too late",
-        "payments_gateway.connection:_check_may_still_write",
-        {"    if _may_still_write.get()():\n": "    if _may_still_write.get():\n"},
+        "payments_gateway.connection:_PlainConnection.send",
+        {"        if not _may_still_write.get()():\n": "        if not _may_still_write.get():\n"},
         (
             "tests/payments_gateway/transport/test_not_sent.py::test_whoever_is_too_late_when_the_conn"
             "ection_is_ready_writes_nothing"
@@ -69,8 +69,8 @@ TRANSPORT = (
     ),
     Safeguard(
         "whoever wrote a part and is too late proves nothing",
-        "payments_gateway.connection:_check_may_still_write",
-        {"TimeoutError if connection.has_written else": "TimeoutError if not connection else"},
+        "payments_gateway.connection:_PlainConnection.send",
+        {"TimeoutError if self.has_written else": "TimeoutError if not self else"},
         (
             "tests/payments_gateway/transport/test_not_sent.py::test_whoever_is_too_late_between_two_w"
             "rites_does_not_complete_the_request"
@@ -97,10 +97,14 @@ TRANSPORT = (
         ),
     ),
     Safeguard(
-        "a refusal without words is unknown",
+        "a refusal without a message is unknown",
         "payments_gateway.responses:ResponseReader.refusal",
-        {"        if denied is not False or not message:\n": "        if denied is not False:\n"},
-        "tests/payments_gateway/transport/test_money_calls.py::test_a_refusal_without_words_proves_nothing",
+        {
+            "        if denied is not False or not (message := self._message):\n": (
+                "        message = self._message\n        if denied is not False:\n"
+            )
+        },
+        "tests/payments_gateway/transport/test_money_calls.py::test_a_refusal_without_a_message_proves_nothing",
     ),
     Safeguard(
         "a success that denies itself is unknown",
@@ -120,9 +124,9 @@ TRANSPORT = (
         ),
     ),
     Safeguard(
-        "nothing is sent without the token",
+        "nothing is sent without the one-time code",
         "payments_gateway.transport:require_otp",
-        {"    if token is None and profile.otp_required:\n": "    if token is not None and not profile:\n"},
-        "tests/payments_gateway/transport/test_not_sent.py::test_nothing_is_sent_without_the_token",
+        {"    if otp is None and profile.otp_required:\n": "    if otp is not None and not profile:\n"},
+        "tests/payments_gateway/transport/test_not_sent.py::test_nothing_is_sent_without_the_one_time_code",
     ),
 )

@@ -6,10 +6,10 @@ from tests.sabotage.workshop import Safeguard
 
 WEBHOOKS = (
     Safeguard(
-        "what the service did not sign starts nothing",
+        "what the provider did not sign starts nothing",
         "backoffice.webhooks.processing:_fill_in",
         {"DeliveryVerification(judged.signature_status.value)": "DeliveryVerification.VALID"},
-        "tests/webhooks/test_processing.py::test_what_the_service_did_not_sign_starts_nothing",
+        "tests/webhooks/test_processing.py::test_what_the_provider_did_not_sign_starts_nothing",
     ),
     Safeguard(
         "the same delivery is kept once",
@@ -45,9 +45,9 @@ WEBHOOKS = (
         "tests/webhooks/test_endpoint.py::test_a_body_of_the_largest_size_is_read_and_one_byte_more_is_not",
     ),
     Safeguard(
-        "whoever does not know the address of the receiver is not heard",
+        "requests without the secret of the receiver are ignored",
         "backoffice.webhooks.configuration:is_secret",
-        {"constant_time_compare(told, settings.WEBHOOK_SECRET) and is_on()": "is_on()"},
+        {"constant_time_compare(presented, settings.WEBHOOK_SECRET) and is_on()": "is_on()"},
         "tests/webhooks/test_endpoint.py::test_a_wrong_address_is_no_address_and_leaves_no_trace",
     ),
     Safeguard(
@@ -57,49 +57,46 @@ WEBHOOKS = (
         "tests/webhooks/test_endpoint.py::test_without_a_secret_that_nobody_guesses_there_is_no_receiver",
     ),
     Safeguard(
-        "however many deliveries come the service is read once a second",
+        "however many deliveries arrive the provider is read once a second",
         "backoffice.webhooks.processing:process_due_deliveries",
         {' or not acquire_lease("webhooks", MIN_INTERVAL)': ""},
-        "tests/webhooks/test_processing.py::test_however_many_come_the_service_is_read_once_a_second",
+        "tests/webhooks/test_processing.py::test_however_many_come_the_provider_is_read_once_a_second",
     ),
     Safeguard(
-        "however many deliveries come one process looks",
+        "however many deliveries arrive one process checks",
         "backoffice.webhooks.processing:process_due_deliveries",
         {"acquire_lease(CHECK_LEASE,": 'acquire_lease(CHECK_LEASE + "s",'},
-        (
-            "tests/webhooks/test_processing.py::test_while_somebody_looks_nobody_else_does_and_what_is"
-            "_named_is_due"
-        ),
+        ("tests/webhooks/test_processing.py::test_only_one_check_runs_and_what_is_named_stays_due"),
     ),
     Safeguard(
-        "what no delivery names is looked at once in 15 seconds",
+        "what no delivery names is checked once in 15 seconds",
         "backoffice.operations.outcome.schedule:schedule_checks",
         {'next_run_time("checks of unnamed", interval=UNNAMED_CHECK_INTERVAL)': "now"},
         (
-            "tests/operations/outcome/test_webhook_trigger.py::test_what_is_not_named_is_looked_at_onc"
-            "e_in_a_while_however_many_news_come"
+            "tests/operations/outcome/test_webhook_trigger.py::test_what_is_not_named_is_checked_now_and_"
+            "then_however_many_deliveries_arrive"
         ),
     ),
     Safeguard(
-        "news put off nothing that is due",
+        "deliveries put off nothing that is due",
         "backoffice.operations.outcome.schedule:schedule_checks",
         {"next_check_at__gt=soon": "next_check_at__isnull=False"},
         (
-            "tests/operations/outcome/test_webhook_trigger.py::test_of_more_than_one_round_looks_at_no"
-            "ne_is_forgotten_while_news_come"
+            "tests/operations/outcome/test_webhook_trigger.py::test_of_more_than_one_round_checks_none_is"
+            "_forgotten_while_deliveries_arrive"
         ),
     ),
     Safeguard(
-        "news that come while somebody looks lead to another look",
+        "deliveries that arrive during a check lead to another",
         "backoffice.operations.outcome.confirmation:_record_check",
-        {"    if asked_for and attempt.next_check_at:\n": "    if not attempt:\n"},
+        {"    if requested and attempt.next_check_at:\n": "    if not attempt:\n"},
         (
-            "tests/webhooks/test_processing.py::test_news_that_are_taken_up_while_somebody_looks_lead_"
-            "to_another_look"
+            "tests/webhooks/test_processing.py::test_deliveries_that_are_processed_during_a_check_lead_to"
+            "_another"
         ),
     ),
     Safeguard(
-        "what a delivery names is looked at at once",
+        "what a delivery names is checked at once",
         "backoffice.operations.outcome.schedule:schedule_checks",
         {".update(next_check_at=now)": ".update(next_check_at=soon)"},
         "tests/operations/outcome/test_webhook_trigger.py::test_what_is_named_need_not_wait_for_that",
@@ -108,7 +105,7 @@ WEBHOOKS = (
         "a re-read whose process dies is followed",
         "backoffice.operations.outcome.schedule:schedule_checks",
         {".update(next_check_at=now)": ".exists()", ".update(next_check_at=soon)": ".exists()"},
-        "tests/webhooks/test_processing.py::test_whoever_dies_before_the_look_is_followed_by_the_sweeper",
+        "tests/webhooks/test_processing.py::test_the_sweeper_makes_the_check_of_a_process_that_died",
     ),
     Safeguard(
         "who sends a body for too long is hung up on",

@@ -1,4 +1,4 @@
-"""The simulated service as a client without our own client sees it: plain HTTP."""
+"""The sandbox as a client without our own client sees it: plain HTTP."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -32,7 +32,7 @@ PAYMENT = {
 
 
 class Service:
-    """The service and its control API, with credentials and a valid withdrawal at hand."""
+    """The provider and its control API, with credentials and a valid withdrawal at hand."""
 
     def __init__(self, process: SandboxProcess, session: requests.Session) -> None:
         self.process = process
@@ -47,9 +47,9 @@ class Service:
         return self.session.post(self.process.url + path, json=body, timeout=30)
 
     def withdrawal(self, **changes: object) -> dict[str, object]:
-        """A body that the service accepts, with changes; None takes a member away."""
+        """A body that the provider accepts, with changes; None takes a member away."""
         body: dict[str, object] = {**ACCOUNT, "currency": "NGN", "amount": "1500.25", "otpType": "totp"}
-        body |= changes if "token" in changes else {"token": self.process.token(), **changes}
+        body |= changes if "token" in changes else {"token": self.process.totp(), **changes}
         return {name: value for name, value in body.items() if value is not None}
 
     def withdraw(self, **changes: object) -> requests.Response:
@@ -84,13 +84,13 @@ def process(sandbox_process: SandboxProcess) -> SandboxProcess:
 
 @pytest.fixture
 def service(process: SandboxProcess) -> Iterator[Service]:
-    """The service in its seeded state. Whatever is done to it, no traceback comes into its log."""
+    """The provider in its seeded state. Whatever is done to it, no traceback comes into its log."""
     process.reset()
-    said = process.output()
+    output = process.output()
     with requests.Session() as session:
         session.headers.update(process.headers)
         yield Service(process, session)
-    assert "Traceback" not in process.output().removeprefix(said)
+    assert "Traceback" not in process.output().removeprefix(output)
 
 
 @pytest.fixture

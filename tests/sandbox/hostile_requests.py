@@ -89,11 +89,9 @@ MEMBERS: dict[str, Any] = {
 
 
 def example(name: str, service: SandboxProcess) -> dict[str, Any]:
-    """The body that the document gives as an example, with a token that counts."""
+    """The body that the document gives as an example, with a valid one-time code."""
     body = dict(described()[name][2]["requestBody"]["content"]["application/json"]["example"])
-    return {
-        member: service.token() if member in {"token", "otp"} else value for member, value in body.items()
-    }
+    return {member: service.totp() if member in {"token", "otp"} else value for member, value in body.items()}
 
 
 def bad_members(name: str, service: SandboxProcess) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""The service's clock, which can be put forward, and real time, which tokens go by."""
+"""The provider's clock, which can be put forward, and real time, which one-time codes go by."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ NEAR = timedelta(minutes=1)
 
 
 def ahead(service: Service) -> timedelta:
-    """How far the service's clock is ahead of ours, going by the Date header of an answer."""
+    """How far the provider's clock is ahead of ours, going by the Date header of an answer."""
     return parsedate_to_datetime(service.get("/balance").headers["Date"]) - datetime.now(UTC)
 
 
@@ -41,10 +41,10 @@ def test_records_are_dated_by_the_clock_and_filters_go_by_it(service: Service) -
     assert abs(datetime.fromisoformat(record["createdAt"]) - service.process.now()) < NEAR
 
 
-def test_tokens_go_by_real_time(service: Service) -> None:
-    token = service.process.token()
+def test_one_time_codes_go_by_real_time(service: Service) -> None:
+    code = service.process.totp()
     service.process.advance(DAY)
-    assert service.withdraw(token=token).status_code == 200
+    assert service.withdraw(token=code).status_code == 200
 
 
 def test_what_is_due_after_a_step_is_settled(service: Service) -> None:

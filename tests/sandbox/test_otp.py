@@ -1,4 +1,4 @@
-"""One-time tokens: totp as in RFC 6238, otp as issued by the service."""
+"""One-time codes: totp as in RFC 6238, otp as issued by the provider."""
 
 import base64
 import hashlib
@@ -21,7 +21,7 @@ def totp(secret: str, steps_from_now: int = 0) -> str:
 
 
 def codes(service: Service) -> dict[str, str]:
-    answer: dict[str, str] = requests.get(f"{service.process.control}/token", timeout=30).json()
+    answer: dict[str, str] = requests.get(f"{service.process.control}/otp", timeout=30).json()
     return answer
 
 
@@ -50,9 +50,9 @@ def test_a_code_too_old_or_too_new_is_refused(service: Service, drift: int) -> N
 
 
 def test_a_code_is_accepted_once(service: Service) -> None:
-    token = service.process.token()
-    assert service.withdraw(token=token).status_code == 200
-    response = service.withdraw(token=token)
+    code = service.process.totp()
+    assert service.withdraw(token=code).status_code == 200
+    response = service.withdraw(token=code)
     assert response.status_code == 400
     assert response.json()["message"] == "token has already been used"
     assert service.process.ledger()["debits"]["count"] == 1
@@ -80,32 +80,32 @@ def test_fifty_at_once_with_one_code_make_one_debit(service: Service) -> None:
 
 def test_an_option_allows_a_code_again(service: Service) -> None:
     service.process.options(token_reuse=True)
-    token = service.process.token()
-    assert [service.withdraw(token=token).status_code for _ in range(3)] == [200] * 3
+    code = service.process.totp()
+    assert [service.withdraw(token=code).status_code for _ in range(3)] == [200] * 3
 
 
-def test_an_option_makes_the_token_optional_but_never_wrong(service: Service) -> None:
+def test_an_option_makes_the_one_time_code_optional_but_never_wrong(service: Service) -> None:
     service.process.options(otp_required=False)
     assert service.withdraw(token=None).status_code == 200
     assert service.withdraw(token="000000x").status_code == 400
 
 
-@pytest.mark.parametrize("token", ["", " ", "000000000000", "abcdef", "\N{FULLWIDTH DIGIT ONE}23456", "é"])
-def test_nonsense_is_refused(service: Service, token: str) -> None:
-    response = service.withdraw(token=token)
+@pytest.mark.parametrize("code", ["", " ", "000000000000", "abcdef", "\N{FULLWIDTH DIGIT ONE}23456", "é"])
+def test_nonsense_is_refused(service: Service, code: str) -> None:
+    response = service.withdraw(token=code)
     assert response.status_code == 400
     assert response.json()["message"].startswith("token ")
 
 
 def test_a_one_time_code_is_accepted_once_and_replaced(service: Service) -> None:
-    code = service.process.one_time_code()
+    code = service.process.issued_otp()
     assert service.withdraw(otpType="otp", token=code).status_code == 200
     assert service.withdraw(otpType="otp", token=code).status_code == 400
-    replacement = service.process.one_time_code()
+    replacement = service.process.issued_otp()
     assert replacement != code
     assert f"A new one-time code (otp) was issued: {replacement}" in service.process.output()
 
 
 def test_the_two_types_do_not_accept_each_others_codes(service: Service) -> None:
-    assert service.withdraw(otpType="otp", token=service.process.token()).status_code == 400
-    assert service.withdraw(otpType="totp", token=service.process.one_time_code()).status_code == 400
+    assert service.withdraw(otpType="otp", token=service.process.totp()).status_code == 400
+    assert service.withdraw(otpType="totp", token=service.process.issued_otp()).status_code == 400

@@ -90,7 +90,7 @@ def test_manage_py_becomes_the_sandbox_and_takes_nothing_of_the_application_alon
         )
     try:
         started = address_of(process, output)
-        assert requests.get(f"{started}/_sandbox/token", timeout=30).status_code == 200
+        assert requests.get(f"{started}/_sandbox/otp", timeout=30).status_code == 200
         seen = psutil.Process(process.pid)
         assert seen.cmdline()[1:3] == ["-m", "payments_gateway.sandbox"]
         assert "COUNTERSIGN_SECRET_KEY" not in seen.environ()
@@ -108,7 +108,7 @@ def test_a_second_start_keeps_everything_and_settles_what_is_due(
     with SandboxProcess(database=database, settle_after=3600) as first:
         assert records(first) == records(process)  # another database of the same seed
         assert secret(first) != secret(process)
-        body = {**ACCOUNT, "currency": "USD", "amount": "10", "otpType": "totp", "token": first.token()}
+        body = {**ACCOUNT, "currency": "USD", "amount": "10", "otpType": "totp", "token": first.totp()}
         url = f"{first.url}/balance/withdraw"
         assert requests.post(url, json=body, headers=first.headers, timeout=30).status_code == 200
         before, kept = first.ledger(), secret(first)
@@ -128,7 +128,7 @@ def records(process: SandboxProcess) -> object:
 
 
 def secret(process: SandboxProcess) -> object:
-    return requests.get(f"{process.control}/token", timeout=30).json()["secret"]
+    return requests.get(f"{process.control}/otp", timeout=30).json()["secret"]
 
 
 def children(process: SandboxProcess) -> list[psutil.Process]:

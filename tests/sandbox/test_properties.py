@@ -46,14 +46,14 @@ nonsense: st.SearchStrategy[object] = st.sampled_from(
 
 @pytest.fixture(scope="module")
 def small() -> Iterator[Service]:
-    """A service with a short past, so that everything can be read at every look."""
+    """A provider with a short past, so that everything can be read at every check."""
     with SandboxProcess(transactions=12) as process, requests.Session() as session:
         session.headers.update(process.headers)
         yield Service(process, session)
 
 
 class Histories(RuleBasedStateMachine):
-    """Everything that can happen to the service, in any order; counts what it has accepted."""
+    """Everything that can happen to the provider, in any order; counts what it has accepted."""
 
     service: Service
     histories: Iterator[int]
@@ -147,7 +147,7 @@ class Histories(RuleBasedStateMachine):
         self.service.process.options(fail_next=1)
 
     @rule()
-    def look(self) -> None:
+    def read_everything(self) -> None:
         ledger = self.service.process.ledger()
         assert ledger["differences"] == []
         assert ledger["debits"]["count"] == self.debits
@@ -155,7 +155,7 @@ class Histories(RuleBasedStateMachine):
         assert all(Decimal(balance) >= 0 for balance in ledger["balances"].values())
 
     def teardown(self) -> None:
-        self.look()
+        self.read_everything()
         check_books(self.service)
         check_reversals(self.service)
         check_conversions(self.service)

@@ -33,7 +33,7 @@ def call(
 
 
 def generated(service: Service, scope: str = "M", /, **members: object) -> str:
-    """A new key of this scope, made without a token."""
+    """A new key of this scope, made without a one-time code."""
     service.process.options(otp_required=False)
     response = call(service, "POST", "/user/api-key", {"keyname": "till", "scope": scope, **members})
     assert response.status_code == 200, response.text

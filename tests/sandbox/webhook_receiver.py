@@ -1,4 +1,4 @@
-"""Receiving the webhooks of the simulated service: a callback URL of ours, and waiting for what arrives there."""
+"""Receiving the webhooks of the sandbox: a callback URL of ours, and waiting for what arrives there."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def eventually(found: Callable[[], Any]) -> Any:
     while time.monotonic() < deadline:
         if result := found():
             return result
-        time.sleep(0.02)  # between two looks at a condition with a deadline
+        time.sleep(0.02)  # between two checks of a condition with a deadline
     raise AssertionError("It did not happen in time.")
 
 
@@ -45,7 +45,7 @@ def in_state(process: SandboxProcess, state: str, count: int = 1) -> list[Any]:
 
 
 def tried(process: SandboxProcess, count: int = 1) -> Any:
-    """The newest delivery, once so many tries were made; whoever looks late may see one more."""
+    """The newest delivery, once so many tries were made; a late reader may see one more."""
 
     def found() -> Any:
         newest = process.deliveries()[0]
@@ -55,7 +55,7 @@ def tried(process: SandboxProcess, count: int = 1) -> Any:
 
 
 def keys(process: SandboxProcess) -> list[PublicKey]:
-    """The public keys of the service, newest first."""
+    """The public keys of the provider, newest first."""
     answer = requests.get(f"{process.control}/webhooks/keys", timeout=30).json()
     return [load_public_key(key["pem"]) for key in answer["keys"]]
 

@@ -22,4 +22,4 @@ def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline
-        time.sleep(0.005)  # between two looks at a condition with a deadline
+        time.sleep(0.005)  # between two checks of a condition with a deadline

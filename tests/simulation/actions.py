@@ -39,7 +39,7 @@ from backoffice.operations.states import AWAITING_PROVIDER, BEFORE_SENDING, Stat
 from backoffice.operations.workflow import approvals, prepare
 from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.processing import receive_delivery
-from backoffice.webhooks.tasks import process_deliveries as look_into_deliveries
+from backoffice.webhooks.tasks import process_deliveries as process_deliveries
 from tests import factories
 from tests.simulation.oracle import Oracle
 from tests.simulation.request_outcomes import FULFILLED, Settlement
@@ -51,7 +51,7 @@ from tests.simulation.world import (
     KilledError,
     SimulatedProcess,
     SimulationStage,
-    doorbells,
+    queued_tasks,
 )
 from tests.sweeping import sweep_operations
 
@@ -95,7 +95,7 @@ class HistoryActions:
 
     stage: SimulationStage
     prepared: list[UUID] = field(default_factory=list)
-    rung: list[str] = field(default_factory=list)
+    queued: list[str] = field(default_factory=list)
     away: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -120,11 +120,11 @@ class HistoryActions:
             "second_factor_at": clock.now(),
         }
         typed = {"confirmation": wanted.expected if wanted else ""}
-        token = {"token": SecretStr(f"token-{next(self.tokens)}") if kind.needs_otp else None}
+        otp = {"otp": SecretStr(f"token-{next(self.tokens)}") if kind.needs_otp else None}
         choices: dict[str, tuple[Act, dict[str, Any]]] = {
             "approve": (approvals.approve_operation, signature | typed),
-            "approve and release": (approvals.approve_and_release_operation, signature | typed | token),
-            "release": (release.release_operation, signature | token),
+            "approve and release": (approvals.approve_and_release_operation, signature | typed | otp),
+            "release": (release.release_operation, signature | otp),
             "reject": (approvals.reject_operation, signature | {"reason": "Not now"}),
             "cancel": (approvals.cancel_operation, {"actor": actor}),
         }
@@ -194,12 +194,12 @@ class HistoryActions:
         except (OperationError, KilledError):
             return None
         finally:
-            self.rung += doorbells()
+            self.queued += queued_tasks()
 
     def work(self, fate: Fate | None = None) -> None:
         """A worker processes the oldest message."""
-        if self.rung:
-            self.deliver(self.rung.pop(0), fate)
+        if self.queued:
+            self.deliver(self.queued.pop(0), fate)
 
     def deliver(self, pk: str, fate: Fate | None = None) -> None:
         self._process(lambda: tasks.send(pk), fate)
@@ -207,23 +207,23 @@ class HistoryActions:
     def sweep(self, fate: Fate | None = None) -> None:
         self._process(sweep_operations, fate)
 
-    def look(self, pk: UUID, person: str | None, fate: Fate | None = None) -> None:
+    def check_status_of(self, pk: UUID, person: str | None, fate: Fate | None = None) -> None:
         actor = self.people[person] if person else None
         self._process(lambda: confirmation.confirm_operation(pk, actor=actor), fate)
 
-    def hear(self, number: int, told: str) -> None:
+    def receive_delivery_of(self, number: int, accuracy: str) -> None:
         """A delivery of the provider arrives, and changes no operation."""
         with moving_nothing(self.world):
-            receive_delivery(self.world.service.delivery(number, told))
+            receive_delivery(self.world.service.delivery(number, accuracy))
 
-    def look_into_deliveries(self, fate: Fate | None = None) -> None:
+    def process_deliveries(self, fate: Fate | None = None) -> None:
         """A worker reads the provider because of deliveries, if it gets the lease."""
         with leaving_none_out(self.world):
-            self._process(look_into_deliveries, fate)
+            self._process(process_deliveries, fate)
 
     def thaw(self, process: SimulatedProcess) -> None:
         self.world.thaw(process)
-        self.rung += doorbells()
+        self.queued += queued_tasks()
 
     def end_all_frozen(self) -> None:
         """Kill all frozen processes, so that no greenlet outlives its history."""
@@ -243,10 +243,10 @@ class HistoryActions:
         service.unreadable_calls = service.busy_pages = 0
         end = self.world.true_time + timedelta(days=14)
         while self.world.true_time < end:
-            while self.rung:
+            while self.queued:
                 self.work()
             self.sweep()
-            self.look_into_deliveries()
+            self.process_deliveries()
             self.oracle.check()
             due = self._due()
             if due is None:
@@ -278,7 +278,7 @@ class HistoryActions:
     def _process(self, work: Callable[[], object], fate: Fate | None) -> None:
         isolation._busy.clear()  # each real process has its own: a frozen one must not block others
         self.world.run(work, fate)
-        self.rung += doorbells()
+        self.queued += queued_tasks()
         assert not postponed(), "An error that nobody foresaw"
 
     def _sign_here(self, kind: str, form: KindForm, person: str, countersigner: str | None) -> None:

@@ -1,6 +1,6 @@
 """How many histories are run, from which seed, and their figures.
 
-`make test` runs two hundred, always the same; `make test-simulation` runs 20,000 from a new seed.
+`make test` runs one hundred, always the same; `make test-simulation` runs 20,000 from a new seed.
 """
 
 import os
@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 
-HISTORIES = int(os.environ.get("SIMULATION_HISTORIES", "200"))
+HISTORIES = int(os.environ.get("SIMULATION_HISTORIES", "100"))
 SEED = int(os.environ.get("SIMULATION_SEED", "1"))
-IN_ONE_RUN = 100
+IN_ONE_RUN = 50
 """Histories per test, each test with a seed of its own, so that two processes can share the tests."""
 
 STEPS = 20

@@ -49,14 +49,16 @@ def _check_what_is_reported(office: HistoryActions) -> None:
             assert office.oracle.is_disputed(found), f"{found}: {incident.kind} {incident.evidence}"
     for attempt in office.oracle.attempts():
         if not attempt.is_open:
-            _check_every_debit_is_told(office, operations[attempt.operation], attempt)
+            _check_every_debit_is_reported(office, operations[attempt.operation], attempt)
 
 
-def _check_every_debit_is_told(office: HistoryActions, operation: OperationRow, attempt: AttemptRow) -> None:
+def _check_every_debit_is_reported(
+    office: HistoryActions, operation: OperationRow, attempt: AttemptRow
+) -> None:
     raised = Incident.objects.filter(operation=operation.pk)
-    told = {(incident.evidence.get("in_list") or {}).get("transaction") for incident in raised}
+    reported = {(incident.evidence.get("in_list") or {}).get("transaction") for incident in raised}
     for debit in office.oracle.unclaimed_debits(operation, attempt):
-        assert debit.transaction_id in told, f"{operation} does not tell {debit}"
+        assert debit.transaction_id in reported, f"{operation} does not report {debit}"
 
 
 def _figures(office: HistoryActions, steps: int) -> SimulationFigures:
@@ -71,7 +73,7 @@ def _figures(office: HistoryActions, steps: int) -> SimulationFigures:
         matching = oracle.matching(operation, attempt)
         is_ours = len(matching) == 1 and matching[0].caused_by == operation.pk
         is_ours = is_ours and could_come_after(attempt, matching[0])
-        if attempt.pk in oracle.in_doubt and is_ours and not attempt.resolved_by:
+        if attempt.pk in oracle.unmatched and is_ours and not attempt.resolved_by:
             made.ambiguous += 1
             made.closed_by_machine += attempt.names == matching[0].transaction_id and not attempt.is_open
     return made

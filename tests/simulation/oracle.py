@@ -67,7 +67,7 @@ class Oracle:
     world: World
     checked_moves: int = 0
     state: object = None
-    in_doubt: set[int] = field(default_factory=set)  # attempts without a known transaction
+    unmatched: set[int] = field(default_factory=set)  # attempts without a known transaction
 
     def check(self) -> None:
         """Raises AssertionError if a rule is broken. Does nothing if nothing has happened since the last
@@ -79,7 +79,7 @@ class Oracle:
         self.state = state
         operations, attempts = self.operations(), self.attempts()
         self._check_moves(operations)
-        self._check_doubts(operations, attempts)
+        self._check_unknown_outcomes(operations, attempts)
         self._check_releases(operations)
         for operation in operations.values():
             if not operation.is_local:
@@ -98,7 +98,7 @@ class Oracle:
         elif point == "service.requested" and process.attempt:
             late = self.world.our_time() - process.attempt.started_at
             assert late < BEGINS_WITHIN, f"The request leaves {late} after its claim"
-        elif point == "send.leaving":
+        elif point == "send.before_request":
             assert not self._rows("SELECT 1 FROM operations_pause WHERE ended_at IS NULL"), (
                 "It leaves though sending is paused"
             )
@@ -155,8 +155,10 @@ class Oracle:
         Not those that may belong to an attempt whose outcome is unknown.
         """
         operations, now = self.operations(), self.world.service.now()
-        in_doubt = [each for each in self.attempts() if each.is_in_doubt]
-        perhaps = [record for each in in_doubt for record in self._could_be(operations[each.operation], each)]
+        unmatched = [each for each in self.attempts() if each.is_unmatched]
+        perhaps = [
+            record for each in unmatched for record in self._could_be(operations[each.operation], each)
+        ]
         found = self.matching(operation, attempt)
         return [
             record
@@ -203,7 +205,7 @@ class Oracle:
                 if record in shown
             }
             for attempt in self.attempts()
-            if attempt.is_in_doubt
+            if attempt.is_unmatched
         }
 
     def _check_taken(self, candidates: dict[int, set[str]]) -> None:
@@ -244,12 +246,14 @@ class Oracle:
                 entries = sum(action in ENTRIES[status] for action in written[pk])
                 assert entries == counted[status], f"{entries} entries for {status}: {written[pk]}"
 
-    def _check_doubts(self, operations: dict[UUID, OperationRow], attempts: list[AttemptRow]) -> None:
-        doubts = [attempt for attempt in attempts if attempt.is_in_doubt]
+    def _check_unknown_outcomes(
+        self, operations: dict[UUID, OperationRow], attempts: list[AttemptRow]
+    ) -> None:
+        doubts = [attempt for attempt in attempts if attempt.is_unmatched]
         held = Counter(attempt.balance for attempt in doubts)
         assert all(number == 1 for number in held.values()), f"Attempts in doubt: {dict(held)}"
         waiting = {"unknown", "processing"}
-        self.in_doubt |= {each.pk for each in doubts if operations[each.operation].status in waiting}
+        self.unmatched |= {each.pk for each in doubts if operations[each.operation].status in waiting}
 
     def _check_releases(self, operations: dict[UUID, OperationRow]) -> None:
         """No one-time code outlives the claim, or the end of its operation."""

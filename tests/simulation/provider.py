@@ -136,18 +136,18 @@ class SimulatedProvider:
         self.ledger.append(made)
         return made
 
-    def delivery(self, number: int, told: str) -> bytes:
+    def delivery(self, number: int, accuracy: str) -> bytes:
         """The signed body of a webhook about a transaction: pending ones first, newest first.
 
-        `told` says how accurate it is (`webhook_checks.TOLD`).
+        `accuracy` says how accurate it is (`webhook_checks.TOLD`).
         """
-        if told == "again" and self.delivered:
+        if accuracy == "again" and self.delivered:
             return self.delivered[-1]
         known = sorted(self.ledger, key=lambda each: (bool(each.ends.after), each.created_at), reverse=True)
         about = self._line(known[number % len(known)]) if known else {}
-        about |= _TOLD_WRONGLY.get(told, {})
+        about |= _TOLD_WRONGLY.get(accuracy, {})
         data = json.dumps(about).encode()
-        self.delivered.append(delivery(data, signed(data, "stranger") if told == "of nobody's" else None))
+        self.delivered.append(delivery(data, signed(data, "stranger") if accuracy == "of nobody's" else None))
         return self.delivered[-1]
 
     def shown(self) -> list[SimulatedTransaction]:
@@ -210,11 +210,11 @@ class SimulatedProvider:
     def _reply(
         self, course: RequestOutcome, call: ReceivedCall, made: SimulatedTransaction | None
     ) -> RawAnswer:
-        told: dict[str, Any] = {"status": made.status(self.now()) if made else "processing"}
+        detail: dict[str, Any] = {"status": made.status(self.now()) if made else "processing"}
         if made and course.reply is not ProviderReply.UNNAMED:
-            told["transactionId"] = made.transaction_id
+            detail["transactionId"] = made.transaction_id
         words = course.words.format(token=call.body.get("token"))
-        whole = {"success": course.status == 200, "message": words, "data": {"transferDetail": told}}
+        whole = {"success": course.status == 200, "message": words, "data": {"transferDetail": detail}}
         match course.reply:
             case ProviderReply.RESET:
                 return RawAnswer(b"", then=ConnectionResetError)

@@ -80,7 +80,7 @@ class AttemptRow:
     balance_before: Decimal | None
 
     @property
-    def is_in_doubt(self) -> bool:
+    def is_unmatched(self) -> bool:
         return self.is_open and self.names is None and self.balance is not None
 
 

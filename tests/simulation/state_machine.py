@@ -119,8 +119,8 @@ class HistoryMachine(RuleBasedStateMachine):
 
     @precondition(has_operations)
     @rule(number=which, person=st.none() | people, fate=fates)
-    def look(self, number: int, person: str | None, fate: Fate | None) -> None:
-        self.office.look(self.operation(number), person, fate)
+    def check_status_of(self, number: int, person: str | None, fate: Fate | None) -> None:
+        self.office.check_status_of(self.operation(number), person, fate)
 
     @precondition(has_room)
     @rule(
@@ -129,35 +129,35 @@ class HistoryMachine(RuleBasedStateMachine):
         course=courses,
         settlement=settlements,
         time=seconds(1, 30, 4 * 3_600),
-        told=st.sampled_from(TOLD),
+        accuracy=st.sampled_from(TOLD),
         fate=fates,
     )
-    def order_and_hear_of_it(
+    def order_and_receive_delivery(
         self,
         kind: str,
         amount: int,
         course: str,
         settlement: Settlement,
         time: timedelta,
-        told: str,
+        accuracy: str,
         fate: Fate | None,
     ) -> None:
         pk = self.office.order(kind, amount)
         self.service.will(course, settlement)
         self.office.deliver(str(pk))
         self.world.wait(time)
-        self.office.hear(0, told)
-        self.office.look_into_deliveries(fate)
+        self.office.receive_delivery_of(0, accuracy)
+        self.office.process_deliveries(fate)
 
-    @rule(number=which, told=st.sampled_from(TOLD), is_rung=st.booleans(), fate=fates)
-    def a_delivery_arrives(self, number: int, told: str, is_rung: bool, fate: Fate | None) -> None:
-        self.office.hear(number, told)
+    @rule(number=which, accuracy=st.sampled_from(TOLD), is_rung=st.booleans(), fate=fates)
+    def a_delivery_arrives(self, number: int, accuracy: str, is_rung: bool, fate: Fate | None) -> None:
+        self.office.receive_delivery_of(number, accuracy)
         if is_rung:
-            self.office.look_into_deliveries(fate)
+            self.office.process_deliveries(fate)
 
     @rule(fate=fates)
-    def look_into_deliveries(self, fate: Fate | None) -> None:
-        self.office.look_into_deliveries(fate)
+    def process_deliveries(self, fate: Fate | None) -> None:
+        self.office.process_deliveries(fate)
 
     @precondition(has_frozen)
     @rule(number=which)

@@ -41,7 +41,7 @@ def test_a_lookalike_that_was_listed_before_our_request_is_never_taken_for_it(
     office.world.service.will("lost")
     office.work()
     office.world.wait(A_MINUTE)
-    office.look(ours, None)
+    office.check_status_of(ours, None)
     assert office.status(ours) == "unknown"
     check_the_end(office)
     assert office.status(ours) == "review"
@@ -56,12 +56,12 @@ def test_a_lookalike_that_was_listed_before_does_not_keep_ours_from_being_found(
     office.world.service.will("cut")
     office.work()
     office.world.wait(A_MINUTE)
-    office.look(ours, None)
+    office.check_status_of(ours, None)
     assert office.status(ours) == "succeeded"
     check_the_end(office)
 
 
-@pytest.mark.parametrize("point", ["send.claimed", "send.leaving"])
+@pytest.mark.parametrize("point", ["send.claimed", "send.before_request"])
 def test_a_worker_that_thaws_long_after_its_claim_sends_nothing(office: HistoryActions, point: str) -> None:
     ours = office.order("withdrawal", 100)
     office.work(Fate(point, is_deadly=False))
@@ -82,7 +82,7 @@ def test_an_answer_that_died_with_its_worker_is_found_in_the_list(office: Histor
     assert office.status(ours) == "succeeded"
 
 
-def test_a_twin_by_another_channel_that_cannot_be_told_apart_is_left_to_people(
+def test_a_twin_by_another_channel_that_cannot_be_distinguished_is_left_to_people(
     office: HistoryActions,
 ) -> None:
     ours = office.order("withdrawal", 100)
@@ -106,13 +106,13 @@ def test_an_equal_order_leaves_only_when_the_first_one_is_settled(office: Histor
     assert office.oracle.debits_of(second) == []
 
 
-def test_a_look_from_before_a_freeze_closes_nothing_that_is_closed_since(office: HistoryActions) -> None:
+def test_a_check_from_before_a_freeze_closes_nothing_that_is_closed_since(office: HistoryActions) -> None:
     ours = office.order("conversion", 100)
     office.world.service.will("cut")
     office.work()
     office.world.wait(A_MINUTE)
-    office.look(ours, None, Fate("confirm.seen", is_deadly=False))
-    office.look(ours, "Amara")
+    office.check_status_of(ours, None, Fate("confirm.seen", is_deadly=False))
+    office.check_status_of(ours, "Amara")
     assert office.status(ours) == "succeeded"
     office.thaw(office.world.frozen[0])
     office.oracle.check()
@@ -153,7 +153,7 @@ def test_a_twin_that_a_lagging_list_shows_first_is_not_taken_for_ours(
     office.work()
     office.pay_by_another_channel(ours, is_shown_at_once=True)
     office.world.wait(timedelta(seconds=6))
-    office.look(ours, "Amara")
+    office.check_status_of(ours, "Amara")
     office.oracle.check()
     check_the_end(office)
     assert office.status(ours) == "review"
@@ -170,7 +170,7 @@ def test_a_late_yes_to_what_the_list_showed_as_failed_is_no_incident(office: His
     check_the_end(office)
 
 
-def test_nobody_countersigns_what_is_being_sent(office: HistoryActions) -> None:
+def test_nobody_approves_what_is_being_sent(office: HistoryActions) -> None:
     ours = office.order("wallet_transfer", 100)
     office.work(Fate("send.claimed", is_deadly=False))
     office.decide(ours, "approve", "Ngozi")
@@ -193,7 +193,7 @@ def test_an_equal_order_of_ours_is_no_second_debit(office: HistoryActions) -> No
 
 
 @pytest.mark.parametrize("course", ["named", "unnamed", "cut"])
-def test_each_debit_beside_the_one_that_closed_it_is_told(office: HistoryActions, course: str) -> None:
+def test_each_debit_beside_the_one_that_closed_it_is_raised(office: HistoryActions, course: str) -> None:
     ours = office.order("withdrawal", 100)
     office.world.service.will(course)
     office.work()
@@ -206,16 +206,16 @@ def test_each_debit_beside_the_one_that_closed_it_is_told(office: HistoryActions
     assert raised == [IncidentKind.SECOND_DEBIT] * 2 + [IncidentKind.UNRECOGNISED] * 2
 
 
-def test_a_look_from_before_the_news_does_not_put_off_the_one_they_want(office: HistoryActions) -> None:
+def test_a_check_from_before_the_delivery_does_not_put_off_the_requested_one(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
     office.world.service.will("named", Settlement("fulfilled", timedelta(hours=3)))
     office.work()
     office.world.wait(timedelta(hours=2))
     office.sweep()
-    office.look(ours, None, Fate("confirm.seen", is_deadly=False))
+    office.check_status_of(ours, None, Fate("confirm.seen", is_deadly=False))
     office.world.wait(timedelta(hours=1))
-    office.hear(0, "as it is")
-    office.look_into_deliveries(Fate("confirm.seen", is_deadly=True))
+    office.receive_delivery_of(0, "as it is")
+    office.process_deliveries(Fate("confirm.seen", is_deadly=True))
     office.thaw(office.world.frozen[0])
     assert office.status(ours) == "processing"
     office.world.wait(timedelta(seconds=11))

@@ -196,7 +196,7 @@ class World:
             process.attempt = Attempt.objects.select_related("operation").latest("pk")
             self.seen_before[process.attempt.pk] = process.seen
             self.claimed_at[process.attempt.pk] = self.true_time
-        elif point == "send.leaving" and process.attempt:
+        elif point == "send.before_request" and process.attempt:
             process.sending = process.attempt.operation_id
         elif point == "send.answered":
             process.sending = None
@@ -242,7 +242,7 @@ class SimulationStage:
     def new_world(self, on_reaching: Callable[[str, SimulatedProcess], None]) -> World:
         self.database.begin_anew()
         pause.clear_pause_cache()
-        doorbells()
+        queued_tasks()
         self._points.world = world = World(self.database, on_reaching)
         return world
 
@@ -280,15 +280,15 @@ def stage() -> Iterator[SimulationStage]:
         yield made
 
 
-def doorbells() -> list[str]:
+def queued_tasks() -> list[str]:
     """Take the messages that the broker holds; returns the operations they name."""
-    rung: list[str] = []
+    queued: list[str] = []
     with BROKER.SimpleQueue("celery") as queue:
         while True:
             try:
                 message = queue.get_nowait()
             except queue.Empty:
-                return rung
+                return queued
             message.ack()
             if message.headers["task"] == SEND_TASK:
-                rung.append(message.payload[0][0])
+                queued.append(message.payload[0][0])

@@ -29,26 +29,26 @@ def nothing_put_off() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def no_service(settings: Settings) -> None:
-    """Nobody tells balances and keys, so that only what these tests prepare is done."""
+def no_provider(settings: Settings) -> None:
+    """Balances and keys are not read, so that only what these tests prepare is done."""
     settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2", "http://127.0.0.1:9/v4"
 
 
 def test_one_round_does_what_is_due_and_says_how_much(preparer: User) -> None:
     operation = factories.prepared(preparer)
     Operation.objects.update(expires_at=timezone.now())
-    said = StringIO()
-    call_command("sweep", "--once", stdout=said)
+    output = StringIO()
+    call_command("sweep", "--once", stdout=output)
     assert Operation.objects.get(pk=operation.pk).status == Status.EXPIRED
-    assert said.getvalue() == "3 due and done\n"  # and the inspection, and the reconciliation
+    assert output.getvalue() == "3 due and done\n"  # and the inspection, and the reconciliation
 
 
 @pytest.mark.django_db
 def test_a_round_without_work_changes_nothing() -> None:
     call_command("sweep", "--once", stdout=StringIO())
-    said = StringIO()
-    call_command("sweep", "--once", stdout=said)
-    assert said.getvalue() == "0 due and done\n"
+    output = StringIO()
+    call_command("sweep", "--once", stdout=output)
+    assert output.getvalue() == "0 due and done\n"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -92,11 +92,11 @@ def test_the_sweeper_outlives_whatever_the_database_does(error: type[Exception])
 
 @pytest.mark.django_db
 def test_a_round_keeps_the_balances_the_keys_and_the_transactions(sandbox: SandboxProcess) -> None:
-    said = StringIO()
-    call_command("sweep", "--once", stdout=said)
+    output = StringIO()
+    call_command("sweep", "--once", stdout=output)
     kept = BalanceSnapshot.objects.get(currency="NGN")
     assert kept.amount == sandbox.balance("NGN")
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
     assert Transaction.objects.exists()
     # Three balances, the keys, the inspection, the transactions, the reconciliation.
-    assert said.getvalue() == "7 due and done\n"
+    assert output.getvalue() == "7 due and done\n"

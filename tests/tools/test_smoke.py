@@ -65,13 +65,13 @@ def test_anything_else_is_wrong(difference: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_what_the_service_withdrew_to_our_account_is_counted_and_summed(
+def test_what_the_provider_withdrew_to_our_account_is_counted_and_summed(
     amounts: list[str], count: int, sum_: str
 ) -> None:
     ours = [{"accountNumber": smoke.WITHDRAWAL["account_number"], "amount": amount} for amount in amounts]
     others = [{"accountNumber": "0000000000", "amount": "123456.78"}]
-    told = smoke.provider_debits({"withdrawals": [*others, *ours]})
-    assert told == {"debits_at_service": count, "debited": sum_}
+    debits = smoke.provider_debits({"withdrawals": [*others, *ours]})
+    assert debits == {"debits_at_service": count, "debited": sum_}
 
 
 @pytest.mark.parametrize(("cell", "people"), [("", 0), ("Amara Okafor", 1), ("Amara Okafor; Chidi Nwosu", 2)])
@@ -107,7 +107,7 @@ def test_a_port_that_is_taken_is_named_with_the_way_out(tmp_path: Path, taken_po
     assert [left.name for left in tmp_path.iterdir()] == ["running.lock"]
 
 
-def test_a_process_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path) -> None:
+def test_a_process_that_ends_at_once_is_reported_with_its_last_output(tmp_path: Path) -> None:
     stack = Stack(tmp_path, free_port(), free_port())
     stack.run("web", "-c", "raise SystemExit('no database today')")
     try:
@@ -117,7 +117,7 @@ def test_a_process_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path)
         stack.stop()
 
 
-def test_a_command_that_fails_is_told_with_what_it_printed(tmp_path: Path) -> None:
+def test_a_command_that_fails_is_reported_with_what_it_printed(tmp_path: Path) -> None:
     stack = Stack(tmp_path, free_port(), free_port(), extra={"COUNTERSIGN_ENVIRONMENT": "nowhere"})
     with pytest.raises(
         StackError, match=r"(?s)manage.py check failed:.*COUNTERSIGN_ENVIRONMENT is not known"

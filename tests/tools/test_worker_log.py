@@ -1,4 +1,4 @@
-"""The log of a real worker: it tells why, and no secret."""
+"""The log of a real worker: it says why, and no secret."""
 
 import subprocess
 import sys
@@ -34,14 +34,14 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return clean_environment({"COUNTERSIGN_DATA_DIR": str(tmp_path)})
 
 
-def test_what_a_worker_cannot_do_is_told_with_its_traceback_and_without_secrets(
+def test_what_a_worker_cannot_do_is_logged_with_its_traceback_and_without_secrets(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     log = tmp_path / "worker.log"
-    with Celery(broker=BROKER) as doorbell:
-        doorbell.conf.broker_transport_options = broker_options(BROKER, tmp_path)
-        doorbell.send_task("operations.send", args=["no id"])
-        doorbell.send_task("operations.unknown", kwargs={"token": "canary-7f3a"})
+    with Celery(broker=BROKER) as broker_client:
+        broker_client.conf.broker_transport_options = broker_options(BROKER, tmp_path)
+        broker_client.send_task("operations.send", args=["no id"])
+        broker_client.send_task("operations.unknown", kwargs={"token": "canary-7f3a"})
     with log.open("wb") as output:
         worker = subprocess.Popen(
             [*CELERY, "worker", "--pool", "solo"], cwd=ROOT, env=environment, stdout=output, stderr=output
@@ -58,6 +58,6 @@ def test_what_a_worker_cannot_do_is_told_with_its_traceback_and_without_secrets(
 
 
 def test_no_logger_of_celery_writes_past_the_one_handler(tmp_path: Path) -> None:
-    said = run_python("-c", SAY_IT_EVERYWHERE, own={"COUNTERSIGN_DATA_DIR": str(tmp_path)})
-    assert said.stderr.count("it was token=•••") == 3
-    assert "canary" not in said.stdout + said.stderr
+    result = run_python("-c", SAY_IT_EVERYWHERE, own={"COUNTERSIGN_DATA_DIR": str(tmp_path)})
+    assert result.stderr.count("it was token=•••") == 3
+    assert "canary" not in result.stdout + result.stderr

@@ -1,4 +1,4 @@
-"""A receiver of webhooks with the service's present key, and people who look at what came."""
+"""A receiver of webhooks with the provider's present key, and people who read what arrived."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ UseKeys = Callable[..., None]
 
 @pytest.fixture(autouse=True)
 def nothing_enqueued(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process rings once a second; each test is a process of its own."""
+    """A process enqueues once a second; each test is a process of its own."""
     monkeypatch.setattr(processing, "_enqueued_at", float("-inf"))
 
 

@@ -11,8 +11,8 @@ SECRET = "a-secret-of-these-tests-" + "0" * 20
 ADDRESS = f"/hooks/{SECRET}/"
 
 
-def news(transaction_id: str = "T-1", status: str = "fullfiled") -> bytes:
-    """A delivery signed by the service: this transaction has this status by now."""
+def status_delivery(transaction_id: str = "T-1", status: str = "fullfiled") -> bytes:
+    """A delivery signed by the provider: this transaction has this status by now."""
     members = (transaction_id.encode(), status.encode())
     return delivery(
         b'{"transactionId":"%s","currency":"NGN","type":"withdrawal","status":"%s","amount":250000}' % members
@@ -25,7 +25,7 @@ def forged() -> bytes:
 
 
 def deliver(body: bytes, *, to: str = ADDRESS, **headers: Any) -> int:
-    """Post it as the service does, without cookies; the status of the answer, which says nothing else."""
+    """Post it as the provider does, without cookies; the status of the answer, which says nothing else."""
     answer = Client(enforce_csrf_checks=True).post(to, body, content_type="application/json", **headers)
     assert not answer.cookies
     assert answer.content == b"" or answer.status_code == 404

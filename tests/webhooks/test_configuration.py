@@ -15,7 +15,7 @@ from tests.webhooks.conftest import UseKeys
 from tests.webhooks.steps import SECRET
 
 
-def told(check: Callable[[], Iterable[CheckMessage]]) -> list[str]:
+def messages_of(check: Callable[[], Iterable[CheckMessage]]) -> list[str]:
     """The ids of what a check says."""
     return [str(message.id) for message in check()]
 
@@ -23,14 +23,14 @@ def told(check: Callable[[], Iterable[CheckMessage]]) -> list[str]:
 @pytest.mark.parametrize("secret", ["", SECRET, "A-Za-z0-9_-" * 3])
 def test_a_secret_of_32_characters_or_none_is_fine(settings: Settings, secret: str) -> None:
     settings.WEBHOOK_SECRET = secret
-    assert told(configuration.secret_cannot_be_guessed) == []
+    assert messages_of(configuration.secret_cannot_be_guessed) == []
     assert configuration.is_on() == bool(secret)
 
 
 @pytest.mark.parametrize("secret", ["short", "x" * 31, "x" * 31 + "/", "x" * 40 + " ", "é" * 40])
 def test_a_secret_that_is_short_or_no_part_of_an_address_is_refused(settings: Settings, secret: str) -> None:
     settings.WEBHOOK_SECRET = secret
-    assert told(configuration.secret_cannot_be_guessed) == ["webhooks.E001"]
+    assert messages_of(configuration.secret_cannot_be_guessed) == ["webhooks.E001"]
     assert not configuration.is_on()
     assert not configuration.is_secret(secret)
 
@@ -40,7 +40,7 @@ def test_one_key_or_two_are_fine(use_keys: UseKeys) -> None:
     assert len(configuration.public_keys()) == 1
     use_keys("current", "previous")
     assert len({key.fingerprint for key in configuration.public_keys()}) == 2
-    assert told(configuration.keys_can_be_read) == []
+    assert messages_of(configuration.keys_can_be_read) == []
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_one_key_or_two_are_fine(use_keys: UseKeys) -> None:
     ],
     ids=["none", "three", "private", "damaged"],
 )
-def test_keys_that_cannot_be_used_are_told_as_what_they_are(
+def test_unusable_keys_are_reported_with_the_reason(
     use_keys: UseKeys, keys: tuple[str, ...], words: str
 ) -> None:
     use_keys(*keys)
@@ -61,7 +61,7 @@ def test_keys_that_cannot_be_used_are_told_as_what_they_are(
     assert (error.id, words in error.msg) == ("webhooks.E002", True)
 
 
-def test_a_file_that_is_not_there_is_told(settings: Settings, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(settings: Settings, tmp_path: Path) -> None:
     settings.WEBHOOK_KEYS = str(tmp_path / "gone.pem")
     (error,) = configuration.keys_can_be_read()
     assert "gone.pem cannot be read: No such file" in error.msg
@@ -79,8 +79,8 @@ def test_what_is_wrong_with_webhooks_keeps_no_process_from_starting(
 def test_before_a_deployment_a_receiver_without_keys_is_warned_of(
     settings: Settings, use_keys: UseKeys
 ) -> None:
-    assert told(configuration.deliveries_can_be_verified) == []
+    assert messages_of(configuration.deliveries_can_be_verified) == []
     settings.WEBHOOK_SECRET = SECRET
-    assert told(configuration.deliveries_can_be_verified) == ["webhooks.W001"]
+    assert messages_of(configuration.deliveries_can_be_verified) == ["webhooks.W001"]
     use_keys("current")
-    assert told(configuration.deliveries_can_be_verified) == []
+    assert messages_of(configuration.deliveries_can_be_verified) == []

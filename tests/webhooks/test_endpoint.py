@@ -6,27 +6,27 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.webhooks.endpoint import MAX_BODY_BYTES
 from backoffice.webhooks.models import Delivery
-from tests.webhooks.steps import ADDRESS, SECRET, deliver, forged, news, only_delivery
+from tests.webhooks.steps import ADDRESS, SECRET, deliver, forged, only_delivery, status_delivery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
 
 
-def test_what_the_service_signed_is_kept_and_answered_with_nothing() -> None:
-    body = news("T-1")
+def test_what_the_provider_signed_is_kept_and_answered_with_nothing() -> None:
+    body = status_delivery("T-1")
     assert deliver(body) == 200
-    kept = only_delivery()
-    assert (kept.verdict, kept.event, kept.transaction_id) == ("valid", "Transaction updated", "T-1")
-    assert (bytes(kept.body), kept.received_count) == (body, 1)
+    stored = only_delivery()
+    assert (stored.verdict, stored.event, stored.transaction_id) == ("valid", "Transaction updated", "T-1")
+    assert (bytes(stored.body), stored.received_count) == (body, 1)
 
 
-def test_what_the_service_did_not_sign_is_kept_for_people_and_refused() -> None:
+def test_what_the_provider_did_not_sign_is_kept_for_people_and_refused() -> None:
     assert deliver(forged()) == 400
     assert (only_delivery().verdict, only_delivery().check_due_at) == ("invalid", None)
 
 
 def test_a_delivery_costs_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    deliver(news("before"))
-    body = news("T-1")
+    deliver(status_delivery("before"))
+    body = status_delivery("T-1")
     for _ in range(2):
         with django_assert_num_queries(1):
             assert deliver(body) == 200
@@ -48,7 +48,7 @@ def test_a_wrong_address_is_no_address_and_leaves_no_trace(
     address: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(0):
-        assert deliver(news(), to=address) == 404
+        assert deliver(status_delivery(), to=address) == 404
     assert not Delivery.objects.exists()
 
 
@@ -62,7 +62,7 @@ def test_another_method_looks_like_a_wrong_address(method: str) -> None:
 @pytest.mark.parametrize("secret", ["", "short", SECRET[:31], f"{SECRET} ", f"{SECRET}é"])
 def test_without_a_secret_that_nobody_guesses_there_is_no_receiver(settings: Settings, secret: str) -> None:
     settings.WEBHOOK_SECRET = secret
-    assert deliver(news(), to=f"/hooks/{secret}/") == 404
+    assert deliver(status_delivery(), to=f"/hooks/{secret}/") == 404
     assert not Delivery.objects.exists()
 
 
@@ -70,13 +70,13 @@ def test_a_body_of_the_largest_size_is_read_and_one_byte_more_is_not() -> None:
     assert deliver(b"x" * MAX_BODY_BYTES) == 400
     assert only_delivery().verdict == "malformed"
     assert deliver(b"x" * (MAX_BODY_BYTES + 1)) == 413
-    assert deliver(b" " * 5_000_000 + news()) == 413
+    assert deliver(b" " * 5_000_000 + status_delivery()) == 413
     assert Delivery.objects.count() == 1
 
 
-@pytest.mark.parametrize("told", ["", "10", "nonsense", "-1"])
-def test_a_length_that_is_not_true_is_no_error(told: str) -> None:
-    assert deliver(b"x" * 100, CONTENT_LENGTH=told) == 400
+@pytest.mark.parametrize("length", ["", "10", "nonsense", "-1"])
+def test_a_length_that_is_not_true_is_no_error(length: str) -> None:
+    assert deliver(b"x" * 100, CONTENT_LENGTH=length) == 400
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_a_length_that_is_not_true_is_no_error(told: str) -> None:
 )
 def test_whatever_the_body_holds_it_is_kept_and_starts_nothing(body: bytes) -> None:
     assert deliver(body) == 400
-    kept = only_delivery()
-    assert (bytes(kept.body), kept.verdict != "valid", kept.check_due_at) == (body, True, None)
+    stored = only_delivery()
+    assert (bytes(stored.body), stored.verdict != "valid", stored.check_due_at) == (body, True, None)
 
 
 def test_an_id_that_is_too_long_is_not_kept_in_part() -> None:
-    assert deliver(news("T" * 501)) == 200
+    assert deliver(status_delivery("T" * 501)) == 200
     assert only_delivery().transaction_id == ""

@@ -1,4 +1,4 @@
-"""Webhooks that should have come and have not are told of, and nothing else is."""
+"""Webhooks that should have arrived and have not are reported, and nothing else is."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -25,7 +25,7 @@ from tests.operations.outcome.steps import confirmed
 from tests.operations.provider_list import NAMED, record, sent, shows
 from tests.stub_provider import StubProvider
 from tests.webhooks.conftest import UseKeys
-from tests.webhooks.steps import news
+from tests.webhooks.steps import status_delivery
 
 SignIn = Callable[[Client, User], Client]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver", "ours")]
@@ -34,21 +34,21 @@ OURS = "https://office.example"
 
 @pytest.fixture
 def ours(settings: Settings) -> None:
-    """The service has told our address."""
+    """The provider has reported our callback URL."""
     settings.PUBLIC_URL = OURS
-    told(f"{OURS}/hooks/x/")
+    report_address(f"{OURS}/hooks/x/")
 
 
 @pytest.fixture
 def ended(service: StubProvider, preparer: User, approver: User) -> Operation:
-    """One that the service has executed."""
+    """One that the provider has executed."""
     shows(service)
     operation = sent(service, preparer, approver, NAMED)
     return confirmed(operation, service, record("T-1"))
 
 
-def told(address: str) -> None:
-    """Let the service have told this address just now."""
+def report_address(address: str) -> None:
+    """Let the provider have reported this callback URL just now."""
     _CALLBACK_URL.refresh(lambda: address)
 
 
@@ -62,8 +62,8 @@ def close(operation: Operation, hours: float) -> None:
 
 
 def deliver(hours: float) -> None:
-    """Let the service have delivered so long ago, and the same have come again just now."""
-    body = news()
+    """Let the provider have delivered so long ago, and the same have come again just now."""
+    body = status_delivery()
     receive_delivery(body)
     Delivery.objects.update(received_at=ago(hours), valid_at=ago(hours))
     receive_delivery(body)
@@ -81,7 +81,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("settled", "delivered", "is_silent"), TABLE)
-def test_silence_is_what_settled_a_day_ago_and_was_never_told_of(
+def test_what_settled_a_day_ago_without_a_delivery_is_missing(
     ended: Operation, settled: float, delivered: float | None, is_silent: bool
 ) -> None:
     close(ended, settled)
@@ -98,7 +98,7 @@ def test_one_that_was_refused_for_want_of_the_key_is_a_sign_of_life_once_it_is_v
 ) -> None:
     close(ended, 25)
     use_keys("previous")
-    body = news()
+    body = status_delivery()
     receive_delivery(body)
     Delivery.objects.update(received_at=ago(48))
     assert missing_deliveries() is not None
@@ -112,7 +112,7 @@ def test_one_that_was_refused_for_want_of_the_key_is_a_sign_of_life_once_it_is_v
 
 def test_an_address_that_is_not_ours_is_none_of_our_silence(ended: Operation) -> None:
     close(ended, 25)
-    told("https://elsewhere.example/hooks/")
+    report_address("https://elsewhere.example/hooks/")
     assert missing_deliveries() is None
 
 

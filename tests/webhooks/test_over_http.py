@@ -1,4 +1,4 @@
-"""The simulated service delivers to the receiver over real HTTP: honest, late, often, out of order and forged."""
+"""The sandbox delivers to the receiver over real HTTP: honest, late, often, out of order and forged."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def pems(service: SandboxProcess) -> list[str]:
-    """The service's public keys, as it would give them to a merchant."""
+    """The provider's public keys, as it would give them to a merchant."""
     answer = requests.get(f"{service.control}/webhooks/keys", timeout=30).json()
     return [str(key["pem"]) for key in answer["keys"]]
 
@@ -36,7 +36,7 @@ def pems(service: SandboxProcess) -> list[str]:
 def service(
     sandbox: SandboxProcess, settings: Settings, use_keys: UseKeys, live_server: Any
 ) -> Iterator[SandboxProcess]:
-    """The service, which knows our address, and whose withdrawals settle when they are told to.
+    """The provider, which knows our address, and whose withdrawals settle on request.
 
     It delivers in its own time, and repeats what was refused: nothing may be on its way when the test is over, since it
     would be kept among the rows of the next one. It delivers one after the other.
@@ -56,9 +56,9 @@ def service(
 
 @pytest.fixture
 def processing(service: SandboxProcess, preparer: User, approver: User) -> Operation:
-    """A withdrawal that was sent and accepted, and will not be looked at by itself for hours."""
+    """A withdrawal that was sent and accepted, and is not due for a check for hours."""
     operation = factories.approved(preparer, approver)
-    factories.release(operation, approver, service.token())
+    factories.release(operation, approver, service.totp())
     send.send_operation(operation.pk)
     confirmation.confirm_operation(operation.pk)
     taken(1)
@@ -99,12 +99,12 @@ def test_an_honest_one_closes_the_operation_long_before_its_schedule(
     in_state(service, "delivered", len(service.deliveries()))
 
 
-def test_an_unknown_one_is_closed_as_soon_as_it_is_told_of(
+def test_an_unknown_one_is_closed_as_soon_as_it_is_reported(
     service: SandboxProcess, preparer: User, approver: User
 ) -> None:
     service.fault("balances.withdraw", "drop", when="after_execution")
     operation = factories.approved(preparer, approver)
-    factories.release(operation, approver, service.token())
+    factories.release(operation, approver, service.totp())
     send.send_operation(operation.pk)
     operation.refresh_from_db()
     assert operation.status == Status.UNKNOWN
@@ -166,7 +166,7 @@ def test_a_forged_one_is_kept_with_its_verdict_and_moves_nothing(
 def test_an_event_that_was_changed_is_a_hint_like_any_other(
     processing: Operation, service: SandboxProcess
 ) -> None:
-    """The signature does not cover it, and nothing goes by it: the service is read."""
+    """The signature does not cover it, and nothing goes by it: the provider is read."""
     service.webhook_fault("forge", forgery="tampered_event")
     service.deposit("NGN", "1")
     (delivery,) = taken(1)
@@ -176,7 +176,7 @@ def test_an_event_that_was_changed_is_a_hint_like_any_other(
     assert Operation.objects.values().get() == before
 
 
-def test_after_the_service_has_changed_its_key_both_count_until_the_old_one_is_taken_out(
+def test_after_the_provider_has_changed_its_key_both_count_until_the_old_one_is_taken_out(
     processing: Operation, service: SandboxProcess, use_keys: UseKeys
 ) -> None:
     requests.post(f"{service.control}/webhooks/keys", timeout=30).raise_for_status()

@@ -1,4 +1,4 @@
-"""What people see of deliveries, who sees it, and looking again because of one."""
+"""What people see of deliveries, who sees it, and the status check because of one."""
 
 import re
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from tests.operations.provider_list import NAMED, record, sent, shows
 from tests.payments_gateway.vectors.make_vectors import delivery
 from tests.requirements import opened_by
 from tests.stub_provider import StubProvider
-from tests.webhooks.steps import forged, news, only_delivery
+from tests.webhooks.steps import forged, only_delivery, status_delivery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
 SignIn = Callable[[Client, User], Client]
@@ -62,7 +62,7 @@ def test_the_table_names_every_address() -> None:
 def test_a_role_opens_what_the_table_says(
     client: Client, sign_in: SignIn, request: pytest.FixtureRequest, name: str, role: str
 ) -> None:
-    receive_delivery(news())
+    receive_delivery(status_delivery())
     method, *answers = ANSWERS[name]
     sign_in(client, request.getfixturevalue(role))
     assert getattr(client, str(method))(address_of(name)).status_code == answers[ROLES.index(role)]
@@ -73,14 +73,14 @@ def test_the_page_needs_six_queries_at_most(
 ) -> None:
     settings.PUBLIC_URL = "https://office.example"
     for number in range(30):
-        receive_delivery(news(f"T-{number}"))
+        receive_delivery(status_delivery(f"T-{number}"))
     reader.get(PAGE)
     with django_assert_max_num_queries(6):
         assert reader.get(PAGE).status_code == 200
 
 
 def test_a_delivery_is_listed_with_its_verdict_and_how_often_it_came(reader: Client) -> None:
-    body = news("T-1")
+    body = status_delivery("T-1")
     for _ in range(3):
         receive_delivery(body)
     receive_delivery(forged())
@@ -98,7 +98,7 @@ def test_it_leads_to_our_operation_and_to_the_transaction(
     operation = sent(service, preparer, approver, NAMED)
     assert Attempt.objects.get().provider_transaction_id == "T-1"
     one = stored_transactions.stored(transaction_id="T-1")
-    receive_delivery(news("T-1"))
+    receive_delivery(status_delivery("T-1"))
     for address in (PAGE, address_of("delivery")):
         html = text(reader, address)
         assert f'href="/operations/{operation.pk}/">{operation.reference}</a>' in html
@@ -114,7 +114,7 @@ def test_a_payment_is_found_by_its_reference(reader: Client, preparer: User) -> 
 
 def test_older_ones_are_on_further_pages(reader: Client) -> None:
     for number in range(51):
-        receive_delivery(news(f"T-{number}"))
+        receive_delivery(status_delivery(f"T-{number}"))
     first = reader.get(PAGE).content.decode()
     assert first.count('class="row"') == 50
     (older,) = re.findall(r'href="(\?cursor=[^"]+)" rel="next"', first)
@@ -141,17 +141,17 @@ def test_looking_again_is_on_record_and_wanted(reader: Client, approver: User) -
 
 
 def test_looking_again_is_never_done_by_a_link(reader: Client) -> None:
-    receive_delivery(news())
+    receive_delivery(status_delivery())
     assert reader.get(address_of("check_again")).status_code == 405
 
 
-def test_who_only_reads_is_not_offered_to_look_again(client: Client, sign_in: SignIn, auditor: User) -> None:
-    receive_delivery(news())
+def test_who_only_reads_is_not_offered_a_status_check(client: Client, sign_in: SignIn, auditor: User) -> None:
+    receive_delivery(status_delivery())
     assert "Look again" not in text(sign_in(client, auditor), address_of("delivery"))
 
 
 @pytest.mark.parametrize(
-    ("secret", "keys", "said"),
+    ("secret", "keys", "message"),
     [
         ("", "", "No deliveries are received here"),
         ("s" * 32, "", "no public key of the service is configured"),
@@ -159,15 +159,15 @@ def test_who_only_reads_is_not_offered_to_look_again(client: Client, sign_in: Si
     ],
 )
 def test_the_page_says_what_is_not_configured(
-    reader: Client, settings: Settings, secret: str, keys: str, said: str
+    reader: Client, settings: Settings, secret: str, keys: str, message: str
 ) -> None:
     settings.WEBHOOK_SECRET, settings.WEBHOOK_KEYS = secret, keys
-    assert said in text(reader)
+    assert message in text(reader)
 
 
 def test_the_page_says_which_key_is_and_when_the_last_valid_one_came(reader: Client) -> None:
     assert "None has come yet" in text(reader)
-    receive_delivery(news())
+    receive_delivery(status_delivery())
     assert only_delivery().key in text(reader)
     assert "None has come yet" not in text(reader)
     assert Delivery.objects.count() == 1

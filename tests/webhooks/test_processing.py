@@ -1,4 +1,4 @@
-"""A valid delivery has the service read again, once, and only what the service then shows closes anything."""
+"""A valid delivery has the provider read again, once, and only what the provider then shows closes anything."""
 
 from datetime import timedelta
 
@@ -33,14 +33,14 @@ from tests.operations.conftest import service as service
 from tests.operations.provider_list import NAMED, NAMELESS, record, sent, shows
 from tests.payments_gateway.vectors.make_vectors import RECORD, written
 from tests.stub_provider import StubProvider
-from tests.webhooks.steps import deliver, forged, news, only_delivery
+from tests.webhooks.steps import deliver, forged, only_delivery, status_delivery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
 
 
 @pytest.fixture
 def processing(service: StubProvider, preparer: User, approver: User) -> Operation:
-    """One that the service works on, and will not be looked at by itself for hours."""
+    """One that the provider works on, and is not due for a check for hours."""
     shows(service, record("T-1", "processing"))
     operation = sent(service, preparer, approver, NAMED)
     Attempt.objects.update(next_check_at=clock.now() + timedelta(hours=5))
@@ -52,7 +52,7 @@ def status(operation: Operation) -> str:
 
 
 def reads(service: StubProvider) -> int:
-    """How often the service was asked so far."""
+    """How often the provider was asked so far."""
     return len(service.keys_shown)
 
 
@@ -61,11 +61,11 @@ def a_second_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "_source", lambda: later)
 
 
-def test_the_service_is_read_at_once_and_what_it_shows_closes_the_operation(
+def test_the_provider_is_read_at_once_and_what_it_shows_closes_the_operation(
     processing: Operation, service: StubProvider
 ) -> None:
     shows(service, record("T-1"))
-    assert deliver(news("T-1")) == 200
+    assert deliver(status_delivery("T-1")) == 200
     assert status(processing) == Status.PROCESSING
     assert process_due_deliveries() == 1
     assert status(processing) == Status.SUCCEEDED
@@ -73,21 +73,21 @@ def test_the_service_is_read_at_once_and_what_it_shows_closes_the_operation(
     assert Mirror.objects.get().sync_requested_at is not None
 
 
-@pytest.mark.parametrize("told", ["fullfiled", "failed", "reversed"])
-def test_what_the_delivery_says_moves_nothing(processing: Operation, told: str) -> None:
-    receive_delivery(news("T-1", told))
+@pytest.mark.parametrize("status_text", ["fullfiled", "failed", "reversed"])
+def test_what_the_delivery_says_moves_nothing(processing: Operation, status_text: str) -> None:
+    receive_delivery(status_delivery("T-1", status_text))
     process_due_deliveries()
     assert status(processing) == Status.PROCESSING
     assert not Entry.objects.filter(action__in=[Action.OPERATION_SUCCEEDED, Action.OPERATION_FAILED]).exists()
 
 
-def test_one_of_an_unknown_transaction_has_those_looked_at_that_have_none_yet(
+def test_a_delivery_of_an_unknown_transaction_checks_operations_that_have_none_yet(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     operation = sent(service, preparer, approver, NAMELESS)
     Attempt.objects.update(next_check_at=clock.now() + timedelta(hours=5))
     shows(service, record("of nobody we know"))
-    receive_delivery(news("of nobody we know"))
+    receive_delivery(status_delivery("of nobody we know"))
     process_due_deliveries()
     assert status(operation) == Status.SUCCEEDED
 
@@ -97,7 +97,7 @@ def test_one_of_an_unknown_transaction_makes_all_others_due(
 ) -> None:
     shows(service, record("T-1"))
     before = reads(service)
-    receive_delivery(news("of nobody we know"))
+    receive_delivery(status_delivery("of nobody we know"))
     process_due_deliveries()
     assert reads(service) == before
     assert check_due() == 1
@@ -109,7 +109,7 @@ def test_one_of_an_unknown_transaction_makes_all_others_due(
     [forged(), written(RECORD, b""), b"nonsense", b'{"event":"a"}'],
     ids=["forged", "unsigned", "", "cut"],
 )
-def test_what_the_service_did_not_sign_starts_nothing(
+def test_what_the_provider_did_not_sign_starts_nothing(
     processing: Operation, service: StubProvider, body: bytes
 ) -> None:
     shows(service, record("T-1"))
@@ -123,7 +123,7 @@ def test_what_the_service_did_not_sign_starts_nothing(
 def test_a_repeat_starts_nothing_not_even_after_a_month(
     processing: Operation, service: StubProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    body = news("T-1")
+    body = status_delivery("T-1")
     receive_delivery(body)
     process_due_deliveries()
     before = reads(service)
@@ -133,31 +133,31 @@ def test_a_repeat_starts_nothing_not_even_after_a_month(
     assert (process_due_deliveries(), reads(service)) == (0, before)
 
 
-def test_however_many_come_the_service_is_read_once_a_second(
+def test_however_many_come_the_provider_is_read_once_a_second(
     processing: Operation, service: StubProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(20):
-        receive_delivery(news(f"T-{number}"))
+        receive_delivery(status_delivery(f"T-{number}"))
     assert process_due_deliveries() == 20
     before = reads(service)
-    receive_delivery(news("T-1", "failed"))
+    receive_delivery(status_delivery("T-1", "failed"))
     assert (process_due_deliveries(), reads(service)) == (0, before)
     a_second_later(monkeypatch)
     assert process_due_deliveries() == 1
     assert reads(service) > before
 
 
-def test_news_that_come_while_somebody_looks_lead_to_another_look(
+def test_deliveries_that_arrive_during_a_check_lead_to_another(
     processing: Operation, service: StubProvider
 ) -> None:
-    """The look under way has read the list already, and would put the next one off by hours."""
+    """The check under way has read the list already, and would put the next one off by hours."""
 
-    def settles_and_tells() -> None:
+    def settle_and_deliver() -> None:
         service.before_get = lambda: None
-        receive_delivery(news("T-1"))
-        connection.close()  # that of the thread in which the service answers
+        receive_delivery(status_delivery("T-1"))
+        connection.close()  # that of the thread in which the provider answers
 
-    service.before_get = settles_and_tells
+    service.before_get = settle_and_deliver
     Attempt.objects.update(next_check_at=clock.now())
     check_due()
     shows(service, record("T-1"))
@@ -165,16 +165,16 @@ def test_news_that_come_while_somebody_looks_lead_to_another_look(
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_news_that_are_taken_up_while_somebody_looks_lead_to_another_look(
+def test_deliveries_that_are_processed_during_a_check_lead_to_another(
     processing: Operation, service: StubProvider
 ) -> None:
-    def settles_and_tells() -> None:
+    def settle_and_deliver() -> None:
         service.before_get = lambda: None
-        receive_delivery(news("T-1"))
+        receive_delivery(status_delivery("T-1"))
         _schedule_checks()
-        connection.close()  # that of the thread in which the service answers
+        connection.close()  # that of the thread in which the provider answers
 
-    service.before_get = settles_and_tells
+    service.before_get = settle_and_deliver
     Attempt.objects.update(next_check_at=clock.now())
     assert check_due() == 1
     assert status(processing) == Status.PROCESSING
@@ -183,19 +183,19 @@ def test_news_that_are_taken_up_while_somebody_looks_lead_to_another_look(
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_while_somebody_looks_nobody_else_does_and_what_is_named_is_due(
+def test_only_one_check_runs_and_what_is_named_stays_due(
     processing: Operation, service: StubProvider
 ) -> None:
     shows(service, record("T-1"))
     before = reads(service)
-    receive_delivery(news("T-1"))
+    receive_delivery(status_delivery("T-1"))
     with acquire_lease(CHECK_LEASE, timedelta(minutes=1)) or pytest.fail("is free"):
         assert (process_due_deliveries(), reads(service)) == (1, before)
     assert check_due() == 1
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_whoever_dies_before_the_look_is_followed_by_the_sweeper(
+def test_the_sweeper_makes_the_check_of_a_process_that_died(
     processing: Operation, service: StubProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class KilledError(BaseException):
@@ -205,7 +205,7 @@ def test_whoever_dies_before_the_look_is_followed_by_the_sweeper(
         raise KilledError
 
     shows(service, record("T-1"))
-    receive_delivery(news("T-1"))
+    receive_delivery(status_delivery("T-1"))
     with monkeypatch.context() as patched:
         patched.setattr(schedule, "run_scheduled_checks", die)
         with pytest.raises(KilledError):
@@ -218,12 +218,12 @@ def test_what_contradicts_an_end_reaches_reconciliation_by_the_mirror(
     processing: Operation, service: StubProvider
 ) -> None:
     shows(service, record("T-1"))
-    receive_delivery(news("T-1"))
+    receive_delivery(status_delivery("T-1"))
     process_due_deliveries()
     Delivery.objects.all().delete()
     shows(service, record("T-1", "failed"))
     Mirror.objects.update(sync_requested_at=None)
-    receive_delivery(news("T-1", "failed"))
+    receive_delivery(status_delivery("T-1", "failed"))
     _schedule_checks()
     assert Mirror.objects.get().sync_requested_at is not None
     sync.sync_now()
@@ -232,17 +232,17 @@ def test_what_contradicts_an_end_reaches_reconciliation_by_the_mirror(
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_while_the_service_is_silent_nothing_moves_and_the_next_look_stands(
+def test_while_the_provider_is_silent_nothing_changes_and_the_next_check_stays_due(
     processing: Operation, settings: Settings
 ) -> None:
     settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2", "http://127.0.0.1:9/v4"
-    receive_delivery(news("T-1"))
+    receive_delivery(status_delivery("T-1"))
     process_due_deliveries()
     assert status(processing) == Status.PROCESSING
     assert Attempt.objects.get().next_check_at is not None
 
 
-@pytest.mark.parametrize("body", [news("T-1"), forged()], ids=["valid", "forged"])
+@pytest.mark.parametrize("body", [status_delivery("T-1"), forged()], ids=["valid", "forged"])
 def test_a_person_may_have_it_read_again_because_of_any_of_them(
     processing: Operation, service: StubProvider, approver: User, body: bytes
 ) -> None:

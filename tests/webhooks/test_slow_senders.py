@@ -15,7 +15,7 @@ from backoffice.webhooks import endpoint
 from backoffice.webhooks.endpoint import MAX_BODY_BYTES
 from tests.payments_gateway.vectors.make_vectors import FOLDER
 from tests.sandbox_process import ROOT
-from tests.webhooks.steps import ADDRESS, SECRET, news
+from tests.webhooks.steps import ADDRESS, SECRET, status_delivery
 from tools.processes import clean_environment, free_port
 
 PATIENCE = 120  # seconds
@@ -58,7 +58,7 @@ def _wait_until_it_listens(number: int, server: "subprocess.Popen[bytes]", log: 
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", number)) == 0:
                 return
-        time.sleep(0.05)  # between two looks at a condition with a deadline
+        time.sleep(0.05)  # between two checks of a condition with a deadline
     raise AssertionError(log.read_text())
 
 
@@ -72,15 +72,15 @@ def begun(port: int, length: int) -> socket.socket:
 
 def answer(connection: socket.socket) -> bytes:
     """What comes back until the other end is closed; nothing if it was hung up on."""
-    said = b""
+    received = b""
     try:
         while piece := connection.recv(4096):
-            said += piece
-            if b"\r\n\r\n" in said:
+            received += piece
+            if b"\r\n\r\n" in received:
                 break
     except ConnectionResetError:
         return b""
-    return said
+    return received
 
 
 def test_who_dribbles_is_hung_up_on_and_the_thread_is_free_again(port: int) -> None:
@@ -126,11 +126,11 @@ def in_chunks(port: int) -> socket.socket:
 
 
 def chunk(piece: bytes) -> bytes:
-    """As it stands on the wire; the empty one is the last."""
+    """As it is on the wire; the empty one is the last."""
     return b"%x\r\n%s\r\n" % (len(piece), piece)
 
 
-def kept(folder: Path) -> int:
+def stored(folder: Path) -> int:
     """How often anything came that was kept."""
     with closing(sqlite3.connect(folder / "countersign.sqlite3")) as database:
         return int(
@@ -139,21 +139,21 @@ def kept(folder: Path) -> int:
 
 
 def test_a_body_in_chunks_is_read_whole(port: int) -> None:
-    body = news()
+    body = status_delivery()
     with in_chunks(port) as connection:
         for piece in (body[:10], body[10:], b""):
             connection.sendall(chunk(piece))
         assert b" 200 " in answer(connection)
 
 
-@pytest.mark.parametrize("rest", [b"", chunk(news())[:-20], b"no length\r\n"])
+@pytest.mark.parametrize("rest", [b"", chunk(status_delivery())[:-20], b"no length\r\n"])
 def test_chunks_without_an_end_are_refused_and_not_kept(port: int, folder: Path, rest: bytes) -> None:
-    before = kept(folder)
+    before = stored(folder)
     with in_chunks(port) as connection:
         connection.sendall(chunk(b'{"event":') + rest)
         connection.shutdown(socket.SHUT_WR)
         assert b" 400 " in answer(connection)
-    assert kept(folder) == before
+    assert stored(folder) == before
 
 
 def test_chunks_that_are_too_much_are_refused(port: int) -> None:
@@ -165,12 +165,12 @@ def test_chunks_that_are_too_much_are_refused(port: int) -> None:
 def test_only_those_whose_time_is_over_are_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(endpoint, "monotonic", lambda: now[0])
-    gone: list[str] = []
-    with endpoint.body_timeout(lambda: gone.append("first")):
+    closed: list[str] = []
+    with endpoint.body_timeout(lambda: closed.append("first")):
         now[0] += endpoint.BODY_TIMEOUT - 1
-        with endpoint.body_timeout(lambda: gone.append("second")):
+        with endpoint.body_timeout(lambda: closed.append("second")):
             now[0] += 2
             endpoint.close_late_connections()
-            assert gone == ["first"]
+            assert closed == ["first"]
     endpoint.close_late_connections()
-    assert gone == ["first"]
+    assert closed == ["first"]

@@ -17,19 +17,19 @@ from backoffice.webhooks.processing import PROCESS_TASK, receive_delivery
 from tests.core.test_background import messages
 from tests.payments_gateway.vectors.make_vectors import FOLDER, RECORD, delivery, signed, written
 from tests.webhooks.conftest import UseKeys
-from tests.webhooks.steps import forged, news, only_delivery
+from tests.webhooks.steps import forged, only_delivery, status_delivery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
 _DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of base64
 
 
 def enqueued() -> int:
-    """How often the doorbell was rung."""
+    """How often a task was enqueued."""
     return sum(message["headers"]["task"] == PROCESS_TASK for message in messages(""))
 
 
 def test_the_same_a_hundred_times_at_once_is_one() -> None:
-    body = news()
+    body = status_delivery()
 
     def receive(_: int) -> DeliveryVerification:
         try:
@@ -45,7 +45,7 @@ def test_the_same_a_hundred_times_at_once_is_one() -> None:
 
 
 def test_a_repeat_is_counted_with_its_time_and_changes_nothing_else() -> None:
-    body = news()
+    body = status_delivery()
     receive_delivery(body)
     first = Delivery.objects.values().get()
     receive_delivery(body)
@@ -71,7 +71,7 @@ def reformatted(body: bytes) -> list[bytes]:
 
 
 def test_the_same_in_other_clothes_is_a_repeat() -> None:
-    body = news()
+    body = status_delivery()
     receive_delivery(body)
     Delivery.objects.update(check_due_at=None)
     first = Delivery.objects.values().get()
@@ -83,26 +83,26 @@ def test_the_same_in_other_clothes_is_a_repeat() -> None:
     assert again == {**first, "last_at": again["last_at"], "received_count": 8}
 
 
-def test_the_same_news_signed_anew_is_another() -> None:
+def test_the_same_body_signed_again_is_another_delivery() -> None:
     for _ in range(2):
-        receive_delivery(news())
+        receive_delivery(status_delivery())
     assert Delivery.objects.filter(check_due_at__isnull=False).count() == 2
 
 
 def test_the_first_body_that_was_valid_is_the_one_that_is_kept(use_keys: UseKeys) -> None:
-    body = news("T-7")
+    body = status_delivery("T-7")
     use_keys("previous")
     receive_delivery(body.replace(b"Transaction updated", b"Deposit"))
     use_keys("current")
     receive_delivery(body)
     receive_delivery(body + b" ")
-    kept = only_delivery()
-    assert (kept.event, kept.transaction_id, bytes(kept.body)) == ("Transaction updated", "T-7", body)
-    assert (kept.digest, kept.received_count) == (hashlib.sha256(body).hexdigest(), 3)
+    stored = only_delivery()
+    assert (stored.event, stored.transaction_id, bytes(stored.body)) == ("Transaction updated", "T-7", body)
+    assert (stored.digest, stored.received_count) == (hashlib.sha256(body).hexdigest(), 3)
 
 
 def test_a_replay_after_a_month_wants_nothing_again() -> None:
-    body = news()
+    body = status_delivery()
     receive_delivery(body)
     Delivery.objects.update(check_due_at=None, received_at=timezone.now() - timedelta(days=31))
     receive_delivery(body)
@@ -113,49 +113,54 @@ def test_new_ones_ring_once_a_second_and_all_are_wanted(monkeypatch: pytest.Monk
     monkeypatch.setattr(processing, "monotonic", lambda: 100.0)
     before = enqueued()
     for number in range(5):
-        receive_delivery(news(f"T-{number}"))
+        receive_delivery(status_delivery(f"T-{number}"))
     assert (enqueued() - before, Delivery.objects.filter(check_due_at__isnull=False).count()) == (1, 5)
     monkeypatch.setattr(processing, "monotonic", lambda: 101.0)
-    receive_delivery(news("T-6"))
+    receive_delivery(status_delivery("T-6"))
     assert enqueued() - before == 2
 
 
 def test_what_is_not_valid_is_kept_in_bounds_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processing, "MAX_INVALID_KEPT", 3)
-    receive_delivery(news())
+    receive_delivery(status_delivery())
     for number in range(8):
         receive_delivery(b"not a delivery %d" % number)
-    kept = [bytes(body) for body in Delivery.objects.order_by("pk").values_list("body", flat=True)]
-    assert kept[1:] == [b"not a delivery 5", b"not a delivery 6", b"not a delivery 7"]
+    stored = [bytes(body) for body in Delivery.objects.order_by("pk").values_list("body", flat=True)]
+    assert stored[1:] == [b"not a delivery 5", b"not a delivery 6", b"not a delivery 7"]
     assert Delivery.objects.filter(verdict=DeliveryVerification.VALID).count() == 1
 
 
-def test_while_the_service_changes_its_key_both_count(use_keys: UseKeys) -> None:
+def test_while_the_provider_changes_its_key_both_count(use_keys: UseKeys) -> None:
     use_keys("current", "previous")
     old = delivery(signature=signed(RECORD, "previous"))
-    assert [receive_delivery(old), receive_delivery(news())] == [DeliveryVerification.VALID] * 2
+    assert [receive_delivery(old), receive_delivery(status_delivery())] == [DeliveryVerification.VALID] * 2
     assert Delivery.objects.values("key").distinct().count() == 2
 
 
 def test_a_key_that_is_no_longer_in_force_counts_for_nothing(use_keys: UseKeys) -> None:
     use_keys("previous")
-    assert receive_delivery(news()) == DeliveryVerification.INVALID
+    assert receive_delivery(status_delivery()) == DeliveryVerification.INVALID
 
 
 def test_what_was_refused_counts_when_it_comes_again_after_the_new_key_is_known(use_keys: UseKeys) -> None:
-    body = news("T-7")
+    body = status_delivery("T-7")
     use_keys("previous")
     receive_delivery(body)
     assert only_delivery().check_due_at is None
     use_keys("current")
     assert receive_delivery(body) == DeliveryVerification.VALID
-    kept = only_delivery()
-    assert (kept.verdict, kept.received_count, kept.transaction_id, kept.problem) == ("valid", 2, "T-7", "")
-    assert kept.check_due_at is not None
+    stored = only_delivery()
+    assert (stored.verdict, stored.received_count, stored.transaction_id, stored.problem) == (
+        "valid",
+        2,
+        "T-7",
+        "",
+    )
+    assert stored.check_due_at is not None
 
 
 def test_what_was_valid_stays_so_after_its_key_is_gone(use_keys: UseKeys) -> None:
-    body = news()
+    body = status_delivery()
     receive_delivery(body)
     use_keys("previous")
     assert receive_delivery(body) == DeliveryVerification.INVALID
@@ -166,9 +171,9 @@ def test_new_keys_in_the_file_need_no_restart(settings: Settings, tmp_path: Path
     file = tmp_path / "keys.pem"
     settings.WEBHOOK_KEYS = str(file)
     file.write_text((FOLDER / "previous.pub.pem").read_text())
-    assert receive_delivery(news("T-1")) == DeliveryVerification.INVALID
+    assert receive_delivery(status_delivery("T-1")) == DeliveryVerification.INVALID
     file.write_text((FOLDER / "current.pub.pem").read_text() + "\n")
-    assert receive_delivery(news("T-2")) == DeliveryVerification.VALID
+    assert receive_delivery(status_delivery("T-2")) == DeliveryVerification.VALID
 
 
 @pytest.mark.parametrize("keys", ["", "/nowhere/keys.pem"])
@@ -176,7 +181,7 @@ def test_without_keys_everything_is_kept_and_nothing_started(
     settings: Settings, use_keys: UseKeys, keys: str
 ) -> None:
     settings.WEBHOOK_KEYS = keys
-    body = news()
+    body = status_delivery()
     assert receive_delivery(body) == DeliveryVerification.UNVERIFIED
     assert only_delivery().check_due_at is None
     use_keys("current")

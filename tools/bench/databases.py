@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ def prepare() -> None:
     nothing.stack().manage("collectstatic", "--noinput", "--verbosity", "0")
 
 
+@cache
 def seeded(rows: int) -> BenchDatabase:
     """A PostgreSQL database with this many transactions, reused from an earlier run if its migrations are the
     same.
@@ -115,10 +117,10 @@ def sqlite_database(folder: Path) -> Iterator[BenchDatabase]:
 def _is_kept(name: str, rows: int) -> bool:
     try:
         with psycopg.connect(f"{SERVER}/{name}") as session:
-            kept = session.execute("SELECT schema, rows FROM bench_marker").fetchone()
+            marker = session.execute("SELECT schema, rows FROM bench_marker").fetchone()
     except psycopg.Error:
         return False
-    return kept == (_schema(), rows)
+    return marker == (_schema(), rows)
 
 
 def _write_marker(name: str, rows: int, seconds: float) -> None:

@@ -95,8 +95,8 @@ def statement_of_copy(since: str) -> dict[str, str]:
     """The COPY statement of our export of these rows."""
     form: Any = filter_form(TRANSACTIONS, {"since": [since]})
     form.is_valid()
-    wanted = ExportRequest(TRANSACTIONS, reader(), form, ZoneInfo("UTC"), TRANSACTIONS.columns)
-    select = text_select(wanted, TRANSACTIONS, connection)
+    export_request = ExportRequest(TRANSACTIONS, reader(), form, ZoneInfo("UTC"), TRANSACTIONS.columns)
+    select = text_select(export_request, TRANSACTIONS, connection)
     if select is None:
         raise ValueError(f"No row since {since}")
     return {"statement": copy_sql(select, connection, len(TRANSACTIONS.columns))}
@@ -127,7 +127,7 @@ def _cursor_into_the_middle(query: str) -> str:
 def refresh() -> dict[str, str]:
     """Mark the mirror as synced now."""
     now, rows = clock.now(), DayTotal.objects.aggregate(rows=Sum("count"))["rows"] or 0
-    stands = {
+    synced = {
         "rows": rows,
         "provider_count": rows,
         "as_of": now,
@@ -135,19 +135,19 @@ def refresh() -> dict[str, str]:
         "full_pass_ended_at": now,
         "day_pass_begun_at": now,
     }
-    Mirror.objects.update_or_create(pk=1, defaults=stands)
+    Mirror.objects.update_or_create(pk=1, defaults=synced)
     return {}
 
 
 def records(number: int) -> list[TransactionRecord]:
     """This many records, newest first, as the client parses them; each balance follows from the one before."""
     balances = dict.fromkeys(CURRENCIES, Decimal(1_000_000_000))
-    told = []
+    listed = []
     for one in range(number):
         currency, is_in = CURRENCIES[one % 5 % 3], one % 4 < 2
         amount, fee = Decimal(100 + one * 7919 % 9_000_000) / 100, Decimal(0 if is_in else one % 50)
         at = OLDEST_RECORD + timedelta(seconds=9 * one)
-        told.append(
+        listed.append(
             {
                 "transactionId": f"{one:08d}-4f7e-2b0c-9d1a-5d6c7b8a9e0f",
                 "amount": str(amount),
@@ -165,7 +165,7 @@ def records(number: int) -> list[TransactionRecord]:
             }
         )
         balances[currency] += amount if is_in else -amount - fee
-    return [TransactionRecord.model_validate(record) for record in reversed(told)]
+    return [TransactionRecord.model_validate(record) for record in reversed(listed)]
 
 
 def measure_merge(rounds: int, records_of_ours: int, records_of_rival: int) -> dict[str, list[float]]:
@@ -173,7 +173,7 @@ def measure_merge(rounds: int, records_of_ours: int, records_of_rival: int) -> d
     constant.
     """
     Mirror.objects.get_or_create(pk=1)
-    told = records(records_of_ours)
+    provider_records = records(records_of_ours)
     found: dict[str, list[float]] = {}
 
     def new_and_again(side: str, write: MergeBatch, given: list[TransactionRecord]) -> float:
@@ -183,8 +183,8 @@ def measure_merge(rounds: int, records_of_ours: int, records_of_rival: int) -> d
         return 0.0
 
     sides = {
-        "ours": lambda: new_and_again("ours", _merge_ours, told),
-        "rival": lambda: new_and_again("rival", _merge_rival, told[:records_of_rival]),
+        "ours": lambda: new_and_again("ours", _merge_ours, provider_records),
+        "rival": lambda: new_and_again("rival", _merge_rival, provider_records[:records_of_rival]),
     }
     in_turns(rounds, sides)
     return found
@@ -193,9 +193,9 @@ def measure_merge(rounds: int, records_of_ours: int, records_of_rival: int) -> d
 def fill(rows: int) -> dict[str, str]:
     """Merge this many records into an empty mirror, on any engine."""
     Mirror.objects.get_or_create(pk=1)
-    told = records(rows)
+    provider_records = records(rows)
     for first in range(0, rows, MERGE_BATCH):
-        _merge_ours(told[first : first + MERGE_BATCH])
+        _merge_ours(provider_records[first : first + MERGE_BATCH])
     return refresh()
 
 

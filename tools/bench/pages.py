@@ -73,7 +73,7 @@ MAX_QUERIES = 6
 
 
 def page_measures(
-    large: BenchDatabase, small: BenchDatabase, rounds: int, rows: int, few: int
+    large: BenchDatabase, small: BenchDatabase, rounds: int, rows: int, small_rows: int
 ) -> Iterator[Measure]:
     """Every page at both sizes, the first page and one from the middle; then beside the admin and OFFSET."""
     cursors = large.inside("cursors", queries=list(ENCODED_FILTERS.values()))
@@ -82,7 +82,7 @@ def page_measures(
             name: _one_measure(web, little, f"{PATH}?{query}", cursor, rounds)
             for (name, query), cursor in zip(ENCODED_FILTERS.items(), cursors, strict=True)
         }
-        yield from _growth_measures(found, rows, few)
+        yield from _growth_measures(found, rows, small_rows)
         yield _rival_measure(web, rounds, rows)
         yield _timed_page(web, "overview.time", "the overview", "/", rounds, 50)
         yield from page_sizes("overview", "the overview", web, "/")
@@ -109,11 +109,11 @@ def _warm_in_turns(rounds: int, sides: Sides) -> dict[str, Sample]:
     return in_turns(rounds, sides)
 
 
-def _growth_measures(found: dict[str, dict[str, Sample]], rows: int, few: int) -> Iterator[Measure]:
+def _growth_measures(found: dict[str, dict[str, Sample]], rows: int, small_rows: int) -> Iterator[Measure]:
     deep = {name: one["deep"].median / one["page 1"].median for name, one in found.items()}
     size = {name: one["page 1"].median / one["page 1 of few"].median for name, one in found.items()}
     yield _worst("P2.depth", "deep page beside page 1", deep)
-    yield _worst("P2.size", f"page 1 of {rows:,} beside {few:,}", size)
+    yield _worst("P2.size", f"page 1 of {rows:,} beside {small_rows:,}", size)
     slowest = max(found, key=lambda name: found[name]["page 1"].median)
     what = f"slowest page 1 of all filters ({slowest})"
     yield sampled("P2.slowest", what, found[slowest]["page 1"], "ms", MAX_MILLISECONDS)
@@ -176,18 +176,18 @@ def rendering_measures(database: BenchDatabase, rounds: int) -> Iterator[Measure
 
 def export_measures(database: BenchDatabase, rounds: int, rows: int) -> Iterator[Measure]:
     """Ours on PostgreSQL beside COPY and common alternatives."""
-    wanted, few = database.inside("newest", rows=rows), database.inside("newest", rows=SMALL_EXPORT)
-    statement = database.inside("copy_statement", since=wanted["since"])["statement"]
+    newest, newest_few = database.inside("newest", rows=rows), database.inside("newest", rows=SMALL_EXPORT)
+    statement = database.inside("copy_statement", since=newest["since"])["statement"]
     with web_process(database) as web:
-        _warm_up(web, few["since"])
+        _warm_up(web, newest_few["since"])
         first_bytes: list[float] = []
 
         def ours() -> float:
-            came = web.download(_export_path(wanted["since"]))
-            first_bytes.append(came.first_byte * 1000)
-            return float(wanted["rows"] / came.whole)
+            download = web.download(_export_path(newest["since"]))
+            first_bytes.append(download.first_byte * 1000)
+            return float(newest["rows"] / download.whole)
 
-        sides = {OURS: ours, "COPY": lambda: wanted["rows"] / _copy(database, statement)}
+        sides = {OURS: ours, "COPY": lambda: newest["rows"] / _copy(database, statement)}
         sides |= {name: _rival(web, path, rows // less) for name, (path, less) in RIVALS.items()}
         for side in (ours, sides["COPY"]):
             side()  # load the rows into memory, for both sides
@@ -195,30 +195,30 @@ def export_measures(database: BenchDatabase, rounds: int, rows: int) -> Iterator
     growths = in_turns(
         rounds,
         {
-            "big": lambda: _growth(database, few["since"], wanted["since"]),
-            "small": lambda: _growth(database, few["since"], few["since"]),
+            "big": lambda: _growth(database, newest_few["since"], newest["since"]),
+            "small": lambda: _growth(database, newest_few["since"], newest_few["since"]),
         },
     )
     big, small = growths["big"], growths["small"].median
-    what = f"CSV of {wanted['rows']:,} transactions over HTTP, formula-safe"
+    what = f"CSV of {newest['rows']:,} transactions over HTTP, formula-safe"
     target = {"COPY": 0.8, "model iterator": 8, "django-import-export": 30}
     note = "COPY is psql with the same SELECT; the others write fewer rows, and their rate is told"
     yield compared("P1.rate", what, found, "rows/s", target, limit_is="least", note=note)
     yield sampled("P1.first-byte", "its first byte", Sample(first_bytes[-rounds:]), "ms", 100)
     yield sampled("P1.memory", "growth of the web process meanwhile", big, "MiB", 32)
-    what = f"more of it than for {few['rows']:,} rows ({small:.1f} MiB)"
+    what = f"more of it than for {newest_few['rows']:,} rows ({small:.1f} MiB)"
     yield Measure("P1.memory-even", what, max(0.0, big.median - small), "MiB", MAX_EXTRA_GROWTH)
 
 
 def sqlite_export_measures(database: BenchDatabase, rounds: int, rows: int) -> Iterator[Measure]:
     """Ours on SQLite beside common alternatives."""
-    wanted = database.inside("newest", rows=rows)
+    newest = database.inside("newest", rows=rows)
     with web_process(database) as web:
-        _warm_up(web, wanted["since"])
-        sides = {OURS: lambda: wanted["rows"] / web.download(_export_path(wanted["since"])).whole}
+        _warm_up(web, newest["since"])
+        sides = {OURS: lambda: newest["rows"] / web.download(_export_path(newest["since"])).whole}
         sides |= {name: _rival(web, RIVALS[name][0], rows) for name in ("model iterator", "values_list")}
         found = in_turns(rounds, sides)
-    what = f"CSV of {wanted['rows']:,} transactions over HTTP, on SQLite"
+    what = f"CSV of {newest['rows']:,} transactions over HTTP, on SQLite"
     yield compared("P1.sqlite", what, found, "rows/s", {"model iterator": 2.5}, limit_is="least")
 
 
@@ -235,12 +235,12 @@ def _rival(web: WebProcess, path: str, rows: int) -> Callable[[], float]:
     return lambda: rows / web.download(f"/rivals/{path}?rows={rows}").whole
 
 
-def _growth(database: BenchDatabase, few: str, since: str) -> float:
+def _growth(database: BenchDatabase, warm_up_since: str, since: str) -> float:
     """MiB that this file adds to a new process that has already written a small one, since freed memory would
     hide it.
     """
     with web_process(database) as web:
-        web.download(_export_path(few))
+        web.download(_export_path(warm_up_since))
         with web.growth() as growth:
             web.download(_export_path(since))
     return growth[0]

@@ -122,10 +122,10 @@ def _send_latency(name: str, broker: str, stack: Stack, limit: float) -> Measure
 
 def _one_latency(stack: Stack, preparer: HttpBrowser, approver: HttpBrowser, amount: Decimal) -> float:
     operation = prepare(preparer, amount)
-    token = stack.one_time_code()
+    otp = stack.one_time_code()
     page = approver.get(operation)
     before, clicked = len(_requests_executed(stack)), time.time()
-    approver.submit(page, "/approve-and-send/", token=token)
+    approver.submit(page, "/approve-and-send/", otp=otp)
     while len(arrivals := _requests_executed(stack)) == before:
         time.sleep(0.01)
     wait_until_closed(approver, operation)  # the next operation on this balance waits for it

@@ -73,7 +73,7 @@ WITH drawn AS (
 ), moved AS (
     SELECT *, CASE direction WHEN 'in' THEN amount ELSE - amount - fee END AS change
     FROM chosen, LATERAL (SELECT CASE direction WHEN 'in' THEN 0 ELSE round(amount * 0.001, 2) END AS fee) charged
-), told AS (
+), listed AS (
     SELECT *, CASE currency {cases} END AS previous_balance
     FROM moved WINDOW others AS (ORDER BY number ROWS {frame})
 ), written AS (
@@ -87,7 +87,7 @@ WITH drawn AS (
            CASE direction WHEN 'in' THEN other ELSE 'merchant' END,
            CASE direction WHEN 'in' THEN 'merchant' ELSE other END,
            other, party %% 3 = 0, business, 'v2', int8send(number), %(now)s
-    FROM told JOIN bench_party USING (party) JOIN ledger_facet facet USING (currency, type, status, direction)
+    FROM listed JOIN bench_party USING (party) JOIN ledger_facet facet USING (currency, type, status, direction)
 )
 SELECT currency, sum(change) FROM moved GROUP BY currency
 """

@@ -1,7 +1,8 @@
-"""The sign-in page and signing out."""
+"""The pages of sign-in: the password, the second factor, enrolment and recovery codes; and signing out."""
 
-from typing import cast
+from typing import Any, cast
 
+import segno
 from django import forms
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
@@ -9,10 +10,17 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from backoffice.accounts import access, sign_in
-from backoffice.accounts.access import second_factor_not_required
+from backoffice.accounts import access, second_factor, sign_in
+from backoffice.accounts.access import (
+    fresh_second_factor_required,
+    recovery_codes_not_required,
+    second_factor_not_required,
+)
+from backoffice.accounts.models import AuthenticatorDevice
+from backoffice.accounts.second_factor import EnrolmentNotAllowedError
 from backoffice.accounts.sessions import SessionStore, StaffRequest
 from backoffice.accounts.sign_in import LockedOutError, SignInRefusedError
+from backoffice.core.web.forms import OneTimeCodeInput
 
 
 class SignInForm(forms.Form):
@@ -33,21 +41,24 @@ class SignInForm(forms.Form):
         return str(self.cleaned_data["email"]).lower()
 
 
+_PAGE_METHODS = ["GET", "HEAD", "POST"]
+
+
 @sensitive_post_parameters("password")
 @login_not_required
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_http_methods(_PAGE_METHODS)
 def sign_in_page(request: HttpRequest) -> HttpResponse:
     form = SignInForm(request.POST if request.method == "POST" else None)
     if request.method != "POST" or not form.is_valid():
-        return _page(request, form, status=422 if form.is_bound else 200)
+        return _sign_in_page(request, form, status=422 if form.is_bound else 200)
     try:
         sign_in.sign_in(request, cast(SessionStore, request.session), **form.cleaned_data)
     except SignInRefusedError as exc:
         form.add_error(None, str(exc))
-        return _page(request, form, status=422)
+        return _sign_in_page(request, form, status=422)
     except LockedOutError as exc:
         form.add_error(None, str(exc))
-        return _page(request, form, status=429)
+        return _sign_in_page(request, form, status=429)
     return redirect(access.url_with_next("accounts:second_factor", access.next_page(request)))
 
 
@@ -58,6 +69,111 @@ def sign_out(request: StaffRequest) -> HttpResponse:
     return redirect("accounts:sign_in")
 
 
-def _page(request: HttpRequest, form: SignInForm, *, status: int) -> HttpResponse:
+def _sign_in_page(request: HttpRequest, form: SignInForm, *, status: int) -> HttpResponse:
     context = {"form": form, "next": access.next_page(request)}
     return render(request, "accounts/sign_in.html", context, status=status)
+
+
+class AuthenticatorCodeForm(forms.Form):
+    """A code of the authenticator; a recovery code too where the view allows it."""
+
+    code = forms.CharField(
+        label="Code",
+        max_length=64,
+        widget=OneTimeCodeInput(
+            attrs={
+                "autocomplete": "one-time-code",
+                "inputmode": "numeric",
+                "autofocus": True,
+                "spellcheck": "false",
+            }
+        ),
+    )
+
+
+class SecondFactorForm(AuthenticatorCodeForm):
+    """The second step of sign-in. A recovery code has letters, so the field must not use a numeric keyboard."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["code"]
+        field.widget.attrs["inputmode"] = "text"
+        field.widget.attrs["autocapitalize"] = "characters"
+        field.help_text = "Six digits from your authenticator, or one of your recovery codes."
+
+
+@sensitive_post_parameters("code")
+@second_factor_not_required
+@require_http_methods(_PAGE_METHODS)
+def second_factor_page(request: StaffRequest) -> HttpResponse:
+    """The second step of sign-in, also used when an action needs a fresh second factor."""
+    if second_factor.authenticator_of(request.user) is None:
+        return redirect(access.url_with_next("accounts:enrol", access.next_page(request)))
+    form = SecondFactorForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        if second_factor.confirm_second_factor(request, form.cleaned_data["code"]):
+            return redirect(access.page_after_sign_in(request))
+        form.add_error("code", _refusal_text(request))
+    context = {"form": form, "next": access.next_page(request), "renews": request.session.authenticator}
+    return render(request, "accounts/second_factor.html", context, status=422 if form.is_bound else 200)
+
+
+@sensitive_post_parameters("code")
+@second_factor_not_required
+@require_http_methods(_PAGE_METHODS)
+def enrol(request: StaffRequest) -> HttpResponse:
+    """Set up an authenticator; its first correct code leads to the recovery codes."""
+    try:
+        device = second_factor.begin_enrolment(request)
+        form = AuthenticatorCodeForm(request.POST if request.method == "POST" else None)
+        if form.is_valid():
+            if second_factor.finish_enrolment(request, form.cleaned_data["code"]):
+                return _issue_codes(request)
+            form.add_error("code", "This code is not right. Nothing was set up. Type the code shown now.")
+    except EnrolmentNotAllowedError:
+        return redirect(access.url_with_next("accounts:second_factor", request.path))
+    return _enrolment_page(request, device, form)
+
+
+@recovery_codes_not_required
+@require_http_methods(_PAGE_METHODS)
+def recovery_codes(request: StaffRequest) -> HttpResponse:
+    """The number of codes left; POST generates ten new ones and shows them once."""
+    if request.method == "POST":
+        return _issue_codes(request)
+    context = {"left": second_factor.recovery_codes_left(request.user), "next": access.next_page(request)}
+    return render(request, "accounts/recovery_codes.html", context)
+
+
+@require_POST
+@recovery_codes_not_required
+def recovery_codes_kept(request: StaffRequest) -> HttpResponse:
+    second_factor.confirm_recovery_codes_stored(request.user)
+    return redirect(access.page_after_sign_in(request))
+
+
+@fresh_second_factor_required
+def _issue_codes(request: StaffRequest) -> HttpResponse:
+    codes = second_factor.issue_recovery_codes(request.user)
+    context = {"codes": codes, "next": access.next_page(request)}
+    return render(request, "accounts/new_recovery_codes.html", context)
+
+
+def _enrolment_page(
+    request: StaffRequest, device: AuthenticatorDevice, form: AuthenticatorCodeForm
+) -> HttpResponse:
+    secret = device.secret_text()
+    context = {
+        "form": form,
+        "next": access.next_page(request),
+        "qr_code": segno.make_qr(device.provisioning_uri()).svg_data_uri(scale=5, border=3, light="#fff"),
+        "secret": " ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
+        "replaces": request.session.authenticator,
+    }
+    return render(request, "accounts/enrol.html", context, status=422 if form.is_bound else 200)
+
+
+def _refusal_text(request: StaffRequest) -> str:
+    wait = second_factor.wait_before_next_code(request.user)
+    seconds = max(1, round(wait.total_seconds())) if wait else 0
+    return f"This code was not accepted. Each code works once. Try the next one in {seconds} s."

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
             name="CachedReadRow",
             fields=[
                 ("key", models.CharField(max_length=200, primary_key=True, serialize=False)),
-                ("sealed", models.BinaryField(default=b"")),
+                ("encrypted_value", models.BinaryField(default=b"")),
                 ("read_at", models.DateTimeField(null=True)),
                 ("tried_at", models.DateTimeField(null=True)),
                 ("expires_at", models.DateTimeField(db_index=True)),

@@ -69,10 +69,10 @@ def age(moment: datetime) -> SafeString:
 @register.simple_tag
 def countdown(moment: datetime) -> SafeString:
     """`in 12 min` until the moment, then `passed`; app.js updates it while the page is open."""
-    left = int((moment - timezone.now()).total_seconds())
+    remaining = int((moment - timezone.now()).total_seconds())
     written = '<time datetime="{}" title="{}" data-until>{}</time>'
-    words = "passed" if left <= 0 else f"in {_largest_unit(left) or 'less than 1 min'}"
-    return format_html(written, moment.isoformat(), local_time(moment), words)
+    text = "passed" if remaining <= 0 else f"in {_largest_unit(remaining) or 'less than 1 min'}"
+    return format_html(written, moment.isoformat(), local_time(moment), text)
 
 
 def _since(moment: datetime) -> str:

@@ -1,10 +1,13 @@
-"""Text forms of amounts, times and long ids, for pages and files."""
+"""Text forms of amounts, times, codes and long ids, for pages and files."""
 
 import re
+from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from html import escape
+from typing import Any
 
+from django.db.models import TextChoices
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
@@ -50,6 +53,11 @@ def local_time_of_iso(text: str) -> str:
         return local_time(datetime.fromisoformat(text))
     except ValueError:
         return text
+
+
+def code_sentence(codes: type[TextChoices], stored: Mapping[str, Any]) -> str:
+    """A stored code and its parameters in words: the label of the code, with the parameters in its braces."""
+    return str(codes(stored["code"]).label).format(**stored)
 
 
 _LONG_ID = re.compile(r"(?=\w*\d)\w{20,}", re.ASCII)  # no word has a digit and so many letters

@@ -84,7 +84,7 @@ class ListFilterForm(PeriodForm):
         return {name: str(self.data[name]) for name in self._set}
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The filters in words: `Done · Withdrawal · NGN`. Call only on a valid form."""
         return " · ".join(self._word(name, self.cleaned_data[name]) for name in self._set)
 
@@ -100,8 +100,8 @@ class ListFilterForm(PeriodForm):
         field = self.fields[name]
         if isinstance(field, forms.BooleanField):
             return str(field.label)
-        words = describe_value(field, value)
-        return words if isinstance(field, forms.ChoiceField) else f"{field.label}: {words}"
+        value_text = describe_value(field, value)
+        return value_text if isinstance(field, forms.ChoiceField) else f"{field.label}: {value_text}"
 
 
 class OneTimeCodeInput(forms.PasswordInput):

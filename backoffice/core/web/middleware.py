@@ -86,10 +86,10 @@ _BANNER_TEXTS = {
 
 @dataclass(frozen=True)
 class EnvironmentBanner:
-    """`name` is the class of <body>, which sets the colour; `words` is shown in the top bar."""
+    """`name` is the class of <body>, which sets the colour; `text` is shown in the top bar."""
 
     name: str
-    words: str
+    text: str
 
 
 def environment(_request: HttpRequest) -> dict[str, EnvironmentBanner]:

@@ -22,4 +22,4 @@ def demo_people(person: User | None = None) -> list[dict[str, Any]]:
 
 
 def _shown(member: DemoPerson, device: AuthenticatorDevice) -> dict[str, Any]:
-    return {"member": member, "words": DEMO_PASSWORD, "code": current_sign_in_code(device)}
+    return {"member": member, "password": DEMO_PASSWORD, "code": current_sign_in_code(device)}

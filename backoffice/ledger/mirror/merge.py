@@ -33,17 +33,17 @@ from backoffice.ledger.statements import breaks, chain
 from payments_gateway import TransactionRecord
 
 
-def facet_ids(wanted: Iterable[FacetKey]) -> dict[FacetKey, int]:
+def facet_ids(facets: Iterable[FacetKey]) -> dict[FacetKey, int]:
     """Map each facet to its id, creating new facets. Runs in the caller's transaction.
 
     The few hundred rows are read each time: ids cached in the process could belong to a rolled-back
     transaction.
     """
-    missing = set(wanted) - set(known := _stored_facets())
+    missing = set(facets) - set(known := _stored_facets())
     if not missing:
         return known
     Facet.objects.bulk_create(
-        [Facet(**dict(zip(FACET_COLUMNS, words, strict=True))) for words in sorted(missing)],
+        [Facet(**dict(zip(FACET_COLUMNS, key, strict=True))) for key in sorted(missing)],
         ignore_conflicts=True,
     )
     return _stored_facets()
@@ -90,7 +90,7 @@ def merge_records(
     return merge_rows(rows_of(records), known_before=known_before)
 
 
-def merge_rows(told: Mapping[str, MirrorRow], *, known_before: datetime | None = None) -> MergeResult:
+def merge_rows(rows: Mapping[str, MirrorRow], *, known_before: datetime | None = None) -> MergeResult:
     """Store these records, keyed by transaction id, as the provider reports them.
 
     Other rows are not touched.
@@ -100,19 +100,19 @@ def merge_rows(told: Mapping[str, MirrorRow], *, known_before: datetime | None =
     seen at or after that time does not count as known. While a `COUNT` pass is in progress, every record of
     any merge counts as seen.
     """
-    rows = list(told.values())
+    incoming = list(rows.values())
     lock_until_commit("mirror")
     now = clock.now()
     writer = _WRITERS[connection.vendor]
-    writer.stage(rows)
-    is_known = [True] * len(rows)
+    writer.stage(incoming)
+    is_known = [True] * len(incoming)
     new, known = [], {}
     for place, pk in unsettled_rows(known_before):
         is_known[place] = False
         if pk is None:
-            new.append(rows[place])
+            new.append(incoming[place])
         else:
-            known[pk] = rows[place]
+            known[pk] = incoming[place]
     changes = _changes(known)
     if new or changes:
         _write(writer, new, changes, now)
@@ -135,10 +135,10 @@ def _changes(known: Mapping[int, MirrorRow]) -> list[RecordChange]:
 
 
 def _change(stored: Transaction, row: MirrorRow) -> RecordChange:
-    told = row.values | {"missing_since": None}
-    changed = [name for name in told if getattr(stored, name) != told[name]]
+    reported = row.values | {"missing_since": None}
+    changed = [name for name in reported if getattr(stored, name) != reported[name]]
     before = {name: _json_value(getattr(stored, name)) for name in changed}
-    return RecordChange(stored, row, before, {name: _json_value(told[name]) for name in changed})
+    return RecordChange(stored, row, before, {name: _json_value(reported[name]) for name in changed})
 
 
 def _json_value(value: object) -> object:
@@ -181,10 +181,10 @@ def update_totals(differences: TotalDifferences) -> None:
 
 def _chain_link(row: MirrorRow, now: datetime) -> chain.ChainLink:
     """The new row as a link of the balance chain, as `chain_reader` will read it."""
-    told = row.record
-    adds = chain.balance_effect(row.facet_key[3], row.amount, row.fee) if told.created_at else None
-    before = None if told.previous_balance is None else as_stored(told.previous_balance)
-    return chain.make_link(0, told.created_at or now, before, adds)
+    record = row.record
+    adds = chain.balance_effect(row.facet_key[3], row.amount, row.fee) if record.created_at else None
+    before = None if record.previous_balance is None else as_stored(record.previous_balance)
+    return chain.make_link(0, record.created_at or now, before, adds)
 
 
 def _moved_moments(changes: list[RecordChange]) -> Iterator[tuple[str, datetime]]:

@@ -2,14 +2,17 @@
 
 A round reads the newest pages, a full pass the whole list (daily), a day pass the last day (hourly).
 
-A round ends at a run of records that are known unchanged. A pass is read in many short turns and resumes
-where a killed process stopped. The two kinds of pass keep separate positions, so neither delays the other.
-New records push others to later pages, which only repeats some; a record can be skipped only when others
-disappear, and then the total shows it (`payments_gateway/resources/transactions.py`). A full pass ends by
-comparing the number of rows with the provider's count.
+A round ends at a run of records that are known unchanged. A pass is read in steps of some pages, each merged
+before the next one is read, in many short turns, and resumes where a killed process stopped. The two kinds of
+pass keep separate positions, so neither delays the other. New records push others to later pages, which only
+repeats some; a record can be skipped only when others disappear, and then the total shows it
+(`payments_gateway/resources/transactions.py`). A full pass ends by comparing the number of rows with the
+provider's count.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +20,7 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce
 
-from backoffice.core import clock
+from backoffice.core import clock, fault_points
 from backoffice.core.leases import Lease
 from backoffice.ledger.mirror.merge import (
     MergeResult,
@@ -27,11 +30,13 @@ from backoffice.ledger.mirror.merge import (
     merge_rows,
     missing_count,
 )
-from backoffice.ledger.mirror.steps import PAGE_DEADLINE, ListStep, read_steps
+from backoffice.ledger.mirror.rows import MirrorRow, UnstorableRecordError, rows_of
 from backoffice.ledger.models import Mirror
-from backoffice.ledger.provider_list import ListPosition, read_pages
-from payments_gateway import TransactionPage, TransactionRecord
+from backoffice.ledger.provider_list import ListedPage, ListPosition, read_pages
+from payments_gateway import GatewayError, TransactionPage, TransactionRecord
 
+PAGE_DEADLINE = 20.0  # seconds for one page
+_RECORDS_PER_STEP = 1000  # records merged in one transaction, together with the new position
 KNOWN_RUN_LENGTH = 200
 """A round ends after this many unchanged records in a row.
 
@@ -90,6 +95,62 @@ def _known_run(before: int, is_known: list[bool]) -> int:
     return is_known[::-1].index(False)
 
 
+@dataclass
+class ListStep:
+    """The rows of some pages, merged in one transaction, and the position after these pages."""
+
+    place: ListPosition
+    rows: dict[str, MirrorRow] = field(default_factory=dict)
+    read: int = 0  # records, including repeated ones
+    pages: int = 0  # total number of pages at the provider
+    is_last: bool = False
+
+    def add(self, page: ListedPage) -> None:
+        """Raises UnstorableRecordError, and then the step stays as it was."""
+        self.rows |= rows_of(page.records)
+        self.read += len(page.records)
+        self.place, self.pages, self.is_last = page.position, page.answer.pages, page.is_last
+
+
+def read_steps(
+    start: ListPosition,
+    *,
+    until: float,
+    renew_lease: Callable[[], object],
+    back_to: datetime | None = None,
+) -> Iterator[ListStep]:
+    """Yield steps until this monotonic time, the end of the list, or records older than `back_to`.
+
+    The position moves at least once, even after `until`. The caller merges each step before it requests the
+    next. If a page fails, the pages read before it are yielded as a step first; then the error is raised, and
+    the next run continues there. Raises GatewayError, UnstorableRecordError, and what `renew_lease` raises.
+    """
+    step, begun_at_page = ListStep(start), start.page
+    try:
+        for page in read_pages(
+            start=start, back_to=back_to, deadline=PAGE_DEADLINE, before_request=renew_lease
+        ):
+            step.add(page)
+            is_time_over = time.monotonic() > until
+            is_full = len(step.rows) >= _RECORDS_PER_STEP or is_time_over
+            # The overlap page alone does not move the position.
+            if step.is_last or (is_full and step.place.page != begun_at_page):
+                yield from _between_fault_points(step)
+                if is_time_over:
+                    return
+                step, begun_at_page = ListStep(step.place), step.place.page
+    except (GatewayError, UnstorableRecordError):
+        if step.pages:
+            yield from _between_fault_points(step)
+        raise
+
+
+def _between_fault_points(step: ListStep) -> Iterator[ListStep]:
+    fault_points.reach("mirror.read")
+    yield step
+    fault_points.reach("mirror.merged")
+
+
 FULL_PASS_INTERVAL = timedelta(days=1)
 MAX_REPEATED_PASSES = 3
 PassDepth = Mirror.Depth
@@ -119,12 +180,12 @@ def begin_full_pass(lease: Lease, depth: PassDepth = PassDepth.WHOLE, *, tries: 
         )
 
 
-def continue_full_pass(lease: Lease, *, until: float, tell: Callable[[Mirror], object]) -> None:
+def continue_full_pass(lease: Lease, *, until: float, on_progress: Callable[[Mirror], object]) -> None:
     """Continue the full pass with `read_steps`, beginning one if none is in progress.
 
     Raises what `read_steps` raises.
 
-    Calls `tell` after every step. The next call continues after the last merged step.
+    Calls `on_progress` after every step. The next call continues after the last merged step.
     """
     if not Mirror.objects.get(pk=1).pass_depth:
         begin_full_pass(lease)
@@ -132,7 +193,7 @@ def continue_full_pass(lease: Lease, *, until: float, tell: Callable[[Mirror], o
     place = ListPosition(mirror.pass_page, mirror.pass_total)
     for step in read_steps(place, until=until, renew_lease=lease.renew):
         _merge_full_pass_step(lease, step)
-        tell(Mirror.objects.get(pk=1))
+        on_progress(Mirror.objects.get(pk=1))
         if step.is_last:
             _end_full_pass(lease, mirror)
     if place.page == 1:
@@ -203,7 +264,7 @@ def is_day_pass_due(mirror: Mirror) -> bool:
     return mirror.day_begun_at is not None or (began is not None and began <= clock.now() - DAY_PASS_INTERVAL)
 
 
-def continue_day_pass(lease: Lease, *, until: float, tell: Callable[[Mirror], object]) -> None:
+def continue_day_pass(lease: Lease, *, until: float, on_progress: Callable[[Mirror], object]) -> None:
     """Continue the day pass with `read_steps`, beginning one if none is in progress.
 
     Raises what `read_steps` raises.
@@ -223,7 +284,7 @@ def continue_day_pass(lease: Lease, *, until: float, tell: Callable[[Mirror], ob
             lease.verify()
             merge_rows(step.rows)
             Mirror.objects.filter(pk=1).update(**reached)
-        tell(Mirror.objects.get(pk=1))
+        on_progress(Mirror.objects.get(pk=1))
     if place.page == 1:
         # Records added before page 1 was read are stored already, so they must count in `listed`.
         read_newest(lease)

@@ -81,7 +81,7 @@ class UnstorableRecordError(Exception):
 class MirrorRow(NamedTuple):
     """A record to store.
 
-    `line` is its COPY line, in the order of `RECORD_COLUMNS`; `words` is the key of its facet.
+    `line` is its COPY line, in the order of `RECORD_COLUMNS`; `facet_key` is the key of its facet.
     """
 
     record: TransactionRecord
@@ -102,12 +102,12 @@ class MirrorRow(NamedTuple):
     @property
     def values(self) -> dict[str, Any]:
         """The values of `RECORD_COLUMNS`, rounded as the database stores them."""
-        told = dict(self.record.__dict__)
-        told |= {name: as_stored(told[name]) for name in DECIMAL_COLUMNS if told[name] is not None}
-        told["amount"] = told["amount"].copy_abs()
-        told["direction"] = self.facet_key[3]
-        told["counterparty"] = counterparty_by_direction(self.record, self.facet_key[3])
-        return {name: told[name] for name in RECORD_COLUMNS}
+        columns = dict(self.record.__dict__)
+        columns |= {name: as_stored(columns[name]) for name in DECIMAL_COLUMNS if columns[name] is not None}
+        columns["amount"] = columns["amount"].copy_abs()
+        columns["direction"] = self.facet_key[3]
+        columns["counterparty"] = counterparty_by_direction(self.record, self.facet_key[3])
+        return {name: columns[name] for name in RECORD_COLUMNS}
 
 
 def rows_of(records: Iterable[TransactionRecord]) -> dict[str, MirrorRow]:
@@ -120,27 +120,27 @@ def rows_of(records: Iterable[TransactionRecord]) -> dict[str, MirrorRow]:
 
 def row_of(record: TransactionRecord) -> MirrorRow:
     """The row of one record. Raises UnstorableRecordError."""
-    told = record.__dict__
-    way = direction(record)
-    words = (told["currency"], told["type"], told["status"], way)
+    reported = record.__dict__
+    direction_code = direction(record)
+    facet_key = (reported["currency"], reported["type"], reported["status"], direction_code)
     texts = (
-        told["transaction_id"],
-        *words,
-        told["date"],
-        told["from_currency"],
-        told["sender"],
-        told["username"],
-        counterparty_by_direction(record, way),
-        told["business_id"],
-        told["version"],
+        reported["transaction_id"],
+        *facet_key,
+        reported["date"],
+        reported["from_currency"],
+        reported["sender"],
+        reported["username"],
+        counterparty_by_direction(record, direction_code),
+        reported["business_id"],
+        reported["version"],
     )
     try:
-        line = f"{_joined_texts(texts)}\t{_joined_values(told)}"
+        line = f"{_joined_texts(texts)}\t{_joined_values(reported)}"
     except ValueError as exc:
         raise UnstorableRecordError(
             f"Transaction {record.transaction_id[:60]} cannot be kept: {exc}"
         ) from exc
-    return MirrorRow(record, words, line, blake2b(_VERSION + line.encode(), digest_size=16).digest())
+    return MirrorRow(record, facet_key, line, blake2b(_VERSION + line.encode(), digest_size=16).digest())
 
 
 def as_stored(number: Decimal) -> Decimal:
@@ -160,17 +160,17 @@ def _joined_texts(texts: tuple[str, ...]) -> str:
     return joined
 
 
-def _joined_values(told: Mapping[str, Any]) -> str:
-    flag = told["is_from_registered_user"]
+def _joined_values(reported: Mapping[str, Any]) -> str:
+    flag = reported["is_from_registered_user"]
     return "\t".join(
         (
-            _number_text(told["amount"]).lstrip("-"),
-            _number_text(told["fee"]),
-            _number_text(told["previous_balance"]),
-            _number_text(told["sender_previous_balance"]),
-            _number_text(told["from_amount"]),
-            _time_text(told["created_at"]),
-            _time_text(told["updated_at"]),
+            _number_text(reported["amount"]).lstrip("-"),
+            _number_text(reported["fee"]),
+            _number_text(reported["previous_balance"]),
+            _number_text(reported["sender_previous_balance"]),
+            _number_text(reported["from_amount"]),
+            _time_text(reported["created_at"]),
+            _time_text(reported["updated_at"]),
             COPY_NULL if flag is None else "t" if flag else "f",
         )
     )

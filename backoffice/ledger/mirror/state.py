@@ -79,8 +79,8 @@ def synced_until() -> datetime | None:
 
 def mirror_state() -> MirrorState:
     """Read the current state in one query."""
-    gone = Transaction.objects.filter(missing_since__isnull=False).order_by().values(one=Value(1))
-    number = gone.annotate(number=Count("pk")).values("number")
+    missing = Transaction.objects.filter(missing_since__isnull=False).order_by().values(one=Value(1))
+    number = missing.annotate(number=Count("pk")).values("number")
     stored = Mirror.objects.filter(pk=1).annotate(missing=Coalesce(Subquery(number), 0)).first()
     mirror = stored or Mirror()
     return MirrorState(

@@ -81,17 +81,17 @@ def request_sync() -> None:
     enqueue_on_commit(SYNC_TASK, "")
 
 
-def load_all(tell: OnProgress) -> None:
-    """Read until the whole list is mirrored, continuing an earlier load; calls `tell` with the progress.
+def load_all(on_progress: OnProgress) -> None:
+    """Read until the whole list is mirrored, continuing an earlier load; calls `on_progress` with the progress.
 
     If another process reads, waits for the lease up to `MAX_WAIT_SECONDS` and reports its progress. Raises
     GatewayError, UnstorableRecordError, SyncBusyError; what was merged stays, and the next load continues
     there.
     """
     while True:
-        _sync_holding(_wait_for_lease(tell), tell)
+        _sync_holding(_wait_for_lease(on_progress), on_progress)
         mirror = Mirror.objects.get(pk=1)
-        tell(mirror)
+        on_progress(mirror)
         if mirror.loaded_at and not (mirror.pass_depth or mirror.day_begun_at):
             return
 
@@ -102,7 +102,7 @@ def restart_full_pass() -> None:
         passes.begin_full_pass(lease)
 
 
-def _wait_for_lease(tell: OnProgress = lambda _: None) -> Lease:
+def _wait_for_lease(on_progress: OnProgress = lambda _: None) -> Lease:
     """Acquire the lease, waiting until it is free. Raises SyncBusyError.
 
     Only a command waits; all other callers try once. It polls, without a lock or transaction, because neither
@@ -111,7 +111,7 @@ def _wait_for_lease(tell: OnProgress = lambda _: None) -> Lease:
     until = time.monotonic() + MAX_WAIT_SECONDS
     Mirror.objects.get_or_create(pk=1)
     while (lease := acquire_lease(SYNC_LEASE, LEASE_DURATION)) is None:
-        tell(Mirror.objects.get(pk=1))
+        on_progress(Mirror.objects.get(pk=1))
         if time.monotonic() > until:
             since = next(iter(held_leases(SYNC_LEASE).values()), clock.now())
             raise SyncBusyError(f"Another process is reading the list, since {since:%H:%M:%S} UTC.")
@@ -130,13 +130,13 @@ def _sync_once() -> int:
     return 1
 
 
-def _sync_holding(lease: Lease, tell: OnProgress = lambda _: None) -> None:
+def _sync_holding(lease: Lease, on_progress: OnProgress = lambda _: None) -> None:
     """Read what is due, and release the lease. An error is stored for display, and raised.
 
     Then runs a round for as long as one was requested meanwhile. This is checked after the release: whoever
     requests one later finds the lease free.
     """
-    _read(lease, partial(_read_due, lease, tell))
+    _read(lease, partial(_read_due, lease, on_progress))
     while _is_requested(Mirror.objects.get(pk=1)):
         again = acquire_lease(SYNC_LEASE, LEASE_DURATION)
         if again is None:
@@ -156,21 +156,21 @@ def _read(lease: Lease, read: Callable[[], None]) -> None:
         raise
 
 
-def _read_due(lease: Lease, tell: OnProgress) -> None:
+def _read_due(lease: Lease, on_progress: OnProgress) -> None:
     mirror = Mirror.objects.get(pk=1)
     # Before the first load has stored anything, a round would read the whole list in one go.
     if (mirror.rows or mirror.loaded_at) and _round_is_due(mirror):
         read_newest(lease)
     due = [read_on for is_due, read_on in _PASSES if is_due(mirror)]
-    problems = [problem for read_on in due if (problem := _try_pass(read_on, lease, tell))]
+    problems = [problem for read_on in due if (problem := _try_pass(read_on, lease, on_progress))]
     if problems:
         raise problems[0]
 
 
-def _try_pass(read_on: Callable[..., None], lease: Lease, tell: OnProgress) -> Exception | None:
+def _try_pass(read_on: Callable[..., None], lease: Lease, on_progress: OnProgress) -> Exception | None:
     """Continue one pass, and return its error, so that an error in one pass does not prevent the other."""
     try:
-        read_on(lease, until=time.monotonic() + TURN_SECONDS, tell=tell)
+        read_on(lease, until=time.monotonic() + TURN_SECONDS, on_progress=on_progress)
     except (GatewayError, UnstorableRecordError) as exc:
         return exc
     return None

@@ -85,11 +85,11 @@ def total_discrepancies() -> Iterator[TotalDiscrepancy]:
     rows = listed.values_list("occurred_at", "facet_id", "amount", "fee")
     for occurred_at, facet_id, amount, fee in rows.iterator(chunk_size=10_000):
         counted.at(occurred_at, facet_id).add(amount, fee)
-    kept = {
+    stored = {
         (total.day, total.facet_id): ExactSum(total.count, total.amount, total.fee)
         for total in DayTotal.objects.order_by().iterator()
     }
-    for day, facet_id in sorted(counted.sums.keys() | kept.keys()):
-        one, other = kept.get((day, facet_id), ExactSum()), counted.sums.get((day, facet_id), ExactSum())
+    for day, facet_id in sorted(counted.sums.keys() | stored.keys()):
+        one, other = stored.get((day, facet_id), ExactSum()), counted.sums.get((day, facet_id), ExactSum())
         if one != other:
             yield TotalDiscrepancy(day, facet_id, one, other)

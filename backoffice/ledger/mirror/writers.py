@@ -28,15 +28,15 @@ ON_CONFLICT = f"""
     missing_since = NULL
 """
 _UNSETTLED = """
-    SELECT told.place, known.id FROM mirror_told told
-    LEFT JOIN ledger_transaction known ON known.transaction_id = told.transaction_id
-    WHERE known.id IS NULL OR known.digest <> told.digest OR known.missing_since IS NOT NULL
+    SELECT staged.place, known.id FROM mirror_staged staged
+    LEFT JOIN ledger_transaction known ON known.transaction_id = staged.transaction_id
+    WHERE known.id IS NULL OR known.digest <> staged.digest OR known.missing_since IS NOT NULL
     OR known.first_seen_at >= %s
 """
 _RECORD_SIGHTINGS = """
     INSERT INTO ledger_sighting (transaction_id)
-    SELECT known.id FROM mirror_told told
-    JOIN ledger_transaction known ON known.transaction_id = told.transaction_id WHERE 1 = 1
+    SELECT known.id FROM mirror_staged staged
+    JOIN ledger_transaction known ON known.transaction_id = staged.transaction_id WHERE 1 = 1
     ON CONFLICT DO NOTHING
 """
 
@@ -54,7 +54,7 @@ class MergeWriter(Protocol):
     """Bulk writes for one database engine. Everything runs in the caller's transaction."""
 
     def stage(self, rows: Sequence[MirrorRow]) -> None:
-        """Replace the contents of the temporary table `mirror_told` with their ids and digests."""
+        """Replace the contents of the temporary table `mirror_staged` with their ids and digests."""
 
     def write(self, writings: Sequence[RowWrite], now: datetime) -> None:
         """Insert the rows, or update those whose transaction ids exist."""
@@ -83,11 +83,11 @@ def record_sightings() -> None:
 _COPY_BLOCK = 500  # lines sent to the connection at once, about 100 kB
 _COPY_COLUMNS = ", ".join(WRITTEN_COLUMNS)
 _POSTGRESQL_TABLES = f"""
-    CREATE TEMPORARY TABLE IF NOT EXISTS mirror_told
+    CREATE TEMPORARY TABLE IF NOT EXISTS mirror_staged
     (place integer, transaction_id text, digest bytea) ON COMMIT DELETE ROWS;
     CREATE TEMPORARY TABLE IF NOT EXISTS mirror_incoming ON COMMIT DELETE ROWS AS
     SELECT 0 AS place, {_COPY_COLUMNS} FROM ledger_transaction WITH NO DATA;
-    DELETE FROM mirror_told; DELETE FROM mirror_incoming;
+    DELETE FROM mirror_staged; DELETE FROM mirror_incoming;
 """  # noqa: S608 - only names of our own columns (`writing`)
 _POSTGRESQL_MERGE = f"""
     INSERT INTO ledger_transaction ({", ".join(ALL_COLUMNS)})
@@ -112,7 +112,7 @@ class PostgresqlWriter:
             f"{place}\t{row.line.partition(chr(9))[0]}\t\\\\x{row.digest.hex()}\n"
             for place, row in enumerate(rows)
         )
-        _copy("mirror_told (place, transaction_id, digest)", lines)
+        _copy("mirror_staged (place, transaction_id, digest)", lines)
 
     def write(self, writings: Sequence[RowWrite], now: datetime) -> None:
         _copy(f"mirror_incoming ({_COPY_COLUMNS}, place)", map(_copy_line, writings, range(len(writings))))
@@ -142,9 +142,9 @@ def _copy(into: str, lines: Iterable[str]) -> None:
 
 
 _SQLITE_TABLE = (
-    "CREATE TEMPORARY TABLE IF NOT EXISTS mirror_told (place integer, transaction_id text, digest blob)"
+    "CREATE TEMPORARY TABLE IF NOT EXISTS mirror_staged (place integer, transaction_id text, digest blob)"
 )
-_SQLITE_STAGE = "INSERT INTO mirror_told VALUES (%s, %s, %s)"
+_SQLITE_STAGE = "INSERT INTO mirror_staged VALUES (%s, %s, %s)"
 _SQLITE_MERGE = f"""
     INSERT INTO ledger_transaction ({", ".join(ALL_COLUMNS)})
     VALUES ({", ".join(["%s"] * len(ALL_COLUMNS))}) {ON_CONFLICT}
@@ -159,7 +159,7 @@ class SqliteWriter:
         keys = [(place, row.record.transaction_id, row.digest) for place, row in enumerate(rows)]
         with connection.cursor() as cursor:
             cursor.execute(_SQLITE_TABLE)
-            cursor.execute("DELETE FROM mirror_told")
+            cursor.execute("DELETE FROM mirror_staged")
             cursor.executemany(_SQLITE_STAGE, keys)
 
     def write(self, writings: Sequence[RowWrite], now: datetime) -> None:

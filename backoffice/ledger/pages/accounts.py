@@ -14,6 +14,15 @@ from django.views.decorators.http import require_http_methods, require_safe
 from backoffice.accounts.access import does_not_extend_session
 from backoffice.core.cached_reads import CachedValue
 from backoffice.ledger import callback_url
+from backoffice.ledger.accounts import (
+    banks,
+    cached_own_accounts,
+    cached_wallet,
+    filter_addresses,
+    refresh_own_accounts,
+    refresh_wallet,
+    resolve_account_holder,
+)
 from backoffice.ledger.balances import (
     TREND_PERIOD,
     BalanceTrend,
@@ -22,15 +31,8 @@ from backoffice.ledger.balances import (
     snapshots_since,
     stored_balances,
 )
-from backoffice.ledger.bank_accounts import (
-    banks,
-    cached_own_accounts,
-    refresh_own_accounts,
-    resolve_account_holder,
-)
 from backoffice.ledger.callback_url import callback_url_context
 from backoffice.ledger.models import Balance
-from backoffice.ledger.wallets import cached_wallet, filter_addresses, refresh_wallet
 from payments_gateway import AccountHolder, GatewayError, RejectedError, Wallet
 
 
@@ -94,8 +96,8 @@ def bank_accounts(request: HttpRequest) -> HttpResponse:
     """
     form = AccountHolderForm(request.POST if request.method == "POST" else None)
     holder = _resolve_holder(form) if form.is_bound and form.is_valid() else None
-    told = refresh_own_accounts() if "read" in request.GET else cached_own_accounts()
-    context = {"form": form, "holder": holder, "told": told, "fresh": "read" in request.GET}
+    cached = refresh_own_accounts() if "read" in request.GET else cached_own_accounts()
+    context = {"form": form, "holder": holder, "cached": cached, "fresh": "read" in request.GET}
     return render(request, "ledger/bank_accounts.html", context, status=422 if form.errors else 200)
 
 
@@ -104,7 +106,7 @@ def bank_accounts(request: HttpRequest) -> HttpResponse:
 @permission_required(VIEW, raise_exception=True)
 def own_accounts(request: HttpRequest) -> HttpResponse:
     """The merchant's own accounts read now, or as last reported if that fails."""
-    return render(request, "ledger/_accounts.html", {"told": refresh_own_accounts(), "fresh": True})
+    return render(request, "ledger/_accounts.html", {"cached": refresh_own_accounts(), "fresh": True})
 
 
 @does_not_extend_session
@@ -156,8 +158,8 @@ MAX_ADDRESSES = 50
 def wallets(request: HttpRequest) -> HttpResponse:
     """The addresses as last reported. htmx then reads them anew; `?read=1` does so without JavaScript."""
     is_read = "read" in request.GET
-    told = refresh_wallet() if is_read else cached_wallet()
-    return render(request, "ledger/wallets.html", _wallet_context(request, told) | {"fresh": is_read})
+    cached = refresh_wallet() if is_read else cached_wallet()
+    return render(request, "ledger/wallets.html", _wallet_context(request, cached) | {"fresh": is_read})
 
 
 @does_not_extend_session
@@ -170,15 +172,15 @@ def wallets_now(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _wallet_context(request: HttpRequest, told: CachedValue[Wallet]) -> dict[str, Any]:
+def _wallet_context(request: HttpRequest, cached: CachedValue[Wallet]) -> dict[str, Any]:
     """The addresses that match the query string, and the one whose QR code is drawn, always one of these."""
-    asked = {name: request.GET.get(name, "") for name in ("currency", "network")}
-    found = filter_addresses(told.value, **asked)
-    wanted = request.GET.get("show", "")
-    drawn = next((one for one in found.addresses if one.address == wanted), None)
+    filters = {name: request.GET.get(name, "") for name in ("currency", "network")}
+    found = filter_addresses(cached.value, **filters)
+    shown_address = request.GET.get("show", "")
+    drawn = next((one for one in found.addresses if one.address == shown_address), None)
     return {
-        "told": told,
-        "asked": asked,
+        "cached": cached,
+        "filters": filters,
         "found": found,
         "rows": found.addresses[:MAX_ADDRESSES],
         "more": len(found.addresses) - MAX_ADDRESSES,

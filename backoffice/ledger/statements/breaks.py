@@ -121,10 +121,10 @@ def _changed_records(pks: list[int]) -> Iterator[int]:
 
 
 def _missing_effects(currency: str, broken: list[ChainBreak]) -> _MissingEffects:
-    gone = Transaction.objects.filter(missing_since__isnull=False, currency=currency).order_by()
-    rows = gone.filter(occurred_at__gte=broken[0].before.at, occurred_at__lte=broken[-1].after.at)
-    told = rows.values_list("occurred_at", "direction", "amount", "fee")
-    added = ((at, balance_effect(direction, amount, fee)) for at, direction, amount, fee in told)
+    missing = Transaction.objects.filter(missing_since__isnull=False, currency=currency).order_by()
+    rows = missing.filter(occurred_at__gte=broken[0].before.at, occurred_at__lte=broken[-1].after.at)
+    effects = rows.values_list("occurred_at", "direction", "amount", "fee")
+    added = ((at, balance_effect(direction, amount, fee)) for at, direction, amount, fee in effects)
     return [(at, adds) for at, adds in added if adds is not None]
 
 
@@ -161,20 +161,20 @@ def update_breaks(touched: Iterable[tuple[str, datetime]]) -> None:
 
 def store_breaks(examined: list[ExaminedPart]) -> int:
     """Replace the stored breaks of these parts with the breaks found. Returns the number of rows changed."""
-    gone, new = break_differences(examined)
-    if gone:
-        BalanceBreak.objects.filter(pk__in=[broken.pk for broken in gone]).delete()
+    obsolete, new = break_differences(examined)
+    if obsolete:
+        BalanceBreak.objects.filter(pk__in=[broken.pk for broken in obsolete]).delete()
     BalanceBreak.objects.bulk_create(new)
-    return len(gone) + len(new)
+    return len(obsolete) + len(new)
 
 
 def break_differences(examined: list[ExaminedPart]) -> tuple[list[BalanceBreak], list[BalanceBreak]]:
     """The stored breaks that were not found, and the found breaks that are not stored."""
-    kept = {broken.after_id: broken for broken in _stored_breaks(examined)}
+    stored = {broken.after_id: broken for broken in _stored_breaks(examined)}
     found = {broken.after_id: broken for part in examined for broken in _new_breaks(part)}
-    same = {pk for pk in kept.keys() & found.keys() if _is_same(kept[pk], found[pk])}
+    same = {pk for pk in stored.keys() & found.keys() if _is_same(stored[pk], found[pk])}
     return (
-        [broken for pk, broken in kept.items() if pk not in same],
+        [broken for pk, broken in stored.items() if pk not in same],
         [broken for pk, broken in found.items() if pk not in same],
     )
 

@@ -251,8 +251,8 @@ def _starts(courses: list[_Path], links: list[ChainLink], following: list[ChainL
 
     If its links only form a circle, it may start with any balance that the following moment starts with.
     """
-    left = {course.last.after for course in courses if course.last is not None}
-    chosen = left | set(_surplus_starts(links)) | {one.before for one in following}
+    previous_balances = {course.last.after for course in courses if course.last is not None}
+    chosen = previous_balances | set(_surplus_starts(links)) | {one.before for one in following}
     balances = _balances(links)
     return [one for one in balances if one in chosen] or balances[:1]
 

@@ -65,8 +65,10 @@ def reader_of_whole_moments(rows: QuerySet[Transaction]) -> RowReader[Transactio
         found = read_any(order, position, limit)
         if len(found.rows) < limit:
             return found
-        whole = [row for row in found.rows if row.occurred_at != found.rows[-1].occurred_at]
-        return RowBatch(whole, cut_at=[str(whole[-1].occurred_at), whole[-1].pk]) if whole else found
+        complete = [row for row in found.rows if row.occurred_at != found.rows[-1].occurred_at]
+        return (
+            RowBatch(complete, cut_at=[str(complete[-1].occurred_at), complete[-1].pk]) if complete else found
+        )
 
     return read
 

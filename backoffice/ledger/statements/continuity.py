@@ -80,8 +80,8 @@ def break_disagreements() -> Iterator[str]:
     Run it in a transaction with a consistent snapshot, or while no sync runs.
     """
     for currency in known_currencies():
-        gone, new = break_differences([examine_chain(currency, None)])
-        yield from (f"{broken} is kept, but the rows do not show it" for broken in gone)
+        obsolete, new = break_differences([examine_chain(currency, None)])
+        yield from (f"{broken} is kept, but the rows do not show it" for broken in obsolete)
         yield from (f"{broken} is not kept, but the rows show it" for broken in new)
 
 

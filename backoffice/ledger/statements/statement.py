@@ -67,8 +67,8 @@ class Statement:
 
     `opening` and `closing` are None if no record shows them. `is_first`: there is no record before the
     period, so its opening balance is that of its first record. Sums include everything that the provider
-    lists, whatever its status. `untold` counts records that cannot be placed in the chain (`chain`),
-    `vanished` counts missing ones, which are not included. `unexplained` is the sum of all breaks; None if
+    lists, whatever its status. `unplaceable` counts records that cannot be placed in the chain (`chain`),
+    `missing` counts those that left the list, which are not included. `unexplained` is the sum of all breaks; None if
     there are too many to add up.
     """
 
@@ -202,17 +202,21 @@ def _reported_at_ends(currency: str, since: datetime | None, until: datetime) ->
     if as_of is None:
         return []
     ends = [since, until] if since else [until]
-    return [told for moment in ends if (told := _reported_before(currency, moment, as_of - _CLOCK_TOLERANCE))]
+    return [
+        reported
+        for moment in ends
+        if (reported := _reported_before(currency, moment, as_of - _CLOCK_TOLERANCE))
+    ]
 
 
 def _reported_before(currency: str, moment: datetime, known: datetime) -> ReportedBalance | None:
     """The last balance stored before `moment` and `known`, if it is less than a day older than `moment`."""
     before = min(moment, known)
-    kept = BalanceSnapshot.objects.filter(currency=currency, slot__lt=before, as_of__lt=before)
-    snapshot = kept.order_by("-slot").first()
+    snapshots = BalanceSnapshot.objects.filter(currency=currency, slot__lt=before, as_of__lt=before)
+    snapshot = snapshots.order_by("-slot").first()
     if snapshot is None or (moment != _END_OF_TIME and snapshot.as_of < moment - _A_DAY):
         return None
-    at, told = snapshot.as_of, snapshot.amount
+    at, reported = snapshot.as_of, snapshot.amount
     last = last_link_before(currency, at)
     if last is None or last.after is None:
         return None
@@ -221,7 +225,7 @@ def _reported_before(currency: str, moment: datetime, known: datetime) -> Report
     )
     links = map(chain_link_of, near[:MAX_COUNTED])
     around = {balance for link in links for balance in (link.before, link.after)}
-    return ReportedBalance(at, told, told if told in around else last.after)
+    return ReportedBalance(at, reported, reported if reported in around else last.after)
 
 
 def _sum(amounts: Iterable[Decimal]) -> Decimal:

@@ -79,13 +79,13 @@ class TransactionFilter:
     @property
     def facet_values(self) -> dict[str, str]:
         """The facet columns that are restricted, with their values."""
-        words = {
+        values = {
             "currency": self.currency,
             "type": self.type,
             "status": self.status,
             "direction": self.direction,
         }
-        return {name: word for name, word in words.items() if word}
+        return {name: value for name, value in values.items() if value}
 
     @property
     def searches_names(self) -> bool:
@@ -94,8 +94,8 @@ class TransactionFilter:
 
     def matching_facets(self, facets: Iterable[Facet]) -> list[int]:
         """The ids of the facets with all the chosen values."""
-        words = self.facet_values.items()
-        return [facet.pk for facet in facets if all(getattr(facet, name) == word for name, word in words)]
+        chosen = self.facet_values.items()
+        return [facet.pk for facet in facets if all(getattr(facet, name) == value for name, value in chosen)]
 
     def apply(self, transactions: QuerySet[Transaction]) -> QuerySet[Transaction]:
         """Filter with the ORM.

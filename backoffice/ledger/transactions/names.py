@@ -25,8 +25,8 @@ class NameMatch:
 
     `keys` are all matching combinations of names, or None if there are too many of them.
 
-    `of_row` is the condition on a row with `names_key` and `id`. `alone` selects the transaction whose id is
-    the text, if there is one that the keys do not include.
+    `row_condition` is the condition on a row with `names_key` and `id`. `id_condition` selects the transaction
+    whose id is the text, if there is one that the keys do not include.
     """
 
     keys: Sequence[Any] | None
@@ -66,18 +66,18 @@ def match_names_per_row(chosen: TransactionFilter) -> NameMatch | None:
 
 
 def _conditions(chosen: TransactionFilter) -> list[Sql]:
-    asked = (("names", chosen.text), ("names", chosen.counterparty), ("counterparty", chosen.counterparty))
-    return [Sql(f"named.{column} ILIKE %s", [_like_pattern(text)]) for column, text in asked if text]
+    searches = (("names", chosen.text), ("names", chosen.counterparty), ("counterparty", chosen.counterparty))
+    return [Sql(f"named.{column} ILIKE %s", [_like_pattern(text)]) for column, text in searches if text]
 
 
 def _per_row(conditions: list[Sql]) -> Sql:
-    said = all_conditions(conditions)
-    asked = f"(SELECT {said.text} FROM ledger_names named WHERE named.key = names_key)"  # noqa: S608 - our own texts
-    return Sql(asked, said.values)
+    condition = all_conditions(conditions)
+    subquery = f"(SELECT {condition.text} FROM ledger_names named WHERE named.key = names_key)"  # noqa: S608 - our own texts
+    return Sql(subquery, condition.values)
 
 
-def _or_id(said: Sql, pk: int | None) -> Sql:
-    return said if pk is None else Sql(f"({said.text} OR id = %s)", [*said.values, pk])
+def _or_id(condition: Sql, pk: int | None) -> Sql:
+    return condition if pk is None else Sql(f"({condition.text} OR id = %s)", [*condition.values, pk])
 
 
 def _row_with_id(chosen: TransactionFilter) -> int | None:

@@ -80,24 +80,24 @@ class FilterTooBroadError(Exception):
 class AccessPaths:
     """The index scans for a filter: by time or amount, over all rows or per facet, or by few names."""
 
-    def __init__(self, chosen: TransactionFilter, said: NameMatch | None) -> None:
+    def __init__(self, chosen: TransactionFilter, names: NameMatch | None) -> None:
         ids = chosen.matching_facets(filters.known_facets())
         self.is_empty = not ids
         period, amounts = _period(chosen), _amounts(chosen)
-        words = [Sql("facet_id = ANY(%s)", [ids])] if chosen.facet_values else []
-        texts = [said.row_condition] if said else []
-        of = IndexKeys("facet_id", "integer", ids) if words else None
+        facets = [Sql("facet_id = ANY(%s)", [ids])] if chosen.facet_values else []
+        texts = [names.row_condition] if names else []
+        of = IndexKeys("facet_id", "integer", ids) if facets else None
         self.by_time = IndexScan(NEWEST_FIRST, period, [*amounts, *texts], of)
         self.by_amount = IndexScan(_LARGEST_FIRST, amounts, [*period, *texts], of)
-        self.by_name = _name_scan(said, period, [*amounts, *words]) if said else None
-        is_along_facets = bool(texts and words)
+        self.by_name = _name_scan(names, period, [*amounts, *facets]) if names else None
+        is_along_facets = bool(texts and facets)
         self._along_time = (
-            self.by_time if is_along_facets else IndexScan(NEWEST_FIRST, period, [*amounts, *texts, *words])
+            self.by_time if is_along_facets else IndexScan(NEWEST_FIRST, period, [*amounts, *texts, *facets])
         )
         self._small = [
             (self.by_name, True),
             (self.by_amount, bool(amounts)),
-            (self.by_time, bool(words or period)),
+            (self.by_time, bool(facets or period)),
         ]
         self._is_along_facets = is_along_facets
 
@@ -171,15 +171,15 @@ def sum_matches(chosen: TransactionFilter, *, most: int) -> list[FacetSum] | Non
         ways = AccessPaths(chosen, match_names(chosen))
         if ways.is_empty:
             return []
-        whole = _candidates(ways, most)
-        found = _sum_rows(whole.rows, whole.row_conditions, most)
-        return found if sum(one.number for one in found) <= most and whole.is_complete else None
+        candidates = _candidates(ways, most)
+        found = _sum_rows(candidates.rows, candidates.row_conditions, most)
+        return found if sum(one.number for one in found) <= most and candidates.is_complete else None
 
 
 def _count_candidates(ways: AccessPaths, most: int) -> tuple[int, bool]:
-    whole = _candidates(ways, most)
-    number = _count_rows(whole.rows, whole.row_conditions, most)
-    return number, number <= most and whole.is_complete
+    candidates = _candidates(ways, most)
+    number = _count_rows(candidates.rows, candidates.row_conditions, most)
+    return number, number <= most and candidates.is_complete
 
 
 def _candidates(ways: AccessPaths, most: int) -> CandidateSet:
@@ -193,27 +193,27 @@ def _candidates(ways: AccessPaths, most: int) -> CandidateSet:
 def _next_rows(
     chosen: TransactionFilter, order: Order, position: Position | None, limit: int
 ) -> RowBatch[Transaction]:
-    said, behind = match_names_per_row(chosen), _after_position(order, position)
-    ways = AccessPaths(chosen, said)
+    names, behind = match_names_per_row(chosen), _after_position(order, position)
+    ways = AccessPaths(chosen, names)
     if ways.is_empty:
         return RowBatch([])
     if exact := ways.exact_scan(order):
         return RowBatch(_fetch_transactions(exact.rows(order, limit, *behind), [], order, limit))
     with query_timeout():
         soon = _scan_rows(ways, order, PROBED_ROWS, behind, limit)
-        return soon if soon.cut_at is None else _search_rows(chosen, said, order, behind, limit)
+        return soon if soon.cut_at is None else _search_rows(chosen, names, order, behind, limit)
 
 
 def _search_rows(
-    chosen: TransactionFilter, said: NameMatch | None, order: Order, behind: list[Sql], limit: int
+    chosen: TransactionFilter, names: NameMatch | None, order: Order, behind: list[Sql], limit: int
 ) -> RowBatch[Transaction]:
     """Search with the name combinations resolved, after a probe of the next rows found too few matches."""
-    ways = AccessPaths(chosen, match_names(chosen, said))
+    ways = AccessPaths(chosen, match_names(chosen, names))
     if exact := ways.exact_scan(order):
         return RowBatch(_fetch_transactions(exact.rows(order, limit, *behind), [], order, limit))
-    if few := ways.small_scan(order):
-        gathered = few.rows(few.order, MAX_GATHERED)
-        return RowBatch(_fetch_transactions(gathered, [*few.row_conditions, *behind], order, limit))
+    if narrow := ways.small_scan(order):
+        gathered = narrow.rows(narrow.order, MAX_GATHERED)
+        return RowBatch(_fetch_transactions(gathered, [*narrow.row_conditions, *behind], order, limit))
     return _scan_rows(ways, order, MAX_SCANNED, behind, limit)
 
 
@@ -225,12 +225,12 @@ def _scan_rows(
     return RowBatch(rows, cut_at=walk.end(order) if len(rows) < limit else None)
 
 
-def _name_scan(said: NameMatch, period: list[Sql], besides: list[Sql]) -> IndexScan | None:
+def _name_scan(names: NameMatch, period: list[Sql], besides: list[Sql]) -> IndexScan | None:
     """None if there are too many names to use as keys."""
-    if said.keys is None:
+    if names.keys is None:
         return None
     return IndexScan(
-        NEWEST_FIRST, period, besides, IndexKeys("names_key", "uuid", said.keys), said.id_condition
+        NEWEST_FIRST, period, besides, IndexKeys("names_key", "uuid", names.keys), names.id_condition
     )
 
 

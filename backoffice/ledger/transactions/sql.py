@@ -80,8 +80,8 @@ class IndexKeys(NamedTuple):
 class IndexScan:
     """A scan of one index for some keys; each key's transactions are indexed in this order.
 
-    Without keys, an index over all transactions. `within` are conditions that the index itself applies;
-    `besides` must be checked for each row. `alone` selects one more row, which no key leads to.
+    Without keys, an index over all transactions. `index_conditions` are applied by the index
+    itself; `row_conditions` must be checked for each row. `extra_row` selects one more row, which no key leads to.
     """
 
     order: Order

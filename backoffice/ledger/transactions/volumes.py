@@ -36,7 +36,7 @@ class DirectionVolume:
 class VolumeSummary:
     """Exact sums, ordered by currency.
 
-    `left_out` is the number of missing transactions, which are not included.
+    `missing` is the number of missing transactions, which are not included.
     """
 
     volumes: list[DirectionVolume]

@@ -21,7 +21,7 @@ from backoffice.operations.states import BEFORE_SENDING, Status
 class QueuePosition:
     """What is ahead of an operation at its balance: how many releases, and what blocks them.
 
-    `held_by` is an operation that was sent and whose transaction is not known yet.
+    `blocked_by` is an operation that was sent and whose transaction is not known yet.
     """
 
     balance: str

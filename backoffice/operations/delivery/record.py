@@ -64,8 +64,8 @@ def _accepted(receipt: SendReceipt) -> SendResult:
     final.
     """
     done = (Status.SUCCEEDED, Outcome.SUCCEEDED, Action.OPERATION_SUCCEEDED)
-    going_on = (Status.PROCESSING, Outcome.OPEN, Action.OPERATION_ACCEPTED)
-    status, outcome, action = done if receipt.is_final else going_on
+    under_way = (Status.PROCESSING, Outcome.OPEN, Action.OPERATION_ACCEPTED)
+    status, outcome, action = done if receipt.is_final else under_way
     return SendResult(
         status,
         outcome,
@@ -116,20 +116,20 @@ def record_timeout(attempt_id: int, *, now: datetime) -> None:
     """
     operation, attempt = _locked(attempt_id)
     if operation.status == Status.SENDING and now > attempt.deadline_at + sender_grace():
-        silence = coded(AnswerCode.NOTHING_RECORDED)
+        no_answer = coded(AnswerCode.NOTHING_RECORDED)
         _apply(
             operation,
             attempt,
-            SendResult(Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_OUTCOME_UNKNOWN, silence),
+            SendResult(Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_OUTCOME_UNKNOWN, no_answer),
         )
 
 
 @transaction.atomic
-def complete_result(attempt_id: int, told: dict[str, str]) -> None:
+def complete_result(attempt_id: int, details: dict[str, str]) -> None:
     """Fill empty values of the recorded result from a later read; present ones are not changed."""
     attempt = Attempt.objects.select_for_update().get(pk=attempt_id)
-    known = attempt.result or {}
-    attempt.result = known | {name: text for name, text in told.items() if known.get(name) == ""}
+    result = attempt.result or {}
+    attempt.result = result | {name: text for name, text in details.items() if result.get(name) == ""}
     attempt.save(update_fields=["result"])
 
 
@@ -144,7 +144,7 @@ def _apply(operation: Operation, attempt: Attempt, result: SendResult) -> None:
     if result.transaction_id and not claim_transaction(attempt, result.transaction_id, named_at=clock.now()):
         result = _contradicted(operation, result)
     _close_or_schedule(attempt, result)
-    _keep_secret(operation, attempt, result)
+    _store_secret(operation, attempt, result)
     if result.status != operation.status:
         reason = {"ended_because": result.answer} if result.status == Status.FAILED else {}
         transition(operation, result.status, **reason)
@@ -205,14 +205,14 @@ def _close_or_schedule(attempt: Attempt, result: SendResult) -> None:
     attempt.save()
 
 
-def _keep_secret(operation: Operation, attempt: Attempt, result: SendResult) -> None:
+def _store_secret(operation: Operation, attempt: Attempt, result: SendResult) -> None:
     """Encrypt a secret that the provider shows only once, for the user who released the operation.
 
     Runs in the transaction that records the answer.
     """
     if result.secret is None or Secret.objects.filter(operation=operation).exists():
         return
-    secret = Secret(operation=operation, viewer=attempt.released_by, sealed_at=clock.now())
+    secret = Secret(operation=operation, viewer=attempt.released_by, encrypted_at=clock.now())
     secret.encrypt(result.secret.get_secret_value())
     secret.save(force_insert=True)
 
@@ -224,7 +224,7 @@ def _record_late(operation: Operation, attempt: Attempt, result: SendResult) -> 
     one that was matched, and a refusal leads to review.
     """
     on_record = recorded_end(attempt.number, attempt.outcome, attempt.provider_transaction_id)
-    is_news = _contradicts(attempt, result)
+    is_contradiction = _contradicts(attempt, result)
     if result.transaction_id and not (attempt.closed_at and attempt.provider_transaction_id):
         claim_transaction_where(
             attempt, Attempt.objects.filter(pk=attempt.pk), result.transaction_id, clock.now()
@@ -233,9 +233,9 @@ def _record_late(operation: Operation, attempt: Attempt, result: SendResult) -> 
     attempt.answers = [*attempt.answers, result.answer]
     attempt.answer_status = result.http_status or attempt.answer_status
     attempt.save(update_fields=["result", "answers", "answer_status"])
-    _keep_secret(operation, attempt, result)
+    _store_secret(operation, attempt, result)
     _audit(Action.OPERATION_ANSWERED_LATE, operation, attempt, result)
-    if is_news:
+    if is_contradiction:
         incidents.raise_incident(
             operation,
             kind=IncidentKind.LATE_ANSWER,

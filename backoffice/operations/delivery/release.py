@@ -25,7 +25,7 @@ from backoffice.operations.errors import (
     OtpMissingError,
     SendingPausedError,
 )
-from backoffice.operations.kinds.registry import KINDS, read_content
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Operation, Release
@@ -42,7 +42,7 @@ def release_operation(
     actor: User,
     digest: str,
     second_factor_at: datetime | None,
-    token: SecretStr | None = None,
+    otp: SecretStr | None = None,
 ) -> Operation:
     """Release an approved operation; a worker sends it when its turn at the balance comes.
 
@@ -51,7 +51,7 @@ def release_operation(
     WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError, SendingPausedError,
     OtpMissingError, AlreadyReleasedError.
     """
-    return add_release(operation_id, actor, digest, second_factor_at, token)
+    return add_release(operation_id, actor, digest, second_factor_at, otp)
 
 
 @transaction.atomic
@@ -81,8 +81,8 @@ def record_blocker(operation_id: UUID, blocker: Blocker | None, **parameters: st
         blocked.update(blocker=None, blocker_parameters={}, blocked_since=None)
         return
     since = Coalesce("blocked_since", clock.now())
-    kept = {name: storable_text(text)[:250] for name, text in parameters.items()}
-    waiting.update(blocker=blocker, blocker_parameters=kept, blocked_since=since)
+    texts = {name: storable_text(text)[:250] for name, text in parameters.items()}
+    waiting.update(blocker=blocker, blocker_parameters=texts, blocked_since=since)
 
 
 def enqueue_next(balance: str | None) -> None:
@@ -93,8 +93,9 @@ def enqueue_next(balance: str | None) -> None:
 
 
 def add_release(
-    operation_id: UUID, actor: User, digest: str, second_factor_at: datetime | None, token: SecretStr | None
+    operation_id: UUID, actor: User, digest: str, second_factor_at: datetime | None, otp: SecretStr | None
 ) -> Operation:
+    """Release inside the caller's transaction."""
     operation = Operation.objects.get_locked(operation_id)
     policy.check_may_release(actor, operation, digest=digest, second_factor_at=second_factor_at)
     _expire_if_late(operation)
@@ -102,17 +103,9 @@ def add_release(
         raise SendingPausedError
     if Release.objects.filter(operation=operation).exists():
         raise AlreadyReleasedError
-    if KINDS[operation.kind].needs_otp and not (token and token.get_secret_value().strip()):
-        raise OtpMissingError
-    _new_release(operation, actor, token).save(force_insert=True)
-    audit.record(Action.OPERATION_RELEASED, actor=actor, target=operation, digest=digest)
-    transaction.on_commit(lambda: fault_points.reach("release.committed"))
-    background.enqueue_on_commit(SEND_TASK, operation_id)
-    return operation
-
-
-def _new_release(operation: Operation, actor: User, token: SecretStr | None) -> Release:
     kind, payload = read_content(operation)
+    if kind.needs_otp and not (otp and otp.get_secret_value().strip()):
+        raise OtpMissingError
     debit, now = kind.debit(payload), clock.now()
     release = Release(
         operation=operation,
@@ -121,14 +114,18 @@ def _new_release(operation: Operation, actor: User, token: SecretStr | None) -> 
         expires_at=now + timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES),
         balance=debit.currency if debit else None,
     )
-    if token is not None:
+    if otp is not None:
         release.expires_at = now + timedelta(seconds=settings.OTP_LIFETIME_SECONDS)
-        release.sealed_otp = encryption.encrypt(token.get_secret_value().strip(), bound_to=release.bound_to)
-    return release
+        release.encrypted_otp = encryption.encrypt(otp.get_secret_value().strip(), bound_to=release.bound_to)
+    release.save(force_insert=True)
+    audit.record(Action.OPERATION_RELEASED, actor=actor, target=operation, digest=digest)
+    transaction.on_commit(lambda: fault_points.reach("release.committed"))
+    background.enqueue_on_commit(SEND_TASK, operation_id)
+    return operation
 
 
 def _expire_if_late(operation: Operation) -> bool:
-    lapsed, _ = Release.objects.filter(operation=operation, expires_at__lte=clock.now()).delete()
-    if lapsed:
+    expired, _ = Release.objects.filter(operation=operation, expires_at__lte=clock.now()).delete()
+    if expired:
         audit.record(Action.OPERATION_RELEASE_EXPIRED, actor=None, target=operation)
-    return bool(lapsed)
+    return bool(expired)

@@ -148,7 +148,7 @@ def _claim(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
     if operation.status != Status.APPROVED or release is None or not _may_be_claimed(release, preflight):
         return None
     policy.check_may_send(operation, release.released_by)
-    token = _unseal_otp(release)
+    otp = _decrypt_otp(release)
     deleted, _ = Release.objects.filter(pk=release.pk, released_at=release.released_at).delete()
     if deleted != 1:
         return None
@@ -163,7 +163,7 @@ def _claim(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
         released_by=str(release.released_by),
     )
     begin_by = attempt.started_at + timedelta(seconds=settings.SEND_WITHIN_SECONDS)
-    return SendClaim(attempt.pk, operation, begin_by, token)
+    return SendClaim(attempt.pk, operation, begin_by, otp)
 
 
 def make_request(claim: SendClaim) -> SendResult:
@@ -172,7 +172,7 @@ def make_request(claim: SendClaim) -> SendResult:
 
     def send() -> SendReceipt:
         in_time = _check_may_still_send(claim)
-        fault_points.reach("send.leaving")
+        fault_points.reach("send.before_request")
         with write_only_while(in_time):
             return kind.send(gateway(), payload, claim.otp)
 
@@ -255,11 +255,11 @@ def _check_may_still_send(claim: SendClaim) -> Callable[[], bool]:
     return in_time
 
 
-def _unseal_otp(release: Release) -> SecretStr | None:
-    if release.sealed_otp is None:
+def _decrypt_otp(release: Release) -> SecretStr | None:
+    if release.encrypted_otp is None:
         return None
     try:
-        return SecretStr(encryption.decrypt(bytes(release.sealed_otp), bound_to=release.bound_to))
+        return SecretStr(encryption.decrypt(bytes(release.encrypted_otp), bound_to=release.bound_to))
     except encryption.DecryptionError as exc:
         raise ContentChangedError(Refusal.CODE_OF_OTHER_CONTENT) from exc
 
@@ -294,8 +294,8 @@ def _record_with_retries(attempt_id: int, answer: SendResult) -> None:
         except (DataError, IntegrityError):
             raise
         except (DatabaseError, InterfaceError):  # unavailable, busy, or read-only after a fail-over
-            said = answers_sentence([answer.answer])
-            logger.exception("The answer of attempt %s is not recorded yet: %s", attempt_id, said)
+            summary = answers_sentence([answer.answer])
+            logger.exception("The answer of attempt %s is not recorded yet: %s", attempt_id, summary)
             connection.close()
             time.sleep(pause)
         else:
@@ -309,8 +309,8 @@ def _fetch_missing_details(claim: SendClaim, answer: SendResult) -> None:
         return
     kind, payload = read_content(claim.operation)
     try:
-        told = kind.fetch_details(gateway(deadline=DETAILS_DEADLINE), payload)
+        details = kind.fetch_details(gateway(deadline=DETAILS_DEADLINE), payload)
     except GatewayError as exc:
         logger.info("%s: the result is not complete yet (%s)", claim.operation.reference, exc)
         return
-    complete_result(claim.attempt_id, told)
+    complete_result(claim.attempt_id, details)

@@ -6,7 +6,7 @@ from django import forms
 from pydantic import SecretStr
 
 from backoffice.core.gateway import FORM_CHECK_TIMEOUT, PAGE_TIMEOUT, gateway
-from backoffice.ledger import bank_accounts as ledger
+from backoffice.ledger import accounts as ledger
 from backoffice.operations.kinds.base import ChangeKind, Facts, KindForm, Payload, Recipient, SendReceipt
 from backoffice.operations.kinds.form_fields import currency_field
 from backoffice.operations.models.operations import Attempt
@@ -113,7 +113,7 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
         return []
 
     def send(
-        self, gateway: PaymentsGateway, payload: BankAccountPayload, token: SecretStr | None
+        self, gateway: PaymentsGateway, payload: BankAccountPayload, otp: SecretStr | None
     ) -> SendReceipt:
         """Open it, if the accounts of this name are still those that were approved.
 

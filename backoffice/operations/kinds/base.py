@@ -137,7 +137,7 @@ class SendReceipt:
 class FieldMatch:
     """One field of a transaction in the provider's list, compared with what we sent.
 
-    `fits` is None if the provider does not report the field, which counts neither for nor against a match.
+    `matches` is None if the provider does not report the field, which counts neither for nor against a match.
     """
 
     field: MatchField
@@ -253,7 +253,7 @@ class OperationKind(ABC, Generic[P]):
         return []
 
     @abstractmethod
-    def send(self, gateway: PaymentsGateway, payload: P, token: SecretStr | None) -> SendReceipt:
+    def send(self, gateway: PaymentsGateway, payload: P, otp: SecretStr | None) -> SendReceipt:
         """The one call to the provider. Raises the gateway's errors, sorted by what may be done next."""
 
     def fetch_details(self, gateway: PaymentsGateway, payload: P) -> dict[str, str]:
@@ -297,7 +297,7 @@ class LocalKind(OperationKind[P]):
     def debit(self, payload: P) -> None:
         """Debits no balance."""
 
-    def send(self, gateway: PaymentsGateway, payload: P, token: SecretStr | None) -> SendReceipt:
+    def send(self, gateway: PaymentsGateway, payload: P, otp: SecretStr | None) -> SendReceipt:
         """Never sends. Raises NotSentError."""
         raise NotSentError("This is applied here and never sent. Nothing was sent.")
 
@@ -345,7 +345,7 @@ def optional_match_field(field: MatchField, ours: str, theirs: str) -> FieldMatc
 def attempt_match_fields(attempt: Attempt, record: TransactionRecord) -> list[FieldMatch]:
     """The balance before the attempt and its time, both as the provider reports them."""
     seen = record.sender_previous_balance if record.previous_balance is None else record.previous_balance
-    mark, is_told = attempt.watermark_balance, None not in {seen, attempt.watermark_balance}
+    mark, is_comparable = attempt.watermark_balance, None not in {seen, attempt.watermark_balance}
     earliest, latest = attempt.search_from, attempt.search_until
     at = record.created_at
     return [
@@ -353,7 +353,7 @@ def attempt_match_fields(attempt: Attempt, record: TransactionRecord) -> list[Fi
             MatchField.PREVIOUS_BALANCE,
             _formatted_amount(mark, record),
             _formatted_amount(seen, record),
-            seen == mark if is_told else None,
+            seen == mark if is_comparable else None,
         ),
         FieldMatch(
             MatchField.TIME,

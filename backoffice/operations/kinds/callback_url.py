@@ -170,7 +170,7 @@ class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
         return []
 
     def send(
-        self, gateway: PaymentsGateway, payload: CallbackUrlPayload, token: SecretStr | None
+        self, gateway: PaymentsGateway, payload: CallbackUrlPayload, otp: SecretStr | None
     ) -> SendReceipt:
         """Set it, if the address that it replaces is still the approved one."""
         _check_url_unchanged(payload)

@@ -139,7 +139,7 @@ class ConversionKind(MoneyKind[ConversionPayload]):
         return {"direction": f"{payload.from_currency}-{payload.to_currency}", "amount": payload.amount}
 
     def send(
-        self, gateway: PaymentsGateway, payload: ConversionPayload, token: SecretStr | None
+        self, gateway: PaymentsGateway, payload: ConversionPayload, otp: SecretStr | None
     ) -> SendReceipt:
         request = Conversion(
             from_currency=payload.from_currency, to_currency=payload.to_currency, amount=payload.amount
@@ -164,15 +164,13 @@ class ConversionKind(MoneyKind[ConversionPayload]):
         return [*common_match_fields("conversion", self.debit(payload), record), given]
 
 
-def rate_source(rate: rates.ConversionRate, wanted: tuple[str, str]) -> str:
+def rate_source(rate: rates.ConversionRate, pair: tuple[str, str]) -> str:
     """The conversion that had the rate and when, or that the provider quoted it."""
     at = f", {local_time(rate.known_at)}" if rate.known_at else ""
     if rate.from_conversion is None:
         return f"told by the service{at}"
     direction = " to ".join(rate.from_conversion)
-    opposite = (
-        "" if rate.from_conversion == wanted else ", the opposite direction, which may have another rate"
-    )
+    opposite = "" if rate.from_conversion == pair else ", the opposite direction, which may have another rate"
     return f"reached by a conversion of {direction}{at}{opposite}"
 
 

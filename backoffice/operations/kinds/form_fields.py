@@ -14,8 +14,8 @@ from django.core.validators import RegexValidator
 
 from backoffice.core.gateway import FORM_HINT_TIMEOUT
 from backoffice.core.web.formatting import format_amount, mask_account
+from backoffice.ledger import accounts as ledger
 from backoffice.ledger import balances
-from backoffice.ledger import bank_accounts as ledger
 from backoffice.operations.kinds.base import Facts, KindForm, Payload, Recipient
 from backoffice.operations.models.saved_items import SavedAccount, bank_account_key
 from payments_gateway import AmountError, GatewayError, RejectedError, parse_amount
@@ -99,8 +99,8 @@ def compare_names(typed: str, held: str) -> NameComparison:
 
 def _significant_words(name: str) -> frozenset[str]:
     ascii_only = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-    words = re.findall(r"[A-Z0-9]+", ascii_only.upper().replace("'", ""))
-    return frozenset(words) - _TITLES - _LEGAL_FORMS or frozenset(words)
+    found = re.findall(r"[A-Z0-9]+", ascii_only.upper().replace("'", ""))
+    return frozenset(found) - _TITLES - _LEGAL_FORMS or frozenset(found)
 
 
 class RecipientAccountPayload(Payload):

@@ -283,7 +283,7 @@ class PaymentKind(ChangeKind[PaymentPayload]):
     def cautions(self, payload: PaymentPayload) -> list[str]:
         return payload.account_warnings if payload.payment_type == BANK else []
 
-    def send(self, gateway: PaymentsGateway, payload: PaymentPayload, token: SecretStr | None) -> SendReceipt:
+    def send(self, gateway: PaymentsGateway, payload: PaymentPayload, otp: SecretStr | None) -> SendReceipt:
         request = PaymentRequest(
             business_id=payload.business_id,
             reference=payload.reference,
@@ -334,8 +334,8 @@ def payment_result(payment: Payment) -> dict[str, str]:
         "unconfirmed_amount": payment.unconfirmed_amount,
         "rate": payment.rate,
     }
-    told = texts | {name: f"{number:f}" for name, number in numbers.items() if number is not None}
-    return {name: text for name, text in told.items() if text}
+    details = texts | {name: f"{number:f}" for name, number in numbers.items() if number is not None}
+    return {name: text for name, text in details.items() if text}
 
 
 def _payout_facts(payload: PaymentPayload) -> Facts:

@@ -109,16 +109,14 @@ class TransferKind(MoneyKind[TransferPayload]):
     def initial(self, payload: TransferPayload) -> dict[str, Any]:
         return payload.model_dump(include={"receiver_username", "currency", "amount", "memo"})
 
-    def send(
-        self, gateway: PaymentsGateway, payload: TransferPayload, token: SecretStr | None
-    ) -> SendReceipt:
+    def send(self, gateway: PaymentsGateway, payload: TransferPayload, otp: SecretStr | None) -> SendReceipt:
         request = Transfer(
             receiver_username=payload.receiver_username,
             currency=payload.currency,
             amount=payload.amount,
             memo=payload.memo,
         )
-        detail = gateway.balances.transfer(request, token=token)
+        detail = gateway.balances.transfer(request, otp=otp)
         return SendReceipt(detail.transaction_id, detail.status)
 
     def match_fields(self, payload: TransferPayload, record: TransactionRecord) -> list[FieldMatch]:

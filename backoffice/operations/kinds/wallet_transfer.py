@@ -250,7 +250,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
         return [*unchecked, *_first_time_warning(payload.address), *_lookalike_warnings(payload.address)]
 
     def send(
-        self, gateway: PaymentsGateway, payload: WalletTransferPayload, token: SecretStr | None
+        self, gateway: PaymentsGateway, payload: WalletTransferPayload, otp: SecretStr | None
     ) -> SendReceipt:
         request = WalletTransfer(
             network=payload.network,

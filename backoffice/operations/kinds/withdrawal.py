@@ -103,7 +103,7 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
         return payload.account_warnings
 
     def send(
-        self, gateway: PaymentsGateway, payload: WithdrawalPayload, token: SecretStr | None
+        self, gateway: PaymentsGateway, payload: WithdrawalPayload, otp: SecretStr | None
     ) -> SendReceipt:
         request = Withdrawal(
             account_number=payload.account_number,
@@ -113,7 +113,7 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
             currency=payload.currency,
             amount=payload.amount,
         )
-        receipt = gateway.balances.withdraw(request, token=token)
+        receipt = gateway.balances.withdraw(request, otp=otp)
         return SendReceipt(receipt.transaction_id, receipt.status)
 
     def match_fields(self, payload: WithdrawalPayload, record: TransactionRecord) -> list[FieldMatch]:

@@ -28,27 +28,27 @@ def raise_incident(operation: Operation, *, kind: IncidentKind, evidence: Mappin
     that a transaction in it is no longer `processing`. Different evidence of the same kind raises a further
     incident that refers to the last one; earlier incidents are never changed.
     """
-    told = {name: plain(value) for name, value in evidence.items()}
+    fields = {name: plain(value) for name, value in evidence.items()}
     last: Incident | None = None
     # Follow the chain of earlier incidents to its end. When two callers raise one at once, the unique
     # indexes decide which is next.
     while True:
         incident, is_new = Incident.objects.get_or_create(
-            operation=operation, kind=kind, further_to=last, defaults={"evidence": told, "at": clock.now()}
+            operation=operation, kind=kind, further_to=last, defaults={"evidence": fields, "at": clock.now()}
         )
         if is_new:
             _audit_raised(incident)
         is_open = incident.acknowledged_at is None
-        if incident.evidence == told or (is_open and _is_known(incident.evidence, told)):
+        if incident.evidence == fields or (is_open and _is_known(incident.evidence, fields)):
             return incident
         last = incident
 
 
-def _is_known(before: Mapping[str, object], told: Mapping[str, object]) -> bool:
-    match before, told:
+def _is_known(before: Mapping[str, object], evidence: Mapping[str, object]) -> bool:
+    match before, evidence:
         case {"in_list": {"status": "processing", **listed}}, {"in_list": {"status": str(status)}}:
-            return told == {**before, "in_list": {**listed, "status": status}}
-    return before == told
+            return evidence == {**before, "in_list": {**listed, "status": status}}
+    return before == evidence
 
 
 @transaction.atomic
@@ -59,23 +59,23 @@ def raise_for_transaction(movement: Transaction, *, evidence: Mapping[str, objec
     one acknowledged for a small or failed transaction must not hide what it has become. From `processing`, a
     change of status alone raises none.
     """
-    told = {name: plain(value) for name, value in evidence.items()}
+    fields = {name: plain(value) for name, value in evidence.items()}
     last: Incident | None = None
     while True:  # as in `raise_incident`
-        defaults = {"kind": IncidentKind.UNRECOGNISED, "evidence": told, "at": clock.now()}
+        defaults = {"kind": IncidentKind.UNRECOGNISED, "evidence": fields, "at": clock.now()}
         incident, is_new = Incident.objects.get_or_create(
             transaction=movement, further_to=last, defaults=defaults
         )
         if is_new:
             _audit_raised(incident)
-        if _is_known_evidence(incident.evidence, told):
+        if _is_known_evidence(incident.evidence, fields):
             return incident
         last = incident
 
 
-def _is_known_evidence(before: Mapping[str, object], told: Mapping[str, object]) -> bool:
-    is_of_its_status = before.get("status") in {told.get("status"), _UNDER_WAY}
-    return is_of_its_status and all(before.get(name) == told.get(name) for name in ("currency", "amount"))
+def _is_known_evidence(before: Mapping[str, object], evidence: Mapping[str, object]) -> bool:
+    is_of_its_status = before.get("status") in {evidence.get("status"), _UNDER_WAY}
+    return is_of_its_status and all(before.get(name) == evidence.get(name) for name in ("currency", "amount"))
 
 
 def _audit_raised(incident: Incident) -> None:

@@ -632,7 +632,7 @@ class Migration(migrations.Migration):
                 ("released_at", models.DateTimeField(db_index=True)),
                 ("expires_at", models.DateTimeField()),
                 ("balance", models.CharField(editable=False, max_length=12, null=True)),
-                ("sealed_otp", models.BinaryField(null=True)),
+                ("encrypted_otp", models.BinaryField(null=True)),
                 (
                     "blocker",
                     models.CharField(
@@ -685,8 +685,8 @@ class Migration(migrations.Migration):
                         to="operations.operation",
                     ),
                 ),
-                ("sealed_at", models.DateTimeField()),
-                ("sealed", models.BinaryField()),
+                ("encrypted_at", models.DateTimeField()),
+                ("encrypted_value", models.BinaryField()),
                 (
                     "viewer",
                     models.ForeignKey(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
-def digest_of(*, operation_id: UUID | None, kind: str, payload: dict[str, Any], environment: str) -> str:
+def content_digest(operation_id: UUID | None, kind: str, payload: dict[str, Any]) -> str:
     """SHA-256, in hexadecimal, over the canonical JSON of the content.
 
     Keys are sorted and amounts are text, so the digest does not depend on how the content was stored. It
@@ -42,7 +42,7 @@ def digest_of(*, operation_id: UUID | None, kind: str, payload: dict[str, Any], 
     content = {
         "v": 1,
         "id": str(operation_id or ""),
-        "environment": environment,
+        "environment": settings.ENVIRONMENT,
         "kind": kind,
         "payload": payload,
     }
@@ -65,14 +65,9 @@ def _base32(number: int, length: int) -> str:
     return "".join(_CROCKFORD[(number >> (5 * place)) & 31] for place in reversed(range(length)))
 
 
-def content_digest(operation_id: uuid.UUID, kind: str, payload: dict[str, Any]) -> str:
-    """The digest of this content in this deployment's environment."""
-    return digest_of(operation_id=operation_id, kind=kind, payload=payload, environment=settings.ENVIRONMENT)
-
-
 def content_key(kind: str, payload: dict[str, Any]) -> str:
     """Equal for equal content; only one operation with the same key may be pending or approved."""
-    return digest_of(operation_id=None, kind=kind, payload=payload, environment=settings.ENVIRONMENT)
+    return content_digest(None, kind, payload)
 
 
 class OperationManager(models.Manager["Operation"]):
@@ -237,7 +232,7 @@ class Release(models.Model):
     expires_at = models.DateTimeField()
     # The currency of the balance that will be debited; null if none is.
     balance = models.CharField(max_length=12, null=True, editable=False)  # noqa: DJ001 - as in the attempt
-    sealed_otp = models.BinaryField(null=True)
+    encrypted_otp = models.BinaryField(null=True)
     # Why sending it failed so far, and since when; null if nothing blocks it.
     blocker = models.CharField(max_length=32, choices=Blocker, null=True, editable=False)  # noqa: DJ001 - null for none
     blocker_parameters = models.JSONField(default=dict, editable=False)
@@ -393,14 +388,14 @@ class Secret(EncryptedRow):
     Written in the commit that records the answer; deleted once it has been shown or taken into use.
     """
 
-    ENCRYPTED_FIELD = "sealed"
+    ENCRYPTED_FIELD = "encrypted_value"
 
     operation = models.OneToOneField(
         "operations.Operation", on_delete=models.PROTECT, primary_key=True, related_name="secret"
     )
     viewer = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
-    sealed_at = models.DateTimeField()
-    sealed = models.BinaryField()
+    encrypted_at = models.DateTimeField()
+    encrypted_value = models.BinaryField()
 
     class Meta:
         default_permissions = ()

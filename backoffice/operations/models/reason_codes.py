@@ -9,7 +9,8 @@ from django.db import models
 from django.db.models import TextChoices
 
 from backoffice.core.fields import SUM_CONTEXT, normalized_text
-from backoffice.core.web.formatting import format_amount
+from backoffice.core.web.formatting import code_sentence, format_amount
+from backoffice.operations import errors
 from backoffice.operations.states import Outcome
 
 
@@ -78,8 +79,8 @@ def difference(code: DifferenceCode, **parameters: str | list[str]) -> Differenc
 
 def difference_sentence(found: Difference) -> str:
     """The difference in words; the bare code if this release does not know it."""
-    words = _DIFFERENCE_WORDS.get(found["code"])
-    return words(found) if words else str(found["code"])
+    phrase = _DIFFERENCE_WORDS.get(found["code"])
+    return phrase(found) if phrase else str(found["code"])
 
 
 def sentences(found: list[Difference]) -> str:
@@ -144,7 +145,7 @@ def coded(code: TextChoices, **parameters: str) -> dict[str, str]:
 
 def answers_sentence(answers: Sequence[Answer]) -> str:
     """The answers to one request in words, the late ones after the first."""
-    return " Later: ".join(str(AnswerCode(one["code"]).label).format(**one)[:500] for one in answers)
+    return " Later: ".join(code_sentence(AnswerCode, one)[:500] for one in answers)
 
 
 class EndReason(TextChoices):
@@ -161,7 +162,7 @@ def end_sentence(reason: dict[str, str]) -> str:
         return ""
     if reason["code"] in AnswerCode.values:
         return answers_sentence([reason])
-    return str(EndReason(reason["code"]).label).format(**reason)
+    return code_sentence(EndReason, reason)
 
 
 _NAMES = {
@@ -215,24 +216,24 @@ def _text(key: str, evidence: dict[str, Any]) -> str:
     return "" if value is None else str(value)
 
 
-def _recorded_end(kept: dict[str, Any]) -> str:
-    text = f"{Outcome(kept['outcome']).label}, attempt {kept['attempt']}"
-    return f"{text}, transaction {kept['transaction']}" if kept["transaction"] else text
+def _recorded_end(recorded: dict[str, Any]) -> str:
+    text = f"{Outcome(recorded['outcome']).label}, attempt {recorded['attempt']}"
+    return f"{text}, transaction {recorded['transaction']}" if recorded["transaction"] else text
 
 
-def _listed(kept: dict[str, Any] | None) -> str:
-    if kept is None:
+def _listed(listed: dict[str, Any] | None) -> str:
+    if listed is None:
         return "nothing, although it reaches that far"
-    at = f" of {_moment(kept['created_at'])}" if kept["created_at"] else ""
-    return f"{kept['transaction']}{at}: {_amount(kept)}, {kept['status']}"
+    at = f" of {_moment(listed['created_at'])}" if listed["created_at"] else ""
+    return f"{listed['transaction']}{at}: {_amount(listed)}, {listed['status']}"
 
 
 def _moment(text: str) -> str:
     return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _amount(kept: dict[str, Any]) -> str:
-    return f"{kept['currency']} {format_amount(Decimal(kept['amount']), kept['currency'])}"
+def _amount(evidence: dict[str, Any]) -> str:
+    return f"{evidence['currency']} {format_amount(Decimal(evidence['amount']), evidence['currency'])}"
 
 
 _EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
@@ -318,8 +319,8 @@ class CheckResult(TextChoices):
 
 def check_sentence(result: str, parameters: Mapping[str, Any]) -> str:
     """The result in words."""
-    words = {name: _CHECK_WORDS.get(name, str)(value) for name, value in parameters.items()}
-    return str(CheckResult(result).label).format(**words)
+    texts = {name: _CHECK_WORDS.get(name, str)(value) for name, value in parameters.items()}
+    return str(CheckResult(result).label).format(**texts)
 
 
 _CHECK_WORDS: dict[str, Callable[[str], str]] = {
@@ -327,3 +328,26 @@ _CHECK_WORDS: dict[str, Callable[[str], str]] = {
     "reason": lambda reason: str(MismatchReason(reason).label),
     "not_before": lambda at: f"{datetime.fromisoformat(at).astimezone(UTC):%H:%M}",
 }
+
+
+def _stored_check(check: dict[str, Any]) -> str:
+    return check_sentence(check["code"], {name: check[name] for name in check if name != "code"})
+
+
+def _stored_evidence(evidence: dict[str, Any]) -> str:
+    return ", ".join(f"{name}: {text}" for name, text in shown(evidence)) or "none"
+
+
+def _stored_answer(answer: Any) -> str:
+    """An answer to an operation's request; entries about API keys hold the text itself."""
+    return answers_sentence([answer]) if isinstance(answer, dict) else str(answer)
+
+
+AUDIT_SENTENCES: dict[str, Callable[[Any], str]] = {
+    "refusal": errors.sentence,
+    "check": _stored_check,
+    "answer": _stored_answer,
+    "incident": lambda kind: str(IncidentKind(kind).label),
+    "evidence": _stored_evidence,
+}
+"""The sentence of each code that operations write into the audit log, by its name in the entry."""

@@ -218,7 +218,7 @@ class Violation:
 class SystemHealth:
     """The last inspection of the invariants; `at` is None if there was none.
 
-    `tempo` is the time to approval in the thirty days before it; None if nothing was approved.
+    `approval_time` is the time to approval in the thirty days before it; None if nothing was approved.
     """
 
     at: datetime | None

@@ -83,8 +83,10 @@ def insufficient_approvals(_scope: InspectionScope) -> list[str]:
     )
     needs_people = ~Q(status__in=[Status.PENDING, Status.REJECTED, Status.EXPIRED, Status.CANCELLED])
     was_sent = Exists(Attempt.objects.filter(operation=OuterRef("pk")))
-    few = Operation.objects.filter(needs_people | Q(was_sent)).annotate(people=Coalesce(Subquery(valid), 0))
-    return _references(few.filter(people__lt=F("approvals_needed")).values("pk"))
+    counted = Operation.objects.filter(needs_people | Q(was_sent)).annotate(
+        people=Coalesce(Subquery(valid), 0)
+    )
+    return _references(counted.filter(people__lt=F("approvals_needed")).values("pk"))
 
 
 def content_changed(scope: InspectionScope) -> list[str]:
@@ -98,7 +100,7 @@ def content_changed(scope: InspectionScope) -> list[str]:
 
 
 # The status after each action of the log: a fixed one, or the one recorded in the entry (`_IN_ENTRY`).
-_IN_ENTRY = "told"
+_IN_ENTRY = "recorded"
 _STATUS_AFTER = {
     Action.OPERATION_PREPARED: Status.PENDING,
     Action.OPERATION_APPROVED: _IN_ENTRY,
@@ -124,9 +126,9 @@ def unrecorded_transition(scope: InspectionScope) -> list[str]:
     for chunk in scope.chunks():
         sent = Counter(Attempt.objects.filter(operation__in=chunk).values_list("operation", flat=True))
         stored = Operation.objects.filter(pk__in=chunk)
-        told = _recorded_transitions(chunk)
+        transitions = _recorded_transitions(chunk)
         for pk, reference, status in stored.values_list("pk", "reference", "status"):
-            path = told[str(pk)]
+            path = transitions[str(pk)]
             claims = sum(action == Action.OPERATION_CLAIMED for action, _ in path)
             if _final_status(path) != status or claims != sent[pk]:
                 broken.append(reference)
@@ -140,13 +142,13 @@ def _recorded_transitions(chunk: Sequence[UUID]) -> dict[str, list[tuple[str, st
         target_id__in=[str(pk) for pk in chunk],
         action__in=_STATUS_AFTER,
     )
-    told: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    transitions: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for pk, action, status in entries.order_by("position").values_list(
         "target_id", "action", "detail__status"
     ):
         after = _STATUS_AFTER[Action(action)]
-        told[pk].append((action, status if after == _IN_ENTRY else after))
-    return told
+        transitions[pk].append((action, status if after == _IN_ENTRY else after))
+    return transitions
 
 
 def _final_status(path: Sequence[tuple[str, str]]) -> str | None:
@@ -154,11 +156,11 @@ def _final_status(path: Sequence[tuple[str, str]]) -> str | None:
     if not path or path[0][0] != Action.OPERATION_PREPARED:
         return None
     status = Status.PENDING
-    for action, told in path[1:]:
-        stays = told == status and _STATUS_AFTER[Action(action)] == _IN_ENTRY
-        if not stays and told not in EDGES[status]:
+    for action, recorded in path[1:]:
+        stays = recorded == status and _STATUS_AFTER[Action(action)] == _IN_ENTRY
+        if not stays and recorded not in EDGES[status]:
             return None
-        status = Status(told)
+        status = Status(recorded)
     return status
 
 
@@ -213,7 +215,7 @@ def stale_release(scope: InspectionScope) -> list[str]:
 
 
 def _lifetime(release: Release) -> timedelta:
-    if release.sealed_otp is not None:
+    if release.encrypted_otp is not None:
         return timedelta(seconds=settings.OTP_LIFETIME_SECONDS)
     return timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
 
@@ -221,11 +223,11 @@ def _lifetime(release: Release) -> timedelta:
 def unneeded_secret(_scope: InspectionScope) -> list[str]:
     """A secret is still stored although it was shown or taken into use."""
     shown = Entry.objects.filter(action=Action.SECRET_REVEALED).order_by()
-    kept = {str(pk): at for pk, at in Secret.objects.values_list("pk", "sealed_at")}
+    stored = {str(pk): at for pk, at in Secret.objects.values_list("pk", "encrypted_at")}
     shown_since = {
-        pk for pk, at in shown.filter(target_id__in=kept).values_list("target_id", "at") if at >= kept[pk]
+        pk for pk, at in shown.filter(target_id__in=stored).values_list("target_id", "at") if at >= stored[pk]
     }
-    in_use = GatewayKey.objects.filter(made_by__in=kept).values_list("made_by", flat=True)
+    in_use = GatewayKey.objects.filter(made_by__in=stored).values_list("made_by", flat=True)
     return _references(Operation.objects.filter(pk__in=[*shown_since, *in_use]).values("pk"))
 
 
@@ -241,10 +243,10 @@ def unchecked_outcome(scope: InspectionScope) -> list[str]:
 
 
 def two_unknown_at_balance(_scope: InspectionScope) -> list[str]:
-    """Two attempts at one balance have no transaction, so that theirs cannot be told apart."""
-    in_doubt = Attempt.objects.filter(UNMATCHED).exclude(balance=None).order_by()
-    twice = in_doubt.values("balance").annotate(times=Count("pk")).filter(times__gt=1)
-    return _references(in_doubt.filter(balance__in=twice.values("balance")).values("operation"))
+    """Two attempts at one balance have no transaction, so that theirs cannot be distinguished."""
+    unmatched = Attempt.objects.filter(UNMATCHED).exclude(balance=None).order_by()
+    twice = unmatched.values("balance").annotate(times=Count("pk")).filter(times__gt=1)
+    return _references(unmatched.filter(balance__in=twice.values("balance")).values("operation"))
 
 
 INVARIANTS = (

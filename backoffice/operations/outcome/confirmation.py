@@ -53,9 +53,9 @@ def confirm_operation(operation_id: UUID, *, actor: User | None = None) -> Opera
         return operation
     seen = find_match(operation, attempt)
     fault_points.reach("confirm.seen")
-    noted = _record_check(operation_id, attempt, seen, actor)
+    operation = _record_check(operation_id, attempt, seen, actor)
     fault_points.reach("confirm.closed")
-    return noted
+    return operation
 
 
 @transaction.atomic
@@ -69,10 +69,10 @@ def _record_check(
         return operation
     attempt.checks += 1
     attempt.check_result, attempt.check_parameters = _result(operation, attempt, seen)
-    asked_for = attempt.next_check_at if attempt.next_check_at != checked_at.next_check_at else None
+    requested = attempt.next_check_at if attempt.next_check_at != checked_at.next_check_at else None
     attempt.next_check_at = _next_check(operation, attempt, seen)
-    if asked_for and attempt.next_check_at:
-        attempt.next_check_at = min(asked_for, attempt.next_check_at)  # a webhook asked for an earlier check
+    if requested and attempt.next_check_at:
+        attempt.next_check_at = min(requested, attempt.next_check_at)  # a webhook requested an earlier check
     _apply_match(operation, attempt, seen, actor)
     attempt.save()
     return operation
@@ -84,7 +84,8 @@ def _apply_match(operation: Operation, attempt: Attempt, seen: MatchResult, acto
         _close(operation, attempt, "fulfilled", actor)
         return
     record = _decisive_record(operation, attempt, seen)
-    if record is not None and _claim(attempt, record):
+    if record is not None and claim_transaction(attempt, record.transaction_id):
+        attempt.fee = record.fee
         if record.status in _ENDS:
             _close(operation, attempt, record.status, actor)
         else:
@@ -139,14 +140,6 @@ def _earliest_claim_time(operation: Operation, attempt: Attempt, record: Transac
 def _follows_watermark(attempt: Attempt, record: TransactionRecord) -> bool:
     """Whether the balance did not change between our watermark and this transaction, as far as reported."""
     return record.previous_balance is None or record.previous_balance == attempt.watermark_balance
-
-
-def _claim(attempt: Attempt, record: TransactionRecord) -> bool:
-    """Claim the transaction for this attempt; False if another attempt claimed it meanwhile."""
-    if not claim_transaction(attempt, record.transaction_id):
-        return False
-    attempt.fee = record.fee
-    return True
 
 
 def _result(operation: Operation, attempt: Attempt, seen: MatchResult) -> tuple[CheckResult, dict[str, Any]]:

@@ -44,8 +44,8 @@ def check_meaning_unchanged(payload: ResolutionPayload) -> None:
         listed = provider_list.transactions_since(attempt.operation.currency, attempt.search_from)
     except GatewayError as exc:
         raise CannotResolveError(Refusal.LIST_UNREADABLE, error=str(exc)) from exc
-    words = {record.transaction_id: record.status for record in listed.records}
-    if words.get(seen.transaction_id) != seen.status:
+    statuses = {record.transaction_id: record.status for record in listed.records}
+    if statuses.get(seen.transaction_id) != seen.status:
         raise CannotResolveError(
             Refusal.RECORD_CHANGED, transaction=seen.transaction_id, word=seen.quoted_status
         )
@@ -87,23 +87,26 @@ def _open_attempt(operation: Operation, payload: ResolutionPayload) -> Attempt:
     attempts = Attempt.objects.select_for_update().filter(operation=operation, closed_at__isnull=True)
     attempt = attempts.filter(number=payload.attempt).first()
     if attempt is None or not may_be_resolved(operation, attempt):
-        known = {"reference": operation.reference, "status": operation.status}
-        raise CannotResolveError(Refusal.SETTLED_MEANWHILE, **known)
+        raise CannotResolveError(
+            Refusal.SETTLED_MEANWHILE, reference=operation.reference, status=operation.status
+        )
     return attempt
 
 
 def _end(attempt: Attempt, payload: ResolutionPayload) -> tuple[Status, Outcome]:
     """The approved status and outcome. Nothing is closed as failed while it may still be executed."""
-    taken = payload.claimed.transaction_id if payload.claimed else None
-    is_news = payload.verdict == ResolutionChoice.NOT_EXECUTED and attempt.provider_transaction_id != taken
-    if payload.end == ResolvedEnd.FAILED and (clock.now() < attempt.execution_deadline or is_news):
+    claimed = payload.claimed.transaction_id if payload.claimed else None
+    is_claimed_since = (
+        payload.verdict == ResolutionChoice.NOT_EXECUTED and attempt.provider_transaction_id != claimed
+    )
+    if payload.end == ResolvedEnd.FAILED and (clock.now() < attempt.execution_deadline or is_claimed_since):
         raise CannotResolveError(Refusal.MAY_STILL_BE_EXECUTED, reference=payload.reference)
     return _ENDS[payload.end]
 
 
 def _claim_transaction(attempt: Attempt, seen: TransactionEvidence) -> None:
     """Claim the transaction for this attempt, replacing one that was only matched."""
-    taken = None if attempt.named_at else attempt.provider_transaction_id
-    if not claim_transaction(attempt, seen.transaction_id, instead_of=taken):
+    replaced = None if attempt.named_at else attempt.provider_transaction_id
+    if not claim_transaction(attempt, seen.transaction_id, instead_of=replaced):
         raise CannotResolveError(Refusal.TRANSACTION_TAKEN, transaction=seen.transaction_id)
     attempt.fee = seen.fee

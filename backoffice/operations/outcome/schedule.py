@@ -23,13 +23,12 @@ BATCH_SIZE = 100
 MAX_CHECK_TIME = timedelta(seconds=10)
 
 
-def check_due() -> int:
-    """Check every attempt without a proven end whose check is due; returns how many were checked."""
-    return check_due_among(Attempt.objects.all())
+def check_due(attempts: QuerySet[Attempt] | None = None) -> int:
+    """Check every attempt (of these, if given) without a proven end whose check is due, the longest due first.
 
-
-def check_due_among(attempts: QuerySet[Attempt]) -> int:
-    """Check those of these attempts that are due, the longest due first, unless another process does."""
+    Attempts that another process is checking are skipped. Returns how many were checked.
+    """
+    attempts = Attempt.objects.all() if attempts is None else attempts
     due = attempts.filter(next_check_at__lte=clock.now(), operation__status__in=AWAITING_PROVIDER)
     in_turn = due.order_by("next_check_at").select_related("operation")
     rows = {each: each.operation.reference for each in in_turn[:BATCH_SIZE]}
@@ -77,4 +76,4 @@ def schedule_checks(transaction_ids: Collection[str]) -> None:
 def run_scheduled_checks(transaction_ids: Collection[str]) -> int:
     """Check due attempts that are named, then those without a transaction; returns how many."""
     named = Attempt.objects.filter(provider_transaction_id__in=transaction_ids)
-    return sum(check_due_among(those) for those in (named, Attempt.objects.filter(UNMATCHED)))
+    return sum(check_due(attempts) for attempts in (named, Attempt.objects.filter(UNMATCHED)))

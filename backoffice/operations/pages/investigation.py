@@ -116,8 +116,8 @@ def unknown_outcomes(operations: QuerySet[Operation]) -> QuerySet[Attempt]:
 def cached_cases(attempts: Iterable[Attempt]) -> list[UnknownOutcome]:
     """The cases with what the provider last reported, in five queries. Does not read the provider."""
     attempts = list(attempts)
-    told = cached_values([_cached_read(attempt) for attempt in attempts])
-    return _cases([(attempt, told[_cached_read(attempt).key]) for attempt in attempts], fresh=False)
+    cached = cached_values([_cached_read(attempt) for attempt in attempts])
+    return _cases([(attempt, cached[_cached_read(attempt).key]) for attempt in attempts], fresh=False)
 
 
 def refreshed_case(attempt: Attempt) -> UnknownOutcome:
@@ -135,20 +135,20 @@ def _evidence_reader(attempt: Attempt) -> Callable[[], CaseEvidence]:
     if isinstance(kind, ChangeKind):
         return lambda: CaseEvidence(confirmed_done=kind.is_done(gateway(deadline=PAGE_TIMEOUT), payload))
 
-    def ask() -> CaseEvidence:
+    def read_evidence() -> CaseEvidence:
         listed = provider_list.transactions_since(operation.currency, attempt.search_from)
         balance = balances.current_balance(operation.currency) if operation.currency else None
         near = [candidate.record for candidate in _nearest_candidates(attempt, listed.records)]
         return CaseEvidence(records=near, is_whole=listed.is_complete, balance=balance)
 
-    return ask
+    return read_evidence
 
 
-def _cases(told: list[tuple[Attempt, CachedValue[CaseEvidence]]], *, fresh: bool) -> list[UnknownOutcome]:
+def _cases(evidence: list[tuple[Attempt, CachedValue[CaseEvidence]]], *, fresh: bool) -> list[UnknownOutcome]:
     now = clock.now()
-    owners = _owners([record for _, one in told if one.value for record in one.value.records])
-    waiting = _pending_resolutions([attempt for attempt, _ in told])
-    behind = _blocked_counts({held for attempt, _ in told if (held := _blocked_balance(attempt))})
+    owners = _owners([record for _, one in evidence if one.value for record in one.value.records])
+    waiting = _pending_resolutions([attempt for attempt, _ in evidence])
+    behind = _blocked_counts({held for attempt, _ in evidence if (held := _blocked_balance(attempt))})
     return [
         UnknownOutcome(
             attempt,
@@ -160,7 +160,7 @@ def _cases(told: list[tuple[Attempt, CachedValue[CaseEvidence]]], *, fresh: bool
             fresh=fresh,
             now=now,
         )
-        for attempt, one in told
+        for attempt, one in evidence
     ]
 
 

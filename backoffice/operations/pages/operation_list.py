@@ -169,8 +169,8 @@ def _tabs(person: User) -> list[tuple[str, str]]:
 def _tab(request: StaffRequest) -> str:
     """The tab in the URL, or the first one this user has."""
     names = [name for name, _ in _tabs(request.user)]
-    asked = request.GET.get("tab", "")
-    return asked if asked in names else names[0]
+    chosen = request.GET.get("tab", "")
+    return chosen if chosen in names else names[0]
 
 
 MAX_SAVED_FILTERS = 20

@@ -37,9 +37,9 @@ _MAX_READS, _READS_DEADLINE = 10, 5.0
 
 @dataclass(frozen=True)
 class CreatedPayment:
-    """One payment. `told` is what the provider reported, as text by name, at the moment `at`.
+    """One payment. `reported` is what the provider reported, as text by name, at `reported_at`.
 
-    `is_reread`: it was read again after the creation. `problem`: why a read failed.
+    `was_refreshed`: it was read again after the creation. `problem`: why a read failed.
     """
 
     operation: Operation
@@ -125,19 +125,19 @@ def _refreshed(attempt: Attempt) -> CachedValue[Payment]:
 def _described(operation: Operation, attempt: Attempt, reported: CachedValue[Payment]) -> CreatedPayment:
     newer = {} if reported.value is None else payment_result(reported.value)
     at = reported.read_at or attempt.closed_at or attempt.started_at
-    told = (attempt.result or {}) | newer
-    return CreatedPayment(operation, told, at, was_refreshed=bool(newer), problem=reported.error)
+    fields = (attempt.result or {}) | newer
+    return CreatedPayment(operation, fields, at, was_refreshed=bool(newer), problem=reported.error)
 
 
 def created_payments(operations: Sequence[Operation], *, ask: bool) -> list[CreatedPayment]:
     """The payments of a page. `ask` reads up to ten that may have changed, within five seconds in all."""
-    until, asked, found = time.monotonic() + _READS_DEADLINE, 0, []
+    until, reads, found = time.monotonic() + _READS_DEADLINE, 0, []
     attempts = [(one, attempt) for one in operations if (attempt := _creating_attempt(one))]
     cached = cached_values([_payment_read(attempt) for _, attempt in attempts])
     for operation, attempt in attempts:
         made = _described(operation, attempt, cached[_payment_read(attempt).key])
-        if ask and asked < _MAX_READS and time.monotonic() < until and _may_have_changed(made):
-            made, asked = _described(operation, attempt, _refreshed(attempt)), asked + 1
+        if ask and reads < _MAX_READS and time.monotonic() < until and _may_have_changed(made):
+            made, reads = _described(operation, attempt, _refreshed(attempt)), reads + 1
         found.append(made)
     return found
 

@@ -137,9 +137,9 @@ def _review(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
     form = kind.form_type(request.POST)
     if not form.is_valid():
         return _refused(request, kind, form)
-    in_doubt = duplicates_with_unknown_outcome(kind, form.payload()).first()
-    if in_doubt is not None:
-        return _refused(request, kind, form, waiting=DuplicateUnknownError(in_doubt.reference, in_doubt.pk))
+    duplicate = duplicates_with_unknown_outcome(kind, form.payload()).first()
+    if duplicate is not None:
+        return _refused(request, kind, form, waiting=DuplicateUnknownError(duplicate.reference, duplicate.pk))
     repeats = _unexplained_repeats(request, kind, form)
     return _refused(request, kind, form, repeats=repeats) if repeats else _review_page(request, kind, form)
 

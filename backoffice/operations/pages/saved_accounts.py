@@ -152,13 +152,13 @@ def _saved_option(account: SavedAccount) -> AccountOption:
 
 
 def _recent_option(operation: Operation, paid: Operation | None = None) -> AccountOption:
-    told = f"last prepared on {local_day(operation.prepared_at)}"
+    last_use = f"last prepared on {local_day(operation.prepared_at)}"
     if paid is not None:
-        told = f"last paid on {local_day(paid.closed_at or paid.prepared_at)}"
+        last_use = f"last paid on {local_day(paid.closed_at or paid.prepared_at)}"
     return AccountOption(
         ref=f"operation-{operation.pk}",
         name=operation.reference,
-        label=f"{operation.recipient}, {operation.recipient_detail} · {told}",
+        label=f"{operation.recipient}, {operation.recipient_detail} · {last_use}",
         recipient_key=operation.recipient_key or "",
         account_name=operation.recipient,
     )
@@ -220,9 +220,9 @@ def _store(saved: SavedAccount) -> None:
         with transaction.atomic():
             saved.save()
     except IntegrityError as exc:
-        kept = SavedAccount.objects.exclude(pk=saved.pk).filter(recipient_key=saved.recipient_key).first()
-        if kept is not None:
-            raise SavedAccountError(f"This account is saved already, as “{kept.name}”.") from exc
+        existing = SavedAccount.objects.exclude(pk=saved.pk).filter(recipient_key=saved.recipient_key).first()
+        if existing is not None:
+            raise SavedAccountError(f"This account is saved already, as “{existing.name}”.") from exc
         raise SavedAccountError(f"An account is called “{saved.name}” already. Choose another name.") from exc
 
 

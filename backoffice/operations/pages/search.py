@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.ledger.bank_accounts import OwnAccount, search_own_accounts
+from backoffice.ledger.accounts import OwnAccount, search_own_accounts
 from backoffice.ledger.models import Transaction
 from backoffice.ledger.transactions.filters import NEWEST_FIRST as NEWEST_TRANSACTIONS
 from backoffice.ledger.transactions.filters import TransactionFilter, is_searchable
@@ -67,7 +67,7 @@ class PaidRecipient:
 
 @dataclass(frozen=True)
 class SearchResults:
-    """The results by category. `transactions` are attempts of ours."""
+    """The results by category. `transactions` are attempts, found by the id of their transaction."""
 
     operations: Hits[Operation]
     transactions: Hits[Attempt]
@@ -131,9 +131,9 @@ def text_query(text: str) -> str:
 
 def _operations(user: User, text: str) -> Hits[Operation]:
     visible = visible_operations(user).order_by(*NEWEST_FIRST)
-    named = visible.filter(matches_reference_or_account(text))[: SHOWN_PER_SECTION + 1]
-    said = visible.filter(_is_among_the_newest(), matches_words(text))[: SHOWN_PER_SECTION + 1]
-    return _hits(list(dict.fromkeys([*named, *said])))
+    by_number = visible.filter(matches_reference_or_account(text))[: SHOWN_PER_SECTION + 1]
+    by_text = visible.filter(_is_among_the_newest(), matches_words(text))[: SHOWN_PER_SECTION + 1]
+    return _hits(list(dict.fromkeys([*by_number, *by_text])))
 
 
 def _attempts_with_transaction(user: User, text: str) -> Hits[Attempt]:

@@ -145,7 +145,7 @@ class ChangeText:
 def transaction_facts(one: Transaction) -> list[tuple[str, str]]:
     """The main fields, under names for people."""
     is_converted = one.from_currency not in ("", one.currency)
-    told = {
+    facts = {
         "Type": one.type,
         "With": one.counterparty,
         "Fee": _value_text(one, "fee", one.fee),
@@ -154,14 +154,14 @@ def transaction_facts(one: Transaction) -> list[tuple[str, str]]:
         "Created": _value_text(one, "created_at", one.created_at) or "not told",
         "Updated": _value_text(one, "updated_at", one.updated_at),
     }
-    return [(name, text) for name, text in told.items() if text]
+    return [(name, text) for name, text in facts.items() if text]
 
 
 def reported_fields(one: Transaction) -> list[tuple[str, str, str]]:
     """Every reported field: its name in words, the provider's own name, and the stored value."""
     values = ((name, field.alias or name) for name, field in TransactionRecord.model_fields.items())
-    told = [(_FIELD_NAMES[name], member, _raw_text(getattr(one, name))) for name, member in values]
-    return [(name, member, text) for name, member, text in told if text]
+    fields = [(_FIELD_NAMES[name], member, _raw_text(getattr(one, name))) for name, member in values]
+    return [(name, member, text) for name, member, text in fields if text]
 
 
 def transaction_changes(one: Transaction) -> list[ChangeText]:
@@ -170,15 +170,15 @@ def transaction_changes(one: Transaction) -> list[ChangeText]:
 
 
 def _change_text(one: Transaction, change: TransactionChange) -> ChangeText:
-    def words(name: str, told: Mapping[str, object]) -> str:
-        return _value_text(one, name, told.get(name)) or "nothing"
+    def text_of(name: str, values: Mapping[str, object]) -> str:
+        return _value_text(one, name, values.get(name)) or "nothing"
 
     members = [
-        (_FIELD_NAMES.get(name, name), words(name, change.before), words(name, change.after))
+        (_FIELD_NAMES.get(name, name), text_of(name, change.before), text_of(name, change.after))
         for name in change.after
     ]
-    kept = json.dumps({"before": change.before, "after": change.after}, ensure_ascii=False, indent=2)
-    return ChangeText(change.seen_at, members, kept)
+    stored = json.dumps({"before": change.before, "after": change.after}, ensure_ascii=False, indent=2)
+    return ChangeText(change.seen_at, members, stored)
 
 
 def _value_text(one: Transaction, name: str, value: object) -> str:

@@ -92,20 +92,20 @@ def compare_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirror
 def compare_transaction(
     listed: Transaction,
     begins_at: datetime | None,
-    in_doubt: Iterable[Attempt],
+    unmatched: Iterable[Attempt],
     closed: Iterable[Attempt] = (),
 ) -> ComparisonResult | None:
     """Compare a transaction that no attempt has claimed; None if it needs no explanation.
 
-    `in_doubt` are the open attempts whose transaction the provider has not named. Read them after the record,
+    `unmatched` are the open attempts whose transaction the provider has not named. Read them after the record,
     and check that no attempt has claimed the record after reading them: an attempt that claims it meanwhile
     is then in one of the two. `closed` are the closed attempts in whose search windows it may lie.
     """
     if listed.direction == INCOMING or begins_at is None:
         return None
-    meant = [attempt for attempt in in_doubt if _may_belong_to(attempt, listed)]
+    meant = [attempt for attempt in unmatched if _may_belong_to(attempt, listed)]
     resembled = [attempt.pk for attempt in closed if _is_debit_besides(attempt, listed)]
-    if resembled and any(_recognises(attempt, listed) for attempt in meant):
+    if resembled and any(_all_fields_match(attempt, listed) for attempt in meant):
         resembled = []
     if listed.occurred_at < begins_at and not resembled:
         return None  # by the provider's clock, which may be behind ours
@@ -220,7 +220,7 @@ def _is_debit_besides(attempt: Attempt, listed: Transaction) -> bool:
         and not is_without_own
         and attempt.watermark_provider_time is not None
         and _is_in_search_window(attempt, listed)
-        and _recognises(attempt, listed)
+        and _all_fields_match(attempt, listed)
     )
 
 
@@ -233,6 +233,6 @@ def _is_in_search_window(attempt: Attempt, listed: Transaction) -> bool:
     )
 
 
-def _recognises(attempt: Attempt, listed: Transaction) -> bool:
+def _all_fields_match(attempt: Attempt, listed: Transaction) -> bool:
     fields = _match_fields(attempt, listed)
     return fields is not None and all(trait.matches is not False for trait in fields)

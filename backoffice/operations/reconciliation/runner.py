@@ -60,9 +60,9 @@ class ReconciliationScope:
     rows: set[int] = field(default_factory=set)
     is_cut: bool = False
 
-    def take(self, kept: QuerySet[Comparison]) -> None:
+    def take(self, comparisons: QuerySet[Comparison]) -> None:
         """Add the attempts and rows of these comparisons."""
-        for attempt, row in kept.values_list("attempt_id", "transaction_id"):
+        for attempt, row in comparisons.values_list("attempt_id", "transaction_id"):
             self.attempts |= set() if attempt is None else {attempt}
             self.rows |= set() if row is None else {row}
 
@@ -228,15 +228,15 @@ def _read_unsettled(scope: ReconciliationScope, state: ReconciliationState, mirr
     since the last pass over them, since before its first load all of them may be pending.
     """
     early_rows = Comparison.objects.filter(verdict=ReconciliationResult.PENDING, attempt__isnull=True)
-    kept, state.pending_rows_to = _next_batch(scope, early_rows, state.pending_rows_to)
+    comparisons, state.pending_rows_to = _next_batch(scope, early_rows, state.pending_rows_to)
     has_moved = mirror.loaded_at is not None and mirror.as_of != state.unlisted_as_of
     if state.unlisted_to is not None or has_moved:
         if state.unlisted_to is None:
             state.unlisted_as_of = mirror.as_of
         attempts = Comparison.objects.filter(MAY_STILL_APPEAR, attempt__isnull=False)
         found, state.unlisted_to = _next_batch(scope, attempts, state.unlisted_to)
-        kept += found
-    scope.take(Comparison.objects.filter(pk__in=kept))
+        comparisons += found
+    scope.take(Comparison.objects.filter(pk__in=comparisons))
     going_on = Attempt.objects.filter(closed_at__isnull=True, provider_transaction_id__isnull=False)
     found, state.open_attempts_to = _next_batch(scope, going_on, state.open_attempts_to)
     scope.attempts.update(found)
@@ -246,7 +246,7 @@ def _compare(scope: ReconciliationScope, begins_at: datetime | None, mirror: Mir
     """Compare everything in the scope, and the attempts and rows that are linked to it."""
     scope.take(_stored_comparisons(scope.attempts, scope.rows))
     rows = Transaction.objects.in_bulk(scope.rows)
-    in_doubt = _attempts_without_named_transaction()
+    unmatched = _attempts_without_named_transaction()
     attempts = _attempts(scope.attempts, {row.transaction_id for row in rows.values()})
     named = {one.provider_transaction_id for one in attempts if one.provider_transaction_id}
     listed = {row.transaction_id: row for row in Transaction.objects.filter(transaction_id__in=named)}
@@ -258,7 +258,7 @@ def _compare(scope: ReconciliationScope, begins_at: datetime | None, mirror: Mir
     closed = _closed_attempts_near(others)
     for row in others:
         alike = closed.get((row.currency, row.amount), [])
-        verdicts.append((None, row, _compare_transaction(row, begins_at, in_doubt, alike)))
+        verdicts.append((None, row, _compare_transaction(row, begins_at, unmatched, alike)))
     concerned = {row.pk for row in (*rows.values(), *listed.values())}
     store_comparisons(_stored_comparisons({one.pk for one in attempts}, concerned), verdicts)
 
@@ -276,11 +276,11 @@ def _compare_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirro
 
 
 def _compare_transaction(
-    listed: Transaction, begins_at: datetime | None, in_doubt: list[Attempt], closed: list[Attempt]
+    listed: Transaction, begins_at: datetime | None, unmatched: list[Attempt], closed: list[Attempt]
 ) -> ComparisonResult | None:
     """Compare; if that fails unexpectedly, it counts as unrecognised, so that the others go on."""
     try:
-        return compare_transaction(listed, begins_at, in_doubt, closed)
+        return compare_transaction(listed, begins_at, unmatched, closed)
     except Exception:
         # Any exception, for the same reason as in `_compare_attempt`.
         logger.exception("Transaction %s could not be compared", listed.transaction_id)

@@ -103,26 +103,26 @@ def daily_totals(
         return []
     until = chosen.until or today
     since = max(until - DAYS_SHOWN, begins_at.astimezone(UTC).date(), chosen.since or date.min)
-    few = replace(chosen, since=since, until=until)
+    shown = replace(chosen, since=since, until=until)
     lines: dict[tuple[date, str], ReconciliationDay] = {}
 
     def line(day: date, currency: str) -> ReconciliationDay:
         return lines.setdefault((day, currency), ReconciliationDay(day, currency))
 
-    for total in few.totals().order_by():
+    for total in shown.totals().order_by():
         line(total.day, total.currency).of[total.verdict].add(total.count, total.amount)
-    for day, currency, count, amount in _incoming_totals(few):
+    for day, currency, count, amount in _incoming_totals(shown):
         line(day, currency).incoming.add(count, amount)
     return sorted(lines.values(), key=lambda one: (-one.day.toordinal(), one.currency))
 
 
-def _incoming_totals(few: ReconciliationFilter) -> QuerySet[DayTotal, tuple[date, str, int, Decimal]]:
+def _incoming_totals(shown: ReconciliationFilter) -> QuerySet[DayTotal, tuple[date, str, int, Decimal]]:
     """Totals of incoming transactions, as the mirror keeps them."""
     within = DayTotal.objects.filter(
-        day__gte=few.since, day__lte=few.until, facet__direction=INCOMING, count__gt=0
+        day__gte=shown.since, day__lte=shown.until, facet__direction=INCOMING, count__gt=0
     )
-    if few.currency:
-        within = within.filter(facet__currency=few.currency)
+    if shown.currency:
+        within = within.filter(facet__currency=shown.currency)
     return within.order_by().values_list("day", "facet__currency", "count", "amount")
 
 
@@ -139,8 +139,8 @@ def reconciliation_state() -> ReconciliationState:
 
 def compared_up_to() -> datetime | None:
     """Everything listed up to this moment is compared; None before the first full load of the mirror."""
-    told, compared = synced_until(), reconciliation_state().mirror_as_of
-    return min(told, compared) if told and compared else None
+    synced, compared = synced_until(), reconciliation_state().mirror_as_of
+    return min(synced, compared) if synced and compared else None
 
 
 def unrecognised_count() -> int:

@@ -40,26 +40,26 @@ TotalKey = tuple[date, str, str]
 _STORED_FIELDS = ("verdict", "occurred_at", "day", "currency", "amount", "fee", "differences", "resembles")
 
 
-def store_comparisons(kept: Iterable[Comparison], judged: Iterable[Compared]) -> None:
-    """Replace the stored comparisons `kept` by the results `judged`; unchanged rows are not written.
+def store_comparisons(stored: Iterable[Comparison], judged: Iterable[Compared]) -> None:
+    """Replace the stored comparisons `stored` by the results `judged`; unchanged rows are not written.
 
     Runs in the caller's transaction, which holds the lock. Incidents are raised afterwards
     (`raise_incidents`): each writes to the audit log, and locking rows after an audit entry can deadlock with
     a caller that waits for the log.
     """
-    before = {_key(row.attempt_id, row.transaction_id): row for row in kept}
+    before = {_key(row.attempt_id, row.transaction_id): row for row in stored}
     after = {}
     for attempt, movement, judgement in judged:
         if judgement is not None:
             row = _row(attempt, movement, judgement)
             after[_key(row.attempt_id, row.transaction_id)] = row
-    gone = [row for key, row in before.items() if key not in after]
+    obsolete = [row for key, row in before.items() if key not in after]
     changed = [(before.get(key), row) for key, row in after.items() if _differs(before.get(key), row)]
     sums: dict[TotalKey, ExactSum] = defaultdict(ExactSum)
-    for row in gone:
+    for row in obsolete:
         sums[_total_key(row)].subtract(row.amount, row.fee)
     # Deletions first: an unrecognised transaction may belong to an attempt by now.
-    Comparison.objects.filter(pk__in=[row.pk for row in gone]).delete()
+    Comparison.objects.filter(pk__in=[row.pk for row in obsolete]).delete()
     _detach_transactions(old for old, row in changed if old and old.transaction_id != row.transaction_id)
     for old, row in changed:
         sums[_total_key(row)].add(row.amount, row.fee)

@@ -4,9 +4,9 @@ from django import template
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
-from backoffice.operations.audit_texts import SENTENCES
 from backoffice.operations.kinds.base import GroupedCode, KindSection, LocalKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind
+from backoffice.operations.models.reason_codes import AUDIT_SENTENCES
 from backoffice.operations.models.reconciliation import ReconciliationResult
 
 register = template.Library()
@@ -63,7 +63,7 @@ def in_groups(text: str) -> list[str]:
 
 
 @register.filter
-def words(entry: Entry) -> str:
+def entry_text(entry: Entry) -> str:
     """The text that an entry carries: the comment, the reason, or the provider's answer."""
-    said = next((name for name in _SAID if entry.detail.get(name)), None)
-    return SENTENCES.get(said, str)(entry.detail[said]) if said else ""
+    name = next((name for name in _SAID if entry.detail.get(name)), None)
+    return AUDIT_SENTENCES.get(name, str)(entry.detail[name]) if name else ""

@@ -195,7 +195,7 @@ def approve_and_release_operation(
     actor: User,
     digest: str,
     second_factor_at: datetime | None,
-    token: SecretStr | None = None,
+    otp: SecretStr | None = None,
     comment: str = "",
     confirmation: str = "",
 ) -> Operation:
@@ -207,7 +207,7 @@ def approve_and_release_operation(
     operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
     if operation.status != Status.APPROVED:
         raise WrongStatusError(Refusal.FURTHER_APPROVAL_NEEDED)
-    return add_release(operation_id, actor, digest, second_factor_at, token)
+    return add_release(operation_id, actor, digest, second_factor_at, otp)
 
 
 logger = logging.getLogger(__name__)

@@ -90,11 +90,11 @@ def deliveries_query(_user: User, form: DeliveryFilterForm) -> QuerySet[Delivery
 def _problem() -> Case:
     """`Delivery.problem` as a database expression."""
     parts = {verdict: sentence.partition("{error}") for verdict, sentence in PROBLEMS.items()}
-    words = [
+    cases = [
         When(verdict=verdict, then=Concat(Value(before), "error", Value(after)))
         for verdict, (before, _, after) in parts.items()
     ]
-    return Case(*words, default=Value(""), output_field=TextField())
+    return Case(*cases, default=Value(""), output_field=TextField())
 
 
 DELIVERIES = StoredReport(

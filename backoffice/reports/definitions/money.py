@@ -19,14 +19,14 @@ from backoffice.accounts.models import User
 from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.gateway import gateway
 from backoffice.core.web.forms import PeriodForm
-from backoffice.ledger import bank_accounts as ledger
+from backoffice.ledger import accounts as ledger
+from backoffice.ledger.accounts import filter_addresses
 from backoffice.ledger.forms import CurrencyPeriodForm, TransactionFilterForm
 from backoffice.ledger.mirror.state import synced_until
 from backoffice.ledger.models import Balance, BalanceBreak, BalanceSnapshot, Transaction
 from backoffice.ledger.statements.chain import ChainLink, balance_effect
 from backoffice.ledger.statements.chain_reader import landmark_before, last_link_before, links_after
 from backoffice.ledger.statements.continuity import NEWEST_BREAKS_FIRST, filtered_breaks, known_currencies
-from backoffice.ledger.wallets import filter_addresses
 from backoffice.reports.rendering.database import rows_of_one_snapshot
 from backoffice.reports.report import (
     BATCH,
@@ -94,7 +94,7 @@ class StatementReportLine:
     fee: Decimal | None = None
     transaction: Transaction | None = None
 
-    def told(self, name: str) -> object:
+    def field(self, name: str) -> object:
         """The transaction's field of this name; None for a line without a transaction."""
         return getattr(self.transaction, name, None)
 
@@ -173,7 +173,7 @@ def _statement_count(_user: User, form: CurrencyPeriodForm) -> QuerySet[Transact
 
 
 def _transaction_column(header: str, about: str, name: str) -> Column[StatementReportLine]:
-    return Column(header, about, lambda line: line.told(name))
+    return Column(header, about, lambda line: line.field(name))
 
 
 STATEMENT: ComputedReport[StatementReportLine, CurrencyPeriodForm] = ComputedReport(

@@ -139,16 +139,16 @@ class ReportDownload(Download):
     `close` records one that did not.
     """
 
-    def __init__(self, wanted: ExportRequest, hang_up: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, export_request: ExportRequest, hang_up: Callable[[], object] = lambda: None) -> None:
         """Read the first chunk, so that an immediate failure is raised here, and record the request.
 
         Raises DownloadsBusyError if no slot is free.
         """
-        super().__init__(wanted.report.name, hang_up)
-        self.request = wanted
+        super().__init__(export_request.report.name, hang_up)
+        self.request = export_request
         self.rows_sent = 0
         self._request_id, self._address = request_context.request_id(), request_context.address()
-        self._chunks = file_chunks(wanted, at_most=DOWNLOAD_TIME_LIMIT)
+        self._chunks = file_chunks(export_request, at_most=DOWNLOAD_TIME_LIMIT)
         self._is_begun = self._is_ended = False
         try:
             self._first = self._next()
@@ -246,5 +246,5 @@ _CONTENT_TYPES = {
 
 def file_response(pieces: Download, kind: FileFormat, name: str) -> StreamingHttpResponse:
     """A streaming response that browsers save as a file of this name."""
-    kept = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingHttpResponse(pieces, content_type=_CONTENT_TYPES[kind], headers=kept)
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingHttpResponse(pieces, content_type=_CONTENT_TYPES[kind], headers=headers)

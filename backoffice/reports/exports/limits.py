@@ -72,7 +72,7 @@ _slots = BoundedSemaphore(settings.EXPORT_STREAMS)
 
 
 class DownloadSlot:
-    """One of the `EXPORT_STREAMS` concurrent downloads, until `leave`.
+    """One of the `EXPORT_STREAMS` concurrent downloads, until `release`.
 
     Raises DownloadsBusyError at once if none is free.
     """
@@ -93,12 +93,12 @@ MAX_COMPUTED_ROWS = 50_000  # rows that Python can compute while a person waits
 MAX_XLSX_ROWS = 10_000  # an Excel file cannot start before its last row is known
 
 
-def estimated_rows(wanted: ExportRequest) -> int | None:
+def estimated_rows(export_request: ExportRequest) -> int | None:
     """The estimate of PostgreSQL's planner; on SQLite a count up to the limit.
 
     None if there is no query to count.
     """
-    query = _counted_query(wanted)
+    query = _counted_query(export_request)
     if query is None:
         return None
     if connection.vendor == "postgresql":
@@ -106,24 +106,24 @@ def estimated_rows(wanted: ExportRequest) -> int | None:
     return query.order_by()[: settings.EXPORT_STREAM_ROWS + 1].count()
 
 
-def needs_background(wanted: ExportRequest, estimate: int | None) -> bool:
+def needs_background(export_request: ExportRequest, estimate: int | None) -> bool:
     """Whether the file is too large to be produced while a person waits."""
-    return (estimate or 0) > _row_limit(wanted)
+    return (estimate or 0) > _row_limit(export_request)
 
 
-def _row_limit(wanted: ExportRequest) -> int:
+def _row_limit(export_request: ExportRequest) -> int:
     at_most: int = settings.EXPORT_STREAM_ROWS
-    if wanted.format == FileFormat.XLSX:
+    if export_request.format == FileFormat.XLSX:
         return min(at_most, MAX_XLSX_ROWS)
-    return at_most if isinstance(wanted.report, StoredReport) else min(at_most, MAX_COMPUTED_ROWS)
+    return at_most if isinstance(export_request.report, StoredReport) else min(at_most, MAX_COMPUTED_ROWS)
 
 
-def _counted_query(wanted: ExportRequest) -> QuerySet[Any] | None:
-    match wanted.report:
+def _counted_query(export_request: ExportRequest) -> QuerySet[Any] | None:
+    match export_request.report:
         case StoredReport() as report:
-            return report.query(wanted.user, wanted.form)
+            return report.query(export_request.user, export_request.form)
         case ComputedReport(counted=counted) if counted is not None:
-            return counted(wanted.user, wanted.form)
+            return counted(export_request.user, export_request.form)
     return None
 
 

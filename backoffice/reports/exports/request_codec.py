@@ -74,35 +74,35 @@ def _describe_filter(form: Form, name: str, typed: list[str]) -> tuple[str, str]
     return str(form[name].label), describe_value(form.fields[name], form.cleaned_data[name])
 
 
-def decode_request(user: User, kept: ExportJob | Schedule, filters: FilterTexts) -> ExportRequest:
+def decode_request(user: User, stored: ExportJob | Schedule, filters: FilterTexts) -> ExportRequest:
     """The stored request for this person, with their present permissions.
 
     Raises ReportNotAllowedError, ReportError.
     """
-    report = readable_report(user, kept.report)
+    report = readable_report(user, stored.report)
     form = filter_form(report, filters)
     if not form.is_valid():
-        words = "; ".join(f"{name}: {' '.join(map(str, errors))}" for name, errors in form.errors.items())
-        raise ReportError(FailureCode.INVALID_FILTER, errors=words[:270])
+        problems = "; ".join(f"{name}: {' '.join(map(str, errors))}" for name, errors in form.errors.items())
+        raise ReportError(FailureCode.INVALID_FILTER, errors=problems[:270])
     return ExportRequest(
         report=report,
         user=user,
         form=form,
-        zone=ZoneInfo(kept.time_zone),
-        columns=report.columns_named(kept.columns),
-        format=FileFormat(kept.format),
-        has_mark=kept.has_mark,
+        zone=ZoneInfo(stored.time_zone),
+        columns=report.columns_named(stored.columns),
+        format=FileFormat(stored.format),
+        has_mark=stored.has_mark,
     )
 
 
-def encode_request(wanted: ExportRequest, filters: FilterTexts) -> dict[str, Any]:
+def encode_request(export_request: ExportRequest, filters: FilterTexts) -> dict[str, Any]:
     """The request as texts that can be stored."""
-    chosen = [] if wanted.columns == wanted.report.columns else wanted.header
+    chosen = [] if export_request.columns == export_request.report.columns else export_request.header
     return {
-        "report": wanted.report.name,
+        "report": export_request.report.name,
         "filters": dict(filters),
         "columns": chosen,
-        "format": wanted.format.value,
-        "has_mark": wanted.has_mark,
-        "time_zone": wanted.zone.key,
+        "format": export_request.format.value,
+        "has_mark": export_request.has_mark,
+        "time_zone": export_request.zone.key,
     }

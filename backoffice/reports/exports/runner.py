@@ -210,10 +210,12 @@ def _run(job: ExportJob, lease: Lease) -> None:
             raise ReportError(FailureCode.TOO_MANY_TRIES, tries=MAX_TRIES)
         check_disk_space()
         person = User.objects.get(pk=job.person_id)
-        wanted = decode_request(person, job, job.filters)
-        job.as_of = wanted.report.as_of()  # before any read: the file contains everything up to this time
-        with timezone.override(wanted.zone):
-            _make_file(job, wanted, lease)
+        export_request = decode_request(person, job, job.filters)
+        job.as_of = (
+            export_request.report.as_of()
+        )  # before any read: the file contains everything up to this time
+        with timezone.override(export_request.zone):
+            _make_file(job, export_request, lease)
     except LeaseLostError:
         logger.info("The export %s was cancelled or is being made by somebody else", job.pk)
     except StopRequestedError:
@@ -228,31 +230,31 @@ def _run(job: ExportJob, lease: Lease) -> None:
         _fail(job, {"code": FailureCode.DISK_FULL if is_disk_full(exc) else FailureCode.INTERNAL_ERROR})
 
 
-def _make_file(job: ExportJob, wanted: ExportRequest, lease: Lease) -> None:
+def _make_file(job: ExportJob, export_request: ExportRequest, lease: Lease) -> None:
     with ExportWatch(job, lease) as watch:
 
         def check() -> None:
             background.raise_if_stop_requested()
             watch.check()
 
-        with closing(file_chunks(wanted, at_most=TIME_LIMIT, check=check)) as chunks:
+        with closing(file_chunks(export_request, at_most=TIME_LIMIT, check=check)) as chunks:
             written = write_file(chunks, export_folder() / f"{secrets.token_urlsafe(24)}.part", watch)
-    _finish(job, wanted, written)
+    _finish(job, export_request, written)
 
 
-def _finish(job: ExportJob, wanted: ExportRequest, written: WrittenFile) -> None:
+def _finish(job: ExportJob, export_request: ExportRequest, written: WrittenFile) -> None:
     """Give the file its final name, then set the state. Until then no other process knows the name.
 
     If the database connection fails here, the state that names the file may have been committed: so the file
     stays, and `delete_expired_exports` removes it if no export names it.
     """
     final = written.keep(secrets.token_urlsafe(24))
-    if not _record_done(job, wanted, written, final):
+    if not _record_done(job, export_request, written, final):
         final.unlink()
 
 
 @transaction.atomic
-def _record_done(job: ExportJob, wanted: ExportRequest, written: WrittenFile, final: Path) -> bool:
+def _record_done(job: ExportJob, export_request: ExportRequest, written: WrittenFile, final: Path) -> bool:
     now = clock.now()
     outcome = {"rows": written.rows, "size": written.size, "sha256": written.sha256}
     is_ours = change_state(
@@ -260,7 +262,7 @@ def _record_done(job: ExportJob, wanted: ExportRequest, written: WrittenFile, fi
         ExportState.DONE,
         **outcome,
         as_of=job.as_of,
-        name=file_name(wanted, job.as_of),
+        name=file_name(export_request, job.as_of),
         stored_as=final.name,
         ended_at=now,
         expires_at=now + FILE_KEPT_FOR,

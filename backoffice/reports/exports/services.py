@@ -229,8 +229,8 @@ def _abandoned_files() -> list[Path]:
     if not forgotten:
         return []
     names = [path.name for path in forgotten]
-    kept = set(ExportJob.objects.filter(stored_as__in=names).values_list("stored_as", flat=True))
-    return [path for path in forgotten if path.name not in kept]
+    stored = set(ExportJob.objects.filter(stored_as__in=names).values_list("stored_as", flat=True))
+    return [path for path in forgotten if path.name not in stored]
 
 
 def _is_export_file(path: Path) -> bool:

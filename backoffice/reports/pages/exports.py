@@ -67,10 +67,10 @@ def export(request: StaffRequest, pk: UUID) -> HttpResponse:
 def progress(request: StaffRequest, pk: UUID) -> HttpResponse:
     """Only the changing parts of the page, so that the focus is kept while the export runs.
 
-    `told` is the stage announced last to screen readers; only another stage is announced again.
+    `announced` is the stage announced last to screen readers; only another stage is announced again.
     """
     job = _own_export(request, pk)
-    context = _export_context(job) | {"announces": request.GET.get("told") != job.stage}
+    context = _export_context(job) | {"announces": request.GET.get("announced") != job.stage}
     if job.is_under_way:
         return render(request, "reports/_progress.html", context)
     answer = render(request, "reports/_export.html", context)

@@ -175,13 +175,13 @@ def file_size(request: StaffRequest, name: str) -> HttpResponse:
 
 
 def _download(wish: ReportQuery) -> HttpResponseBase:
-    wanted = wish.export_request
-    estimate = estimated_rows(wanted)
-    if needs_background(wanted, estimate):
+    export_request = wish.export_request
+    estimate = estimated_rows(export_request)
+    if needs_background(export_request, estimate):
         return _offer_background(wish, _BIG_MESSAGE, estimate)
-    as_of = wanted.report.as_of()
+    as_of = export_request.report.as_of()
     try:
-        export = ReportDownload(wanted, hang_up=partial(close_connection, wish.request))
+        export = ReportDownload(export_request, hang_up=partial(close_connection, wish.request))
     except DownloadsBusyError:
         return _offer_background(wish, _BUSY_MESSAGE, estimate, status=HTTPStatus.SERVICE_UNAVAILABLE)
     except FileTooLongError as exc:
@@ -189,12 +189,12 @@ def _download(wish: ReportQuery) -> HttpResponseBase:
     except GatewayError as exc:
         failed = {"report": wish.report, "error": exc, "again": f"{_csv_url(wish)}?{_query_string(wish)}"}
         return render(wish.request, "reports/unavailable.html", failed, status=HTTPStatus.BAD_GATEWAY)
-    return file_response(export, wanted.format, file_name(wanted, as_of))
+    return file_response(export, export_request.format, file_name(export_request, as_of))
 
 
 def _request_in_background(wish: ReportQuery) -> HttpResponse:
-    wanted = wish.export_request
-    texts = {**encode_request(wanted, wish.filters), "estimate": estimated_rows(wanted)}
+    export_request = wish.export_request
+    texts = {**encode_request(export_request, wish.filters), "estimate": estimated_rows(export_request)}
     try:
         return redirect(services.request_export(wish.request.user, texts))
     except QuotaExceededError as exc:
@@ -220,9 +220,9 @@ def _report_page(wish: ReportQuery, *, refused: bool) -> HttpResponse:
     return render(wish.request, "reports/report.html", context, status=status)
 
 
-def _size_context(wanted: ExportRequest) -> dict[str, object]:
-    estimate = estimated_rows(wanted)
-    return {"estimate": estimate, "is_big": needs_background(wanted, estimate)}
+def _size_context(export_request: ExportRequest) -> dict[str, object]:
+    estimate = estimated_rows(export_request)
+    return {"estimate": estimate, "is_big": needs_background(export_request, estimate)}
 
 
 def _sent_fields(wish: ReportQuery) -> list[tuple[str, str]]:

@@ -129,12 +129,12 @@ def new_schedule(request: StaffRequest, name: str) -> HttpResponse:
         "recipients": [request.user.pk],
     }
     form = ScheduleForm(_posted(request), report=wish.report, initial=initial)
-    kept = encode_request(
+    export_request = encode_request(
         wish.export_request,
         {name: texts for name, texts in wish.filters.items() if name not in _PERIOD_FIELDS},
     )
     if form.is_valid():
-        members = {**kept, **form.members}
+        members = {**export_request, **form.members}
         try:
             services.create_schedule(request.user, members, form.cleaned_data["recipients"])
         except ReportError as exc:
@@ -142,15 +142,15 @@ def new_schedule(request: StaffRequest, name: str) -> HttpResponse:
         else:
             messages.success(request, "The schedule is kept.")
             return redirect("reports:schedules")
-    return _form_page(request, wish.report, form, {"filters": kept["filters"]})
+    return _form_page(request, wish.report, form, {"filters": export_request["filters"]})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def schedule(request: StaffRequest, pk: int) -> HttpResponse:
     """Change a schedule."""
-    kept = _own_schedule(request, pk)
-    report = get_readable_report(request, kept.report)
-    form = ScheduleForm(_posted(request), report=report, initial=schedule_initial(kept))
+    stored = _own_schedule(request, pk)
+    report = get_readable_report(request, stored.report)
+    form = ScheduleForm(_posted(request), report=report, initial=schedule_initial(stored))
     if form.is_valid():
         try:
             services.change_schedule(pk, form.members, form.cleaned_data["recipients"], actor=request.user)
@@ -159,7 +159,7 @@ def schedule(request: StaffRequest, pk: int) -> HttpResponse:
         else:
             messages.success(request, "The schedule was changed.")
             return redirect("reports:schedules")
-    return _form_page(request, report, form, {"schedule": kept, "filters": kept.filters})
+    return _form_page(request, report, form, {"schedule": stored, "filters": stored.filters})
 
 
 @require_POST

@@ -122,8 +122,8 @@ def copy_csv(
     pgconn.send_query(copy_sql(select, connection, columns).encode())
     arrivals = _IncomingData(pgconn, check)
     deadline = time.monotonic() + REFUSED_WITHIN
-    while pgconn.is_busy() and (left := deadline - time.monotonic()) > 0:
-        arrivals.receive(left)
+    while pgconn.is_busy() and (remaining := deadline - time.monotonic()) > 0:
+        arrivals.receive(remaining)
     has_begun = not pgconn.is_busy()
     if has_begun:
         _check_result(_result(pgconn, arrivals), ExecStatus.COPY_OUT)
@@ -137,9 +137,9 @@ def copy_csv(
 
 def copy_sql(select: TextSelect, connection: BaseDatabaseWrapper, columns: int) -> str:
     with connection.cursor() as cursor:
-        told = cursor.cursor.mogrify(select.sql, select.parameters)
+        statement = cursor.cursor.mogrify(select.sql, select.parameters)
     quoting = ", FORCE_QUOTE *" if quotes_every_cell(columns) else ""
-    return f"COPY ({told}) TO STDOUT (FORMAT csv{quoting})"
+    return f"COPY ({statement}) TO STDOUT (FORMAT csv{quoting})"
 
 
 def _drain_copy(pgconn: PGconn, arrivals: _IncomingData) -> Generator[FileChunk, None, None]:
@@ -181,6 +181,6 @@ def _result(pgconn: PGconn, arrivals: _IncomingData) -> PGresult | None:
     return pgconn.get_result()
 
 
-def _check_result(result: PGresult | None, wanted: ExecStatus) -> None:
-    if result is not None and result.status != wanted:
+def _check_result(result: PGresult | None, expected: ExecStatus) -> None:
+    if result is not None and result.status != expected:
         raise errors.error_from_result(result)

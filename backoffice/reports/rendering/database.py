@@ -95,8 +95,8 @@ def _prepare_postgresql(connection: BaseDatabaseWrapper, zone: ZoneInfo, at_most
 
 def _prepare_sqlite(connection: BaseDatabaseWrapper, zone: ZoneInfo) -> None:
 
-    def cell_json(kept: str | None) -> str | None:
-        return None if kept is None else without_formula(json_text(json.loads(kept)))
+    def cell_json(stored: str | None) -> str | None:
+        return None if stored is None else without_formula(json_text(json.loads(stored)))
 
     raw = connection.connection
     raw.create_function(SQLITE_TIME, 1, sqlite_time_writer(zone), deterministic=True)
@@ -114,18 +114,20 @@ def sqlite_time_writer(zone: ZoneInfo) -> Callable[[str | None], str | None]:
     """
     hours: dict[str, tuple[str, str] | None] = {}
 
-    def cell_moment(kept: str | None) -> str | None:
-        if kept is None:
+    def cell_moment(stored: str | None) -> str | None:
+        if stored is None:
             return None
-        hour = kept[:_HOUR]
+        hour = stored[:_HOUR]
         if hour not in hours:
             if len(hours) >= _HOURS_REMEMBERED:
                 hours.clear()
             hours[hour] = _whole_hour(hour, zone)
-        told = hours[hour]
-        if told is None:
-            return time_text(datetime.fromisoformat(kept).replace(tzinfo=UTC), zone)
-        return f"{told[0]}{kept[_HOUR:]}{'' if len(kept) > _WHOLE_SECONDS else '.000000'}{told[1]}"
+        converted = hours[hour]
+        if converted is None:
+            return time_text(datetime.fromisoformat(stored).replace(tzinfo=UTC), zone)
+        return (
+            f"{converted[0]}{stored[_HOUR:]}{'' if len(stored) > _WHOLE_SECONDS else '.000000'}{converted[1]}"
+        )
 
     return cell_moment
 
@@ -162,13 +164,13 @@ class TextSelect:
 
 
 def text_select(
-    wanted: ExportRequest, report: StoredReport[Any], connection: BaseDatabaseWrapper
+    export_request: ExportRequest, report: StoredReport[Any], connection: BaseDatabaseWrapper
 ) -> TextSelect | None:
     """The requested rows, each cell as written to the file; None if no row can match.
 
     The report's query, compiled by Django, is the subquery; the outer query converts each column to text.
     """
-    query = _selected_columns(wanted, report)
+    query = _selected_columns(export_request, report)
     names = query.query.annotation_select
     fields = {name: query.query.annotations[name].output_field for name in names}
     try:
@@ -179,8 +181,8 @@ def text_select(
     cells = [sql_cell(connection.vendor, field, quote(name)) for name, field in fields.items()]
     if quotes_every_cell(len(cells)):
         cells = [f"COALESCE({cells[0]}, '')"]
-    told = f"SELECT {', '.join(cells)} FROM ({inner}) AS told"  # noqa: S608 - Django's own SQL, its values parameters
-    return TextSelect(told, tuple(parameters))
+    statement = f"SELECT {', '.join(cells)} FROM ({inner}) AS cells"  # noqa: S608 - Django's own SQL, its values parameters
+    return TextSelect(statement, tuple(parameters))
 
 
 def fetch_texts(
@@ -196,9 +198,9 @@ def fetch_texts(
             yield from rows
 
 
-def _selected_columns(wanted: ExportRequest, report: StoredReport[Any]) -> QuerySet[Any]:
+def _selected_columns(export_request: ExportRequest, report: StoredReport[Any]) -> QuerySet[Any]:
     """The query with only the chosen columns, under generated names."""
-    values = {f"cell_{number}": column.expression for number, column in enumerate(wanted.columns)}
-    query = report.query(wanted.user, wanted.form).order_by(*report.order)
-    told: QuerySet[Any] = query.annotate(**values).values_list(*values)
-    return told
+    values = {f"cell_{number}": column.expression for number, column in enumerate(export_request.columns)}
+    query = report.query(export_request.user, export_request.form).order_by(*report.order)
+    rows: QuerySet[Any] = query.annotate(**values).values_list(*values)
+    return rows

@@ -24,50 +24,53 @@ Item = TypeVar("Item")
 
 
 def csv_chunks(
-    wanted: ExportRequest, *, at_most: timedelta, check: StopCheck = background.raise_if_stop_requested
+    export_request: ExportRequest,
+    *,
+    at_most: timedelta,
+    check: StopCheck = background.raise_if_stop_requested,
 ) -> Generator[FileChunk, None, None]:
     """The file in chunks: first the header line, once the first rows can be read, then the rows."""
-    match wanted.report:
+    match export_request.report:
         case StoredReport() as report:
-            yield from _stored_csv_chunks(wanted, report, at_most, check)
+            yield from _stored_csv_chunks(export_request, report, at_most, check)
         case ComputedReport() as report:
-            rows = _with_first_read(_computed_rows(wanted, report))
-            yield _header_chunk(wanted)
-            yield from encode_csv(rows, columns=len(wanted.columns))
+            rows = _with_first_read(_computed_rows(export_request, report))
+            yield _header_chunk(export_request)
+            yield from encode_csv(rows, columns=len(export_request.columns))
 
 
-def text_rows(wanted: ExportRequest, *, at_most: timedelta) -> Generator[TextRow, None, None]:
+def text_rows(export_request: ExportRequest, *, at_most: timedelta) -> Generator[TextRow, None, None]:
     """The rows as texts, without the header."""
-    match wanted.report:
+    match export_request.report:
         case StoredReport() as report:
-            with snapshot_connection(wanted.zone, at_most=at_most) as connection:
-                yield from fetch_texts(text_select(wanted, report, connection), connection)
+            with snapshot_connection(export_request.zone, at_most=at_most) as connection:
+                yield from fetch_texts(text_select(export_request, report, connection), connection)
         case ComputedReport() as report:
-            yield from _computed_rows(wanted, report)
+            yield from _computed_rows(export_request, report)
 
 
 def _stored_csv_chunks(
-    wanted: ExportRequest, report: StoredReport[Any], at_most: timedelta, check: StopCheck
+    export_request: ExportRequest, report: StoredReport[Any], at_most: timedelta, check: StopCheck
 ) -> Generator[FileChunk, None, None]:
-    columns = len(wanted.columns)
-    with snapshot_connection(wanted.zone, at_most=at_most) as connection:
-        select = text_select(wanted, report, connection)
+    columns = len(export_request.columns)
+    with snapshot_connection(export_request.zone, at_most=at_most) as connection:
+        select = text_select(export_request, report, connection)
         if select is not None and connection.vendor == "postgresql":
-            headings = _header_chunk(wanted)
+            headings = _header_chunk(export_request)
             yield from copy_csv(select, connection, headings=headings, columns=columns, check=check)
         else:
             rows = _with_first_read(fetch_texts(select, connection))
-            yield _header_chunk(wanted)
+            yield _header_chunk(export_request)
             yield from encode_csv(rows, columns=columns)
 
 
-def _header_chunk(wanted: ExportRequest) -> FileChunk:
-    return FileChunk(csv_header(wanted.header, has_mark=wanted.has_mark), 0)
+def _header_chunk(export_request: ExportRequest) -> FileChunk:
+    return FileChunk(csv_header(export_request.header, has_mark=export_request.has_mark), 0)
 
 
-def _computed_rows(wanted: ExportRequest, report: ComputedReport[Any, Any]) -> Iterator[TextRow]:
-    values = [column.function for column in wanted.columns]
-    for row in report.rows(wanted.user, wanted.form):
+def _computed_rows(export_request: ExportRequest, report: ComputedReport[Any, Any]) -> Iterator[TextRow]:
+    values = [column.function for column in export_request.columns]
+    for row in report.rows(export_request.user, export_request.form):
         background.raise_if_stop_requested()
         yield tuple(cell_text(value(row)) for value in values)
 
@@ -78,27 +81,32 @@ def _with_first_read(rows: Iterator[Item]) -> Iterator[Item]:
 
 
 def file_chunks(
-    wanted: ExportRequest, *, at_most: timedelta, check: StopCheck = background.raise_if_stop_requested
+    export_request: ExportRequest,
+    *,
+    at_most: timedelta,
+    check: StopCheck = background.raise_if_stop_requested,
 ) -> Generator[FileChunk, None, None]:
     """The whole file. The first step fails if the report cannot be read at all.
 
     While PostgreSQL searches for the next rows of a CSV, `check` is called every second and may raise to stop
     it.
     """
-    if wanted.format == FileFormat.XLSX:
-        return encode_xlsx(wanted.header, text_rows(wanted, at_most=at_most), folder=str(export_folder()))
-    return csv_chunks(wanted, at_most=at_most, check=check)
+    if export_request.format == FileFormat.XLSX:
+        return encode_xlsx(
+            export_request.header, text_rows(export_request, at_most=at_most), folder=str(export_folder())
+        )
+    return csv_chunks(export_request, at_most=at_most, check=check)
 
 
-def file_name(wanted: ExportRequest, as_of: datetime | None = None) -> str:
+def file_name(export_request: ExportRequest, as_of: datetime | None = None) -> str:
     """`countersign-<report>-<first day>-to-<last day>.csv`, or with the time of its data if no day is set.
 
     Days are in the report's own time zone, if it has one, otherwise in the requested zone; the time is UTC.
     """
     now = timezone.now()
-    today = now.astimezone(wanted.report.zone_of_days(wanted.zone)).date()
-    period = wanted.report.period(wanted.form)
-    start, end = f"countersign-{wanted.report.name}", wanted.format.value
+    today = now.astimezone(export_request.report.zone_of_days(export_request.zone)).date()
+    period = export_request.report.period(export_request.form)
+    start, end = f"countersign-{export_request.report.name}", export_request.format.value
     if period.since is None and period.until is None:
         return f"{start}-as-of-{(as_of or now).astimezone(UTC):%Y-%m-%dT%H%MZ}.{end}"
     return f"{start}-{period.since or 'beginning'}-to-{period.until or today}.{end}"

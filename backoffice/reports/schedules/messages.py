@@ -72,11 +72,11 @@ def _mail_recipient(job: ExportJob) -> bool:
         return False
     title = _title(job)
     with timezone.override(ZoneInfo(job.time_zone)):
-        news = f"{title}: the file is ready for you. {freshness_text(job)}".strip()
+        text = f"{title}: the file is ready for you. {freshness_text(job)}".strip()
     return _mail(
         job.person,
         title,
-        news,
+        text,
         job.get_absolute_url(),
         "Sign in to take it away. It is kept for seven days.",
     )
@@ -110,6 +110,6 @@ def _title(job: ExportJob) -> str:
     return " ".join((job.schedule.name if job.schedule else REPORTS[job.report].title).split())
 
 
-def _mail(person: User, title: str, news: str, path: str, advice: str) -> bool:
-    lines = [news, "", f"{settings.PUBLIC_URL}{path}", "", advice]
+def _mail(person: User, title: str, text: str, path: str, advice: str) -> bool:
+    lines = [text, "", f"{settings.PUBLIC_URL}{path}", "", advice]
     return bool(send_mail(f"Countersign: {title}", "\n".join(lines), None, [person.email]))

@@ -35,6 +35,8 @@ class Command(BaseCommand):
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_PREFIXES_OF_OTHERS)}
-    path = os.pathsep.join(part for part in (str(_ROOT), kept.get("PYTHONPATH", "")) if part)
-    return {**kept, "PYTHONPATH": path}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(_PREFIXES_OF_OTHERS)
+    }
+    path = os.pathsep.join(part for part in (str(_ROOT), environment.get("PYTHONPATH", "")) if part)
+    return {**environment, "PYTHONPATH": path}

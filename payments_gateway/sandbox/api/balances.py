@@ -98,7 +98,7 @@ def withdraw(request: HttpRequest) -> HttpResponse:
         orders.DestinationAccount(body.account_number, body.account_name, body.bank, body.bank_code),
         currency=body.currency,
         amount=minor_units(body.amount, body.currency),
-        token=_one_time_code(body),
+        code=_one_time_code(body),
     )
     return json_response({"data": _receipt(record, body)})
 
@@ -126,7 +126,7 @@ def transfer(request: HttpRequest) -> HttpResponse:
         currency=body.currency,
         amount=minor_units(body.amount, body.currency),
         memo=body.memo,
-        token=_one_time_code(body),
+        code=_one_time_code(body),
     )
     return envelope("Transfer accepted", transfer_detail(record))
 

@@ -230,9 +230,9 @@ def _read_raw_body(request: HttpRequest) -> bytes:
 
 
 def _discard(stream: Any) -> None:
-    left = _DISCARDED_BYTES
-    while left > 0 and (chunk := stream.read(64 * 1024)):
-        left -= len(chunk)
+    remaining = _DISCARDED_BYTES
+    while remaining > 0 and (chunk := stream.read(64 * 1024)):
+        remaining -= len(chunk)
 
 
 def _parsed(body: bytes) -> object:

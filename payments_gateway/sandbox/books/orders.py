@@ -87,7 +87,7 @@ class DestinationWallet:
 
 @atomic(durable=True)
 def withdraw(
-    to: DestinationAccount, *, currency: str, amount: int, token: otp.OneTimeCode | None
+    to: DestinationAccount, *, currency: str, amount: int, code: otp.OneTimeCode | None
 ) -> Transaction:
     """Debit amount and fee, in minor units; the withdrawal is `processing`.
 
@@ -107,13 +107,13 @@ def withdraw(
         bank_code=to.bank_code,
         will_fail=will_fail(to.account_number),
     )
-    otp.use_code(token, at=clock.real_now())
+    otp.use_code(code, at=clock.real_now())
     return record
 
 
 @atomic(durable=True)
 def transfer(
-    receiver: str, *, currency: str, amount: int, memo: str, token: otp.OneTimeCode | None
+    receiver: str, *, currency: str, amount: int, memo: str, code: otp.OneTimeCode | None
 ) -> Transaction:
     """Transfer to another user of the provider, without a fee.
 
@@ -128,7 +128,7 @@ def transfer(
     status = Status.PROCESSING if fails or settles_slowly(receiver) else Status.FULFILLED
     record = post(Movement(TRANSFER, currency, amount, API_USER, receiver), clock.now(), status)
     TransferOrder.objects.create(transaction=record, receiver=receiver, memo=memo, will_fail=fails)
-    otp.use_code(token, at=clock.real_now())
+    otp.use_code(code, at=clock.real_now())
     return record
 
 

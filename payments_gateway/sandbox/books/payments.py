@@ -209,10 +209,10 @@ def _next_change(payment: Payment, arrivals: list[Arrival], at: datetime) -> dat
 
 
 def _confirmed_since(payment: Payment, arrivals: list[Arrival]) -> datetime:
-    left = payment.incoming_amount
+    missing = payment.incoming_amount
     for each in arrivals:
-        left -= each.amount
-        if left <= 0:
+        missing -= each.amount
+        if missing <= 0:
             return each.arrived_at + CONFIRMATION_TIME
     return payment.expires_at
 

@@ -152,6 +152,6 @@ def _check_quote(terms: PaymentTerms, incoming: int, outgoing: int) -> None:
         raise refused_member("incomingAmount", f"is too little: nothing in {terms.outgoing_currency}")
     if max(incoming, outgoing) > _LARGEST:
         raise refused_member("incomingAmount", "or what becomes of it is more than a payment may be")
-    asked = terms.outgoing_amount or outgoing
-    if abs(asked - outgoing) * _TOLERANCE > outgoing:
+    quoted = terms.outgoing_amount or outgoing
+    if abs(quoted - outgoing) * _TOLERANCE > outgoing:
         raise refused_member("outgoingAmount", "is not what incomingAmount becomes at the present rate")

@@ -54,10 +54,10 @@ FAULT_PRESETS: Mapping[str, FaultPreset] = {
     ),
     **{
         f"status-{status}-{when}": FaultPreset(
-            f"status {status}, {said}", {"kind": "status", "status": status, "when": f"{when}_execution"}
+            f"status {status}, {outcome}", {"kind": "status", "status": status, "when": f"{when}_execution"}
         )
         for status in (400, 401, 403, 409, 429, 500, 502, 503, 504)
-        for when, said in (("before", _NOT_EXECUTED), ("after", _EXECUTED))
+        for when, outcome in (("before", _NOT_EXECUTED), ("after", _EXECUTED))
     },
     "drop-read": FaultPreset(
         f"reset before the body is read, {_NOT_EXECUTED}", {"kind": "drop", "when": "before_read"}

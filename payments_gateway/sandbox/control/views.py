@@ -6,7 +6,7 @@ Requests that a browser sends on behalf of another site are rejected with 403 (g
 
 GET    /_sandbox/               the console: a page for people; /_sandbox/watch has no forms and refreshes itself
 
-GET    /_sandbox/token          {"totp", "secondsLeft", "used", "otp", "secret"}: the current one-time codes
+GET    /_sandbox/otp            {"totp", "secondsLeft", "used", "otp", "secret"}: the current one-time codes
 GET    /_sandbox/options        the current options
 POST   /_sandbox/options        change some of them: settle_after (seconds; null: never by itself), otp_required,
                                 token_reuse (a code may be used again), fail_next (how many of the next orders fail),
@@ -26,7 +26,7 @@ POST   /_sandbox/payments       {"reference", "amount"}: a customer pays; withou
 GET    /_sandbox/kyc            {"completed"}
 POST   /_sandbox/kyc            {"completed": true | false}
 
-GET    /_sandbox/webhooks       {"callbackUrl", "deliveries": […]}, newest first; ?limit=50, at most 500 (webhooks.py)
+GET    /_sandbox/webhooks       {"callbackUrl", "deliveries": […]}, newest first; ?limit=50, at most 500
 GET    /_sandbox/webhooks/keys  {"keys": [{"pem", "madeAt"}]}: the public signing keys, newest first
 POST   /_sandbox/webhooks/keys  create a new key; the previous one signs every other delivery for an hour
 GET    /_sandbox/webhooks/faults     {"faults": {kind: {"left", "applied", …}}}
@@ -42,6 +42,7 @@ DELETE /_sandbox/faults/<id>    remove this one
 Options, faults and KYC last until the next start or reset.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
@@ -54,11 +55,15 @@ from payments_gateway.sandbox.amounts import minor_units
 from payments_gateway.sandbox.api.authentication import api_view
 from payments_gateway.sandbox.api.http import (
     AmountText,
+    ApiRequest,
     ExactNumber,
     PrintableText,
+    WholeNumber,
     json_response,
     read_body,
     read_optional_body,
+    read_query,
+    validated,
 )
 from payments_gateway.sandbox.books import ground_truth, ledger, orders, settlement
 from payments_gateway.sandbox.books.records import payment_record, transaction_record
@@ -74,6 +79,8 @@ from payments_gateway.sandbox.lifecycle import (
     reset_to_seed,
 )
 from payments_gateway.sandbox.merchant import profile
+from payments_gateway.sandbox.models import Forgery
+from payments_gateway.sandbox.webhooks import outbox, signing
 
 
 class ControlRequest(BaseModel):
@@ -102,7 +109,7 @@ class SettleRequest(ControlRequest):
 
 
 @api_view("GET", credentials=False)
-def token(request: HttpRequest) -> HttpResponse:
+def one_time_codes(request: HttpRequest) -> HttpResponse:
     """The one-time codes that the simulated provider accepts now."""
     return json_response(current_codes())
 
@@ -254,3 +261,104 @@ def fault_json(fault: ActiveFault) -> Mapping[str, object]:
         "left": fault.left,
         "passed": fault.passed,
     }
+
+
+_Count = Annotated[int, Field(ge=0, le=100_000)]
+
+
+class DeliveriesQuery(ApiRequest):
+    """Query of GET /_sandbox/webhooks."""
+
+    limit: Annotated[WholeNumber, Field(ge=1, le=500)] = 50
+
+
+class DeliveryFaultRequest(ControlRequest):
+    """A fault of the next `deliveries`; zero removes it."""
+
+    kind: str
+    deliveries: _Count = 1
+
+    @abstractmethod
+    def activate(self) -> None:
+        """Activate the fault."""
+
+
+class DuplicateDeliveries(DeliveryFaultRequest):
+    """Each delivery is sent this many additional times."""
+
+    copies: Annotated[int, Field(ge=0, le=1000)] = 1
+
+    def activate(self) -> None:
+        outbox.duplicate_next(self.copies, deliveries=self.deliveries)
+
+
+class ReorderDeliveries(DeliveryFaultRequest):
+    """The deliveries are held until the last one was created, and sent in reverse order."""
+
+    def activate(self) -> None:
+        outbox.reorder_next(self.deliveries)
+
+
+class DelayDeliveries(DeliveryFaultRequest):
+    """Each delivery is sent this many seconds later."""
+
+    seconds: Annotated[ExactNumber, Field(ge=0, le=31_536_000)]
+
+    def activate(self) -> None:
+        outbox.delay_next(float(self.seconds), deliveries=self.deliveries)
+
+
+class ForgeDeliveries(DeliveryFaultRequest):
+    """Each delivery is forged in this way."""
+
+    forgery: Literal[
+        "wrong_signature", "stranger", "unsigned", "malformed", "tampered_data", "tampered_event"
+    ]
+
+    def activate(self) -> None:
+        outbox.forge_next(Forgery(self.forgery), deliveries=self.deliveries)
+
+
+_FAULT_REQUESTS: Mapping[str, type[DeliveryFaultRequest]] = {
+    "duplicate": DuplicateDeliveries,
+    "reorder": ReorderDeliveries,
+    "delay": DelayDeliveries,
+    "forge": ForgeDeliveries,
+}
+
+
+class DeliveryFaultMembers(BaseModel):
+    """The member that selects the kind of fault."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    kind: Literal["duplicate", "reorder", "delay", "forge"]
+
+
+@api_view("GET", credentials=False)
+def webhook_deliveries(request: HttpRequest) -> HttpResponse:
+    """The callback URL, and the latest deliveries with every attempt."""
+    limit = read_query(request, DeliveriesQuery).limit
+    return json_response({"callbackUrl": profile.callback_url(), "deliveries": outbox.list_deliveries(limit)})
+
+
+@api_view("GET", "POST", credentials=False)
+def webhook_keys(request: HttpRequest) -> HttpResponse:
+    """The public keys, after a rotation if requested."""
+    return json_response(
+        {"keys": signing.rotate_key() if request.method == "POST" else signing.public_keys()}
+    )
+
+
+@api_view("GET", "POST", "DELETE", credentials=False)
+def webhook_faults(request: HttpRequest) -> HttpResponse:
+    """The delivery faults, after the requested change, if any."""
+    if request.method == "POST":
+        members = read_body(request, DeliveryFaultMembers)
+        fault = validated(
+            _FAULT_REQUESTS[members.kind], {**(members.model_extra or {}), "kind": members.kind}
+        )
+        fault.activate()
+    if request.method == "DELETE":
+        outbox.clear_delivery_faults()
+    return json_response({"faults": outbox.delivery_faults()})

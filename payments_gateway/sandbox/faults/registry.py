@@ -46,8 +46,8 @@ class IncomingRequest:
 
     def contains(self, text: str) -> bool:
         """Whether the raw target or body contains this text, in UTF-8."""
-        wanted = text.encode("utf-8", "surrogatepass")
-        return wanted in self.environ["RAW_URI"].encode("utf-8", "surrogateescape") or wanted in self.body()
+        encoded = text.encode("utf-8", "surrogatepass")
+        return encoded in self.environ["RAW_URI"].encode("utf-8", "surrogateescape") or encoded in self.body()
 
     def body(self) -> bytes:
         """Read the body, up to a little more than the maximum size. The application can still read it."""

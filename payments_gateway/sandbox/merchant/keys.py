@@ -37,7 +37,7 @@ def all_keys() -> QuerySet[ApiKey]:
 
 
 @atomic(durable=True)
-def create(token: otp.OneTimeCode | None) -> tuple[str, datetime]:
+def create(code: otp.OneTimeCode | None) -> tuple[str, datetime]:
     """Create a key of scope Master and return it with its expiry (POST /auth/api-key).
 
     Raises RefusedError 400 when the one-time code is rejected.
@@ -45,7 +45,7 @@ def create(token: otp.OneTimeCode | None) -> tuple[str, datetime]:
     at = clock.now()
     expires_at = at + LIFETIME_OF_CREATED
     key = _create_key(f"created {at:%Y-%m-%d}", Scope.MASTER, expires_at)
-    otp.use_code(token, at=clock.real_now())
+    otp.use_code(code, at=clock.real_now())
     return key, expires_at
 
 

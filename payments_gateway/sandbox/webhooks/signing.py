@@ -145,8 +145,8 @@ def _unsigned(event: str, data: str, key: rsa.RSAPrivateKey) -> str:
 
 
 def _malformed(event: str, data: str, key: rsa.RSAPrivateKey) -> str:
-    whole = _correct(event, data, key)
-    return whole[: len(whole) // 2]
+    delivery = _correct(event, data, key)
+    return delivery[: len(delivery) // 2]
 
 
 def _tampered_data(event: str, data: str, key: rsa.RSAPrivateKey) -> str:

@@ -13,7 +13,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.stack]
 REASON = "The invoice says something else."
 
 
-def test_a_rejected_operation_tells_its_maker_why_and_is_prepared_again_from_a_copy(office: People) -> None:
+def test_a_rejected_operation_shows_its_preparer_why_and_is_prepared_again_from_a_copy(
+    office: People,
+) -> None:
     preparer, approver, payment = office.page_of(PREPARER), office.page_of(APPROVER), steps.new_payment()
     path = steps.prepare(preparer, payment)
     approver.goto(path)
@@ -49,7 +51,9 @@ def test_rejecting_wants_a_reason(office: People) -> None:
     expect(steps.badge(approver)).to_have_text("Pending")
 
 
-def test_a_wrong_token_leaves_it_approved_and_the_second_try_succeeds(office: People, stack: Stack) -> None:
+def test_a_wrong_one_time_code_leaves_it_approved_and_the_second_try_succeeds(
+    office: People, stack: Stack
+) -> None:
     approver, payment = office.page_of(OTHER_APPROVER), steps.new_payment()
     approver.goto(steps.prepared(office, OTHER_PREPARER, payment))
     approver.get_by_label("The service's token").fill("000000")
@@ -66,7 +70,7 @@ def test_a_wrong_token_leaves_it_approved_and_the_second_try_succeeds(office: Pe
     assert steps.debits(stack, payment) == [payment.amount]
 
 
-def test_sending_without_a_token_is_refused_beside_the_field(office: People, stack: Stack) -> None:
+def test_sending_without_a_one_time_code_is_refused_beside_the_field(office: People, stack: Stack) -> None:
     approver, payment = office.page_of(APPROVER), steps.new_payment()
     approver.goto(steps.prepared(office, PREPARER, payment))
     approver.get_by_label("Comment").fill("Checked against the invoice")

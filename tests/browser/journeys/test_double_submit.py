@@ -25,7 +25,7 @@ def test_a_double_click_on_prepare_makes_one_operation(office: People, scripts: 
 
 
 @WITH_AND_WITHOUT_SCRIPTS
-def test_a_double_click_on_approve_makes_one_countersignature(office: People, scripts: bool) -> None:
+def test_a_double_click_on_approve_makes_one_approval(office: People, scripts: bool) -> None:
     payment = steps.new_payment()
     path = steps.prepared(office, PREPARER, payment)
     approver = office.page_of(APPROVER, scripts=scripts)

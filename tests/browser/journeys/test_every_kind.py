@@ -1,4 +1,4 @@
-"""One operation of every kind, by two people in front of their browsers, against the simulated service."""
+"""One operation of every kind, by two people in front of their browsers, against the sandbox."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ def chosen_key(name: str) -> Callable[[Page], None]:
     def fill_in(page: Page) -> None:
         keys = page.get_by_role("main").get_by_role("combobox").first
         option = keys.locator("option").filter(has_text=name)
-        # The form waits one second for the service's list; on a busy machine it may have to be opened again.
+        # The form waits one second for the provider's list; on a busy machine it may have to be opened again.
         wait_until(lambda: option.count() or not page.reload())
         keys.select_option(option.first.get_attribute("value"))
 
@@ -83,7 +83,7 @@ class Way:
     fill_in: Callable[[Page], None]
 
 
-# What follows on something else stands in one line with it: a key is made before it is taken into use or ended.
+# What follows on something else is on one line with it: a key is made before it is taken into use or ended.
 WAYS = [
     (Way("withdrawal", PREPARER, withdrawal),),
     (Way("transfer", PREPARER, transfer),),
@@ -129,11 +129,11 @@ def carry_through(office: People, stack: Stack, way: Way) -> None:
 
 
 def fill_in_what_is_asked(approver: Page, stack: Stack) -> None:
-    """The service's token where the kind needs it, and the end of the address where it has to be typed."""
+    """The provider's one-time code where the kind needs it, and the end of the address where it has to be typed."""
     panel = steps.decision(approver)
-    token, ending = panel.locator("[name=token]"), panel.locator("[name=confirmation]")
-    if token.count():
-        token.fill(stack.one_time_code())
+    otp, ending = panel.locator("[name=otp]"), panel.locator("[name=confirmation]")
+    if otp.count():
+        otp.fill(stack.one_time_code())
     if ending.count():
         ending.fill(TRON_ADDRESS[-6:])
 

@@ -122,6 +122,6 @@ def forged_decision(office: People, stack: Stack, page: Page, path: str) -> dict
     return {
         "csrfmiddlewaretoken": page.locator("[name=csrfmiddlewaretoken]").first.input_value(),
         "digest": approver.locator("[name=digest]").first.input_value(),
-        "token": stack.one_time_code(),
+        "otp": stack.one_time_code(),
         "reason": "Mine after all",
     }

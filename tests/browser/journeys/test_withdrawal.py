@@ -1,4 +1,4 @@
-"""Two people, one withdrawal: prepared, countersigned, sent once, confirmed, exported and on record."""
+"""Two people, one withdrawal: prepared, approved, sent once, confirmed, exported and on record."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from tools.processes import Stack
 pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
 
-def test_a_withdrawal_is_prepared_countersigned_sent_once_and_proven(office: People, stack: Stack) -> None:
+def test_a_withdrawal_is_prepared_approved_sent_once_and_proven(office: People, stack: Stack) -> None:
     preparer, approver, payment = office.browser(), office.browser(), steps.new_payment()
     office.sign_in(preparer, PREPARER)
     steps.fill_in(preparer, payment)

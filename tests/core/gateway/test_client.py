@@ -1,4 +1,4 @@
-"""The one seam to the service: who is asked, how long, and in which profile."""
+"""The one seam to the provider: who is asked, how long, and in which profile."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from payments_gateway import ProviderProfile
 pytestmark = pytest.mark.django_db
 
 
-def test_a_call_takes_as_long_as_sending_may_unless_it_is_told(settings: Settings) -> None:
+def test_a_call_takes_as_long_as_sending_may_by_default(settings: Settings) -> None:
     settings.SEND_DEADLINE_SECONDS = 7.5
     assert gateway() is gateway(deadline=7.5)
     assert gateway(deadline=2) is not gateway()

@@ -1,4 +1,4 @@
-"""manage.py gateway: the service is looked at over real HTTP, through the command."""
+"""manage.py gateway: the provider is checked over real HTTP, through the command."""
 
 import re
 import time
@@ -66,15 +66,15 @@ def row(done: Ran, operation: str) -> str:
     """What the table says of an operation, in one line."""
     lines = done.stdout.splitlines()
     (start,) = [number for number, line in enumerate(lines) if line.startswith(f"{operation} ")]
-    told = [lines[start]]
+    parts = [lines[start]]
     for line in lines[start + 1 :]:
         if not line.startswith(" "):
             break
-        told.append(line.strip())
-    return re.sub(r" {2,}", "  ", " ".join(told))
+        parts.append(line.strip())
+    return re.sub(r" {2,}", "  ", " ".join(parts))
 
 
-def test_a_good_service_answers_every_read(run: Run, sandbox_process: SandboxProcess) -> None:
+def test_a_good_provider_answers_every_read(run: Run, sandbox_process: SandboxProcess) -> None:
     done = run(sandbox_process.url, "check", "--account-number", "0123456789", "--bank-code", "044")
     assert (done.returncode, done.stderr) == (0, "")
     for name in READS:
@@ -104,7 +104,7 @@ def test_optional_reads_are_asked_when_they_are_on(run: Run, sandbox_process: Sa
     assert "extras.payment" not in done.stdout
 
 
-def test_an_optional_read_that_our_client_cannot_read_is_told(run: Run) -> None:
+def test_an_optional_read_that_our_client_cannot_read_is_reported(run: Run) -> None:
     with Stub(stub.answer(200, {"data": [{"Code": "044"}]})) as service:
         done = run(service.url, "check", profile='capabilities = ["banks"]')
     assert "not usable, HTTP 200" in row(done, "extras.banks")
@@ -120,12 +120,12 @@ def test_an_address_that_says_nothing_to_everything_is_not_called_right(run: Run
         assert name == "banks.resolve" or "not usable, HTTP 200" in row(done, name)
 
 
-def test_answers_that_the_client_cannot_use_are_told_and_the_rest_counts(run: Run) -> None:
+def test_answers_that_the_client_cannot_use_are_reported_and_the_rest_counts(run: Run) -> None:
     done = check_against(run, stub.answer(200, {"data": {"callbackUrl": "", "accounts": []}}))
     assert done.returncode == 0
-    told = row(done, "balances.list")
-    assert "not usable, HTTP 200" in told
-    assert "cannot be read (it holds no balances)" in told
+    line = row(done, "balances.list")
+    assert "not usable, HTTP 200" in line
+    assert "cannot be read (it holds no balances)" in line
     assert "answered, HTTP 200" in row(done, "callbacks.url")
     assert re.search(r" \d not usable, .*Addresses and credentials work\. See whether", done.stdout)
 
@@ -192,18 +192,18 @@ def test_an_address_at_which_nothing_can_be_read_is_not_called_right(run: Run, b
 
 
 @pytest.mark.parametrize("name", ["reset after request", "not http", "broken chunks"])
-def test_a_connection_that_breaks_is_told(run: Run, name: str) -> None:
+def test_a_connection_that_breaks_is_reported(run: Run, name: str) -> None:
     done = check_against(run, BROKEN[name])
     assert (done.returncode, "gave no usable answer" in done.stderr) == (1, True)
     assert "did not arrive whole" in row(done, "balances.list")
 
 
-def test_everything_unexpected_in_an_answer_is_told(run: Run) -> None:
+def test_everything_unexpected_in_an_answer_is_reported(run: Run) -> None:
     record = {"transactionId": "T-1", "amount": "5", "status": "on hold", "note": CANARY}
     page = {"data": [record], "total": 1, "perPage": 20, "page": "1", "pages": 1}
     done = check_against(run, stub.answer(201, {"success": True, "message": CANARY, "data": page}))
-    told = row(done, "transactions.page")
-    assert "answered, HTTP 201" in told
+    line = row(done, "transactions.page")
+    assert "answered, HTTP 201" in line
     for remark in (
         "data.data[].amount is a text, not a number",
         "data.data[] has unknown note",
@@ -211,19 +211,19 @@ def test_everything_unexpected_in_an_answer_is_told(run: Run) -> None:
         "data.data[] lacks currency, version",
         "status 'on hold' is not in the profile",
     ):
-        assert remark in told, remark
+        assert remark in line, remark
     assert CANARY not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(3600, "ahead of"), (-3600, "behind")])
-def test_a_clock_that_is_wrong_is_told(run: Run, seconds: int, words: str) -> None:
+def test_a_clock_that_is_wrong_is_reported(run: Run, seconds: int, words: str) -> None:
     def behave(peer: stub.Peer) -> bool:
         date = formatdate(time.time() + seconds, usegmt=True)
         return stub.answer(200, {"data": {}}, (f"Date: {date}",))(peer)
 
     done = check_against(run, behave)
-    (told,) = [int(number) for number in re.findall(rf"/v2: (\d+) s {words} ours", done.stdout)]
-    assert abs(told - 3600) <= 10
+    (measured,) = [int(number) for number in re.findall(rf"/v2: (\d+) s {words} ours", done.stdout)]
+    assert abs(measured - 3600) <= 10
 
 
 def test_the_table_of_operations_is_that_of_the_specification(run: Run) -> None:

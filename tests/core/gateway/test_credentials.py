@@ -107,11 +107,11 @@ def test_another_thread_of_the_process_sees_it_at_once() -> None:
     switched_to()
     seen: list[str] = []
 
-    def look() -> None:
+    def read_credentials() -> None:
         seen.append(in_use())
         connection.close()
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=read_credentials)
     thread.start()
     thread.join()
     assert seen == [SECOND]
@@ -180,7 +180,7 @@ def test_a_key_that_cannot_be_opened_is_replaced_by_no_other(
     assert service.keys_shown == []
 
 
-def test_the_key_until_then_is_kept_sealed_as_a_former_one() -> None:
+def test_the_key_until_then_is_kept_encrypted_as_a_former_one() -> None:
     switched_to()
     [former] = credentials.former_keys()
     assert (former.decrypted(), former.short_hash) == (
@@ -194,7 +194,7 @@ def test_the_key_until_then_is_kept_sealed_as_a_former_one() -> None:
     assert known.get_secret_value() == SECOND
 
 
-def test_a_key_is_sealed_to_its_own_row() -> None:
+def test_a_key_is_encrypted_for_its_own_row() -> None:
     row = switched_to()
     assert SECOND.encode() not in bytes(row.encrypted_key)
     other = GatewayKey(encrypted_key=row.encrypted_key)
@@ -265,11 +265,11 @@ def _with(changes: dict[str, str]) -> dict[str, str]:
     return {**os.environ, **changes, "COUNTERSIGN_DATA_DIR": str(product_settings.DATA_DIR)}
 
 
-def test_a_switch_back_keeps_what_was_sealed_anew_meanwhile() -> None:
+def test_a_switch_back_keeps_what_was_re_encrypted_meanwhile() -> None:
     first, _ = switched_to("key-that-came-back-0003", "third"), switched_to()
     read_before = GatewayKey.objects.get(pk=first.pk)
     GatewayKey.objects.get(pk=first.pk).reencrypt()
-    resealed = bytes(GatewayKey.objects.get(pk=first.pk).encrypted_key)
+    reencrypted = bytes(GatewayKey.objects.get(pk=first.pk).encrypted_key)
     credentials.switch_to_key(read_before)
-    assert bytes(GatewayKey.objects.get(pk=first.pk).encrypted_key) == resealed
+    assert bytes(GatewayKey.objects.get(pk=first.pk).encrypted_key) == reencrypted
     assert in_use() == "key-that-came-back-0003"

@@ -1,4 +1,4 @@
-"""Reads that fill in a page, while the service hangs: a few wait, the others are answered at once."""
+"""Reads that fill in a page, while the provider hangs: a few wait, the others are answered at once."""
 
 import threading
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ READS, HANGING = 20, 3
 
 
 class Hanging:
-    """The service takes every question and answers when it is let go."""
+    """The provider takes every question and answers when it is let go."""
 
     def __init__(self, stub: StubProvider) -> None:
         self.stub, self.go = stub, threading.Event()
@@ -37,7 +37,7 @@ class Hanging:
 
 @contextmanager
 def at_once(hanging: Hanging, number: int) -> Iterator[None]:
-    """So many pages wait in the block, as many as may before the service; it lets them go at the end."""
+    """So many pages wait in the block, as many as may before the provider; it lets them go at the end."""
     threads = [threading.Thread(target=hanging.read, args=(PAGE_TIMEOUT,)) for _ in range(number)]
     for thread in threads:
         thread.start()
@@ -61,11 +61,11 @@ def hanging(settings: Settings) -> Iterator[Hanging]:
             service.go.set()
 
 
-def test_most_of_many_reads_do_not_wait_for_a_service_that_hangs(hanging: Hanging) -> None:
+def test_most_of_many_reads_do_not_wait_for_a_provider_that_hangs(hanging: Hanging) -> None:
     with at_once(hanging, READS):
         wait_until(lambda: len(hanging.refused) >= READS - HANGING)
-        told = [message for message in hanging.refused if "so it was not asked" in message]
-        assert (len(told), len(hanging.stub.keys_shown)) == (READS - HANGING, HANGING)
+        refused = [message for message in hanging.refused if "so it was not asked" in message]
+        assert (len(refused), len(hanging.stub.keys_shown)) == (READS - HANGING, HANGING)
 
 
 def test_reads_of_a_part_of_a_page_take_the_same_turns(hanging: Hanging) -> None:

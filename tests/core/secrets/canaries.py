@@ -25,13 +25,13 @@ class Canaries:
 
     api_key: str = field(default_factory=lambda: f"key-{secrets.token_hex(12)}")
     new_key: str = field(default_factory=lambda: f"made-{secrets.token_hex(12)}")
-    token: str = field(default_factory=lambda: f"token-{secrets.token_hex(12)}")
+    otp: str = field(default_factory=lambda: f"otp-{secrets.token_hex(12)}")
     password: str = field(default_factory=lambda: f"pass phrase {secrets.token_hex(12)}")
     seed: bytes = b""
     recovery_codes: list[str] = field(default_factory=list)
 
     def forms(self) -> Iterator[tuple[str, bytes]]:
-        yield from (("API key", self.api_key.encode()), ("token", self.token.encode()))
+        yield from (("API key", self.api_key.encode()), ("one-time code", self.otp.encode()))
         yield "new key", self.new_key.encode()
         yield from (("password", self.password.encode()), ("password", self.password.split()[-1].encode()))
         if self.seed:
@@ -49,7 +49,7 @@ class Canaries:
 
 @dataclass
 class Sinks:
-    """Every place that keeps what it is told."""
+    """Every place that stores what it is given."""
 
     canaries: Canaries
     pages: list[tuple[str, bytes]]

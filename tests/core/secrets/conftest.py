@@ -1,4 +1,4 @@
-"""Canaries, the people who carry them about, and a service that repeats them."""
+"""Canaries, the people who carry them about, and a provider that repeats them."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ def canaries(settings: Settings) -> Canaries:
 
 @pytest.fixture
 def service(settings: Settings, canaries: Canaries) -> Iterator[StubProvider]:
-    """A service that repeats every secret in all that it says."""
+    """A provider that repeats every secret in all that it says."""
     with stub_provider.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
         answer_with(stub, 200, {"data": {"transactionId": "T-1"}}, canaries)

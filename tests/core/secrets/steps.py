@@ -1,4 +1,4 @@
-"""What people and the service do while the canaries are about."""
+"""What people and the provider do while the canaries are about."""
 
 import json
 import uuid
@@ -31,7 +31,7 @@ class Reader(Client):
 
 def answer_with(stub: StubProvider, status: int, body: object, canaries: Canaries) -> None:
     """Answer a withdrawal like this, with the secrets in it, and a question for an account with its holder."""
-    echo = f"key {canaries.api_key} token {canaries.token}"
+    echo = f"key {canaries.api_key} token {canaries.otp}"
     text = body.format(echo=echo) if isinstance(body, str) else json.dumps(body).replace("{echo}", echo)
 
     def answer() -> stub_provider.Answer:
@@ -62,8 +62,8 @@ def prepare(browser: Reader) -> Operation:
 def release_operation(
     browser: Reader, operation: Operation, action: str, canaries: Canaries, **changes: str
 ) -> Any:
-    """Press a button that takes the service's token."""
-    values = {"digest": operation.digest, "token": canaries.token, **changes}
+    """Press a button that takes the provider's one-time code."""
+    values = {"digest": operation.digest, "otp": canaries.otp, **changes}
     return browser.post(f"/operations/{operation.pk}/{action}/", values)
 
 

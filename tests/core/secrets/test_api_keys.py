@@ -9,7 +9,7 @@ from backoffice.accounts.models import User
 from backoffice.core import credentials
 from backoffice.operations.delivery import send
 from backoffice.operations.kinds.api_keys.create import ApiKeyCreatePayload
-from backoffice.operations.kinds.api_keys.switch import sealed_keys
+from backoffice.operations.kinds.api_keys.switch import stored_keys
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation, Secret
@@ -27,8 +27,8 @@ FULL = ApiKeyCreatePayload(method="full", scope_text="Everything (Master)")
 
 @pytest.fixture
 def makes_keys(service: StubProvider, canaries: Canaries) -> StubProvider:
-    """The service hands out the new key, and repeats it and every other secret wherever it can."""
-    echo = f"{canaries.new_key} {canaries.api_key} {canaries.token}"
+    """The provider hands out the new key, and repeats it and every other secret wherever it can."""
+    echo = f"{canaries.new_key} {canaries.api_key} {canaries.otp}"
     answer = {"data": {"apikey": canaries.new_key, "key": canaries.new_key, "note": echo}, "message": echo}
     service.answer_post = lambda: (200, json.dumps(answer))
     listed = {"Apikey": "0a1b2c3d", "Keyname": "till", "Username": echo}
@@ -39,16 +39,16 @@ def makes_keys(service: StubProvider, canaries: Canaries) -> StubProvider:
 def carry_out(
     kind: str, payload: Payload, administrator: User, approver: Reader, canaries: Canaries
 ) -> Operation:
-    """Prepared by one person; approved and given the word by the other, on the page; sent."""
+    """Prepared by one person; approved and released by the other, on the page; sent."""
     operation = factories.prepared_of_kind(kind, payload, administrator)
-    token = {"token": canaries.token} if KINDS[kind].needs_otp else {}
-    values = {"digest": operation.digest, **token}
+    otp = {"otp": canaries.otp} if KINDS[kind].needs_otp else {}
+    values = {"digest": operation.digest, **otp}
     assert approver.post(f"/operations/{operation.pk}/approve-and-send/", values).status_code == 302
     send.send_operation(operation.pk)
     return Operation.objects.get(pk=operation.pk)
 
 
-def look_at_keys(browser: Reader, operation: Operation) -> None:
+def open_key_pages(browser: Reader, operation: Operation) -> None:
     open_pages(browser, operation)
     for address in ("/keys/", "/keys/list/", "/keys/rotation/", f"/keys/secret/{operation.pk}/"):
         assert browser.get(address).status_code in {200, 410}, address
@@ -66,12 +66,12 @@ def test_a_new_key_is_nowhere_but_on_the_one_page_that_shows_it(
 ) -> None:
     operation = carry_out("api_key_create", payload, administrator, as_approver, canaries)
     assert operation.status == Status.SUCCEEDED
-    look_at_keys(as_approver, operation)
+    open_key_pages(as_approver, operation)
     assert sinks.leaks() == set()
     address = f"/keys/secret/{operation.pk}/"
     assert canaries.new_key in as_approver.post(address).content.decode()
     as_approver.post(address)
-    look_at_keys(as_approver, operation)
+    open_key_pages(as_approver, operation)
     assert sinks.leaks() == {(address, "new key")}
     assert not Secret.objects.exists()
 
@@ -80,7 +80,7 @@ def test_a_key_taken_into_use_is_nowhere_either(
     makes_keys: StubProvider, sinks: Sinks, as_approver: Reader, administrator: User, canaries: Canaries
 ) -> None:
     carry_out("api_key_create", NAMED, administrator, as_approver, canaries)
-    [target] = sealed_keys()
+    [target] = stored_keys()
     switched = carry_out("api_key_switch", target, administrator, as_approver, canaries)
     assert switched.status == Status.SUCCEEDED
     assert credentials.key_in_use().secret == SecretStr(canaries.new_key)
@@ -96,7 +96,7 @@ def test_a_key_taken_into_use_is_nowhere_either(
     )
     operation = carry_out("api_key_invalidate", payload, administrator, as_approver, canaries)
     assert operation.status == Status.UNKNOWN
-    look_at_keys(as_approver, operation)
+    open_key_pages(as_approver, operation)
     assert sinks.leaks() == set()
 
 
@@ -113,5 +113,5 @@ def test_an_answer_that_is_no_success_leaves_no_trace_of_a_key_in_it(
     makes_keys.answer_post = lambda: (status, json.dumps(body))
     operation = carry_out("api_key_create", NAMED, administrator, as_approver, canaries)
     confirmation.confirm_operation(operation.pk)
-    look_at_keys(as_approver, operation)
+    open_key_pages(as_approver, operation)
     assert sinks.leaks() == set()

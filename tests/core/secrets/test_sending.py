@@ -14,17 +14,17 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_while_the_token_waits_it_is_nowhere_to_be_read(
+def test_while_the_one_time_code_waits_it_is_nowhere_to_be_read(
     service: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
 ) -> None:
     operation = prepare(as_preparer)
     assert release_operation(as_approver, operation, "approve-and-send", canaries).status_code == 302
     release = Release.objects.get(operation=operation)
-    assert release.sealed_otp
+    assert release.encrypted_otp
     open_pages(as_approver, operation)
     assert sinks.leaks() == set()
     send.send_operation(operation.pk)
-    assert canaries.token in service.posts[-1]
+    assert canaries.otp in service.posts[-1]
     assert not Release.objects.exists()
     assert sinks.leaks() == set()
 
@@ -39,7 +39,7 @@ ANSWERS: list[tuple[int, object, Status]] = [
 ]
 
 
-def test_whatever_the_service_repeats_is_kept_nowhere(
+def test_whatever_the_provider_repeats_is_kept_nowhere(
     service: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
 ) -> None:
     for status, body, ends in ANSWERS:

@@ -46,7 +46,7 @@ def test_without_being_asked_it_stays_as_it_is_and_caches_keep_the_two_apart(cli
 
 
 def test_the_same_page_has_no_constant_length_and_no_constant_csrf_token(client: Client) -> None:
-    """What stands against BREACH: the secret is masked anew, and random bytes are added."""
+    """What protects against BREACH: the secret is masked anew, and random bytes are added."""
     answers = [client.get(PAGE, headers=ASKED) for _ in range(20)]
     assert len({len(answer.content) for answer in answers}) > 1
     assert len({gzip.decompress(answer.content) for answer in answers}) == len(answers)

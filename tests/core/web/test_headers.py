@@ -172,7 +172,7 @@ def test_a_deployment_answers_without_tls_with_the_way_there_only(over_tls: Clie
         assert not answer.cookies
 
 
-def test_a_proxys_word_on_tls_counts_only_where_there_is_a_proxy() -> None:
+def test_a_proxys_header_on_tls_counts_only_where_there_is_a_proxy() -> None:
     behind = {**PRODUCTION, "COUNTERSIGN_BEHIND_PROXY": "true"}
     assert settings_in(PRODUCTION)["SECURE_PROXY_SSL_HEADER"] is None
     assert settings_in(behind)["SECURE_PROXY_SSL_HEADER"] == ["HTTP_X_FORWARDED_PROTO", "https"]

@@ -59,11 +59,11 @@ class Cut:
         """Reset a stalled connection; the bytes held back are lost."""
         self.freed.set()
 
-    def end_of(self, said: bytes) -> int | None:
+    def end_of(self, sent: bytes) -> int | None:
         """Where the last word begins in what the client sent, if it sent all of them."""
         place = 0
         for word in self.words:
-            place = said.find(word, place)
+            place = sent.find(word, place)
             if place < 0:
                 return None
             place += len(word)

@@ -8,7 +8,7 @@ from django.utils import timezone
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
-from backoffice.ledger.bank_accounts import resolve_account_holder
+from backoffice.ledger.accounts import resolve_account_holder
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.registry import KINDS
@@ -71,10 +71,10 @@ def release(operation: Operation, actor: User, sandbox: SandboxProcess) -> Opera
         actor=actor,
         digest=operation.digest,
         second_factor_at=timezone.now(),
-        token=token_for(operation, sandbox),
+        otp=otp_for(operation, sandbox),
     )
 
 
-def token_for(operation: Operation, sandbox: SandboxProcess) -> SecretStr | None:
+def otp_for(operation: Operation, sandbox: SandboxProcess) -> SecretStr | None:
     """The provider's one-time code if this kind needs one."""
-    return SecretStr(sandbox.one_time_code()) if KINDS[operation.kind].needs_otp else None
+    return SecretStr(sandbox.issued_otp()) if KINDS[operation.kind].needs_otp else None

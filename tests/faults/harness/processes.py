@@ -27,10 +27,10 @@ def wait_until(
     condition: Callable[[], object], what: str, within: float = TIMEOUT, every: float = 0.02
 ) -> float:
     """Wait until the condition is true and return the seconds; fail after the deadline."""
-    began, look = time.monotonic(), threading.Event()
+    began, pause = time.monotonic(), threading.Event()
     while not condition():
         assert time.monotonic() - began < within, f"It did not happen in time: {what}"
-        look.wait(every)
+        pause.wait(every)
     return time.monotonic() - began
 
 
@@ -158,9 +158,9 @@ class ProductProcesses:
         """How many messages these workers finished."""
         return sum(self.log(name).count(" succeeded in ") for name in names)
 
-    def ring(self, *operations: UUID) -> None:
+    def enqueue(self, *operations: UUID) -> None:
         """Enqueue the sending of these operations."""
-        with self.doorbell() as app:
+        with self.task_queue() as app:
             for operation in operations:
                 app.send_task("operations.send", args=[str(operation)], queue=self.queue)
 
@@ -180,7 +180,7 @@ class ProductProcesses:
                 channel.queue_purge(self.queue)
 
     @contextmanager
-    def doorbell(self) -> Iterator[Celery]:
+    def task_queue(self) -> Iterator[Celery]:
         """A Celery client of the broker."""
         with Celery(broker=self.broker) as app:
             app.conf.broker_transport_options = broker_options(self.broker, self.folder / "worker")
@@ -189,7 +189,7 @@ class ProductProcesses:
     @contextmanager
     def at_the_broker(self) -> Iterator[Any]:
         """A channel of the broker; its class depends on the transport."""
-        with self.doorbell() as app, app.connection_for_write() as connected:
+        with self.task_queue() as app, app.connection_for_write() as connected:
             yield connected.default_channel
 
     def stop(self) -> None:

@@ -74,10 +74,10 @@ class Proxy:
         finally:
             self.listen()
 
-    def take_cut(self, said: bytes) -> tuple[Cut, int] | None:
+    def take_cut(self, sent: bytes) -> tuple[Cut, int] | None:
         """The planned cut whose words these are, and where its last word begins; removes it from the plan."""
         for cut in self.cuts:
-            place = cut.end_of(said)
+            place = cut.end_of(sent)
             if place is not None:
                 self.cuts.remove(cut)
                 return cut, place

@@ -90,8 +90,8 @@ def small_disk() -> Iterator[Disk]:
 @contextmanager
 def sqlite_copied(disk: Disk) -> Iterator[None]:
     moved = disk.folder / "countersign.sqlite3"
-    kept = connection.settings_dict["NAME"]
-    with closing(sqlite3.connect(kept)) as suite, closing(sqlite3.connect(moved)) as ours:
+    previous = connection.settings_dict["NAME"]
+    with closing(sqlite3.connect(previous)) as suite, closing(sqlite3.connect(moved)) as ours:
         suite.backup(ours)
     with connected_to(NAME=str(moved)):
         yield
@@ -122,8 +122,8 @@ def postgresql(disk: Disk, programs: Path) -> Iterator[int]:
         run = [f"{programs}/postgres", "-D", data, *where]
         server = subprocess.Popen(run, user=NOBODY, cwd=disk.folder, stdout=log, stderr=log)
     try:
-        asked = [f"{programs}/pg_isready", "--quiet", "--host", "127.0.0.1", "--port", str(port)]
-        wait_until(lambda: subprocess.run(asked, check=False).returncode == 0, "PostgreSQL on a small disk")
+        command = [f"{programs}/pg_isready", "--quiet", "--host", "127.0.0.1", "--port", str(port)]
+        wait_until(lambda: subprocess.run(command, check=False).returncode == 0, "PostgreSQL on a small disk")
         yield port
     finally:
         server.send_signal(signal.SIGQUIT)
@@ -134,14 +134,14 @@ def postgresql(disk: Disk, programs: Path) -> Iterator[int]:
 def connected_to(**elsewhere: object) -> Iterator[None]:
     """Within the block, every new connection of this process goes to the database elsewhere."""
     database = connection.settings_dict
-    kept = {name: database[name] for name in elsewhere}
+    previous = {name: database[name] for name in elsewhere}
     connection.close()
     database.update(elsewhere)
     try:
         yield
     finally:
         connection.close()
-        database.update(kept)
+        database.update(previous)
 
 
 def postgresql_s_programs() -> Path:

@@ -63,7 +63,7 @@ class FaultStage:
         frozen.process.send_signal(signal.SIGCONT)
         wait_until(lambda: frozen.is_gone, "it goes on to its end")
 
-    def ring(self, *operations: Operation) -> None:
+    def enqueue(self, *operations: Operation) -> None:
         """Send each in a worker of its own, all at the same time, and wait for their ends."""
         children = [self.nursery.run("send", str(operation.pk)) for operation in operations]
         wait_until(lambda: all(child.is_gone for child in children), "the workers end")
@@ -95,7 +95,7 @@ class FaultStage:
 
     def assert_never_sent(self, operations: list[Operation]) -> None:
         """Neither messages nor sweeps nor status checks send anything, and each operation has a next check."""
-        self.ring(*operations, *operations)
+        self.enqueue(*operations, *operations)
         jobs.send_due()
         for operation in operations:
             confirmation.confirm_operation(operation.pk)
@@ -105,8 +105,10 @@ class FaultStage:
     def story(self) -> str:
         """Every operation with its attempts and the provider's record of it, and the workers' last output."""
         ledger = self.service.ledger()
-        told = [reported_status(operation, ledger) for operation in Operation.objects.order_by("prepared_at")]
-        return "\n".join([*told, "", "The workers wrote at last:", self.nursery.log()[-4000:]])
+        statuses = [
+            reported_status(operation, ledger) for operation in Operation.objects.order_by("prepared_at")
+        ]
+        return "\n".join([*statuses, "", "The workers wrote at last:", self.nursery.log()[-4000:]])
 
 
 def skip_waiting_time() -> None:

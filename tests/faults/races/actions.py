@@ -79,7 +79,7 @@ def approves_and_sends(operation: Operation, person: User) -> Act:
             actor=person,
             digest=operation.digest,
             second_factor_at=timezone.now(),
-            token=SecretStr("123456"),
+            otp=SecretStr("123456"),
         )
         send.send_operation(operation.pk)
 

@@ -57,8 +57,8 @@ def test_approving_against_rejecting_one_of_them_stands(
         operation = factories.prepared_to_another_account(preparer)
         results = races.race(approves(operation, approver), rejects(operation, second_approver))
         assert sorted(results) == ["WrongStatusError", DONE]
-        stands = Status.APPROVED if results[0] == DONE else Status.REJECTED
-        assert (status_of(operation), operation.approvals.count()) == (stands, int(results[0] == DONE))
+        expected = Status.APPROVED if results[0] == DONE else Status.REJECTED
+        assert (status_of(operation), operation.approvals.count()) == (expected, int(results[0] == DONE))
         races.are_well(operation)
     races.ended_well()
 

@@ -13,7 +13,7 @@ from tests.faults.races.conftest import Races
 from tests.faults.races.racing import DONE
 from tests.operations.provider_list import shows
 from tests.operations.steps import status_of
-from tests.operations.unknown_outcomes import proposed, record, said
+from tests.operations.unknown_outcomes import proposed, record, resolution_form
 from tests.stub_provider import StubProvider
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
@@ -48,7 +48,10 @@ def test_of_two_resolutions_that_contradict_each_other_one_waits_and_is_applied_
     for number in races.rounds():
         operation = lost(service, preparer, approver, age=timedelta(hours=2))
         shows(service, record(f"R-{number}"))
-        happened, absent = said(operation, "happened", f"R-{number}"), said(operation, "did_not_happen")
+        happened, absent = (
+            resolution_form(operation, "happened", f"R-{number}"),
+            resolution_form(operation, "did_not_happen"),
+        )
         assert happened.is_valid(), happened.errors
         assert absent.is_valid(), absent.errors
         results = races.race(proposes(happened.payload(), preparer), proposes(absent.payload(), approver))

@@ -42,7 +42,7 @@ from tests.stub_provider import StubProvider
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 
 
-def test_two_words_to_send_are_one_debit(
+def test_two_releases_are_one_debit(
     races: Races, service: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     for _ in races.rounds():
@@ -55,7 +55,7 @@ def test_two_words_to_send_are_one_debit(
     races.ended_well()
 
 
-def test_the_word_to_send_against_taking_it_back(
+def test_release_against_cancellation(
     races: Races, service: StubProvider, preparer: User, approver: User
 ) -> None:
     for _ in races.rounds():
@@ -158,8 +158,8 @@ def test_two_sweepers_and_two_workers_send_once_and_close_once(
         assert debits_of(operation, service) == 1
         shows(service, record(attempt.provider_transaction_id or ""))
         Attempt.objects.filter(pk=attempt.pk).update(next_check_at=clock.now())
-        looks = [schedule.check_due, checks_status(operation)]
-        races.race(*looks, *looks)
+        checks = [schedule.check_due, checks_status(operation)]
+        races.race(*checks, *checks)
         assert status_of(operation) == Status.SUCCEEDED
         races.are_well(operation)
     races.ended_well()

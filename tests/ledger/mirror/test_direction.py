@@ -1,4 +1,4 @@
-"""Which way the money went, for every type of the service's records."""
+"""Which way the money went, for every type of the provider's records."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -42,8 +42,8 @@ def test_the_direction_of(members: dict[str, str], expected: str) -> None:
     assert direction(record(**members)) == expected
 
 
-def test_of_every_record_of_a_year_the_direction_is_told_as_it_was() -> None:
-    told = {}
+def test_the_direction_of_every_record_of_a_year_is_derived_as_it_was() -> None:
+    derived = {}
     for event in history(7, 5_000, datetime(2026, 11, 1, tzinfo=UTC)):
         moved = event.movement
         one = record(
@@ -53,10 +53,10 @@ def test_of_every_record_of_a_year_the_direction_is_told_as_it_was() -> None:
             username=moved.username,
             from_currency=moved.given[0],
         )
-        told[moved.type, moved.incoming] = direction(one)
+        derived[moved.type, moved.incoming] = direction(one)
         assert direction(one) == ("in" if moved.incoming else "out"), moved
-    assert {way for way in told if way[0] == "conversion"} == {("conversion", True), ("conversion", False)}
-    assert {"transfer", "internalTransfer", "deposit", "withdrawal", "sent"} <= {kind for kind, _ in told}
+    assert {way for way in derived if way[0] == "conversion"} == {("conversion", True), ("conversion", False)}
+    assert {"transfer", "internalTransfer", "deposit", "withdrawal", "sent"} <= {kind for kind, _ in derived}
 
 
 @pytest.mark.parametrize(("sender", "receiver"), [(THEM, US), (US, THEM), ("Our Company Ltd", THEM)])

@@ -31,7 +31,7 @@ def totals_agree() -> Iterator[None]:
 
 
 def record(name: str = "T1", **members: Any) -> TransactionRecord:
-    told = {
+    fields = {
         "transactionId": name,
         "amount": "250000.50",
         "currency": "NGN",
@@ -42,7 +42,7 @@ def record(name: str = "T1", **members: Any) -> TransactionRecord:
         "username": "countersign-demo",
         "createdAt": "2026-03-04T05:06:07.123456Z",
     }
-    return TransactionRecord.model_validate(told | members)
+    return TransactionRecord.model_validate(fields | members)
 
 
 def merged(*records: TransactionRecord, known_before: datetime | None = None) -> MergeResult:
@@ -79,28 +79,28 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("members", CASES.values(), ids=CASES.keys())
-def test_a_record_is_here_as_it_was_told(members: dict[str, Any]) -> None:
-    told = record(**members)
+def test_a_record_is_stored_as_it_was_reported(members: dict[str, Any]) -> None:
+    reported = record(**members)
     before = clock.now()
-    merged(told)
+    merged(reported)
     row = Transaction.objects.get()
-    values = row_of(told).values
+    values = row_of(reported).values
     assert {name: getattr(row, name) for name in values} == values
     for name in ("currency", "type", "status", "sender", "username", "version", "date", "created_at"):
-        assert getattr(row, name) == getattr(told, name)
-    assert row.amount == pytest.approx(told.amount, abs=Decimal("1e-18"))
+        assert getattr(row, name) == getattr(reported, name)
+    assert row.amount == pytest.approx(reported.amount, abs=Decimal("1e-18"))
     facet = row.facet
     assert (facet.currency, facet.type, facet.status, facet.direction) == (
         *(row.currency, row.type, row.status, row.direction),
     )
     assert before <= row.first_seen_at <= clock.now()
-    assert row.occurred_at == (told.created_at or row.first_seen_at)
+    assert row.occurred_at == (reported.created_at or row.first_seen_at)
     assert (row.changed_at, row.missing_since) == (None, None)
-    assert bytes(row.digest) == row_of(told).digest
+    assert bytes(row.digest) == row_of(reported).digest
 
 
 @pytest.mark.parametrize("members", CASES.values(), ids=CASES.keys())
-def test_what_is_here_as_it_is_told_is_not_written(members: dict[str, Any]) -> None:
+def test_what_is_stored_as_it_is_reported_is_not_written(members: dict[str, Any]) -> None:
     merged(record(**members))
     before = Transaction.objects.values().get()
     with CaptureQueriesContext(connection) as queries:
@@ -170,11 +170,11 @@ def test_a_minus_is_money_that_went_out() -> None:
 
 
 def test_a_row_whose_direction_is_derived_otherwise_is_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = record(type="transfer", sender="Our Company Ltd", username="kola.ventures")
+    reported = record(type="transfer", sender="Our Company Ltd", username="kola.ventures")
     with monkeypatch.context() as before:
         before.setattr("backoffice.ledger.mirror.rows.direction", lambda _: "in")
-        merged(told)
-    assert merged(told).changed == 1
+        merged(reported)
+    assert merged(reported).changed == 1
     row = Transaction.objects.get()
     assert (row.direction, row.facet.direction, row.counterparty) == ("", "", "kola.ventures")
     assert [total.facet.direction for total in DayTotal.objects.filter(count=1)] == [""]

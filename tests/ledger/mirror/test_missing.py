@@ -1,4 +1,4 @@
-"""What left the service's list stands here marked, and no sum has it, whatever came and went before."""
+"""What the provider lists no more is marked as missing here, and no sum has it, whatever happened before."""
 
 import random
 from collections import defaultdict
@@ -28,8 +28,8 @@ LARGEST = Decimal("9999999999999999999999.999999999999999999")
 Sums = dict[tuple[date, str, str, str, str], tuple[int, Decimal, Decimal]]
 
 
-def told(name: str, chance: random.Random) -> TransactionRecord:
-    """The record of this name, as the service may tell it now."""
+def reported_record(name: str, chance: random.Random) -> TransactionRecord:
+    """The record of this name, as the provider may report it now."""
     return TransactionRecord.model_validate(
         {
             "transactionId": name,
@@ -62,7 +62,7 @@ def from_scratch() -> Sums:
     return dict(sums)
 
 
-def kept() -> Sums:
+def stored_sums() -> Sums:
     return {
         (one.day, one.facet.currency, one.facet.type, one.facet.status, one.facet.direction): (
             one.count,
@@ -82,12 +82,12 @@ def test_totals_are_those_of_what_is_listed_whatever_came_went_and_returned(seed
     for _ in range(12):
         some = chance.sample(names, chance.randrange(1, len(names)))
         with transaction.atomic():
-            merge_records([told(name, chance) for name in some])
+            merge_records([reported_record(name, chance) for name in some])
         if chance.random() < 0.6:
             listed_are(set(chance.sample(names, chance.randrange(len(names)))))
         marked += Transaction.objects.filter(missing_since__isnull=False).count()
         with localcontext(SUM_CONTEXT):
-            assert kept() == from_scratch()
+            assert stored_sums() == from_scratch()
         assert list(total_discrepancies()) == []
     assert marked
 
@@ -110,22 +110,22 @@ def test_they_are_marked_some_at_a_time_and_whoever_comes_next_marks_the_rest(
     chance = random.Random(1)  # noqa: S311 - no secret
     Mirror.objects.create(pk=1)
     with transaction.atomic():
-        merge_records([told(f"T{number}", chance) for number in range(7)])
+        merge_records([reported_record(f"T{number}", chance) for number in range(7)])
     lost = Transaction.objects.filter(missing_since__isnull=False)
     with pytest.raises(LeaseLostError):
         mark_missing(LostAfterOneStep("mirror", 1, sync.LEASE_DURATION), clock.now())
     with localcontext(SUM_CONTEXT):
         assert lost.count() == 2
-        assert kept() == from_scratch()
+        assert stored_sums() == from_scratch()
         assert list(continuity.break_disagreements()) == []
         listed_are(set())
         assert lost.count() == TransactionChange.objects.count() == 7
-        assert kept() == from_scratch() == {}
+        assert stored_sums() == from_scratch() == {}
 
 
 @pytest.fixture
 def two_of_three() -> None:
-    """Of three deposits on one day, 1, 10 and 100 naira, the service lists the last one no more."""
+    """Of three deposits on one day, 1, 10 and 100 naira, the provider lists the last one no more."""
     Mirror.objects.create(pk=1)
     amounts = {"A": "1", "B": "10", "C": "100"}
     records = [

@@ -54,7 +54,7 @@ def mirror() -> Mirror:
     return Mirror.objects.get()
 
 
-def test_a_whole_reading_that_stands_still_does_not_keep_the_last_day_from_being_read(
+def test_a_stalled_full_pass_does_not_keep_the_last_day_from_being_read(
     service: LongList,
 ) -> None:
     service.spoilt = {12: (500, "{}")}
@@ -73,7 +73,7 @@ def test_a_last_day_that_cannot_be_read_does_not_keep_the_whole_list_from_being_
     service: LongList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)  # a page a turn
-    gone = service.listed.pop(1300)["transactionId"]
+    removed = service.listed.pop(1300)["transactionId"]
     come_by(DAY, turns=5)
     assert mirror().pass_page > 4
     service.spoilt = {3: (500, "{}")}
@@ -82,8 +82,8 @@ def test_a_last_day_that_cannot_be_read_does_not_keep_the_whole_list_from_being_
             Mirror.objects.update(error_at=None)
             sync.sync_if_due()
 
-    assert mirror().day_page == 3  # where the last day stands still
-    assert gone in set(Transaction.objects.values_list("transaction_id", flat=True))
+    assert mirror().day_page == 3  # where the last day does not advance
+    assert removed in set(Transaction.objects.values_list("transaction_id", flat=True))
     assert mirror().pass_depth == "count"  # which is what came behind the end of the list
 
 
@@ -100,7 +100,7 @@ def test_a_last_day_that_is_read_meanwhile_forgets_nothing_that_was_seen(
     service: LongList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
-    gone = service.listed.pop(1300)["transactionId"]
+    removed = service.listed.pop(1300)["transactionId"]
     with clock.use_clock(lambda: timezone.now() + DAY):
         while mirror().pass_depth != "count" or mirror().pass_page < 5:
             sync.sync_if_due()
@@ -110,7 +110,7 @@ def test_a_last_day_that_is_read_meanwhile_forgets_nothing_that_was_seen(
         come_by(DAY, turns=100)
 
     missing = Transaction.objects.filter(missing_since__isnull=False)
-    assert [row.transaction_id for row in missing] == [gone]
+    assert [row.transaction_id for row in missing] == [removed]
 
 
 def test_the_last_day_counts_as_read_from_when_its_reading_began(service: LongList) -> None:
@@ -135,7 +135,7 @@ def test_of_a_whole_reading_it_is_kept_when_it_began_however_long_it_took(
     assert mirror().full_pass_begun_at == began
 
 
-def test_a_whole_reading_that_took_long_does_not_stand_for_the_last_day(service: LongList) -> None:
+def test_a_full_pass_that_took_long_does_not_replace_the_last_day(service: LongList) -> None:
     begun = timezone.now() - DAY
     Mirror.objects.update(
         pass_depth="whole", pass_begun_at=begun, pass_page=14, day_pass_begun_at=None, pass_total=1500

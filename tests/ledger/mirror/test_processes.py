@@ -91,7 +91,7 @@ def test_a_killed_process_goes_on_where_it_was(
     assert deeper[0] == (10 if merged else 4)
 
 
-def test_the_command_tells_how_far_it_is_and_ends_by_itself(service: LongList, tmp_path: Path) -> None:
+def test_the_command_reports_its_progress_and_ends_by_itself(service: LongList, tmp_path: Path) -> None:
     service.listed = numbered(2300)
     done = run(service, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -105,7 +105,7 @@ def test_the_command_tells_how_far_it_is_and_ends_by_itself(service: LongList, t
 
 
 class Terminal(StringIO):
-    """What a person looks at."""
+    """What a person sees."""
 
     def isatty(self) -> bool:
         return True
@@ -120,7 +120,7 @@ def test_on_a_terminal_one_line_is_written_over(service: LongList) -> None:
     assert all(bar.startswith(("█", "░")) and "\n" not in bar for bar in bars[:-1])
 
 
-def test_the_command_begins_again_if_told_so(service: LongList) -> None:
+def test_the_command_begins_again_on_request(service: LongList) -> None:
     service.listed = numbered(1200)
     call_command("mirror", stdout=StringIO())
     service.asked.clear()
@@ -140,14 +140,14 @@ def test_the_command_says_why_it_could_not_go_on(service: LongList) -> None:
 
 def test_the_command_holds_the_totals_against_the_rows(service: LongList) -> None:
     service.listed = numbered(3)
-    said = StringIO()
+    output = StringIO()
     call_command("mirror", stdout=StringIO())
-    call_command("mirror", "--verify", stdout=said)
-    assert said.getvalue() == "Every total and every break agrees with its rows.\n"
+    call_command("mirror", "--verify", stdout=output)
+    assert output.getvalue() == "Every total and every break agrees with its rows.\n"
     DayTotal.objects.update(count=4)
     with pytest.raises(CommandError, match="1 totals or breaks differ"):
-        call_command("mirror", "--verify", stdout=said)
-    assert "kept 4 of 37.5, fees 0.75; counted 3 of 37.5, fees 0.75" in said.getvalue()
+        call_command("mirror", "--verify", stdout=output)
+    assert "kept 4 of 37.5, fees 0.75; counted 3 of 37.5, fees 0.75" in output.getvalue()
 
 
 def test_what_is_merged_while_totals_are_held_against_the_rows_is_no_difference(service: LongList) -> None:
@@ -164,12 +164,12 @@ def test_what_is_merged_while_totals_are_held_against_the_rows_is_no_difference(
             thread.join(WITHIN)
         return execute(sql, *rest)
 
-    said = StringIO()
+    output = StringIO()
     with connection.execute_wrapper(merge_first):
-        call_command("mirror", "--verify", stdout=said)
+        call_command("mirror", "--verify", stdout=output)
     assert turns == [1]
     assert "late" in here()
-    assert said.getvalue() == "Every total and every break agrees with its rows.\n"
+    assert output.getvalue() == "Every total and every break agrees with its rows.\n"
 
 
 def test_two_at_once_read_once_and_the_second_one_is_heard(service: LongList) -> None:

@@ -53,7 +53,7 @@ def text(answer: Any) -> str:
 
 @contextmanager
 def held_back(service: StubProvider) -> Iterator[None]:
-    """Let the service answer no read before the end of the block."""
+    """Let the provider answer no read before the end of the block."""
     go_on = threading.Event()
     service.before_get = lambda: go_on.wait(20)
     try:
@@ -77,7 +77,7 @@ def test_a_role_opens_what_the_table_says(
 
 
 @pytest.mark.parametrize("address", [BALANCES, ACCOUNTS, WEBHOOKS])
-def test_the_first_answer_does_not_wait_for_the_service(
+def test_the_first_answer_does_not_wait_for_the_provider(
     reader: Client, service: StubProvider, address: str
 ) -> None:
     with held_back(service):
@@ -122,9 +122,9 @@ def test_balances_are_shown_as_last_known_with_their_age(reader: Client) -> None
 
 def test_balances_are_read_now_and_kept(reader: Client, sandbox: SandboxProcess) -> None:
     html = text(reader.get(f"{BALANCES}now/"))
-    kept = Balance.objects.get(currency="NGN")
-    assert kept.amount == sandbox.balance("NGN")
-    assert f"{kept.amount:,.2f}" in html
+    stored = Balance.objects.get(currency="NGN")
+    assert stored.amount == sandbox.balance("NGN")
+    assert f"{stored.amount:,.2f}" in html
     assert "every 60s" in html
 
 
@@ -136,7 +136,7 @@ def test_without_scripts_a_link_reads_them_into_the_whole_page(
     assert f"{sandbox.balance('USD'):,.2f}" in html
 
 
-def test_a_service_that_is_away_leaves_the_last_known_balances_and_says_so(
+def test_a_provider_that_is_away_leaves_the_last_known_balances_and_says_so(
     reader: Client, unreachable: None
 ) -> None:
     balance()
@@ -187,7 +187,7 @@ def test_the_export_has_what_is_on_screen_and_what_was(reader: Client) -> None:
     ]
 
 
-def test_the_holder_of_an_account_is_told(reader: Client, sandbox: SandboxProcess) -> None:
+def test_the_recipient_of_an_account_is_shown(reader: Client, sandbox: SandboxProcess) -> None:
     page = reader.post(ACCOUNTS, {"bank_code": "044", "account_number": "0123456789"})
     assert page.status_code == 200
     assert page.context["holder"].account_name in text(page)
@@ -209,7 +209,7 @@ def test_whoever_reads_only_is_not_offered_one(reader: Client, sandbox: SandboxP
 
 
 @pytest.mark.parametrize(
-    ("bank_code", "number", "said"),
+    ("bank_code", "number", "message"),
     [
         ("", "0123456789", "This field is required."),
         ("044", "12", "exactly 10 digits"),
@@ -218,15 +218,15 @@ def test_whoever_reads_only_is_not_offered_one(reader: Client, sandbox: SandboxP
     ],
 )
 def test_an_account_that_cannot_be_resolved_is_said_beside_its_field(
-    reader: Client, sandbox: SandboxProcess, bank_code: str, number: str, said: str
+    reader: Client, sandbox: SandboxProcess, bank_code: str, number: str, message: str
 ) -> None:
     page = reader.post(ACCOUNTS, {"bank_code": bank_code, "account_number": number})
     assert page.status_code == 422
-    assert said in text(page)
+    assert message in text(page)
     assert f'value="{number}"' in text(page)
 
 
-def test_a_service_that_is_away_cannot_resolve(reader: Client, unreachable: None) -> None:
+def test_a_provider_that_is_away_cannot_resolve(reader: Client, unreachable: None) -> None:
     page = reader.post(ACCOUNTS, {"bank_code": "044", "account_number": "0123456789"})
     assert page.status_code == 422
     assert "the service does not answer" in text(page)
@@ -237,7 +237,7 @@ def listed(name: str) -> str:
     return json.dumps([{"accountName": name, "assets": [asset]}])
 
 
-def test_own_accounts_are_told_and_then_remembered_with_their_age(
+def test_own_accounts_are_read_and_then_kept_with_their_age(
     reader: Client, service: StubProvider, settings: Settings
 ) -> None:
     service.accounts = listed("Lagos shop")
@@ -292,7 +292,7 @@ def test_a_change_is_proposed_by_who_may(
 
 
 @pytest.mark.parametrize(
-    ("public", "told", "said"),
+    ("public", "reported", "message"),
     [
         ("https://pay.example.com", "https://pay.example.com/webhooks", "This is our address"),
         ("https://pay.example.com", "https://pay.example.com", "This is our address"),
@@ -307,13 +307,13 @@ def test_a_change_is_proposed_by_who_may(
     ],
 )
 def test_the_callback_address_is_judged(
-    reader: Client, service: StubProvider, settings: Settings, public: str, told: str, said: str
+    reader: Client, service: StubProvider, settings: Settings, public: str, reported: str, message: str
 ) -> None:
     settings.PUBLIC_URL = public
-    service.callback = json.dumps(told)
+    service.callback = json.dumps(reported)
     html = text(reader.get(f"{WEBHOOKS}callback/"))
-    assert said in html
-    assert told in html
+    assert message in html
+    assert reported in html
 
 
 def test_a_callback_address_that_cannot_be_read_is_said(reader: Client, unreachable: None) -> None:

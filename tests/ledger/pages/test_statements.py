@@ -36,7 +36,7 @@ def minute(number: int, name: str, before: int) -> Any:
 
 
 def test_a_page_ends_where_a_moment_does_and_balances_run_on_from_page_to_page(reader: Client) -> None:
-    """The records of the moment at the end of a page were merged in another order than their balances tell."""
+    """The records of the moment at the end of a page were merged in another order than their balances show."""
     merged(*(minute(number, f"T{number}", number) for number in range(48)))
     for balance in (51, 49, 50, 48):
         merged(minute(48, f"at-once-{balance}", balance))
@@ -56,7 +56,7 @@ def test_a_moment_of_more_than_a_page_is_cut(reader: Client) -> None:
     assert sorted(balances(first) + balances(second)) == list(range(1, 61))
 
 
-def test_a_circle_at_the_beginning_of_a_page_is_told_as_the_balance_before_it_has_it(reader: Client) -> None:
+def test_a_circle_at_the_beginning_of_a_page_is_ordered_by_the_balance_before_it(reader: Client) -> None:
     merged(record("A", 0, 0, 100, createdAt="2026-02-28T10:00:00Z"))
     merged(
         record("back", 0, 90, 10, createdAt="2026-03-01T10:00:00Z"),
@@ -75,12 +75,12 @@ def test_what_is_merged_while_breaks_are_read_is_not_half_of_them(
 ) -> None:
     def days(*arguments: Any) -> Any:
         """Behind the sums a break appears, and then the list is read."""
-        told = breaks_by_day(*arguments)
+        breaks = breaks_by_day(*arguments)
         threads = ThreadPoolExecutor(1)
         threads.submit(merged, record("B", 1, 12, 1)).result(timeout=30)
         threads.submit(lambda: connection.close()).result()  # that thread's own
         threads.shutdown()
-        return told
+        return breaks
 
     merged(record("A", 0, 0, 10))
     monkeypatch.setattr(statements, "breaks_by_day", days)

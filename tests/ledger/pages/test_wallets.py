@@ -35,7 +35,7 @@ def text(client: Client, address: str) -> str:
 
 @pytest.fixture
 def holding(service: StubProvider) -> Holding:
-    """Let the service tell these addresses."""
+    """Let the provider report these addresses."""
 
     def hold(*addresses: object) -> None:
         service.wallet = json.dumps({"addresses": addresses})
@@ -43,7 +43,7 @@ def holding(service: StubProvider) -> Holding:
     return hold
 
 
-def test_the_addresses_of_the_service_with_their_codes(reader: Client, sandbox: SandboxProcess) -> None:
+def test_the_addresses_of_the_provider_with_their_codes(reader: Client, sandbox: SandboxProcess) -> None:
     html = text(reader, NOW)
     for network in ("TRC20", "ERC20", "BEP20", "POLYGON"):
         assert f">{network}</th>" in html
@@ -78,7 +78,7 @@ def test_currency_and_network_narrow_the_list(reader: Client, holding: Holding) 
     assert "The service shows no address here" in text(reader, f"{NOW}?network=C")
 
 
-def test_an_unreachable_service_leaves_what_was_told_with_its_age(
+def test_an_unreachable_provider_leaves_the_last_reported_value_with_its_age(
     reader: Client, holding: Holding, settings: Settings
 ) -> None:
     holding({"address": "addr-1", "network": "A"})
@@ -99,7 +99,7 @@ def test_before_the_first_answer_the_page_says_so_and_asks(reader: Client, setti
     assert "Nothing is known from before" in text(reader, f"{PAGE}?read=1")
 
 
-def test_what_the_service_says_is_never_markup(reader: Client, holding: Holding) -> None:
+def test_what_the_provider_says_is_never_markup(reader: Client, holding: Holding) -> None:
     holding({"address": '"><script>x</script>', "network": "<b>A</b>"})
     html = text(reader, NOW)
     assert "<script>x" not in html

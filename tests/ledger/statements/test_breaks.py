@@ -30,7 +30,7 @@ def mirror(db: None) -> None:
 
 def record(name: str, second: int, before: object, amount: object, **members: Any) -> TransactionRecord:
     """A deposit without a fee, unless something else is said."""
-    told = {
+    fields = {
         "transactionId": name,
         "createdAt": f"2026-03-04T05:06:{second:02}Z",
         "prevBalance": before,
@@ -39,7 +39,7 @@ def record(name: str, second: int, before: object, amount: object, **members: An
         "type": "deposit",
         "status": "fullfiled",
     }
-    return TransactionRecord.model_validate(told | members)
+    return TransactionRecord.model_validate(fields | members)
 
 
 def merged(*records: TransactionRecord) -> None:
@@ -56,7 +56,7 @@ def lose(*names: str) -> None:
         mark_missing(lease, clock.now() + timedelta(days=1))
 
 
-def kept() -> list[tuple[str, str, str, str, str]]:
+def stored_breaks() -> list[tuple[str, str, str, str, str]]:
     """Records before and after, kind, difference and its direction, the oldest first."""
     return [
         (one.before.transaction_id, one.after.transaction_id, one.kind, f"{one.difference:f}", one.direction)
@@ -67,14 +67,14 @@ def kept() -> list[tuple[str, str, str, str, str]]:
 def test_a_chain_without_a_break_keeps_nothing() -> None:
     merged(record("A", 0, 0, 10), record("B", 1, 10, 5), record("C", 2, 15, 1, type="withdrawal", fee=2))
     merged(record("D", 3, 12, 1))
-    assert kept() == []
+    assert stored_breaks() == []
 
 
 def test_a_gap_is_kept_until_the_record_comes_that_was_missing() -> None:
     merged(record("A", 0, 0, 10), record("C", 4, 15, 1))
-    assert kept() == [("A", "C", Kind.GAP, "5", "in")]
+    assert stored_breaks() == [("A", "C", Kind.GAP, "5", "in")]
     merged(record("B", 2, 10, 5))
-    assert kept() == []
+    assert stored_breaks() == []
 
 
 def test_a_break_that_stays_stays_noticed_when_it_was() -> None:
@@ -95,55 +95,55 @@ def test_a_break_that_stays_stays_noticed_when_it_was() -> None:
         ({}, "110.000000000000000001", Kind.GAP, "0.000000000000000001", "in"),
     ],
 )
-def test_what_explains_a_break_is_told(
+def test_what_explains_a_break_is_shown(
     before: dict[str, str], found: str, kind: str, difference: str, direction: str
 ) -> None:
     merged(record("A", 0, 100, 10, **before), record("B", 1, found, 1))
-    assert kept() == [("A", "B", kind, difference, direction)]
+    assert stored_breaks() == [("A", "B", kind, difference, direction)]
 
 
 def test_a_record_that_was_changed_is_named_as_the_reason() -> None:
     merged(record("A", 0, 0, 10), record("B", 1, 10, 5), record("C", 2, 15, 1))
     merged(record("B", 1, 10, 7))
-    assert kept() == [("B", "C", Kind.CHANGED, "2", "out")]
+    assert stored_breaks() == [("B", "C", Kind.CHANGED, "2", "out")]
 
 
 def test_a_record_that_left_the_list_is_named_as_the_reason_and_may_come_back() -> None:
     chain = [record("A", 0, 0, 10), record("B", 1, 10, 5), record("C", 2, 15, 1), record("D", 3, 16, 1)]
     merged(*chain)
     lose("B")
-    assert kept() == [("A", "C", Kind.VANISHED, "5", "in")]
+    assert stored_breaks() == [("A", "C", Kind.VANISHED, "5", "in")]
     lose("B", "C")
-    assert kept() == [("A", "D", Kind.VANISHED, "6", "in")]
+    assert stored_breaks() == [("A", "D", Kind.VANISHED, "6", "in")]
     merged(*chain)
-    assert kept() == []
+    assert stored_breaks() == []
 
 
 def test_what_left_the_list_and_is_not_missed_is_no_break() -> None:
     merged(record("A", 0, 0, 10), record("twin", 1, 0, 10), record("C", 2, 10, 1))
-    assert kept() == [("A", "twin", Kind.UNMOVED, "10", "out")]
+    assert stored_breaks() == [("A", "twin", Kind.UNMOVED, "10", "out")]
     lose("twin")
-    assert kept() == []
+    assert stored_breaks() == []
 
 
 def test_currencies_have_a_chain_each_and_none_has_none() -> None:
     merged(record("A", 0, 0, 10), record("B", 1, 99, 5, currency="USD"), record("C", 2, 7, 1, currency=""))
     merged(record("D", 3, 10, 1), record("E", 4, 104, 5, currency="USD"), record("F", 5, 1, 1, currency=""))
-    assert kept() == []
+    assert stored_breaks() == []
     merged(record("E", 4, 104, 5))
-    assert kept() == [("D", "E", Kind.CHANGED, "93", "in")]
+    assert stored_breaks() == [("D", "E", Kind.CHANGED, "93", "in")]
 
 
 def random_record(rng: random.Random) -> TransactionRecord:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "type": rng.choice(("deposit", "deposit", "withdrawal", "transfer")),
         "currency": rng.choice(("NGN", "NGN", "USD")),
         "fee": rng.choice((None, 0, 1)),
     }
     if rng.random() < 0.1:
-        told["createdAt"] = ""
+        fields["createdAt"] = ""
     before = None if rng.random() < 0.1 else rng.randrange(4)
-    return record(f"T{rng.randrange(24)}", rng.randrange(12), before, rng.randrange(1, 3), **told)
+    return record(f"T{rng.randrange(24)}", rng.randrange(12), before, rng.randrange(1, 3), **fields)
 
 
 @pytest.mark.parametrize("most", [4, 1000])
@@ -181,11 +181,11 @@ def test_a_change_is_examined_without_reading_the_rest() -> None:
     read = [query["sql"] for query in queries if '"previous_balance"' in query["sql"]]
     assert len([sql for sql in read if "LIMIT 10" in sql and "DESC" not in sql]) == 1
     assert not any("LIMIT 100" in sql or "LIMIT 500" in sql for sql in read)
-    assert [one[:2] for one in kept()] == [("T30", "T31")]
+    assert [one[:2] for one in stored_breaks()] == [("T30", "T31")]
 
 
 def by_the_day(number: int) -> list[TransactionRecord]:
-    """So many deposits of one, fifty on each day, which go round in a circle: no day tells where it ends."""
+    """So many deposits of one, fifty on each day, which go round in a circle: no day shows where it ends."""
     return [
         record(f"D{k}", 0, k % 50, 1, createdAt=f"{date(2020, 1, 1) + timedelta(days=k // 50)}")
         if k % 50 < 49
@@ -196,8 +196,8 @@ def by_the_day(number: int) -> list[TransactionRecord]:
     ]
 
 
-def test_where_no_moment_tells_its_order_no_more_is_read_than_has_to_be() -> None:
-    """A service that tells days, each of which ends with the balance with which it began."""
+def test_where_no_moment_proves_its_order_no_more_is_read_than_has_to_be() -> None:
+    """A provider that reports days, each of which ends with the balance with which it began."""
     merged(*by_the_day(3000))
     with CaptureQueriesContext(connection) as queries:
         merged(*by_the_day(3050)[3000:])
@@ -224,9 +224,9 @@ def test_what_is_left_unchecked_since_a_landmark_is_none_any_more_keeps_no_break
 ) -> None:
     monkeypatch.setattr(chain, "MAX_RECORDS_WITHOUT_LANDMARK", 4)
     merged(*pair(1, 0), *pair(2, 0), record("T", 3, 0, 5), *pair(4, 5), *pair(5, 7))
-    assert [(one[2], one[3]) for one in kept()] == [(Kind.GAP, "2")]
+    assert [(one[2], one[3]) for one in stored_breaks()] == [(Kind.GAP, "2")]
     merged(record("U", 3, 5, 5, type="withdrawal"))
-    assert kept() == []
+    assert stored_breaks() == []
     assert list(continuity.break_disagreements()) == []
 
 
@@ -239,11 +239,11 @@ def test_rows_that_were_here_before_breaks_were_kept_are_checked_piece_by_piece(
 ) -> None:
     merged(*(record(f"T{second}", second, second if second < 40 else second + 1, 1) for second in range(50)))
     merged(record("U", 3, 7, 1, currency="USD"))
-    found = kept()
+    found = stored_breaks()
     BalanceBreak.objects.all().delete()
     monkeypatch.setattr(continuity, "RECORDS_PER_CHECK", 10)
     assert check_all() == 7
-    assert kept() == found == [("T39", "T40", Kind.GAP, "1", "in")]
+    assert stored_breaks() == found == [("T39", "T40", Kind.GAP, "1", "in")]
     assert check_all() == 0
     with clock.use_clock(lambda: timezone.now() + timedelta(days=1.01)):
         assert check_all() == 7
@@ -267,7 +267,7 @@ def test_the_currency_that_was_checked_longest_ago_is_checked_first() -> None:
     assert turns == ["XAF", "USD", "NGN"]
 
 
-def test_what_a_defect_of_ours_left_is_mended_and_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_a_defect_of_ours_left_is_repaired_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     merged(record("A", 0, 0, 10), record("B", 1, 15, 1))
     check_all()
     BalanceBreak.objects.update(difference=Decimal(7), expected=Decimal(8))
@@ -277,5 +277,5 @@ def test_what_a_defect_of_ours_left_is_mended_and_told(caplog: pytest.LogCapture
     ]
     with clock.use_clock(lambda: timezone.now() + timedelta(days=1.01)):
         check_all()
-    assert kept() == [("A", "B", Kind.GAP, "5", "in")]
+    assert stored_breaks() == [("A", "B", Kind.GAP, "5", "in")]
     assert "The kept breaks of NGN differed from the rows in 2 places" in caplog.text

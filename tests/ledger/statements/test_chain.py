@@ -17,13 +17,13 @@ from backoffice.ledger.statements.chain import ChainLink, ChainMoment, ChainStep
 AT = datetime(2026, 11, 20, 10, 42, 7, tzinfo=UTC)
 
 
-def links(*told: tuple[int, str | None, str]) -> list[ChainLink]:
+def links(*rows: tuple[int, str | None, str]) -> list[ChainLink]:
     """Second, balance before and what it adds, of each record in turn."""
     return [
         chain.make_link(
             pk, AT + timedelta(seconds=second), None if before is None else Decimal(before), Decimal(adds)
         )
-        for pk, (second, before, adds) in enumerate(told)
+        for pk, (second, before, adds) in enumerate(rows)
     ]
 
 
@@ -31,10 +31,10 @@ def walked(found: list[ChainLink]) -> list[ChainStep]:
     return [step for stretch in chain.walk(chain.moments(found)) for step in stretch.steps]
 
 
-def broken(*told: tuple[int, str | None, str]) -> list[tuple[int, str]]:
+def broken(*rows: tuple[int, str | None, str]) -> list[tuple[int, str]]:
     """Second and difference of each break."""
     return [
-        ((one.after.at - AT).seconds, f"{one.difference:f}") for one in chain.breaks_in(walked(links(*told)))
+        ((one.after.at - AT).seconds, f"{one.difference:f}") for one in chain.breaks_in(walked(links(*rows)))
     ]
 
 
@@ -49,8 +49,8 @@ def broken(*told: tuple[int, str | None, str]) -> list[tuple[int, str]]:
     ],
 )
 def test_the_fee_comes_on_top_of_what_moved(direction: str, fee: str | None, adds: str | None) -> None:
-    told = chain.balance_effect(direction, Decimal(100), None if fee is None else Decimal(fee))
-    assert told == (None if adds is None else Decimal(adds))
+    rows = chain.balance_effect(direction, Decimal(100), None if fee is None else Decimal(fee))
+    assert rows == (None if adds is None else Decimal(adds))
 
 
 def test_balances_that_follow_from_each_other_break_nowhere() -> None:
@@ -92,16 +92,16 @@ def test_a_moment_of_very_many_records_is_a_day_and_left_unchecked() -> None:
     assert broken((0, "0", "5"), *many, (1, "7", "1")) == []
 
 
-def test_a_moment_whose_balances_tell_its_order_is_a_landmark_as_a_single_record_is() -> None:
-    told = [(0, "10", "5"), (0, "0", "10"), (0, "15", "-5")]
+def test_a_moment_whose_balances_prove_its_order_is_a_landmark_as_a_single_record_is() -> None:
+    rows = [(0, "10", "5"), (0, "0", "10"), (0, "15", "-5")]
     circle, gap = [(1, "10", "5"), (1, "15", "-5")], [(2, "10", "1"), (2, "12", "1")]
-    found = list(chain.moments(links(*told, *circle, *gap, (3, "13", "1"), (4, None, "1"), (4, "14", "1"))))
+    found = list(chain.moments(links(*rows, *circle, *gap, (3, "13", "1"), (4, None, "1"), (4, "14", "1"))))
     assert [moment.is_landmark for moment in found] == [True, False, False, True, True]
     assert [link.pk for link in found[0].links] == [1, 0, 2]
 
 
 def pairs(first: int, number: int) -> list[tuple[int, str | None, str]]:
-    """So many moments in each of which one comes in and the same goes out, so that nothing tells their order."""
+    """So many moments in each of which one comes in and the same goes out, so that nothing shows their order."""
     return [
         one for second in range(first, first + number) for one in ((second, "0", "1"), (second, "1", "-1"))
     ]
@@ -120,8 +120,8 @@ BALANCE = st.integers(0, 3).map(Decimal)
 TOLD = st.lists(st.tuples(st.integers(0, 3), BALANCE, BALANCE), max_size=7)
 
 
-def in_turn(told: list[tuple[int, Decimal, Decimal]]) -> list[ChainLink]:
-    ordered = sorted(told, key=lambda one: one[0])
+def in_turn(rows: list[tuple[int, Decimal, Decimal]]) -> list[ChainLink]:
+    ordered = sorted(rows, key=lambda one: one[0])
     return [
         ChainLink(pk, AT + timedelta(seconds=second), before, after)
         for pk, (second, before, after) in enumerate(ordered)
@@ -139,19 +139,19 @@ def fewest(found: list[ChainMoment]) -> float:
 
 @given(TOLD)
 def test_nothing_is_broken_if_any_order_explains_the_balances(
-    told: list[tuple[int, Decimal, Decimal]],
+    rows: list[tuple[int, Decimal, Decimal]],
 ) -> None:
-    found = list(chain.moments(in_turn(told)))
-    steps = walked(in_turn(told))
-    assert sorted(step.link.pk for step in steps) == list(range(len(told)))
-    assert [step.link.at for step in steps] == [one.at for one in in_turn(told)]
-    least, number = fewest(found) if told else 0, len(chain.breaks_in(steps))
+    found = list(chain.moments(in_turn(rows)))
+    steps = walked(in_turn(rows))
+    assert sorted(step.link.pk for step in steps) == list(range(len(rows)))
+    assert [step.link.at for step in steps] == [one.at for one in in_turn(rows)]
+    least, number = fewest(found) if rows else 0, len(chain.breaks_in(steps))
     assert (number == 0) == (least == 0)
     assert number >= least
 
 
 @contextmanager
-def soon_given_up() -> Iterator[None]:
+def search_limit_of_one_step() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chain, "MAX_RECORDS_WITHOUT_LANDMARK", 3)
         patch.setattr(chain, "MAX_RECORDS_PER_MOMENT", 3)
@@ -160,10 +160,10 @@ def soon_given_up() -> Iterator[None]:
 
 @given(st.lists(st.tuples(st.integers(0, 9), BALANCE, BALANCE), max_size=24))
 def test_taken_up_at_a_landmark_it_goes_on_as_from_its_beginning(
-    told: list[tuple[int, Decimal, Decimal]],
+    rows: list[tuple[int, Decimal, Decimal]],
 ) -> None:
-    with soon_given_up():
-        every = in_turn(told)
+    with search_limit_of_one_step():
+        every = in_turn(rows)
         whole = walked(every)
         for stretch in chain.walk(chain.moments(every)):
             if stretch.landmark:
@@ -175,9 +175,9 @@ def test_taken_up_at_a_landmark_it_goes_on_as_from_its_beginning(
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), BALANCE, BALANCE), max_size=24))
-def test_the_last_landmark_is_seen_within_reach(told: list[tuple[int, Decimal, Decimal]]) -> None:
-    with soon_given_up():
-        every = in_turn(told)
+def test_the_last_landmark_is_seen_within_reach(rows: list[tuple[int, Decimal, Decimal]]) -> None:
+    with search_limit_of_one_step():
+        every = in_turn(rows)
         [*_, last] = [None, *(one.landmark for one in chain.walk(chain.moments(every)) if one.landmark)]
         near = every[-chain.lookback_limit() :]
         seen = chain.last_landmark(near, is_all=len(near) == len(every))

@@ -13,7 +13,7 @@ from backoffice.ledger.models import BalanceBreak, Mirror
 from backoffice.ledger.statements import breaks, continuity
 from backoffice.ledger.statements.breaks import run_ends
 from backoffice.ledger.statements.chain import make_link
-from tests.ledger.statements.test_breaks import kept, merged, record
+from tests.ledger.statements.test_breaks import merged, record, stored_breaks
 
 AT = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 
@@ -24,7 +24,7 @@ def mirror(db: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "others", "ends"),
+    ("rows", "others", "ends"),
     [
         ([(0, 0), (1, 1), (2, 2), (3, 3)], [], {0, 3}),
         ([(0, 0), (1, 1), (2, 7), (3, 8)], [], {0, 1, 2, 3}),
@@ -36,19 +36,19 @@ def mirror(db: None) -> None:
     ],
 )
 def test_a_run_ends_where_a_balance_does_not_follow_or_another_record_stands(
-    told: list[tuple[int, int | None]], others: list[int], ends: set[int]
+    rows: list[tuple[int, int | None]], others: list[int], ends: set[int]
 ) -> None:
     """Second and balance before of each, which adds one."""
     links = [
         make_link(0, AT + timedelta(seconds=at), None if before is None else Decimal(before), Decimal(1))
-        for at, before in told
+        for at, before in rows
     ]
     found = run_ends(links, [AT + timedelta(seconds=at) for at in others])
     assert found == {AT + timedelta(seconds=at) for at in ends}
 
 
 def minutes(*numbers: int, missing: int = 0) -> list[Any]:
-    """A record for each minute, which adds one; `missing` is in the balance and no record tells of it."""
+    """A record for each minute, which adds one; `missing` is in the balance and in no record."""
     return [
         record(f"T{number}", 0, number + missing, 1, createdAt=(AT + timedelta(minutes=number)).isoformat())
         for number in numbers
@@ -62,32 +62,32 @@ def test_a_long_run_is_not_read_again() -> None:
         merged(*reversed(minutes(*range(100, 400))))
     assert len(of_many) <= len(of_a_few) + 2
     assert not any("LIMIT 500" in query["sql"] for query in of_many)
-    assert kept() == []
+    assert stored_breaks() == []
 
 
 def test_a_break_at_either_end_of_a_run_and_within_it_is_found() -> None:
     merged(*minutes(*range(10)))
     merged(*minutes(*range(30, 40), missing=2))
     merged(*minutes(*range(10, 15), missing=1), *minutes(*range(15, 30), missing=5))
-    assert [one[:2] for one in kept()] == [("T9", "T10"), ("T14", "T15"), ("T29", "T30")]
+    assert [one[:2] for one in stored_breaks()] == [("T9", "T10"), ("T14", "T15"), ("T29", "T30")]
 
 
 def random_batches(rng: random.Random) -> list[list[Any]]:
-    """A history that hardly breaks, some of it in one moment, told newest first with a few out of place."""
-    told, balance, at = [], 100, 0
+    """A history that hardly breaks, some of it in one moment, listed newest first with a few out of place."""
+    rows, balance, at = [], 100, 0
     for number in range(60):
         at += rng.choice((0, 1, 1, 1, 2))
         balance += rng.choice((0,) * 15 + (1, -1))
         way, amount = rng.choice(("deposit", "withdrawal")), rng.randrange(1, 3)
         before = None if rng.random() < 0.03 else balance
         moment = (AT + timedelta(seconds=at)).isoformat()
-        told.append(record(f"R{number}", 0, before, amount, type=way, createdAt=moment))
+        rows.append(record(f"R{number}", 0, before, amount, type=way, createdAt=moment))
         balance += amount if way == "deposit" else -amount
     for _ in range(rng.randrange(4)):
-        told.insert(rng.randrange(50), told.pop(rng.randrange(50)))
-    told.reverse()
+        rows.insert(rng.randrange(50), rows.pop(rng.randrange(50)))
+    rows.reverse()
     size = rng.randrange(3, 25)
-    batches = [told[first : first + size] for first in range(0, len(told), size)]
+    batches = [rows[first : first + size] for first in range(0, len(rows), size)]
     if rng.random() < 0.5:
         rng.shuffle(batches)
     return batches

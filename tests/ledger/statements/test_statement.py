@@ -60,7 +60,7 @@ def gist(one: Statement) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    ("since", "until", "told"),
+    ("since", "until", "figures"),
     [
         (None, None, ("100", "60.000000000000000001", "58.250000000000000001", "1.75", "100", "0")),
         (
@@ -79,12 +79,12 @@ def gist(one: Statement) -> tuple[str, ...]:
     ],
 )
 def test_opening_and_movements_lead_to_the_closing_balance(
-    chain: None, since: str | None, until: str | None, told: tuple[str, ...]
+    chain: None, since: str | None, until: str | None, figures: tuple[str, ...]
 ) -> None:
     one = build_statement("NGN", at(since) if since else None, at(until) if until else None)
-    assert gist(one) == told
+    assert gist(one) == figures
     assert one.is_first == (since in {None, "02-01T00:00"})
-    assert one.adds_up == (told[-1] == "0")
+    assert one.adds_up == (figures[-1] == "0")
 
 
 def test_nothing_has_no_sign(chain: None, reader: Client) -> None:
@@ -165,16 +165,16 @@ def keep_balance(moment: str, amount: str) -> None:
     )
 
 
-def test_the_balance_that_the_service_told_is_held_against_its_records(chain: None) -> None:
+def test_the_balance_that_the_provider_reported_is_compared_with_its_records(chain: None) -> None:
     mirrored(as_of="03-09T00:00")
     keep_balance("03-02T23:45", "118.500000000000000001")
-    keep_balance("03-03T12:01", "128.250000000000000001")  # told while the last one was under way
+    keep_balance("03-03T12:01", "128.250000000000000001")  # reported while the last one was under way
     keep_balance("03-03T23:45", "107")
-    told = [
+    reported = [
         (one.at, one.difference)
         for one in build_statement("NGN", at("03-03T00:00"), at("03-04T00:00")).reported
     ]
-    assert told == [(at("03-02T23:45"), Decimal(0)), (at("03-03T23:45"), Decimal(7))]
+    assert reported == [(at("03-02T23:45"), Decimal(0)), (at("03-03T23:45"), Decimal(7))]
     [told_last] = build_statement("NGN", None, at("03-03T12:02")).reported
     assert told_last.difference == 0
     assert build_statement("NGN", at("03-06T00:00"), at("03-07T00:00")).reported == []
@@ -184,9 +184,9 @@ def test_a_balance_is_not_held_against_records_that_are_not_all_here_yet(chain: 
     keep_balance("03-03T13:00", "100")
     keep_balance("03-03T13:15", "107")  # something came in that the mirror does not know yet
     assert build_statement("NGN", None, None).reported == []
-    for as_of, told in (("03-03T13:16", "100"), ("03-03T13:20", "107")):
+    for as_of, amount in (("03-03T13:16", "100"), ("03-03T13:20", "107")):
         mirrored(as_of=as_of)
-        assert [one.amount for one in build_statement("NGN", None, None).reported] == [Decimal(told)]
+        assert [one.amount for one in build_statement("NGN", None, None).reported] == [Decimal(amount)]
     Mirror.objects.update(loaded_at=None)
     assert build_statement("NGN", None, None).reported == []
 
@@ -276,7 +276,7 @@ def test_what_is_merged_while_a_statement_is_read_is_no_part_of_it(
     assert "late" not in one
 
 
-def test_movements_of_one_moment_stand_in_the_order_of_their_balances(reader: Client) -> None:
+def test_movements_of_one_moment_are_in_the_order_of_their_balances(reader: Client) -> None:
     merged(on("03-02T09:00", "second", "10", "5"), on("03-02T09:00", "first", "0", "10"))
     with transaction.atomic():
         merge_records([on("03-02T09:00", "third", "15", "1")])

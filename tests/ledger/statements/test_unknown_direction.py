@@ -1,4 +1,4 @@
-"""A transfer between users may tell the balance of the other side: where its direction is unknown it is no break."""
+"""A transfer between users may report the balance of the other side: where its direction is unknown it is no break."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from django.test import Client
 from backoffice.accounts.models import User
 from backoffice.ledger.models import Mirror
 from backoffice.ledger.statements.continuity import unplaceable_count
-from tests.ledger.statements.test_breaks import check_all, kept, lose, merged, record
+from tests.ledger.statements.test_breaks import check_all, lose, merged, record, stored_breaks
 
 pytestmark = pytest.mark.django_db
 
@@ -30,22 +30,22 @@ def transfer(name: str, second: int, before: object, **members: Any) -> Any:
 @pytest.mark.parametrize("kind", ["transfer", "internalTransfer", "a type of tomorrow"])
 @pytest.mark.parametrize("named", [{}, {"sender": "kola", "username": "ada"}, {"username": "ada"}])
 def test_a_transfer_whose_direction_is_unknown_breaks_nothing(kind: str, named: dict[str, str]) -> None:
-    """It tells 7,000, which is the balance of somebody else."""
+    """It reports 7,000, which is the balance of somebody else."""
     merged(record("A", 0, 0, 100), record("T", 1, 7000, 10, type=kind, **named), record("B", 2, 90, 1))
-    assert kept() == []
+    assert stored_breaks() == []
     assert str(unplaceable_count("NGN", None, None)) == "1"
 
 
 def test_a_transfer_that_names_us_is_ours_to_tell() -> None:
     us = settings.GATEWAY_API_USER
     merged(record("A", 0, 0, 100), transfer("T", 1, 7000, sender=us, username="kola"))
-    assert [one[:2] for one in kept()] == [("A", "T")]
+    assert [one[:2] for one in stored_breaks()] == [("A", "T")]
     merged(transfer("T", 1, 100, sender=us, username="kola"), record("B", 2, 90, 1))
-    assert kept() == []
+    assert stored_breaks() == []
     assert not unplaceable_count("", None, None)
 
 
-def test_they_are_counted_by_currency_and_period_while_the_service_lists_them() -> None:
+def test_they_are_counted_by_currency_and_period_while_the_provider_lists_them() -> None:
     merged(transfer("T", 1, 7000), transfer("U", 5, 7000, currency="USD"), record("A", 7, 1, 1, currency=""))
     moment = datetime(2026, 3, 4, 5, 6, 3, tzinfo=UTC)
     chosen = [("", None, None), ("USD", None, None), ("", moment, None), ("", None, moment)]

@@ -53,7 +53,7 @@ def rows() -> list[Transaction]:
 
 
 def fits(row: Transaction, chosen: TransactionFilter) -> bool:
-    """The promise of `Chosen` in plain Python."""
+    """The promise of `TransactionFilter` in plain Python."""
     says = [row.sender, row.username, row.business_id, row.counterparty]
     return all(
         (
@@ -296,7 +296,7 @@ def test_a_count_that_would_have_to_walk_too_far_is_an_estimate(
     ],
     ids=str,
 )
-def test_what_is_not_exact_does_not_look_it(count: TransactionCount, words: str) -> None:
+def test_what_is_not_exact_does_not_look_exact(count: TransactionCount, words: str) -> None:
     assert count.text == words
 
 
@@ -312,7 +312,7 @@ def test_exactly_ten_thousand_are_counted_and_one_more_is_about_as_many(rows: li
     )
 
 
-def test_beyond_the_limit_the_sums_by_day_tell_about_how_many(rows: list[Transaction]) -> None:
+def test_beyond_the_limit_the_day_totals_estimate_how_many(rows: list[Transaction]) -> None:
     stored(currency="EUR")
     facet = Facet.objects.get(currency="EUR")
     for back, number in ((0, 70_000), (1, 20_000), (2, 9_000)):
@@ -326,7 +326,7 @@ def test_beyond_the_limit_the_sums_by_day_tell_about_how_many(rows: list[Transac
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL breaks statements off")
-def test_what_takes_too_long_is_broken_off_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_too_long_is_cancelled_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_planner, "TIMEOUT_SECONDS", 0.05)
     with pytest.raises(FilterTooBroadError, match="shorter period"), query_planner.query_timeout():
         connection.cursor().execute("SELECT pg_sleep(60)")

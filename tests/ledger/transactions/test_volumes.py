@@ -65,9 +65,9 @@ def test_they_are_exact_whatever_part_of_a_day_is_chosen(
 
 def test_where_the_database_adds_up_exactly_no_day_is_carried_out_of_it(rows: list[Transaction]) -> None:
     known = [row.facet_id for row in rows]
-    told = [facet_id for facet_id, *_ in sums_between(known, None, None)]
+    facet_ids = [facet_id for facet_id, *_ in sums_between(known, None, None)]
     days = {(row.facet_id, row.occurred_at.date()) for row in rows}
-    assert len(told) == (len(set(known)) if connection.vendor == "postgresql" else len(days))
+    assert len(facet_ids) == (len(set(known)) if connection.vendor == "postgresql" else len(days))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_where_the_database_adds_up_exactly_no_day_is_carried_out_of_it(rows: li
         TransactionFilter(text="nobody"),
     ],
 )
-def test_rows_are_added_up_where_no_total_of_a_day_tells_them(
+def test_rows_are_added_up_where_no_day_total_has_them(
     rows: list[Transaction], chosen: TransactionFilter
 ) -> None:
     number = transaction_count(chosen).number

@@ -11,7 +11,7 @@ from django.utils import timezone
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
-from backoffice.ledger.bank_accounts import resolve_account_holder
+from backoffice.ledger.accounts import resolve_account_holder
 from backoffice.operations.delivery import release, send
 from backoffice.operations.errors import OperationError
 from backoffice.operations.models.operations import Attempt, Operation
@@ -56,11 +56,11 @@ def approved(sandbox: SandboxProcess, preparer: User, approver: User) -> Operati
 def test_fifty_releases_at_once_are_one_debit(
     sandbox: SandboxProcess, approved: Operation, approver: User
 ) -> None:
-    token = SecretStr(sandbox.token())
+    otp = SecretStr(sandbox.totp())
 
     def release_and_send() -> None:
         release.release_operation(
-            approved.pk, actor=approver, digest=approved.digest, second_factor_at=timezone.now(), token=token
+            approved.pk, actor=approver, digest=approved.digest, second_factor_at=timezone.now(), otp=otp
         )
         send.send_operation(approved.pk)
 
@@ -78,7 +78,7 @@ def test_a_task_delivered_a_hundred_times_is_one_debit(
         actor=approver,
         digest=approved.digest,
         second_factor_at=timezone.now(),
-        token=SecretStr(sandbox.token()),
+        otp=SecretStr(sandbox.totp()),
     )
 
     def deliver_five_times() -> None:

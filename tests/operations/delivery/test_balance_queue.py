@@ -1,4 +1,4 @@
-"""One at a time leaves a balance, in the order in which the word to send was given."""
+"""One at a time leaves a balance, in the order of release."""
 
 import json
 from dataclasses import replace
@@ -60,7 +60,7 @@ def lost(service: StubProvider, preparer: User, approver: User) -> Operation:
     return operation
 
 
-def test_behind_one_in_doubt_nothing_leaves_the_balance(
+def test_behind_an_unknown_outcome_nothing_is_sent_from_the_balance(
     lost: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     second = released(preparer, approver, 200_000)
@@ -87,7 +87,7 @@ def test_it_leaves_as_soon_as_the_first_is_settled(
     assert (status_of(second), len(service.posts)) == (Status.PROCESSING, 2)
 
 
-def test_one_whose_transaction_the_service_named_holds_nobody_up(
+def test_one_whose_transaction_the_provider_named_holds_nobody_up(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     answered(service, GOOD, (200, '{"data": {"transactionId": "T-2"}}'))
@@ -117,7 +117,7 @@ def test_one_that_may_not_leave_any_more_makes_room(
     assert (status_of(first), status_of(second)) == (Status.APPROVED, Status.PROCESSING)
 
 
-def test_the_database_lets_one_attempt_in_doubt_stand_at_a_balance(
+def test_the_database_allows_one_unknown_outcome_for_a_balance(
     lost: Operation, preparer: User, approver: User
 ) -> None:
     other = factories.approved(preparer, approver, amount=Decimal(5))
@@ -138,7 +138,7 @@ def test_a_claim_that_loses_the_balance_at_the_last_moment_waits(
     assert Release.objects.filter(pk=second.pk).exists()
 
 
-def test_a_look_that_is_seconds_old_is_no_watermark_any_more(
+def test_a_read_that_is_seconds_old_is_no_watermark_any_more(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     operation = released(preparer, approver, 100_000)
@@ -149,7 +149,7 @@ def test_a_look_that_is_seconds_old_is_no_watermark_any_more(
     assert send.claim_operation(operation.pk, seen) is not None
 
 
-def test_without_a_token_the_word_to_send_stands_for_a_quarter_of_an_hour(
+def test_without_a_one_time_code_the_release_lasts_a_quarter_of_an_hour(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     rate = {"known_rate": None, "from_currency": "USD", "to_currency": "NGN"}
@@ -167,7 +167,7 @@ def test_without_a_token_the_word_to_send_stands_for_a_quarter_of_an_hour(
 class TestBeforeAFurtherAttempt:
     @pytest.fixture
     def refused(self, service: StubProvider, preparer: User, approver: User) -> Operation:
-        """One whose token was refused, with the word to send given anew."""
+        """One whose one-time code was refused, released again."""
         answered(service, (400, '{"message": "Invalid OTP token"}'), GOOD)
         operation = released(preparer, approver, 250_000)
         send.send_operation(operation.pk)
@@ -180,7 +180,7 @@ class TestBeforeAFurtherAttempt:
         send.send_operation(refused.pk)
         assert status_of(refused) == Status.PROCESSING
 
-    def test_a_list_that_shows_what_looks_like_it_keeps_it_here_and_people_are_told(
+    def test_a_list_with_a_similar_transaction_keeps_it_from_being_sent_and_people_read_why(
         self, refused: Operation, service: StubProvider
     ) -> None:
         service.records = json.dumps([debit("T-7", 250_000)])
@@ -204,7 +204,7 @@ def debit(transaction_id: str, amount: int) -> dict[str, Any]:
 
 
 class TestPaused:
-    def test_nothing_is_claimed_and_the_word_still_stands(
+    def test_nothing_is_claimed_and_the_release_is_kept(
         self, service: StubProvider, preparer: User, approver: User
     ) -> None:
         operation = released(preparer, approver, 100_000)
@@ -236,7 +236,7 @@ class TestOnThePage:
         assert f"2 before this one at the NGN balance. {lost.reference} has left" in page
         assert f'href="/operations/{lost.pk}/">Look at {lost.reference}</a>' in page
 
-    def test_no_token_is_asked_for_while_the_balance_is_held(
+    def test_no_one_time_code_is_asked_for_while_the_balance_is_held(
         self, lost: Operation, preparer: User, approver: User, client: Client
     ) -> None:
         waiting = factories.approved(preparer, approver, amount=Decimal(300_000))
@@ -247,9 +247,9 @@ class TestOnThePage:
         assert "a token given now would run out" in page
         assert "Ready to be sent" not in page
         assert ">Send now<" not in page
-        assert 'name="token"' not in page
+        assert 'name="otp"' not in page
 
-    def test_what_needs_no_token_may_be_given_the_word_while_the_balance_is_held(
+    def test_what_needs_no_one_time_code_may_be_released_while_the_balance_is_held(
         self, lost: Operation, preparer: User, approver: User, client: Client
     ) -> None:
         rate = {"known_rate": None, "from_currency": "NGN", "to_currency": "USD"}
@@ -261,7 +261,7 @@ class TestOnThePage:
         assert "It stands for 15 minutes" in page
         assert ">Send now<" in page
 
-    def test_a_token_may_be_given_behind_one_that_only_waits_to_leave(
+    def test_a_one_time_code_may_be_given_behind_one_that_only_waits_to_be_sent(
         self, service: StubProvider, preparer: User, approver: User, client: Client
     ) -> None:
         released(preparer, approver, 100_000)
@@ -272,7 +272,7 @@ class TestOnThePage:
         assert "a token given now may run out before" in page
         assert ">Send now<" in page
 
-    def test_nobody_is_told_of_a_turn_where_nothing_is_before_it(
+    def test_no_queue_position_is_shown_where_nothing_is_before_it(
         self, service: StubProvider, preparer: User, approver: User
     ) -> None:
         turn = queue_position(Operation.objects.get(pk=released(preparer, approver, 100_000).pk))

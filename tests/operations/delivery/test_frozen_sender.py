@@ -1,4 +1,4 @@
-"""A real process that is stopped in its last moment, its connection to the service not yet made, and goes on later."""
+"""A real process that is stopped in its last moment, its connection to the provider not yet made, and goes on later."""
 
 import signal
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack]
 
 @pytest.fixture
 def workers(service: StubProvider, settings: Settings, tmp_path: Path) -> Iterator[ForkedWorkers]:
-    """Processes on this test's database and service."""
+    """Processes on this test's database and provider."""
     ours = {
         "COUNTERSIGN_DATABASE_URL": database_url(),
         "COUNTERSIGN_BROKER_URL": "memory://",
@@ -41,7 +41,7 @@ def test_it_sends_nothing_when_it_goes_on(
     sender = workers.run(
         "send",
         str(released.pk),
-        fault_points={"send.leaving": "stop"},
+        fault_points={"send.before_request": "stop"},
         patience=settings.SEND_WITHIN_SECONDS,
     )
     wait_until(lambda: sender.is_frozen, "it stands still")

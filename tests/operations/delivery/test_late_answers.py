@@ -105,7 +105,7 @@ class TestWhileNothingIsDecided:
         assert "Later: Insufficient funds" in followed.answer
         assert Incident.objects.filter(operation=followed.operation).exists()
 
-    def test_the_transaction_that_the_service_names_counts_for_more_than_the_one_taken_for_it(
+    def test_the_transaction_that_the_provider_names_counts_for_more_than_the_one_taken_for_it(
         self, followed: Attempt
     ) -> None:
         record_result(followed.pk, ACCEPTED)
@@ -113,10 +113,10 @@ class TestWhileNothingIsDecided:
         assert (status_of(followed.operation), followed.provider_transaction_id) == (Status.PROCESSING, "T-1")
         assert Incident.objects.filter(operation=followed.operation).exists()
 
-    def test_a_look_from_before_the_answer_closes_nothing_by_anothers_transaction(
+    def test_a_check_from_before_the_answer_closes_nothing_by_anothers_transaction(
         self, service: StubProvider, released: Operation
     ) -> None:
-        """The list lagged and showed another's, which failed; ours was named before that look was written down."""
+        """The list lagged and showed another's, which failed; ours was named before that check was recorded."""
         service.answer_post = lambda: (502, "bad gateway")
         send.send_operation(released.pk)
         let_pass(Attempt.EXECUTION_WINDOW)

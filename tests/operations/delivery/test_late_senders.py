@@ -69,14 +69,14 @@ class PassingAt(dict[str, str]):
 def test_a_sender_that_was_frozen_in_its_last_moment_sends_nothing(
     service: StubProvider, released: Operation, settings: Settings
 ) -> None:
-    settings.FAULT_POINTS = night = PassingAt("send.leaving", timedelta(hours=8))
+    settings.FAULT_POINTS = night = PassingAt("send.before_request", timedelta(hours=8))
     with clock.use_clock(night.now):
         answer = make_request(claimed(released))
     assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
     assert "had passed before it began" in answer.answer["error"]
 
 
-def test_people_are_told_that_the_look_had_grown_old_before_the_database_let_it_be_claimed(
+def test_people_read_that_the_check_was_too_old_before_the_claim(
     service: StubProvider, released: Operation, settings: Settings
 ) -> None:
     settings.FAULT_POINTS = slow = PassingAt("send.before_claim", timedelta(seconds=6))

@@ -1,4 +1,4 @@
-"""What is asked again in the commit that opens the attempt: content, countersignatures, people, turn, pause."""
+"""What is checked again in the commit that opens the attempt: content, approvals, people, queue, pause."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def released(service: StubProvider, preparer: User, approver: User, second_approver: User) -> Operation:
-    """A withdrawal that one person countersigned and another gave the word to send."""
+    """A withdrawal that one person approved and another released."""
     return factories.release(factories.approved(preparer, approver), second_approver)
 
 
@@ -38,7 +38,7 @@ def assert_stays(operation: Operation, service: StubProvider) -> None:
     assert (status_of(operation), Attempt.objects.count(), service.posts) == (Status.APPROVED, 0, [])
 
 
-def test_who_countersigned_must_still_be_entitled(
+def test_who_approved_must_still_be_entitled(
     released: Operation, service: StubProvider, approver: User
 ) -> None:
     approver.groups.remove(Group.objects.get(name="Approver"))
@@ -47,7 +47,7 @@ def test_who_countersigned_must_still_be_entitled(
     assert_stays(released, service)
 
 
-def test_who_gave_the_word_must_still_be_entitled(
+def test_who_released_it_must_still_be_entitled(
     released: Operation, service: StubProvider, second_approver: User
 ) -> None:
     second_approver.groups.remove(Group.objects.get(name="Approver"))
@@ -56,7 +56,9 @@ def test_who_gave_the_word_must_still_be_entitled(
     assert_stays(released, service)
 
 
-def test_the_word_of_its_maker_is_none(released: Operation, service: StubProvider, preparer: User) -> None:
+def test_a_release_by_its_preparer_is_none(
+    released: Operation, service: StubProvider, preparer: User
+) -> None:
     preparer.groups.add(Group.objects.get(name="Approver"))
     Release.objects.update(released_by=preparer)
     with pytest.raises(errors.SelfApprovalError):
@@ -64,7 +66,7 @@ def test_the_word_of_its_maker_is_none(released: Operation, service: StubProvide
     assert_stays(released, service)
 
 
-def test_a_countersignature_of_its_maker_counts_for_nothing(
+def test_an_approval_of_its_preparer_counts_for_nothing(
     released: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     """Whoever lifts the triggers of the database can name another preparer; the people who signed are counted anew."""
@@ -76,7 +78,7 @@ def test_a_countersignature_of_its_maker_counts_for_nothing(
     assert_stays(released, service)
 
 
-def test_a_countersignature_under_other_content_counts_for_nothing(
+def test_an_approval_under_other_content_counts_for_nothing(
     released: Operation, service: StubProvider
 ) -> None:
     with lifted(connection):
@@ -86,8 +88,10 @@ def test_a_countersignature_under_other_content_counts_for_nothing(
     assert_stays(released, service)
 
 
-def test_a_token_given_for_other_content_opens_nothing(released: Operation, service: StubProvider) -> None:
-    """Even where content, digest and countersignatures were all altered alike."""
+def test_a_one_time_code_given_for_other_content_opens_nothing(
+    released: Operation, service: StubProvider
+) -> None:
+    """Even where content, digest and approvals were all altered alike."""
     payload = {**released.payload, "account_number": "9999999999"}
     digest = content_digest(released.pk, released.kind, payload)
     with lifted(connection):
@@ -105,7 +109,7 @@ def test_an_operation_out_of_time_does_not_leave(released: Operation, service: S
     assert_stays(released, service)
 
 
-def test_a_word_that_ran_out_is_none(released: Operation, service: StubProvider) -> None:
+def test_an_expired_release_is_none(released: Operation, service: StubProvider) -> None:
     Release.objects.update(expires_at=timezone.now())
     assert claim(released) is None
     assert_stays(released, service)
@@ -138,7 +142,7 @@ def test_a_claim_inside_another_transaction_is_refused(released: Operation, serv
 def test_what_leaves_is_on_record_before_its_first_byte(released: Operation, service: StubProvider) -> None:
     seen = []
 
-    def look_from_outside() -> tuple[int, str]:
+    def read_from_outside() -> tuple[int, str]:
         try:
             attempt = Attempt.objects.select_related("operation").get()
             seen.append((attempt.operation.status, attempt.outcome, Release.objects.count()))
@@ -146,7 +150,7 @@ def test_what_leaves_is_on_record_before_its_first_byte(released: Operation, ser
             connection.close()  # that of the thread that answers
         return 200, '{"data": {"transactionId": "T-1"}}'
 
-    service.answer_post = look_from_outside
+    service.answer_post = read_from_outside
     send.send_operation(released.pk)
     assert seen == [(Status.SENDING, Outcome.OPEN, 0)]
 

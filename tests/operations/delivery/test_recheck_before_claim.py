@@ -1,4 +1,4 @@
-"""The last look before money leaves: what may have changed since it was countersigned and released."""
+"""The last check before money is sent: what may have changed since the approval and the release."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -47,7 +47,7 @@ def refusal() -> str:
 
 
 @leaves
-def test_nothing_is_sent_if_its_maker_may_not_prepare_it_any_more(
+def test_nothing_is_sent_if_its_preparer_may_not_prepare_it_any_more(
     service: StubProvider, released: Operation, preparer: User, leave: Callable[[User], User]
 ) -> None:
     leave(preparer)
@@ -56,7 +56,7 @@ def test_nothing_is_sent_if_its_maker_may_not_prepare_it_any_more(
     assert refusal() == errors.Refusal.MAKER_NOT_ENTITLED
 
 
-def test_a_change_is_not_sent_if_its_maker_may_only_move_money_now(
+def test_a_change_is_not_sent_if_its_preparer_may_only_move_money_now(
     service: StubProvider, administrator: User, approver: User
 ) -> None:
     change = factories.prepared_of_kind("bank_account", SAMPLES["bank_account"], administrator)
@@ -82,7 +82,7 @@ def test_its_page_says_why_it_is_not_sent_and_what_to_do(
     assert ">Send now<" not in html
 
 
-def test_an_open_page_learns_that_its_maker_has_left(
+def test_an_open_page_shows_that_its_preparer_has_left(
     as_approver: Client, operation: Operation, preparer: User
 ) -> None:
     seen = show(as_approver, operation).context["seen"]
@@ -92,7 +92,7 @@ def test_an_open_page_learns_that_its_maker_has_left(
 
 
 @leaves
-def test_what_somebody_prepared_who_left_is_not_countersigned_but_rejected(
+def test_what_somebody_prepared_who_left_is_not_approved_but_rejected(
     as_approver: Client, operation: Operation, preparer: User, leave: Callable[[User], User]
 ) -> None:
     leave(preparer)
@@ -103,7 +103,7 @@ def test_what_somebody_prepared_who_left_is_not_countersigned_but_rejected(
     assert status_of(operation) == Status.REJECTED
 
 
-def test_somebody_else_who_may_prepare_takes_it_back_once_its_maker_has_left(
+def test_somebody_else_who_may_prepare_cancels_it_once_its_preparer_has_left(
     sign_in: SignIn, released: Operation, preparer: User
 ) -> None:
     colleague = factories.person("Kemi Balogun", Role.PREPARER)
@@ -138,7 +138,7 @@ def test_nothing_is_sent_if_its_time_ran_out_after_it_was_released(
     assert refusal() == errors.Refusal.EXPIRED
 
 
-def test_nothing_is_sent_if_the_release_names_its_maker(
+def test_nothing_is_sent_if_the_release_names_its_preparer(
     service: StubProvider, released: Operation, preparer: User
 ) -> None:
     staff.set_roles(preparer.pk, roles=[Role.PREPARER, Role.APPROVER], actor=None)

@@ -1,4 +1,4 @@
-"""The word to send: who may give it, and what becomes of the token."""
+"""The release: who may give it, and what becomes of the one-time code."""
 
 import json
 from collections.abc import Callable
@@ -39,13 +39,13 @@ def test_only_one_release_at_a_time(released: Operation, approver: User) -> None
         factories.release(released, approver)
 
 
-@pytest.mark.parametrize("token", ["", "   "])
-def test_an_empty_token_is_refused(preparer: User, approver: User, token: str) -> None:
+@pytest.mark.parametrize("otp", ["", "   "])
+def test_an_empty_one_time_code_is_refused(preparer: User, approver: User, otp: str) -> None:
     with pytest.raises(errors.OtpMissingError):
-        factories.release(factories.approved(preparer, approver), approver, token)
+        factories.release(factories.approved(preparer, approver), approver, otp)
 
 
-def test_the_maker_cannot_send_it(preparer: User, approver: User) -> None:
+def test_the_preparer_cannot_send_it(preparer: User, approver: User) -> None:
     preparer.groups.add(Group.objects.get(name="Approver"))
     with pytest.raises(errors.SelfApprovalError):
         factories.release(factories.approved(preparer, approver), preparer)
@@ -73,12 +73,14 @@ def test_approve_and_send_in_one_does_both_or_neither(preparer: User, approver: 
             actor=approver,
             digest=operation.digest,
             second_factor_at=timezone.now(),
-            token=SecretStr("123456"),
+            otp=SecretStr("123456"),
         )
     assert (operation.approvals.count(), Release.objects.count()) == (0, 0)
 
 
-def test_a_token_that_waited_too_long_is_destroyed(service: StubProvider, released: Operation) -> None:
+def test_a_one_time_code_that_waited_too_long_is_destroyed(
+    service: StubProvider, released: Operation
+) -> None:
     Release.objects.update(expires_at=timezone.now())
     send.send_operation(released.pk)
     jobs.send_due()
@@ -87,21 +89,23 @@ def test_a_token_that_waited_too_long_is_destroyed(service: StubProvider, releas
     assert Entry.objects.filter(action=Action.OPERATION_RELEASE_EXPIRED).count() == 1
 
 
-def test_the_token_is_stored_encrypted_and_is_gone_after_the_claim(
+def test_the_one_time_code_is_stored_encrypted_and_is_gone_after_the_claim(
     service: StubProvider, released: Operation
 ) -> None:
-    sealed = bytes(Release.objects.get().sealed_otp or b"")
-    assert b"123456" not in sealed
+    encrypted = bytes(Release.objects.get().encrypted_otp or b"")
+    assert b"123456" not in encrypted
     send.send_operation(released.pk)
     assert not Release.objects.exists()
     assert "123456" not in "".join(str(entry.detail) for entry in Entry.objects.all())
 
 
-def test_a_token_of_another_operation_opens_nothing(
+def test_a_one_time_code_of_another_operation_opens_nothing(
     service: StubProvider, released: Operation, approver: User
 ) -> None:
     other = factories.release(factories.approved(released.preparer, approver), approver, "999999")
-    Release.objects.filter(pk=released.pk).update(sealed_otp=Release.objects.get(pk=other.pk).sealed_otp)
+    Release.objects.filter(pk=released.pk).update(
+        encrypted_otp=Release.objects.get(pk=other.pk).encrypted_otp
+    )
     send.send_operation(released.pk)
     assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
 
@@ -114,7 +118,7 @@ def test_a_release_that_ran_out_gives_way_to_a_new_one(
     assert '"token": "654321"' in service.posts[0]
 
 
-def test_where_the_service_wants_no_token_nobody_is_asked_for_one(
+def test_where_the_provider_wants_no_one_time_code_nobody_is_asked_for_one(
     service: StubProvider, preparer: User, approver: User, sign_in: SignIn, settings: Settings, tmp_path: Path
 ) -> None:
     file = tmp_path / "profile.toml"

@@ -1,4 +1,4 @@
-"""Release and send: what each answer of the service leads to, and what must hold before the first byte leaves."""
+"""Release and send: what each answer of the provider leads to, and what must hold before the first byte leaves."""
 
 import itertools
 import socket
@@ -18,7 +18,7 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.ledger import bank_accounts as ledger
+from backoffice.ledger import accounts as ledger
 from backoffice.operations import jobs
 from backoffice.operations.delivery import release, send
 from backoffice.operations.errors import ContentChangedError
@@ -35,12 +35,12 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_withdrawal_is_sent_once_and_confirmed_by_the_service(
+def test_a_withdrawal_is_sent_once_and_confirmed_by_the_provider(
     sandbox: SandboxProcess, preparer: User, approver: User
 ) -> None:
     name = ledger.resolve_account_holder("0123456789", "044").account_name
     operation = factories.approved(preparer, approver, account_name=name, typed_name=name)
-    factories.release(operation, approver, sandbox.token())
+    factories.release(operation, approver, sandbox.totp())
     send.send_operation(operation.pk)
     assert reloaded(operation).status == Status.PROCESSING
     confirmation.confirm_operation(operation.pk)
@@ -109,7 +109,7 @@ def test_what_is_sent_is_what_was_approved(service: StubProvider, released: Oper
         assert text in body
 
 
-def test_after_a_refused_token_a_new_one_sends_it(
+def test_after_a_refused_one_time_code_a_new_one_sends_it(
     service: StubProvider, released: Operation, approver: User
 ) -> None:
     service.answer_post = lambda: (400, '{"message": "Invalid OTP token"}')
@@ -123,7 +123,9 @@ def test_after_a_refused_token_a_new_one_sends_it(
     ]
 
 
-def test_a_service_that_cannot_be_reached_leaves_it_approved(settings: Settings, released: Operation) -> None:
+def test_a_provider_that_cannot_be_reached_leaves_it_approved(
+    settings: Settings, released: Operation
+) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     send.send_operation(released.pk)
     assert reloaded(released).status == Status.APPROVED
@@ -139,7 +141,7 @@ def test_a_service_that_cannot_be_reached_leaves_it_approved(settings: Settings,
         pytest.param("https://127.0.0.1:{port}/v2", id="no TLS"),
     ],
 )
-def test_a_request_that_finds_no_connection_is_proven_not_to_be_sent_and_waits_for_a_new_word(
+def test_a_request_that_finds_no_connection_is_proven_not_to_be_sent_and_waits_for_a_new_release(
     service: StubProvider,
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
@@ -147,7 +149,7 @@ def test_a_request_that_finds_no_connection_is_proven_not_to_be_sent_and_waits_f
     approver: User,
     address: str,
 ) -> None:
-    """The service is there until it was claimed, and gone when the request itself is to leave."""
+    """The provider is there until it was claimed, and gone when the request itself is to leave."""
     reads, reached = itertools.count(1), settings.GATEWAY_URL
     broken = address.format(port=urlsplit(reached).port)
     service.before_get = lambda: setattr(settings, "GATEWAY_URL", broken) if next(reads) == 2 else None
@@ -206,7 +208,7 @@ def test_a_cancelled_operation_is_not_sent_even_if_it_was_released(
     assert (reloaded(released).status, service.posts) == (Status.CANCELLED, [])
 
 
-def test_a_refusal_of_the_service_is_the_reason_on_the_operation(
+def test_a_refusal_of_the_provider_is_the_reason_on_the_operation(
     service: StubProvider, released: Operation
 ) -> None:
     service.answer_post = lambda: (422, '{"success": false, "message": "Insufficient funds"}')
@@ -214,7 +216,7 @@ def test_a_refusal_of_the_service_is_the_reason_on_the_operation(
     assert "Insufficient funds" in reloaded(released).reason
 
 
-def test_a_token_waits_for_ninety_seconds_at_most(released: Operation) -> None:
+def test_a_one_time_code_waits_for_ninety_seconds_at_most(released: Operation) -> None:
     release = Release.objects.get()
     assert release.expires_at - release.released_at == timedelta(seconds=90)
 
@@ -234,7 +236,7 @@ def test_content_that_cannot_be_read_is_not_sent(service: StubProvider, released
     with lifted(connection):
         Operation.objects.update(payload=payload, digest=digest)
         Approval.objects.update(digest=digest)
-        Release.objects.update(sealed_otp=None)
+        Release.objects.update(encrypted_otp=None)
     send.send_operation(released.pk)
     assert (reloaded(released).status, Attempt.objects.count(), service.posts) == (Status.APPROVED, 0, [])
 

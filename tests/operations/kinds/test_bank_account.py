@@ -88,13 +88,15 @@ def test_a_further_account_of_the_same_name_is_warned_of(
     assert "0455000001" in html
 
 
-def test_a_service_that_cannot_tell_is_warned_of(as_administrator: Client, service: StubProvider) -> None:
+def test_a_list_of_accounts_that_cannot_be_read_is_warned_of(
+    as_administrator: Client, service: StubProvider
+) -> None:
     service.accounts = "42"
     assert "The service could not tell which accounts there are." in review(as_administrator).content.decode()
 
 
 @pytest.mark.parametrize(
-    ("field", "typed", "said"),
+    ("field", "typed", "message"),
     [
         ("account_name", "", "This field is required."),
         ("account_name", "x" * 101, "at most 100"),
@@ -103,18 +105,18 @@ def test_a_service_that_cannot_tell_is_warned_of(as_administrator: Client, servi
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_administrator: Client, service: StubProvider, field: str, typed: str, said: str
+    as_administrator: Client, service: StubProvider, field: str, typed: str, message: str
 ) -> None:
     answer = review(as_administrator, **{field: typed})
     assert answer.status_code == 422
     form = answer.context["form"]
-    assert said in " ".join(form.errors[field])
+    assert message in " ".join(form.errors[field])
     kept = {name: form[name].value() for name in FILLED_IN if name != field}
     assert kept == {name: value for name, value in FILLED_IN.items() if name != field}
     assert not Operation.objects.exists()
 
 
-def test_the_request_is_exactly_what_was_countersigned(
+def test_the_request_is_exactly_what_was_approved(
     administrator: User, approver: User, service: StubProvider
 ) -> None:
     sent(administrator, approver)
@@ -152,7 +154,7 @@ def test_every_answer_leads_somewhere(
     assert sent(administrator, approver).status == ends
 
 
-def test_the_account_that_was_opened_stands_on_the_operation(
+def test_the_account_that_was_opened_is_shown_on_the_operation(
     administrator: User, approver: User, service: StubProvider, as_administrator: Client
 ) -> None:
     service.answer_post = lambda: (200, ANSWER)
@@ -162,10 +164,10 @@ def test_the_account_that_was_opened_stands_on_the_operation(
         assert text in html
 
 
-def test_every_account_of_an_answer_is_told_in_the_same_order_on_both_engines() -> None:
+def test_every_account_of_an_answer_is_shown_in_the_same_order_on_both_engines() -> None:
     result = {"status_2": "NEW", "number_2": "2", "number_1": "1", "bank_1": "Wema Bank"}
-    told = KINDS["bank_account"].outcome_facts(sample(), result)
-    assert told == [
+    facts = KINDS["bank_account"].outcome_facts(sample(), result)
+    assert facts == [
         ("Account opened", "1"),
         ("Bank", "Wema Bank"),
         ("Account opened", "2"),
@@ -233,7 +235,7 @@ def test_of_two_that_are_unsettled_neither_takes_the_one_new_account(
 
 
 @pytest.mark.parametrize("accounts", [listed("0455000001"), "42"], ids=["changed", "unreadable"])
-def test_it_is_not_sent_unless_the_accounts_are_those_that_were_countersigned(
+def test_it_is_not_sent_unless_the_accounts_are_those_that_were_approved(
     administrator: User, approver: User, service: StubProvider, accounts: str
 ) -> None:
     service.accounts = accounts
@@ -244,7 +246,7 @@ def test_it_is_not_sent_unless_the_accounts_are_those_that_were_countersigned(
     assert "Nothing was opened" in attempt.answer
 
 
-def test_two_people_open_one_against_the_service(
+def test_two_people_open_one_against_the_provider(
     administrator: User, approver: User, as_administrator: Client, sandbox: SandboxProcess
 ) -> None:
     sandbox.kyc(completed=True)

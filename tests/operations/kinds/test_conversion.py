@@ -107,25 +107,25 @@ def test_the_rate_is_that_of_the_same_direction_where_there_is_one(
 
 
 @pytest.mark.parametrize(
-    ("records", "said"),
+    ("records", "message"),
     [
         ([THERE], "USD 1 = NGN 1,600.00 · reached by a conversion of NGN to USD, 1 Mar 2026, 09:00 WAT"),
         ([BACK], "USD 1 = NGN 1,500.00 · reached by a conversion of USD to NGN, 2 Mar 2026, 09:00 WAT"),
     ],
 )
 def test_the_estimate_says_which_conversion_it_goes_by_and_of_when(
-    as_preparer: Client, service: StubProvider, records: list[dict[str, object]], said: str
+    as_preparer: Client, service: StubProvider, records: list[dict[str, object]], message: str
 ) -> None:
     service.records = json.dumps(records)
     for html in (
         review(as_preparer).content.decode(),
         as_preparer.post(f"{ADDRESS}check/", FILLED_IN).content.decode(),
     ):
-        assert said in html
+        assert message in html
         assert ("the opposite direction" in html) is (records == [BACK])
 
 
-def test_a_rate_that_the_service_tells_goes_before_any_that_was_reached(
+def test_a_rate_that_the_provider_reports_goes_before_any_that_was_reached(
     as_preparer: Client, sandbox: SandboxProcess, settings: Settings, tmp_path: Path
 ) -> None:
     file = tmp_path / "profile.toml"
@@ -143,7 +143,7 @@ def test_the_estimate_promises_no_more_than_the_rate_brings(amount: str, about: 
 
 
 @pytest.mark.parametrize(
-    ("field", "typed", "said"),
+    ("field", "typed", "message"),
     [
         ("direction", "NGN-USDT", "Select a valid choice"),
         ("direction", "", "This field is required."),
@@ -154,12 +154,12 @@ def test_the_estimate_promises_no_more_than_the_rate_brings(amount: str, about: 
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_preparer: Client, service: StubProvider, field: str, typed: str, said: str
+    as_preparer: Client, service: StubProvider, field: str, typed: str, message: str
 ) -> None:
     answer = review(as_preparer, **{field: typed})
     assert answer.status_code == 422
     form = answer.context["form"]
-    assert said in " ".join(form.errors[field])
+    assert message in " ".join(form.errors[field])
     other = next(name for name in FILLED_IN if name != field)
     assert form[other].value() == FILLED_IN[other]
 
@@ -169,7 +169,7 @@ def test_it_waits_for_half_an_hour_only(preparer: User) -> None:
     assert operation.expires_at - operation.prepared_at == timedelta(minutes=30)
 
 
-def test_the_request_is_exactly_what_was_countersigned_and_needs_no_token(
+def test_the_request_is_exactly_what_was_approved_and_needs_no_one_time_code(
     preparer: User, approver: User, service: StubProvider
 ) -> None:
     operation = released(preparer, approver)
@@ -201,7 +201,7 @@ def test_every_answer_leads_somewhere(
     assert Operation.objects.get().status == ends
 
 
-def test_two_people_convert_against_the_service_and_see_what_arrived(
+def test_two_people_convert_against_the_provider_and_see_what_arrived(
     preparer: User, approver: User, as_preparer: Client, sandbox: SandboxProcess
 ) -> None:
     before = {code: sandbox.balance(code) for code in ("NGN", "USD")}
@@ -225,9 +225,9 @@ def test_two_people_convert_against_the_service_and_see_what_arrived(
         ({"fromCurrency": "USD"}, False),
     ],
 )
-def test_it_is_recognised_by_the_record_of_what_was_given(changes: dict[str, str], is_ours: bool) -> None:
+def test_it_is_matched_by_the_record_of_what_was_sold(changes: dict[str, str], is_ours: bool) -> None:
     record = {"transactionId": "C-1", "type": "conversion", "currency": "NGN", "fromCurrency": "NGN"}
-    told = TransactionRecord.model_validate({**record, "amount": "1540000.00", **changes})
+    listed = TransactionRecord.model_validate({**record, "amount": "1540000.00", **changes})
     sample = SAMPLES["conversion"]
     assert isinstance(sample, ConversionPayload)
-    assert ConversionKind().is_match(sample, told) is is_ours
+    assert ConversionKind().is_match(sample, listed) is is_ours

@@ -1,4 +1,4 @@
-"""What holds for every kind: only an approved operation reaches the service, and only its kind's file speaks to it."""
+"""What holds for every kind: only an approved operation reaches the provider, and only its kind's file speaks to it."""
 
 import ast
 from collections.abc import Callable
@@ -28,7 +28,7 @@ BACKOFFICE = Path(errors.__file__).parents[1]
 CHANGING = {operation.name for operation in OPERATIONS if operation.effect is not CallEffect.READS}
 OWN_KINDS = {
     "api_key_switch"
-}  # kinds of our own, which call no operation of the service that changes anything
+}  # kinds of our own, which call no operation of the provider that changes anything
 APPLIED_HERE = {name for name, kind in KINDS.items() if isinstance(kind, LocalKind)}
 SENT = [name for name in KINDS if name not in APPLIED_HERE]
 ROLES = ("preparer", "approver", "auditor", "administrator", "outsider")
@@ -80,7 +80,7 @@ def test_letters_and_names_are_nobody_elses() -> None:
     assert all(name == kind.name for name, kind in KINDS.items())
 
 
-# What was seen of the service another time; the wish is the same.
+# What was seen of the provider another time; the wish is the same.
 SEEN_LATER: dict[str, dict[str, object]] = {
     "conversion": {"known_rate": None},
     "payment": {"reference": "CS-ANOTHER", "business_id": "another"},
@@ -119,12 +119,12 @@ def test_only_who_has_its_permission_may_prepare_it(name: str, role: str, person
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", KINDS)
-def test_nobody_gets_it_sent_before_it_is_countersigned(
+def test_nobody_gets_it_sent_before_it_is_approved(
     name: str, role: str, person: Person, service: StubProvider
 ) -> None:
     operation = pending(name, person)
     with pytest.raises(errors.OperationError):
-        give_the_word(operation, person(role))
+        submit_release(operation, person(role))
     send.send_operation(operation.pk)
     jobs.send_due()
     assert service.changes == []
@@ -137,25 +137,25 @@ def test_nobody_gets_it_sent_after_its_end(
 ) -> None:
     operation = ended(pending(name, person), status, person)
     with pytest.raises(errors.WrongStatusError):
-        give_the_word(operation, person("approver"))
+        submit_release(operation, person("approver"))
     send.send_operation(operation.pk)
     assert service.changes == []
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", SENT)
-def test_countersigned_it_is_sent_once_by_whoever_may(
+def test_once_approved_it_is_sent_once_by_whoever_may(
     name: str, role: str, person: Person, service: StubProvider
 ) -> None:
     operation = factories.approve(pending(name, person), person("approver"))
     somebody = person(role)
     if not somebody.has_perm("operations.release_operation"):
         with pytest.raises(errors.OperationError):
-            give_the_word(operation, somebody)
+            submit_release(operation, somebody)
         send.send_operation(operation.pk)
         assert service.changes == []
         return
-    give_the_word(operation, somebody)
+    submit_release(operation, somebody)
     for _ in range(3):
         send.send_operation(operation.pk)
     assert len(service.changes) == (0 if name in OWN_KINDS else 1)
@@ -208,14 +208,14 @@ def ended(operation: Operation, status: Status, person: Person) -> Operation:
     return expired
 
 
-def give_the_word(operation: Operation, somebody: User) -> None:
-    token = SecretStr("123456") if KINDS[operation.kind].needs_otp else None
+def submit_release(operation: Operation, somebody: User) -> None:
+    otp = SecretStr("123456") if KINDS[operation.kind].needs_otp else None
     release.release_operation(
         operation.pk,
         actor=somebody,
         digest=operation.digest,
         second_factor_at=timezone.now(),
-        token=token,
+        otp=otp,
     )
 
 

@@ -1,4 +1,4 @@
-"""A transaction is held against what we sent trait by trait; what is not told speaks neither for nor against."""
+"""A transaction is compared with what we sent field by field; what is not provided neither matches nor differs."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -24,7 +24,7 @@ OTHER_END = {"transfer": "username", "wallet_transfer": "username", "conversion"
 
 
 def recorded(name: str, **changes: Any) -> TransactionRecord:
-    """The service's record of the sample, as it may stand in the list."""
+    """The provider's record of the sample, as it may be listed."""
     debit = KINDS[name].debit(SAMPLES[name])
     assert debit is not None
     members = {
@@ -65,7 +65,7 @@ def test_another_type_currency_or_amount_differs(name: str, label: str, change: 
 
 
 @pytest.mark.parametrize(("name", "member"), OTHER_END.items())
-def test_another_counterparty_differs_and_one_that_is_not_told_does_not(name: str, member: str) -> None:
+def test_another_counterparty_differs_and_one_that_is_not_provided_does_not(name: str, member: str) -> None:
     label = list(traits(name, recorded(name)))[-1]
     assert traits(name, recorded(name))[label].matches is None
     assert traits(name, recorded(name, **{member: "somebody.else"}))[label].matches is False
@@ -81,13 +81,16 @@ def attempt() -> Attempt:
     ("passed", "fits"),
     [(-301, False), (-300, True), (0, True), (3900, True), (3901, False)],
 )
-def test_the_time_fits_from_our_watermark_until_the_service_gives_up(passed: int, fits: bool) -> None:
+def test_the_time_fits_from_our_watermark_until_the_provider_gives_up(passed: int, fits: bool) -> None:
     record = recorded("withdrawal", createdAt=(SENT_AT + timedelta(seconds=passed)).isoformat())
     assert attempt_match_fields(attempt(), record)[1].matches is fits
 
 
 @pytest.mark.parametrize(
-    ("told", "fits"), [({"prevBalance": "5000000"}, True), ({"prevBalance": "4999999.99"}, False), ({}, None)]
+    ("reported", "fits"),
+    [({"prevBalance": "5000000"}, True), ({"prevBalance": "4999999.99"}, False), ({}, None)],
 )
-def test_the_balance_before_it_fits_if_nothing_came_between(told: dict[str, Any], fits: bool | None) -> None:
-    assert attempt_match_fields(attempt(), recorded("withdrawal", **told))[0].matches is fits
+def test_the_balance_before_it_fits_if_nothing_came_between(
+    reported: dict[str, Any], fits: bool | None
+) -> None:
+    assert attempt_match_fields(attempt(), recorded("withdrawal", **reported))[0].matches is fits

@@ -1,4 +1,4 @@
-"""Forms while the service takes every question and answers none: how long people wait, and what they are told."""
+"""Forms while the provider takes every question and answers none: how long people wait, and what they read."""
 
 import time
 import uuid
@@ -21,7 +21,7 @@ from tests.tools.test_brokers import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SignIn = Callable[[Client, User], Client]
-BESIDES = 0.6  # seconds that everything but waiting for the service may take
+BESIDES = 0.6  # seconds that everything but waiting for the provider may take
 ACCOUNT = {"bank_code": "044", "account_number": "0123456789", "typed_name": "Ada Obi"}
 TYPED = {
     "withdrawal": {**ACCOUNT, "currency": "NGN", "amount": "100"},
@@ -52,7 +52,7 @@ NOT_CHECKED = {
 
 @pytest.fixture(autouse=True)
 def silent(settings: Settings, tmp_path: Path) -> Iterator[None]:
-    """The service, which could tell banks and rates besides."""
+    """The provider, which could report banks and rates besides."""
     file = tmp_path / "profile.toml"
     file.write_text('capabilities = ["banks", "rates"]\n')
     settings.GATEWAY_PROFILE = str(file)
@@ -105,7 +105,7 @@ def test_a_form_is_checked_within_three_seconds(ask: Callable[..., tuple[Any, fl
 
 
 def assert_it_takes(seconds: Callable[[], float], *, less_than: float) -> None:
-    """It waits for the service as long each time; what a busy machine adds differs, so the least of some counts."""
+    """It waits for the provider as long each time; what a busy machine adds differs, so the least of some counts."""
     wait_until(lambda: seconds() < less_than)
 
 
@@ -115,6 +115,6 @@ def test_what_cannot_be_checked_is_said_beside_its_field(
 ) -> None:
     answer, _ = ask(kind, **TYPED[kind])
     assert answer.status_code == 422
-    told = " ".join(answer.context["form"].errors[field])
-    assert "Nothing was prepared; try again." in told
-    assert told in answer.content.decode().replace("&#x27;", "'")
+    messages = " ".join(answer.context["form"].errors[field])
+    assert "Nothing was prepared; try again." in messages
+    assert messages in answer.content.decode().replace("&#x27;", "'")

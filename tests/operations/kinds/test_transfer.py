@@ -1,4 +1,4 @@
-"""Transfers to other users of the service: the form, the request, and every end."""
+"""Transfers to other users of the provider: the form, the request, and every end."""
 
 import json
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def test_the_review_says_who_receives_what(as_preparer: Client, service: StubPro
 
 
 @pytest.mark.parametrize(
-    ("field", "typed", "said"),
+    ("field", "typed", "message"),
     [
         ("receiver_username", "", "This field is required."),
         ("receiver_username", "ngozi eze", "no spaces"),
@@ -62,18 +62,18 @@ def test_the_review_says_who_receives_what(as_preparer: Client, service: StubPro
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_preparer: Client, service: StubProvider, field: str, typed: str, said: str
+    as_preparer: Client, service: StubProvider, field: str, typed: str, message: str
 ) -> None:
     answer = review(as_preparer, **{field: typed})
     assert answer.status_code == 422
     form = answer.context["form"]
-    assert said in " ".join(form.errors[field])
+    assert message in " ".join(form.errors[field])
     kept = {name: form[name].value() for name in FILLED_IN if name != field}
     assert kept == {name: value for name, value in FILLED_IN.items() if name != field}
     assert not Operation.objects.exists()
 
 
-def test_the_request_is_exactly_what_was_countersigned(
+def test_the_request_is_exactly_what_was_approved(
     preparer: User, approver: User, service: StubProvider
 ) -> None:
     operation = released(preparer, approver)
@@ -110,7 +110,7 @@ def test_every_answer_leads_somewhere(
     assert Operation.objects.get().status == ends
 
 
-def test_two_people_transfer_against_the_service(
+def test_two_people_transfer_against_the_provider(
     preparer: User, approver: User, sandbox: SandboxProcess
 ) -> None:
     before = sandbox.balance("NGN")
@@ -122,7 +122,7 @@ def test_two_people_transfer_against_the_service(
         actor=approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
-        token=SecretStr(sandbox.token()),
+        otp=SecretStr(sandbox.totp()),
     )
     send.send_operation(operation.pk)
     assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED

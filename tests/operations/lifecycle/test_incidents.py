@@ -27,7 +27,7 @@ def actions(operation: Operation) -> list[str]:
     return list(entries.values_list("action", flat=True))
 
 
-def test_the_same_evidence_is_reported_once_whether_or_not_somebody_took_note(
+def test_the_same_evidence_is_reported_once_whether_or_not_acknowledged(
     incident: Incident, operation: Operation, approver: User
 ) -> None:
     again = incidents.raise_incident(operation, kind=KIND, evidence={"transaction": "T-1"})
@@ -41,7 +41,7 @@ def test_the_same_evidence_is_reported_once_whether_or_not_somebody_took_note(
     ]
 
 
-def test_further_evidence_reaches_those_who_had_taken_note(
+def test_further_evidence_raises_another_after_an_acknowledgement(
     incident: Incident, operation: Operation, approver: User
 ) -> None:
     incidents.acknowledge_incident(incident.pk, actor=approver, note="Refunded")
@@ -55,8 +55,8 @@ def test_further_evidence_reaches_those_who_had_taken_note(
 
 def test_evidence_that_alternates_raises_each_once(incident: Incident, operation: Operation) -> None:
     raised = [
-        incidents.raise_incident(operation, kind=KIND, evidence={"transaction": told})
-        for told in ("T-2", "T-1", "T-3", "T-2", "T-1")
+        incidents.raise_incident(operation, kind=KIND, evidence={"transaction": transaction_id})
+        for transaction_id in ("T-2", "T-1", "T-3", "T-2", "T-1")
     ]
     assert Incident.objects.count() == 3
     assert [one.evidence["transaction"] for one in raised] == ["T-2", "T-1", "T-3", "T-2", "T-1"]
@@ -68,14 +68,14 @@ def test_something_else_about_it_is_another_incident(incident: Incident, operati
 
 
 def test_the_database_holds_one_of_each_itself(incident: Incident) -> None:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "operation": incident.operation,
         "kind": incident.kind,
         "evidence": {},
         "at": incident.at,
     }
-    Incident(**told, further_to=incident).save()
-    for twin in (Incident(**told), Incident(**told, further_to=incident)):
+    Incident(**fields, further_to=incident).save()
+    for twin in (Incident(**fields), Incident(**fields, further_to=incident)):
         with pytest.raises(IntegrityError), transaction.atomic():
             twin.save()
 
@@ -87,12 +87,12 @@ def test_it_edits_nothing_of_the_operation(operation: Operation) -> None:
 
 
 def test_what_no_database_can_hold_does_not_prevent_it(operation: Operation) -> None:
-    told = incidents.raise_incident(operation, kind=KIND, evidence={"answer": "a\x00b"})
-    told.refresh_from_db()
-    assert told.evidence == {"answer": "a\ufffdb"}
+    raised = incidents.raise_incident(operation, kind=KIND, evidence={"answer": "a\x00b"})
+    raised.refresh_from_db()
+    assert raised.evidence == {"answer": "a\ufffdb"}
 
 
-def test_an_approver_takes_note_of_it(incident: Incident, approver: User) -> None:
+def test_an_approver_acknowledges_it(incident: Incident, approver: User) -> None:
     seen = incidents.acknowledge_incident(incident.pk, actor=approver, note=" Refunded by the service ")
     assert (seen.acknowledged_by, seen.note, seen.is_open) == (approver, "Refunded by the service", False)
     entry = Entry.objects.get(action=Action.INCIDENT_ACKNOWLEDGED)
@@ -102,7 +102,7 @@ def test_an_approver_takes_note_of_it(incident: Incident, approver: User) -> Non
     )
 
 
-def test_nobody_takes_note_of_it_twice(incident: Incident, approver: User, administrator: User) -> None:
+def test_nobody_acknowledges_it_twice(incident: Incident, approver: User, administrator: User) -> None:
     incidents.acknowledge_incident(incident.pk, actor=approver, note="Looked at")
     with pytest.raises(AlreadyAcknowledgedError):
         incidents.acknowledge_incident(incident.pk, actor=administrator, note="Looked at, too")
@@ -122,7 +122,7 @@ def test_others_only_read(who: str, incident: Incident, request: pytest.FixtureR
     assert Incident.objects.get().is_open
 
 
-def test_an_end_at_the_provider_is_no_news_while_the_incident_is_open_and_a_further_one_once_it_is_closed(
+def test_a_final_status_raises_nothing_while_the_incident_is_open_and_another_once_it_is_closed(
     operation: Operation, approver: User
 ) -> None:
     def raised(status: str) -> Incident:

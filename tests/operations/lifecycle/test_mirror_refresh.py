@@ -1,4 +1,4 @@
-"""The service's list is read at once after it has done something for an operation, and not for anything else."""
+"""The provider's list is read at once after it has done something for an operation, and not for anything else."""
 
 import pytest
 
@@ -17,8 +17,8 @@ from tests.sandbox_process import SandboxProcess
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def rung(operation: Operation) -> int:
-    """How often the doorbell of the mirror was rung for this operation."""
+def enqueued(operation: Operation) -> int:
+    """How often a refresh of the mirror was enqueued for this operation."""
     return sum(message["headers"]["task"] == sync.SYNC_TASK for message in messages(operation.pk))
 
 
@@ -27,20 +27,20 @@ def test_it_rings_when_an_operation_was_sent_and_when_it_settles(
 ) -> None:
     sync.load_all(lambda _: None)
     operation = factories.approved(preparer, approver)
-    factories.release(operation, approver, sandbox.token())
-    assert rung(operation) == 0
+    factories.release(operation, approver, sandbox.totp())
+    assert enqueued(operation) == 0
     send.send_operation(operation.pk)
-    assert rung(operation) == 1
+    assert enqueued(operation) == 1
     confirmation.confirm_operation(operation.pk)
     assert Operation.objects.get().status == Status.SUCCEEDED
-    assert rung(operation) == 2
+    assert enqueued(operation) == 2
     sync.sync_now()
     ours = Transaction.objects.get(transaction_id=Attempt.objects.get().provider_transaction_id)
     assert (ours.amount, ours.direction, ours.status) == (operation.amount, "out", "fulfilled")
 
 
-def test_it_does_not_ring_for_what_never_reached_the_service(preparer: User) -> None:
+def test_it_does_not_ring_for_what_never_reached_the_provider(preparer: User) -> None:
     operation = factories.prepared(preparer)
     approvals.cancel_operation(operation.pk, actor=preparer)
     assert Operation.objects.get().status == Status.CANCELLED
-    assert rung(operation) == 0
+    assert enqueued(operation) == 0

@@ -133,7 +133,7 @@ def test_the_switch_is_pulled_on_its_page_and_every_page_says_so(
     assert "Stop all sending…" not in text_of(as_preparer.get("/"))
 
 
-def test_a_pull_without_a_reason_or_while_it_stands_is_told_beside_the_form(
+def test_a_pause_without_a_reason_or_during_another_is_refused_beside_the_form(
     as_preparer: Client, approver: User
 ) -> None:
     answer = as_preparer.post("/operations/pause/", {"reason": ""})
@@ -143,7 +143,7 @@ def test_a_pull_without_a_reason_or_while_it_stands_is_told_beside_the_form(
     assert (answer.status_code, "paused already, by Amara Okafor" in text_of(answer)) == (422, True)
 
 
-def test_an_operation_says_that_it_cannot_leave_because_of_the_pause_and_asks_for_no_token(
+def test_an_operation_says_that_payments_are_paused_and_asks_for_no_one_time_code(
     as_approver: Client, preparer: User, approver: User
 ) -> None:
     operation = factories.approved(preparer, approver)
@@ -154,10 +154,10 @@ def test_an_operation_says_that_it_cannot_leave_because_of_the_pause_and_asks_fo
     assert "Tunde Bello paused it: A key has leaked. Nothing leaves before two people let it go on." in html
     assert "Ready to be sent" not in html
     assert ">Send now<" not in html
-    assert 'name="token"' not in html
+    assert 'name="otp"' not in html
 
 
-def test_what_is_pending_can_be_countersigned_but_not_sent_meanwhile(
+def test_what_is_pending_can_be_approved_but_not_sent_meanwhile(
     as_approver: Client, operation: Operation, preparer: User
 ) -> None:
     pause.pause_payments(actor=preparer, reason="A key has leaked")
@@ -166,7 +166,7 @@ def test_what_is_pending_can_be_countersigned_but_not_sent_meanwhile(
     assert "Approve and send" not in html
 
 
-def test_nothing_is_sent_while_it_stands_and_the_release_waits(
+def test_nothing_is_sent_during_a_pause_and_the_release_waits(
     service: StubProvider, released: Operation, preparer: User
 ) -> None:
     pause.pause_payments(actor=preparer, reason="A key has leaked")
@@ -176,7 +176,9 @@ def test_nothing_is_sent_while_it_stands_and_the_release_waits(
     assert hasattr(released, "release")
 
 
-def test_to_ask_whether_it_stands_takes_one_query(preparer: User, django_assert_num_queries: object) -> None:
+def test_to_ask_whether_payments_are_paused_takes_one_query(
+    preparer: User, django_assert_num_queries: object
+) -> None:
     with django_assert_num_queries(1):  # type: ignore[operator]
         monitoring.is_paused()
 
@@ -194,15 +196,15 @@ def test_what_is_paused_and_held_as_well_says_both(
 
 
 @pytest.mark.parametrize("action", ["release", "approve-and-send"])
-def test_a_page_left_open_gives_no_word_to_send_while_it_stands(
+def test_a_page_left_open_releases_nothing_during_a_pause(
     operation: Operation, as_approver: Client, preparer: User, action: str
 ) -> None:
-    """A token that nothing takes up would only wait, and run out."""
+    """A one-time code that nothing sends would only wait, and expire."""
     if action == "release":
         do(as_approver, operation, "approve")
     before = status_of(operation)
     pause.pause_payments(actor=preparer, reason="A key has leaked")
-    answer = do(as_approver, operation, action, token="123456", comment="Invoice seen")
+    answer = do(as_approver, operation, action, otp="123456", comment="Invoice seen")
     assert answer.status_code == 422
     assert "Sending is paused, so nothing was done, and no token was kept." in text_of(answer)
     assert (status_of(operation), Release.objects.count()) == (before, 0)

@@ -53,14 +53,14 @@ def history(
     approvals.expire_operation(made["expired"].pk)
     shows(service, record("T-1"))
     confirmation.confirm_operation(made["succeeded"].pk)
-    made["sent twice"] = _sent_after_a_refused_token(service, preparer, approver)
+    made["sent twice"] = _sent_after_a_refused_one_time_code(service, preparer, approver)
     made["settled"] = _settled_by_two(service, preparer, approver, second_approver)
     made["unknown"] = sent(service, preparer, approver, (502, "bad gateway"), account_number="0000000001")
     made["released"] = factories.release(factories.approved(preparer, approver), approver)
     return {name: Operation.objects.get(pk=each.pk) for name, each in made.items()}
 
 
-def _sent_after_a_refused_token(service: StubProvider, preparer: User, approver: User) -> Operation:
+def _sent_after_a_refused_one_time_code(service: StubProvider, preparer: User, approver: User) -> Operation:
     operation = sent(service, preparer, approver, OTP_REFUSED)
     service.answer_post = lambda: (200, '{"data": {"transactionId": "T-3"}}')
     factories.release(operation, approver)

@@ -1,4 +1,4 @@
-"""A break of the books reaches people without their looking for it: on the overview and in the metrics."""
+"""A break of the books reaches people without a search: on the overview and in the metrics."""
 
 from collections.abc import Callable
 
@@ -62,7 +62,7 @@ def test_they_are_counted_by_one_question_and_no_further_than_anybody_has_to_kno
 
 
 @pytest.mark.usefixtures("two_breaks")
-def test_metrics_tell_of_them_and_of_what_was_never_checked() -> None:
+def test_metrics_count_them_and_what_was_never_checked() -> None:
     assert "countersign_continuity_breaks 2.0" in render_metrics().decode()
     assert "countersign_continuity_unchecked 1.0" in render_metrics().decode()
     check_all()

@@ -1,4 +1,4 @@
-"""What an inspection looks at, when it is due, and what the command says of it."""
+"""What an inspection checks, when it is due, and what the command says of it."""
 
 import json
 from datetime import datetime, timedelta
@@ -31,7 +31,7 @@ from tests.operations.monitoring.violations import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_what_a_minute_does_not_look_at_is_looked_at_in_turn(
+def test_what_one_minute_does_not_inspect_is_inspected_in_turn(
     history: dict[str, Operation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inspection, "OPERATIONS_PER_INSPECTION", 4)
@@ -40,10 +40,10 @@ def test_what_a_minute_does_not_look_at_is_looked_at_in_turn(
         content_changed(history)
         seen = [bool(inspect(full=False).violations) for _ in range(6)]
     assert seen[-1]
-    assert seen == sorted(seen), "what is broken is told until it is mended"
+    assert seen == sorted(seen), "what is broken is reported until it is repaired"
 
 
-def test_what_a_full_inspection_found_is_told_until_it_is_mended(
+def test_what_a_full_inspection_found_is_reported_until_it_is_repaired(
     history: dict[str, Operation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inspect(full=True)
@@ -86,41 +86,41 @@ def test_an_inspection_that_takes_longer_than_a_minute_is_waited_for_and_a_dead_
     db: None,
 ) -> None:
     now = timezone.now()
-    with clock.use_clock(partial(_stands, now)):
+    with clock.use_clock(partial(_as_constant, now)):
         assert acquire_lease("inspection", LEASE_DURATION)  # by a process that does not end it
     for seconds, runs in ((61, 0), (179, 0), (181, 1)):
-        with clock.use_clock(partial(_stands, now + timedelta(seconds=seconds))):
+        with clock.use_clock(partial(_as_constant, now + timedelta(seconds=seconds))):
             assert (seconds, inspect_due()) == (seconds, runs)
 
 
-def _stands(moment: datetime) -> datetime:
+def _as_constant(moment: datetime) -> datetime:
     return moment
 
 
 def check(*arguments: str) -> tuple[int, str]:
-    said = StringIO()
+    output = StringIO()
     try:
-        call_command("check_invariants", *arguments, stdout=said)
+        call_command("check_invariants", *arguments, stdout=output)
     except SystemExit as end:
-        return int(str(end.code)), said.getvalue()
-    return 0, said.getvalue()
+        return int(str(end.code)), output.getvalue()
+    return 0, output.getvalue()
 
 
 def test_the_command_prints_one_line_for_each_rule(db: None) -> None:
-    status, said = check("--full")
+    status, output = check("--full")
     assert status == 0
-    assert said.splitlines()[:-1] == [f"{rule.name}: ok" for rule in INVARIANTS]
-    assert said.splitlines()[-1].startswith("took ")
+    assert output.splitlines()[:-1] == [f"{rule.name}: ok" for rule in INVARIANTS]
+    assert output.splitlines()[-1].startswith("took ")
 
 
 def test_the_command_fails_where_a_rule_is_broken(history: dict[str, Operation]) -> None:
     reference = history["unknown"].reference
     with past_every_safeguard():
         forgotten(history)
-        status, said = check()
+        status, output = check()
         as_json = check("--json")
     assert status == 1
-    assert f"forgotten: 1 violation: {reference}" in said.splitlines()
+    assert f"forgotten: 1 violation: {reference}" in output.splitlines()
     assert as_json[0] == 1
-    told = json.loads(as_json[1])["violations"]
-    assert told == {rule.name: [reference] if rule.name == "forgotten" else [] for rule in INVARIANTS}
+    violations = json.loads(as_json[1])["violations"]
+    assert violations == {rule.name: [reference] if rule.name == "forgotten" else [] for rule in INVARIANTS}

@@ -56,7 +56,7 @@ def unsigned(history: dict[str, Operation]) -> None:
 
 
 @breaks
-def unsigned__but_by_the_maker(history: dict[str, Operation]) -> None:
+def unsigned__but_by_the_preparer(history: dict[str, Operation]) -> None:
     Approval.objects.filter(operation=history["succeeded"]).update(approver=history["succeeded"].preparer)
 
 
@@ -89,12 +89,12 @@ def unrecorded_move(history: dict[str, Operation]) -> None:
 
 
 @breaks
-def unrecorded_move__told_twice(history: dict[str, Operation]) -> None:
+def unrecorded_move__recorded_twice(history: dict[str, Operation]) -> None:
     audit.record(Action.OPERATION_CANCELLED, actor=None, target=history["cancelled"])
 
 
 @breaks
-def unrecorded_move__sent_without_a_word(history: dict[str, Operation]) -> None:
+def unrecorded_move__sent_without_a_release(history: dict[str, Operation]) -> None:
     attempt = Attempt.objects.get(operation=history["returned"])
     attempt.pk, attempt.number = 10**6, 2
     attempt.save(force_insert=True)
@@ -159,7 +159,7 @@ def kept_secret__in_use(history: dict[str, Operation]) -> None:
 
 def _keep_secret(operation: Operation) -> None:
     Secret.objects.create(
-        operation=operation, viewer=operation.preparer, sealed_at=timezone.now(), sealed=b""
+        operation=operation, viewer=operation.preparer, encrypted_at=timezone.now(), encrypted_value=b""
     )
 
 

@@ -1,4 +1,4 @@
-"""Operations whose outcome the service's list has to show."""
+"""Operations whose outcome the provider's list has to show."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def unknown(service: StubProvider, preparer: User, approver: User) -> Operation:
 
 @pytest.fixture
 def accepted(service: StubProvider, preparer: User, approver: User) -> Operation:
-    """One that the service accepted without a name as long ago."""
+    """One that the provider accepted without a name as long ago."""
     operation = sent(service, preparer, approver, (200, '{"data": {}}'))
     let_pass(listing_delay())
     return operation

@@ -1,4 +1,4 @@
-"""What the list shows of an operation, and a look at it, as plain functions."""
+"""What the list shows of an operation, and a status check of it, as plain functions."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -8,7 +8,7 @@ from backoffice.operations.outcome import confirmation
 from tests.operations.provider_list import shows
 from tests.stub_provider import StubProvider
 
-BALANCE = 5_000_000  # as the service tells it just before
+BALANCE = 5_000_000  # as the provider reports it just before
 HORIZON = CHECK_AFTER[-1]
 
 
@@ -17,6 +17,6 @@ def ago(**passed: float) -> str:
 
 
 def confirmed(operation: Operation, service: StubProvider, *records: dict[str, object]) -> Operation:
-    """The operation after a look at such a list."""
+    """The operation after a check against such a list."""
     shows(service, *records)
     return confirmation.confirm_operation(operation.pk)

@@ -44,7 +44,7 @@ def test_a_named_transaction_under_way_is_waited_for_beyond_the_horizon(
     assert confirmed(processing, service, record("T-1")).status == Status.SUCCEEDED
 
 
-def test_a_named_transaction_that_ends_in_words_we_do_not_know_goes_to_people(
+def test_a_named_transaction_with_an_unknown_final_status_goes_to_people(
     processing: Operation, service: StubProvider
 ) -> None:
     assert confirmed(processing, service, record("T-1", "reversed")).status == Status.PROCESSING
@@ -57,7 +57,7 @@ def test_looking_often_does_not_bring_review_nearer(unknown: Operation, service:
         assert confirmation.confirm_operation(unknown.pk).status == Status.UNKNOWN
 
 
-def test_however_often_one_was_looked_at_it_is_closed(processing: Operation, service: StubProvider) -> None:
+def test_however_often_one_was_checked_it_is_closed(processing: Operation, service: StubProvider) -> None:
     """An operation that is under way for hours while webhooks come: PostgreSQL refuses what a column cannot count."""
     Attempt.objects.update(checks=32_767)
     assert confirmed(processing, service, record("T-1")).status == Status.SUCCEEDED
@@ -99,12 +99,14 @@ def test_content_that_cannot_be_read_stops_nobody_else(
     assert "cannot be read" in Attempt.objects.get(operation=unknown).last_check
 
 
-def test_a_closed_operation_is_not_changed_by_later_news(unknown: Operation, service: StubProvider) -> None:
+def test_a_closed_operation_is_not_changed_by_later_reports(
+    unknown: Operation, service: StubProvider
+) -> None:
     confirmed(unknown, service, record("T-7"))
     assert confirmed(unknown, service, record("T-7", "failed")).status == Status.SUCCEEDED
 
 
-def test_the_sweeper_looks_when_it_is_time_and_one_sweeper_looks(
+def test_the_sweeper_checks_when_it_is_time_and_only_one_does(
     unknown: Operation, service: StubProvider
 ) -> None:
     Attempt.objects.update(next_check_at=timezone.now() + timedelta(minutes=1))

@@ -1,4 +1,4 @@
-"""A transaction that was taken for ours, and that the service did not name, may be another's after all."""
+"""A transaction that was taken for ours, and that the provider did not name, may be another's after all."""
 
 import json
 from datetime import timedelta
@@ -15,7 +15,7 @@ from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.provider_list import shows
 from tests.operations.steps import let_pass, status_of
-from tests.operations.unknown_outcomes import record, said, settled
+from tests.operations.unknown_outcomes import record, resolution_form, settled
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def taken(service: StubProvider, preparer: User, approver: User) -> Operation:
-    """The service said yes without a name; what it works on by now was taken for ours, as T-1."""
+    """The provider said yes without a name; what it works on by now was taken for ours, as T-1."""
     shows(service)
     service.answer_post = lambda: (200, '{"data": {}}')
     operation = factories.release(factories.approved(preparer, approver), approver)
@@ -40,7 +40,7 @@ def confirmed(operation: Operation, service: StubProvider, *records: dict[str, o
 
 
 @pytest.mark.parametrize(("answer", "named"), [({"transactionId": "T-1"}, "T-1"), ({}, None)])
-def test_the_attempt_and_the_audit_log_record_whether_the_service_named_it(
+def test_the_attempt_and_the_audit_log_record_whether_the_provider_named_it(
     service: StubProvider, preparer: User, approver: User, answer: dict[str, str], named: str | None
 ) -> None:
     shows(service)
@@ -57,7 +57,7 @@ def test_the_attempt_and_the_audit_log_record_whether_the_service_named_it(
     assert [entry.detail["named_transaction_id"] for entry in entries] == [named]
 
 
-def test_its_failure_proves_nothing_while_ours_may_still_stand_in_the_list(
+def test_its_failure_proves_nothing_while_ours_may_still_appear_in_the_list(
     taken: Operation, service: StubProvider
 ) -> None:
     assert confirmed(taken, service, record("T-1", "failed")) == Status.PROCESSING
@@ -70,7 +70,7 @@ def test_its_success_is_ours(taken: Operation, service: StubProvider) -> None:
     assert confirmed(taken, service, record("T-1")) == Status.SUCCEEDED
 
 
-def test_the_failure_of_one_that_the_service_named_closes_at_once(
+def test_the_failure_of_one_that_the_provider_named_closes_at_once(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     shows(service)
@@ -80,7 +80,7 @@ def test_the_failure_of_one_that_the_service_named_closes_at_once(
     assert confirmed(operation, service, record("T-1", "failed"), record("T-2")) == Status.FAILED
 
 
-def test_people_decide_between_it_and_another_that_stands_beside_it(
+def test_people_decide_between_it_and_another_listed_beside_it(
     taken: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     both = (record("T-1", "failed"), record("T-2"))
@@ -92,7 +92,7 @@ def test_people_decide_between_it_and_another_that_stands_beside_it(
     assert Attempt.objects.get().provider_transaction_id == "T-2"
 
 
-def test_people_choose_no_other_than_the_one_that_the_service_named(
+def test_people_choose_no_other_than_the_one_that_the_provider_named(
     taken: Operation, service: StubProvider, preparer: User
 ) -> None:
     attempt = Attempt.objects.get()
@@ -100,7 +100,7 @@ def test_people_choose_no_other_than_the_one_that_the_service_named(
     let_pass(Attempt.EXECUTION_WINDOW + timedelta(minutes=1))
     Operation.objects.update(status=Status.REVIEW)
     shows(service, record("T-1", "failed"), record("T-2"))
-    form = said(taken, "happened", "T-2")
+    form = resolution_form(taken, "happened", "T-2")
     assert "named transaction T-1" in str(form.errors["transaction_id"])
 
 

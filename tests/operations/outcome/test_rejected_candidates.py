@@ -1,4 +1,4 @@
-"""What the list shows and cannot be told from ours, or from another's, closes nothing."""
+"""What the list shows and cannot be distinguished from ours, or from another's, closes nothing."""
 
 import json
 from collections.abc import Callable
@@ -97,7 +97,7 @@ def test_an_equal_twin_by_another_channel_is_left_to_people(
     assert len(service.posts) == 1
 
 
-def test_without_the_services_own_time_nothing_tells_new_from_old(
+def test_without_the_providers_own_time_nothing_separates_new_from_old(
     unknown: Operation, service: StubProvider
 ) -> None:
     Attempt.objects.update(watermark_provider_time=None)
@@ -110,7 +110,7 @@ def test_the_transaction_at_the_watermark_is_never_ours(unknown: Operation, serv
     assert confirmed(unknown, service, record("T-7")).status == Status.UNKNOWN
 
 
-def test_what_the_service_showed_before_we_sent_is_never_ours(
+def test_what_the_provider_showed_before_we_sent_is_never_ours(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     """Another channel may have paid the same a moment ago, and something else may be newer than that."""
@@ -125,7 +125,7 @@ def test_what_the_service_showed_before_we_sent_is_never_ours(
     assert Attempt.objects.get().provider_transaction_id == "T-9"
 
 
-def test_a_look_that_comes_late_leaves_to_people_what_is_theirs_by_now(
+def test_a_late_check_leaves_to_people_what_is_theirs_by_now(
     unknown: Operation, service: StubProvider
 ) -> None:
     def escalate() -> None:
@@ -137,10 +137,10 @@ def test_a_look_that_comes_late_leaves_to_people_what_is_theirs_by_now(
     assert Attempt.objects.get().provider_transaction_id is None
 
 
-def test_a_transaction_that_another_took_since_we_looked_closes_nothing(
+def test_a_transaction_matched_to_another_since_the_check_closes_nothing(
     unknown: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
-    """Between the look and its record, which is no time at all unless two sweepers run."""
+    """Between the check and its record, which is no time at all unless two sweepers run."""
     other = sent(service, preparer, approver, (502, "bad gateway"), currency="USD", amount=Decimal(300))
     service.records = json.dumps([record("T-7")])
     attempt = Attempt.objects.get(operation=unknown)
@@ -150,7 +150,7 @@ def test_a_transaction_that_another_took_since_we_looked_closes_nothing(
     assert Attempt.objects.get(operation=unknown).outcome == Outcome.OPEN
 
 
-def test_a_twin_whose_transaction_was_named_does_not_stand_in_the_way(
+def test_a_twin_whose_transaction_was_named_does_not_block_it(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-8"}}'))

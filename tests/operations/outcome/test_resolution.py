@@ -19,7 +19,7 @@ from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.provider_list import shows
 from tests.operations.steps import do, let_pass, show, text_of
-from tests.operations.unknown_outcomes import in_review, proposed, record, said, settled
+from tests.operations.unknown_outcomes import in_review, proposed, record, resolution_form, settled
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
         ("failed", Status.FAILED, Outcome.FAILED),
     ],
 )
-def test_what_happened_is_closed_as_the_service_shows_its_transaction(
+def test_what_happened_is_closed_as_the_provider_shows_its_transaction(
     service: StubProvider,
     unknown: Operation,
     preparer: User,
@@ -68,7 +68,7 @@ def test_a_proposal_alone_changes_nothing(review: Operation, preparer: User) -> 
     assert Attempt.objects.get().closed_at is None
 
 
-def test_whoever_proposes_it_cannot_countersign_it(review: Operation, approver: User) -> None:
+def test_whoever_proposes_it_cannot_approve_it(review: Operation, approver: User) -> None:
     resolution = proposed(review, approver, "did_not_happen")
     with pytest.raises(errors.SelfApprovalError):
         factories.approve(resolution, approver)
@@ -87,10 +87,10 @@ def test_both_operations_have_it_on_record(review: Operation, preparer: User, ap
     assert resolution.status == Status.SUCCEEDED
 
 
-def test_it_cannot_be_said_not_to_have_happened_while_the_service_may_still_execute_it(
+def test_it_cannot_be_said_not_to_have_happened_while_the_provider_may_still_execute_it(
     unknown: Operation,
 ) -> None:
-    form = said(unknown, "did_not_happen")
+    form = resolution_form(unknown, "did_not_happen")
     assert not form.is_valid()
     assert "may execute it until" in form.errors["verdict"][0]
 
@@ -109,7 +109,7 @@ def test_it_cannot_be_chosen_before_its_time_and_the_transaction_is_not_optional
     assert " disabled" not in html.split('value="did_not_happen"')[1].split(">")[0]
 
 
-def test_nor_is_it_applied_while_the_service_may_still_execute_it(
+def test_nor_is_it_applied_while_the_provider_may_still_execute_it(
     review: Operation, preparer: User, approver: User
 ) -> None:
     resolution = proposed(review, preparer, "did_not_happen")
@@ -134,7 +134,7 @@ def test_it_cannot_be_said_not_to_have_happened_while_its_transaction_is_execute
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
     shows(service, record("T-7", shown))
-    assert "shows transaction T-7" in said(review, "did_not_happen").errors["verdict"][0]
+    assert "shows transaction T-7" in resolution_form(review, "did_not_happen").errors["verdict"][0]
 
 
 @pytest.mark.parametrize(
@@ -164,12 +164,12 @@ def test_two_people_settle_one_whose_transaction_is_gone_or_not_executed(
     assert ("Taken for it", fact) in kind.facts(kind.read(resolution.payload))
 
 
-def test_without_the_service_nobody_says_that_its_transaction_is_gone(
+def test_without_the_provider_nobody_says_that_its_transaction_is_gone(
     service: StubProvider, review: Operation
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
     service.records = '"no list at all"'
-    assert "cannot be read now" in said(review, "did_not_happen").errors["verdict"][0]
+    assert "cannot be read now" in resolution_form(review, "did_not_happen").errors["verdict"][0]
 
 
 def test_if_the_machine_closes_it_first_the_resolution_is_not_applied_and_says_so(
@@ -206,13 +206,13 @@ def test_one_proposal_about_one_operation_waits_at_a_time(
         proposed(review, approver, "did_not_happen")
 
 
-def test_without_the_service_nothing_is_proposed(service: StubProvider, unknown: Operation) -> None:
+def test_without_the_provider_nothing_is_proposed(service: StubProvider, unknown: Operation) -> None:
     service.records = '"no list at all"'
-    assert "cannot be read now" in said(unknown, "happened", "T-7").errors["transaction_id"][0]
+    assert "cannot be read now" in resolution_form(unknown, "happened", "T-7").errors["transaction_id"][0]
 
 
 def test_only_an_open_case_can_be_settled(preparer: User) -> None:
-    form = said(factories.prepared(preparer), "did_not_happen")
+    form = resolution_form(factories.prepared(preparer), "did_not_happen")
     assert "never open" in form.errors["__all__"][0]
 
 

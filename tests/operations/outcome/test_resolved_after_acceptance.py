@@ -1,4 +1,4 @@
-"""What the service accepted without naming a transaction, and no look tells apart: people settle it after an hour."""
+"""What the provider accepted without naming a transaction, and no check can match: people resolve it later."""
 
 import pytest
 from django.test import Client
@@ -12,7 +12,7 @@ from backoffice.operations.states import Status
 from tests import factories
 from tests.operations.provider_list import shows
 from tests.operations.steps import let_pass, reloaded, show, text_of
-from tests.operations.unknown_outcomes import proposed, record, said, settled
+from tests.operations.unknown_outcomes import proposed, record, resolution_form, settled
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,13 +34,15 @@ def test_people_settle_it_only_when_it_can_come_no_more(
     accepted: Operation, preparer: User, approver: User
 ) -> None:
     assert accepted.status == Status.PROCESSING
-    assert "never open" in said(accepted, "happened", "T-7").errors["__all__"][0]
+    assert "never open" in resolution_form(accepted, "happened", "T-7").errors["__all__"][0]
     let_pass(Attempt.EXECUTION_WINDOW)
     assert settled(accepted, preparer, approver, "happened", "T-7").status == Status.SUCCEEDED
     assert not Attempt.objects.unmatched("NGN").exists()
 
 
-def test_its_page_and_the_desk_offer_it_then(accepted: Operation, as_preparer: Client) -> None:
+def test_its_page_and_the_unknown_outcomes_page_offer_it_then(
+    accepted: Operation, as_preparer: Client
+) -> None:
     settle = f"/operations/prepare/resolution/?operation={accepted.pk}"
     assert settle not in text_of(show(as_preparer, accepted)) + text_of(as_preparer.get(DESK))
     assert "See the evidence" not in text_of(show(as_preparer, accepted))
@@ -49,7 +51,7 @@ def test_its_page_and_the_desk_offer_it_then(accepted: Operation, as_preparer: C
     assert "See the evidence and settle it" in text_of(show(as_preparer, accepted))
 
 
-def test_it_may_be_settled_while_the_service_cannot_be_read_for_good(
+def test_it_may_be_settled_while_the_provider_cannot_be_read_for_good(
     service: StubProvider, accepted: Operation, preparer: User, approver: User
 ) -> None:
     let_pass(Attempt.EXECUTION_WINDOW)
@@ -65,7 +67,7 @@ def test_nobody_settles_one_whose_transaction_is_known(
     let_pass(Attempt.EXECUTION_WINDOW)
     resolution = proposed(accepted, preparer, "did_not_happen")
     Attempt.objects.update(provider_transaction_id="T-7")
-    assert "never open" in said(accepted, "happened", "T-7").errors["__all__"][0]
+    assert "never open" in resolution_form(accepted, "happened", "T-7").errors["__all__"][0]
     with pytest.raises(errors.CannotResolveError, match="is processing by now"):
         factories.approve(resolution, approver)
     assert reloaded(accepted).status == Status.PROCESSING

@@ -15,7 +15,7 @@ from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.provider_list import shows
 from tests.operations.steps import let_pass, reloaded, text_of
-from tests.operations.unknown_outcomes import proposed, record, said, settled
+from tests.operations.unknown_outcomes import proposed, record, resolution_form, settled
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,17 +30,17 @@ pytestmark = pytest.mark.django_db(transaction=True)
         ({"createdAt": "2026-01-02T08:00:00Z"}, "T-7", "does not show this transaction"),
     ],
 )
-def test_what_happened_needs_a_definite_transaction_that_the_service_shows(
+def test_what_happened_needs_a_definite_transaction_that_the_provider_shows(
     service: StubProvider, unknown: Operation, shown: dict[str, object], wanted: str, problem: str
 ) -> None:
     shows(service, record("T-7") | shown)
-    assert problem in said(unknown, "happened", wanted).errors["transaction_id"][0]
+    assert problem in resolution_form(unknown, "happened", wanted).errors["transaction_id"][0]
 
 
 @pytest.mark.parametrize(
     ("end", "means"), [("succeeded", "it succeeded"), ("failed", "it failed and no money is gone")]
 )
-def test_what_happened_under_a_word_that_is_not_known_ends_as_both_have_signed(
+def test_an_execution_with_an_unknown_status_ends_as_both_people_resolved(
     service: StubProvider, unknown: Operation, preparer: User, approver: User, end: str, means: str
 ) -> None:
     shows(service, record("T-7", "completed"))
@@ -56,7 +56,7 @@ def test_what_happened_under_a_word_that_is_not_known_ends_as_both_have_signed(
 
 
 @pytest.mark.parametrize("status", ["completed", "reversed", ""])
-def test_a_word_that_is_not_known_is_asked_about_on_the_page(
+def test_an_unknown_status_is_asked_about_on_the_page(
     service: StubProvider, unknown: Operation, as_preparer: Client, status: str
 ) -> None:
     let_pass(Attempt.EXECUTION_WINDOW)
@@ -76,9 +76,9 @@ def test_a_word_that_is_not_known_is_asked_about_on_the_page(
     assert "ask the service yourself" in text_of(reviewed)
 
 
-def test_nobody_says_what_a_word_means_that_is_known(service: StubProvider, unknown: Operation) -> None:
+def test_nobody_says_what_a_known_status_means(service: StubProvider, unknown: Operation) -> None:
     shows(service, record("T-7"))
-    form = said(unknown, "happened", "T-7", meaning="failed")
+    form = resolution_form(unknown, "happened", "T-7", meaning="failed")
     assert "that tells how it ended" in form.errors["__all__"][0]
     assert not form.asks_for_meaning
 
@@ -89,7 +89,7 @@ def test_a_failed_one_may_be_anothers_while_ours_may_come(
 ) -> None:
     """Ours may be executed minutes later, by then hidden behind `failed` and prepared again."""
     shows(service, record("T-7", status))
-    form = said(unknown, "happened", "T-7", meaning=meaning)
+    form = resolution_form(unknown, "happened", "T-7", meaning=meaning)
     assert "may execute ours until" in form.errors["meaning" if meaning else "transaction_id"][0]
     let_pass(Attempt.EXECUTION_WINDOW)
     assert settled(unknown, preparer, approver, "happened", "T-7", meaning).status == Status.FAILED
@@ -115,7 +115,7 @@ def test_nor_is_it_applied_as_failed_while_ours_may_come(
     ],
     ids=["another word", "gone", "unreadable"],
 )
-def test_a_word_that_has_changed_since_is_not_settled_by_what_it_meant(
+def test_a_status_that_has_changed_since_is_not_settled_by_what_it_meant(
     service: StubProvider,
     unknown: Operation,
     preparer: User,
@@ -154,7 +154,7 @@ def test_a_transaction_that_was_there_before_ours_is_another(
 ) -> None:
     shows(service, record("T-7"))
     Attempt.objects.update(**seen)
-    assert "before ours was sent" in said(unknown, "happened", "T-7").errors["transaction_id"][0]
+    assert "before ours was sent" in resolution_form(unknown, "happened", "T-7").errors["transaction_id"][0]
 
 
 def test_a_transaction_of_another_operation_cannot_be_named(
@@ -163,7 +163,10 @@ def test_a_transaction_of_another_operation_cannot_be_named(
     other = factories.prepared_to_another_account(preparer)
     claimed(other, "T-7")
     shows(service, record("T-7"))
-    assert f"belongs to {other.reference}" in said(unknown, "happened", "T-7").errors["transaction_id"][0]
+    assert (
+        f"belongs to {other.reference}"
+        in resolution_form(unknown, "happened", "T-7").errors["transaction_id"][0]
+    )
 
 
 def test_a_transaction_that_became_anothers_meanwhile_closes_nothing(

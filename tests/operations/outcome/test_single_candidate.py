@@ -1,4 +1,4 @@
-"""Closing what is open by the one transaction in the service's list that matches."""
+"""Closing what is open by the one transaction in the provider's list that matches."""
 
 import itertools
 import json
@@ -31,7 +31,7 @@ def test_an_unknown_one_is_closed_by_the_one_transaction_that_matches(
 def test_what_could_be_anothers_is_taken_only_when_ours_has_had_the_time_to_be_there(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
-    """The list may lag: another of the same amount may stand in it before ours does."""
+    """The list may lag: another of the same amount may be listed before ours."""
     fresh = sent(service, preparer, approver, (502, "bad gateway"))
     assert confirmed(fresh, service, record("T-7")).status == Status.UNKNOWN
     let_pass(listing_delay())
@@ -39,7 +39,7 @@ def test_what_could_be_anothers_is_taken_only_when_ours_has_had_the_time_to_be_t
     assert confirmed(fresh, service, record("T-8")).status == Status.SUCCEEDED
 
 
-def test_what_the_service_accepted_without_a_name_takes_the_only_one_at_once(
+def test_what_the_provider_accepted_without_a_name_takes_the_only_one_at_once(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     accepted = sent(service, preparer, approver, (200, '{"data": {}}'))
@@ -75,10 +75,10 @@ def test_a_transaction_under_way_is_not_taken_while_ours_may_come_and_it_may_fai
 
 
 @pytest.mark.parametrize("records", [[("T-7", "processing")], None], ids=["a candidate", "a problem"])
-def test_while_the_balance_is_held_the_next_look_is_near(
+def test_while_the_balance_is_held_the_next_check_is_near(
     unknown: Operation, service: StubProvider, records: list[tuple[str, str]] | None
 ) -> None:
-    """The pause before the next look grows to hours, and the next look may free it."""
+    """The pause before the next check grows to hours, and the next check may free it."""
     let_pass(timedelta(minutes=20))
     service.records = json.dumps([record(*each) for each in records]) if records else "nonsense"
     confirmation.confirm_operation(unknown.pk)
@@ -114,7 +114,7 @@ def test_a_transaction_under_way_is_known_by_its_id_from_then_on(
     )
 
 
-def test_a_list_that_changes_at_every_look_proves_nothing(unknown: Operation, service: StubProvider) -> None:
+def test_a_list_that_changes_at_every_read_proves_nothing(unknown: Operation, service: StubProvider) -> None:
     numbers = itertools.count()
     service.before_get = lambda: setattr(service, "records", json.dumps([record(f"T-{next(numbers)}")]))
     assert confirmation.confirm_operation(unknown.pk).status == Status.UNKNOWN
@@ -155,7 +155,7 @@ def test_a_transaction_that_differs_closes_nothing_and_keeps_no_other_from_it(
 
 
 @pytest.mark.parametrize("minutes", [4, -64], ids=["behind", "ahead"])
-def test_a_list_whose_times_are_minutes_off_the_services_own_clock_shows_ours(
+def test_a_list_whose_times_are_minutes_off_the_providers_own_clock_shows_ours(
     accepted: Operation, service: StubProvider, minutes: int
 ) -> None:
     ours = record("T-7", createdAt=ago(minutes=minutes), prevBalance=BALANCE)

@@ -1,4 +1,4 @@
-"""News of the service make what is open due: what they name at once, the rest soon, and nothing ever later."""
+"""Deliveries of the provider make checks due: what they name at once, the rest soon, and nothing ever later."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ HOURS = timedelta(hours=5)
 
 @pytest.fixture
 def under_way(service: StubProvider, preparer: User, approver: User) -> list[Operation]:
-    """Three that the service works on for hours, as T-1, T-2 and T-3, and that are not to be looked at for hours."""
+    """Three that the provider works on for hours, as T-1, T-2 and T-3, and that are not due for hours."""
     shows(service, *(record(f"T-{number}", "processing") for number in (1, 2, 3)))
     found = [
         sent(
@@ -41,12 +41,12 @@ def under_way(service: StubProvider, preparer: User, approver: User) -> list[Ope
         )
         for number in (1, 2, 3)
     ]
-    let_pass(timedelta(hours=2))  # beyond the looks of the first hour
+    let_pass(timedelta(hours=2))  # beyond the checks of the first hour
     Attempt.objects.update(next_check_at=clock.now() + HOURS, checks=0)
     return found
 
 
-def looks(operations: list[Operation]) -> list[int]:
+def checks(operations: list[Operation]) -> list[int]:
     return [Attempt.objects.get(operation=operation).checks for operation in operations]
 
 
@@ -59,24 +59,24 @@ def pass_by(monkeypatch: pytest.MonkeyPatch, time: timedelta) -> None:
     monkeypatch.setattr(clock, "_source", lambda: later)
 
 
-def test_what_is_named_is_looked_at_first_and_alone(under_way: list[Operation]) -> None:
+def test_what_is_named_is_checked_first_and_alone(under_way: list[Operation]) -> None:
     schedule_checks({"T-2"})
     assert run_scheduled_checks({"T-2"}) == 1
-    assert looks(under_way) == [0, 1, 0]
+    assert checks(under_way) == [0, 1, 0]
     assert check_due() == 2
-    assert looks(under_way) == [1, 1, 1]
+    assert checks(under_way) == [1, 1, 1]
 
 
-def test_what_is_not_named_is_looked_at_once_in_a_while_however_many_news_come(
+def test_what_is_not_named_is_checked_now_and_then_however_many_deliveries_arrive(
     under_way: list[Operation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(int(UNNAMED_CHECK_INTERVAL.total_seconds())):
         schedule_checks({"T-9"})
         check_due()
         pass_by(monkeypatch, timedelta(seconds=1))
-    assert looks(under_way) == [1, 1, 1]
+    assert checks(under_way) == [1, 1, 1]
     check_due()
-    assert looks(under_way) == [2, 2, 2]
+    assert checks(under_way) == [2, 2, 2]
 
 
 def test_what_is_named_need_not_wait_for_that(
@@ -88,10 +88,10 @@ def test_what_is_named_need_not_wait_for_that(
     schedule_checks({"T-2"})
     assert run_scheduled_checks({"T-2"}) == 1
     assert check_due() == 0
-    assert looks(under_way) == [1, 2, 1]
+    assert checks(under_way) == [1, 2, 1]
 
 
-def test_of_more_than_one_round_looks_at_none_is_forgotten_while_news_come(
+def test_of_more_than_one_round_checks_none_is_forgotten_while_deliveries_arrive(
     under_way: list[Operation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schedule, "BATCH_SIZE", 1)
@@ -99,10 +99,10 @@ def test_of_more_than_one_round_looks_at_none_is_forgotten_while_news_come(
         schedule_checks({"T-9"})
         check_due()
         pass_by(monkeypatch, timedelta(seconds=1))
-    assert looks(under_way) == [1, 1, 1]
+    assert checks(under_way) == [1, 1, 1]
 
 
-def test_news_put_off_nothing(under_way: list[Operation]) -> None:
+def test_deliveries_put_off_no_check(under_way: list[Operation]) -> None:
     due = clock.now() - timedelta(minutes=1)
     Attempt.objects.update(next_check_at=due)
     schedule_checks({"T-1"})
@@ -117,13 +117,13 @@ def test_one_that_goes_to_review_meanwhile_is_not_made_due(under_way: list[Opera
             for operation in (first, second):
                 Attempt.objects.filter(operation=operation).update(next_check_at=None)
                 put(operation, "review")
-            news = pool.submit(beside(lambda: schedule_checks({named})))
-            wait_until_blocked(news)
-        news.result()
+            deliveries = pool.submit(beside(lambda: schedule_checks({named})))
+            wait_until_blocked(deliveries)
+        deliveries.result()
     assert [due is None for due in dues([first, second, third])] == [True, True, False]
 
 
-def test_what_is_in_review_or_being_sent_is_not_looked_at(under_way: list[Operation]) -> None:
+def test_what_is_in_review_or_being_sent_is_not_checked(under_way: list[Operation]) -> None:
     first, second, _ = under_way
     put(first, "review")
     schedule_checks({"T-1", "T-2"})

@@ -42,8 +42,10 @@ def incident(operation: Operation) -> Incident:
 
 def found(**violations: list[str]) -> None:
     """What an inspection would have left."""
-    told = {rule: {"count": len(broken), "references": broken} for rule, broken in violations.items()}
-    Inspection.objects.update(violations=told)
+    violations_by_rule = {
+        rule: {"count": len(broken), "references": broken} for rule, broken in violations.items()
+    }
+    Inspection.objects.update(violations=violations_by_rule)
 
 
 def overview(client: Client) -> str:
@@ -81,7 +83,7 @@ def test_the_overview_says_why_reading_the_list_ended_early(as_approver: Client)
     assert "&lt;b&gt;It&lt;/b&gt; answered 500. It is tried again every minute." in overview(as_approver)
 
 
-def test_the_overview_says_that_the_service_counts_others(as_approver: Client) -> None:
+def test_the_overview_says_that_the_provider_counts_others(as_approver: Client) -> None:
     Mirror.objects.update(rows=10, provider_count=12)
     assert "The service counts 12 transactions, and 2 of them are not here." in overview(as_approver)
     Mirror.objects.update(rows=10, provider_count=7)
@@ -137,7 +139,7 @@ def test_the_list_names_every_incident_and_what_breaks_a_rule(
     assert f'href="/search/?q={operation.reference}"' in shown
 
 
-def test_the_page_of_the_operation_tells_it(
+def test_the_page_of_the_operation_shows_it(
     as_approver: Client, approver: User, incident: Incident, operation: Operation
 ) -> None:
     assert incident.get_absolute_url() in text_of(as_approver.get(operation.get_absolute_url()))
@@ -145,7 +147,9 @@ def test_the_page_of_the_operation_tells_it(
     assert "Refunded by the service" in text_of(as_approver.get(operation.get_absolute_url()))
 
 
-def test_an_approver_takes_note_on_its_page(as_approver: Client, approver: User, incident: Incident) -> None:
+def test_an_approver_acknowledges_it_on_its_page(
+    as_approver: Client, approver: User, incident: Incident
+) -> None:
     shown = text_of(as_approver.get(incident.get_absolute_url()))
     assert "T-1 &lt;b&gt;250,000&lt;/b&gt;" in shown
     answer = as_approver.post(incident.get_absolute_url(), {"note": "Refunded"})
@@ -154,7 +158,7 @@ def test_an_approver_takes_note_on_its_page(as_approver: Client, approver: User,
     assert (incident.acknowledged_by, incident.note) == (approver, "Refunded")
 
 
-def test_further_evidence_and_what_was_found_before_stand_side_by_side(
+def test_further_evidence_and_what_was_found_before_are_side_by_side(
     as_approver: Client, approver: User, incident: Incident, operation: Operation
 ) -> None:
     incidents.acknowledge_incident(incident.pk, actor=approver, note="Refunded")
@@ -181,7 +185,9 @@ def test_a_note_that_cannot_be_taken_is_answered_beside_its_field(
     assert incident.is_open
 
 
-def test_somebody_who_was_later_is_told(as_approver: Client, administrator: User, incident: Incident) -> None:
+def test_a_second_acknowledgement_is_refused(
+    as_approver: Client, administrator: User, incident: Incident
+) -> None:
     incidents.acknowledge_incident(incident.pk, actor=administrator, note="Refunded")
     answer = as_approver.post(incident.get_absolute_url(), {"note": "Mine"})
     assert answer.status_code == 422
@@ -198,7 +204,7 @@ def test_the_csv_has_every_incident(as_approver: Client, incident: Incident, ope
     assert WHAT in text
 
 
-def told(client: Client, **headers: str) -> dict[str, float]:
+def metrics_of(client: Client, **headers: str) -> dict[str, float]:
     answer = client.get("/metrics", headers=headers)
     assert answer["Content-Type"].startswith("text/plain; version=0.0.4")
     return {
@@ -208,12 +214,12 @@ def told(client: Client, **headers: str) -> dict[str, float]:
     }
 
 
-def test_the_metrics_tell_the_state_of_the_database(
+def test_the_metrics_show_the_state_of_the_database(
     client: Client, released: Operation, incident: Incident
 ) -> None:
     found(unsigned=["W-1", "W-2"])
     jobs.record_heartbeat("send_due")
-    metrics = told(client)
+    metrics = metrics_of(client)
     assert metrics["countersign_invariant_violations unsigned"] == 2
     assert metrics["countersign_invariant_violations forgotten"] == 0
     assert 0 <= metrics["countersign_invariants_age_seconds"] < 60
@@ -235,7 +241,7 @@ def test_the_metrics_tell_the_state_of_the_database(
 
 def test_an_inspection_that_never_was_is_endlessly_old(client: Client) -> None:
     Inspection.objects.all().delete()
-    assert told(client)["countersign_invariants_age_seconds"] == float("inf")
+    assert metrics_of(client)["countersign_invariants_age_seconds"] == float("inf")
 
 
 @pytest.mark.parametrize(

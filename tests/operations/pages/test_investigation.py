@@ -1,4 +1,4 @@
-"""The desk of unknown outcomes: what we sent beside what the service shows."""
+"""The page of unknown outcomes: what we sent beside what the provider shows."""
 
 import gzip
 import re
@@ -92,9 +92,7 @@ def test_one_that_is_not_shown_can_always_be_named(
     assert "It happened, as a transaction not shown here…" in text_of(as_preparer.get(DESK))
 
 
-def test_where_no_read_can_tell_nothing_pretends_that_the_service_was_asked(
-    as_preparer: Client, preparer: User, approver: User
-) -> None:
+def test_where_no_read_can_help_the_page_says_so(as_preparer: Client, preparer: User, approver: User) -> None:
     operation = factories.approve(
         factories.prepared_of_kind("payment", SAMPLES["payment"], preparer), approver
     )
@@ -106,7 +104,7 @@ def test_where_no_read_can_tell_nothing_pretends_that_the_service_was_asked(
     assert "does not show that it is done" not in html
 
 
-def test_a_transaction_stands_beside_it_trait_by_trait(
+def test_a_transaction_is_shown_beside_it_field_by_field(
     service: StubProvider, unknown: Operation, as_preparer: Client
 ) -> None:
     shows(service, record("T-7", amount=250050))
@@ -147,7 +145,7 @@ def test_one_that_belongs_to_another_operation_says_so_and_cannot_be_chosen(
     assert "It happened, as this one" not in html
 
 
-def test_while_the_service_is_away_the_last_evidence_stands_with_its_age(
+def test_while_the_provider_is_away_the_last_evidence_is_shown_with_its_age(
     service: StubProvider, unknown: Operation, as_preparer: Client, settings: Settings
 ) -> None:
     shows(service, record("T-7"))
@@ -179,19 +177,19 @@ def test_a_resolution_that_waits_is_shown_and_no_second_one_offered(
     assert "It did not happen…" not in html
 
 
-def test_a_click_looks_again_at_once_and_closes_what_is_proven(
+def test_a_click_checks_the_status_and_closes_what_is_proven(
     service: StubProvider, unknown: Operation, as_preparer: Client
 ) -> None:
     Attempt.objects.update(started_at=timezone.now() - timedelta(minutes=10))
     shows(service, record("T-7"))
-    answer = do(as_preparer, unknown, "check", next="desk")
+    answer = do(as_preparer, unknown, "check", next="investigation")
     assert answer["Location"] == DESK
     unknown.refresh_from_db()
     assert unknown.status == Status.SUCCEEDED
     assert "No open case" in text_of(as_preparer.get(DESK))
 
 
-def test_what_the_service_works_on_for_long_is_a_case_too(
+def test_what_the_provider_processes_for_long_is_an_unknown_outcome_too(
     service: StubProvider, as_preparer: Client, preparer: User, approver: User
 ) -> None:
     service.answer_post = lambda: (200, '{"data": {"transactionId": "T-1"}}')

@@ -175,7 +175,7 @@ def test_the_export_goes_on_behind_the_page(client: Client, sign_in: SignIn, pre
     assert len(list(csv.DictReader(answer.getvalue().decode().splitlines()))) == 51
 
 
-def test_a_transaction_of_the_service_finds_its_operation_once(
+def test_a_transaction_of_the_provider_finds_its_operation_once(
     client: Client, sign_in: SignIn, preparer: User
 ) -> None:
     operation = factories.prepared(preparer)

@@ -69,7 +69,7 @@ def tables(html: str) -> list[list[list[str]]]:
     return [[re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table] for table in rows]
 
 
-def test_behind_each_chart_stands_a_table_of_thirty_days(as_approver: Client) -> None:
+def test_behind_each_chart_is_a_table_of_thirty_days(as_approver: Client) -> None:
     totals("NGN", "USDT")
     naira, dollars = tables(page(as_approver))
     assert len(naira) == len(dollars) == 30
@@ -131,7 +131,7 @@ def test_the_urgent_say_when_they_expire(as_approver: Client, preparer: User) ->
     assert html.count("data-until") == 1
 
 
-def test_states_and_the_time_to_countersign_stand_there(
+def test_states_and_the_time_to_approve_are_shown(
     as_approver: Client, preparer: User, approver: User
 ) -> None:
     factories.prepared(preparer)
@@ -178,9 +178,7 @@ def test_each_block_is_for_who_may_see_it(client: Client, sign_in: SignIn, outsi
         assert (block, shown) == (block, {permission})
 
 
-def test_somebody_without_any_role_is_told_what_to_do(
-    client: Client, sign_in: SignIn, outsider: User
-) -> None:
+def test_somebody_without_any_role_reads_what_to_do(client: Client, sign_in: SignIn, outsider: User) -> None:
     totals("NGN")
     html = page(sign_in(client, outsider))
     assert "You have no role yet" in html

@@ -1,4 +1,4 @@
-"""What is open and where operations stand, against plain counting; and how long countersigning takes."""
+"""What is open and the status of operations, against plain counting; and how long approving takes."""
 
 import random
 import statistics
@@ -129,7 +129,7 @@ def test_standings_are_the_plain_count(preparer: User) -> None:
     assert max(one.share for one in open_now) == max(one.share for one in ended) == 100
 
 
-def test_no_operation_stands_nowhere(db: None) -> None:
+def test_every_operation_is_in_a_list(db: None) -> None:
     assert status_counts(timezone.now()) == ([], [])
 
 
@@ -147,7 +147,7 @@ def test_the_median_is_exact(preparer: User, count: int) -> None:
     assert found.median == timedelta(microseconds=statistics.median(waits))
 
 
-def test_a_rejection_is_no_countersignature(preparer: User, approver: User) -> None:
+def test_a_rejection_is_no_approval(preparer: User, approver: User) -> None:
     operation = factories.prepared(preparer)
     approvals.reject_operation(
         operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now(), reason="No."

@@ -1,4 +1,4 @@
-"""Payments on their pages: what was told, what is told now, and what it costs to show it."""
+"""Payments on their pages: what was last reported, what is reported now, and what it costs to show it."""
 
 import csv
 import gzip
@@ -35,7 +35,7 @@ _NUMBERS = count(1)
 
 @pytest.fixture
 def can_be_asked(settings: Settings, tmp_path: Path) -> None:
-    """The deployment says that the service can be asked for one payment."""
+    """The deployment says that the provider can be asked for one payment."""
     profile = tmp_path / "profile.toml"
     profile.write_text('capabilities = ["payment"]')
     settings.GATEWAY_PROFILE = str(profile)
@@ -54,7 +54,7 @@ def make(preparer: User, approver: User) -> Make:
             actor=approver,
             digest=operation.digest,
             second_factor_at=timezone.now(),
-            token=None,
+            otp=None,
         )
         send.send_operation(operation.pk)
         return Operation.objects.get(pk=operation.pk)
@@ -63,7 +63,7 @@ def make(preparer: User, approver: User) -> Make:
 
 
 def answered(service: StubProvider, **changes: object) -> None:
-    """Let the service answer with this payment, under the reference that it was sent."""
+    """Let the provider answer with this payment, under the reference that it was sent."""
     members = {
         "_id": "P-9",
         "state": "Waiting for funds",
@@ -119,7 +119,7 @@ def test_the_page_of_the_operation_shows_what_the_customer_needs(
         assert shown in html
 
 
-def test_what_the_service_did_not_tell_is_said(
+def test_what_the_provider_did_not_report_is_said(
     as_approver: Client, service: StubProvider, make: Make
 ) -> None:
     service.answer_post = lambda: (200, '{"data": {"_id": "P-9"}}')
@@ -145,7 +145,7 @@ def test_a_payment_of_unknown_outcome_is_not_listed(
     assert 'id="payment"' not in text(as_approver, operation.get_absolute_url())
 
 
-def test_the_list_shows_what_was_told_and_says_that_it_cannot_be_asked_again(
+def test_the_list_shows_what_was_reported_and_says_that_it_cannot_be_read_again(
     as_approver: Client, service: StubProvider, make: Make
 ) -> None:
     answered(service)
@@ -156,7 +156,7 @@ def test_the_list_shows_what_was_told_and_says_that_it_cannot_be_asked_again(
     assert "hx-get" not in html.partition('id="payments"')[2].partition(">")[0]
 
 
-def test_where_it_can_be_asked_the_state_is_the_services_present_one(
+def test_where_it_can_be_asked_the_state_is_the_providers_present_one(
     as_approver: Client, sandbox: SandboxProcess, can_be_asked: None, make: Make
 ) -> None:
     operation = make()
@@ -172,7 +172,7 @@ def test_where_it_can_be_asked_the_state_is_the_services_present_one(
     assert "when it was created" not in page
 
 
-def test_a_silent_service_leaves_what_is_known_and_says_so(
+def test_a_silent_provider_leaves_what_is_known_and_says_so(
     as_approver: Client, sandbox: SandboxProcess, can_be_asked: None, settings: Settings, make: Make
 ) -> None:
     operation = make()
@@ -198,7 +198,7 @@ def test_what_expired_long_ago_is_not_asked_for_any_more(
 
 
 @pytest.mark.usefixtures("can_be_asked")
-def test_what_was_told_half_a_minute_ago_is_not_asked_again(
+def test_what_was_reported_half_a_minute_ago_is_not_read_again(
     approver: User, sandbox: SandboxProcess, make: Make
 ) -> None:
     make()
@@ -215,7 +215,7 @@ def test_a_page_asks_for_ten_payments_at_most(approver: User, service: StubProvi
         make(customer_email=f"customer{number}@example.com")
     made = payments.created_payments(list(payments.payment_operations(approver)), ask=True)
     assert len(made) == 12
-    assert len([payment for payment in made if payment.problem]) == 10  # the stub tells of none
+    assert len([payment for payment in made if payment.problem]) == 10  # the stub lists none
 
 
 @pytest.mark.parametrize("count", [0, 25])
@@ -244,7 +244,7 @@ def test_the_page_of_the_operation_keeps_to_its_bytes(
     assert len(gzip.compress(answer.content)) <= 14 * 1024
 
 
-def test_the_csv_tells_the_same(as_approver: Client, service: StubProvider, make: Make) -> None:
+def test_the_csv_has_the_same(as_approver: Client, service: StubProvider, make: Make) -> None:
     answered(service)
     operation = make()
     answer: Any = as_approver.get("/reports/payments.csv")

@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
-from backoffice.ledger import bank_accounts as ledger
+from backoffice.ledger import accounts as ledger
 from backoffice.operations.models.operations import Operation
 from tests import factories, stub_provider
 from tests.cached_reads import forget_reads
@@ -31,7 +31,7 @@ def as_preparer(sign_in: SignIn, preparer: User) -> Client:
 
 @pytest.fixture
 def holder(sandbox: SandboxProcess) -> str:
-    """The name that the service gives for the account."""
+    """The name that the provider gives for the account."""
     return ledger.resolve_account_holder(NUMBER, BANK).account_name
 
 
@@ -63,7 +63,7 @@ def text_of(answer: Any) -> str:
     return str(answer.content.decode())
 
 
-def test_the_review_says_what_will_happen_and_who_must_countersign(as_preparer: Client, holder: str) -> None:
+def test_the_review_says_what_will_happen_and_who_must_approve(as_preparer: Client, holder: str) -> None:
     answer = review(as_preparer, filled_in(holder))
     html = text_of(answer)
     assert f"<h1>Withdraw NGN 250,000.00 to {holder}, Access Bank ••6789</h1>" in html
@@ -89,7 +89,7 @@ def test_the_same_form_sent_twice_is_one_operation(as_preparer: Client, holder: 
     assert Operation.objects.count() == 1
 
 
-def test_the_same_form_sent_again_while_the_service_is_down_finds_its_operation(
+def test_the_same_form_sent_again_while_the_provider_is_down_finds_its_operation(
     as_preparer: Client, settings: Settings, holder: str
 ) -> None:
     values = filled_in(holder)
@@ -206,7 +206,7 @@ def test_the_account_is_checked_without_javascript(as_preparer: Client, holder: 
     assert 'value="week 46"' in html
 
 
-def test_a_service_that_is_down_prepares_nothing_and_keeps_what_was_typed(
+def test_a_provider_that_is_down_prepares_nothing_and_keeps_what_was_typed(
     as_preparer: Client, settings: Settings
 ) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
@@ -216,7 +216,7 @@ def test_a_service_that_is_down_prepares_nothing_and_keeps_what_was_typed(
     assert 'value="Ada Obi"' in text_of(answer)
 
 
-def test_a_service_that_answers_nonsense_prepares_nothing(as_preparer: Client, settings: Settings) -> None:
+def test_a_provider_that_answers_nonsense_prepares_nothing(as_preparer: Client, settings: Settings) -> None:
     with stub_provider.running() as stub:
         settings.GATEWAY_URL = stub.url
         stub.answer_post = lambda: (200, "<html>Welcome</html>")

@@ -74,7 +74,7 @@ def test_what_a_person_shared_goes_with_the_person(
     assert names(as_approver) == []
 
 
-def test_a_name_stands_for_one_filter_of_a_person(as_preparer: Client, as_approver: Client) -> None:
+def test_a_name_is_unique_among_the_filters_of_a_person(as_preparer: Client, as_approver: Client) -> None:
     save(as_preparer, "Naira")
     again = save(as_preparer, "Naira", f"{FILTERS}?currency=USD")
     assert again.status_code == 422
@@ -120,7 +120,7 @@ def test_a_name_that_is_taken_or_none_renames_nothing(as_preparer: Client) -> No
     save(as_preparer, "One")
     save(as_preparer, "Two")
     two = SavedFilter.objects.get(name="Two")
-    for typed, said in (
+    for typed, message in (
         ("One", "You have a filter called “One” already"),
         (" ", "This field is required."),
         ("x" * 61, "at most 60 characters"),
@@ -128,7 +128,7 @@ def test_a_name_that_is_taken_or_none_renames_nothing(as_preparer: Client) -> No
         answer = change(as_preparer, two, "rename", name=typed, is_shared="on")
         assert answer.status_code == 422
         [form] = [form for one, _, form in answer.context["saved"] if one == two]
-        assert said in " ".join(form.errors["name"])
+        assert message in " ".join(form.errors["name"])
         assert (form["name"].value(), form["is_shared"].value()) == (typed, True)
         assert f'id="filter_{two.pk}_name_error"' in text_of(answer)
     assert names(as_preparer) == ["One", "Two"]

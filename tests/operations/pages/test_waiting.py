@@ -29,7 +29,7 @@ def test_the_overview_shows_the_last_known_balances_at_once(
     assert 'hx-get="/balances/"' in html
 
 
-def test_balances_are_read_from_the_service_and_kept(
+def test_balances_are_read_from_the_provider_and_kept(
     client: Client, sign_in: SignIn, auditor: User, sandbox: SandboxProcess
 ) -> None:
     html = page(sign_in(client, auditor), "/balances/")
@@ -38,7 +38,7 @@ def test_balances_are_read_from_the_service_and_kept(
     assert f"{kept.amount:,.2f}" in html
 
 
-def test_a_service_that_is_down_leaves_the_last_known_balances_and_says_so(
+def test_a_provider_that_is_down_leaves_the_last_known_balances_and_says_so(
     client: Client, sign_in: SignIn, auditor: User, settings: Settings
 ) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
@@ -57,7 +57,7 @@ def test_what_waits_for_a_person_is_never_what_this_person_prepared(
     assert references(page(sign_in(client, approver), LIST), theirs, own) == [True, False]
 
 
-def test_what_one_has_countersigned_no_longer_waits(
+def test_what_one_has_approved_no_longer_waits(
     client: Client, sign_in: SignIn, preparer: User, approver: User
 ) -> None:
     operation = factories.prepared(preparer, amount=Decimal("10000001"))
@@ -67,7 +67,7 @@ def test_what_one_has_countersigned_no_longer_waits(
     assert references(page(sign_in(client, approver), LIST), operation) == [False]
 
 
-def test_the_number_waiting_stands_on_every_page(
+def test_the_number_waiting_is_on_every_page(
     client: Client, sign_in: SignIn, preparer: User, approver: User
 ) -> None:
     factories.prepared(preparer)

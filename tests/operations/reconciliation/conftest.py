@@ -1,4 +1,4 @@
-"""The people who read it, and a matched withdrawal beside a movement of nobody's."""
+"""The people who read it, and a matched withdrawal beside an unrecognised transaction."""
 
 from collections.abc import Callable
 

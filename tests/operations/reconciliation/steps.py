@@ -1,4 +1,4 @@
-"""What happens here, at the service and in the mirror, as plain functions; and what reconciliation says of it."""
+"""What happens here, at the provider and in the mirror, as plain functions; and what reconciliation says of it."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -30,7 +30,7 @@ def sent(preparer: User, transaction_id: str | None = "T-1", **changes: Any) -> 
     return attempt
 
 
-def in_doubt(preparer: User, **changes: Any) -> Attempt:
+def with_unknown_outcome(preparer: User, **changes: Any) -> Attempt:
     """One that left just now, and of which nobody knows anything."""
     nothing_known = {"outcome": Outcome.OPEN, "closed_at": None, "fee": None}
     now = timezone.now()
@@ -53,14 +53,14 @@ def listed(transaction_id: str = "T-1", **changes: Any) -> Transaction:
     return stored(transaction_id=transaction_id, **usual | changes)
 
 
-def told_anew(row: Transaction, **changes: Any) -> None:
-    """The service tells it otherwise now: the row and its history, as the merge writes them."""
+def reported_again(row: Transaction, **changes: Any) -> None:
+    """The provider reports it otherwise now: the row and its history, as the merge writes them."""
     Transaction.objects.filter(pk=row.pk).update(**changes)
     TransactionChange.objects.create(
         transaction=row,
         seen_at=timezone.now(),
         before={},
-        after={name: str(told) for name, told in changes.items()},
+        after={name: str(value) for name, value in changes.items()},
     )
 
 
@@ -76,7 +76,7 @@ def long_since() -> datetime:
 
 
 def verdicts() -> dict[str, str]:
-    """The verdict on each attempt, by its operation's reference, and on each movement, by the service's id."""
+    """The verdict on each attempt, by its operation's reference, and on each transaction, by the provider's id."""
     return {_name(one): one.verdict for one in _all()}
 
 

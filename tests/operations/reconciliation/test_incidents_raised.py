@@ -1,4 +1,4 @@
-"""What people have to look at becomes an incident, once, and stays one until somebody says what it was."""
+"""What people have to check becomes an incident, once, and stays one until it is acknowledged."""
 
 import re
 import threading
@@ -26,7 +26,7 @@ from backoffice.operations.reconciliation import runner, selectors
 from backoffice.operations.reconciliation.rules import compare_attempt
 from backoffice.operations.reconciliation.runner import reconcile
 from tests import factories
-from tests.operations.reconciliation.steps import listed, long_since, read_until, sent, told_anew
+from tests.operations.reconciliation.steps import listed, long_since, read_until, reported_again, sent
 from tests.operations.steps import text_of
 
 pytestmark = pytest.mark.django_db
@@ -38,10 +38,10 @@ def test_a_movement_that_nobody_prepared_raises_one_incident_for_good_as_long_as
     incident = Incident.objects.get()
     assert (incident.subject, incident.kind) == (unknown_movement, IncidentKind.UNRECOGNISED)
     assert ("amount", "NGN 250,000.00") in incident.facts
-    told_anew(unknown_movement, fee=Decimal(75), counterparty="Somebody else")
+    reported_again(unknown_movement, fee=Decimal(75), counterparty="Somebody else")
     reconcile()
     acknowledge_incident(incident.pk, actor=approver, note="The shop's own integration")
-    told_anew(unknown_movement, occurred_at=timezone.now())
+    reported_again(unknown_movement, occurred_at=timezone.now())
     ReconciliationState.objects.all().delete()
     reconcile()
     assert Incident.objects.get().is_open is False
@@ -55,15 +55,15 @@ def test_a_movement_that_nobody_prepared_raises_one_incident_for_good_as_long_as
         ({"status": "failed"}, {"status": "fulfilled"}),
     ],
 )
-def test_a_movement_that_is_another_since_it_was_noted_is_told_of_again_and_once(
+def test_a_transaction_changed_since_its_incident_raises_another_once(
     matched: Attempt, approver: User, as_auditor: Client, noted: dict[str, Any], since: dict[str, Any]
 ) -> None:
     row = listed("X-1", **noted)
     reconcile()
     first = Incident.objects.get()
     acknowledge_incident(first.pk, actor=approver, note="It is nothing")
-    for told in (since, noted, since):
-        told_anew(row, **told)
+    for values in (since, noted, since):
+        reported_again(row, **values)
         reconcile()
     ReconciliationState.objects.all().delete()
     reconcile()
@@ -80,20 +80,20 @@ def test_a_movement_that_is_another_since_it_was_noted_is_told_of_again_and_once
 def test_a_movement_that_was_under_way_may_end(matched: Attempt) -> None:
     row = listed("X-1", status="processing")
     reconcile()
-    told_anew(row, status="fulfilled")
+    reported_again(row, status="fulfilled")
     reconcile()
     assert Incident.objects.get().evidence["status"] == "processing"
 
 
-def test_two_open_incidents_of_one_movement_are_one_movement_to_look_at(matched: Attempt) -> None:
+def test_two_open_incidents_of_one_transaction_are_one_transaction_to_check(matched: Attempt) -> None:
     row = listed("X-1")
     reconcile()
-    told_anew(row, amount=Decimal(3))
+    reported_again(row, amount=Decimal(3))
     reconcile()
     assert (Incident.objects.count(), selectors.unrecognised_count()) == (2, 1)
 
 
-def test_it_is_on_record_with_who_took_note_of_it(unknown_movement: Transaction, approver: User) -> None:
+def test_it_is_on_record_with_who_acknowledged_it(unknown_movement: Transaction, approver: User) -> None:
     acknowledge_incident(Incident.objects.get().pk, actor=approver, note="The shop's own integration")
     entries = Entry.objects.filter(target_type="ledger.transaction", target_id=str(unknown_movement.pk))
     raised, noted = entries.order_by("position")
@@ -119,8 +119,8 @@ def test_a_record_that_differs_or_is_missing_raises_one_about_the_operation(prep
     for _ in range(3):
         ReconciliationState.objects.all().delete()
         reconcile()
-    told = {(one.operation, one.kind) for one in Incident.objects.all()}
-    assert told == {
+    raised = {(one.operation, one.kind) for one in Incident.objects.all()}
+    assert raised == {
         (different.operation, IncidentKind.RECORD_MISMATCH),
         (missing.operation, IncidentKind.NOT_LISTED),
     }
@@ -130,7 +130,7 @@ def test_a_record_that_differs_or_is_missing_raises_one_about_the_operation(prep
 
 
 @pytest.mark.parametrize(
-    ("outcome", "told", "whats"),
+    ("outcome", "reported", "whats"),
     [
         ("succeeded", {"amount": Decimal(1)}, {IncidentKind.RECORD_MISMATCH}),
         ("succeeded", {"currency": "USD"}, {IncidentKind.RECORD_MISMATCH}),
@@ -147,16 +147,16 @@ def test_a_record_that_differs_or_is_missing_raises_one_about_the_operation(prep
     ],
 )
 def test_an_incident_says_what_contradicts_the_record(
-    preparer: User, outcome: str, told: dict[str, Any], whats: set[str]
+    preparer: User, outcome: str, reported: dict[str, Any], whats: set[str]
 ) -> None:
     sent(preparer, outcome=outcome)
-    listed(**told)
+    listed(**reported)
     read_until(long_since())
     reconcile()
     assert set(Incident.objects.values_list("kind", flat=True)) == whats
 
 
-def test_one_whose_incident_was_not_raised_yet_is_told_of_in_the_next_round(matched: Attempt) -> None:
+def test_one_whose_incident_was_not_raised_yet_is_raised_in_the_next_round(matched: Attempt) -> None:
     row = listed("X-1")
     reconcile()
     Incident.objects.all().delete()
@@ -166,7 +166,7 @@ def test_one_whose_incident_was_not_raised_yet_is_told_of_in_the_next_round(matc
     assert Incident.objects.get().subject == row
 
 
-def test_however_many_cannot_be_told_the_others_are(
+def test_however_many_cannot_be_raised_the_others_are(
     matched: Attempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "BATCH_SIZE", 2)
@@ -205,7 +205,7 @@ def test_the_database_holds_one_of_each_movement_and_one_thing_itself(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_several_at_once_tell_of_it_once(matched: Attempt) -> None:
+def test_several_at_once_raise_it_once(matched: Attempt) -> None:
     for number in range(20):
         listed(f"X-{number}")
     threads = [threading.Thread(target=_compare) for _ in range(4)]
@@ -225,7 +225,7 @@ def _compare() -> None:
         connection.close()
 
 
-def test_every_page_counts_them_until_somebody_took_note(
+def test_every_page_counts_them_until_acknowledged(
     unknown_movement: Transaction, as_auditor: Client, approver: User
 ) -> None:
     selectors.clear_count_cache()
@@ -239,7 +239,7 @@ def test_every_page_counts_them_until_somebody_took_note(
     assert "nobody prepared here" not in text_of(as_auditor.get("/"))
 
 
-def test_the_overview_tells_movements_from_other_incidents(
+def test_the_overview_separates_transactions_from_other_incidents(
     unknown_movement: Transaction, matched: Attempt, as_auditor: Client
 ) -> None:
     incidents.raise_incident(
@@ -251,7 +251,7 @@ def test_the_overview_tells_movements_from_other_incidents(
     assert "1 is about a movement at the service that nobody prepared here; " in shown
 
 
-def test_an_approver_takes_note_on_its_page(unknown_movement: Transaction, as_approver: Client) -> None:
+def test_an_approver_acknowledges_it_on_its_page(unknown_movement: Transaction, as_approver: Client) -> None:
     incident = Incident.objects.get()
     shown = text_of(as_approver.get(incident.get_absolute_url()))
     assert f'href="/transactions/{unknown_movement.pk}/"' in shown
@@ -263,12 +263,12 @@ def test_an_approver_takes_note_on_its_page(unknown_movement: Transaction, as_ap
     assert "The shop&#x27;s own integration" in shown
 
 
-def test_metrics_tell_of_them(unknown_movement: Transaction) -> None:
-    told = render_metrics().decode()
-    assert 'countersign_reconciliation{result="matched"} 1.0' in told
-    assert 'countersign_reconciliation{result="unrecognised"} 1.0' in told
-    assert "countersign_unknown_movements_open 1.0" in told
-    assert re.search(r"^countersign_reconciliation_age_seconds \d+\.", told, re.MULTILINE)
+def test_metrics_count_them(unknown_movement: Transaction) -> None:
+    metrics = render_metrics().decode()
+    assert 'countersign_reconciliation{result="matched"} 1.0' in metrics
+    assert 'countersign_reconciliation{result="unrecognised"} 1.0' in metrics
+    assert "countersign_unknown_movements_open 1.0" in metrics
+    assert re.search(r"^countersign_reconciliation_age_seconds \d+\.", metrics, re.MULTILINE)
 
 
 def test_one_that_cannot_be_compared_stops_no_other_and_is_reported(

@@ -1,4 +1,4 @@
-"""What the service shows after the end and contradicts it raises an incident, and edits nothing."""
+"""What the provider shows after the end and contradicts it raises an incident, and edits nothing."""
 
 from datetime import timedelta
 from typing import Any
@@ -22,7 +22,7 @@ from backoffice.operations.reconciliation.runner import reconcile
 from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.provider_list import NAMED, NAMELESS, OTP_REFUSED, REFUSED, record, sent, shows
-from tests.operations.reconciliation.steps import AMOUNT, listed, on_record, told_anew
+from tests.operations.reconciliation.steps import AMOUNT, listed, on_record, reported_again
 from tests.operations.reconciliation.steps import sent as closed_attempt
 from tests.stub_provider import Answer, StubProvider
 
@@ -56,7 +56,7 @@ def found(service: StubProvider, *records: dict[str, object]) -> set[str]:
 
 @pytest.fixture
 def succeeded(service: StubProvider, preparer: User, approver: User) -> Operation:
-    """Closed as succeeded by a transaction that the service named."""
+    """Closed as succeeded by a transaction that the provider named."""
     operation = closed_by_list(service, sent(service, preparer, approver, NAMED), record("T-1"))
     assert operation.status == Status.SUCCEEDED
     return operation
@@ -66,7 +66,7 @@ def test_as_long_as_the_list_agrees_there_is_no_incident(succeeded: Operation, s
     assert found(service, record("T-1")) == set()
 
 
-def test_a_success_that_the_service_calls_failed_by_now(succeeded: Operation, service: StubProvider) -> None:
+def test_a_success_that_the_provider_calls_failed_by_now(succeeded: Operation, service: StubProvider) -> None:
     assert found(service, record("T-1", "failed")) == {IncidentKind.NOW_FAILED}
     incident = Incident.objects.get()
     assert incident.operation == succeeded
@@ -77,7 +77,7 @@ def test_a_success_that_the_service_calls_failed_by_now(succeeded: Operation, se
     assert words["in the list"].startswith("T-1 of ")
 
 
-def test_a_failure_that_the_service_calls_executed_by_now(
+def test_a_failure_that_the_provider_calls_executed_by_now(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     operation = closed_by_list(service, sent(service, preparer, approver, NAMED), record("T-1", "failed"))
@@ -141,7 +141,7 @@ def test_a_second_candidate_where_the_first_was_taken_from_the_list(
     assert found(service, record("T-8"), record("T-7")) == {IncidentKind.SECOND_DEBIT}
 
 
-def test_a_second_debit_also_where_the_service_named_the_first(
+def test_a_second_debit_also_where_the_provider_named_the_first(
     succeeded: Operation, service: StubProvider
 ) -> None:
     assert found(service, record("T-2"), record("T-1")) == {IncidentKind.SECOND_DEBIT}
@@ -153,13 +153,13 @@ def test_a_second_debit_also_where_the_service_named_the_first(
 def test_a_second_debit_that_was_listed_before_the_end(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
-    """The movement is compared while the operation is processing; its end makes it a second debit."""
+    """The transaction is compared while the operation is processing; its end makes it a second debit."""
     operation = sent(service, preparer, approver, NAMED)
     both = record("T-2"), record("T-1", "processing")
     assert found(service, *both) == set()
-    told = (both[0], both[1] | {"status": "fullfiled"})
-    assert closed_by_list(service, operation, *told).status == Status.SUCCEEDED
-    assert found(service, *told) == {IncidentKind.SECOND_DEBIT}
+    records = (both[0], both[1] | {"status": "fullfiled"})
+    assert closed_by_list(service, operation, *records).status == Status.SUCCEEDED
+    assert found(service, *records) == {IncidentKind.SECOND_DEBIT}
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_another_of_ours_with_the_same_content_is_no_second_debit(
     assert found(service, record("T-3"), *both) == {IncidentKind.SECOND_DEBIT}
 
 
-def test_each_further_debit_reaches_people_who_had_taken_note_of_the_one_before(
+def test_each_further_debit_is_raised_although_the_one_before_was_acknowledged(
     succeeded: Operation, service: StubProvider, approver: User
 ) -> None:
     first, second = record("T-1"), record("T-2")
@@ -221,7 +221,7 @@ def rejected(preparer: User, **changes: Any) -> Attempt:
 
 
 def test_an_open_one_of_another_kind_does_not_explain_it(preparer: User) -> None:
-    """It keeps the movement from being unrecognised, but not from contradicting the closed one."""
+    """It keeps the transaction from being unrecognised, but not from contradicting the closed one."""
     rejected(preparer)
     to_emeka = TransferPayload(receiver_username="emeka", currency="NGN", amount=AMOUNT, memo="")
     factories.attempt(
@@ -239,22 +239,22 @@ def test_an_open_one_of_another_kind_does_not_explain_it(preparer: User) -> None
 def test_a_debit_that_left_the_list_is_none(preparer: User) -> None:
     rejected(preparer)
     row = listed("T-7", status="failed")
-    told_anew(row, missing_since=timezone.now(), status="fulfilled")
+    reported_again(row, missing_since=timezone.now(), status="fulfilled")
     reconcile()
     assert executed_after_all() == set()
-    told_anew(row, missing_since=None)
+    reported_again(row, missing_since=None)
     reconcile()
     assert executed_after_all() == {IncidentKind.EXECUTED_AFTER_ALL}
 
 
-def test_without_the_services_time_at_sending_nothing_looks_like_it(preparer: User) -> None:
+def test_without_the_providers_time_at_sending_nothing_resembles_it(preparer: User) -> None:
     closed_attempt(preparer, None, outcome=Outcome.REJECTED)
     listed("T-7")
     reconcile()
     assert executed_after_all() == set()
 
 
-def test_a_service_whose_clock_is_behind_ours_hides_none(preparer: User) -> None:
+def test_a_provider_whose_clock_is_behind_ours_hides_none(preparer: User) -> None:
     """By its times, the debit is older than the first operation here."""
     earlier = timezone.now() - timedelta(hours=3)
     attempt = rejected(preparer)

@@ -102,7 +102,7 @@ def test_it_says_so_while_nothing_has_moved(as_auditor: Client, operation: Opera
     assert "Nothing has moved yet" in show(as_auditor)
 
 
-def test_a_wrong_filter_is_told_beside_its_field(as_auditor: Client) -> None:
+def test_a_wrong_filter_is_reported_beside_its_field(as_auditor: Client) -> None:
     answer = as_auditor.get(PAGE, {"since": "2026-03-02", "until": "2026-03-01"})
     assert answer.status_code == 422
     assert "This day is before the first one." in text_of(answer)

@@ -19,7 +19,6 @@ from tests import factories
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.reconciliation.steps import (
     difference,
-    in_doubt,
     listed,
     long_since,
     on_record,
@@ -27,6 +26,7 @@ from tests.operations.reconciliation.steps import (
     reference,
     sent,
     verdicts,
+    with_unknown_outcome,
 )
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +41,7 @@ def test_an_operation_whose_record_says_the_same_is_matched(preparer: User) -> N
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("reported", "words"),
     [
         ({"amount": Decimal("250050.25")}, "amount 50.25 more there"),
         ({"amount": Decimal(249000)}, "amount 1,000.00 less there"),
@@ -53,10 +53,10 @@ def test_an_operation_whose_record_says_the_same_is_matched(preparer: User) -> N
     ],
 )
 def test_an_operation_whose_record_says_something_else_is_different(
-    preparer: User, told: dict[str, Any], words: str
+    preparer: User, reported: dict[str, Any], words: str
 ) -> None:
     attempt = sent(preparer)
-    listed(**told)
+    listed(**reported)
     reconcile()
     assert verdicts() == {reference(attempt): ReconciliationResult.MISMATCHED}
     assert difference() == words
@@ -82,7 +82,7 @@ def test_a_fee_that_was_not_on_record_is_no_difference(preparer: User) -> None:
     assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
 
 
-def test_one_that_the_service_still_works_on_is_matched_whatever_its_record_says_of_the_end(
+def test_one_that_the_provider_still_processes_is_matched_whatever_its_record_says_of_the_end(
     preparer: User,
 ) -> None:
     sent(preparer, outcome=Outcome.OPEN, closed_at=None)
@@ -117,7 +117,7 @@ def test_it_is_never_missing_while_it_is_open_or_the_first_load_is_under_way(pre
     assert list(verdicts().values()) == [ReconciliationResult.PENDING]
 
 
-def test_one_that_the_service_lists_no_more_is_missing(preparer: User) -> None:
+def test_one_that_the_provider_lists_no_more_is_missing(preparer: User) -> None:
     attempt = sent(preparer)
     listed(missing_since=timezone.now())
     reconcile()
@@ -125,21 +125,21 @@ def test_one_that_the_service_lists_no_more_is_missing(preparer: User) -> None:
     assert difference().startswith("the service listed it, and lists it no more since ")
 
 
-def test_what_failed_without_a_transaction_is_not_looked_for(preparer: User) -> None:
+def test_what_failed_without_a_transaction_is_not_searched_for(preparer: User) -> None:
     sent(preparer, None, outcome=Outcome.REJECTED, fee=None)
-    in_doubt(preparer)
+    with_unknown_outcome(preparer)
     read_until(long_since())
     reconcile()
     assert verdicts() == {}
 
 
 @pytest.mark.parametrize(
-    "told", [{}, {"status": "failed"}, {"type": "sent"}, {"direction": "", "type": "other"}]
+    "reported", [{}, {"status": "failed"}, {"type": "sent"}, {"direction": "", "type": "other"}]
 )
-def test_a_movement_that_nobody_prepared_here_is_unknown_to_us(
-    operation: Operation, told: dict[str, Any]
+def test_a_transaction_that_nobody_prepared_here_is_unrecognised(
+    operation: Operation, reported: dict[str, Any]
 ) -> None:
-    listed("X-1", **told)
+    listed("X-1", **reported)
     reconcile()
     assert verdicts() == {"X-1": ReconciliationResult.UNRECOGNISED}
 
@@ -164,8 +164,8 @@ def test_before_the_first_operation_everything_is_before_our_time(db: None) -> N
     assert verdicts() == {}
 
 
-def test_a_movement_that_may_be_one_of_ours_in_doubt_is_too_early_to_tell(preparer: User) -> None:
-    attempt = in_doubt(preparer)
+def test_a_transaction_that_may_belong_to_an_unknown_outcome_is_pending(preparer: User) -> None:
+    attempt = with_unknown_outcome(preparer)
     listed("X-1")
     reconcile()
     assert verdicts() == {"X-1": ReconciliationResult.PENDING}
@@ -173,7 +173,7 @@ def test_a_movement_that_may_be_one_of_ours_in_doubt_is_too_early_to_tell(prepar
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         {"amount": Decimal("250000.01")},
         {"currency": "USD"},
@@ -182,18 +182,18 @@ def test_a_movement_that_may_be_one_of_ours_in_doubt_is_too_early_to_tell(prepar
         {"first_seen_at": timezone.now() - timedelta(seconds=1)},
     ],
 )
-def test_a_movement_that_cannot_be_the_one_in_doubt_is_unknown_to_us(
-    preparer: User, told: dict[str, Any]
+def test_a_transaction_that_cannot_belong_to_the_unknown_outcome_is_unrecognised(
+    preparer: User, reported: dict[str, Any]
 ) -> None:
-    in_doubt(preparer, watermark_seen_ids=["SEEN-BEFORE"])
-    listed(**{"transaction_id": "X-1"} | told)
+    with_unknown_outcome(preparer, watermark_seen_ids=["SEEN-BEFORE"])
+    listed(**{"transaction_id": "X-1"} | reported)
     reconcile()
     assert list(verdicts().values()) == [ReconciliationResult.UNRECOGNISED]
 
 
 def test_what_was_taken_for_ours_explains_another_only_while_ours_may_come(preparer: User) -> None:
-    """The service said yes without a name, and works for days on what was taken for ours."""
-    attempt = in_doubt(preparer)
+    """The provider said yes without a name, and works for days on what was taken for ours."""
+    attempt = with_unknown_outcome(preparer)
     on_record(attempt, provider_transaction_id="T-1")
     listed("T-1", status="processing")
     twin = listed("X-1")
@@ -228,7 +228,7 @@ def test_one_that_went_to_somebody_else_than_was_signed_is_different(preparer: U
     assert difference().endswith("here, mallory there")
 
 
-def test_a_word_that_is_no_end_differs_once_the_list_was_read_again(preparer: User) -> None:
+def test_a_status_that_is_not_final_differs_once_the_list_was_read_again(preparer: User) -> None:
     attempt = sent(preparer)
     assert attempt.closed_at is not None
     listed(status="reversed")

@@ -2,14 +2,16 @@
 
 import random
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.utils import timezone
 
 from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.ledger.models import Transaction
 from backoffice.operations.models.operations import Attempt, Operation
@@ -25,16 +27,16 @@ from backoffice.operations.states import Outcome
 from tests.operations.reconciliation.steps import (
     AMOUNT,
     everything_kept,
-    in_doubt,
     listed,
     long_since,
     on_record,
     read_until,
     reference,
+    reported_again,
     sent,
-    told_anew,
     totals,
     verdicts,
+    with_unknown_outcome,
 )
 
 pytestmark = pytest.mark.django_db
@@ -62,7 +64,7 @@ class History:
             self.send,
             self.list_one,
             self.list_one,
-            self.tell_anew,
+            self.report_again,
             self.close,
             self.bind,
             self.lose,
@@ -73,7 +75,7 @@ class History:
         free = set(self.ids) - set(Attempt.objects.values_list("provider_transaction_id", flat=True))
         if not free or self.random.random() < 0.3:
             if not Attempt.objects.unmatched("NGN").exists():
-                in_doubt(self.preparer)
+                with_unknown_outcome(self.preparer)
             return
         sent(self.preparer, self.random.choice(sorted(free)), outcome=self.outcome(), **self.watermark())
 
@@ -86,9 +88,9 @@ class History:
     def list_one(self) -> None:
         here = set(Transaction.objects.values_list("transaction_id", flat=True))
         if free := sorted(set(self.ids) - here):
-            listed(self.random.choice(free), **self.told())
+            listed(self.random.choice(free), **self.random_fields())
 
-    def told(self) -> dict[str, object]:
+    def random_fields(self) -> dict[str, object]:
         back = timedelta(days=self.random.choice([0, 0, 0, 1, 400]))
         return {
             "amount": self.random.choice([AMOUNT, AMOUNT, AMOUNT + Decimal("0.01")]),
@@ -98,15 +100,15 @@ class History:
             "occurred_at": timezone.now() - back,
         }
 
-    def tell_anew(self) -> None:
+    def report_again(self) -> None:
         rows = list(Transaction.objects.order_by("pk"))
         if rows:
-            told_anew(self.random.choice(rows), **self.told())
+            reported_again(self.random.choice(rows), **self.random_fields())
 
     def lose(self) -> None:
         rows = list(Transaction.objects.order_by("pk"))
         if rows:
-            told_anew(self.random.choice(rows), missing_since=self.random.choice([timezone.now(), None]))
+            reported_again(self.random.choice(rows), missing_since=self.random.choice([timezone.now(), None]))
 
     def close(self) -> None:
         attempt = Attempt.objects.filter(closed_at__isnull=True).first()
@@ -114,7 +116,7 @@ class History:
             on_record(attempt, outcome=Outcome.FAILED, closed_at=timezone.now())
 
     def bind(self) -> None:
-        """An attempt learns its transaction, or that it was another one: of an open one no entry tells."""
+        """An attempt learns its transaction, or that it was another one: an open one has no entry."""
         claimed = set(Attempt.objects.values_list("provider_transaction_id", flat=True))
         free, attempts = sorted(set(self.ids) - claimed), list(Attempt.objects.order_by("pk"))
         if not free or not attempts:
@@ -139,7 +141,7 @@ def test_kept_is_the_same_as_from_scratch(preparer: User, seed: int, monkeypatch
         history.go_on()
     read_until(
         history.read_at + timedelta(seconds=1)
-    )  # rows come with a reading, after which all are looked at
+    )  # rows arrive with a sync, after which all are compared
     reconcile()
     kept = everything_kept()
     assert kept == from_scratch()
@@ -157,7 +159,7 @@ def summed_up() -> set[tuple[object, ...]]:
 
 
 def test_a_movement_becomes_ours_when_its_attempt_is_known(preparer: User) -> None:
-    attempt = in_doubt(preparer)
+    attempt = with_unknown_outcome(preparer)
     row = listed("T-1")
     reconcile()
     assert verdicts() == {"T-1": ReconciliationResult.PENDING}
@@ -168,7 +170,7 @@ def test_a_movement_becomes_ours_when_its_attempt_is_known(preparer: User) -> No
 
 
 def test_of_twins_the_one_that_is_not_ours_is_unknown_as_soon_as_ours_is_known(preparer: User) -> None:
-    attempt = in_doubt(preparer)
+    attempt = with_unknown_outcome(preparer)
     listed("T-1")
     listed("T-2")
     reconcile()
@@ -188,15 +190,15 @@ def test_a_record_that_vanishes_after_it_was_matched_is_missing_and_matched_when
     row = listed()
     reconcile()
     assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
-    told_anew(row, missing_since=timezone.now())
+    reported_again(row, missing_since=timezone.now())
     reconcile()
     assert list(verdicts().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]
-    told_anew(row, missing_since=None)
+    reported_again(row, missing_since=None)
     reconcile()
     assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
 
 
-def test_what_no_feed_tells_is_found_within_a_day(preparer: User) -> None:
+def test_what_no_feed_reports_is_found_within_a_day(preparer: User) -> None:
     attempt = sent(preparer)
     row = listed()
     reconcile()
@@ -224,7 +226,7 @@ def test_nothing_is_written_twice(preparer: User) -> None:
 def test_ids_with_wide_gaps_cost_no_steps(preparer: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "ROWS_PER_STEP", 2)
     monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 0.5)
-    in_doubt(preparer)  # so that something was prepared here before
+    with_unknown_outcome(preparer)  # so that something was prepared here before
     for number in range(5):
         listed(f"X-{number}", pk=10**9 * number + 1, amount=Decimal(number + 1))
     reconcile()
@@ -235,7 +237,7 @@ def test_ids_with_wide_gaps_cost_no_steps(preparer: User, monkeypatch: pytest.Mo
 def test_what_is_open_is_walked_through_in_bounds_up_to_the_last(
     preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after an upgrade: everything that is here is too early at first, and nothing of it is news later."""
+    """As after an upgrade: everything that is here is pending at first, and none of it raises an incident later."""
     for number in range(7):
         sent(preparer, f"T-{number}")
     reconcile()
@@ -250,12 +252,12 @@ def test_what_is_open_is_walked_through_in_bounds_up_to_the_last(
     assert left == [5, 3, 1, 0]
 
 
-def test_open_ones_beyond_the_bound_are_looked_at_in_turn(
+def test_open_ones_beyond_the_bound_are_compared_in_turn(
     preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempts = [sent(preparer, None, outcome=Outcome.OPEN, closed_at=None, balance=None) for _ in range(5)]
     reconcile()
-    for attempt in attempts:  # no entry tells of it
+    for attempt in attempts:  # it has no entry
         Attempt.objects.filter(pk=attempt.pk).update(provider_transaction_id=f"T-{attempt.pk}")
     monkeypatch.setattr(runner, "BATCH_SIZE", 2)
     monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 0.0)
@@ -281,7 +283,7 @@ def test_several_at_once_come_to_what_one_does(preparer: User) -> None:
     def compare() -> None:
         try:
             reconcile()
-        except BaseException as exc:  # noqa: BLE001 - told below, whatever it is
+        except BaseException as exc:  # noqa: BLE001 - reported below, whatever it is
             failures.append(exc)
         finally:
             connection.close()
@@ -297,3 +299,31 @@ def test_several_at_once_come_to_what_one_does(preparer: User) -> None:
         == [ReconciliationResult.MATCHED] * 40 + [ReconciliationResult.UNRECOGNISED] * 40
     )
     assert everything_kept() == from_scratch()
+
+
+def test_an_entry_about_a_closed_attempt_brings_only_the_rows_that_may_be_its_debit(preparer: User) -> None:
+    now = timezone.now()
+    attempt = sent(preparer, None, outcome=Outcome.REJECTED, watermark_provider_time=now)
+    alike = listed("X-1")
+    listed("X-2", amount=AMOUNT + 1)
+    listed("X-3", currency="USD")
+    listed("X-4", occurred_at=now + timedelta(days=2))
+    reconcile()
+    position = Entry.objects.latest("position").position
+    on_record(attempt)
+    scope = runner.ReconciliationScope()
+    runner._read_entries(scope, position)
+    assert (scope.attempts, scope.rows) == ({attempt.pk}, {alike.pk})
+
+
+def test_of_rows_far_apart_only_the_attempts_near_each_are_compared(preparer: User) -> None:
+    """The full pass compares the oldest rows together with the newest ones."""
+    now = timezone.now()
+
+    def rejected(at: datetime, **changes: Any) -> Attempt:
+        return sent(preparer, None, outcome=Outcome.REJECTED, watermark_provider_time=at, **changes)
+
+    old, _between, new = (rejected(now - timedelta(days=days)) for days in (40, 20, 0))
+    rejected(now, balance="USD")
+    rows = [listed("X-1", occurred_at=now - timedelta(days=40)), listed("X-2", occurred_at=now)]
+    assert runner._closed_attempts_near(rows)["NGN", AMOUNT] == [old, new]

@@ -92,7 +92,7 @@ def test_a_second_person_makes_it_approved(preparer: User, approver: User) -> No
     assert entry.detail["comment"] == "Matches invoice 118"
 
 
-def test_the_maker_cannot_approve(preparer: User) -> None:
+def test_the_preparer_cannot_approve(preparer: User) -> None:
     preparer.groups.add(Group.objects.get(name="Approver"))
     operation = factories.prepared(preparer)
     with pytest.raises(errors.SelfApprovalError):
@@ -168,7 +168,7 @@ def test_a_rejection_needs_a_reason_and_keeps_it(preparer: User, approver: User)
     assert (operation.status, operation.reason) == (Status.REJECTED, "The invoice says 25,000")
 
 
-def test_the_maker_takes_it_back(preparer: User, approver: User) -> None:
+def test_the_preparer_cancels_it(preparer: User, approver: User) -> None:
     operation = factories.prepared(preparer)
     with pytest.raises(errors.PermissionMissingError):
         approvals.cancel_operation(operation.pk, actor=approver)
@@ -226,7 +226,7 @@ def test_the_form_of_somebody_else_finds_nothing(preparer: User) -> None:
 
 
 @pytest.mark.django_db
-def test_a_token_goes_with_its_operation(preparer: User, approver: User) -> None:
+def test_a_one_time_code_goes_with_its_operation(preparer: User, approver: User) -> None:
     cancelled, expired = (
         factories.release(factories.approved(preparer, approver), approver) for _ in range(2)
     )

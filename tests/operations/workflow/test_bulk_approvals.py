@@ -55,10 +55,10 @@ def test_the_same_form_at_the_same_moment_decides_each_once(
 
 
 @pytest.mark.django_db
-def test_a_database_that_fails_for_one_is_told_and_stops_no_other(preparer: User, approver: User) -> None:
+def test_a_database_that_fails_for_one_is_reported_and_stops_no_other(preparer: User, approver: User) -> None:
     first, second, third = [factories.prepared_to_another_account(preparer) for _ in range(3)]
 
-    written = {second.pk, second.pk.hex}  # as PostgreSQL and SQLite are told
+    written = {second.pk, second.pk.hex}  # as PostgreSQL and SQLite are configured
 
     def fail_for_the_second(execute: Callable[..., Any], sql: str, params: Any, *rest: Any) -> Any:
         if sql.startswith('INSERT INTO "operations_approval"') and written & set(params):

@@ -45,7 +45,7 @@ def test_the_same_is_not_prepared_while_nobody_knows_whether_it_happened(
     assert Operation.objects.count() == 1
 
 
-def test_the_form_that_would_prepare_the_same_leads_to_the_one_in_doubt(
+def test_the_form_that_would_prepare_the_same_leads_to_the_unknown_outcome(
     service: StubProvider, as_preparer: Client, preparer: User, approver: User
 ) -> None:
     service.answer_post = lambda: (502, "bad gateway")

@@ -104,7 +104,7 @@ def test_of_two_people_at_once_the_second_must_say_why(preparer: User) -> None:
 
 
 def somebody_waits() -> bool:
-    """Whether another connection waits for its turn. SQLite does not tell, and lets nobody in before the commit."""
+    """Whether another connection waits for its turn. SQLite does not show it, and lets nobody in before the commit."""
     if connection.vendor == "sqlite":
         return True
     with connection.cursor() as cursor:

@@ -53,5 +53,5 @@ def test_the_paths_and_the_query_are_open_points(serve: Serve, gateway: Gateway,
     else:
         READS[name](client)
     (request,) = server.requests
-    asked_for = path.replace("{id}", "T-1") + ("?land=NG" if name == "banks" else "")
-    assert request.target == f"/v2{asked_for}"
+    requested_export = path.replace("{id}", "T-1") + ("?land=NG" if name == "banks" else "")
+    assert request.target == f"/v2{requested_export}"

@@ -1,4 +1,4 @@
-"""Reading a list page by page while the service changes it."""
+"""Reading a list page by page while the provider changes it."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,14 +22,14 @@ def record(name: str) -> dict[str, Any]:
 
 
 def page(names: list[str], number: int, size: int, **claims: Any) -> dict[str, Any]:
-    """What an honest service says of page `number` of these records, but for the claims."""
+    """What an honest provider says of page `number` of these records, but for the claims."""
     shown = names[(number - 1) * size : number * size]
     counts = {"total": len(names), "perPage": size, "page": number, "pages": -(-len(names) // size)}
     return {"data": [record(name) for name in shown], **counts, **claims}
 
 
 def changing(names: list[str], changes: dict[int, Change], size: int) -> stub.Behaviour:
-    """A service whose list changes before it answers the request of that number (from 1)."""
+    """A provider whose list changes before it answers the request of that number (from 1)."""
 
     def behave(peer: stub.Peer) -> bool:
         asked = peer.read_request()
@@ -68,7 +68,7 @@ def vanish(*names: str) -> Change:
     return change
 
 
-def test_a_list_that_stands_still_is_read_once(serve: Serve, gateway: Gateway) -> None:
+def test_a_list_that_does_not_change_is_read_once(serve: Serve, gateway: Gateway) -> None:
     server = serve(changing(list("ABCDE"), {}, 2))
     assert read(gateway(server.url), 2) == list("ABCDE")
     assert len(server.requests) == 3
@@ -104,7 +104,7 @@ def test_a_record_given_twice_is_yielded_once(serve: Serve, gateway: Gateway) ->
     assert read(gateway(server.url), 3) == ["A", "B", "C"]
 
 
-def test_a_service_may_give_shorter_pages_than_were_asked_for(serve: Serve, gateway: Gateway) -> None:
+def test_a_provider_may_give_shorter_pages_than_were_asked_for(serve: Serve, gateway: Gateway) -> None:
     names = list("ABCDE")
     server = serve(*(stub.answer(200, {"data": page(names, number, 2)}) for number in (1, 2, 3)))
     assert read(gateway(server.url), 100) == names
@@ -171,7 +171,7 @@ def test_a_last_page_before_all_were_shown_is_no_silent_end(serve: Serve, gatewa
 
 
 def test_the_same_page_again_and_again_is_refused(serve: Serve, gateway: Gateway) -> None:
-    """As when the service knows the number of the page by another name."""
+    """As when the provider knows the number of the page by another name."""
     server = serve(stub.answer(200, {"data": page(list("ABCD"), 1, 2)}))
     _, error = refused(gateway(server.url), 2)
     assert "asked for page 2 and answered with page 1 once more" in str(error)

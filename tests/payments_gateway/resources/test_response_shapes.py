@@ -1,4 +1,4 @@
-"""Balances, accounts and transactions, in all the shapes that the service may give them."""
+"""Balances, accounts and transactions, in all the shapes that the provider may give them."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -103,7 +103,7 @@ def test_a_bank_is_not_taken_for_a_holder(serve: Serve, gateway: Gateway, data: 
 
 
 @pytest.mark.parametrize("status", [200, 404])
-def test_an_unknown_account_is_refused_in_the_service_s_words(
+def test_an_unknown_account_is_refused_with_the_providers_message(
     serve: Serve, gateway: Gateway, status: int
 ) -> None:
     server = serve(stub.answer(status, {"success": False, "message": "Account not found"}))

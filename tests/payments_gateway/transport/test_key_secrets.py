@@ -1,4 +1,4 @@
-"""A new key is planted in every kind of answer, an old one and a token in the request; all traces are searched."""
+"""A new key is planted in every kind of answer, an old one and a one-time code in the request; traces are sought."""
 
 import logging
 import pickle
@@ -27,7 +27,7 @@ TOKEN = "canary-token-482913"
 REQUEST = KeyRequest(name="reports", scope="G", replaces=SecretStr(OLD))
 
 CALLS: dict[str, Callable[[PaymentsGateway], object]] = {
-    "create": lambda gateway: gateway.api_keys.create(token=SecretStr(TOKEN)),
+    "create": lambda gateway: gateway.api_keys.create(otp=SecretStr(TOKEN)),
     "generate": lambda gateway: gateway.api_keys.generate(REQUEST, otp=SecretStr(TOKEN)),
     "invalidate": lambda gateway: gateway.api_keys.invalidate(SecretStr(OLD)),
     "delete": lambda gateway: gateway.api_keys.delete("1a2b3c4d"),
@@ -93,7 +93,7 @@ def assert_clean(error: BaseException | None) -> None:
     assert_clean(error.__context__)
 
 
-def test_the_words_of_a_refusal_stay(serve: Serve, gateway: Gateway) -> None:
+def test_the_message_of_a_refusal_stays(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(400, {"message": f"The scope is unknown to {OLD} and {NEW}."}))
     with pytest.raises(RejectedError) as caught:
         CALLS["generate"](gateway(server.url))
@@ -130,16 +130,16 @@ def test_what_comes_with_a_key_is_kept_and_covered(serve: Serve, gateway: Gatewa
 
 
 def test_the_old_key_given_back_is_no_new_one(serve: Serve, gateway: Gateway) -> None:
-    """As when a service echoes the key that was to be replaced."""
+    """As when a provider echoes the key that was to be replaced."""
     with pytest.raises(GatewayError, match="holds no new key"):
         CALLS["generate"](gateway(serve(stub.answer(200, {"data": {"apikey": OLD}})).url))
 
 
-def test_a_key_that_holds_the_old_one_is_not_handed_over_in_part(serve: Serve, gateway: Gateway) -> None:
+def test_a_key_that_holds_the_old_one_is_not_returned_in_part(serve: Serve, gateway: Gateway) -> None:
     with pytest.raises(GatewayError, match="holds no new key"):
         CALLS["generate"](gateway(serve(stub.answer(200, {"data": {"apikey": f"{OLD}-2"}})).url))
 
 
-def test_a_request_shows_neither_key_nor_token() -> None:
+def test_a_request_shows_neither_key_nor_one_time_code() -> None:
     body = REQUEST.wire(SecretStr(TOKEN), ProviderProfile())
     assert "canary" not in repr((REQUEST, body, REQUEST.model_dump_json()))

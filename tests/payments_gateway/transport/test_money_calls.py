@@ -99,7 +99,7 @@ def test_a_status_that_is_neither_yes_nor_no_proves_nothing(
 
 
 @pytest.mark.parametrize("location", ["http://[broken", "http://127.0.0.1:1/"])
-def test_a_redirect_is_not_even_looked_at(serve: Serve, gateway: Gateway, location: str) -> None:
+def test_a_redirect_is_not_even_read(serve: Serve, gateway: Gateway, location: str) -> None:
     """`requests` would parse the address and read the body to its end, even where it may not follow."""
     body = stub.drip(stub.message(302, b" " * 2000, (f"Location: {location}",)), every=0)
     server = serve(body)
@@ -121,7 +121,7 @@ def test_a_refusal_that_may_follow_an_execution_proves_nothing(
 
 
 @pytest.mark.parametrize(("status", "words", "kind"), REFUSALS)
-def test_a_refusal_is_sorted_by_its_words(
+def test_a_refusal_is_sorted_by_its_message(
     serve: Serve, gateway: Gateway, status: int, words: str, kind: type[RejectedError]
 ) -> None:
     server = serve(stub.answer(status, {"success": False, "message": words}))
@@ -147,7 +147,7 @@ def test_a_refusal_is_sorted_by_its_words(
         ({"message": "x" * 1000}, "x" * 299 + "…"),
     ],
 )
-def test_the_words_of_a_refusal_are_kept(
+def test_the_message_of_a_refusal_is_kept(
     serve: Serve, gateway: Gateway, body: dict[str, Any], words: str
 ) -> None:
     error = refused(gateway(serve(stub.answer(400, body)).url))
@@ -158,7 +158,9 @@ def test_the_words_of_a_refusal_are_kept(
 @pytest.mark.parametrize(
     "body", [{}, {"message": ""}, {"message": 5}, {"errors": ["x"]}, {"success": True, "message": "ok"}]
 )
-def test_a_refusal_without_words_proves_nothing(serve: Serve, gateway: Gateway, body: dict[str, Any]) -> None:
+def test_a_refusal_without_a_message_proves_nothing(
+    serve: Serve, gateway: Gateway, body: dict[str, Any]
+) -> None:
     assert type(refused(gateway(serve(stub.answer(400, body)).url))) is OutcomeUnknownError
 
 

@@ -57,38 +57,38 @@ def test_a_name_that_is_found_too_late_proves_that_nothing_was_sent(
 def test_whoever_is_too_late_when_the_connection_is_ready_writes_nothing(
     serve: Serve, gateway: Gateway
 ) -> None:
-    came: list[bytes] = []
-    server = serve(stub.keeping(came))
+    received: list[bytes] = []
+    server = serve(stub.keeping(received))
     with write_only_while(lambda: not server.has_accepted()):
         error = refused(gateway(server.url))
     assert type(error) is NotSentError
     assert str(error) == "The time for sending had passed before it began. Nothing was sent."
-    assert server.ended(came) == b""
+    assert server.ended(received) == b""
 
 
 def test_whoever_is_too_late_between_two_writes_does_not_complete_the_request(
     serve: Serve, gateway: Gateway
 ) -> None:
-    came: list[bytes] = []
-    server = serve(stub.keeping(came))
+    received: list[bytes] = []
+    server = serve(stub.keeping(received))
     moments = iter([True, False])
     with write_only_while(lambda: next(moments)):
         assert type(refused(gateway(server.url))) is OutcomeUnknownError
-    assert server.ended(came).endswith(b"\r\n\r\n")
+    assert server.ended(received).endswith(b"\r\n\r\n")
 
 
-def test_nothing_is_sent_without_the_token(serve: Serve, gateway: Gateway) -> None:
+def test_nothing_is_sent_without_the_one_time_code(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(200, ACCEPTED))
     with pytest.raises(NotSentError):
-        gateway(server.url).balances.withdraw(WITHDRAWAL, token=None)
+        gateway(server.url).balances.withdraw(WITHDRAWAL, otp=None)
     assert server.connections == 0
 
 
-def test_a_token_that_is_not_covered_is_not_taken(serve: Serve, gateway: Gateway) -> None:
+def test_a_one_time_code_that_is_not_covered_is_not_taken(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(200, ACCEPTED))
     uncovered: Any = "canary-token"
     with pytest.raises(TypeError, match="must be a SecretStr") as caught:
-        gateway(server.url).balances.withdraw(WITHDRAWAL, token=uncovered)
+        gateway(server.url).balances.withdraw(WITHDRAWAL, otp=uncovered)
     assert "canary" not in str(caught.value)
     assert server.connections == 0
 
@@ -96,7 +96,7 @@ def test_a_token_that_is_not_covered_is_not_taken(serve: Serve, gateway: Gateway
 @pytest.mark.parametrize(
     "call",
     [
-        lambda client: client.balances.withdraw(WITHDRAWAL, token=SecretStr("canary\ud800")),
+        lambda client: client.balances.withdraw(WITHDRAWAL, otp=SecretStr("canary\ud800")),
         lambda client: client.api_keys.invalidate(SecretStr("canary\ud800")),
         lambda client: client.api_keys.delete("canary\ud800"),
         lambda client: client.balances.list("canary\ud800"),
@@ -106,7 +106,7 @@ def test_a_token_that_is_not_covered_is_not_taken(serve: Serve, gateway: Gateway
 def test_a_text_that_cannot_be_written_is_not_sent(
     serve: Serve, gateway: Gateway, call: Callable[[PaymentsGateway], object]
 ) -> None:
-    """A refusal could not even be searched for such a token, and the error would carry it."""
+    """A refusal could not even be searched for such a code, and the error would carry it."""
     server = serve(stub.answer(400, {"success": False, "message": "no"}))
     with pytest.raises(NotSentError) as caught:
         call(gateway(server.url))
@@ -114,8 +114,8 @@ def test_a_text_that_cannot_be_written_is_not_sent(
     assert server.connections == 0
 
 
-def test_a_deployment_may_make_the_token_optional(serve: Serve, gateway: Gateway) -> None:
+def test_a_deployment_may_make_the_one_time_code_optional(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(200, ACCEPTED))
     client = gateway(server.url, profile=ProviderProfile(otp_required=False))
-    assert client.balances.withdraw(WITHDRAWAL, token=None).transaction_id == "T-1"
+    assert client.balances.withdraw(WITHDRAWAL, otp=None).transaction_id == "T-1"
     assert b"token" not in server.requests[0].body

@@ -16,7 +16,7 @@ NOTHING = stub.answer(200, {"data": {"balances": []}})
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_a_busy_service_is_asked_again(serve: Serve, gateway: Gateway, clock: Clock, status: int) -> None:
+def test_a_busy_provider_is_asked_again(serve: Serve, gateway: Gateway, clock: Clock, status: int) -> None:
     server = serve(stub.answer(status), stub.answer(status), NOTHING)
     assert gateway(server.url).balances.list() == []
     assert len(server.requests) == 3
@@ -62,7 +62,7 @@ def test_what_asking_again_does_not_help_is_asked_once(serve: Serve, gateway: Ga
     assert len(server.requests) == 1
 
 
-def test_the_service_says_when_to_come_back(serve: Serve, gateway: Gateway, clock: Clock) -> None:
+def test_the_provider_says_when_to_come_back(serve: Serve, gateway: Gateway, clock: Clock) -> None:
     by_date = ("Date: Fri, 21 Nov 2025 10:00:00 GMT", "Retry-After: Fri, 21 Nov 2025 10:00:02 GMT")
     server = serve(stub.answer(429, b"", ("Retry-After: 1",)), stub.answer(503, b"", by_date), NOTHING)
     gateway(server.url).balances.list()

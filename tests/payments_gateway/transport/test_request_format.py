@@ -163,7 +163,7 @@ def test_a_withdrawal_that_cannot_be_meant_is_refused(change: dict[str, Any]) ->
         Withdrawal.model_validate(WITHDRAWAL.model_dump() | change)
 
 
-def test_the_token_stays_covered_until_it_leaves() -> None:
+def test_the_one_time_code_stays_covered_until_it_leaves() -> None:
     body = WITHDRAWAL.wire(SecretStr("482913"), ProviderProfile())
     assert "482913" not in repr(body)
 

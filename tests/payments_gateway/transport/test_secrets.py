@@ -1,4 +1,4 @@
-"""Keys and tokens are planted, everything is made to fail, and every trace that is left is searched."""
+"""Keys and one-time codes are planted, everything is made to fail, and every trace that is left is searched."""
 
 import copy
 import logging
@@ -15,13 +15,13 @@ from tests.payments_gateway.conftest import Gateway, Serve, config
 from tests.payments_gateway.situations import BROKEN, SLOW, UNREADABLE, WITHDRAWAL, closed_port
 
 KEY = "canary-key-7f3a"
-TOKEN = "canary-token-482913"
-ECHO = f"key {KEY}, token {TOKEN}"
+OTP = "canary-otp-482913"
+ECHO = f"key {KEY}, token {OTP}"
 
 LEAKY: dict[str, stub.Behaviour] = {
     **BROKEN,
     "slow": SLOW["silent in body"],
-    "refusal": stub.answer(400, {"success": False, "message": f"Bad {ECHO}", "errors": [TOKEN, {"x": KEY}]}),
+    "refusal": stub.answer(400, {"success": False, "message": f"Bad {ECHO}", "errors": [OTP, {"x": KEY}]}),
     "denial": stub.answer(200, {"success": False, "message": ECHO}),
     "server error": stub.answer(500, ECHO.encode()),
     "no object": stub.answer(200, f'["{ECHO}"]'.encode()),
@@ -43,14 +43,14 @@ def assert_clean(error: BaseException | None) -> None:
     found = [str(error), repr(error), repr(vars(error)), repr(error.args)]
     request = getattr(error, "request", None)
     assert request is None
-    assert not [text for text in found if KEY in text or TOKEN in text]
+    assert not [text for text in found if KEY in text or OTP in text]
     assert_clean(error.__cause__)
     assert_clean(error.__context__)
 
 
 def fail(gateway: PaymentsGateway) -> GatewayError:
     with pytest.raises(GatewayError) as caught:
-        gateway.balances.withdraw(WITHDRAWAL, token=SecretStr(TOKEN))
+        gateway.balances.withdraw(WITHDRAWAL, otp=SecretStr(OTP))
     return caught.value
 
 
@@ -74,7 +74,7 @@ def test_no_frame_of_ours_holds_a_secret_in_clear(
     held = traces(error, with_locals=True)
     assert "send_once" in held
     assert KEY not in held
-    assert TOKEN not in held
+    assert OTP not in held
 
 
 def test_a_failed_connection_leaves_no_secret(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
@@ -92,9 +92,9 @@ def test_the_words_stay_where_the_secret_was(serve: Serve, gateway: Gateway) -> 
 
 
 def test_an_echo_in_a_success_is_covered(serve: Serve, gateway: Gateway) -> None:
-    data = {"token": TOKEN, "echo": [{"key": KEY, KEY: f"{TOKEN} of {KEY}"}], "transactionId": "T1"}
+    data = {"token": OTP, "echo": [{"key": KEY, KEY: f"{OTP} of {KEY}"}], "transactionId": "T1"}
     client = gateway(serve(stub.answer(200, {"data": data})).url)
-    receipt = client.balances.withdraw(WITHDRAWAL, token=SecretStr(TOKEN))
+    receipt = client.balances.withdraw(WITHDRAWAL, otp=SecretStr(OTP))
     echo = {"key": "[hidden]", "[hidden]": "[hidden] of [hidden]"}
     assert receipt.raw == {"token": "[hidden]", "echo": [echo], "transactionId": "T1"}
 
@@ -114,12 +114,12 @@ def test_an_echo_in_a_success_is_covered(serve: Serve, gateway: Gateway) -> None
         ("true", "true"),
     ],
 )
-def test_a_short_token_is_covered_alone_and_left_inside_of_an_id(
+def test_a_short_one_time_code_is_covered_alone_and_left_inside_of_an_id(
     serve: Serve, gateway: Gateway, echo: str, left: str
 ) -> None:
     body = f'{{"data": {{"echo": {echo}, "note": "482913"}}}}'.encode()
     client = gateway(serve(stub.answer(200, body)).url)
-    receipt = client.balances.withdraw(WITHDRAWAL, token=SecretStr("482913"))
+    receipt = client.balances.withdraw(WITHDRAWAL, otp=SecretStr("482913"))
     assert dumps(receipt.raw["echo"]) == left
 
 
@@ -128,7 +128,7 @@ def test_a_secret_of_twelve_characters_is_covered_inside_of_a_text(
     serve: Serve, gateway: Gateway, secret: str, is_covered: bool
 ) -> None:
     client = gateway(serve(stub.answer(200, {"data": {"note": f"a-{secret}-b"}})).url)
-    receipt = client.balances.withdraw(WITHDRAWAL, token=SecretStr(secret))
+    receipt = client.balances.withdraw(WITHDRAWAL, otp=SecretStr(secret))
     assert receipt.raw == {"note": "a-[hidden]-b" if is_covered else f"a-{secret}-b"}
 
 
@@ -140,7 +140,7 @@ def test_the_key_is_covered_inside_of_what_a_read_gives(serve: Serve, gateway: G
 
 
 def test_an_answer_does_not_show_its_body() -> None:
-    answer = RawResponse(status=400, body=ECHO.encode(), is_complete=True, date=None, wait=0)
+    answer = RawResponse(status=400, body=ECHO.encode(), is_complete=True, date=None, retry_after=0)
     assert "canary" not in repr(answer)
 
 
@@ -155,7 +155,7 @@ def test_a_success_logs_what_was_asked_and_nothing_more(
 ) -> None:
     caplog.set_level(logging.INFO)
     client = gateway(serve(stub.answer(200, {"data": {}})).url)
-    client.balances.withdraw(WITHDRAWAL, token=SecretStr(TOKEN))
+    client.balances.withdraw(WITHDRAWAL, otp=SecretStr(OTP))
     assert caplog.messages == ["POST /v2/balance/withdraw answered 200"]
 
 

@@ -116,9 +116,9 @@ def test_whoever_is_too_late_after_the_handshake_writes_nothing(
     serve: Serve, gateway: Gateway, tls: ssl.SSLContext, certificate: Path
 ) -> None:
     """The stub is asked for a request only when TLS is ready on its side, too."""
-    came: list[bytes] = []
-    server = serve(stub.keeping(came), tls=tls)
+    received: list[bytes] = []
+    server = serve(stub.keeping(received), tls=tls)
     with write_only_while(lambda: not server.has_accepted()):
         error = refused(gateway(server.url, ca_file=str(certificate)))
     assert type(error) is NotSentError
-    assert server.ended(came) == b""
+    assert server.ended(received) == b""

@@ -57,7 +57,7 @@ def delivery(data: bytes = RECORD, signature: bytes | None = None, event: bytes 
 
 
 def valid() -> Mapping[str, bytes]:
-    """Signed by the current key, wherever `data` stands and however its JSON is spelled."""
+    """Signed by the current key, wherever `data` is and however its JSON is spelled."""
     text, event = base64.b64encode(signed(RECORD)), EVENT.encode()
     spaced = b' \r\n{\t"event" : "%s" ,\n "data" :  %s  , "signature":"%s"\n}\n'
     extra = b'{"version":2,"data":%s,"event":"%s","signature":"%s","meta":{"data":{"amount":1}}}'
@@ -92,7 +92,7 @@ def badly_signed() -> Mapping[str, bytes]:
     pkcs1 = private_key("current").sign(RECORD, padding.PKCS1v15(), hashes.SHA256())
     sha1 = padding.PSS(mgf=padding.MGF1(hashes.SHA1()), salt_length=LONGEST)  # noqa: S303 - to be refused
     mixed = private_key("current").sign(RECORD, sha1, hashes.SHA256())
-    whole = b'{"event":"%s","data":%s}' % (EVENT.encode(), RECORD)
+    complete = b'{"event":"%s","data":%s}' % (EVENT.encode(), RECORD)
     return {
         "a stranger's key": delivery(signature=signed(RECORD, "stranger")),
         "a truncated signature": delivery(signature=signature[:-1]),
@@ -101,7 +101,7 @@ def badly_signed() -> Mapping[str, bytes]:
         "a signature of ones": delivery(signature=b"\xff" * 256),
         "PKCS #1 v1.5 instead of PSS": delivery(signature=pkcs1),
         "MGF1 of SHA-1": delivery(signature=mixed),
-        "signed over the whole body": delivery(signature=signed(whole)),
+        "signed over the whole body": delivery(signature=signed(complete)),
         "not base64": written(RECORD, b"(signature)"),
         "base64 without its padding": written(RECORD, text.rstrip(b"=")),
         "base64 with a space": written(RECORD, text[:20] + b" " + text[20:]),
@@ -122,35 +122,35 @@ def unsigned() -> Mapping[str, bytes]:
 
 def malformed() -> Mapping[str, bytes]:
     """Bodies that are not what they should be; where they are signed, then well."""
-    whole = delivery()
-    again = whole.removesuffix(b"}")
+    complete = delivery()
+    again = complete.removesuffix(b"}")
     return {
         **{
             f"no JSON object: {body.decode()!r}": body
             for body in (b"", b"[]", b'"data"', b"null", b"{", b"{}")
         },
-        "cut in the middle": whole[: len(whole) // 2],
-        "something after the end": whole + b"{}",
+        "cut in the middle": complete[: len(complete) // 2],
+        "something after the end": complete + b"{}",
         "a comma before the end": again + b",}",
-        "a name without quotes": whole.replace(b'"event"', b"event"),
-        "a number for a name": whole.replace(b'"event"', b"1"),
-        "single quotes": whole.replace(b'"', b"'"),
+        "a name without quotes": complete.replace(b'"event"', b"event"),
+        "a number for a name": complete.replace(b'"event"', b"1"),
+        "single quotes": complete.replace(b'"', b"'"),
         "data given twice": again + b',"data":{"amount":1}}',
         "the same data given twice": again + b',"data":%s}' % RECORD,
         "data given twice, once in escapes": again + rb',"d\u0061ta":{"amount":1}}',
         "signature given twice": again + b',"signature":""}',
         "event given twice": again + b',"event":"Deposit"}',
-        "no event": whole.replace(b'"event"', b'"kind"'),
-        "a number for an event": whole.replace(b'"Transaction updated"', b"7"),
-        "no data": whole.replace(b'"data"', b'"Data"'),
+        "no event": complete.replace(b'"event"', b'"kind"'),
+        "a number for an event": complete.replace(b'"Transaction updated"', b"7"),
+        "no data": complete.replace(b'"data"', b'"Data"'),
         "a list for data": delivery(b"[1]"),
         "a text for data": delivery(b'"65f1c2d9a1"'),
         "null for data": delivery(b"null"),
         "a number for a signature": b'{"event":"%s","data":{},"signature":1}' % EVENT.encode(),
         "bad UTF-8": delivery(b'{"sender":"\xff\xfe"}'),
-        "UTF-16": whole.decode().encode("utf-16"),
+        "UTF-16": complete.decode().encode("utf-16"),
         "NUL inside of a text": delivery(b'{"sender":"a\0b"}'),
-        "NUL between the members": whole.replace(b",", b",\0", 1),
+        "NUL between the members": complete.replace(b",", b",\0", 1),
         "NaN": delivery(b'{"amount":NaN}'),
         "Infinity outside of data": again + b',"x":-Infinity}',
         "an exponent out of all proportion": delivery(b'{"amount":1e999999999}'),

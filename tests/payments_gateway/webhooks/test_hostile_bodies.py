@@ -1,4 +1,4 @@
-"""What bodies can do to the reader of deliveries: nothing, whatever stands in them."""
+"""What bodies can do to the reader of deliveries: nothing, whatever is in them."""
 
 import base64
 import json

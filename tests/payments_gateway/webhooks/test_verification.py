@@ -45,7 +45,7 @@ def test_a_delivery_is_the_same_by_its_data_and_signature_alone() -> None:
     )
 
 
-def test_numbers_are_handed_over_exactly() -> None:
+def test_numbers_are_passed_on_exactly() -> None:
     found = verify_webhook(
         delivery(b'{"amount":0.1,"fee":100.00,"total":12345678901234567890.12,"count":3}'), BOTH
     )
@@ -59,13 +59,13 @@ def test_numbers_are_handed_over_exactly() -> None:
     assert not any(isinstance(value, float) for value in found.data.values())
 
 
-def test_texts_are_handed_over_fit_to_be_stored() -> None:
+def test_texts_are_passed_on_fit_to_be_stored() -> None:
     assert verify_webhook(delivery(rb'{"sender":"a\u0000b\ud800"}'), BOTH).data == {
         "sender": "a\ufffdb\ufffd"
     }
 
 
-def test_what_could_be_read_is_handed_over_although_it_is_not_valid() -> None:
+def test_what_could_be_read_is_returned_although_it_is_not_valid() -> None:
     forged = verify_webhook(written(b'{"amount":1}', b"AAAA"), BOTH)
     assert (forged.signature_status, forged.data, forged.key) == (
         SignatureVerdict.INVALID,
@@ -104,13 +104,17 @@ def test_kinds_are_compared_without_case_and_unknown_ones_are_kept(
     assert (found.event, found.kind) == (event, kind)
 
 
-def test_news_of_a_transaction() -> None:
+def test_the_data_of_a_transaction_event() -> None:
     data = b'{"transactionId":"65f1","amount":"10.50","status":"failed","failureReason":"closed","newMember":[1]}'
-    news = verify_webhook(delivery(data), BOTH).typed_data()
-    assert isinstance(news, TransactionUpdate)
-    assert (news.transaction_id, news.amount, news.failure_reason) == ("65f1", Decimal("10.50"), "closed")
-    assert (news.session_id, news.reference) == ("", "")
-    assert news.model_extra == {"newMember": [1]}
+    data_of = verify_webhook(delivery(data), BOTH).typed_data()
+    assert isinstance(data_of, TransactionUpdate)
+    assert (data_of.transaction_id, data_of.amount, data_of.failure_reason) == (
+        "65f1",
+        Decimal("10.50"),
+        "closed",
+    )
+    assert (data_of.session_id, data_of.reference) == ("", "")
+    assert data_of.model_extra == {"newMember": [1]}
 
 
 OTHER_NAMES = ProviderProfile().overridden(
@@ -138,16 +142,16 @@ def test_the_members_of_a_delivery_and_the_kinds_of_event_are_open_points() -> N
     data = b'{"transactionId":"65f1","amount":1,"session":"S1","ref":"R1","reason":"closed"}'
     found = verify_webhook(renamed(delivery(data, event=b"TXN.changed")), BOTH, OTHER_NAMES)
     assert (found.signature_status, found.kind) == (SignatureVerdict.VALID, EventKind.TRANSACTION_UPDATED)
-    news = found.typed_data()
-    assert isinstance(news, TransactionUpdate)
-    assert (news.session_id, news.reference, news.failure_reason) == ("S1", "R1", "closed")
+    data_of = found.typed_data()
+    assert isinstance(data_of, TransactionUpdate)
+    assert (data_of.session_id, data_of.reference, data_of.failure_reason) == ("S1", "R1", "closed")
     paid = b'{"ref":"INV-1","resolution":"r1"}'
     about = verify_webhook(renamed(delivery(paid, event=b"order.new")), BOTH, OTHER_NAMES).typed_data()
     assert isinstance(about, PaymentUpdate)
     assert (about.reference, about.resolve_id) == ("INV-1", "r1")
 
 
-def test_a_delivery_in_other_words_than_the_profile_s_is_not_taken_for_one() -> None:
+def test_an_event_name_unknown_to_the_profile_is_not_taken_for_one() -> None:
     assert verify_webhook(delivery(), BOTH, OTHER_NAMES).signature_status is SignatureVerdict.MALFORMED
     assert verify_webhook(renamed(delivery()), BOTH).signature_status is SignatureVerdict.MALFORMED
     unknown = verify_webhook(renamed(delivery()), BOTH, OTHER_NAMES)
@@ -163,12 +167,12 @@ def test_a_changed_byte_is_found_under_any_name_of_the_data() -> None:
     assert verify_webhook(body, BOTH, OTHER_NAMES).signature_status is SignatureVerdict.INVALID
 
 
-def test_news_of_a_payment() -> None:
+def test_the_data_of_a_payment_event() -> None:
     data = b'{"reference":"INV-1","state":"completed","resolveId":"r1","incomingAmount":1.5}'
-    news = verify_webhook(delivery(data, event=b"Payment updated"), BOTH).typed_data()
-    assert isinstance(news, PaymentUpdate)
-    assert (news.reference, news.state, news.resolve_id) == ("INV-1", "completed", "r1")
-    assert (news.incoming_amount, news.outgoing_amount) == (Decimal("1.5"), None)
+    data_of = verify_webhook(delivery(data, event=b"Payment updated"), BOTH).typed_data()
+    assert isinstance(data_of, PaymentUpdate)
+    assert (data_of.reference, data_of.state, data_of.resolve_id) == ("INV-1", "completed", "r1")
+    assert (data_of.incoming_amount, data_of.outgoing_amount) == (Decimal("1.5"), None)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +184,7 @@ def test_news_of_a_payment() -> None:
         (b"Deposit", b'{"transactionId":"65f1","amount":1}'),
     ],
 )
-def test_there_is_no_news_of_another_kind_or_another_shape(event: bytes, data: bytes) -> None:
+def test_there_is_no_typed_data_of_another_kind_or_another_shape(event: bytes, data: bytes) -> None:
     found = verify_webhook(delivery(data, event=event), BOTH)
     assert (found.signature_status, found.typed_data()) == (SignatureVerdict.VALID, None)
 

@@ -1,4 +1,4 @@
-"""What stands in each file."""
+"""The contents of each file."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def _reader(client: Client, auditor: User, sign_in: Callable[[Client, User], Cli
     sign_in(client, auditor)
 
 
-def test_an_operation_is_told_with_its_people_and_times(
+def test_an_operation_is_exported_with_its_people_and_times(
     download: Get, preparer: User, approver: User
 ) -> None:
     operation = factories.approved(preparer, approver, amount=Decimal("250000.5"))
@@ -71,7 +71,9 @@ def test_only_what_debits_a_balance_goes_out(
     assert (row["kind"], row["direction"]) == (kind, direction)
 
 
-def test_operations_are_told_newest_first_and_narrowed(download: Get, preparer: User, approver: User) -> None:
+def test_operations_are_exported_newest_first_and_filtered(
+    download: Get, preparer: User, approver: User
+) -> None:
     first = factories.prepared(preparer, currency="USD")
     second = factories.approved(preparer, approver)
 
@@ -86,7 +88,7 @@ def test_operations_are_told_newest_first_and_narrowed(download: Get, preparer: 
     assert references(since=str(tomorrow)) == []
 
 
-def test_every_operation_stands_in_the_file_once_however_many_batches_it_takes(
+def test_every_operation_is_in_the_file_once_however_many_batches_it_takes(
     download: Get, preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "BATCH", 2)
@@ -109,7 +111,7 @@ def test_a_text_that_looks_like_a_formula_is_disarmed(download: Get, preparer: U
     assert row["recipient"] == '\'=HYPERLINK("http://example.com")'
 
 
-def test_the_audit_log_is_told_so_that_others_can_verify_it(download: Get, preparer: User) -> None:
+def test_the_audit_log_is_exported_so_that_others_can_verify_it(download: Get, preparer: User) -> None:
     with transaction.atomic():
         first = record(Action.OPERATION_PREPARED, actor=preparer, target="W-1", amount=Decimal("1.50"))
         second = record(Action.OPERATION_CANCELLED, actor=None, target="=1+1")
@@ -144,7 +146,7 @@ def test_transactions_are_those_of_the_mirror(download: Get) -> None:
     assert not any(row["amount"].startswith(("-", "'")) for row in rows)
 
 
-def test_transactions_say_since_when_the_service_lists_them_no_more(download: Get) -> None:
+def test_transactions_say_since_when_the_provider_lists_them_no_more(download: Get) -> None:
     stored_transactions.stored(transaction_id="gone", missing_since=stored_transactions.AT)
     stored_transactions.stored(transaction_id="listed")
 
@@ -164,7 +166,7 @@ def test_transactions_are_narrowed(download: Get) -> None:
     assert found(until="2026-12-30") == len(stored) - 2
 
 
-def test_a_countersignature_is_told_with_how_long_it_had_waited(
+def test_an_approval_is_exported_with_how_long_it_had_waited(
     download: Get, preparer: User, approver: User
 ) -> None:
     operation = factories.approved(preparer, approver)
@@ -181,7 +183,7 @@ def test_a_countersignature_is_told_with_how_long_it_had_waited(
     assert (row["waited_seconds"], row["amount"], row["status"]) == ("90", "250000", "approved")
 
 
-def test_an_attempt_is_told_with_its_outcome(download: Get, preparer: User, approver: User) -> None:
+def test_an_attempt_is_exported_with_its_outcome(download: Get, preparer: User, approver: User) -> None:
     operation = factories.approved(preparer, approver)
     now = timezone.now()
     Attempt.objects.create(
@@ -205,7 +207,7 @@ def test_an_attempt_is_told_with_its_outcome(download: Get, preparer: User, appr
     assert (row["fee"], row["provider_transaction_id"]) == ("0.5", "")
 
 
-def test_staff_are_told_with_their_roles(
+def test_staff_are_exported_with_their_roles(
     client: Client,
     administrator: User,
     preparer: User,
@@ -220,7 +222,7 @@ def test_staff_are_told_with_their_roles(
     assert rows[preparer.full_name]["is_active"] == "true"
 
 
-def test_columns_are_chosen_and_stand_in_their_order(download: Get, preparer: User) -> None:
+def test_columns_are_chosen_and_are_in_their_order(download: Get, preparer: User) -> None:
     factories.prepared(preparer)
 
     (row,) = download("operations", columns=["status", "reference"]).rows

@@ -64,7 +64,7 @@ def worked_out(report: StoredReport[forms.Form]) -> ComputedReport[Transaction, 
     )
 
 
-def wanted(report: Any, user: User, zone: str = "Europe/London") -> ExportRequest:
+def export_request(report: Any, user: User, zone: str = "Europe/London") -> ExportRequest:
     form = report.form({})
     assert form.is_valid()
     return ExportRequest(report, user, form, ZoneInfo(zone), report.columns)
@@ -76,7 +76,7 @@ def by_the_database(one: ExportRequest) -> bytes:
 
 
 def by_its_texts(one: ExportRequest) -> bytes:
-    """The rows as the database tells them, written here: what SQLite's way is, on either engine."""
+    """The rows as the database returns them, written here: what SQLite's way is, on either engine."""
     chunks = encode_csv(text_rows(one, at_most=LONG), columns=len(one.columns))
     return csv_header(one.header, has_mark=one.has_mark) + b"".join(chunk.content for chunk in chunks)
 
@@ -103,7 +103,7 @@ def without_ids(content: bytes) -> bytes:
 def test_odd_values_are_these_bytes(auditor: User, way: Callable[[ExportRequest], bytes], zone: str) -> None:
     odd_values.stored()
 
-    content = without_ids(way(wanted(stored_report(*FIELDS), auditor, zone)))
+    content = without_ids(way(export_request(stored_report(*FIELDS), auditor, zone)))
 
     assert content == (GOLDEN / f"odd_{zone.partition('/')[2].lower()}.csv").read_bytes()
 
@@ -112,7 +112,9 @@ def test_odd_values_are_these_bytes(auditor: User, way: Callable[[ExportRequest]
 def test_one_column_alone_is_these_bytes(auditor: User, way: Callable[[ExportRequest], bytes]) -> None:
     odd_values.stored()
 
-    content = way(wanted(stored_report("counterparty"), auditor)) + way(wanted(stored_report("fee"), auditor))
+    content = way(export_request(stored_report("counterparty"), auditor)) + way(
+        export_request(stored_report("fee"), auditor)
+    )
 
     assert content == (GOLDEN / "one_column.csv").read_bytes()
 
@@ -121,8 +123,8 @@ def test_one_column_alone_is_these_bytes(auditor: User, way: Callable[[ExportReq
 def test_no_rows_are_a_line_of_headings(auditor: User, way: Callable[[ExportRequest], bytes]) -> None:
     report = replace(stored_report("id", "fee"), query=lambda _user, _form: Transaction.objects.none())
 
-    assert way(wanted(stored_report("id", "fee"), auditor)) == b"id,fee\r\n"
-    assert by_the_database(wanted(report, auditor)) == b"id,fee\r\n"
+    assert way(export_request(stored_report("id", "fee"), auditor)) == b"id,fee\r\n"
+    assert by_the_database(export_request(report, auditor)) == b"id,fee\r\n"
 
 
 def test_json_is_the_same_text_on_both_engines(auditor: User, preparer: User) -> None:
@@ -143,20 +145,20 @@ def test_json_is_the_same_text_on_both_engines(auditor: User, preparer: User) ->
     )
     report = REPORTS["audit-log"]
     one = replace(
-        wanted(report, auditor),
+        export_request(report, auditor),
         columns=tuple(column for column in report.columns if column.header == "detail"),
     )
 
-    told = '{"a": {}, "b": "x\\"\\n₦\\u0001", "zz": [1, {"a": true, "b": null}], "é": "1.50", "amount": -2}'
-    quoted = told.replace('"', '""')
+    text = '{"a": {}, "b": "x\\"\\n₦\\u0001", "zz": [1, {"a": true, "b": null}], "é": "1.50", "amount": -2}'
+    quoted = text.replace('"', '""')
     assert by_the_database(one).decode() == f'"detail"\r\n"{quoted}"\r\n'
 
 
 @pytest.mark.parametrize(
     "name", [name for name, report in REPORTS.items() if isinstance(report, StoredReport)]
 )
-def test_every_stored_report_can_be_told_by_this_engine(auditor: User, name: str) -> None:
-    one = wanted(REPORTS[name], auditor)
+def test_every_stored_report_can_be_rendered_by_this_engine(auditor: User, name: str) -> None:
+    one = export_request(REPORTS[name], auditor)
 
     content = by_the_database(one)
 

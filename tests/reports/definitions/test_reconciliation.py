@@ -21,13 +21,13 @@ from backoffice.reports.definitions.catalogue import REPORTS, reports_for
 from backoffice.reports.report import Column, ComputedReport, ExportRequest, StoredReport
 from backoffice.reports.schedules.services import people_who_may_read
 from tests.operations.reconciliation.steps import listed, sent
-from tests.reports.definitions.test_golden import GOLDEN, by_its_texts, by_the_database, wanted
+from tests.reports.definitions.test_golden import GOLDEN, by_its_texts, by_the_database, export_request
 
 pytestmark = pytest.mark.django_db(transaction=True)  # a report reads by a connection of its own
 BEGINNING = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 
 
-def _as_told(value: object) -> object:
+def _as_exported(value: object) -> object:
     """A day as a text: no other report that this program makes has one."""
     return value.isoformat() if type(value) is date else value
 
@@ -42,7 +42,7 @@ def by_values(one: ExportRequest) -> bytes:
     def rows(user: User, form: Any) -> Iterator[list[object]]:
         assert isinstance(one.report, StoredReport)
         found = one.report.query(user, form).order_by(*one.report.order)
-        return ([_as_told(value) for value in row] for row in found.values_list(*values))
+        return ([_as_exported(value) for value in row] for row in found.values_list(*values))
 
     columns = tuple(Column(column.header, "", itemgetter(place)) for place, column in enumerate(one.columns))
     report: ComputedReport[Any, Any] = ComputedReport(rows=rows, columns=columns, **members)
@@ -92,7 +92,7 @@ def without_references(content: bytes) -> bytes:
 def test_it_is_these_bytes(
     reconciled: None, auditor: User, way: Callable[[ExportRequest], bytes], name: str
 ) -> None:
-    content = without_references(way(wanted(REPORTS[name], auditor)))
+    content = without_references(way(export_request(REPORTS[name], auditor)))
     golden = GOLDEN / f"{name.replace('-', '_')}.csv"
     assert content == golden.read_bytes()
 

@@ -16,7 +16,7 @@ from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.rendering import database
 from backoffice.reports.rendering.export_file import csv_chunks
 from tests.ledger.statements.test_breaks import merged, record
-from tests.reports.definitions.test_golden import LONG, by_its_texts, by_the_database, wanted
+from tests.reports.definitions.test_golden import LONG, by_its_texts, by_the_database, export_request
 from tests.reports.download import Download
 from tests.reports.rendering.test_copy import until
 
@@ -44,12 +44,12 @@ def _books() -> None:
 
 @pytest.mark.parametrize("name", ["statement", "continuity"])
 def test_they_are_these_bytes(auditor: User, name: str) -> None:
-    one = wanted(REPORTS[name], auditor, "Africa/Lagos")
+    one = export_request(REPORTS[name], auditor, "Africa/Lagos")
     assert by_the_database(one) == (GOLDEN / f"{name}.csv").read_bytes()
 
 
 def test_the_breaks_are_the_same_bytes_whoever_writes_them(auditor: User) -> None:
-    one = wanted(REPORTS["continuity"], auditor)
+    one = export_request(REPORTS["continuity"], auditor)
     assert by_its_texts(one) == by_the_database(one)
 
 
@@ -59,7 +59,7 @@ def test_what_is_merged_while_a_statement_is_written_is_no_part_of_it(
     """Something comes in before what was read and something changes behind it, after the first lines have left."""
     monkeypatch.setattr(money, "BATCH", 2)
     monkeypatch.setattr(database, "_SNAPSHOT_BATCH", 1)
-    one = wanted(REPORTS["statement"], auditor)
+    one = export_request(REPORTS["statement"], auditor)
     whole = by_the_database(one)
     with timezone.override(one.zone), closing(csv_chunks(one, at_most=LONG)) as pieces:
         begun = [next(pieces)]
@@ -76,7 +76,7 @@ def test_what_is_merged_while_a_statement_is_written_is_no_part_of_it(
 
 def test_who_takes_the_lines_may_write_meanwhile_and_leave_no_connection(auditor: User) -> None:
     usual = connection.connection
-    with closing(csv_chunks(wanted(REPORTS["statement"], auditor), at_most=LONG)) as pieces:
+    with closing(csv_chunks(export_request(REPORTS["statement"], auditor), at_most=LONG)) as pieces:
         next(pieces)
         BalanceBreak.objects.update(detected_at="2026-03-04T07:00:00Z")
 

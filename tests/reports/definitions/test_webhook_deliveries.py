@@ -10,7 +10,7 @@ from django.test import Client
 from backoffice.accounts.models import User
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.webhooks.models import Delivery
-from tests.reports.definitions.test_golden import by_its_texts, by_the_database, wanted
+from tests.reports.definitions.test_golden import by_its_texts, by_the_database, export_request
 from tests.reports.download import Download
 
 pytestmark = pytest.mark.django_db(transaction=True)  # a report reads by a connection of its own
@@ -20,13 +20,13 @@ FIRST = datetime(2026, 11, 20, 10, 42, 7, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def _deliveries() -> None:
-    told = [
+    deliveries = [
         ("valid", "", "Transaction updated", "T-1", ""),
         ("valid", "", "Payment updated", "", "=INV-77"),
         ("invalid", "", 'say "yes", twice', "T-1", ""),
         ("malformed", "it is not a JSON object", "", "", ""),
     ]
-    for number, (verdict, error, event, transaction_id, reference) in enumerate(told):
+    for number, (verdict, error, event, transaction_id, reference) in enumerate(deliveries):
         at = FIRST + timedelta(hours=8 * number)
         Delivery.objects.create(
             identity=f"{number:064x}",
@@ -47,7 +47,7 @@ def _deliveries() -> None:
 
 
 def test_they_are_these_bytes_whoever_writes_them(auditor: User) -> None:
-    one = wanted(REPORTS["webhook-deliveries"], auditor, "Africa/Lagos")
+    one = export_request(REPORTS["webhook-deliveries"], auditor, "Africa/Lagos")
     assert by_the_database(one) == GOLDEN.read_bytes()
     assert by_its_texts(one) == by_the_database(one)
 

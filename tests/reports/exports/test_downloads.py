@@ -172,7 +172,7 @@ def test_the_filters_reach_the_rows(auditor: User) -> None:
     assert b"rent" in b"".join(export)
 
 
-def test_when_all_places_are_taken_the_next_one_is_told_at_once(auditor: User, settings: Settings) -> None:
+def test_when_all_places_are_taken_the_next_one_is_refused_at_once(auditor: User, settings: Settings) -> None:
     held = [begin(endless, auditor) for _ in range(settings.EXPORT_STREAMS)]
 
     with pytest.raises(DownloadsBusyError):

@@ -14,7 +14,7 @@ from backoffice.reports.exports import services
 from backoffice.reports.exports.services import ABANDONED_AFTER
 from backoffice.reports.models import ExportJob, ExportState, export_folder
 from backoffice.reports.rendering.xlsx import encode_xlsx
-from tests.reports.export_requests import actions, asked_for, files, made, now
+from tests.reports.export_requests import actions, files, made, now, requested_export
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_folder")]
 
@@ -50,7 +50,7 @@ def test_what_killed_workers_left_is_removed_and_nothing_else(auditor: User) -> 
 
 @pytest.fixture
 def killed_at_rows() -> Iterator[Path]:
-    """What a killed preparer of an Excel file leaves: a folder with its rows, from long ago."""
+    """What a killed export of an Excel file leaves: a folder with its rows, from long ago."""
     rows = encode_xlsx(["a", "b"], ([str(number), ""] for number in range(2500)), folder=str(export_folder()))
     next(rows)
     (room,) = export_folder().iterdir()
@@ -69,7 +69,7 @@ def test_rows_that_a_killed_worker_left_are_removed(killed_at_rows: Path) -> Non
 
 def test_rows_of_an_export_that_is_being_made_stay(auditor: User, killed_at_rows: Path) -> None:
     begun = clock.now() - 2 * ABANDONED_AFTER
-    job = asked_for(auditor)
+    job = requested_export(auditor)
     ExportJob.objects.filter(pk=job.pk).update(state=ExportState.RUNNING, started_at=begun)
 
     assert services.delete_expired_exports() == 0

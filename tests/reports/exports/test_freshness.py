@@ -1,4 +1,4 @@
-"""What reads the service's list waits until the list is here to the end of its days, and says how fresh it is."""
+"""What reads the provider's list waits until the list is here to the end of its days, and says how fresh it is."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -21,9 +21,9 @@ from backoffice.reports.models import ExportJob, ExportState
 from backoffice.reports.report import StoredReport
 from backoffice.reports.schedules import messages, services
 from tests.ledger.statements.test_breaks import merged, record
-from tests.reports.definitions.test_golden import wanted
-from tests.reports.export_requests import asked_for, made, now
-from tests.reports.schedule_requests import is_due, kept
+from tests.reports.definitions.test_golden import export_request
+from tests.reports.export_requests import made, now, requested_export
+from tests.reports.schedule_requests import is_due, stored_schedule
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -48,13 +48,13 @@ def _at_midnight() -> Iterator[None]:
 
 
 def read_up_to(moment: datetime, **changes: Any) -> None:
-    told = {"loaded_at": MIDNIGHT - timedelta(days=30), "as_of": moment, **changes}
-    Mirror.objects.update_or_create(pk=1, defaults=told)
+    fields = {"loaded_at": MIDNIGHT - timedelta(days=30), "as_of": moment, **changes}
+    Mirror.objects.update_or_create(pk=1, defaults=fields)
 
 
 def of_yesterday(person: User, **changes: Any) -> ExportJob:
     """What a schedule asks for at midnight."""
-    is_due(kept(person, **{**OF_YESTERDAY, **changes}), MIDNIGHT)
+    is_due(stored_schedule(person, **{**OF_YESTERDAY, **changes}), MIDNIGHT)
     services.run_due_schedules()
     return ExportJob.objects.get()
 
@@ -87,7 +87,7 @@ def test_the_days_end_in_the_zone_in_which_they_are_read(auditor: User) -> None:
     assert of_utc.covers_until == MIDNIGHT
 
 
-def test_where_the_clock_of_the_service_is_behind_its_days_end_later(auditor: User) -> None:
+def test_where_the_clock_of_the_provider_is_behind_its_days_end_later(auditor: User) -> None:
     read_up_to(MIDNIGHT + 30 * SECOND, provider_time=MIDNIGHT - 30 * SECOND)
     job = of_yesterday(auditor)
     assert runner.run_next_export() == 0
@@ -116,11 +116,11 @@ def test_the_page_says_what_it_waits_for_and_then_how_fresh_it_is(
     read_up_to(MIDNIGHT - timedelta(hours=4))
     job, browser = of_yesterday(auditor), sign_in(client, auditor)
 
-    told = page(browser, job)
-    assert "It waits for the service's list, read up to" in told
-    assert "4 Mar 2026, 21:00:00 WAT" in told
-    assert "its days end" in told
-    assert "It waits for its turn." not in told
+    html = page(browser, job)
+    assert "It waits for the service's list, read up to" in html
+    assert "4 Mar 2026, 21:00:00 WAT" in html
+    assert "its days end" in html
+    assert "It waits for its turn." not in html
     read_up_to(MIDNIGHT)
     assert "It waits for its turn." in page(browser, job)
     runner.run_next_export()
@@ -173,8 +173,10 @@ def test_days_that_go_on_are_made_at_once_and_say_of_when(auditor: User) -> None
 def test_what_waits_for_the_list_keeps_nobody_else_waiting(auditor: User) -> None:
     read_up_to(MIDNIGHT - SECOND)
     for _ in range(4):
-        asked_for(auditor, report="statement", columns=[], filters={"until": ["2026-03-04"]}, time_zone="UTC")
-    job = asked_for(auditor)
+        requested_export(
+            auditor, report="statement", columns=[], filters={"until": ["2026-03-04"]}, time_zone="UTC"
+        )
+    job = requested_export(auditor)
 
     assert runner.run_all_exports() == 1
     assert now(job).state == ExportState.DONE
@@ -196,8 +198,8 @@ def test_the_page_of_a_report_says_how_fresh_the_list_is(
 ) -> None:
     browser = sign_in(client, auditor)
     for name, report in REPORTS.items():
-        told = browser.get(reverse("reports:report", args=[name])).content.decode()
-        assert ('id="mirror"' in told) == (report.synced_until is not None), name
+        html = browser.get(reverse("reports:report", args=[name])).content.decode()
+        assert ('id="mirror"' in html) == (report.synced_until is not None), name
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -205,6 +207,6 @@ def test_every_report_of_the_list_says_that_it_is(auditor: User, name: str) -> N
     report = REPORTS[name]
     model = None
     if isinstance(report, StoredReport):
-        model = report.query(auditor, wanted(report, auditor).form).model
+        model = report.query(auditor, export_request(report, auditor).form).model
     reads_it = model in {Transaction, BalanceBreak, Comparison, VerdictTotal} or name == "statement"
     assert (report.synced_until is not None) == reads_it

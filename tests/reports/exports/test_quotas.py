@@ -24,8 +24,8 @@ from backoffice.reports.exports.services import record_refused_export
 from backoffice.reports.models import ExportJob, ExportState
 from backoffice.reports.schedules import services as services_schedules
 from backoffice.reports.schedules.services import delete_schedule, run_due_schedules
-from tests.reports.export_requests import actions, asked_for, files, made, now, numbers
-from tests.reports.schedule_requests import is_due, kept, ran
+from tests.reports.export_requests import actions, files, made, now, numbers, requested_export
+from tests.reports.schedule_requests import is_due, ran, stored_schedule
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -39,16 +39,16 @@ def test_one_person_has_so_many_exports_and_no_more(
     auditor: User, administrator: User, settings: Settings
 ) -> None:
     settings.EXPORTS_PER_PERSON = 2
-    first, _ = made(auditor), asked_for(auditor)
+    first, _ = made(auditor), requested_export(auditor)
 
     with pytest.raises(QuotaExceededError, match="2 exports of one person"):
-        asked_for(auditor)
+        requested_export(auditor)
     with pytest.raises(QuotaExceededError):
         services.repeat_export(first, actor=auditor)
-    asked_for(administrator)
+    requested_export(administrator)
 
     services.remove_export(first.pk, actor=auditor)
-    asked_for(auditor)
+    requested_export(auditor)
     assert ExportJob.objects.filter(person=auditor).count() == 3
 
 
@@ -57,18 +57,18 @@ def test_one_person_has_so_many_exports_and_no_more(
 )
 def test_what_has_no_file_takes_no_room(auditor: User, settings: Settings, state: ExportState) -> None:
     settings.EXPORTS_PER_PERSON = 1
-    ExportJob.objects.filter(pk=asked_for(auditor).pk).update(state=state)
-    asked_for(auditor)
+    ExportJob.objects.filter(pk=requested_export(auditor).pk).update(state=state)
+    requested_export(auditor)
 
 
 def test_all_together_have_so_many_and_no_more(
     auditor: User, administrator: User, settings: Settings
 ) -> None:
     settings.EXPORTS_IN_ALL = 1
-    asked_for(auditor)
+    requested_export(auditor)
 
     with pytest.raises(QuotaExceededError, match="of all people together"):
-        asked_for(administrator)
+        requested_export(administrator)
 
 
 def test_a_file_is_removed_by_its_person_before_its_time(auditor: User) -> None:
@@ -83,11 +83,11 @@ def test_a_file_is_removed_by_its_person_before_its_time(auditor: User) -> None:
 
 
 def test_no_export_begins_without_the_reserve_of_the_disk(auditor: User, settings: Settings) -> None:
-    job = asked_for(auditor)
+    job = requested_export(auditor)
     settings.EXPORT_DISK_RESERVE_MB = MORE_THAN_ANY_DISK
 
     with pytest.raises(QuotaExceededError, match="of this installation's disk are free"):
-        asked_for(auditor)
+        requested_export(auditor)
     runner.run_export(job.pk)
 
     assert now(job).state == ExportState.FAILED
@@ -117,7 +117,7 @@ def test_a_disk_that_runs_full_meanwhile_ends_the_export_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_disk_that_is_full_is_told_as_the_reason(
+def test_a_full_disk_is_reported_as_the_reason(
     auditor: User, offer: Callable[[Callable[[], Iterator[object]]], None], number: int
 ) -> None:
     def full() -> Iterator[object]:
@@ -166,8 +166,8 @@ def test_a_schedule_without_room_for_one_and_somebody_who_asks_wait_for_each_oth
 ) -> None:
     """Somebody asks in the moment in which the first recipient was refused and the second is to come."""
     settings.EXPORTS_OF_SCHEDULES = 1
-    ran(kept(auditor))
-    schedule = kept(administrator, auditor, administrator)
+    ran(stored_schedule(auditor))
+    schedule = stored_schedule(administrator, auditor, administrator)
     is_due(schedule, clock.now())
     holds, people = Event(), ThreadPoolExecutor(1)
 
@@ -201,8 +201,8 @@ def test_a_schedule_without_room_for_one_serves_the_others_and_says_so(
     auditor: User, administrator: User, settings: Settings
 ) -> None:
     settings.EXPORTS_OF_SCHEDULES = 1
-    ran(kept(auditor))
-    schedule = kept(administrator, auditor, administrator)
+    ran(stored_schedule(auditor))
+    schedule = stored_schedule(administrator, auditor, administrator)
     is_due(schedule, clock.now())
 
     assert run_due_schedules() == 1
@@ -220,14 +220,14 @@ def test_files_of_schedules_and_what_people_ask_for_leave_each_other_room(
     auditor: User, administrator: User, settings: Settings
 ) -> None:
     settings.EXPORTS_PER_PERSON, settings.EXPORTS_IN_ALL = 1, 2
-    made_before = asked_for(auditor)
-    schedule = kept(auditor, auditor, administrator)
+    made_before = requested_export(auditor)
+    schedule = stored_schedule(auditor, auditor, administrator)
     for _ in range(3):
         is_due(schedule, clock.now())
         assert run_due_schedules() == 1
     delete_schedule(schedule.pk, actor=auditor)
 
     assert ExportJob.objects.filter(state=ExportState.WAITING).exclude(pk=made_before.pk).count() == 6
-    asked_for(administrator)
+    requested_export(administrator)
     with pytest.raises(QuotaExceededError, match="1 exports of one person"):
-        asked_for(auditor)
+        requested_export(auditor)

@@ -23,7 +23,7 @@ from backoffice.core.models import LeaseRow
 from backoffice.reports.exports import runner, services
 from backoffice.reports.models import ExportJob, ExportState, export_folder
 from payments_gateway import ReadFailedError
-from tests.reports.export_requests import actions, asked_for, files, now, numbers
+from tests.reports.export_requests import actions, files, now, numbers, requested_export
 from tests.tools.test_brokers import database_url
 from tools.processes import run_python
 
@@ -33,7 +33,7 @@ Rows = Callable[[], Iterator[object]]
 
 def test_an_export_is_made_once_however_many_try(auditor: User, settings: Settings) -> None:
     settings.EXPORTS_AT_ONCE = 10
-    job = asked_for(auditor)
+    job = requested_export(auditor)
 
     def attempt(_number: int) -> None:
         try:
@@ -50,7 +50,7 @@ def test_an_export_is_made_once_however_many_try(auditor: User, settings: Settin
 
 def test_no_more_are_made_at_once_than_allowed(auditor: User, settings: Settings) -> None:
     settings.EXPORTS_AT_ONCE = 1
-    first, second = asked_for(auditor), asked_for(auditor)
+    first, second = requested_export(auditor), requested_export(auditor)
     with acquire_lease("exports 0", runner.LEASE_DURATION) or pytest.fail("is free") as lease:
         ExportJob.objects.filter(pk=first.pk).update(state=ExportState.RUNNING, runner=str(lease))
 
@@ -59,7 +59,7 @@ def test_no_more_are_made_at_once_than_allowed(auditor: User, settings: Settings
 
 
 def test_one_round_makes_one_file_so_that_a_stop_is_seen_before_the_next(auditor: User) -> None:
-    first, second = asked_for(auditor), asked_for(auditor)
+    first, second = requested_export(auditor), requested_export(auditor)
 
     assert runner.run_next_export() == 1
     assert (now(first).state, now(second).state) == (ExportState.DONE, ExportState.WAITING)
@@ -68,7 +68,7 @@ def test_one_round_makes_one_file_so_that_a_stop_is_seen_before_the_next(auditor
 
 
 def test_what_a_killed_worker_began_is_made_anew_from_nothing(auditor: User) -> None:
-    job = asked_for(auditor)
+    job = requested_export(auditor)
     (export_folder() / "half.part").write_bytes(b"position,actor")
     ExportJob.objects.filter(pk=job.pk).update(
         state=ExportState.RUNNING, runner="exports 0 #1", rows=999, tries=1
@@ -81,17 +81,17 @@ def test_what_a_killed_worker_began_is_made_anew_from_nothing(auditor: User) -> 
     assert job.file.read_bytes().startswith(b"position,actor,action\r\n1,")
 
 
-def test_who_is_told_to_end_stops_at_the_next_piece_and_another_begins_anew(
+def test_a_stopped_runner_ends_at_the_next_chunk_and_another_begins_anew(
     auditor: User, offer: Callable[[Rows], None]
 ) -> None:
-    told: list[str] = []
+    reports: list[str] = []
 
     def endless() -> Iterator[object]:
         yield from range(50_000)
         assert files()  # some of it is written
         background.stop_requested.set()
         yield from range(1_000_000)
-        told.append("nobody stopped it")
+        reports.append("nobody stopped it")
 
     offer(endless)
     job = numbers(auditor)
@@ -100,7 +100,7 @@ def test_who_is_told_to_end_stops_at_the_next_piece_and_another_begins_anew(
     finally:
         background.stop_requested.clear()
 
-    assert told == []
+    assert reports == []
     assert (now(job).state, now(job).tries, held_leases("exports")) == (ExportState.WAITING, 0, {})
     assert files() == []
     offer(lambda: iter(range(10)))
@@ -108,20 +108,20 @@ def test_who_is_told_to_end_stops_at_the_next_piece_and_another_begins_anew(
     assert (now(job).state, now(job).rows, now(job).tries) == (ExportState.DONE, 10, 1)
 
 
-def test_who_comes_by_once_makes_all_that_waits_and_tells_of_it(auditor: User) -> None:
-    jobs = [asked_for(auditor) for _ in range(3)]
+def test_one_run_makes_all_that_waits_and_reports_it(auditor: User) -> None:
+    jobs = [requested_export(auditor) for _ in range(3)]
 
     call_command("sweep", "--once", stdout=StringIO())
 
     assert [now(job).state for job in jobs] == [ExportState.DONE] * 3
     assert runner.run_all_exports(at_most=2) == 0
     for _ in range(3):
-        asked_for(auditor)
+        requested_export(auditor)
     assert runner.run_all_exports(at_most=2) == 2
 
 
 def test_what_kills_every_worker_is_given_up(auditor: User) -> None:
-    job = asked_for(auditor)
+    job = requested_export(auditor)
     ExportJob.objects.filter(pk=job.pk).update(state=ExportState.RUNNING, tries=runner.MAX_TRIES)
 
     runner.run_next_export()
@@ -150,7 +150,7 @@ def test_a_runner_whose_lease_another_acquired_stops(
     auditor: User, offer: Callable[[Rows], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "RENEWAL_SECONDS", 0.02)
-    told: list[str] = []
+    reports: list[str] = []
 
     def endless() -> Iterator[object]:
         deadline = time.monotonic() + 60
@@ -158,37 +158,37 @@ def test_a_runner_whose_lease_another_acquired_stops(
         LeaseRow.objects.update(number=F("number") + 1)
         while time.monotonic() < deadline:
             yield 1
-        told.append("nobody stopped it")
+        reports.append("nobody stopped it")
 
     offer(endless)
     job = numbers(auditor)
 
     runner.run_export(job.pk)
 
-    assert told == []
+    assert reports == []
     assert (now(job).state, files()) == (ExportState.RUNNING, [])
 
 
-def test_a_lease_is_renewed_and_the_rows_told_while_it_is_made(
+def test_a_lease_is_renewed_and_the_rows_counted_while_it_is_made(
     auditor: User, offer: Callable[[Rows], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "RENEWAL_SECONDS", 0.02)
-    told: list[int] = []
+    row_counts: list[int] = []
 
     def slow() -> Iterator[object]:
         yield from range(50_000)
         begun, deadline = clock.now() + runner.LEASE_DURATION, time.monotonic() + 60
-        while not told and time.monotonic() < deadline:
+        while not row_counts and time.monotonic() < deadline:
             seen = ExportJob.objects.get()
             if seen.rows and LeaseRow.objects.get().held_until > begun:
-                told.append(seen.rows)
+                row_counts.append(seen.rows)
 
     offer(slow)
     job = numbers(auditor)
 
     runner.run_export(job.pk)
 
-    assert 0 < told[0] <= 50_000
+    assert 0 < row_counts[0] <= 50_000
     assert (now(job).state, now(job).rows) == (ExportState.DONE, 50_000)
 
 
@@ -196,7 +196,7 @@ def test_who_cancels_stops_the_one_who_makes_it(
     auditor: User, offer: Callable[[Rows], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "RENEWAL_SECONDS", 0.02)
-    told: list[str] = []
+    reports: list[str] = []
 
     def endless() -> Iterator[object]:
         number = 0
@@ -205,14 +205,14 @@ def test_who_cancels_stops_the_one_who_makes_it(
             yield (number := number + 1)
             if number == 1000:
                 services.cancel_export(job.pk, actor=auditor)
-        told.append("nobody stopped it")
+        reports.append("nobody stopped it")
 
     offer(endless)
     job = numbers(auditor)
 
     runner.run_export(job.pk)
 
-    assert told == []
+    assert reports == []
     assert now(job).state == ExportState.CANCELLED
     assert files() == []
     assert actions(job) == ["export.requested", "export.cancelled"]
@@ -252,17 +252,17 @@ def test_a_defect_in_a_report_costs_the_file_and_not_the_process(
 def test_a_commit_that_breaks_off_takes_no_file_from_a_state_that_names_it(
     auditor: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = asked_for(auditor)
+    job = requested_export(auditor)
     commit, lost = connection.commit, list[bool]()
 
-    def kept_but_not_told() -> None:
+    def stored_but_unconfirmed() -> None:
         is_lost = not lost and now(job).state == ExportState.DONE
         commit()
         if is_lost:
             lost.append(True)
             raise OperationalError("The connection was lost")
 
-    monkeypatch.setattr(connection, "commit", kept_but_not_told)
+    monkeypatch.setattr(connection, "commit", stored_but_unconfirmed)
 
     runner.run_export(job.pk)
 
@@ -275,7 +275,7 @@ def test_a_commit_that_breaks_off_takes_no_file_from_a_state_that_names_it(
 def test_a_killed_process_leaves_no_half_of_a_file_and_another_begins_anew(
     auditor: User, settings: Settings, point: str
 ) -> None:
-    job = asked_for(auditor)
+    job = requested_export(auditor)
 
     killed = swept_by_a_process(settings, point)
 

@@ -15,7 +15,7 @@ from backoffice.audit.models import Entry
 from backoffice.reports.errors import ExportGoneError, ReportNotAllowedError
 from backoffice.reports.exports import runner, services
 from backoffice.reports.models import TRANSITIONS, ExportJob, ExportState, change_state, export_folder
-from tests.reports.export_requests import actions, asked_for, files, made, now
+from tests.reports.export_requests import actions, files, made, now, requested_export
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_folder")]
 
@@ -55,7 +55,7 @@ def test_an_export_is_on_record_from_the_wish_to_the_file(auditor: User) -> None
 
 
 def test_every_move_that_the_table_does_not_name_is_refused(auditor: User) -> None:
-    job = asked_for(auditor)
+    job = requested_export(auditor)
     for before, to in product(ExportState, ExportState):
         ExportJob.objects.filter(pk=job.pk).update(state=before, size=1, sha256="0", stored_as="x")
 
@@ -64,7 +64,7 @@ def test_every_move_that_the_table_does_not_name_is_refused(auditor: User) -> No
 
 
 def test_the_database_refuses_a_finished_export_without_a_file(auditor: User) -> None:
-    job = asked_for(auditor)
+    job = requested_export(auditor)
 
     with pytest.raises(IntegrityError), transaction.atomic():
         ExportJob.objects.filter(pk=job.pk).update(state=ExportState.DONE)
@@ -72,13 +72,13 @@ def test_the_database_refuses_a_finished_export_without_a_file(auditor: User) ->
 
 def test_who_may_not_read_a_report_cannot_ask_for_it(preparer: User) -> None:
     with pytest.raises(ReportNotAllowedError):
-        asked_for(preparer)
+        requested_export(preparer)
 
     assert not ExportJob.objects.exists()
 
 
 def test_whoever_lost_the_right_meanwhile_gets_no_file(auditor: User) -> None:
-    job = asked_for(auditor)
+    job = requested_export(auditor)
     auditor.groups.clear()
 
     runner.run_export(job.pk)
@@ -110,7 +110,7 @@ def test_every_download_is_on_record(auditor: User) -> None:
     assert actions(job)[2:] == ["export.downloaded", "export.downloaded"]
 
 
-def test_a_file_that_nobody_got_is_not_on_record_as_taken_away(auditor: User) -> None:
+def test_a_file_that_nobody_got_is_not_on_record_as_downloaded(auditor: User) -> None:
     job = made(auditor)
     job.file.unlink()
 
@@ -156,7 +156,7 @@ def test_filters_columns_and_zone_count_in_the_background_too(auditor: User) -> 
 
 
 def test_a_filter_that_no_longer_makes_sense_fails_the_export(auditor: User) -> None:
-    job = asked_for(auditor, filters={"actor": ["999999"]})
+    job = requested_export(auditor, filters={"actor": ["999999"]})
 
     runner.run_export(job.pk)
 
@@ -165,7 +165,7 @@ def test_a_filter_that_no_longer_makes_sense_fails_the_export(auditor: User) -> 
 
 
 def test_a_deactivated_person_gets_no_file(auditor: User) -> None:
-    job = asked_for(auditor)
+    job = requested_export(auditor)
     User.objects.filter(pk=auditor.pk).update(is_active=False)
 
     runner.run_export(job.pk)
@@ -174,7 +174,7 @@ def test_a_deactivated_person_gets_no_file(auditor: User) -> None:
 
 
 def test_a_role_given_back_lets_a_new_one_be_made(auditor: User) -> None:
-    job = asked_for(auditor)
+    job = requested_export(auditor)
     auditor.groups.clear()
     runner.run_export(job.pk)
     auditor.groups.set(Group.objects.filter(name=Role.AUDITOR))

@@ -31,7 +31,7 @@ WITHIN = 30  # seconds
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Lets so many seconds pass for the deadlines of downloads, and keeps their own thread from looking meanwhile."""
+    """Lets so many seconds pass for the deadlines of downloads, and keeps their own thread from checking meanwhile."""
     moment = [1000.0]
 
     def passes(seconds: float) -> None:
@@ -131,10 +131,10 @@ def test_a_paused_client_costs_neither_place_nor_query_nor_thread(
     form = TransactionFilterForm({})
     assert form.is_valid()
     ours, theirs = socket.socketpair()
-    wanted = ExportRequest(TRANSACTIONS, auditor, form, ZoneInfo("UTC"), TRANSACTIONS.columns)
+    export_request = ExportRequest(TRANSACTIONS, auditor, form, ZoneInfo("UTC"), TRANSACTIONS.columns)
 
     def serve() -> None:
-        export = ReportDownload(wanted, hang_up=lambda: ours.shutdown(socket.SHUT_RDWR))
+        export = ReportDownload(export_request, hang_up=lambda: ours.shutdown(socket.SHUT_RDWR))
         try:
             for piece in export:
                 ours.sendall(piece)

@@ -1,4 +1,4 @@
-"""Who may take what away, and what a person is told where it cannot be had."""
+"""Who may export what, and what a person reads where it is not allowed."""
 
 from collections.abc import Callable
 
@@ -127,7 +127,7 @@ def test_a_download_is_a_link_and_nothing_else(reader: Client) -> None:
         ("audit-log", {"actor": "x"}, "audit-log-actor", "Select a valid choice"),
     ],
 )
-def test_a_filter_that_makes_no_sense_is_told_beside_its_field(
+def test_an_invalid_filter_is_reported_beside_its_field(
     reader: Client, name: str, filters: dict[str, str], field: str, message: str
 ) -> None:
     response = reader.get(address(name), filters)
@@ -165,7 +165,7 @@ def test_a_download_is_on_record_with_the_address_and_request(
     assert {requested.request_id, exported.request_id} == {headers["X-Request-ID"]}
 
 
-def test_a_service_that_does_not_answer_is_told_on_a_page(reader: Client, settings: Settings) -> None:
+def test_a_provider_that_does_not_answer_is_reported_on_a_page(reader: Client, settings: Settings) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:1/v2"  # where nobody listens
 
     response = reader.get(address("wallets"), {"currency": "NGN"})

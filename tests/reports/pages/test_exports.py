@@ -14,7 +14,7 @@ from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.models import ExportJob, ExportState
-from tests.reports.export_requests import asked_for, made, now
+from tests.reports.export_requests import made, now, requested_export
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SignIn = Callable[[Client, User], Client]
@@ -43,16 +43,14 @@ def test_a_wish_becomes_an_export_with_its_page(reader: Client, auditor: User) -
     assert (job.columns, job.format, job.has_mark) == (["action"], "xlsx", True)
 
 
-def test_its_filters_stand_there_as_they_were_chosen(reader: Client, auditor: User) -> None:
+def test_its_filters_are_shown_as_they_were_chosen(reader: Client, auditor: User) -> None:
     chosen = {"actor": [str(auditor.pk)], "group": ["two_factor"], "since": ["2026-11-21"]}
     html = reader.get(address("export", made(auditor, filters=chosen))).content.decode()
-    for told in (f"<dt>Person</dt><dd>{auditor}</dd>", "<dt>From</dt><dd>21 Nov 2026</dd>"):
-        assert told in html
+    for shown in (f"<dt>Person</dt><dd>{auditor}</dd>", "<dt>From</dt><dd>21 Nov 2026</dd>"):
+        assert shown in html
 
 
-def test_a_filter_that_makes_no_sense_any_more_stands_there_as_it_was_typed(
-    reader: Client, auditor: User
-) -> None:
+def test_a_filter_that_became_invalid_is_shown_as_it_was_typed(reader: Client, auditor: User) -> None:
     job = made(auditor, filters={"group": ["colour"], "of_before": ["1", "2"]})
     html = reader.get(address("export", job)).content.decode()
     assert "<dt>Group</dt><dd>colour</dd>" in html
@@ -72,7 +70,7 @@ def test_nobody_else_sees_it(
 def test_nobody_else_does_anything_with_it(
     client: Client, auditor: User, administrator: User, sign_in: SignIn, deed: str
 ) -> None:
-    job = asked_for(auditor)
+    job = requested_export(auditor)
 
     assert sign_in(client, administrator).post(address(deed, job)).status_code == 404
     assert now(job).state == ExportState.WAITING
@@ -99,17 +97,15 @@ def test_the_file_is_what_was_made(reader: Client, auditor: User) -> None:
     assert Entry.objects.filter(action="export.downloaded").get().actor_id == auditor.pk
 
 
-def test_the_page_tells_progress_without_a_script_and_asks_again_with_one(
-    reader: Client, auditor: User
-) -> None:
-    job = asked_for(auditor, estimate=1000)
+def test_the_page_shows_progress_without_a_script_and_polls_with_one(reader: Client, auditor: User) -> None:
+    job = requested_export(auditor, estimate=1000)
     ExportJob.objects.filter(pk=job.pk).update(state=ExportState.RUNNING, rows=250)
 
     page = reader.get(address("export", job)).content.decode()
 
     assert '<progress value="250" max="1000"' in page
     assert "250 of about 1,000 rows written" in page
-    assert f'hx-get="{address("progress", job)}?told=25%20%25"' in page
+    assert f'hx-get="{address("progress", job)}?announced=25%20%25"' in page
     assert f'<a href="{address("export", job)}">Look again</a>' in page
 
 
@@ -124,7 +120,7 @@ def test_a_finished_one_is_no_longer_asked_for_and_shows_its_digest(reader: Clie
 
 
 def test_what_asks_for_itself_takes_no_button_away(reader: Client, auditor: User) -> None:
-    job = asked_for(auditor, estimate=1000)
+    job = requested_export(auditor, estimate=1000)
 
     part = reader.get(address("progress", job), headers={"HX-Request": "true"}).content.decode()
 
@@ -143,7 +139,7 @@ def test_when_it_ends_the_whole_is_shown_and_the_focus_has_a_place(reader: Clien
 
 
 @pytest.mark.parametrize(
-    ("rows", "told", "announced"),
+    ("rows", "shown", "announced"),
     [
         (250, "25 %", None),
         (499, "25 %", None),
@@ -153,13 +149,13 @@ def test_when_it_ends_the_whole_is_shown_and_the_focus_has_a_place(reader: Clien
     ],
 )
 def test_it_is_announced_at_every_quarter_and_no_oftener(
-    reader: Client, auditor: User, rows: int, told: str, announced: str | None
+    reader: Client, auditor: User, rows: int, shown: str, announced: str | None
 ) -> None:
-    job = asked_for(auditor, estimate=1000)
+    job = requested_export(auditor, estimate=1000)
     ExportJob.objects.filter(pk=job.pk).update(state=ExportState.RUNNING, rows=rows)
 
     part = reader.get(
-        address("progress", job), {"told": told}, headers={"HX-Request": "true"}
+        address("progress", job), {"announced": shown}, headers={"HX-Request": "true"}
     ).content.decode()
 
     assert ('role="status"' in part) is (announced is not None)
@@ -167,7 +163,7 @@ def test_it_is_announced_at_every_quarter_and_no_oftener(
 
 
 def test_it_is_cancelled_by_its_person(reader: Client, auditor: User) -> None:
-    job = asked_for(auditor)
+    job = requested_export(auditor)
 
     assert reader.post(address("cancel", job))["Location"] == address("export", job)
 
@@ -183,7 +179,7 @@ def test_the_same_is_made_again(reader: Client, auditor: User) -> None:
     assert ExportJob.objects.filter(state=ExportState.WAITING).get().request_fields == job.request_fields
 
 
-def test_a_file_that_is_no_longer_there_is_told(reader: Client, auditor: User) -> None:
+def test_a_deleted_file_is_reported(reader: Client, auditor: User) -> None:
     job = made(auditor)
     job.file.unlink()
 
@@ -192,8 +188,8 @@ def test_a_file_that_is_no_longer_there_is_told(reader: Client, auditor: User) -
     assert "no longer there" in answer.content.decode()
 
 
-def test_why_there_is_no_file_stands_on_the_page(reader: Client, auditor: User) -> None:
-    job = asked_for(auditor)
+def test_why_there_is_no_file_is_on_the_page(reader: Client, auditor: User) -> None:
+    job = requested_export(auditor)
     ExportJob.objects.filter(pk=job.pk).update(
         state=ExportState.FAILED, failure={"code": "provider_unreadable", "error": "The service went away"}
     )
@@ -204,8 +200,8 @@ def test_why_there_is_no_file_stands_on_the_page(reader: Client, auditor: User) 
 def test_the_list_has_the_persons_own_newest_first(
     reader: Client, auditor: User, administrator: User
 ) -> None:
-    asked_for(administrator)
-    first, second = asked_for(auditor), asked_for(auditor)
+    requested_export(administrator)
+    first, second = requested_export(auditor), requested_export(auditor)
 
     page = reader.get(reverse("reports:exports")).content.decode()
 
@@ -213,9 +209,9 @@ def test_the_list_has_the_persons_own_newest_first(
     assert page.count('class="row"') == 2
 
 
-def test_the_list_tells_exports_of_one_report_apart(reader: Client, auditor: User) -> None:
-    asked_for(auditor, filters={"since": ["2026-11-21"], "group": ["export"]}, columns=[])
-    asked_for(auditor, columns=["position", "actor"])
+def test_the_list_distinguishes_exports_of_one_report(reader: Client, auditor: User) -> None:
+    requested_export(auditor, filters={"since": ["2026-11-21"], "group": ["export"]}, columns=[])
+    requested_export(auditor, columns=["position", "actor"])
 
     for path in (reverse("reports:exports"), reverse("reports:list")):
         page = reader.get(path).content.decode()
@@ -229,10 +225,10 @@ def test_whom_the_filters_of_a_list_name_is_read_once_for_all(
     administrator: User,
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    asked_for(auditor, filters={"actor": [str(auditor.pk)]})
+    requested_export(auditor, filters={"actor": [str(auditor.pk)]})
     with CaptureQueriesContext(connection) as of_one:
         reader.get(reverse("reports:exports"))
-    asked_for(auditor, filters={"actor": [str(administrator.pk)]})
+    requested_export(auditor, filters={"actor": [str(administrator.pk)]})
 
     with django_assert_num_queries(len(of_one)):
         page = reader.get(reverse("reports:exports")).content.decode()
@@ -253,7 +249,7 @@ def test_what_its_person_removed_has_not_expired(reader: Client, auditor: User) 
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "shown"),
     [
         (ExportState.RUNNING, "7"),
         (ExportState.DONE, "7"),
@@ -262,10 +258,12 @@ def test_what_its_person_removed_has_not_expired(reader: Client, auditor: User) 
     ]
     + [(state, "") for state in (ExportState.WAITING, ExportState.CANCELLED, ExportState.FAILED)],
 )
-def test_rows_are_told_of_a_file_alone(reader: Client, auditor: User, state: ExportState, told: str) -> None:
+def test_rows_are_shown_of_a_file_alone(
+    reader: Client, auditor: User, state: ExportState, shown: str
+) -> None:
     job = made(auditor)
     ExportJob.objects.filter(pk=job.pk).update(state=state, rows=7)
 
     page = reader.get(reverse("reports:exports")).content.decode()
 
-    assert f'data-label="Rows">{told}</td>' in page
+    assert f'data-label="Rows">{shown}</td>' in page

@@ -19,7 +19,7 @@ from backoffice.reports.exports.request_codec import filter_form
 from backoffice.reports.models import ExportJob
 from tests import factories
 from tests.reports import odd_values
-from tests.reports.export_requests import asked_for
+from tests.reports.export_requests import requested_export
 from tests.reports.pages.test_access import address, page_of
 
 pytestmark = pytest.mark.django_db(transaction=True)  # a report reads by a connection of its own
@@ -69,7 +69,7 @@ def test_the_pages_need_few_queries(
     reader: Client, auditor: User, path: str, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for _ in range(5):
-        asked_for(auditor)
+        requested_export(auditor)
 
     with django_assert_max_num_queries(8):
         answer = reader.get(path)
@@ -85,7 +85,7 @@ def test_a_refused_form_comes_back_with_what_was_typed(reader: Client) -> None:
     assert 'value="reference" checked' not in html
 
 
-def test_the_columns_that_were_chosen_stand_open_on_a_refused_form(reader: Client) -> None:
+def test_the_columns_that_were_chosen_are_open_on_a_refused_form(reader: Client) -> None:
     sent = {"chooses": "on", "columns": ["type", "currency", "amount"], "least": "abc"}
 
     html = reader.post(page_of("transactions"), sent).content.decode()

@@ -10,7 +10,7 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.reports.models import Schedule
-from tests.reports.schedule_requests import kept, now
+from tests.reports.schedule_requests import now, stored_schedule
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("public_address")]
 SignIn = Callable[[Client, User], Client]
@@ -28,7 +28,7 @@ TYPED = {
 def test_the_page_says_why_a_schedule_cannot_go_on(
     client: Client, auditor: User, sign_in: SignIn, settings: Settings
 ) -> None:
-    browser, schedule = sign_in(client, auditor), kept(auditor)
+    browser, schedule = sign_in(client, auditor), stored_schedule(auditor)
     browser.post(reverse("reports:pause", args=[schedule.pk]))
     settings.PUBLIC_URL = ""
 
@@ -55,7 +55,7 @@ def test_a_schedule_is_made_on_its_page_with_the_filters_of_the_report(
     assert "<dd>Every Monday at 06:00, Africa/Lagos</dd>" in browser.get(answer["Location"]).content.decode()
 
 
-def test_what_makes_no_sense_is_told_beside_its_field(client: Client, auditor: User, sign_in: SignIn) -> None:
+def test_what_is_invalid_is_reported_beside_its_field(client: Client, auditor: User, sign_in: SignIn) -> None:
     address = reverse("reports:new_schedule", args=["audit-log"])
 
     answer = sign_in(client, auditor).post(address, {**TYPED, "time_zone": "Atlantis", "recipients": []})
@@ -70,7 +70,7 @@ def test_what_makes_no_sense_is_told_beside_its_field(client: Client, auditor: U
 def test_it_is_changed_paused_and_removed_by_its_owner(
     client: Client, auditor: User, sign_in: SignIn
 ) -> None:
-    browser, schedule = sign_in(client, auditor), kept(auditor)
+    browser, schedule = sign_in(client, auditor), stored_schedule(auditor)
 
     browser.post(
         reverse("reports:schedule", args=[schedule.pk]), {**TYPED, "hour": "7", "recipients": [auditor.pk]}
@@ -84,15 +84,15 @@ def test_it_is_changed_paused_and_removed_by_its_owner(
 
     assert not Schedule.objects.exists()
     entries = Entry.objects.filter(action__startswith="schedule.").order_by("position")
-    told = ["created", "changed", "paused", "resumed", "deleted"]
-    assert [entry.action.partition(".")[2] for entry in entries] == told
+    actions = ["created", "changed", "paused", "resumed", "deleted"]
+    assert [entry.action.partition(".")[2] for entry in entries] == actions
 
 
 def test_a_report_with_days_of_its_own_says_whose_they_are(
     client: Client, auditor: User, sign_in: SignIn
 ) -> None:
     browser = sign_in(client, auditor)
-    schedule = kept(auditor, report="reconciliation", filters={}, columns=[])
+    schedule = stored_schedule(auditor, report="reconciliation", filters={}, columns=[])
 
     assert "Yesterday; its days are those of UTC</dd>" in page(browser, "reports:schedules")
     assert "The days of this report are those of UTC." in page(browser, "reports:schedule", schedule.pk)
@@ -110,7 +110,7 @@ def page(browser: Client, name: str, *arguments: object) -> str:
 def test_nobody_else_touches_it(
     client: Client, auditor: User, administrator: User, sign_in: SignIn, deed: str
 ) -> None:
-    schedule = kept(auditor, auditor, administrator)
+    schedule = stored_schedule(auditor, auditor, administrator)
 
     answer = sign_in(client, administrator).post(reverse(f"reports:{deed}", args=[schedule.pk]), TYPED)
 
@@ -122,7 +122,7 @@ def test_nobody_else_touches_it(
 def test_a_recipient_sees_it_without_its_buttons(
     client: Client, auditor: User, administrator: User, sign_in: SignIn
 ) -> None:
-    schedule = kept(auditor, auditor, administrator)
+    schedule = stored_schedule(auditor, auditor, administrator)
 
     page = sign_in(client, administrator).get(reverse("reports:schedules")).content.decode()
 
@@ -133,7 +133,7 @@ def test_a_recipient_sees_it_without_its_buttons(
 def test_whoever_receives_it_sees_what_it_was_made_with(
     client: Client, auditor: User, administrator: User, sign_in: SignIn
 ) -> None:
-    kept(auditor, administrator, filters={"group": ["export"], "actor": [str(auditor.pk)]})
+    stored_schedule(auditor, administrator, filters={"group": ["export"], "actor": [str(auditor.pk)]})
 
     seen = page(sign_in(client, administrator), "reports:schedules")
 
@@ -146,7 +146,7 @@ def test_a_schedule_is_about_yesterday_unless_somebody_says_otherwise(
     client: Client, auditor: User, sign_in: SignIn
 ) -> None:
     browser = sign_in(client, auditor)
-    schedule = kept(auditor, period="as_it_stands")
+    schedule = stored_schedule(auditor, period="as_it_stands")
 
     assert '<option value="yesterday" selected>' in page(browser, "reports:new_schedule", "audit-log")
     assert '<option value="as_it_stands" selected>' in page(browser, "reports:schedule", schedule.pk)
@@ -156,7 +156,7 @@ def test_a_schedule_is_about_yesterday_unless_somebody_says_otherwise(
 def test_before_a_schedule_is_removed_its_owner_is_asked(
     client: Client, auditor: User, sign_in: SignIn
 ) -> None:
-    schedule = kept(auditor)
+    schedule = stored_schedule(auditor)
 
     seen = page(sign_in(client, auditor), "reports:schedules")
 

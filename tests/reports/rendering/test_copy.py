@@ -25,7 +25,7 @@ from backoffice.reports.rendering.database import snapshot_connection
 from backoffice.reports.rendering.export_file import csv_chunks
 from backoffice.reports.report import Column, ExportRequest, StoredReport
 from tests.reports import odd_values
-from tests.reports.export_requests import asked_for, now
+from tests.reports.export_requests import now, requested_export
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LONG = timedelta(minutes=5)
@@ -146,7 +146,7 @@ def test_an_export_ends_while_the_server_finds_no_row(
         REPORTS["audit-log"], name="slow", columns=(Column("slow", "", SLEEP), Column("again", "", SLEEP))
     )
     monkeypatch.setitem(REPORTS, slow.name, slow)
-    job = asked_for(auditor, report=slow.name, columns=[])
+    job = requested_export(auditor, report=slow.name, columns=[])
 
     def make() -> None:
         try:

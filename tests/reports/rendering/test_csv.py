@@ -68,7 +68,7 @@ def test_no_cell_begins_like_a_formula(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "cell"),
     [
         ("Ada;=1+1", "Ada;'=1+1"),
         ("Ada\t=1+1", "Ada\t'=1+1"),
@@ -80,9 +80,9 @@ def test_no_cell_begins_like_a_formula(text: str) -> None:
     ],
 )
 def test_no_cell_begins_like_a_formula_where_a_spreadsheet_takes_no_comma_for_an_end(
-    text: str, told: str
+    text: str, cell: str
 ) -> None:
-    assert cell_text(text) == told
+    assert cell_text(text) == cell
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_single_column_is_quoted_so_that_an_empty_cell_is_still_a_row() -> Non
     assert encoded(["a"], [[None], ["x"]]) == b'"a"\r\n""\r\n"x"\r\n'
 
 
-def test_the_byte_order_mark_stands_before_everything_where_it_is_wanted() -> None:
+def test_the_byte_order_mark_comes_first_where_it_is_requested() -> None:
     assert csv_header(["a", "b"], has_mark=True) == b"\xef\xbb\xbfa,b\r\n"
 
 

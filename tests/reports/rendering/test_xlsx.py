@@ -68,7 +68,7 @@ def test_nothing_is_left_in_the_folder(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_rows_are_told_while_it_is_written(tmp_path: Path) -> None:
+def test_rows_are_counted_while_it_is_written(tmp_path: Path) -> None:
     chunks = encode_xlsx(["a", "b"], ([str(number), ""] for number in range(2500)), folder=str(tmp_path))
 
     assert [next(chunks).rows for _ in range(3)] == [1000, 1000, 500]

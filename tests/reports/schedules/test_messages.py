@@ -17,14 +17,14 @@ from backoffice.core import clock
 from backoffice.reports.exports import runner, services
 from backoffice.reports.models import ExportJob, ExportState
 from backoffice.reports.schedules import messages
-from tests.reports.schedule_requests import kept, ran
+from tests.reports.schedule_requests import ran, stored_schedule
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("public_address")]
 WARNING = "reports.W001"
 
 
 def test_the_message_has_a_link_that_needs_sign_in_and_no_figures(auditor: User, client: Client) -> None:
-    job = ran(kept(auditor))
+    job = ran(stored_schedule(auditor))
 
     assert messages.send_due_messages() == 1
     assert messages.send_due_messages() == 0
@@ -40,7 +40,7 @@ def test_the_message_has_a_link_that_needs_sign_in_and_no_figures(auditor: User,
 
 
 def test_a_message_that_cannot_be_sent_is_tried_again(auditor: User, settings: Settings) -> None:
-    job = ran(kept(auditor))
+    job = ran(stored_schedule(auditor))
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1  # where nobody listens
 
@@ -57,7 +57,7 @@ def test_a_message_that_cannot_be_sent_is_tried_again(auditor: User, settings: S
 def test_a_message_that_cannot_be_sent_is_given_up_after_seven_days(
     auditor: User, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    job = ran(kept(auditor, filters={"actor": ["999999"]}))
+    job = ran(stored_schedule(auditor, filters={"actor": ["999999"]}))
     assert (job.state, job.ended_at is not None) == (ExportState.FAILED, True)
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1  # where nobody listens
@@ -76,7 +76,7 @@ def later_by(length: timedelta) -> datetime:
 
 
 def test_a_name_of_two_lines_makes_one_subject(auditor: User) -> None:
-    ran(kept(auditor, name="Every morning\nBcc: somebody@elsewhere.example"))
+    ran(stored_schedule(auditor, name="Every morning\nBcc: somebody@elsewhere.example"))
 
     assert messages.send_due_messages() == 1
     assert mail.outbox[0].subject == "Countersign: Every morning Bcc: somebody@elsewhere.example"
@@ -85,7 +85,7 @@ def test_a_name_of_two_lines_makes_one_subject(auditor: User) -> None:
 def test_without_a_public_address_no_message_leaves_and_the_schedule_says_so(
     auditor: User, settings: Settings, client: Client, sign_in: Callable[[Client, User], Client]
 ) -> None:
-    job = ran(kept(auditor))
+    job = ran(stored_schedule(auditor))
     settings.PUBLIC_URL = ""
 
     assert messages.send_due_messages() == 0
@@ -109,10 +109,10 @@ def test_a_deployment_without_a_public_address_is_warned(settings: Settings) -> 
     assert "COUNTERSIGN_PUBLIC_URL is not set" in words
 
 
-def test_the_owner_is_told_that_a_file_could_not_be_made_and_why(
+def test_the_owner_is_informed_that_a_file_could_not_be_made_and_why(
     auditor: User, administrator: User, client: Client, sign_in: Callable[[Client, User], Client]
 ) -> None:
-    schedule = kept(administrator, auditor, filters={"actor": ["999999"]})
+    schedule = stored_schedule(administrator, auditor, filters={"actor": ["999999"]})
 
     assert ran(schedule).state == ExportState.FAILED
     assert messages.send_due_messages() == 1
@@ -138,7 +138,7 @@ def test_what_somebody_asked_for_and_failed_brings_no_message(auditor: User) -> 
 
 
 def test_no_message_for_somebody_who_may_no_longer_read_it(auditor: User) -> None:
-    ran(kept(auditor))
+    ran(stored_schedule(auditor))
     auditor.groups.clear()
 
     assert messages.send_due_messages() == 0

@@ -15,7 +15,7 @@ from backoffice.reports.errors import ReportNotAllowedError, ScheduleError
 from backoffice.reports.models import ExportJob, ExportState, Schedule
 from backoffice.reports.schedules import services
 from backoffice.reports.schedules.services import recipients_with_obstacles
-from tests.reports.schedule_requests import MEMBERS, is_due, kept, now, ran
+from tests.reports.schedule_requests import MEMBERS, is_due, now, ran, stored_schedule
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("public_address")]
 
@@ -26,7 +26,7 @@ def ended_yesterday() -> datetime:
 
 
 def test_a_new_schedule_waits_for_its_next_moment(auditor: User) -> None:
-    schedule = kept(auditor)
+    schedule = stored_schedule(auditor)
 
     assert schedule.next_at > clock.now()
     assert (schedule.next_at.hour, schedule.next_at.minute) == (5, 0)  # six in Lagos
@@ -35,7 +35,7 @@ def test_a_new_schedule_waits_for_its_next_moment(auditor: User) -> None:
 
 
 def test_each_recipient_gets_an_export_of_their_own(auditor: User, administrator: User) -> None:
-    schedule = kept(auditor, auditor, administrator)
+    schedule = stored_schedule(auditor, auditor, administrator)
     is_due(schedule, clock.now())
 
     assert services.run_due_schedules() == 1
@@ -46,7 +46,7 @@ def test_each_recipient_gets_an_export_of_their_own(auditor: User, administrator
 
 
 def test_the_days_are_those_before_the_due_moment_in_its_zone(auditor: User) -> None:
-    schedule = kept(auditor, time_zone="Pacific/Auckland", hour=0)
+    schedule = stored_schedule(auditor, time_zone="Pacific/Auckland", hour=0)
     due = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0) - timedelta(days=400)
     Schedule.objects.filter(pk=schedule.pk).update(frequency="monthly", day=due.day, next_at=due)
     with pytest.MonkeyPatch.context() as patch:
@@ -61,7 +61,9 @@ def test_the_days_are_those_before_the_due_moment_in_its_zone(auditor: User) -> 
 
 def test_a_report_with_days_of_its_own_is_about_those_that_are_over_there(auditor: User) -> None:
     """Six in the morning in Auckland is the evening before in UTC, so that day is not over."""
-    schedule = kept(auditor, report="reconciliation", filters={}, columns=[], time_zone="Pacific/Auckland")
+    schedule = stored_schedule(
+        auditor, report="reconciliation", filters={}, columns=[], time_zone="Pacific/Auckland"
+    )
     is_due(schedule, datetime(2026, 3, 4, 17, tzinfo=UTC))
     with clock.use_clock(lambda: datetime(2026, 3, 4, 17, 1, tzinfo=UTC)):
         services.run_due_schedules()
@@ -70,7 +72,7 @@ def test_a_report_with_days_of_its_own_is_about_those_that_are_over_there(audito
 
 
 def test_two_beats_make_one_run(auditor: User) -> None:
-    schedule = kept(auditor)
+    schedule = stored_schedule(auditor)
     is_due(schedule, clock.now())
 
     def attempt(_number: int) -> int:
@@ -87,7 +89,7 @@ def test_two_beats_make_one_run(auditor: User) -> None:
 
 
 def test_the_database_refuses_a_second_export_of_one_moment(auditor: User) -> None:
-    schedule = kept(auditor)
+    schedule = stored_schedule(auditor)
     is_due(schedule, clock.now())
     services.run_due_schedules()
     job = ExportJob.objects.get()
@@ -104,7 +106,7 @@ def test_the_database_refuses_a_second_export_of_one_moment(auditor: User) -> No
 
 
 def test_after_a_time_without_anybody_it_runs_once_for_the_latest_moment(auditor: User) -> None:
-    schedule = kept(auditor)
+    schedule = stored_schedule(auditor)
     is_due(schedule, ended_yesterday())
 
     services.run_due_schedules()
@@ -116,7 +118,7 @@ def test_after_a_time_without_anybody_it_runs_once_for_the_latest_moment(auditor
 
 
 def test_a_paused_schedule_makes_nothing_and_makes_up_for_nothing(auditor: User) -> None:
-    schedule = kept(auditor)
+    schedule = stored_schedule(auditor)
     services.pause_schedule(schedule.pk, actor=auditor)
     is_due(schedule, ended_yesterday())
 
@@ -132,12 +134,12 @@ def test_a_paused_schedule_makes_nothing_and_makes_up_for_nothing(auditor: User)
 def test_without_a_public_address_there_is_no_schedule_whose_messages_lead_nowhere(
     auditor: User, settings: Settings
 ) -> None:
-    schedule = kept(auditor)
+    schedule = stored_schedule(auditor)
     services.pause_schedule(schedule.pk, actor=auditor)
     settings.PUBLIC_URL = ""
 
     with pytest.raises(ScheduleError, match="COUNTERSIGN_PUBLIC_URL"):
-        kept(auditor)
+        stored_schedule(auditor)
     with pytest.raises(ScheduleError, match="COUNTERSIGN_PUBLIC_URL"):
         services.change_schedule(schedule.pk, MEMBERS, [auditor], actor=auditor)
     with pytest.raises(ScheduleError, match="COUNTERSIGN_PUBLIC_URL"):
@@ -148,9 +150,9 @@ def test_without_a_public_address_there_is_no_schedule_whose_messages_lead_nowhe
 
 def test_nobody_receives_what_they_may_not_read(auditor: User, preparer: User) -> None:
     with pytest.raises(ReportNotAllowedError):
-        kept(auditor, auditor, preparer)
+        stored_schedule(auditor, auditor, preparer)
     with pytest.raises(ReportNotAllowedError):
-        kept(preparer, auditor)
+        stored_schedule(preparer, auditor)
 
     assert not Schedule.objects.exists()
 
@@ -158,7 +160,7 @@ def test_nobody_receives_what_they_may_not_read(auditor: User, preparer: User) -
 def test_somebody_who_lost_the_right_gets_nothing_and_the_schedule_says_why(
     auditor: User, administrator: User
 ) -> None:
-    schedule = kept(administrator, auditor, administrator)
+    schedule = stored_schedule(administrator, auditor, administrator)
     auditor.groups.clear()
     is_due(schedule, clock.now())
 
@@ -173,7 +175,7 @@ def test_somebody_who_lost_the_right_gets_nothing_and_the_schedule_says_why(
 
 
 def test_somebody_who_was_deactivated_gets_nothing(auditor: User, administrator: User) -> None:
-    schedule = kept(administrator, auditor)
+    schedule = stored_schedule(administrator, auditor)
     User.objects.filter(pk=auditor.pk).update(is_active=False)
     is_due(schedule, clock.now())
 
@@ -184,7 +186,7 @@ def test_somebody_who_was_deactivated_gets_nothing(auditor: User, administrator:
 
 
 def test_a_schedule_of_somebody_who_left_makes_nothing(auditor: User, administrator: User) -> None:
-    schedule = kept(administrator, auditor)
+    schedule = stored_schedule(administrator, auditor)
     User.objects.filter(pk=administrator.pk).update(is_active=False)
     is_due(schedule, clock.now())
 
@@ -199,11 +201,11 @@ def test_a_schedule_of_somebody_who_left_makes_nothing(auditor: User, administra
 )
 def test_a_report_without_days_has_no_period(auditor: User, changes: dict[str, Any]) -> None:
     with pytest.raises(ScheduleError):
-        kept(auditor, **changes)
+        stored_schedule(auditor, **changes)
 
 
 def test_files_of_a_removed_schedule_stay(auditor: User) -> None:
-    schedule = kept(auditor)
+    schedule = stored_schedule(auditor)
     job = ran(schedule)
 
     services.delete_schedule(schedule.pk, actor=auditor)

@@ -80,7 +80,7 @@ def test_kyc_can_be_completed(service: Service) -> None:
     assert opened(service)["status"] == "ACTIVE"
 
 
-def test_a_wrong_body_is_told_before_kyc_is_asked_for(service: Service) -> None:
+def test_a_wrong_body_is_reported_before_a_missing_kyc(service: Service) -> None:
     service.process.kyc(False)
     assert call(service, "PUT", "/account", {}).json()["message"] == "accountName is required"
 

@@ -30,7 +30,7 @@ def create(service: Service, **body: object) -> requests.Response:
 
 def test_a_created_key_has_exactly_this_shape_and_works_for_a_year(service: Service) -> None:
     today = datetime.now(UTC).date()
-    response = create(service, token=service.process.token())
+    response = create(service, token=service.process.totp())
     assert response.status_code == 200
     assert list(response.json()) == ["data"]
     data = response.json()["data"]
@@ -40,7 +40,7 @@ def test_a_created_key_has_exactly_this_shape_and_works_for_a_year(service: Serv
 
 
 def test_a_created_key_may_do_everything(service: Service) -> None:
-    key = create(service, token=service.process.token()).json()["data"]["key"]
+    key = create(service, token=service.process.totp()).json()["data"]["key"]
     assert call(service, "GET", "/user/api-keys", key=key).status_code == 200
 
 
@@ -61,16 +61,16 @@ def test_creating_a_key_is_refused(service: Service, body: dict[str, object], me
     assert len(listed(service)) == 1
 
 
-def test_creating_without_the_type_of_token_is_refused(service: Service) -> None:
-    response = service.post("/auth/api-key", {"token": service.process.token()})
+def test_creating_without_the_type_of_one_time_code_is_refused(service: Service) -> None:
+    response = service.post("/auth/api-key", {"token": service.process.totp()})
     assert response.status_code == 400
     assert response.json()["message"] == "otpType is required"
 
 
-def test_a_token_makes_one_key(service: Service) -> None:
-    token = service.process.token()
-    assert create(service, token=token).status_code == 200
-    assert create(service, token=token).status_code == 400
+def test_a_one_time_code_makes_one_key(service: Service) -> None:
+    code = service.process.totp()
+    assert create(service, token=code).status_code == 200
+    assert create(service, token=code).status_code == 400
     assert len(listed(service)) == 2
 
 
@@ -121,7 +121,7 @@ def test_the_list_at_the_start_has_the_first_key_in_exactly_this_shape(service: 
     }
 
 
-def test_the_list_tells_names_and_hashes_and_never_a_key(service: Service) -> None:
+def test_the_list_shows_names_and_hashes_and_never_a_key(service: Service) -> None:
     keys = [API_KEY, generated(service, keyname="Zwölf"), generated(service, "G")]
     rows = listed(service)
     assert [row["Keyname"] for row in rows] == ["first key", "Zwölf", "till"]
@@ -166,7 +166,7 @@ def test_without_an_expiration_a_key_works_for_ever(service: Service, members: d
     assert (row["Expirable"], row["Expiration"]) == (False, 0)
 
 
-def test_a_key_expires_by_the_clock_of_the_service(service: Service) -> None:
+def test_a_key_expires_by_the_clock_of_the_provider(service: Service) -> None:
     day, week = generated(service, expirationInDays=1), generated(service, expirationInDays=7)
     service.process.advance(timedelta(hours=23).total_seconds())
     assert (status_with(service.process, day), status_with(service.process, week)) == (200, 200)
@@ -176,8 +176,8 @@ def test_a_key_expires_by_the_clock_of_the_service(service: Service) -> None:
     assert response.json() == {"success": False, "message": "X-Api-Key has expired"}
 
 
-def test_a_created_key_expires_on_the_day_that_was_told(service: Service) -> None:
-    data = create(service, token=service.process.token()).json()["data"]
+def test_a_created_key_expires_on_the_reported_day(service: Service) -> None:
+    data = create(service, token=service.process.totp()).json()["data"]
     service.process.advance(timedelta(days=364).total_seconds())
     assert status_with(service.process, data["key"]) == 200
     service.process.advance(timedelta(days=1).total_seconds())

@@ -35,7 +35,7 @@ def nothing_planned(process: SandboxProcess) -> None:
 
 
 def send(process: SandboxProcess, operation: ApiOperation, headers: dict[str, str]) -> requests.Response:
-    """The operation with an empty body: whoever is let in is told what is missing, and nothing happens."""
+    """The operation with an empty body: whoever is let in reads what is missing, and nothing happens."""
     base = "/v4" if operation.endpoint is Endpoint.V4 else "/v2"
     url = process.address + base + operation.path
     body: dict[str, object] | None = None if operation.method == "GET" else {}
@@ -101,16 +101,16 @@ def test_a_refused_caller_moves_nothing(service: Service) -> None:
     assert service.process.ledger()["withdrawals"] == []
 
 
-def test_a_key_that_may_only_read_does_not_use_up_a_token(service: Service) -> None:
+def test_a_key_that_may_only_read_does_not_use_up_a_one_time_code(service: Service) -> None:
     key = generated(service, "G")
-    token = service.process.token()
+    code = service.process.totp()
     headers = {**service.process.headers, "X-Api-Key": key}
     refused = requests.post(
         f"{service.process.url}/balance/withdraw",
-        json=service.withdrawal(token=token),
+        json=service.withdrawal(token=code),
         headers=headers,
         timeout=30,
     )
     assert refused.status_code == 403
     assert service.process.ledger()["withdrawals"] == []
-    assert service.withdraw(token=token).status_code == 200
+    assert service.withdraw(token=code).status_code == 200

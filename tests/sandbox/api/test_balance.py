@@ -32,7 +32,7 @@ def test_the_formatted_amount_is_cut_to_two_decimals(service: Service) -> None:
     assert round(entry["formattedAmount"], 2) == entry["formattedAmount"]
 
 
-def test_the_date_header_tells_the_time_of_the_service(service: Service) -> None:
+def test_the_date_header_has_the_time_of_the_provider(service: Service) -> None:
     assert service.get("/balance").headers["Date"].endswith("GMT")
 
 

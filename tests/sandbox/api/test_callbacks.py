@@ -26,7 +26,7 @@ def test_it_is_empty_until_one_was_set(service: Service) -> None:
     }
 
 
-def test_what_was_set_is_told_exactly(service: Service) -> None:
+def test_what_was_set_is_reported_exactly(service: Service) -> None:
     response = put(service, {"callbackUrl": URL})
     assert response.status_code == 200
     assert response.json() == {"success": True, "message": "Callback URL updated"}

@@ -1,4 +1,4 @@
-"""The optional reads, over HTTP: as they stand on the wire, and as our client reads them."""
+"""The optional reads, over HTTP: as they are on the wire, and as our client reads them."""
 
 from collections.abc import Iterator
 from decimal import Decimal

@@ -63,17 +63,17 @@ PATHS = (
 
 @pytest.fixture(scope="module")
 def attacked(process: SandboxProcess) -> Iterator[SandboxProcess]:
-    """One service under all attacks of this file, from its seeded state; nothing may disturb it.
+    """One provider under all attacks of this file, from its seeded state; nothing may disturb it.
 
     Afterwards it is as good as new: the books agree, it answers, and its log holds no traceback of all that.
     """
     process.reset()
     process.options(token_reuse=True)
-    said = process.output()
+    output = process.output()
     yield process
     assert process.ledger()["differences"] == []
     assert requests.get(f"{process.url}/balance", headers=process.headers, timeout=30).status_code == 200
-    assert "Traceback" not in process.output().removeprefix(said)
+    assert "Traceback" not in process.output().removeprefix(output)
 
 
 @pytest.fixture

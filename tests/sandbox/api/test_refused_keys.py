@@ -1,4 +1,4 @@
-"""API keys that are not made: a wrong token, and members that cannot be meant."""
+"""API keys that are not made: a wrong one-time code, and members that cannot be meant."""
 
 from collections.abc import Callable
 
@@ -9,8 +9,8 @@ from tests.sandbox.v4_calls import KEYNAME, MASTER, call, listed, status_with
 from tests.sandbox_process import API_KEY, SandboxProcess
 
 
-@pytest.mark.parametrize("code", [SandboxProcess.token, SandboxProcess.one_time_code])
-def test_either_kind_of_token_makes_a_key_once(
+@pytest.mark.parametrize("code", [SandboxProcess.totp, SandboxProcess.issued_otp])
+def test_either_kind_of_one_time_code_makes_a_key_once(
     service: Service, code: Callable[[SandboxProcess], str]
 ) -> None:
     body = {**MASTER, "otp": code(service.process)}
@@ -19,7 +19,7 @@ def test_either_kind_of_token_makes_a_key_once(
     assert len(listed(service)) == 2
 
 
-def test_a_demanded_token_is_asked_for_by_the_name_of_its_member(service: Service) -> None:
+def test_a_demanded_one_time_code_is_asked_for_by_the_name_of_its_member(service: Service) -> None:
     response = call(service, "POST", "/user/api-key", MASTER)
     assert response.status_code == 400
     assert response.json() == {
@@ -29,7 +29,7 @@ def test_a_demanded_token_is_asked_for_by_the_name_of_its_member(service: Servic
     }
 
 
-def test_a_refused_token_leaves_the_old_key_working(service: Service) -> None:
+def test_a_refused_one_time_code_leaves_the_old_key_working(service: Service) -> None:
     response = call(service, "POST", "/user/api-key", {**MASTER, "apikey": API_KEY, "otp": "000000x"})
     assert response.status_code == 400
     assert response.json()["message"] == "otp is not valid or has expired"
@@ -38,12 +38,12 @@ def test_a_refused_token_leaves_the_old_key_working(service: Service) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"scope": "X"}, {"apikey": "no such key"}, {"keyname": ""}])
-def test_a_request_refused_for_another_reason_uses_up_no_token(
+def test_a_request_refused_for_another_reason_uses_up_no_one_time_code(
     service: Service, wrong: dict[str, str]
 ) -> None:
-    token = service.process.token()
-    assert call(service, "POST", "/user/api-key", {**MASTER, "otp": token, **wrong}).status_code == 400
-    assert call(service, "POST", "/user/api-key", {**MASTER, "otp": token}).status_code == 200
+    code = service.process.totp()
+    assert call(service, "POST", "/user/api-key", {**MASTER, "otp": code, **wrong}).status_code == 400
+    assert call(service, "POST", "/user/api-key", {**MASTER, "otp": code}).status_code == 200
 
 
 @pytest.mark.parametrize("scope", ["", "m", "Master", "MG", "X", "\N{FULLWIDTH LATIN CAPITAL LETTER M}"])

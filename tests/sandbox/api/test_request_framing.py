@@ -1,4 +1,4 @@
-"""How a request is framed: sizes, chunks, paths, hosts; and that an internal error tells nothing."""
+"""How a request is framed: sizes, chunks, paths, hosts; and that an internal error reveals nothing."""
 
 import json
 import socket
@@ -53,8 +53,8 @@ def test_a_host_header_that_is_none_is_refused(service: Service) -> None:
     assert response.json() == {"success": False, "message": "the request cannot be read"}
 
 
-def test_an_internal_error_is_logged_and_tells_nothing() -> None:
-    """Provoked for real: a table is taken away under the running service, and given back."""
+def test_an_internal_error_is_logged_and_reveals_nothing() -> None:
+    """Provoked for real: a table is renamed under the running provider, and back."""
     with SandboxProcess() as process, closing(process.books()) as books:
         books.execute("ALTER TABLE sandbox_account RENAME TO gone")
         response = requests.get(f"{process.url}/balance", headers=process.headers, timeout=30)

@@ -13,7 +13,7 @@ from tests.sandbox_process import SandboxProcess
 
 @pytest.fixture(scope="module")
 def year() -> Iterator[Service]:
-    """A service with 400 seeded records that this module only reads."""
+    """A provider with 400 seeded records that this module only reads."""
     with SandboxProcess(transactions=400) as process, requests.Session() as session:
         session.headers.update(process.headers)
         yield Service(process, session)
@@ -51,7 +51,7 @@ def test_the_page_is_that_of_the_list_and_the_summary_covers_all_pages(
     ("duration", "days"),
     [(None, 0), ("one day", 1), ("one week", 7), ("one month", 30), ("one year", 365)],
 )
-def test_the_duration_is_told_in_days(year: Service, duration: str | None, days: int) -> None:
+def test_the_duration_is_given_in_days(year: Service, duration: str | None, days: int) -> None:
     query = {"duration": duration} if duration else {}
     assert summary(year, **query)["summary"]["duration"] == days
 

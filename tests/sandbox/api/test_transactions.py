@@ -23,7 +23,7 @@ DAYS = {"one day": 1, "one week": 7, "one month": 30, "one year": 365}
 
 @pytest.fixture(scope="module")
 def year() -> Iterator[Service]:
-    """A service with 1,200 seeded records that this module only reads."""
+    """A provider with 1,200 seeded records that this module only reads."""
     with SandboxProcess(transactions=1_200) as process, requests.Session() as session:
         session.headers.update(process.headers)
         yield Service(process, session)

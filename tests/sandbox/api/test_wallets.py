@@ -56,7 +56,7 @@ def detail_of(response: requests.Response) -> Any:
     return exact(response)["data"]["transferDetail"]
 
 
-def test_the_wallet_stands_under_its_own_name(service: Service) -> None:
+def test_the_wallet_is_under_its_own_name(service: Service) -> None:
     body = service.get("/wallet").json()
     assert set(body) == {"success", "message", "wallet"}
     wallet = body["wallet"]
@@ -158,7 +158,7 @@ def test_addresses_ending_in_88_take_a_day(service: Service) -> None:
     assert service.record(detail["transactionId"])["status"] == "fullfiled"
 
 
-def test_the_oracle_tells_where_it_went(service: Service) -> None:
+def test_the_oracle_reports_where_it_went(service: Service) -> None:
     send(service, walletType="main", memo="invoice 7")
     (order,) = service.process.ledger()["orders"]
     assert {name: order[name] for name in ("kind", "network", "address", "walletType", "memo")} == {

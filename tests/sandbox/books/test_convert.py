@@ -55,7 +55,7 @@ def test_the_answer_has_the_transfer_detail_with_amounts_as_strings(service: Ser
     assert Decimal(detail["senderPrevbalance"]) == before
 
 
-def test_two_records_tell_what_was_given_and_what_was_received(service: Service) -> None:
+def test_two_records_show_what_was_sold_and_what_was_received(service: Service) -> None:
     dollars, naira = service.balance("USD")["amount"], service.balance("NGN")["amount"]
     detail = convert(service).json()["data"]["transferDetail"]
     given_away, received = service.records()[-2:]

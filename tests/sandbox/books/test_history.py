@@ -16,11 +16,11 @@ def year() -> list[HistoryEvent]:
     return list(history(1, 6_000, END))
 
 
-def test_the_same_seed_tells_the_same_year(year: list[HistoryEvent]) -> None:
+def test_the_same_seed_makes_the_same_year(year: list[HistoryEvent]) -> None:
     assert list(history(1, 6_000, END)) == year
 
 
-def test_another_seed_tells_another_year(year: list[HistoryEvent]) -> None:
+def test_another_seed_makes_another_year(year: list[HistoryEvent]) -> None:
     assert list(history(2, 6_000, END)) != year
 
 

@@ -82,7 +82,7 @@ def created(service: Service, body: Mapping[str, object], **changes: object) -> 
 
 
 def seen(service: Service, reference: str = "INV-1") -> Any:
-    """The payment as the oracle of the service tells it now."""
+    """The payment as the oracle of the provider reports it now."""
     (found,) = [each for each in service.process.ledger()["payments"] if each["reference"] == reference]
     return found
 

@@ -7,7 +7,7 @@ from tests.sandbox.conftest import FAILING, Service
 
 @pytest.fixture
 def paused(service: Service) -> Service:
-    """The service with settlement switched off, until the test asks for it."""
+    """The provider with settlement switched off, until the test asks for it."""
     service.process.options(settle_after=None, token_reuse=True)
     return service
 

@@ -39,7 +39,7 @@ def transfer(service: Service, **changes: object) -> requests.Response:
         "amount": "2500.5",
         "memo": "rent",
         "otpType": "totp",
-        "token": service.process.token(),
+        "token": service.process.totp(),
         **changes,
     }
     return service.post(
@@ -47,7 +47,7 @@ def transfer(service: Service, **changes: object) -> requests.Response:
     )
 
 
-def test_the_transfer_detail_stands_directly_under_data(service: Service) -> None:
+def test_the_transfer_detail_is_directly_under_data(service: Service) -> None:
     before = service.balance("NGN")["amount"]
     response = transfer(service)
     assert response.status_code == 200
@@ -87,16 +87,16 @@ def test_a_memo_may_be_absent_or_empty_or_have_28_characters(service: Service, m
     assert (order["kind"], order["receiverUsername"], order["memo"]) == ("transfer", "adaeze.obi", memo or "")
 
 
-def test_the_type_of_the_token_may_be_left_out(service: Service) -> None:
+def test_the_type_of_the_one_time_code_may_be_left_out(service: Service) -> None:
     assert transfer(service, otpType=None).status_code == 200
-    assert transfer(service, otpType=None, token=service.process.one_time_code()).status_code == 200
+    assert transfer(service, otpType=None, token=service.process.issued_otp()).status_code == 200
 
 
-def test_more_than_the_balance_is_refused_and_the_token_stays_fresh(service: Service) -> None:
-    token = service.process.token()
-    assert transfer(service, token=token, amount="999999999999").status_code == 422
-    assert transfer(service, token=token).status_code == 200
-    assert transfer(service, token=token).status_code == 400
+def test_more_than_the_balance_is_refused_and_the_one_time_code_stays_fresh(service: Service) -> None:
+    code = service.process.totp()
+    assert transfer(service, token=code, amount="999999999999").status_code == 422
+    assert transfer(service, token=code).status_code == 200
+    assert transfer(service, token=code).status_code == 400
 
 
 def test_users_ending_in_99_fail_and_the_money_comes_back(service: Service) -> None:

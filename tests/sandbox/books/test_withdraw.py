@@ -76,7 +76,7 @@ def test_amount_and_fee_leave_the_balance_at_once(service: Service, currency: st
     assert after["txnCount"] == before["txnCount"] + 1
 
 
-def test_the_record_tells_the_balance_before_and_both_sides(service: Service) -> None:
+def test_the_record_has_the_balance_before_and_both_sides(service: Service) -> None:
     before = service.balance("NGN")["amount"]
     record = service.record(service.withdraw().json()["data"]["transactionId"])
     assert record["prevBalance"] == record["senderPrevbalance"] == before
@@ -117,7 +117,7 @@ def test_the_fee_must_be_covered_too(service: Service) -> None:
     assert service.balance("NGN")["amount"] == 0
 
 
-def test_a_refused_request_does_not_use_up_the_token(service: Service) -> None:
-    token = service.process.token()
-    assert service.withdraw(token=token, amount="999999999999").status_code == 422
-    assert service.withdraw(token=token).status_code == 200
+def test_a_refused_request_does_not_use_up_the_one_time_code(service: Service) -> None:
+    code = service.process.totp()
+    assert service.withdraw(token=code, amount="999999999999").status_code == 422
+    assert service.withdraw(token=code).status_code == 200

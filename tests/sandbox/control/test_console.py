@@ -30,11 +30,11 @@ def note(response: requests.Response) -> str:
     return found[1]
 
 
-def test_it_says_what_it_is_and_shows_tokens_and_balances(service: Service) -> None:
+def test_it_says_what_it_is_and_shows_one_time_codes_and_balances(service: Service) -> None:
     service.withdraw(accountName="<b>Ada</b>")
     page = console(service)
     assert "Simulation, moves nothing" in page
-    assert service.process.one_time_code() in page
+    assert service.process.issued_otp() in page
     assert str(service.process.balance("NGN")) in page
     assert "&lt;b&gt;Ada&lt;/b&gt;, Access Bank 0123456789" in page
 
@@ -62,7 +62,7 @@ def test_only_the_page_without_forms_refreshes_itself(service: Service) -> None:
     watch = console(service, "/watch")
     assert '<meta http-equiv="refresh" content="5">' in watch
     assert "<form" not in watch
-    assert service.process.one_time_code() in watch
+    assert service.process.issued_otp() in watch
 
 
 def test_settlement_is_paused_resumed_and_done_at_once(service: Service) -> None:
@@ -244,7 +244,7 @@ class TestForeignPages:
         assert requests.post(url, data=data, headers=headers, timeout=30).status_code == 200
 
     @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil", "10.0.0.1"])
-    @pytest.mark.parametrize("path", ["/", "/token", "/watch"])
+    @pytest.mark.parametrize("path", ["/", "/otp", "/watch"])
     def test_a_foreign_name_of_this_machine_reads_nothing(
         self, service: Service, host: str, path: str
     ) -> None:
@@ -256,12 +256,12 @@ class TestForeignPages:
 
     @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.1.2.3:80", "[::1]:8001"])
     def test_names_of_this_machine_are_its_own(self, service: Service, host: str) -> None:
-        url = f"{service.process.control}/token"
+        url = f"{service.process.control}/otp"
         assert requests.get(url, headers={"Host": host}, timeout=30).status_code == 200
 
     def test_a_program_without_a_host_is_let_in(self, service: Service) -> None:
         with connected(service.process) as connection:
-            connection.sendall(b"GET /_sandbox/token HTTP/1.0\r\n\r\n")
+            connection.sendall(b"GET /_sandbox/otp HTTP/1.0\r\n\r\n")
             assert received(connection).status == 200
 
     def test_no_page_can_frame_it_and_nothing_is_kept(self, service: Service) -> None:
@@ -270,7 +270,7 @@ class TestForeignPages:
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
         assert headers["Cache-Control"] == "no-store"
 
-    def test_the_service_itself_asks_nobody_where_they_come_from(self, service: Service) -> None:
+    def test_the_provider_itself_asks_nobody_where_they_come_from(self, service: Service) -> None:
         response = requests.post(
             f"{service.process.url}/bank/resolve",
             json={"accountNumber": "0123456789", "bankCode": "044"},

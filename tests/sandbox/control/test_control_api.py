@@ -1,4 +1,4 @@
-"""The control API: the oracle, options, settling and resetting, and what happens around the service."""
+"""The control API: the oracle, options, settling and resetting, and what happens around the provider."""
 
 import pytest
 import requests
@@ -63,11 +63,11 @@ def test_a_reset_empties_accounts_that_the_seed_never_touched() -> None:
         assert len(service.records()) == 3
 
 
-def test_a_reset_makes_a_used_token_fresh(service: Service) -> None:
-    token = service.process.token()
-    assert service.withdraw(token=token).status_code == 200
+def test_a_reset_makes_a_used_one_time_code_fresh(service: Service) -> None:
+    code = service.process.totp()
+    assert service.withdraw(token=code).status_code == 200
     service.process.reset()
-    assert service.withdraw(token=token).status_code == 200
+    assert service.withdraw(token=code).status_code == 200
 
 
 def test_options_change_only_what_is_given(service: Service) -> None:
@@ -110,12 +110,12 @@ def test_the_root_leads_to_the_console(service: Service) -> None:
     assert response.headers["Content-Type"] == "text/html; charset=utf-8"
 
 
-def test_the_ledger_tells_debits_of_every_kind(service: Service) -> None:
+def test_the_ledger_lists_debits_of_every_kind(service: Service) -> None:
     service.process.options(token_reuse=True, settle_after=None)
     service.withdraw(amount="100")
     service.post("/balance/convert", {"fromCurrency": "USD", "toCurrency": "NGN", "amount": "20"})
     transfer = {"receiverUsername": "amara", "currency": "NGN", "amount": "7", "otpType": "totp"}
-    service.post("/balance/transfer", {**transfer, "token": service.process.token(), "memo": "rent"})
+    service.post("/balance/transfer", {**transfer, "token": service.process.totp(), "memo": "rent"})
     ledger = service.process.ledger()
     assert [row["kind"] for row in ledger["orders"]] == ["withdrawal", "conversion", "transfer"]
     assert ledger["debits"] == {"count": 3, "amounts": {"NGN": "157.00", "USD": "20.00"}}
@@ -156,17 +156,17 @@ def test_the_clock_goes_forward_and_what_is_due_by_then_is_settled(service: Serv
     made = service.withdraw().json()["data"]
     before = service.process.now()
     assert 601 <= (service.process.advance(601) - before).total_seconds() < 660
-    told = requests.get(f"{service.process.control}/clock", timeout=30).json()
-    assert told["aheadSeconds"] == 601
-    assert told["wall"] < told["now"]
+    clock = requests.get(f"{service.process.control}/clock", timeout=30).json()
+    assert clock["aheadSeconds"] == 601
+    assert clock["wall"] < clock["now"]
     assert service.record(made["transactionId"])["status"] == "fullfiled"
     service.process.reset()
     assert requests.get(f"{service.process.control}/clock", timeout=30).json()["aheadSeconds"] == 0
 
 
-def test_tokens_stay_in_real_time(service: Service) -> None:
+def test_one_time_codes_stay_in_real_time(service: Service) -> None:
     service.process.advance(86_400)
-    assert service.withdraw(token=service.process.token()).status_code == 200
+    assert service.withdraw(token=service.process.totp()).status_code == 200
 
 
 def test_kyc_is_an_option_of_the_merchant(service: Service) -> None:
@@ -179,14 +179,14 @@ def test_kyc_is_an_option_of_the_merchant(service: Service) -> None:
     assert requests.put(url, json=body, headers=headers, timeout=30).status_code == 200
 
 
-def test_deliveries_and_keys_of_webhooks_are_told(service: Service) -> None:
+def test_deliveries_and_keys_of_webhooks_are_listed(service: Service) -> None:
     url = f"{service.process.address}/nowhere"
     service.session.put(f"{service.process.url}/callbackurl", json={"callbackUrl": url}, timeout=30)
     made = service.process.deposit("NGN", "5")
     service.process.deposit("NGN", "6")
-    told = requests.get(f"{service.process.control}/webhooks", params={"limit": 1}, timeout=30).json()
-    assert told["callbackUrl"] == url
-    assert len(told["deliveries"]) == 1
+    listed = requests.get(f"{service.process.control}/webhooks", params={"limit": 1}, timeout=30).json()
+    assert listed["callbackUrl"] == url
+    assert len(listed["deliveries"]) == 1
     assert made in service.process.deliveries()[1]["data"]
     keys = f"{service.process.control}/webhooks/keys"
     (first,) = requests.get(keys, timeout=30).json()["keys"]
@@ -195,7 +195,7 @@ def test_deliveries_and_keys_of_webhooks_are_told(service: Service) -> None:
     assert newer["pem"].startswith("-----BEGIN PUBLIC KEY-----")
 
 
-def test_faults_of_webhooks_are_asked_for_counted_and_taken_away(service: Service) -> None:
+def test_faults_of_webhooks_are_set_counted_and_removed(service: Service) -> None:
     service.process.webhook_fault("duplicate", copies=2)
     service.process.webhook_fault("reorder", deliveries=3)
     service.process.webhook_fault("delay", seconds=1.5, deliveries=4)
@@ -211,11 +211,11 @@ def test_faults_of_webhooks_are_asked_for_counted_and_taken_away(service: Servic
     assert {fault["left"] for fault in cleared.values()} == {0}
 
 
-def test_a_fault_is_told_as_it_was_ordered(service: Service) -> None:
+def test_a_fault_is_reported_as_it_was_set(service: Service) -> None:
     made = service.process.fault("*", "status", status=500, body={"a": 1.50}, headers={"Retry-After": "1"})
-    (told,) = service.process.faults()
-    assert told.pop("since").endswith("Z")
-    assert told == {
+    (fault,) = service.process.faults()
+    assert fault.pop("since").endswith("Z")
+    assert fault == {
         "id": made,
         "kind": "status",
         "operation": "*",

@@ -134,7 +134,7 @@ def test_there_is_an_end_to_how_many_faults_there_can_be(service: Service) -> No
     assert (response.status_code, response.json()["message"][:14]) == (400, "there are 200 ")
 
 
-def test_a_fault_that_is_not_there_cannot_be_taken_away(service: Service) -> None:
+def test_a_fault_that_is_not_there_cannot_be_removed(service: Service) -> None:
     response = requests.delete(f"{service.process.control}/faults/999999", timeout=30)
     assert response.status_code == 404
     assert response.json()["message"] == "there is no fault 999999"

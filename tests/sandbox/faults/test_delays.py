@@ -1,4 +1,4 @@
-"""Nobody sleeps: a delay of ten minutes ends when its fault is taken away."""
+"""Nobody sleeps: a delay of ten minutes ends when its fault is removed."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from tests.sandbox_process import SandboxProcess
 
 @pytest.fixture
 def held(service: Service) -> Callable[..., Received]:
-    """Send a withdrawal that a delay holds, look at the books, let it go on."""
+    """Send a withdrawal that a delay holds, read the books, let it go on."""
 
     def hold(when: str, executions: int) -> Received:
         fault = service.process.fault(WITHDRAW, "delay", seconds=600, when=when)

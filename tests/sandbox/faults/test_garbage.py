@@ -71,7 +71,7 @@ LOOKS: dict[str, Callable[[Received], bool]] = {
 }
 
 
-def test_every_form_is_looked_at() -> None:
+def test_every_form_is_checked() -> None:
     assert LOOKS.keys() == GARBAGE_FORMS.keys()
 
 

@@ -259,14 +259,14 @@ def test_the_first_key_is_the_same_for_all_who_ask_at_once(tmp_path: Path) -> No
         assert found == [keys(process)] * 6
 
 
-def test_what_is_sent_can_be_read_as_news(service: Service, receive: Receive) -> None:
+def test_what_is_sent_can_be_read_as_a_webhook_event(service: Service, receive: Receive) -> None:
     receiver = receive()
     transaction_id = service.process.deposit("NGN", "1000.50")
     (found,) = judged(service.process, arrived(receiver, 1))
-    news = found.typed_data()
-    assert isinstance(news, TransactionUpdate)
-    assert (news.transaction_id, news.amount) == (transaction_id, Decimal("1000.5"))
-    assert news.created_at is not None
+    typed = found.typed_data()
+    assert isinstance(typed, TransactionUpdate)
+    assert (typed.transaction_id, typed.amount) == (transaction_id, Decimal("1000.5"))
+    assert typed.created_at is not None
 
 
 def test_a_payment_is_announced_when_it_is_made_and_when_it_changes(
@@ -291,9 +291,9 @@ def test_a_payment_is_announced_when_it_is_made_and_when_it_changes(
     created, changed = judged(service.process, [request.body for request in receiver.requests[:2]])
     assert (created.event, changed.event) == ("Payment created", "Payment updated")
     assert "_id" not in created.data
-    news = changed.typed_data()
-    assert isinstance(news, PaymentUpdate)
-    assert (news.reference, news.incoming_amount) == ("INV-77", Decimal(25))
+    typed = changed.typed_data()
+    assert isinstance(typed, PaymentUpdate)
+    assert (typed.reference, typed.incoming_amount) == ("INV-77", Decimal(25))
 
 
 def test_signing_keeps_the_digits_of_amounts(service: Service, receive: Receive) -> None:

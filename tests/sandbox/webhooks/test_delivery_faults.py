@@ -61,7 +61,7 @@ def test_what_is_held_goes_out_when_the_faults_are_cleared(service: Service, rec
     assert amounts(service, arrived(receiver, 2)) == [2, 1]
 
 
-def test_a_delayed_delivery_waits_for_the_clock_of_the_service(service: Service, receive: Receive) -> None:
+def test_a_delayed_delivery_waits_for_the_clock_of_the_provider(service: Service, receive: Receive) -> None:
     receiver = receive()
     service.process.webhook_fault("delay", seconds=3600)
     deposit(service, 1, 2)

@@ -51,8 +51,8 @@ class Command(BaseCommand):
             )
 
     def handle(self, *_args: Any, action: str, **options: Any) -> None:
-        said = self._create(**options) if action == "create" else self._change(action, **options)
-        self.stdout.write(said)
+        message = self._create(**options) if action == "create" else self._change(action, **options)
+        self.stdout.write(message)
 
     def _create(
         self, *, email: str, name: str, role: list[str], password_stdin: bool, **_options: Any

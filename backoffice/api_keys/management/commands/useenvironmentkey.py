@@ -27,7 +27,7 @@ class Command(BaseCommand):
                 audit.record(Action.KEY_SWITCHED, actor=None, target="the key that was switched to")
         if moved:
             self.stdout.write(
-                "Calls go out with the key of the environment from now on. The other one is kept, sealed."
+                "Calls go out with the key of the environment from now on. The other one is kept, encrypted."
             )
         else:
             self.stdout.write("The key of the environment is in use already. Nothing was changed.")

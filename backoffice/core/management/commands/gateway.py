@@ -53,10 +53,10 @@ class Command(BaseCommand):
         """Print each result as it arrives, then the clocks and the conclusion. CommandError if the setup is
         wrong.
         """
-        key, words = _key()
+        key, key_text = _key()
         config = client_configuration(deadline=_CALL_TIMEOUT, key=key.secret)
         self.stdout.write(
-            f"Environment {settings.ENVIRONMENT}. v2 at {config.base_url}, v4 at {config.base_url_v4}.\n{words}\n\n"
+            f"Environment {settings.ENVIRONMENT}. v2 at {config.base_url}, v4 at {config.base_url_v4}.\n{key_text}\n\n"
         )
         self._show([("OPERATION", "STATUS", "TIME", "UNEXPECTED")], _FINDING_WIDTHS)
         findings = []
@@ -150,31 +150,31 @@ def _wrong(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Itera
         for finding in reversed(findings)
         if finding.is_misconfigured
     }
-    for (base, outcome), words in reversed(reasons.items()):
+    for (base, outcome), remark in reversed(reasons.items()):
         what = (
             "cannot be reached"
             if outcome is DiagnosticOutcome.UNREACHABLE
             else "does not accept our credentials"
         )
-        yield f"{base} {what}: {words}"
-    for base, asked in _asked_at(findings, config).items():
-        if {finding.status for finding in asked} == {404}:
+        yield f"{base} {what}: {remark}"
+    for base, results in _results_by_base_url(findings, config).items():
+        if {finding.status for finding in results} == {404}:
             yield f"{base} knows none of the operations (HTTP 404): the address is probably wrong."
         elif not any(
-            finding.outcome is DiagnosticOutcome.ANSWERED or finding.is_misconfigured for finding in asked
+            finding.outcome is DiagnosticOutcome.ANSWERED or finding.is_misconfigured for finding in results
         ):
             yield f"{base} gave no usable answer: nothing shows that address and credentials are right."
 
 
-def _asked_at(
+def _results_by_base_url(
     findings: Sequence[DiagnosticResult], config: GatewayConfig
 ) -> dict[str, list[DiagnosticResult]]:
     """The results by base address, for those that were asked."""
-    asked: dict[str, list[DiagnosticResult]] = {}
+    results: dict[str, list[DiagnosticResult]] = {}
     for finding in findings:
         if finding.outcome is not DiagnosticOutcome.NOT_ASKED:
-            asked.setdefault(base_url_of(finding.operation, config), []).append(finding)
-    return asked
+            results.setdefault(base_url_of(finding.operation, config), []).append(finding)
+    return results
 
 
 def _summary(findings: Sequence[DiagnosticResult]) -> str:

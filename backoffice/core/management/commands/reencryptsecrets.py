@@ -27,13 +27,13 @@ class Command(BaseCommand):
         self.stdout.write(f"Sealed {len(older) - len(lost)} secrets anew under the key {newest}.")
         if lost:
             whose = ", ".join(sorted({row.owner for row in lost}))
-            raise CommandError(f"The key that sealed these is not configured. Drop no key yet: {whose}")
+            raise CommandError(f"The key that encrypted these is not configured. Drop no key yet: {whose}")
         self.stdout.write(f"Nothing needs another key. Keys behind {newest} may go in two minutes.")
 
 
 def _encrypted_rows() -> list[EncryptedRow]:
-    sealed = [model for model in apps.get_models() if issubclass(model, EncryptedRow)]
-    return [row for model in sealed for row in model._default_manager.order_by("pk")]
+    encrypted_models = [model for model in apps.get_models() if issubclass(model, EncryptedRow)]
+    return [row for model in encrypted_models for row in model._default_manager.order_by("pk")]
 
 
 def _is_reencrypted(row: EncryptedRow) -> bool:

@@ -27,7 +27,7 @@ class Command(BaseCommand):
     help = "Bring the demo's database, static files, people and operations to where a newcomer finds them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--token", required=True, help="the simulated service's one-time token")
+        parser.add_argument("--otp", required=True, help="a one-time code of the sandbox")
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0, interactive=False)
@@ -36,12 +36,12 @@ class Command(BaseCommand):
         if Operation.objects.exists():
             refresh_balances()
         else:
-            _make_everything(SecretStr(options["token"]))
+            _make_everything(SecretStr(options["otp"]))
         self.stdout.write(f"{len(people)} people, {Operation.objects.count()} operations")
 
 
-def _make_everything(token: SecretStr) -> None:
-    history = new_sample_operations(token)
+def _make_everything(otp: SecretStr) -> None:
+    history = new_sample_operations(otp)
     make_sample_withdrawals(history)
     make_sample_operations(history)
     make_sample_balances(refresh_balances())

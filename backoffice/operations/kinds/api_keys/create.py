@@ -111,8 +111,8 @@ class ApiKeyCreateForm(RotationForm):
         )
 
     def _check_named(self, values: dict[str, Any]) -> None:
-        wanted = {"key_name": "Give the key a name.", "scope": "Choose what the key may do."}
-        for name, message in wanted.items():
+        required = {"key_name": "Give the key a name.", "scope": "Choose what the key may do."}
+        for name, message in required.items():
             if name in values and not values[name]:
                 self.add_error(name, message)
         unit, number = values.get("expires_unit"), values.get("expires_in")
@@ -178,12 +178,12 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
         return ["Whoever holds this key may move all the money, and make and end keys."]
 
     def send(
-        self, gateway: PaymentsGateway, payload: ApiKeyCreatePayload, token: SecretStr | None
+        self, gateway: PaymentsGateway, payload: ApiKeyCreatePayload, otp: SecretStr | None
     ) -> SendReceipt:
         created = (
-            gateway.api_keys.create(token=token)
+            gateway.api_keys.create(otp=otp)
             if payload.method == "full"
-            else gateway.api_keys.generate(_request(payload), otp=token)
+            else gateway.api_keys.generate(_request(payload), otp=otp)
         )
         return SendReceipt(is_final=True, result=_result(payload, created), secret=created.key)
 
@@ -197,8 +197,8 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
 
     def outcome_facts(self, payload: ApiKeyCreatePayload, result: dict[str, str]) -> Facts:
         labels = {"name": "Key", "short_hash": "Short hash", "scope": "It may", "expires": "Ends"}
-        told = {**result, "expires": local_time_of_iso(result.get("expires", ""))}
-        return [(label, told[name]) for name, label in labels.items() if told.get(name)]
+        shown = {**result, "expires": local_time_of_iso(result.get("expires", ""))}
+        return [(label, shown[name]) for name, label in labels.items() if shown.get(name)]
 
 
 def _request(payload: ApiKeyCreatePayload) -> KeyRequest:

@@ -27,7 +27,7 @@ class ApiKeyDeleteKind(KeyEndKind):
         named = f"“{payload.name}” ({payload.short_hash})" if payload.name else payload.short_hash
         return f"Delete the API key {named} from the service"
 
-    def send(self, gateway: PaymentsGateway, payload: KeyEndPayload, token: SecretStr | None) -> SendReceipt:
+    def send(self, gateway: PaymentsGateway, payload: KeyEndPayload, otp: SecretStr | None) -> SendReceipt:
         gateway.api_keys.delete(payload.short_hash)
         return self.ended()
 

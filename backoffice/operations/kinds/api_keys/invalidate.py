@@ -24,7 +24,7 @@ class ApiKeyInvalidateKind(KeyEndKind):
         named = "the key itself, which is sealed here" if payload.is_known_here else "its short hash"
         return [*super().facts(payload), ("Named to the service by", named)]
 
-    def send(self, gateway: PaymentsGateway, payload: KeyEndPayload, token: SecretStr | None) -> SendReceipt:
+    def send(self, gateway: PaymentsGateway, payload: KeyEndPayload, otp: SecretStr | None) -> SendReceipt:
         key = stored_key(payload.short_hash) if payload.is_known_here else SecretStr(payload.short_hash)
         if key is None:
             raise NotSentError("The key is no longer kept here, so it cannot be named. Nothing was sent.")

@@ -49,7 +49,7 @@ class ApiKeySwitchForm(RotationForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.targets = {target.target: target for target in sealed_keys()}
+        self.targets = {target.target: target for target in stored_keys()}
         target: Any = self.fields["target"]
         labels = [(name, _choice_label(payload)) for name, payload in self.targets.items()]
         target.choices = [("", "Choose a key"), *labels]
@@ -107,14 +107,14 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
         return payload.model_dump(include={"target", "rotation"})
 
     def send(
-        self, gateway: PaymentsGateway, payload: ApiKeySwitchPayload, token: SecretStr | None
+        self, gateway: PaymentsGateway, payload: ApiKeySwitchPayload, otp: SecretStr | None
     ) -> SendReceipt:
         """Try the key, then take it into use in one commit that also deletes the copy kept for showing.
 
         Raises RejectedError if the provider refuses the key, NotSentError if it could not be tried or is
         gone.
         """
-        row = _sealed_row(payload)
+        row = _stored_row(payload)
         try_key(SecretStr(row.decrypted()))
         try:
             with transaction.atomic():
@@ -161,12 +161,14 @@ def try_key(key: SecretStr) -> list[str]:
         raise NotSentError(f"The key could not be tried: {exc} Nothing was switched.", exc.status) from exc
 
 
-def sealed_keys() -> list[ApiKeySwitchPayload]:
+def stored_keys() -> list[ApiKeySwitchPayload]:
     """Every key stored here and not in use: created and not shown yet, or a former one."""
     waiting = Secret.objects.filter(operation__kind=CREATING_KIND).select_related("operation")
-    made = [_created_target(secret) for secret in waiting.order_by("-sealed_at")]
-    kept = [_target(f"{FORMER}:{row.pk}", row.name, row.short_hash, "") for row in credentials.former_keys()]
-    return [*made, *kept]
+    created = [_created_target(secret) for secret in waiting.order_by("-encrypted_at")]
+    former = [
+        _target(f"{FORMER}:{row.pk}", row.name, row.short_hash, "") for row in credentials.former_keys()
+    ]
+    return [*created, *former]
 
 
 def _created_target(secret: Secret) -> ApiKeySwitchPayload:
@@ -195,7 +197,7 @@ def _target(target: str, name: str, short_hash: str, scope: str) -> ApiKeySwitch
     )
 
 
-def _sealed_row(payload: ApiKeySwitchPayload) -> GatewayKey:
+def _stored_row(payload: ApiKeySwitchPayload) -> GatewayKey:
     """The stored key as the row to take into use. Raises NotSentError if it is gone or unreadable."""
     where, _, pk = payload.target.partition(":")
     try:

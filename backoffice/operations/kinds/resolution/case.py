@@ -36,7 +36,7 @@ KNOWN_ENDS = {
 
 
 class TransactionEvidence(BaseModel):
-    """The provider's record when the resolution was proposed. `differs` names the mismatched fields."""
+    """The provider's record when the resolution was proposed. `mismatched` names the fields that differ."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -69,7 +69,7 @@ class ClaimedTransaction(BaseModel):
 class ResolutionPayload(Payload):
     """The operation and its attempt, the verdict, the evidence and the reason.
 
-    `named` is set for "not executed" if the attempt has a transaction: the evidence that it was not executed.
+    `claimed` is set for "not executed" if the attempt has a transaction: the evidence that it was not executed.
     `meaning` is the outcome that people give an unknown status of the provider; it is set exactly if it is
     needed.
     """
@@ -88,8 +88,8 @@ class ResolutionPayload(Payload):
     @model_validator(mode="after")
     def _says_how_it_ended(self) -> Self:
         """Raises ValueError unless exactly one of the provider's status and `meaning` gives the outcome."""
-        is_told = self.transaction is None or self.transaction.status in KNOWN_ENDS
-        if is_told == (self.meaning is not None):
+        is_known_end = self.transaction is None or self.transaction.status in KNOWN_ENDS
+        if is_known_end == (self.meaning is not None):
             raise ValueError("the end is told by the service's word, or else by people")
         return self
 

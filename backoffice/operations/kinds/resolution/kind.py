@@ -181,19 +181,19 @@ class ResolutionForm(KindForm):
             self.named = ClaimedTransaction(transaction_id=transaction_id, shown=shown)
 
     def _check_happened(self, operation: Operation, attempt: Attempt, values: dict[str, Any]) -> None:
-        wanted = values.get("transaction_id", "")
+        transaction_id = values.get("transaction_id", "")
         if money_kind(operation) is None:
-            if wanted:
+            if transaction_id:
                 self.add_error(
                     "transaction_id", "Leave it empty: the service's list does not show this kind."
                 )
             return
-        problem = claim_problem(attempt, wanted)
+        problem = claim_problem(attempt, transaction_id)
         if problem:
             self.add_error("transaction_id", problem)
             return
         try:
-            record = _listed_transaction(operation, attempt, wanted)
+            record = _listed_transaction(operation, attempt, transaction_id)
         except GatewayError:
             self.add_error("transaction_id", _LIST_UNREADABLE)
             return

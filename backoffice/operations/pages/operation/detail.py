@@ -102,16 +102,16 @@ def render_page(
 def _context(
     request: StaffRequest, operation: Operation, *, refused: BaseDecisionForm | None = None, notice: str = ""
 ) -> dict[str, Any]:
-    timeline, said, turn = audit_timeline(operation), _kind_texts(operation), queue_position(operation)
+    timeline, kind_texts, turn = audit_timeline(operation), _kind_texts(operation), queue_position(operation)
     wants = decision_requirements(operation)
     panel = panel_for(request.user, operation, turn)
-    if said.facts is None:
+    if kind_texts.facts is None:
         panel = without_decisions(panel)
     return {
         "operation": operation,
-        "facts": said.facts,
-        "cautions": said.cautions,
-        "attempts": said.attempts,
+        "facts": kind_texts.facts,
+        "cautions": kind_texts.cautions,
+        "attempts": kind_texts.attempts,
         "steps": steps(operation, turn),
         "panel": panel,
         "payment": created_payment(operation, ask="read" in request.GET),
@@ -188,7 +188,7 @@ def audit_timeline(operation: Operation) -> list[Entry]:
     )
 
 
-@sensitive_post_parameters("token", "code")
+@sensitive_post_parameters("otp", "code")
 @require_POST
 @permission_required(permissions.APPROVE, raise_exception=True)
 def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
@@ -204,13 +204,13 @@ def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
     )
 
 
-@sensitive_post_parameters("token", "code")
+@sensitive_post_parameters("otp", "code")
 @require_POST
 @permission_required((permissions.APPROVE, permissions.RELEASE), raise_exception=True)
 def approve_and_send(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = operation_or_404(request, pk)
     form = ApproveAndSendForm(request.POST, request=request, wants=decision_requirements(operation))
-    names = ("digest", "comment", "confirmation", "token")
+    names = ("digest", "comment", "confirmation", "otp")
     return _run_decision(
         request,
         operation,
@@ -237,7 +237,7 @@ def reject(request: StaffRequest, pk: UUID) -> HttpResponse:
     )
 
 
-@sensitive_post_parameters("token", "code")
+@sensitive_post_parameters("otp", "code")
 @require_POST
 @permission_required(permissions.RELEASE, raise_exception=True)
 def release(request: StaffRequest, pk: UUID) -> HttpResponse:
@@ -248,7 +248,7 @@ def release(request: StaffRequest, pk: UUID) -> HttpResponse:
         operation,
         form,
         OperationAction.RELEASE,
-        ("digest", "token"),
+        ("digest", "otp"),
         _released_message,
     )
 
@@ -281,10 +281,10 @@ def check_status(request: StaffRequest, pk: UUID) -> HttpResponse:
         read = "The service's list was read just now."
     else:
         read = "There is nothing to ask the service about any more."
-    at_desk = request.POST.get("next") == "desk"
-    subject = operation.reference if at_desk else "The operation"
+    from_investigation = request.POST.get("next") == "investigation"
+    subject = operation.reference if from_investigation else "The operation"
     messages.info(request, f"{read} {subject} is: {operation.get_status_display()}.")
-    return redirect("operations:investigation") if at_desk else redirect(operation)
+    return redirect("operations:investigation") if from_investigation else redirect(operation)
 
 
 _SERVICES: dict[OperationAction, Callable[..., Operation]] = {

@@ -38,7 +38,7 @@ class BaseDecisionForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.request = request
         if not wants.otp:
-            self.fields.pop("token", None)
+            self.fields.pop("otp", None)
         if has_fresh_second_factor(request):
             del self.fields["code"]
 
@@ -81,7 +81,7 @@ def reason_field(
 class ApprovalForm(BaseDecisionForm):
     """Approve, or approve and send. Asks only for what the operation's kind requires."""
 
-    token = otp_field(required=False, help_text="Only for “Approve and send”.")
+    otp = otp_field(required=False, help_text="Only for “Approve and send”.")
     confirmation = forms.CharField(
         max_length=100, widget=OneTimeCodeInput(attrs={"autocomplete": "off", "spellcheck": "false"})
     )
@@ -95,21 +95,21 @@ class ApprovalForm(BaseDecisionForm):
             self.fields["confirmation"].label = wants.confirmation.label
             self.fields["confirmation"].help_text = wants.confirmation.help_text
 
-    def clean_token(self) -> SecretStr | None:
-        token = self.cleaned_data["token"]
-        return SecretStr(token) if token else None
+    def clean_otp(self) -> SecretStr | None:
+        otp = self.cleaned_data["otp"]
+        return SecretStr(otp) if otp else None
 
 
 class ApproveAndSendForm(ApprovalForm):
     """The same form, submitted by the button that also needs the one-time code."""
 
-    def clean_token(self) -> SecretStr:
-        token = super().clean_token()
-        if token is None:
+    def clean_otp(self) -> SecretStr:
+        otp = super().clean_otp()
+        if otp is None:
             raise forms.ValidationError(
                 "Enter the service's one-time token. Nothing was approved and nothing was sent."
             )
-        return token
+        return otp
 
 
 class RejectionForm(BaseDecisionForm):
@@ -127,11 +127,11 @@ class RejectionForm(BaseDecisionForm):
 class ReleaseForm(BaseDecisionForm):
     """Send an approved operation."""
 
-    token = otp_field(
+    otp = otp_field(
         required=True,
         help_text="It waits encrypted for the sending, at most 90 seconds, and is then destroyed.",
     )
 
-    def clean_token(self) -> SecretStr | None:
-        token = self.cleaned_data["token"]
-        return SecretStr(token) if token else None
+    def clean_otp(self) -> SecretStr | None:
+        otp = self.cleaned_data["otp"]
+        return SecretStr(otp) if otp else None

@@ -121,8 +121,8 @@ def fingerprint(operation: Operation, turn: QueuePosition | None) -> str:
 def _text_hash(operation: Operation) -> str:
     """A short hash of the sentences shown: the blocker, and the result of the last check."""
     release, attempt = getattr(operation, "release", None), last_attempt(operation)
-    words = (release.blocker_sentence if release else None, attempt.last_check if attempt else None)
-    return sha256(repr(words).encode()).hexdigest()[:12]
+    texts = (release.blocker_sentence if release else None, attempt.last_check if attempt else None)
+    return sha256(repr(texts).encode()).hexdigest()[:12]
 
 
 def poll_seconds(operation: Operation) -> int:

@@ -11,26 +11,35 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import Error, close_old_connections
 
-from backoffice.api_keys import jobs as api_keys
+from backoffice.api_keys.key_list import refresh_keys_if_due
 from backoffice.core import background, isolation
 from backoffice.core.web.request_context import call_context
-from backoffice.ledger import jobs as ledger
+from backoffice.ledger.balances import take_due_snapshot
+from backoffice.ledger.mirror.sync import sync_if_due
 from backoffice.operations import jobs as operations
-from backoffice.reports import jobs as reports
-from backoffice.webhooks import jobs as webhooks
+from backoffice.reports.exports.runner import run_all_exports, run_next_export
+from backoffice.reports.exports.services import delete_expired_exports
+from backoffice.reports.schedules.messages import send_due_messages
+from backoffice.reports.schedules.services import run_due_schedules
+from backoffice.webhooks.processing import process_due_deliveries
 
 logger = logging.getLogger(__name__)
 SENDER_THREADS = 4  # threads that send: a slow call to the provider delays only its own operation
 # By the name of each in the log and the metrics.
-JOBS = (
-    operations.JOBS
-    | ledger.JOBS
-    | operations.JOBS_AFTER_LEDGER
-    | webhooks.JOBS
-    | api_keys.JOBS
-    | reports.JOBS
-)
-JOBS_ONCE = JOBS | reports.JOBS_ONCE
+JOBS = {
+    **operations.JOBS,
+    "take_due_snapshot": take_due_snapshot,
+    "sync_if_due": sync_if_due,
+    **operations.JOBS_AFTER_LEDGER,
+    "process_due_deliveries": process_due_deliveries,
+    "refresh_keys_if_due": refresh_keys_if_due,
+    "run_due_schedules": run_due_schedules,
+    "run_next_export": run_next_export,
+    "send_due_messages": send_due_messages,
+    "delete_expired_exports": delete_expired_exports,
+}
+# A round makes one file; `--once` makes all that wait.
+JOBS_ONCE = JOBS | {"run_next_export": run_all_exports}
 
 
 class Command(BaseCommand):
@@ -57,7 +66,7 @@ class Command(BaseCommand):
         stop.clear()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stop.set())
-        # A thread each: reading the service slowly must not keep a released operation waiting.
+        # A thread each: reading the provider slowly must not keep a released operation waiting.
         at_work = [*JOBS, *["send_due"] * (SENDER_THREADS - 1)]
         with ThreadPoolExecutor(len(at_work)) as pool:
             for running in [

@@ -1,4 +1,4 @@
-"""A service with a long list, and the mirror's books, which agree with it whatever happens in a test."""
+"""A provider with a long list, and the mirror's books, which agree with it whatever happens in a test."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Reading the service's list, and what is here of it, as plain functions."""
+"""Reading the provider's list, and what is here of it, as plain functions."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What arrives, changes or leaves after the list was loaded is told here within its promise."""
+"""What arrives, changes or leaves after the list was loaded is synced within its promise."""
 
 from datetime import timedelta
 
@@ -69,9 +69,9 @@ def test_a_pass_of_a_day_reads_no_further_than_a_page_that_is_older(service: Lon
 def test_a_record_that_leaves_the_list_stays_and_says_since_when(service: LongList) -> None:
     service.listed = numbered(400)
     load()
-    gone = service.listed.pop(350)
+    removed = service.listed.pop(350)
     come_by(DAY)
-    row = Transaction.objects.get(transaction_id=gone["transactionId"])
+    row = Transaction.objects.get(transaction_id=removed["transactionId"])
     assert row.missing_since is not None
     assert (state().missing, state().difference) == (1, 0)
     assert [change.after for change in row.changes.all()] == [
@@ -79,7 +79,7 @@ def test_a_record_that_leaves_the_list_stays_and_says_since_when(service: LongLi
     ]
     assert not Sighting.objects.exists()
 
-    service.listed.insert(0, gone)
+    service.listed.insert(0, removed)
     come_by(DAY + MINUTE)
     row.refresh_from_db()
     assert row.missing_since is None
@@ -98,14 +98,14 @@ def test_what_is_listed_anew_behind_the_back_of_a_count_has_not_left_the_list(
     moved, lease = service.listed[-1], acquired_sync_lease()
     begin_full_pass(lease, Mirror.Depth.COUNT)
     while Mirror.objects.get().pass_page < 4:
-        continue_full_pass(lease, until=0.0, tell=lambda _: None)
+        continue_full_pass(lease, until=0.0, on_progress=lambda _: None)
     service.listed.insert(0, service.listed.pop())
     if which == "a round":
         read_newest(lease)
     else:
-        passes.continue_day_pass(lease, until=0.0, tell=lambda _: None)
+        passes.continue_day_pass(lease, until=0.0, on_progress=lambda _: None)
     while Mirror.objects.get().pass_depth:
-        continue_full_pass(lease, until=0.0, tell=lambda _: None)
+        continue_full_pass(lease, until=0.0, on_progress=lambda _: None)
     marked = TransactionChange.objects.values_list("transaction__transaction_id", flat=True)
     assert moved["transactionId"] not in marked
     assert len(marked) == 1

@@ -1,4 +1,4 @@
-"""A reading that breaks off goes on where it was, and what is wrong with the service is told."""
+"""A sync that breaks off goes on where it was, and what is wrong with the provider is reported."""
 
 from datetime import timedelta
 
@@ -59,7 +59,7 @@ def test_below_a_round_that_broke_off_nothing_is_left_unread(service: LongList) 
     assert here() == service.names()
 
 
-def test_a_service_that_shows_one_page_for_ever_is_told_as_a_problem(service: LongList) -> None:
+def test_a_provider_that_shows_one_page_for_ever_is_reported_as_a_problem(service: LongList) -> None:
     service.listed = numbered(300)
     page = service.answer_get("/v2/transaction?page=1")
     service.spoilt = {1: page, 2: page, 3: page}
@@ -69,7 +69,7 @@ def test_a_service_that_shows_one_page_for_ever_is_told_as_a_problem(service: Lo
     assert not state().is_loaded
 
 
-def test_a_service_that_cannot_be_reached_leaves_what_is_here_and_is_asked_once_a_minute(
+def test_a_provider_that_cannot_be_reached_leaves_what_is_here_and_is_asked_once_a_minute(
     service: LongList, settings: Settings
 ) -> None:
     service.listed = numbered(10)

@@ -26,7 +26,7 @@ def test_the_whole_list_is_here_after_a_load(service: LongList) -> None:
     assert found.provider_time is not None
 
 
-def test_the_simulated_service_is_mirrored_member_by_member(sandbox: SandboxProcess) -> None:
+def test_the_sandbox_is_mirrored_field_by_field(sandbox: SandboxProcess) -> None:
     load()
     with sandbox.books() as books:
         [(number,)] = books.execute("SELECT count(*) FROM sandbox_transaction").fetchall()
@@ -48,7 +48,7 @@ def test_a_list_without_any_record_is_loaded(service: LongList) -> None:
     assert here() == {"A"}
 
 
-def test_a_service_that_gives_smaller_pages_than_asked_for_is_read_whole(service: LongList) -> None:
+def test_a_provider_that_gives_smaller_pages_than_asked_for_is_read_whole(service: LongList) -> None:
     service.listed, service.per_page = numbered(345), 7
     load()
     assert here() == service.names()
@@ -92,7 +92,7 @@ def test_a_turn_that_is_over_before_it_began_reads_a_page_all_the_same(service: 
     begin_full_pass(lease, Mirror.Depth.WHOLE)
     turns = 0
     while Mirror.objects.get().pass_depth:
-        continue_full_pass(lease, until=0.0, tell=lambda _: None)
+        continue_full_pass(lease, until=0.0, on_progress=lambda _: None)
         turns += 1
         assert turns < 10
     assert here() == service.names()

@@ -39,7 +39,7 @@ def review(client: Client, kind: str, **typed: str) -> Any:
 
 
 def listing(*keys: tuple[str, str], ended: str | None = None) -> str:
-    """The service's list: short hash and name of each key."""
+    """The provider's list: short hash and name of each key."""
     rows = [
         {"Apikey": short_hash, "Keyname": name, "Username": "m", "Expirable": False, "Expiration": 0}
         | {"DeletedAt": "2026-11-20T10:00:00Z" if short_hash == ended else None}
@@ -55,14 +55,14 @@ def answer(service: StubProvider, body: object, *, status: int = 200, listed: st
 
 
 def sent(kind: str, payload: Payload, administrator: User, approver: User) -> Operation:
-    """Prepared, countersigned, released and sent."""
+    """Prepared, approved, released and sent."""
     operation = factories.approve(factories.prepared_of_kind(kind, payload, administrator), approver)
     release.release_operation(
         operation.pk,
         actor=approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
-        token=SecretStr("123456") if KINDS[kind].needs_otp else None,
+        otp=SecretStr("123456") if KINDS[kind].needs_otp else None,
     )
     send.send_operation(operation.pk)
     return Operation.objects.get(pk=operation.pk)

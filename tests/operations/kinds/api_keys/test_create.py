@@ -53,7 +53,7 @@ def test_each_answer_to_a_creation_leads_to_what_it_proves(
         (CREATE, '"no list"', ""),
     ],
 )
-def test_what_the_service_made_is_sealed_and_told_by_its_short_hash_only(
+def test_what_the_provider_made_is_encrypted_and_shown_by_its_short_hash_only(
     service: StubProvider,
     administrator: User,
     approver: User,

@@ -101,7 +101,7 @@ def test_ending_the_key_in_use_is_warned_of(
     assert "Countersign itself calls the service with this key" in reviewed.context["cautions"][0]
 
 
-def test_where_the_own_key_cannot_be_told_people_are_warned_too(
+def test_where_the_own_key_cannot_be_identified_people_are_warned_too(
     as_administrator: Client, service: StubProvider
 ) -> None:
     answer(service, {}, listed=listing((OLD_HASH, "somebody's")))
@@ -141,6 +141,6 @@ def test_a_link_fills_the_form_in(as_administrator: Client, settings: Settings) 
     assert f'value="{OLD_HASH}" selected' in opened.content.decode()
 
 
-def test_only_a_sealed_key_can_be_switched_to(as_administrator: Client) -> None:
+def test_only_an_encrypted_key_can_be_switched_to(as_administrator: Client) -> None:
     refused = review(as_administrator, "api_key_switch", target=f"made:{uuid.uuid4()}")
     assert "not sealed here any more" in " ".join(refused.context["form"].errors["target"])

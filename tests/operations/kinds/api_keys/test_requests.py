@@ -1,4 +1,4 @@
-"""The requests about API keys, exactly as the service gets them."""
+"""The requests about API keys, exactly as the provider gets them."""
 
 import json
 

@@ -27,7 +27,7 @@ def test_a_public_https_address_is_taken_everywhere(settings: Settings, url: str
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("http://pay.example.com/hooks", "Use https"),
         ("ftp://pay.example.com/hooks", "Begin with https://"),
@@ -71,12 +71,12 @@ def test_a_public_https_address_is_taken_everywhere(settings: Settings, url: str
 )
 @pytest.mark.parametrize("environment", ["staging", "production"])
 def test_any_other_address_is_refused_with_the_reason(
-    settings: Settings, environment: str, url: str, said: str
+    settings: Settings, environment: str, url: str, message: str
 ) -> None:
     settings.ENVIRONMENT = environment
     with pytest.raises(ValidationError) as refused:
         check_public_address(url)
-    assert said in " ".join(refused.value.messages)
+    assert message in " ".join(refused.value.messages)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_the_form_shows_the_present_address_while_it_is_filled_in(
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("", "This field is required."),
         ("https://pay.example.com/" + "x" * 2025, "at most 2048"),
@@ -45,11 +45,11 @@ def test_the_form_shows_the_present_address_while_it_is_filled_in(
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_administrator: Client, service: StubProvider, url: str, said: str
+    as_administrator: Client, service: StubProvider, url: str, message: str
 ) -> None:
     answer = review(as_administrator, url)
     assert answer.status_code == 422
-    assert said in " ".join(answer.context["form"].errors["url"])
+    assert message in " ".join(answer.context["form"].errors["url"])
     assert answer.context["form"]["url"].value() == url
     assert not Operation.objects.exists()
 

@@ -28,7 +28,7 @@ def sent(preparer: User, approver: User, **changes: Any) -> Operation:
     return Operation.objects.get(pk=operation.pk)
 
 
-def test_the_request_is_exactly_what_was_countersigned(
+def test_the_request_is_exactly_what_was_approved(
     administrator: User, approver: User, service: StubProvider
 ) -> None:
     sent(administrator, approver)
@@ -53,21 +53,21 @@ def test_every_answer_leads_somewhere(
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     ['"https://hooks.example.com/other"', f'"{AFTER}"', "null", "42"],
     ids=["other", "new", "none", "odd"],
 )
-def test_it_is_not_sent_unless_the_old_address_is_the_one_that_was_countersigned(
-    administrator: User, approver: User, as_administrator: Client, service: StubProvider, told: str
+def test_it_is_not_sent_unless_the_old_address_is_the_one_that_was_approved(
+    administrator: User, approver: User, as_administrator: Client, service: StubProvider, reported: str
 ) -> None:
-    service.callback = told
+    service.callback = reported
     operation = sent(administrator, approver)
     assert (operation.status, service.changes) == (Status.APPROVED, [])
     assert Attempt.objects.get(operation=operation).outcome == Outcome.NOT_SENT
     assert "Nothing was changed" in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
 
 
-def test_the_old_address_in_another_spelling_is_the_one_that_was_countersigned(
+def test_the_old_address_in_another_spelling_is_the_one_that_was_approved(
     administrator: User, approver: User, service: StubProvider
 ) -> None:
     service.callback = f'"{BEFORE.replace("https://", "HTTPS://").replace(".com", ".COM:443")}"'
@@ -75,14 +75,14 @@ def test_the_old_address_in_another_spelling_is_the_one_that_was_countersigned(
     assert service.changes == ["PUT /v2/callbackurl"]
 
 
-def test_it_is_countersigned_on_its_own_page_only(administrator: User) -> None:
+def test_it_is_approved_on_its_own_page_only(administrator: User) -> None:
     with pytest.raises(NotInBulkError):
         check_may_approve_in_bulk(factories.prepared_of_kind("callback_url", sample(), administrator))
 
 
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize(
-    ("told", "proven"),
+    ("reported", "proven"),
     [
         (f'"{AFTER}"', True),
         (f'"{AFTER}/"', False),
@@ -95,15 +95,15 @@ def test_it_is_countersigned_on_its_own_page_only(administrator: User) -> None:
     ],
 )
 def test_only_the_same_address_read_back_proves_it(
-    administrator: User, approver: User, service: StubProvider, status: int, told: str, proven: bool
+    administrator: User, approver: User, service: StubProvider, status: int, reported: str, proven: bool
 ) -> None:
     service.answer_post = lambda: (status, '{"success": true, "message": "ok"}')
     operation = sent(administrator, approver)
-    service.callback = told
+    service.callback = reported
     assert (confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED) is proven
 
 
-def test_two_people_set_it_against_the_service(
+def test_two_people_set_it_against_the_provider(
     administrator: User, approver: User, sandbox: SandboxProcess
 ) -> None:
     operation = sent(administrator, approver, previous="")

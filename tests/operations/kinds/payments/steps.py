@@ -46,7 +46,7 @@ def sent(preparer: User, approver: User, payload: PaymentPayload) -> Operation:
     """A payment that was sent, with whatever came of it."""
     operation = factories.approve(factories.prepared_of_kind("payment", payload, preparer), approver)
     release.release_operation(
-        operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now(), token=None
+        operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now(), otp=None
     )
     send.send_operation(operation.pk)
     operation.refresh_from_db()

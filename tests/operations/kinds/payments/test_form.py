@@ -31,7 +31,7 @@ def test_the_review_shows_who_pays_what_and_who_is_paid(as_preparer: Client, ban
 
 
 @pytest.mark.parametrize(
-    ("field", "typed", "said"),
+    ("field", "typed", "message"),
     [
         ("incoming_currency", "NGN", "NGN is not one of the available choices"),
         ("incoming_amount", "", "Enter one of the two amounts."),
@@ -56,12 +56,12 @@ def test_the_review_shows_who_pays_what_and_who_is_paid(as_preparer: Client, ban
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_preparer: Client, bank: dict[str, str], field: str, typed: str, said: str
+    as_preparer: Client, bank: dict[str, str], field: str, typed: str, message: str
 ) -> None:
     answer = post(as_preparer, {**bank, field: typed})
     assert answer.status_code == 422
     form = answer.context["form"]
-    assert said in " ".join(form.errors[field])
+    assert message in " ".join(form.errors[field])
     kept = {name: form[name].value() for name in bank if name != field}
     assert kept == {name: value for name, value in bank.items() if name != field}
     assert not Operation.objects.exists()
@@ -169,14 +169,14 @@ def test_the_business_is_as_configured_or_as_the_newest_transaction_says(
 
 
 def test_without_a_business_nothing_is_prepared(as_preparer: Client, service: StubProvider) -> None:
-    said = " ".join(post(as_preparer, TO_USER).context["form"].non_field_errors())
-    assert "set COUNTERSIGN_GATEWAY_BUSINESS_ID" in said
+    message = " ".join(post(as_preparer, TO_USER).context["form"].non_field_errors())
+    assert "set COUNTERSIGN_GATEWAY_BUSINESS_ID" in message
 
 
-def test_a_silent_service_is_said(as_preparer: Client, settings: Settings) -> None:
+def test_a_silent_provider_is_said(as_preparer: Client, settings: Settings) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
-    said = " ".join(post(as_preparer, TO_USER).context["form"].non_field_errors())
-    assert "does not answer" in said
+    message = " ".join(post(as_preparer, TO_USER).context["form"].non_field_errors())
+    assert "does not answer" in message
 
 
 def test_prepare_again_fills_the_form_and_takes_a_new_reference(as_preparer: Client, preparer: User) -> None:
@@ -188,7 +188,7 @@ def test_prepare_again_fills_the_form_and_takes_a_new_reference(as_preparer: Cli
     assert "reference" not in form.initial
 
 
-def test_the_check_tells_the_holder_and_the_rate_with_its_key(
+def test_the_check_shows_the_recipient_and_the_rate_with_its_key(
     as_preparer: Client, bank: dict[str, str], settings: Settings, tmp_path: Any
 ) -> None:
     profile = tmp_path / "profile.toml"

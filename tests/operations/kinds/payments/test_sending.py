@@ -20,7 +20,7 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_the_request_to_a_bank_is_exactly_what_was_countersigned(
+def test_the_request_to_a_bank_is_exactly_what_was_approved(
     preparer: User, approver: User, service: StubProvider
 ) -> None:
     sent(preparer, approver, of(outgoing_amount=Decimal("150000.00"), rate_key="k-1"))
@@ -83,7 +83,7 @@ def test_every_answer_leads_somewhere(
     assert sent(preparer, approver, of()).status == ends
 
 
-def test_what_the_service_made_is_kept_as_it_told_it(
+def test_what_the_provider_made_is_stored_as_reported(
     preparer: User, approver: User, service: StubProvider
 ) -> None:
     made = {
@@ -128,7 +128,7 @@ def test_a_lost_answer_is_never_guessed_and_people_are_asked_at_once(
     assert Attempt.objects.get().outcome == Outcome.OPEN
 
 
-def test_two_people_create_a_payment_against_the_service(
+def test_two_people_create_a_payment_against_the_provider(
     as_preparer: Client, approver: User, bank: dict[str, str], sandbox: SandboxProcess
 ) -> None:
     before = sandbox.balance("USDT")
@@ -136,7 +136,7 @@ def test_two_people_create_a_payment_against_the_service(
     post(as_preparer, bank, "prepare", digest=digest)
     operation = factories.approve(Operation.objects.get(), approver)
     release.release_operation(
-        operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now(), token=None
+        operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now(), otp=None
     )
     send.send_operation(operation.pk)
     assert Operation.objects.get().status == Status.SUCCEEDED

@@ -1,4 +1,4 @@
-"""A wallet transfer that is prepared, countersigned and sent, as plain functions."""
+"""A wallet transfer that is prepared, approved and sent, as plain functions."""
 
 from typing import Any
 

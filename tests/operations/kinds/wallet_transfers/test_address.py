@@ -1,4 +1,4 @@
-"""Whoever countersigns types the end of the address, and is told what is odd about it."""
+"""The approver types the end of the address, and reads what is odd about it."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def paid(preparer: User, approver: User, service: StubProvider, **changes: Any) -> Operation:
-    """A wallet transfer that the service has accepted."""
+    """A wallet transfer that the provider has accepted."""
     operation = released(preparer, approver, **changes)
     send.send_operation(operation.pk)
     operation.refresh_from_db()
@@ -35,7 +35,7 @@ def paid(preparer: User, approver: User, service: StubProvider, **changes: Any) 
     return operation
 
 
-def test_whoever_countersigns_types_the_end_of_the_address(preparer: User, approver: User) -> None:
+def test_the_approver_types_the_end_of_the_address(preparer: User, approver: User) -> None:
     operation = prepared(preparer)
     for typed in ("", "gjLj6T", "jLj6t", "TR7NHq", TRON):
         with pytest.raises(errors.ConfirmationWrongError):
@@ -57,7 +57,7 @@ def test_the_page_asks_for_the_end_of_the_address_and_takes_no_other(
     assert Operation.objects.get().status == Status.PENDING
 
 
-def test_it_cannot_be_countersigned_among_many(preparer: User) -> None:
+def test_it_cannot_be_approved_in_bulk(preparer: User) -> None:
     with pytest.raises(errors.NotInBulkError):
         policy.check_may_approve_in_bulk(prepared(preparer))
 

@@ -46,7 +46,7 @@ def test_addresses_of_every_network_pass(
 
 
 @pytest.mark.parametrize(
-    ("field", "typed", "said"),
+    ("field", "typed", "message"),
     [
         ("network", "", "This field is required."),
         ("network", "TRC20\x00", "Null characters"),
@@ -70,13 +70,13 @@ def test_addresses_of_every_network_pass(
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_preparer: Client, service: StubProvider, field: str, typed: str, said: str
+    as_preparer: Client, service: StubProvider, field: str, typed: str, message: str
 ) -> None:
     answer = review(as_preparer, **{field: typed})
     assert answer.status_code == 422
     form = answer.context["form"]
     beside = "address" if (field, typed) == ("network", "ERC20") else field
-    assert said in " ".join(form.errors[beside])
+    assert message in " ".join(form.errors[beside])
     kept = {name: form[name].value() for name in FILLED_IN if name != field}
     assert kept == {name: value for name, value in FILLED_IN.items() if name != field}
     assert not Operation.objects.exists()

@@ -43,5 +43,5 @@ def test_capitals_of_tron_make_another_address_that_looks_alike() -> None:
         ("0xABc", "0xabd", "0xAB[c]"),
     ],
 )
-def test_what_differs_stands_in_brackets(address: str, beside: str, shown: str) -> None:
+def test_what_differs_is_in_brackets(address: str, beside: str, shown: str) -> None:
     assert mark_differences(address, beside) == shown

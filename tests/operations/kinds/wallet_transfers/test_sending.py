@@ -1,4 +1,4 @@
-"""The request, every end of it, and how it is recognised in the list."""
+"""The request, every end of it, and how it is matched in the list."""
 
 import json
 from decimal import Decimal
@@ -22,7 +22,7 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_the_request_is_exactly_what_was_countersigned(
+def test_the_request_is_exactly_what_was_approved(
     preparer: User, approver: User, service: StubProvider
 ) -> None:
     send.send_operation(released(preparer, approver, wallet_type="main").pk)
@@ -70,7 +70,7 @@ def test_every_answer_leads_somewhere(
     assert Operation.objects.get().status == ends
 
 
-def test_an_unknown_one_is_recognised_in_the_list(
+def test_an_unknown_one_is_matched_in_the_list(
     preparer: User, approver: User, sandbox: SandboxProcess
 ) -> None:
     sandbox.fault("wallets.transfer", "drop", when="after_execution")
@@ -99,27 +99,33 @@ def test_an_unknown_one_is_recognised_in_the_list(
         ({"amount": Decimal("150.26")}, False),
     ],
 )
-def test_it_is_recognised_by_type_currency_amount_and_address(changes: dict[str, Any], is_ours: bool) -> None:
-    told = {"transactionId": "T-1", "type": "sent", "currency": "USDT", "amount": Decimal("150.25")}
-    record = TransactionRecord.model_validate({**told, **changes})
+def test_it_is_matched_by_type_currency_amount_and_address(changes: dict[str, Any], is_ours: bool) -> None:
+    fields = {"transactionId": "T-1", "type": "sent", "currency": "USDT", "amount": Decimal("150.25")}
+    record = TransactionRecord.model_validate({**fields, **changes})
     assert KIND.is_match(of(), record) is is_ours  # type: ignore[union-attr]
 
 
 def test_capitals_do_not_make_another_address_where_the_network_knows_none() -> None:
-    told = {"transactionId": "T-1", "type": "sent", "currency": "USDT", "amount": 5, "username": EVM.lower()}
-    record = TransactionRecord.model_validate(told)
+    fields = {
+        "transactionId": "T-1",
+        "type": "sent",
+        "currency": "USDT",
+        "amount": 5,
+        "username": EVM.lower(),
+    }
+    record = TransactionRecord.model_validate(fields)
     assert KIND.is_match(of(network="ERC20", address=EVM, amount=Decimal(5)), record)  # type: ignore[union-attr]
     assert KIND.recipient(of(address=EVM)).key == KIND.recipient(of(address=EVM.lower())).key
 
 
-def test_two_people_send_crypto_against_the_service(
+def test_two_people_send_crypto_against_the_provider(
     preparer: User, approver: User, sandbox: SandboxProcess
 ) -> None:
     before = sandbox.balance("USDT")
     operation = prepared(preparer)
     operation = sign(operation, approver, "gjLj6t")
     release.release_operation(
-        operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now(), token=None
+        operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now(), otp=None
     )
     send.send_operation(operation.pk)
     assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED

@@ -13,7 +13,7 @@ from tests.append_only.triggers import lifted
 
 APPROVE = "/operations/approve/"
 REJECT = "/operations/reject/"
-LIMIT = Decimal("10000000")  # above it, two people have to countersign
+LIMIT = Decimal("10000000")  # above it, two people have to approve
 
 
 def confirm(client: Client, address: str, *operations: Operation) -> Any:

@@ -26,7 +26,7 @@ def lines(answer: Any) -> dict[str, str]:
     return {line.operation.reference: line.text for line in answer.context["lines"]}
 
 
-def test_what_two_people_must_countersign_can_be_rejected_with_others(
+def test_what_two_people_must_approve_can_be_rejected_with_others(
     as_approver: Client, preparer: User, approver: User
 ) -> None:
     two = factories.prepared_to_another_account(preparer, amount=LIMIT + 1)
@@ -35,7 +35,7 @@ def test_what_two_people_must_countersign_can_be_rejected_with_others(
     assert status_of(two) == "rejected"
 
 
-def test_each_is_countersigned_on_its_own_and_nothing_is_sent(
+def test_each_is_approved_on_its_own_and_nothing_is_sent(
     as_approver: Client, preparer: User, approver: User
 ) -> None:
     operations = [factories.prepared_to_another_account(preparer) for _ in range(3)]
@@ -179,7 +179,7 @@ def test_only_who_may_approve_decides(
     assert status_of(operation) == "pending"
 
 
-def test_what_has_to_be_read_alone_is_countersigned_alone(
+def test_what_has_to_be_read_alone_is_approved_alone(
     as_approver: Client, preparer: User, administrator: User
 ) -> None:
     differs = factories.prepared_to_another_account(
@@ -200,10 +200,10 @@ def test_what_has_to_be_read_alone_is_countersigned_alone(
     assert obstacles(confirm(as_approver, REJECT, *alone)) == {}
 
 
-def test_a_payment_to_a_bank_tells_of_another_holder_too(
+def test_a_payment_to_a_bank_shows_another_recipient_too(
     as_approver: Client, preparer: User, administrator: User
 ) -> None:
-    told = {"account_name": "OTHER NAME", "typed_name": "Ada Obi", "name_reason": "Married since"}
-    payment = factories.prepared_of_kind("payment", SAMPLES["payment"].model_copy(update=told), preparer)
+    changes = {"account_name": "OTHER NAME", "typed_name": "Ada Obi", "name_reason": "Married since"}
+    payment = factories.prepared_of_kind("payment", SAMPLES["payment"].model_copy(update=changes), preparer)
     assert "Its page warns" in obstacles(confirm(as_approver, APPROVE, payment))[payment.reference]
     assert "held by OTHER NAME" in text_of(as_approver.get(f"/operations/{payment.pk}/"))

@@ -30,7 +30,7 @@ def test_the_page_says_why_it_has_not_left_since_when_and_how_long_it_is_tried(
     shown, release = panel_of(as_approver, released), Release.objects.get()
     assert "Not sent yet" in shown
     assert "The service cannot be read." in shown
-    with timezone.override("Africa/Lagos"):  # where the person is who looks
+    with timezone.override("Africa/Lagos"):  # where the reader is
         assert f"since {local_time(release.blocked_since or release.released_at)}, and nothing" in shown
         assert f"until the word to send runs out at {local_time(release.expires_at)}" in shown
     assert (service.posts, "123456" in shown) == ([], False)
@@ -54,7 +54,7 @@ def test_an_open_page_learns_why_it_has_not_left_and_when_that_is_over(
     assert "About to be sent" in text_of(show(as_approver, released, "live/", seen=before))
 
 
-def test_an_open_page_learns_what_the_last_look_found(unknown: Operation, as_approver: Client) -> None:
+def test_an_open_page_shows_what_the_last_check_found(unknown: Operation, as_approver: Client) -> None:
     before = seen_on(as_approver, unknown)
     Attempt.objects.update(check_result=CheckResult.PROVIDER_UNREADABLE, check_parameters={"error": "x"})
     assert "The service could not be read" in text_of(show(as_approver, unknown, "live/", seen=before))
@@ -75,7 +75,7 @@ def test_what_stood_in_the_way_is_gone_when_it_is(released: Operation, as_approv
     assert "About to be sent" in panel_of(as_approver, released)
 
 
-def test_a_new_word_to_send_begins_without_it(service: StubProvider, released: Operation) -> None:
+def test_a_new_release_begins_without_it(service: StubProvider, released: Operation) -> None:
     service.records = "nonsense"
     send.send_operation(released.pk)
     service.records = "[]"

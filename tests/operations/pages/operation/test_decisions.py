@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 SignIn = Callable[[Client, User], Client]
 
 
-def test_approving_countersigns_and_sends_nothing(as_approver: Client, operation: Operation) -> None:
+def test_approving_sends_nothing(as_approver: Client, operation: Operation) -> None:
     answer = do(as_approver, operation, "approve", comment="Invoice seen")
     assert answer["Location"] == f"/operations/{operation.pk}/"
     assert status_of(operation) == Status.APPROVED
@@ -27,36 +27,38 @@ def test_approving_countersigns_and_sends_nothing(as_approver: Client, operation
     assert "<q>Invoice seen</q>" in text_of(show(as_approver, operation))
 
 
-def test_approving_and_sending_hands_the_token_over(as_approver: Client, operation: Operation) -> None:
-    do(as_approver, operation, "approve-and-send", token="123456")
+def test_approving_and_sending_passes_the_one_time_code_on(as_approver: Client, operation: Operation) -> None:
+    do(as_approver, operation, "approve-and-send", otp="123456")
     assert Release.objects.get().operation == operation
     assert "About to be sent" in text_of(show(as_approver, operation))
 
 
-def test_sending_without_a_token_does_nothing_and_keeps_the_comment(
+def test_sending_without_a_one_time_code_does_nothing_and_keeps_the_comment(
     as_approver: Client, operation: Operation
 ) -> None:
-    answer = do(as_approver, operation, "approve-and-send", token="", comment="Invoice seen")
+    answer = do(as_approver, operation, "approve-and-send", otp="", comment="Invoice seen")
     assert answer.status_code == 422
-    error = text_of(answer).partition('id="id_token_error">')[2].partition("</p>")[0]
+    error = text_of(answer).partition('id="id_otp_error">')[2].partition("</p>")[0]
     assert error == "Enter the service&#x27;s one-time token. Nothing was approved and nothing was sent."
     assert 'value="Invoice seen"' in text_of(answer)
     assert status_of(operation) == Status.PENDING
 
 
-def test_an_approved_operation_is_sent_with_a_token(as_approver: Client, operation: Operation) -> None:
+def test_an_approved_operation_is_sent_with_a_one_time_code(
+    as_approver: Client, operation: Operation
+) -> None:
     do(as_approver, operation, "approve")
-    refused = do(as_approver, operation, "release", token=" ")
+    refused = do(as_approver, operation, "release", otp=" ")
     assert refused.status_code == 422
     assert "Enter the service&#x27;s one-time token. Nothing was sent." in text_of(refused)
-    assert do(as_approver, operation, "release", token="123456").status_code == 302
+    assert do(as_approver, operation, "release", otp="123456").status_code == 302
     assert Release.objects.get().operation == operation
 
 
-def test_a_token_never_comes_back_with_a_page(as_approver: Client, operation: Operation) -> None:
+def test_a_one_time_code_never_comes_back_with_a_page(as_approver: Client, operation: Operation) -> None:
     refused = as_approver.post(
         f"/operations/{operation.pk}/approve-and-send/",
-        {"digest": "other", "token": "918273", "comment": "x"},
+        {"digest": "other", "otp": "918273", "comment": "x"},
     )
     assert refused.status_code == 422
     assert "918273" not in text_of(refused)
@@ -72,7 +74,7 @@ def test_two_signatures_are_not_sent_by_the_first(as_approver: Client, preparer:
     assert status_of(operation) == Status.PENDING
 
 
-def test_rejecting_closes_with_a_reason_that_the_maker_reads(
+def test_rejecting_closes_with_a_reason_that_the_preparer_reads(
     as_approver: Client, as_preparer: Client, operation: Operation
 ) -> None:
     do(as_approver, operation, "reject", reason="The invoice says 25,000.")
@@ -139,9 +141,9 @@ def test_a_decision_on_content_that_is_not_the_one_shown_does_nothing(
     ("action", "values"),
     [
         ("approve", {}),
-        ("approve-and-send", {"token": "123456"}),
+        ("approve-and-send", {"otp": "123456"}),
         ("reject", {"reason": "Too late"}),
-        ("release", {"token": "123456"}),
+        ("release", {"otp": "123456"}),
     ],
 )
 def test_a_decision_on_a_stale_page_says_how_things_stand(
@@ -175,11 +177,11 @@ def test_nobody_approves_what_they_prepared_even_by_a_forged_form(
 
 @pytest.mark.parametrize("action", ["approve", "approve-and-send", "reject", "release"])
 def test_who_may_not_decide_is_turned_away(as_preparer: Client, operation: Operation, action: str) -> None:
-    assert do(as_preparer, operation, action, reason="x", token="1").status_code == 403
+    assert do(as_preparer, operation, action, reason="x", otp="1").status_code == 403
     assert status_of(operation) == Status.PENDING
 
 
-def test_an_auditor_cannot_have_the_list_of_the_service_read(
+def test_an_auditor_cannot_have_the_list_of_the_provider_read(
     sign_in: SignIn, auditor: User, operation: Operation
 ) -> None:
     put(operation, "approved", "sending", "unknown")
@@ -189,7 +191,7 @@ def test_an_auditor_cannot_have_the_list_of_the_service_read(
 @pytest.mark.parametrize(
     ("action", "attempted", "fields"),
     [
-        ("approve-and-send", "approve_and_release", "token"),
+        ("approve-and-send", "approve_and_release", "otp"),
         ("reject", "reject", "reason"),
     ],
 )
@@ -204,7 +206,7 @@ def test_what_the_form_refuses_is_recorded(
     assert fields in entry.detail["refusal"]["fields"]
 
 
-def test_sending_without_a_token_is_recorded(as_approver: Client, operation: Operation) -> None:
+def test_sending_without_a_one_time_code_is_recorded(as_approver: Client, operation: Operation) -> None:
     do(as_approver, operation, "approve")
     assert do(as_approver, operation, "release").status_code == 422
     assert Entry.objects.latest("position").detail["attempted"] == "release"

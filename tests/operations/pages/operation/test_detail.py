@@ -79,7 +79,7 @@ def test_an_open_page_asks_again_and_is_left_alone_while_nothing_changed(
     assert show(as_approver, operation, "live/", seen=seen).status_code == 204
 
 
-def test_an_open_page_is_told_what_changed(
+def test_an_open_page_shows_what_changed(
     as_approver: Client, as_preparer: Client, operation: Operation
 ) -> None:
     seen = show(as_preparer, operation).context["seen"]
@@ -90,7 +90,7 @@ def test_an_open_page_is_told_what_changed(
     assert "It is now: Approved." in text_of(answer)
 
 
-def test_a_look_by_the_page_itself_keeps_no_session_alive(as_preparer: Client, operation: Operation) -> None:
+def test_polling_by_the_page_keeps_no_session_alive(as_preparer: Client, operation: Operation) -> None:
     session: Any = as_preparer.session
     row = type(session).get_model_class().objects.filter(pk=session.session_key)
     long_ago = timezone.now() - timedelta(minutes=10)

@@ -33,13 +33,13 @@ def approved(preparer: User, approver: User) -> Operation:
 
 @pytest.fixture
 def released(approved: Operation, second_approver: User) -> Operation:
-    """Another approver has given the word, and no worker has taken it up yet."""
+    """Another approver has released it, and no worker has claimed it yet."""
     return release.release_operation(
         approved.pk,
         actor=second_approver,
         digest=approved.digest,
         second_factor_at=timezone.now(),
-        token=SecretStr("123456"),
+        otp=SecretStr("123456"),
     )
 
 
@@ -109,7 +109,7 @@ def test_a_sender_who_may_no_longer_send_is_explained(
     ],
     ids=["deactivated", "without the role"],
 )
-def test_a_countersignature_that_counts_no_more_leads_to_preparing_again(
+def test_an_approval_that_counts_no_more_leads_to_preparing_again(
     sign_in: SignIn,
     approver: User,
     second_approver: User,
@@ -126,12 +126,12 @@ def test_a_countersignature_that_counts_no_more_leads_to_preparing_again(
     assert ">Send now<" not in html
 
 
-def test_a_newer_word_than_the_one_held_back_is_the_one_explained(
+def test_a_newer_release_than_the_one_held_back_is_the_one_explained(
     as_approver: Client, approver: User, released: Operation, second_approver: User, sandbox: SandboxProcess
 ) -> None:
     staff.set_roles(second_approver.pk, roles=[], actor=None)
     send.send_operation(released.pk)
-    do(as_approver, released, "release", token="123456")
+    do(as_approver, released, "release", otp="123456")
     let_the_release_run_out(released)
     html = text_of(show(as_approver, released))
     assert "Held back" not in html

@@ -3,7 +3,7 @@
 import pytest
 
 from backoffice.accounts.models import User
-from backoffice.ledger import bank_accounts as ledger
+from backoffice.ledger import accounts as ledger
 from backoffice.operations.models.saved_items import SavedAccount
 from tests.operations.pages.saved_accounts.steps import BANK, NUMBER, saved
 from tests.sandbox_process import SandboxProcess
@@ -11,7 +11,7 @@ from tests.sandbox_process import SandboxProcess
 
 @pytest.fixture
 def holder(sandbox: SandboxProcess) -> str:
-    """The name that the service gives for the account."""
+    """The name that the provider gives for the account."""
     return ledger.resolve_account_holder(NUMBER, BANK).account_name
 
 

@@ -1,4 +1,4 @@
-"""What the tests of saved and recent bank accounts do and look at."""
+"""What the tests of saved and recent bank accounts do and read."""
 
 import uuid
 from datetime import timedelta

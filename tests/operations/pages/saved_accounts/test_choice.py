@@ -113,23 +113,23 @@ def test_an_account_at_a_bank_that_is_gone_from_the_list_has_to_be_chosen_anew(
     assert "000 is not one of its codes" in text_of(as_preparer.post(WITHDRAWAL, values))
 
 
-def test_a_holder_that_changed_is_said_to_the_maker_and_to_the_checker(
+def test_a_changed_recipient_is_shown_to_the_preparer_and_to_the_approver(
     as_preparer: Client, as_approver: Client, preparer: User, holder: str
 ) -> None:
     before = saved(preparer, "Rent", account_name="MUSA BEFORE")
-    said = f"When this account was saved, the bank named MUSA BEFORE. Now it names {holder}."
-    assert said in text_of(use(as_preparer, f"saved-{before.pk}"))
+    message = f"When this account was saved, the bank named MUSA BEFORE. Now it names {holder}."
+    assert message in text_of(use(as_preparer, f"saved-{before.pk}"))
 
     # Typing the new name, so that the two names on the form agree, does not silence it.
     values = {**TYPED, "submission": str(uuid.uuid4()), "amount": "10", "bank_code": BANK}
     values |= {"account_number": NUMBER, "typed_name": holder, "name_reason": ""}
     review = as_preparer.post(WITHDRAWAL, {**values, "step": "review"})
-    assert said in text_of(review)
+    assert message in text_of(review)
     prepared = {**values, "step": "prepare", "digest": review.context["digest"]}
     address = as_preparer.post(WITHDRAWAL, prepared)["Location"]
     as_preparer.post(f"{ACCOUNTS}{before.pk}/delete/")
     html = text_of(as_approver.get(address))
-    assert said in html
+    assert message in html
     assert "MUSA BEFORE · the bank&#x27;s name was another one then" in html
 
 

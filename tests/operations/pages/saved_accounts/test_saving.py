@@ -40,7 +40,7 @@ def test_saving_an_account_changes_no_operation(as_preparer: Client, operation: 
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("", "This field is required."),
         ("x" * 61, "at most 60 characters"),
@@ -48,7 +48,7 @@ def test_saving_an_account_changes_no_operation(as_preparer: Client, operation: 
     ],
 )
 def test_a_name_that_is_none_or_taken_is_refused_beside_its_field(
-    as_preparer: Client, preparer: User, name: str, said: str
+    as_preparer: Client, preparer: User, name: str, message: str
 ) -> None:
     saved(preparer, "Rent")
     other = factories.prepared_to_another_account(preparer)
@@ -57,7 +57,7 @@ def test_a_name_that_is_none_or_taken_is_refused_beside_its_field(
     for address in (f"/operations/{another.pk}/save-account/", f"{ACCOUNTS}{kept.pk}/"):
         answer = as_preparer.post(address, {"name": name})
         assert answer.status_code == 422
-        assert said in text_of(answer)
+        assert message in text_of(answer)
         assert 'id="id_name_error"' in text_of(answer)
         assert f'value="{name}"' in text_of(answer) or not name
     assert set(SavedAccount.objects.values_list("name", flat=True)) == {"Rent", "Diesel"}
@@ -99,7 +99,7 @@ def test_an_account_is_renamed_and_deleted_by_anybody_who_prepares(
     assert {entry.target_id for entry in entries} == {str(rent.pk)}
 
 
-def test_the_number_stands_in_no_address_no_list_no_log_and_no_audit_entry(
+def test_the_number_is_in_no_url_no_list_no_log_and_no_audit_entry(
     as_preparer: Client, rent: SavedAccount, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG):

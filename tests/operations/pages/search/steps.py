@@ -15,7 +15,7 @@ def search(client: Client, text: str) -> Any:
 
 
 def listed(client: Client, text: str, headers: Mapping[str, str] = MappingProxyType({})) -> Any:
-    """The service's transactions, which fill in the page."""
+    """The provider's transactions, which fill in the page."""
     return client.post("/search/", {"q": text, "transactions": "yes"}, headers=headers)
 
 

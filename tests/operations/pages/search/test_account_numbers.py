@@ -1,4 +1,4 @@
-"""An account number finds what was paid to it and to whom, and stands in no link and no address."""
+"""An account number finds what was paid to it and to whom, and is in no link and no URL."""
 
 import re
 from decimal import Decimal
@@ -49,7 +49,7 @@ def test_no_link_and_no_address_holds_an_account_number(
     assert "found" not in (as_preparer.get("/search/", {"q": written}).context or {})
 
 
-def test_all_that_went_to_an_account_stands_in_one_list(as_preparer: Client, preparer: User) -> None:
+def test_all_that_went_to_an_account_is_in_one_list(as_preparer: Client, preparer: User) -> None:
     operations = [factories.prepared(preparer) for _ in range(12)]
     factories.prepared(preparer, account_number="5550001112")
     [link] = re.findall(r'There are more: <a href="([^"]+)"', text_of(search(as_preparer, "0123456789")))

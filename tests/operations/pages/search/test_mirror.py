@@ -1,4 +1,4 @@
-"""Transactions of the mirror and the merchant's own accounts are found, without asking the service."""
+"""Transactions of the mirror and the merchant's own accounts are found, without asking the provider."""
 
 import json
 import re
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
 
 
-def told(client: Client, service: StubProvider, **answers: Any) -> None:
-    """The service has shown the accounts; it is asked no more."""
+def read_accounts(client: Client, service: StubProvider, **answers: Any) -> None:
+    """The provider has shown the accounts; it is asked no more."""
     for name, value in answers.items():
         setattr(service, name, json.dumps(value))
     assert client.get("/money/bank-accounts/?read=1").status_code == 200
@@ -82,7 +82,7 @@ def test_more_transactions_than_ten_lead_to_their_list(as_preparer: Client) -> N
 def test_the_merchants_own_accounts_are_found_by_name_and_number(
     as_preparer: Client, service: StubProvider, text: str
 ) -> None:
-    told(as_preparer, service, accounts=[ACCOUNT, {**ACCOUNT, "accountName": "Abuja", "assets": []}])
+    read_accounts(as_preparer, service, accounts=[ACCOUNT, {**ACCOUNT, "accountName": "Abuja", "assets": []}])
     answer = search(as_preparer, text)
     [account] = answer.context["found"].own_accounts.rows
     assert (account.name, account.currency, account.number) == ("Lagos shop", "NGN", "0455001122")

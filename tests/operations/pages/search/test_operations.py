@@ -1,4 +1,4 @@
-"""Operations are found by their reference, by words and by the service's id, whatever became of them."""
+"""Operations are found by their reference, by words and by the provider's id, whatever became of them."""
 
 import re
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def test_the_newest_come_first_and_more_than_ten_lead_to_the_list(
     assert "/operations/?tab=all&amp;text=chidinma" in text_of(answer)
 
 
-def test_what_there_is_more_of_stands_in_one_list_whatever_became_of_it(
+def test_what_there_is_more_of_is_in_one_list_whatever_its_status(
     as_preparer: Client, preparer: User
 ) -> None:
     operations = [factories.prepared(preparer) for _ in range(12)]
@@ -82,7 +82,7 @@ def test_the_list_finds_the_beginning_of_a_reference(as_preparer: Client, operat
     assert operation in listed.context["page"].rows
 
 
-def test_the_services_transaction_finds_its_operation(
+def test_the_providers_transaction_finds_its_operation(
     as_preparer: Client, preparer: User, operation: Operation
 ) -> None:
     factories.attempt(operation, provider_transaction_id="66f1c0ffee")
@@ -96,7 +96,7 @@ def test_an_operation_of_any_status_is_found(as_preparer: Client, operation: Ope
     assert found(as_preparer, "chidinma") == [operation.reference]
 
 
-def test_words_are_looked_for_among_the_newest_only_but_references_among_all(
+def test_words_are_searched_for_among_the_newest_only_but_references_among_all(
     as_preparer: Client, preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(searching, "WORDS_SEARCHED_IN", 2)

@@ -49,7 +49,7 @@ def test_what_cannot_be_searched_for_says_why(as_preparer: Client, text: str, st
 
 
 @pytest.mark.parametrize("role", ["preparer", "approver", "auditor", "administrator"])
-def test_the_field_stands_on_every_page(sign_in: SignIn, request: pytest.FixtureRequest, role: str) -> None:
+def test_the_field_is_on_every_page(sign_in: SignIn, request: pytest.FixtureRequest, role: str) -> None:
     html = text_of(sign_in(Client(), request.getfixturevalue(role)).get("/account/"))
     assert 'action="/search/"' in html
 

@@ -1,4 +1,4 @@
-"""The page of one transaction: in words first, then as the service tells it, then what it said before."""
+"""The page of one transaction: in words first, then as the provider reports it, then its earlier values."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def changed(one: Transaction, before: dict[str, Any], after: dict[str, Any]) -> 
     TransactionChange.objects.create(transaction=one, seen_at=AT, before=before, after=after)
 
 
-def test_all_that_was_told_stands_there_and_what_it_was_before(reader: Client) -> None:
+def test_all_reported_fields_are_shown_with_their_earlier_values(reader: Client) -> None:
     one = stored(previous_balance=Decimal(7), sender="kola", business_id="biz-9", status="failed")
     changed(one, {"status": "processing"}, {"status": "failed"})
     html = page_of(reader, one)
@@ -38,7 +38,7 @@ def test_all_that_was_told_stands_there_and_what_it_was_before(reader: Client) -
     assert reader.get(f"{PAGE}{one.pk + 1}/").status_code == 404
 
 
-def test_what_only_the_service_needs_stands_in_the_fold_under_both_names(reader: Client) -> None:
+def test_technical_fields_are_in_the_fold_under_both_names(reader: Client) -> None:
     one = stored(business_id="biz-9", is_from_registered_user=True, fee=Decimal("1.50"))
     above, fold = page_of(reader, one).split("As the service tells it")
     assert "biz-9" not in above
@@ -50,13 +50,13 @@ def test_what_only_the_service_needs_stands_in_the_fold_under_both_names(reader:
 
 @pytest.mark.parametrize(("from_currency", "is_told"), [("USD", True), ("NGN", False), ("", False)])
 def test_only_what_came_from_another_currency_was_converted(from_currency: str, is_told: bool) -> None:
-    told = dict(
+    fields = dict(
         transaction_facts(stored(currency="NGN", from_currency=from_currency, from_amount=Decimal(5)))
     )
-    assert told.get("Converted from") == ("USD 5.00" if is_told else None)
+    assert fields.get("Converted from") == ("USD 5.00" if is_told else None)
 
 
-def test_a_change_is_told_in_words_and_kept_to_the_letter(reader: Client, auditor: User) -> None:
+def test_a_change_is_shown_in_words_and_stored_exactly(reader: Client, auditor: User) -> None:
     User.objects.filter(pk=auditor.pk).update(time_zone="Africa/Lagos")
     one = stored(currency="NGN")
     before = {"fee": None, "updated_at": "2026-03-04T06:00:00+00:00", "is_from_registered_user": False}
@@ -78,9 +78,9 @@ def test_a_member_that_a_later_version_keeps_has_its_own_name(reader: Client) ->
 
 def test_a_long_id_among_words_stays_in_one_piece(reader: Client) -> None:
     one = stored(counterparty="Reversal of 6b028d38161a52ca0e4b7609")
-    told = 'Reversal of <span class="id">6b028d38161a52ca0e4b7609</span>'
-    assert told in page_of(reader, one)
-    assert told in text_of(reader.get(PAGE))
+    text = 'Reversal of <span class="id">6b028d38161a52ca0e4b7609</span>'
+    assert text in page_of(reader, one)
+    assert text in text_of(reader.get(PAGE))
 
 
 def test_the_operation_that_caused_it_leads_to_it_and_it_to_the_operation(

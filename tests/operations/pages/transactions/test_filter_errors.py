@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ({"currency": "EUR"}, "Select a valid choice"),
         ({"sort": "colour"}, "Select a valid choice"),
@@ -39,14 +39,14 @@ pytestmark = pytest.mark.django_db
     ],
 )
 def test_what_makes_no_sense_is_said_beside_its_field_and_kept(
-    reader: Client, typed: dict[str, str], said: str
+    reader: Client, typed: dict[str, str], message: str
 ) -> None:
     stored()
     answer = reader.get(PAGE, typed)
     assert answer.status_code == 422
     html = text_of(answer)
-    assert said in html
-    assert html.count(said) == 1
+    assert message in html
+    assert html.count(message) == 1
     assert "Nothing is listed until the filters above are mended" in html
     field = re.search(r'<span class="error" id="id_(\w+)_error">', html)
     assert field is not None
@@ -61,11 +61,11 @@ def test_the_list_alone_says_why_it_is_not_there(reader: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [("1999-01-01", "Choose a day from 2000-01-01 to 2099-12-31"), ("abc", "Enter a valid date")],
 )
 def test_a_day_that_cannot_be_gone_to_says_so_and_leaves_the_list(
-    reader: Client, typed: str, said: str
+    reader: Client, typed: str, message: str
 ) -> None:
     rows = store([unsaved(currency="USD") for _ in range(51)])
     stored(currency="NGN")
@@ -73,7 +73,7 @@ def test_a_day_that_cannot_be_gone_to_says_so_and_leaves_the_list(
     assert answer.status_code == 200
     assert len(listed(answer)) == 50
     html = unescape(text_of(answer))
-    assert re.search(rf'<span class="error" id="id_jump_error">{said}', html)
+    assert re.search(rf'<span class="error" id="id_jump_error">{message}', html)
     assert re.search(rf'name="jump" value="{typed}"[^>]* aria-invalid="true"', html)
     [further] = re.findall(r'href="([^"]+)" rel="next"', html)
     rest = reader.get(further)
@@ -94,7 +94,7 @@ def test_an_account_number_is_kept_out_of_addresses(reader: Client, name: str, t
 
 
 @pytest.mark.parametrize("typed", ["1234567", "4f7e2b0c9d1a", "2026 Ltd", "12345678 Ltd"])
-def test_what_is_no_account_number_is_looked_for(reader: Client, typed: str) -> None:
+def test_what_is_no_account_number_is_searched_for(reader: Client, typed: str) -> None:
     assert reader.get(PAGE, {"text": typed}).status_code == 200
 
 
@@ -115,7 +115,7 @@ def test_what_has_no_quick_answer_says_what_to_ask_for_instead(
 @pytest.mark.parametrize(
     ("typed", "status"), [("---", 422), ("a-!", 422), ("-a-", 200), ("ab ", 422), ("a b", 200)]
 )
-def test_signs_that_no_index_knows_are_not_looked_for(reader: Client, typed: str, status: int) -> None:
+def test_characters_that_no_index_has_are_not_searched_for(reader: Client, typed: str, status: int) -> None:
     stored()
     answer = reader.get(PAGE, {"text": typed})
     assert answer.status_code == status

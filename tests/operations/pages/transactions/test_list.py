@@ -31,7 +31,7 @@ FILTERS = "/transactions/filters/"
 
 
 def sent_as(operation: Operation, transaction_id: str) -> None:
-    """The operation's one attempt, bound to a transaction of the service."""
+    """The operation's one attempt, bound to a transaction of the provider."""
     factories.attempt(
         operation,
         outcome="succeeded",
@@ -73,12 +73,12 @@ def test_a_row_leads_to_its_page_under_whatever_address_all_is_served(reader: Cl
         ("on hold", '<span class="badge ">on hold</span>'),
     ],
 )
-def test_the_status_is_the_services_word(reader: Client, status: str, badge: str) -> None:
+def test_the_status_is_the_providers_own(reader: Client, status: str, badge: str) -> None:
     stored(status=status)
     assert badge in text_of(reader.get(PAGE))
 
 
-def test_what_the_service_wrote_is_text_and_not_markup(reader: Client) -> None:
+def test_what_the_provider_wrote_is_text_and_not_markup(reader: Client) -> None:
     one = stored(counterparty="<script>x</script>", transaction_id="<b>", type="<i>")
     for address in (PAGE, f"{PAGE}{one.pk}/"):
         html = text_of(reader.get(address))
@@ -98,7 +98,7 @@ def test_a_transaction_of_ours_leads_to_its_operation(reader: Client, preparer: 
     assert operation.sentence in text_of(reader.get(f"{PAGE}{one.pk}/"))
 
 
-def test_filters_stand_in_the_address_and_stay_in_every_link(reader: Client) -> None:
+def test_filters_are_in_the_url_and_stay_in_every_link(reader: Client) -> None:
     store([unsaved(amount=Decimal(number), currency="USD") for number in range(1, 61)])
     stored(currency="NGN")
     page = reader.get(PAGE, {"currency": "USD", "least": "5", "sort": "largest"})
@@ -114,7 +114,7 @@ def test_filters_stand_in_the_address_and_stay_in_every_link(reader: Client) -> 
 
 
 @pytest.mark.parametrize("typed", ["300,000", "300,000.00", "299999.99", " 300,000 "])
-def test_an_amount_is_looked_for_as_it_is_shown(reader: Client, typed: str) -> None:
+def test_an_amount_is_searched_for_as_it_is_shown(reader: Client, typed: str) -> None:
     found = stored(amount=Decimal(300_000))
     stored(amount=Decimal("299999.98"))
     assert listed(reader.get(PAGE, {"least": typed})) == [found.transaction_id]
@@ -156,7 +156,7 @@ def test_a_cursor_counts_among_the_filters_it_was_made_for(reader: Client) -> No
     assert len(listed(reader.get(PAGE, {"cursor": cursor, "currency": "NGN"}))) == 50
 
 
-def test_what_the_service_lists_no_more_is_marked_and_not_added_up(reader: Client) -> None:
+def test_what_the_provider_lists_no_more_is_marked_and_not_added_up(reader: Client) -> None:
     listed_still = stored(amount=Decimal(7))
     add_up([listed_still])
     gone = stored(amount=Decimal(5), missing_since=AT)
@@ -191,7 +191,7 @@ def test_the_page_asks_for_the_count_when_it_is_there(reader: Client) -> None:
     assert "0 transactions</p>" in text_of(reader.get(COUNT, {"text": "nobody"}))
 
 
-def test_what_can_be_done_with_the_list_stands_before_its_rows(reader: Client) -> None:
+def test_what_can_be_done_with_the_list_comes_before_its_rows(reader: Client) -> None:
     stored()
     before, _, behind = text_of(reader.get(PAGE, {"currency": "NGN"})).partition("<table")
     for tool in ('id="count"', 'aria-label="Go to a day"', "Save these filters", "Export CSV"):
@@ -199,7 +199,7 @@ def test_what_can_be_done_with_the_list_stands_before_its_rows(reader: Client) -
         assert tool not in behind
 
 
-def test_what_is_looked_for_by_amount_is_added_up_or_said_to_be_too_many(
+def test_a_search_by_amount_is_added_up_or_said_to_be_too_many(
     reader: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store([unsaved(amount=Decimal(number)) for number in (1, 20, 300)])

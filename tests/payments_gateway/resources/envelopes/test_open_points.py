@@ -1,4 +1,4 @@
-"""Where in an answer its content stands, if a deployment says so; and a yes without any content."""
+"""Where in an answer its content is, if a deployment says so; and a yes without any content."""
 
 from typing import Any
 

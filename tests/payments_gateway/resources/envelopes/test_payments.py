@@ -1,4 +1,4 @@
-"""Payments: how much must be told so that it is known which one was made."""
+"""Payments: how much must be reported so that it is known which one was made."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -25,7 +25,7 @@ def test_a_payment_is_read_whole(answered: Answered) -> None:
     assert payment.model_extra == {"news": 1}
 
 
-def test_a_payment_that_tells_only_its_address_still_tells_it(answered: Answered) -> None:
+def test_a_payment_that_has_only_its_address_still_has_it(answered: Answered) -> None:
     payment = answered("payments.create", {**DONE, "data": {"address": "T9yD", "rate": "n/a", "expTime": 0}})
     assert (payment.address, payment.rate, payment.id) == ("T9yD", None, None)
 

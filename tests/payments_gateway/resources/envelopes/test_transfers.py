@@ -1,4 +1,4 @@
-"""What a conversion or a transfer is told to have done, nested or not."""
+"""What a conversion or a transfer is reported to have done, nested or not."""
 
 from decimal import Decimal
 from typing import Any
@@ -12,7 +12,9 @@ from tests.payments_gateway.resources.envelopes.conftest import Answered
 
 @pytest.mark.parametrize("name", ["balances.convert", "balances.transfer"])
 @pytest.mark.parametrize("data", [DETAIL, {"transferDetail": DETAIL}], ids=["directly", "nested"])
-def test_a_transfer_is_told_nested_or_directly(answered: Answered, name: str, data: dict[str, Any]) -> None:
+def test_a_transfer_is_reported_nested_or_directly(
+    answered: Answered, name: str, data: dict[str, Any]
+) -> None:
     detail = answered(name, {**DONE, "data": data})
     assert isinstance(detail, TransferDetail)
     assert (detail.transaction_id, detail.status, detail.date) == ("T1", "fulfilled", "2025-11-21")
@@ -24,7 +26,7 @@ def test_a_transfer_is_told_nested_or_directly(answered: Answered, name: str, da
 
 
 @pytest.mark.parametrize("data", [WALLET_DETAIL, {"transferDetail": WALLET_DETAIL}])
-def test_a_wallet_transfer_is_told_nested_or_directly(answered: Answered, data: dict[str, Any]) -> None:
+def test_a_wallet_transfer_is_reported_nested_or_directly(answered: Answered, data: dict[str, Any]) -> None:
     detail = answered("wallets.transfer", {**DONE, "data": data})
     assert (detail.transaction_id, detail.status, detail.type) == ("T1", "fulfilled", "transfer")
     assert (detail.amount, detail.receive_amount) == (Decimal(2), Decimal("1.5"))

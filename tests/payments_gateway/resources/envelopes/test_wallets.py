@@ -1,4 +1,4 @@
-"""The wallet and its addresses, wherever they stand."""
+"""The wallet and its addresses, wherever they are in the answer."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def test_one_member_of_a_wallet_makes_a_wallet_without_addresses(
 
 
 @pytest.mark.parametrize(
-    ("element", "told"),
+    ("element", "reported"),
     [
         ("T9yD", ("T9yD", "", "")),
         ({"address": "T9yD", "network": "TRC20", "currency": "USDT"}, ("T9yD", "TRC20", "USDT")),
@@ -49,13 +49,13 @@ def test_one_member_of_a_wallet_makes_a_wallet_without_addresses(
     ],
 )
 def test_an_address_is_a_text_or_an_object(
-    answered: Answered, element: object, told: tuple[str, str, str]
+    answered: Answered, element: object, reported: tuple[str, str, str]
 ) -> None:
     wallet = answered(
         "wallets.get", {"wallet": {"addresses": [element], "createdAt": 1763726400, "updatedAt": "x"}}
     )
     (address,) = wallet.addresses
-    assert (address.address, address.network, address.currency) == told
+    assert (address.address, address.network, address.currency) == reported
     assert (wallet.created_at, wallet.updated_at) == (NOON, None)
 
 

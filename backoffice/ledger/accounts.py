@@ -1,6 +1,8 @@
-"""Bank accounts: the merchant's own, the name on any other account, and the banks that accept withdrawals."""
+"""Where money is received and sent: the merchant's bank accounts and wallet addresses, the name on any other
+bank account, and the banks that accept withdrawals.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -8,7 +10,7 @@ from pydantic import TypeAdapter
 
 from backoffice.core.cached_reads import CachedRead, CachedValue
 from backoffice.core.gateway import FORM_CHECK_TIMEOUT, PAGE_OPENING_TIMEOUT, PAGE_TIMEOUT, gateway
-from payments_gateway import BANKS, Account, AccountHolder, PaymentsGateway
+from payments_gateway import BANKS, Account, AccountHolder, PaymentsGateway, Wallet, WalletAddress
 
 _HOLDER_KEPT_FOR = timedelta(minutes=2)
 _ACCOUNTS_PER_PAGE = (
@@ -100,10 +102,50 @@ class OwnAccount:
 
 def search_own_accounts(text: str, account_number: str) -> list[OwnAccount]:
     """Own accounts with the text in their name, or with this number, in the list cached for a day."""
-    told = _OWN_ACCOUNTS.cached().value or []
+    accounts = _OWN_ACCOUNTS.cached().value or []
     return [
         OwnAccount(account.account_name, asset.currency, asset.address)
-        for account in told
+        for account in accounts
         for asset in account.assets
         if asset.address.lower() == account_number or text.lower() in account.account_name.lower()
     ]
+
+
+_WALLET = CachedRead("wallet", TypeAdapter(Wallet))
+
+
+def refresh_wallet() -> CachedValue[Wallet]:
+    """The wallet with all its addresses (GET /wallet), read now, or as last reported if that fails."""
+    return _WALLET.refresh(lambda: gateway(deadline=PAGE_TIMEOUT).wallets.get())
+
+
+def cached_wallet() -> CachedValue[Wallet]:
+    """The wallet as last reported, without a request."""
+    return _WALLET.cached()
+
+
+@dataclass(frozen=True)
+class FilteredAddresses:
+    """The addresses of one currency and network, or of all, and the available choices."""
+
+    addresses: list[WalletAddress]
+    currencies: list[str]
+    networks: list[str]
+
+
+def filter_addresses(wallet: Wallet | None, *, currency: str, network: str) -> FilteredAddresses:
+    """The addresses that match. An empty filter matches all; an address without the value matches no other."""
+    addresses = wallet.addresses if wallet else ()
+    return FilteredAddresses(
+        [
+            one
+            for one in addresses
+            if currency in {"", one.currency} and network in {"", one.network} and one.address
+        ],
+        _sorted_texts(one.currency for one in addresses),
+        _sorted_texts(one.network for one in addresses),
+    )
+
+
+def _sorted_texts(texts: Iterable[str]) -> list[str]:
+    return sorted({text for text in texts if text})

@@ -1,4 +1,4 @@
-"""The banks that a withdrawal may go to: the service's list where it has one, ours where it has none or fails."""
+"""The banks that a withdrawal may go to: the provider's list where it has one, ours where it has none or fails."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from backoffice.ledger import bank_accounts as ledger
+from backoffice.ledger import accounts as ledger
 from backoffice.operations.kinds.withdrawal import WithdrawalForm
 from payments_gateway import BANKS
 from tests.cached_reads import Elapse
@@ -22,7 +22,7 @@ THEIRS = {"044": "Access", "999": "New Bank"}
 
 @pytest.fixture
 def switched_on(settings: Settings, tmp_path: Path) -> Settings:
-    """The deployment says that the service has a list of banks."""
+    """The deployment says that the provider has a list of banks."""
     file = tmp_path / "profile.toml"
     file.write_text('capabilities = ["banks"]\n')
     settings.GATEWAY_PROFILE = str(file)
@@ -41,7 +41,7 @@ def test_switched_off_nobody_is_asked(settings: Settings) -> None:
     assert service.connections == 0
 
 
-def test_switched_on_the_services_list_is_asked_for_once(switched_on: Settings) -> None:
+def test_switched_on_the_providers_list_is_asked_for_once(switched_on: Settings) -> None:
     with Stub(LISTED) as service:
         switched_on.GATEWAY_URL = service.url
         assert [ledger.banks(), ledger.banks()] == [THEIRS, THEIRS]
@@ -96,14 +96,14 @@ def test_a_list_that_cannot_be_had_leaves_the_last_one_or_ours(
         assert len(service.requests) > 1
 
 
-def test_a_slow_service_holds_up_one_page_and_not_the_next(switched_on: Settings) -> None:
+def test_a_slow_provider_holds_up_one_page_and_not_the_next(switched_on: Settings) -> None:
     with Stub(stub.silent) as service:
         switched_on.GATEWAY_URL = service.url
         assert [ledger.banks(), ledger.banks()] == [BANKS, BANKS]
         assert service.connections == 1
 
 
-def test_a_service_that_is_away_is_not_asked_by_every_page(switched_on: Settings) -> None:
+def test_a_provider_that_is_away_is_not_asked_by_every_page(switched_on: Settings) -> None:
     switched_on.GATEWAY_URL = "http://127.0.0.1:9/v2"
     assert ledger.banks() == BANKS
     with Stub(LISTED) as service:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from payments_gateway.diagnostics import schema_differences
 from payments_gateway.operations import OPERATIONS, CallEffect
-from payments_gateway.schema_checks import schema_differences
 
 BALANCE = {
     "totalRecieved": Decimal("10.5"),
@@ -71,7 +71,7 @@ def test_the_same_remark_is_made_once() -> None:
     assert schema_differences("balances.list", answer) == ["data.balances[].amount is a text, not a number"]
 
 
-def test_a_thousand_strange_members_are_not_all_told() -> None:
+def test_a_thousand_strange_fields_are_not_all_reported() -> None:
     remarks = schema_differences(
         "balances.list", {**GOOD, **{f"member{number}": 1 for number in range(1000)}}
     )
@@ -79,14 +79,14 @@ def test_a_thousand_strange_members_are_not_all_told() -> None:
     assert remarks[0].endswith("member19 and 980 more")
 
 
-def test_a_hundred_differences_are_not_all_told() -> None:
+def test_a_hundred_differences_are_not_all_reported() -> None:
     balances = [{**BALANCE, f"member{number}": 1} for number in range(100)]
     remarks = schema_differences("balances.list", {**GOOD, "data": {"balances": balances}})
     assert len(remarks) == 13
     assert remarks[-1] == "and 88 more"
 
 
-def test_a_strange_name_is_one_short_line_and_no_value_is_told() -> None:
+def test_a_strange_name_is_one_short_line_and_no_value_is_reported() -> None:
     remarks = schema_differences(
         "balances.list", {**GOOD, "a\n\x1b[31m" + "x" * 500: "canary", "message": ["canary"]}
     )
