@@ -1,4 +1,4 @@
-"""One look at a page, and everything that is measured during it."""
+"""One visit to a page, and everything that is measured during it."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,14 +11,13 @@ from tests.browser.people import People
 
 _NARROW, _WIDE = ViewportSize(width=390, height=844), ViewportSize(width=1440, height=900)
 _Scheme = Literal["light", "dark"]
-APPEARANCES: tuple[tuple[ViewportSize, _Scheme], ...] = (
-    (_NARROW, "light"),
-    (_NARROW, "dark"),
-    (_WIDE, "dark"),
-    (_WIDE, "light"),
-)
-# A scheme changes colours and nothing else. The rule left out asks for more than WCAG AA; it is off elsewhere, too.
-OF_COLOURS = {
+APPEARANCES: tuple[tuple[ViewportSize, _Scheme], ...] = ((_NARROW, "dark"), (_WIDE, "light"))
+"""A scheme changes colours and no sizes, so each size is checked in one of them."""
+
+# Colours are checked apart from the rest, in both schemes. The rule left out asks for more than WCAG AA.
+COLOUR_RULES = {"color-contrast": {"enabled": False}, "link-in-text-block": {"enabled": False}}
+ALL_BUT_COLOURS = {"resultTypes": ["violations"], "rules": COLOUR_RULES}
+COLOURS = {
     "resultTypes": ["violations"],
     "runOnly": ["cat.color"],
     "rules": {"color-contrast-enhanced": {"enabled": False}},
@@ -35,6 +34,29 @@ TOO_WIDE = """() => {
         : `${document.scrollingElement.scrollWidth} px: ` + beyond.slice(-1).map((one) => one.outerHTML.slice(0, 150));
 }"""
 OPEN_EVERYTHING = "document.querySelectorAll('details').forEach((details) => { details.open = true; })"
+CHECK_NEW_COLOURS = """async ({checked, options}) => {
+    const ofContent = /^(id|for|href|src|value|content|action|title|style|hx-.*)$|^aria-(label|describedby|controls)/;
+    const look = (element) => element.tagName + [...element.attributes]
+        .filter((attribute) => !ofContent.test(attribute.name))
+        .map((attribute) => `[${attribute.name}=${attribute.value}]`).sort().join("");
+    const found = [], elements = [];
+    for (const element of document.body.querySelectorAll("*")) {
+        const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+        if (!hasText && !element.matches("input, textarea, select")) continue;
+        const looks = [];
+        for (let one = element; one; one = one.parentElement) looks.push(look(one));
+        const path = looks.join(" < ");
+        if (checked.includes(path)) continue;
+        found.push(path);
+        elements.push(element);
+    }
+    const ran = elements.length ? await axe.run({include: elements}, options) : {violations: []};
+    return {found, violations: ran.violations};
+}"""
+"""Checks every text whose element and ancestors look like none of those checked before: styles depend on them alone.
+Elements are chosen and given to axe-core in one call, as a page that updates itself may replace them between two.
+"""
+
 REPEATED_IDS = """() => {
     const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
     return ids.filter((id, place) => ids.indexOf(id) !== place);
@@ -67,14 +89,15 @@ class PageChecker:
         self.devtools.send("Network.setCacheDisabled", {"cacheDisabled": True})
         self.responses: list[Response] = []
         self.is_loaded = False
+        self.checked_looks: list[str] = []
         self.page.on("request", self._begin_anew_with_a_page)
         self.page.on("load", self._end_what_is_critical)
         self.page.on("response", self._note)
 
     def visit(self, place: ListedPage) -> PageCheck:
-        """Come to the place and look at it wide and narrow, light and dark, folded and unfolded."""
+        """Open the page and measure it wide and narrow, light and dark, folded and unfolded."""
         self.office.take_complaints()
-        place.come(self.office, self.page)
+        place.visit(self.office, self.page)
         expect(self.page.locator(".htmx-request")).to_have_count(0)
         self.page.wait_for_load_state()
         seen = PageCheck(
@@ -104,17 +127,29 @@ class PageChecker:
         return found
 
     def _barriers(self) -> list[str]:
-        """What axe-core calls serious or critical: of a light page anything, of a dark one what its colours change."""
+        """What axe-core calls serious or critical, as `scheme: rule at element`. Colours are checked in both schemes,
+        of each text whose look no page before has had.
+        """
         self.page.emulate_media(color_scheme="light", reduced_motion="reduce")  # colours do not glide then
-        light = Axe().run(self.page).response["violations"]
-        self.page.emulate_media(color_scheme="dark", reduced_motion="reduce")
-        dark = self.page.evaluate("options => axe.run(options)", OF_COLOURS)["violations"]
+        found = {"light": Axe().run(self.page, options=ALL_BUT_COLOURS).response["violations"]}
+        found["light"] += self._colours(new_looks := [])
+        if new_looks:
+            self.page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+            found["dark"] = self._colours(new_looks)
+            self.checked_looks += dict.fromkeys(new_looks)
         return [
             f"{scheme}: {one['id']} at {one['nodes'][0]['target']}"
-            for scheme, violations in (("light", light), ("dark", dark))
+            for scheme, violations in found.items()
             for one in violations
             if one["impact"] in {"serious", "critical"}
         ]
+
+    def _colours(self, new_looks: list[str]) -> list[dict[str, Any]]:
+        """Violations in the present scheme. Adds the looks that were checked to the list."""
+        ran = self.page.evaluate(CHECK_NEW_COLOURS, {"checked": self.checked_looks, "options": COLOURS})
+        new_looks += ran["found"]
+        violations: list[dict[str, Any]] = ran["violations"]
+        return violations
 
     def _bytes_of(self, *types: str) -> int:
         return sum(transferred(one) for one in self.responses if one.request.resource_type in types)
