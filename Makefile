@@ -7,7 +7,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .PHONY: demo smoke test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
-.PHONY: check types rules docs docs-tables bench run clean lock
+.PHONY: check types rules docs docs-tables messages bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated provider
 	@$(BIN)/python -m tools.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT)
@@ -67,6 +67,9 @@ docs: $(READY)  ## build the documentation site in site/; fails on a stale table
 
 docs-tables: $(READY)  ## regenerate the tables of the documentation
 	$(BIN)/python -m tools.docs
+
+messages: $(READY)  ## collect the texts of the screens into locale/ and compile them
+	$(BIN)/python -m tools.messages
 
 bench: $(READY)  ## measure the size and speed targets of docs/benchmarks.md on this machine
 	@$(BIN)/python -m tools.bench

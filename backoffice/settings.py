@@ -132,7 +132,10 @@ CSRF_TRUSTED_ORIGINS: list[str] = env.list("COUNTERSIGN_TRUSTED_ORIGINS", defaul
 ROOT_URLCONF = "backoffice.urls"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 TIME_ZONE = "UTC"
-USE_I18N = False
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("fr", "Français")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+FORMAT_MODULE_PATH = ["backoffice.core.formats"]
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -181,6 +184,7 @@ TEMPLATES: list[dict[str, Any]] = [
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "backoffice.core.web.middleware.environment",

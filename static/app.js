@@ -2,9 +2,15 @@
    No page state is kept here: the server's HTML is the only truth. */
 
 const notice = document.getElementById("notice");
+const words = document.getElementById("words").dataset; // templates/ui/words.html, in the language of the page
 
-/** Tell the person something about the page itself; an empty text takes the notice away. */
-function tell(text) {
+/** The text with each `{name}` replaced by the value of that name. */
+function fill(text, values) {
+  return text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+}
+
+/** Show a message about the page itself; an empty text hides it. */
+function showNotice(text) {
   if (!notice) return;
   notice.textContent = text;
   notice.hidden = !text;
@@ -61,11 +67,11 @@ function addCopyButtons(root) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "ghost copy";
-    button.textContent = "Copy";
+    button.textContent = words.copy;
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(source.dataset.copy);
-      button.textContent = "Copied";
-      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+      button.textContent = words.copied;
+      setTimeout(() => { button.textContent = words.copy; }, 1500);
     });
     source.after(button);
   }
@@ -78,7 +84,7 @@ function addCounters(root) {
     input.dataset.countReady = "";
     const counter = document.createElement("small");
     counter.className = "help";
-    const show = () => { counter.textContent = `${[...input.value].length} of ${input.dataset.count}`; };
+    const show = () => { counter.textContent = fill(words.characters, { used: [...input.value].length, limit: input.dataset.count }); };
     input.addEventListener("input", show);
     input.after(counter);
     show();
@@ -114,14 +120,14 @@ window.addEventListener("pageshow", (event) => {
 
 /* ---- ages grow while the page stays open ---- */
 
-const STEPS = [[86400, "d"], [3600, "h"], [60, "min"]];
+const STEPS = [[86400, words.day], [3600, words.hour], [60, words.minute]];
 
 /** The same words as the template tag `age`: "just now", "12 min", "3 h", "2 d". */
 function age(seconds) {
   for (const [size, unit] of STEPS) {
-    if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}`;
+    if (seconds >= size) return fill(unit, { n: Math.floor(seconds / size) });
   }
-  return "just now";
+  return words.now;
 }
 
 function refreshAges() {
@@ -137,7 +143,7 @@ function refreshCountdowns() {
   for (const time of document.querySelectorAll("time[data-until]")) {
     const left = Math.floor((Date.parse(time.dateTime) - Date.now()) / 1000);
     const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
-    time.textContent = left <= 0 ? "passed" : `in ${left < 3600 ? clock : age(left)}`;
+    time.textContent = left <= 0 ? words.passed : fill(words.until, { time: left < 3600 ? clock : age(left) });
   }
 }
 
@@ -157,7 +163,7 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 });
 
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.successful) tell("");
+  if (event.detail.successful) showNotice("");
 });
 
 function enrich() {
@@ -168,13 +174,12 @@ function enrich() {
 
 document.addEventListener("htmx:afterSwap", enrich);
 
-const CUT_OFF = "Countersign cannot be reached. What you see may be out of date; nothing was changed by this. Trying again.";
-document.addEventListener("htmx:sendError", () => tell(CUT_OFF));
+document.addEventListener("htmx:sendError", () => showNotice(words.unreachable));
 
 document.addEventListener("htmx:responseError", (event) => {
   const { status } = event.detail.xhr;
-  if (status === 403 || status === 404) tell("This is no longer open to you. Load the page again.");
-  else tell(`The page could not be refreshed (${status}). Load it again to see how things stand.`);
+  if (status === 403 || status === 404) showNotice(words.closed);
+  else showNotice(fill(words.failed, { status }));
 });
 
 enrich();

@@ -31,6 +31,7 @@ function read(table) {
   const rows = [...table.tBodies[0].rows];
   const columns = [...table.tHead.rows[0].cells].slice(1).map((head, place) => ({
     name: head.textContent.trim().toLowerCase(),
+    direction: head.matches(".out") ? "out" : "in",
     sign: head.matches(".out") ? -1 : 1, // what goes out is drawn downwards
     texts: rows.map((row) => row.cells[place + 1].textContent.trim()),
   }));
@@ -80,7 +81,7 @@ function options(figure, { labels, columns }, say) {
         values: (_, numbers) => numbers.map(short),
       },
     ],
-    series: [{}, ...columns.map(({ name }) => ({ fill: colour[name], width: 0, paths: uPlot.paths.bars({ size: [0.7, 28] }), points: { show: false } }))],
+    series: [{}, ...columns.map(({ direction }) => ({ fill: colour[direction], width: 0, paths: uPlot.paths.bars({ size: [0.7, 28] }), points: { show: false } }))],
     hooks: { setCursor: [(chart) => say(chart.cursor.idx)] },
   };
 }

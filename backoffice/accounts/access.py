@@ -19,13 +19,13 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.functional import SimpleLazyObject
 from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect
 
 from backoffice.accounts import second_factor
-from backoffice.accounts.models import User
+from backoffice.accounts.models import Language, User
 from backoffice.accounts.second_factor import has_fresh_second_factor
 from backoffice.accounts.sessions import SessionStore, StaffRequest
 from backoffice.audit.actions import Action
@@ -140,17 +140,19 @@ class StaffOnlyMiddleware:
     pages.
 
     Django's `login_not_required` opens a view, `second_factor_not_required` the steps of sign-in. Activates
-    the person's time zone.
+    the person's time zone and language.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        name = request.user.time_zone if isinstance(request.user, User) else settings.TIME_ZONE
-        with timezone.override(ZoneInfo(name)):
+        zone = request.user.time_zone if isinstance(request.user, User) else settings.TIME_ZONE
+        language = language_of(request)
+        with timezone.override(ZoneInfo(zone)), translation.override(language):
             response = self.get_response(request)
         response.headers.setdefault("Cache-Control", "no-store")
+        response.headers.setdefault("Content-Language", language)
         return response
 
     def process_view(
@@ -170,6 +172,13 @@ class StaffOnlyMiddleware:
         if isinstance(exception, PermissionDenied) and request.method not in SAFE_METHODS:
             with transaction.atomic():
                 record(Action.ACCESS_REFUSED, actor=cast(User, request.user), target=request.path)
+
+
+def language_of(request: HttpRequest) -> str:
+    """The language that the person chose, or else the first of the browser's languages that we have."""
+    if isinstance(request.user, User) and request.user.language != Language.AUTO:
+        return request.user.language
+    return translation.get_language_from_request(request)
 
 
 def _missing_step(request: StaffRequest, view: Callable[..., Any]) -> str | None:

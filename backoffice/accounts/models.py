@@ -40,6 +40,14 @@ class Theme(models.TextChoices):
     DARK = "dark", "Dark"
 
 
+class Language(models.TextChoices):
+    """Language of the pages. Each language is named in itself."""
+
+    AUTO = "auto", "As the browser"
+    ENGLISH = "en", "English"
+    FRENCH = "fr", "Français"
+
+
 class UserManager(BaseUserManager["User"]):
     """Finds people by e-mail address, ignoring case."""
 
@@ -67,6 +75,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(default=True)
     time_zone = models.CharField(max_length=64, default="Africa/Lagos", validators=[validate_time_zone])
     theme = models.CharField(max_length=5, choices=Theme, default=Theme.AUTO)
+    language = models.CharField(max_length=5, choices=Language, default=Language.AUTO)
     recovery_codes_stored_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

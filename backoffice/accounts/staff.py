@@ -76,9 +76,10 @@ def set_roles(user_id: int, *, roles: Iterable[str], actor: User | None, reason:
     return user
 
 
-def save_preferences(user: User, *, time_zone: str, theme: str) -> None:
-    """Set time zone and theme, from the next page on. Not audited."""
-    User.objects.filter(pk=user.pk).update(time_zone=time_zone, theme=theme)
+def save_preferences(user: User, *, time_zone: str, theme: str, language: str) -> None:
+    """Set time zone, theme and language of the person's pages. Not audited."""
+    user.time_zone, user.theme, user.language = time_zone, theme, language
+    user.save(update_fields=["time_zone", "theme", "language"])
 
 
 @transaction.atomic

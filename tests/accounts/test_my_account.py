@@ -30,24 +30,30 @@ def test_few_recovery_codes_left_are_pointed_out(signed_in: Client) -> None:
     assert "few left" in signed_in.get(ME).content.decode()
 
 
-def test_time_zone_and_theme_are_kept_and_shown(signed_in: Client, preparer: User) -> None:
-    typed = {"time_zone": "Asia/Tokyo", "theme": "dark"}
+def test_preferences_are_saved_and_used_from_the_next_page_on(signed_in: Client, preparer: User) -> None:
+    typed = {"time_zone": "Asia/Tokyo", "theme": "dark", "language": "fr"}
     page = signed_in.post(reverse("accounts:preferences"), typed, follow=True).content.decode()
-    assert "Your time zone and theme are saved" in page
+    assert '<html lang="fr"' in page
     assert 'data-theme="dark"' in page
     assert " JST" in page
     preparer.refresh_from_db()
-    assert (preparer.time_zone, preparer.theme) == ("Asia/Tokyo", "dark")
+    assert (preparer.time_zone, preparer.theme, preparer.language) == ("Asia/Tokyo", "dark", "fr")
 
 
 @pytest.mark.parametrize(
     ("change", "field"),
-    [({"time_zone": "Mars/Olympus"}, "time_zone"), ({"theme": "pink"}, "theme"), ({"theme": ""}, "theme")],
+    [
+        ({"time_zone": "Mars/Olympus"}, "time_zone"),
+        ({"theme": "pink"}, "theme"),
+        ({"theme": ""}, "theme"),
+        ({"language": "tlh"}, "language"),
+    ],
 )
 def test_a_choice_that_does_not_exist_is_refused_beside_its_field(
     signed_in: Client, preparer: User, change: dict[str, str], field: str
 ) -> None:
-    answer = signed_in.post(reverse("accounts:preferences"), {"time_zone": "UTC", "theme": "dark", **change})
+    sent = {"time_zone": "UTC", "theme": "dark", "language": "en", **change}
+    answer = signed_in.post(reverse("accounts:preferences"), sent)
     assert answer.status_code == 422
     assert answer.context["form"].errors[field]
     preparer.refresh_from_db()

@@ -48,6 +48,14 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "language",
+                    models.CharField(
+                        choices=[("auto", "As the browser"), ("en", "English"), ("fr", "Français")],
+                        default="auto",
+                        max_length=5,
+                    ),
+                ),
+                (
                     "theme",
                     models.CharField(
                         choices=[("auto", "As the device"), ("light", "Light"), ("dark", "Dark")],

@@ -6,14 +6,18 @@ from zoneinfo import available_timezones
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.password_validation import password_validators_help_texts, validate_password
+from django.forms import model_to_dict
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import translation
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts import second_factor, sessions, sign_in, staff
-from backoffice.accounts.access import fresh_second_factor_required
-from backoffice.accounts.models import Theme
+from backoffice.accounts.access import fresh_second_factor_required, language_of
+from backoffice.accounts.models import Language, Theme
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.accounts.sign_in import LockedOutError, PasswordRefusedError, confirm_password
 
@@ -73,13 +77,13 @@ class PreferencesForm(forms.Form):
         choices=_time_zones,
         help_text="Every time is shown in it, with its name.",
     )
-    theme = forms.ChoiceField(label="Theme", choices=Theme.choices)
+    theme = forms.ChoiceField(label=_("Theme"), choices=Theme.choices)
+    language = forms.ChoiceField(label=_("Language"), choices=Language.choices)
 
 
 @require_safe
 def my_account(request: StaffRequest) -> HttpResponse:
-    user = request.user
-    return _page(request, PreferencesForm(initial={"time_zone": user.time_zone, "theme": user.theme}))
+    return _page(request, PreferencesForm(initial=model_to_dict(request.user, PreferencesForm.base_fields)))
 
 
 @require_POST
@@ -88,7 +92,8 @@ def preferences(request: StaffRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, form, status=422)
     staff.save_preferences(request.user, **form.cleaned_data)
-    messages.success(request, "Your time zone and theme are saved.")
+    with translation.override(language_of(request)):
+        messages.success(request, gettext("Preferences saved."))
     return redirect("accounts:my_account")
 
 

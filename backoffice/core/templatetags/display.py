@@ -9,11 +9,20 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from backoffice.core.web.formatting import exact_time, format_amount, local_time, whole_ids
+from backoffice.core.web.formatting import (
+    exact_time,
+    format_amount,
+    format_day,
+    format_day_of_month,
+    local_time,
+    whole_ids,
+)
 from payments_gateway.money import CURRENCIES
 
 register = template.Library()
 register.filter(whole_ids)
+register.filter("day", format_day)
+register.filter("day_of_month", format_day_of_month)
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 

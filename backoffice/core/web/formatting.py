@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import TextChoices
 from django.utils import timezone
 from django.utils.safestring import SafeString
+from django.utils.translation import pgettext_lazy
 
 from backoffice.core.fields import normalized_text
 from payments_gateway.money import CURRENCIES
@@ -27,14 +28,31 @@ def mask_account(number: str) -> str:
     return f"••{number[-4:]}"
 
 
+_MONTHS = (
+    *(pgettext_lazy("abbreviated month", "Jan"), pgettext_lazy("abbreviated month", "Feb")),
+    *(pgettext_lazy("abbreviated month", "Mar"), pgettext_lazy("abbreviated month", "Apr")),
+    *(pgettext_lazy("abbreviated month", "May"), pgettext_lazy("abbreviated month", "Jun")),
+    *(pgettext_lazy("abbreviated month", "Jul"), pgettext_lazy("abbreviated month", "Aug")),
+    *(pgettext_lazy("abbreviated month", "Sep"), pgettext_lazy("abbreviated month", "Oct")),
+    *(pgettext_lazy("abbreviated month", "Nov"), pgettext_lazy("abbreviated month", "Dec")),
+)
+"""Our own, because Django abbreviates the French June and July alike, and its date formats take 40 times as long."""
+
+
 def local_time(moment: datetime) -> str:
     """`20 Nov 2026, 10:42 WAT` in the reader's time zone, which is always named."""
-    return timezone.localtime(moment).strftime("%-d %b %Y, %H:%M %Z")
+    local = timezone.localtime(moment)
+    return f"{format_day(local)}, {local:%H:%M %Z}"
 
 
 def format_day(day: date) -> str:
     """`20 Nov 2026`."""
-    return day.strftime("%-d %b %Y")
+    return f"{format_day_of_month(day)} {day.year}"
+
+
+def format_day_of_month(day: date) -> str:
+    """`20 Nov`."""
+    return f"{day.day} {_MONTHS[day.month - 1]}"
 
 
 def local_day(moment: datetime) -> str:
@@ -44,7 +62,8 @@ def local_day(moment: datetime) -> str:
 
 def exact_time(moment: datetime) -> str:
     """`20 Nov 2026, 10:42:07 WAT`: to the second, for comparing times."""
-    return timezone.localtime(moment).strftime("%-d %b %Y, %H:%M:%S %Z")
+    local = timezone.localtime(moment)
+    return f"{format_day(local)}, {local:%H:%M:%S %Z}"
 
 
 def local_time_of_iso(text: str) -> str:

@@ -1,0 +1,3 @@
+"""Formats of the French pages."""
+
+from backoffice.core.formats.common import *  # noqa: F403 - Django reads the names of this module

@@ -1,0 +1,156 @@
+"""Collect the texts of the screens into the message catalogues, and compile these.
+
+`python -m tools.messages` updates `locale/<language>/LC_MESSAGES/django.po` from the sources and compiles it;
+`--check` changes nothing and fails if a catalogue is stale, or if a text lacks a translation, has a doubtful one, or
+one with other placeholders. Babel does the work, so that nobody needs GNU gettext.
+"""
+
+import argparse
+import io
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from babel.messages import Catalog
+from babel.messages.extract import extract_python
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
+from django.utils.translation.template import templatize
+
+from tools.processes import ROOT
+
+LOCALE = ROOT / "locale"
+LANGUAGES = ("fr",)
+"""The languages besides English, whose texts are the keys of every catalogue."""
+
+_SOURCES = ("backoffice", "payments_gateway", "templates")
+_KEYWORDS = {
+    **dict.fromkeys(("gettext", "gettext_lazy", "gettext_noop", "_"), None),
+    **dict.fromkeys(("ngettext", "ngettext_lazy"), (1, 2)),
+    **dict.fromkeys(("pgettext", "pgettext_lazy"), ((1, "c"), 2)),
+    **dict.fromkeys(("npgettext", "npgettext_lazy"), ((1, "c"), 2, 3)),
+}
+_PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|%%|\{\w*\}")
+
+_STRING = r"""u?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_CALL = re.compile(rf"(?:\w*gettext|\b_)\({_STRING}(?:,\s*{_STRING})*(?:,\s*count)?\)")
+"""A call in what Django makes of a template, whose other text is no Python."""
+
+
+def extracted() -> Catalog:
+    """Every text marked for translation, with the files that contain it."""
+    found = Catalog(charset="utf-8")
+    for path in _sources():
+        source = path.read_text()
+        if path.suffix == ".html":
+            source = "\n".join(_CALL.findall(templatize(source)))
+        for _line, keyword, texts, _comments in extract_python(
+            io.BytesIO(source.encode()), _KEYWORDS, [], {}
+        ):
+            _add(found, str(keyword), texts, path.relative_to(ROOT))
+    return found
+
+
+def _sources() -> Iterator[Path]:
+    for folder in _SOURCES:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in {".py", ".html"} and "migrations" not in path.parts:
+                yield path
+
+
+def _add(catalog: Catalog, keyword: str, texts: str | Sequence[str | None] | None, path: Path) -> None:
+    values = [text for text in ((texts,) if isinstance(texts, str) else texts or ()) if isinstance(text, str)]
+    context = values.pop(0) if keyword.startswith(("pgettext", "npgettext")) else None
+    plural = keyword.startswith(("ngettext", "npgettext"))
+    if values and values[0]:
+        catalog.add(tuple(values[:2]) if plural else values[0], context=context, locations=[(str(path), 0)])
+
+
+def updated(language: str) -> Catalog:
+    """The catalogue with the texts of today. Translations are kept; texts no longer used are dropped."""
+    path = _po_file(language)
+    catalog = (
+        read_po(io.BytesIO(path.read_bytes()), locale=language) if path.exists() else Catalog(locale=language)
+    )
+    catalog.update(extracted(), no_fuzzy_matching=True)
+    catalog.obsolete.clear()
+    return catalog
+
+
+def as_po(catalog: Catalog) -> bytes:
+    """The catalogue as a file that changes only if a text does: in the order of the texts, without dates and lines."""
+    written = io.BytesIO()
+    write_po(written, catalog, omit_header=True, sort_output=True, include_lineno=False, width=100)
+    header = f'msgid ""\nmsgstr ""\n"Language: {catalog.locale}\\n"\n"Content-Type: text/plain; charset=utf-8\\n"\n'
+    return f'{header}"Plural-Forms: {catalog.plural_forms}\\n"\n\n'.encode() + written.getvalue()
+
+
+def as_mo(catalog: Catalog) -> bytes:
+    written = io.BytesIO()
+    write_mo(written, catalog)
+    return written.getvalue()
+
+
+def faults(catalog: Catalog) -> Iterator[str]:
+    """What is wrong with a catalogue's translations, a line each."""
+    for message in catalog:
+        if not message.id:
+            continue
+        first = _forms(message.id)[0]
+        if message.fuzzy:
+            yield f"{catalog.locale}: doubtful translation of {first!r}"
+        elif not all(_forms(message.string)):
+            yield f"{catalog.locale}: no translation of {first!r}"
+        elif any(_placeholders(form) - _placeholders(*_forms(message.id)) for form in _forms(message.string)):
+            yield f"{catalog.locale}: a placeholder that the text lacks, in the translation of {first!r}"
+        elif _placeholders(_forms(message.id)[-1]) - _placeholders(_forms(message.string)[-1]):
+            yield f"{catalog.locale}: a placeholder is missing in the translation of {first!r}"
+
+
+def _forms(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (value or "",) if isinstance(value, str | None) else tuple(value)
+
+
+def _placeholders(*texts: str) -> set[str]:
+    return {found for text in texts for found in _PLACEHOLDER.findall(text)}
+
+
+def _po_file(language: str) -> Path:
+    return LOCALE / language / "LC_MESSAGES" / "django.po"
+
+
+def _update(language: str) -> None:
+    catalog, path = updated(language), _po_file(language)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(as_po(catalog))
+    path.with_suffix(".mo").write_bytes(as_mo(catalog))
+    missing = list(faults(catalog))
+    print(f"{path.relative_to(ROOT)}: {len(catalog)} texts, {len(missing)} to translate or mend")
+
+
+def _check(language: str) -> list[str]:
+    catalog, path = updated(language), _po_file(language)
+    stale = not path.exists() or path.read_bytes() != as_po(catalog)
+    stale = stale or path.with_suffix(".mo").read_bytes() != as_mo(catalog)
+    return [*([f"{language}: stale, run `make messages`"] if stale else []), *faults(catalog)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; fail if a catalogue is not complete"
+    )
+    if not parser.parse_args().check:
+        for language in LANGUAGES:
+            _update(language)
+        return 0
+    found = [fault for language in LANGUAGES for fault in _check(language)]
+    print("\n".join(found) or "Every text has a translation.")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
