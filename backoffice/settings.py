@@ -188,6 +188,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "backoffice.core.web.middleware.environment",
+                "backoffice.operations.pages.context_processors.section",
                 "backoffice.operations.pages.context_processors.waiting_count",
                 "backoffice.operations.pages.context_processors.sending_pause",
                 "backoffice.operations.pages.context_processors.unrecognised_transactions",

@@ -29,6 +29,7 @@ ANSWERS = {
     "recovery_codes":      ("sign_in", "second_factor", "enrol",        200,              200),
     "recovery_codes_kept": ("sign_in", "second_factor", "enrol",        405,              405),
     "my_account":          ("sign_in", "second_factor", "enrol",        "recovery_codes", 200),
+    "shortcuts":           ("sign_in", "second_factor", "enrol",        "recovery_codes", 200),
     "preferences":         ("sign_in", "second_factor", "enrol",        "recovery_codes", 405),
     "password":            ("sign_in", "second_factor", "enrol",        "recovery_codes", 200),
     "end_session":         ("sign_in", "second_factor", "enrol",        "recovery_codes", 405),

@@ -45,7 +45,7 @@ def test_a_page_behind_sign_in_costs_one_query_before_its_own(
         signed_in.get(reverse("accounts:password"))
 
 
-def test_my_account_stays_within_the_budget_of_a_page(signed_in: Client) -> None:
+def test_my_account_stays_within_the_budget_of_a_page(signed_in: Client, warm_caches: None) -> None:
     with CaptureQueriesContext(
         connection,
     ) as queries:

@@ -44,15 +44,15 @@ def known(short_hash: str, **members: Any) -> KnownKey:
 def test_the_page_asks_nobody_and_lets_htmx_ask(as_administrator: Client, settings: Settings) -> None:
     settings.GATEWAY_URL_V4 = UNREACHABLE
     known("0a1b2c3d", name="till")
-    page = text_of(as_administrator.get("/keys/"))
-    assert 'hx-get="/keys/list/" hx-trigger="load"' in page
+    page = text_of(as_administrator.get("/settings/api-keys/"))
+    assert 'hx-get="/settings/api-keys/list/" hx-trigger="load"' in page
     assert "till" in page
     assert "Key of the environment" in page
 
 
 def test_the_list_is_what_the_provider_says_now(as_administrator: Client, sandbox: SandboxProcess) -> None:
     known("gone", name="gone at the service")
-    page = text_of(as_administrator.get("/keys/list/"))
+    page = text_of(as_administrator.get("/settings/api-keys/list/"))
     assert "first key" in page
     assert "gone at the service" not in page
     assert "In use" in page
@@ -65,7 +65,7 @@ def test_an_unreachable_provider_leaves_the_last_known_list_with_its_age(
 ) -> None:
     known("0a1b2c3d", name="till")
     settings.GATEWAY_URL_V4 = UNREACHABLE
-    for address in ("/keys/list/", "/keys/?now=1"):
+    for address in ("/settings/api-keys/list/", "/settings/api-keys/?now=1"):
         page = text_of(as_administrator.get(address))
         assert "so this is the last known one" in page
         assert "As the service listed them <time" in page
@@ -73,8 +73,8 @@ def test_an_unreachable_provider_leaves_the_last_known_list_with_its_age(
 
 
 def test_without_scripts_a_link_asks(as_administrator: Client, sandbox: SandboxProcess) -> None:
-    assert 'href="/keys/?now=1"' in text_of(as_administrator.get("/keys/"))
-    assert "first key" in text_of(as_administrator.get("/keys/?now=1"))
+    assert 'href="/settings/api-keys/?now=1"' in text_of(as_administrator.get("/settings/api-keys/"))
+    assert "first key" in text_of(as_administrator.get("/settings/api-keys/?now=1"))
 
 
 @pytest.mark.parametrize(
@@ -121,16 +121,16 @@ def test_buttons_are_filled_in_and_only_for_who_may_propose(
     as_administrator: Client, as_approver: Client
 ) -> None:
     known("0a1b2c3d", name="till")
-    page = text_of(as_administrator.get("/keys/"))
+    page = text_of(as_administrator.get("/settings/api-keys/"))
     assert "/operations/prepare/api_key_invalidate/?short_hash=0a1b2c3d" in page
     assert "/operations/prepare/api_key_delete/?short_hash=0a1b2c3d" in page
     assert "/operations/prepare/api_key_create/" in page
-    assert "/operations/prepare/" not in text_of(as_approver.get("/keys/")).partition("<main")[2]
+    assert "/operations/prepare/" not in text_of(as_approver.get("/settings/api-keys/")).partition("<main")[2]
 
 
 def test_a_hostile_name_is_text(as_administrator: Client) -> None:
     known("<b>", name="<script>alert(1)</script>&")
-    page = text_of(as_administrator.get("/keys/"))
+    page = text_of(as_administrator.get("/settings/api-keys/"))
     assert "<script>alert" not in page
     assert "short_hash=%3Cb%3E" in page
 
@@ -151,7 +151,7 @@ def test_a_key_whose_answer_was_lost_is_reported(
         steps.prepare(as_administrator, "api_key_create", **steps.NAMED), approver, sandbox
     )
     assert confirmation.confirm_operation(operation.pk).status == "succeeded"
-    page = text_of(as_administrator.get("/keys/list/"))
+    page = text_of(as_administrator.get("/settings/api-keys/list/"))
     assert "the answer with the key was lost: nobody has it" in page
 
 
@@ -218,4 +218,4 @@ def test_pages_need_eight_queries_at_most_with_fifty_keys(
     credentials.clear_key_cache()
     cache.clear()
     with django_assert_max_num_queries(8):
-        assert len(as_administrator.get("/keys/").content) < 60_000
+        assert len(as_administrator.get("/settings/api-keys/").content) < 60_000

@@ -30,7 +30,7 @@ SignIn = Callable[[Client, User], Client]
 
 
 def address_of(operation: Operation) -> str:
-    return f"/keys/secret/{operation.pk}/"
+    return f"/settings/api-keys/secret/{operation.pk}/"
 
 
 def kept(operation: Operation) -> str:
@@ -147,7 +147,7 @@ def test_a_key_that_cannot_be_decrypted_is_reported(
 
 def test_an_operation_that_made_nothing_has_nothing_to_show(as_approver: Client, preparer: User) -> None:
     assert as_approver.post(address_of(factories.prepared(preparer))).status_code == 410
-    missing = as_approver.get("/keys/secret/00000000-0000-4000-8000-000000000000/")
+    missing = as_approver.get("/settings/api-keys/secret/00000000-0000-4000-8000-000000000000/")
     assert missing.status_code == 410
 
 

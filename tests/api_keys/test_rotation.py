@@ -37,7 +37,7 @@ from tests.api_keys.steps import text_of
 from tests.sandbox_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PAGE = "/keys/rotation/"
+PAGE = "/settings/api-keys/rotation/"
 
 
 def current() -> RotationProgress:

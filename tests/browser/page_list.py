@@ -148,7 +148,7 @@ def saved_account(office: People, page: Page) -> None:
     page.get_by_text("Save the account…").click()
     page.get_by_label("Name of the account").fill(LONG_WORD[:60])
     steps.press(page, "Save the account")
-    page.goto("/operations/accounts/")
+    page.goto("/settings/recipients/")
     page.get_by_role("link", name=f"Change {LONG_WORD[:60]}").click()
     page.get_by_label("Name of the account").fill("")
     steps.press(page, "Rename")
@@ -200,8 +200,8 @@ PAGES = [
     ),
     ListedPage(PREPARER, "own pending operation", operation(Status.PENDING, mine=True)),
     ListedPage(PREPARER, "rejected operation", operation(Status.REJECTED)),
-    ListedPage(PREPARER, "unknown outcomes", at("/operations/unknown/")),
-    ListedPage(PREPARER, "incidents", at("/operations/incidents/")),
+    ListedPage(PREPARER, "unknown outcomes", at("/reconciliation/unknown/")),
+    ListedPage(PREPARER, "incidents", at("/reconciliation/incidents/")),
     ListedPage(PREPARER, "reconciliation", at("/reconciliation/")),
     ListedPage(
         PREPARER, "reconciliation that nothing fits", at("/reconciliation/?verdict=missing_at_provider")
@@ -217,7 +217,7 @@ PAGES = [
     ),
     ListedPage(PREPARER, "withdrawal with another name", checked_account),
     ListedPage(PREPARER, "review", reviewed),
-    ListedPage(PREPARER, "saved accounts", at("/operations/accounts/")),
+    ListedPage(PREPARER, "saved accounts", at("/settings/recipients/")),
     ListedPage(PREPARER, "a saved account", saved_account),
     ListedPage(PREPARER, "balances", at("/money/balances/")),
     ListedPage(PREPARER, "transactions", at("/transactions/")),
@@ -240,7 +240,7 @@ PAGES = [
     ),
     ListedPage(PREPARER, "wallets", at("/money/wallets/")),
     ListedPage(PREPARER, "payments", at("/payments/")),
-    ListedPage(PREPARER, "not allowed", at("/audit/")),
+    ListedPage(PREPARER, "not allowed", at("/settings/audit/")),
     ListedPage(PREPARER, "nothing there", at(_OPERATION)),
     ListedPage(PREPARER, "my account", at("/account/")),
     ListedPage(PREPARER, "password", at("/account/password/")),
@@ -282,19 +282,21 @@ PAGES = [
     ListedPage(AUDITOR, "overview", at("/")),
     ListedPage(AUDITOR, "pending operation", operation(Status.PENDING)),
     ListedPage(AUDITOR, "reports", at("/reports/")),
-    ListedPage(AUDITOR, "audit log", at("/audit/")),
-    ListedPage(AUDITOR, "audit log without entries", at("/audit/?about=nobody")),
-    ListedPage(AUDITOR, "verdict", sending("/audit/", "Verify")),
+    ListedPage(AUDITOR, "audit log", at("/settings/audit/")),
+    ListedPage(AUDITOR, "audit log without entries", at("/settings/audit/?about=nobody")),
+    ListedPage(AUDITOR, "verdict", sending("/settings/audit/", "Verify")),
     ListedPage(ADMINISTRATOR, "overview", at("/")),
     ListedPage(ADMINISTRATOR, "open operations", at("/operations/")),
-    ListedPage(ADMINISTRATOR, "audit log", at("/audit/?group=operation")),
+    ListedPage(ADMINISTRATOR, "audit log", at("/settings/audit/?group=operation")),
     ListedPage(ADMINISTRATOR, "bank accounts", at("/money/bank-accounts/")),
     ListedPage(ADMINISTRATOR, "new bank account", at("/operations/prepare/bank_account/")),
-    ListedPage(ADMINISTRATOR, "webhooks", at("/webhooks/")),
+    ListedPage(ADMINISTRATOR, "webhooks", at("/settings/webhooks/")),
     ListedPage(ADMINISTRATOR, "new callback address", at("/operations/prepare/callback_url/")),
     ListedPage(ADMINISTRATOR, "my account", at("/account/")),
-    ListedPage(ADMINISTRATOR, "API keys", at("/keys/?now=1")),
-    ListedPage(ADMINISTRATOR, "guided rotation", at("/keys/rotation/")),
+    ListedPage(ADMINISTRATOR, "API keys", at("/settings/api-keys/?now=1")),
+    ListedPage(ADMINISTRATOR, "guided rotation", at("/settings/api-keys/rotation/")),
     ListedPage(ADMINISTRATOR, "new API key", at("/operations/prepare/api_key_create/")),
-    ListedPage(APPROVER, "no secret to show", at("/keys/secret/00000000-0000-0000-0000-000000000000/")),
+    ListedPage(
+        APPROVER, "no secret to show", at("/settings/api-keys/secret/00000000-0000-0000-0000-000000000000/")
+    ),
 ]

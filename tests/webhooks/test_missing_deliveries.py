@@ -140,9 +140,9 @@ def test_it_is_said_where_people_look(
 ) -> None:
     sign_in(client, approver)
     close(ended, 25)
-    assert "Webhooks are silent." in client.get("/webhooks/").content.decode()
+    assert "Webhooks are silent." in client.get("/settings/webhooks/").content.decode()
     assert ">Webhooks are silent</a>" in client.get("/").content.decode()
     deliver(1)
     cache.clear()  # a minute later
-    for address in ("/webhooks/", "/"):
+    for address in ("/settings/webhooks/", "/"):
         assert "Webhooks are silent" not in client.get(address).content.decode()

@@ -27,7 +27,7 @@ from tests.webhooks.steps import forged, only_delivery, status_delivery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
 SignIn = Callable[[Client, User], Client]
-PAGE = "/webhooks/"
+PAGE = "/settings/webhooks/"
 
 # What each role is answered with; the receiver itself is everybody's, and has tests of its own.
 #               method  preparer approver auditor administrator outsider

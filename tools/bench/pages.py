@@ -63,7 +63,7 @@ ENCODED_FILTERS = {name: quote(query, safe="=&") for name, query in FILTERS.item
 TIMED_PAGES = {
     "books.month": ("the statements of this month, all currencies", "/money/statements/"),
     "books.whole": ("the statement of one currency over all its years", "/money/statements/?currency=NGN"),
-    "books.breaks": ("continuity", "/money/continuity/"),
+    "books.breaks": ("continuity", "/reconciliation/continuity/"),
     "books.reconciled": ("reconciliation", "/reconciliation/"),
 }
 ADMIN_FACTOR = 50

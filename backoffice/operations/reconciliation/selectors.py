@@ -7,13 +7,15 @@ from datetime import time as time_of_day
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-from django.db.models import OuterRef, QuerySet, Subquery, Sum
+from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
 
 from backoffice.core.fields import EXACT
 from backoffice.ledger.mirror.state import synced_until
 from backoffice.ledger.models import DayTotal
 from backoffice.operations import permissions
+from backoffice.operations.lifecycle.incidents import open_incidents
 from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reconciliation import (
     Comparison,
     ReconciliationResult,
@@ -21,6 +23,7 @@ from backoffice.operations.models.reconciliation import (
     VerdictTotal,
 )
 from backoffice.operations.reconciliation.rules import INCOMING
+from backoffice.operations.states import NEEDS_ATTENTION
 
 REQUIRED_PERMISSIONS = (permissions.VIEW, "ledger.view_transaction")
 """Reconciliation shows both operations and the provider's transactions, so a reader needs both permissions.
@@ -150,18 +153,37 @@ def unrecognised_count() -> int:
 
 
 class _Cache:
-    """The count this process read last, and until when that read is valid."""
+    """The counts this process read last, and until when that read is valid."""
 
-    number = 0
+    unrecognised = 0
+    open_cases = 0
     until = float("-inf")
 
 
 def cached_unrecognised_count() -> int:
-    """The same count for display on every page, at most `CACHED_SECONDS` old."""
+    """`unrecognised_count` for display on every page, at most `CACHED_SECONDS` old."""
+    _refresh_counts()
+    return _Cache.unrecognised
+
+
+def cached_open_case_count() -> int:
+    """How much of reconciliation waits for people: open incidents and operations with an unknown outcome.
+
+    At most `CACHED_SECONDS` old.
+    """
+    _refresh_counts()
+    return _Cache.open_cases
+
+
+def _refresh_counts() -> None:
     now = time.monotonic()
     if now >= _Cache.until:
-        _Cache.number, _Cache.until = unrecognised_count(), now + CACHED_SECONDS
-    return _Cache.number
+        unknown = Operation.objects.filter(status__in=NEEDS_ATTENTION).count()
+        incidents = open_incidents().aggregate(
+            count=Count("pk"), unrecognised=Count("transaction", distinct=True)
+        )
+        _Cache.unrecognised, _Cache.open_cases = incidents["unrecognised"], incidents["count"] + unknown
+        _Cache.until = now + CACHED_SECONDS
 
 
 def clear_count_cache() -> None:

@@ -111,7 +111,7 @@ def assert_the_download_holds_it(approver: Page, payment: steps.NewPayment) -> N
 
 def assert_the_auditor_sees_it(office: People, reference: str) -> None:
     auditor = office.page_of(AUDITOR)
-    auditor.goto("/audit/")
+    auditor.goto("/settings/audit/")
     auditor.get_by_label("Reference or name").fill(reference)
     steps.press(auditor, "Show")
     entries = auditor.locator(".log > li")

@@ -72,7 +72,15 @@ def open_pages(browser: Reader, operation: Operation) -> None:
     for address in (
         f"/operations/{operation.pk}/",
         f"/operations/{operation.pk}/live/",
-        *("/", "/balances/", "/operations/", "/audit/", "/reports/", "/account/", "/account/password/"),
+        *(
+            "/",
+            "/balances/",
+            "/operations/",
+            "/settings/audit/",
+            "/reports/",
+            "/account/",
+            "/account/password/",
+        ),
         *("/reports/operations.csv", "/reports/transactions.csv", "/reports/audit-log.csv"),
     ):
         assert browser.get(address).status_code in {200, 302, 502}, address

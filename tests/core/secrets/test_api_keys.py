@@ -50,7 +50,12 @@ def carry_out(
 
 def open_key_pages(browser: Reader, operation: Operation) -> None:
     open_pages(browser, operation)
-    for address in ("/keys/", "/keys/list/", "/keys/rotation/", f"/keys/secret/{operation.pk}/"):
+    for address in (
+        "/settings/api-keys/",
+        "/settings/api-keys/list/",
+        "/settings/api-keys/rotation/",
+        f"/settings/api-keys/secret/{operation.pk}/",
+    ):
         assert browser.get(address).status_code in {200, 410}, address
     assert browser.get("/reports/api-keys.csv").status_code == 200
 
@@ -68,7 +73,7 @@ def test_a_new_key_is_nowhere_but_on_the_one_page_that_shows_it(
     assert operation.status == Status.SUCCEEDED
     open_key_pages(as_approver, operation)
     assert sinks.leaks() == set()
-    address = f"/keys/secret/{operation.pk}/"
+    address = f"/settings/api-keys/secret/{operation.pk}/"
     assert canaries.new_key in as_approver.post(address).content.decode()
     as_approver.post(address)
     open_key_pages(as_approver, operation)

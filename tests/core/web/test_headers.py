@@ -32,7 +32,7 @@ SIGNED_IN = {
     "second factor": ("get", "/account/second-factor/", 200),
     "new authenticator": ("get", "/account/authenticator/", 200),
     "recovery codes": ("post", "/account/recovery-codes/", 200),
-    "not allowed": ("get", "/audit/", 403),
+    "not allowed": ("get", "/settings/audit/", 403),
     "not there": ("get", NOWHERE, 404),
     "no such address": ("get", "/nowhere/", 404),
     "wrong method": ("get", "/account/sign-out/", 405),

@@ -39,7 +39,7 @@ ANSWERS = {
     "wallets_now":   ("get",  200, 200, 200, 200, 403),
     "callback":      ("get",  200, 200, 200, 200, 403),
 }  # fmt: skip
-BALANCES, ACCOUNTS, WEBHOOKS = "/money/balances/", "/money/bank-accounts/", "/webhooks/"
+BALANCES, ACCOUNTS, WEBHOOKS = "/money/balances/", "/money/bank-accounts/", "/settings/webhooks/"
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.ledger.statements.test_breaks import merged, record
 
 pytestmark = pytest.mark.django_db
 
-STATEMENTS, CONTINUITY = "/money/statements/", "/money/continuity/"
+STATEMENTS, CONTINUITY = "/money/statements/", "/reconciliation/continuity/"
 MARCH = {"currency": "NGN", "since": "2026-03-01", "until": "2026-03-31"}
 
 

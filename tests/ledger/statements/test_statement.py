@@ -24,7 +24,7 @@ from tests.ledger.statements.test_breaks import check_all, lose, merged, record
 
 pytestmark = pytest.mark.django_db
 
-STATEMENTS, CONTINUITY = "/money/statements/", "/money/continuity/"
+STATEMENTS, CONTINUITY = "/money/statements/", "/reconciliation/continuity/"
 
 
 def at(text: str) -> datetime:

@@ -15,7 +15,7 @@ from tests.ledger.statements.test_breaks import check_all, lose, merged, record,
 
 pytestmark = pytest.mark.django_db
 
-CONTINUITY = "/money/continuity/"
+CONTINUITY = "/reconciliation/continuity/"
 
 
 @pytest.fixture(autouse=True)

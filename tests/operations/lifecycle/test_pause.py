@@ -127,7 +127,7 @@ def test_the_switch_is_pulled_on_its_page_and_every_page_says_so(
 ) -> None:
     assert "Stop all sending" in text_of(as_preparer.get("/"))
     assert as_preparer.post("/operations/pause/", {"reason": "A key has leaked"}).status_code == 302
-    for address in ("/", "/operations/", "/operations/unknown/", "/transactions/"):
+    for address in ("/", "/operations/", "/reconciliation/unknown/", "/transactions/"):
         html = text_of(as_approver.get(address))
         assert re.search(r"<b>Sending is paused</b> since .* by Tunde Bello, because: A key has leaked", html)
     assert "Stop all sending…" not in text_of(as_preparer.get("/"))

@@ -27,7 +27,7 @@ def two_breaks() -> None:
 @pytest.mark.usefixtures("two_breaks")
 def test_the_overview_leads_to_them(as_approver: Client) -> None:
     shown = as_approver.get("/").content.decode()
-    assert '<a href="/money/continuity/">2 breaks in the balances</a>' in shown
+    assert '<a href="/reconciliation/continuity/">2 breaks in the balances</a>' in shown
     assert "Nothing. Every operation" not in shown
 
 

@@ -16,7 +16,7 @@ from tests.operations.unknown_outcomes import proposed, record, resolution_form,
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
-DESK = "/operations/unknown/"
+DESK = "/reconciliation/unknown/"
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def test_the_overview_says_what_does_not_hold(as_approver: Client) -> None:
     shown = overview(as_approver)
     for rule in INVARIANTS:
         assert (rule.sentence in shown) == (rule.name in {"unsigned", "broken_log"})
-    assert 'href="/operations/incidents/"' in shown
+    assert 'href="/reconciliation/incidents/"' in shown
 
 
 @pytest.mark.parametrize("minutes", [4, 6])
@@ -134,7 +134,7 @@ def test_the_list_names_every_incident_and_what_breaks_a_rule(
     as_approver: Client, incident: Incident, operation: Operation
 ) -> None:
     found(unsigned=[operation.reference])
-    shown = text_of(as_approver.get("/operations/incidents/"))
+    shown = text_of(as_approver.get("/reconciliation/incidents/"))
     assert WHAT in shown
     assert f'href="/search/?q={operation.reference}"' in shown
 
@@ -153,7 +153,7 @@ def test_an_approver_acknowledges_it_on_its_page(
     shown = text_of(as_approver.get(incident.get_absolute_url()))
     assert "T-1 &lt;b&gt;250,000&lt;/b&gt;" in shown
     answer = as_approver.post(incident.get_absolute_url(), {"note": "Refunded"})
-    assert (answer.status_code, answer["Location"]) == (302, "/operations/incidents/")
+    assert (answer.status_code, answer["Location"]) == (302, "/reconciliation/incidents/")
     incident.refresh_from_db()
     assert (incident.acknowledged_by, incident.note) == (approver, "Refunded")
 
@@ -170,7 +170,7 @@ def test_further_evidence_and_what_was_found_before_are_side_by_side(
     shown = text_of(as_approver.get(further.get_absolute_url()))
     assert f'<a href="{incident.get_absolute_url()}">The evidence of' in shown
     assert "Amara Okafor found: Refunded" in shown
-    assert text_of(as_approver.get("/operations/incidents/")).count("further evidence") == 1
+    assert text_of(as_approver.get("/reconciliation/incidents/")).count("further evidence") == 1
 
 
 @pytest.mark.parametrize("note", ["", " ", "x" * 501])

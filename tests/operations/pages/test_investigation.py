@@ -25,7 +25,7 @@ from tests.operations.unknown_outcomes import in_review, proposed, record
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
-DESK = "/operations/unknown/"
+DESK = "/reconciliation/unknown/"
 SignIn = Callable[[Client, User], Client]
 
 
@@ -224,10 +224,11 @@ def test_who_may_not_propose_sees_the_evidence_and_no_controls(
     assert "It did not happen…" not in html
 
 
-def test_it_is_linked_from_the_overview_the_menu_and_the_operation(
+def test_it_is_linked_from_the_overview_reconciliation_and_the_operation(
     unknown: Operation, as_preparer: Client
 ) -> None:
-    assert text_of(as_preparer.get("/")).count(f'href="{DESK}"') >= 3
+    assert text_of(as_preparer.get("/")).count(f'href="{DESK}"') == 1
+    assert f'href="{DESK}"' in text_of(as_preparer.get("/reconciliation/"))
     assert f'href="/operations/{unknown.pk}/case/"' in text_of(show(as_preparer, unknown))
 
 

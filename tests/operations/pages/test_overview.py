@@ -128,7 +128,7 @@ def test_the_urgent_say_when_they_expire(as_approver: Client, preparer: User) ->
         Operation.objects.filter(pk=urgent.pk).update(expires_at=timezone.now() + timedelta(minutes=25))
     html = page(as_approver)
     assert html.index(urgent.reference) < html.index(calm.reference)
-    assert html.count("data-until") == 1
+    assert html.count("data-until>") == 1
 
 
 def test_states_and_the_time_to_approve_are_shown(

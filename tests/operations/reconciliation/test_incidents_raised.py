@@ -229,13 +229,13 @@ def test_every_page_counts_them_until_acknowledged(
     unknown_movement: Transaction, as_auditor: Client, approver: User
 ) -> None:
     selectors.clear_count_cache()
-    assert '<span class="count" aria-label="1 unknown to us">1</span>' in text_of(as_auditor.get("/reports/"))
+    assert '<span class="count" aria-label="1 to resolve">1</span>' in text_of(as_auditor.get("/reports/"))
     shown = text_of(as_auditor.get("/"))
     assert "1 movement that nobody prepared here" in shown
     assert "It is about a movement at the service that nobody prepared here; " in shown
     acknowledge_incident(Incident.objects.get().pk, actor=approver, note="The shop's own integration")
     selectors.clear_count_cache()
-    assert "unknown to us" not in text_of(as_auditor.get("/reports/"))
+    assert "to resolve" not in text_of(as_auditor.get("/reports/"))
     assert "nobody prepared here" not in text_of(as_auditor.get("/"))
 
 
@@ -258,7 +258,7 @@ def test_an_approver_acknowledges_it_on_its_page(unknown_movement: Transaction, 
     assert "&lt;b&gt;Somebody&lt;/b&gt;" in shown
     answer = as_approver.post(incident.get_absolute_url(), {"note": "The shop's own integration"})
     assert answer.status_code == 302
-    assert "X-1" in text_of(as_approver.get("/operations/incidents/"))
+    assert "X-1" in text_of(as_approver.get("/reconciliation/incidents/"))
     shown = text_of(as_approver.get(f"/transactions/{unknown_movement.pk}/"))
     assert "The shop&#x27;s own integration" in shown
 
