@@ -170,6 +170,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "backoffice.accounts.access.AuthenticationMiddleware",
     "backoffice.accounts.access.StaffOnlyMiddleware",
+    "backoffice.core.web.submissions.PostRedirectGetMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",

@@ -22,6 +22,7 @@ from backoffice.api_keys.key_list import own_key
 from backoffice.api_keys.models import Rotation
 from backoffice.api_keys.reveal import ApiKeyError, NotSenderOfKeyError, SecretGoneError
 from backoffice.api_keys.rotation import open_rotation, progress_of
+from backoffice.core.web.submissions import shown_once
 from backoffice.operations import permissions
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
@@ -73,6 +74,7 @@ def key_list_part(request: StaffRequest) -> HttpResponse:
     return render(request, "api_keys/_keys.html", {**_refreshed_list(), "own": key_list.own_key()})
 
 
+@shown_once
 @cache_control(no_store=True, private=True)
 @sensitive_post_parameters("code")
 @sensitive_variables("shown")
