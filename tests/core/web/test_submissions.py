@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
@@ -23,7 +23,7 @@ def as_preparer(client: Client, preparer: User, sign_in: SignIn) -> Client:
     return sign_in(client, preparer)
 
 
-def submit(client: Client, **headers: str) -> HttpResponse:
+def submit(client: Client, **headers: str) -> Any:
     return client.post(PREFERENCES, WRONG, headers=BY_A_BROWSER | headers)
 
 
