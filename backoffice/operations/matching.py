@@ -26,7 +26,7 @@ from backoffice.audit.canonical import storable_text
 from backoffice.core import clock
 from backoffice.core.gateway import gateway
 from backoffice.ledger.provider_list import UnstableListError, recent_transactions, stable_transactions
-from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import ChangeKind, MoneyKind
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation
@@ -39,7 +39,7 @@ TIME_TOLERANCE = timedelta(seconds=5)
 
 
 _PROBLEMS: dict[type[Exception], CheckResult] = {
-    UnreadableContentError: CheckResult.CONTENT_UNREADABLE,
+    ContentUnreadableError: CheckResult.CONTENT_UNREADABLE,
     UnstableListError: CheckResult.LIST_CHANGING,
 }
 
@@ -100,7 +100,7 @@ def find_match(operation: Operation, attempt: Attempt) -> MatchResult:
         return MatchResult(now, is_unobservable=True)  # a local kind: never sent
     except GatewayError as exc:
         return MatchResult(now, problem=CheckResult.PROVIDER_UNREADABLE, error=str(exc))
-    except (UnreadableContentError, UnstableListError) as exc:
+    except (ContentUnreadableError, UnstableListError) as exc:
         return MatchResult(now, problem=_PROBLEMS[type(exc)])
 
 

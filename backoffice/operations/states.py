@@ -56,7 +56,7 @@ class Outcome(TextChoices):
 
     OPEN = "open", "Open"
     NOT_SENT = "not_sent", "Not sent"
-    OTP_REFUSED = "token_refused", "Token refused"
+    OTP_REJECTED = "otp_rejected", "Token refused"
     REJECTED = "rejected", "Rejected by the service"
     SUCCEEDED = "succeeded", "Succeeded"
     FAILED = "failed", "Failed at the service"

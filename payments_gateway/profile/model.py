@@ -415,7 +415,7 @@ class ProviderProfile(BaseModel):
             "invalid_request": r"\binvalid api scope\b",
             "credentials": r"api[\s_-]*(?:key|user|scope)|\b(?:access|bearer|api) token|credential|\bscope\b"
             r"|endpoint (?:is )?disabled",
-            "token_refused": r"\b(?:t?otp|2fa|two[\s-]?factor|one[\s-]?time|token|passcode|authenticator)\b"
+            "otp_rejected": r"\b(?:t?otp|2fa|two[\s-]?factor|one[\s-]?time|token|passcode|authenticator)\b"
             r"|(?:verification|security) code",
             "rate_limited": r"too many (?:requests|calls)|rate limit",
         },

@@ -30,8 +30,8 @@ def test_a_refusal_is_kept_as_a_code_and_shown_as_a_sentence(operation: Operatio
             operation.pk, actor=preparer, digest=operation.digest, second_factor_at=timezone.now()
         )
     entry = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED)
-    assert (entry.detail["attempted"], entry.detail["refusal"]) == ("approve", {"code": "not_allowed"})
-    assert dict(entry.facts)["Refusal"] == str(refused.value) == errors.Refusal.NOT_ALLOWED.label
+    assert (entry.detail["attempted"], entry.detail["refusal"]) == ("approve", {"code": "permission_missing"})
+    assert dict(entry.facts)["Refusal"] == str(refused.value) == errors.Refusal.PERMISSION_MISSING.label
 
 
 @pytest.mark.parametrize("refusal", errors.Refusal)

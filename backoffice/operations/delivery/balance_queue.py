@@ -11,7 +11,7 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.states import BEFORE_SENDING, Status
@@ -68,7 +68,7 @@ def queue_position(operation: Operation) -> QueuePosition | None:
 def _debited_balance(operation: Operation) -> str | None:
     try:
         kind, payload = read_content(operation)
-    except UnreadableContentError:
+    except ContentUnreadableError:
         return None
     debit = kind.debit(payload)
     return debit.currency if debit else None

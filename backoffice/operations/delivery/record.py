@@ -19,7 +19,7 @@ from backoffice.operations.matching import claim_transaction, claim_transaction_
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation, Secret
 from backoffice.operations.models.reason_codes import Answer, AnswerCode, IncidentKind, coded, recorded_end
 from backoffice.operations.states import Outcome, Status
-from payments_gateway import GatewayError, NotSentError, OtpRefusedError, RejectedError
+from payments_gateway import GatewayError, NotSentError, OtpRejectedError, RejectedError
 
 # When the provider's list is read, counted from the start of the attempt. After the last one (the horizon) an
 # unknown outcome goes to review.
@@ -50,8 +50,8 @@ def send_and_classify(request: Callable[[], SendReceipt]) -> SendResult:
         receipt = request()
     except NotSentError as exc:
         return _result_of_error(exc, Status.APPROVED, Outcome.NOT_SENT, Action.OPERATION_RETURNED)
-    except OtpRefusedError as exc:
-        return _result_of_error(exc, Status.APPROVED, Outcome.OTP_REFUSED, Action.OPERATION_RETURNED)
+    except OtpRejectedError as exc:
+        return _result_of_error(exc, Status.APPROVED, Outcome.OTP_REJECTED, Action.OPERATION_RETURNED)
     except RejectedError as exc:
         return _result_of_error(exc, Status.FAILED, Outcome.REJECTED, Action.OPERATION_FAILED)
     except GatewayError as exc:

@@ -261,7 +261,7 @@ def _decrypt_otp(release: Release) -> SecretStr | None:
     try:
         return SecretStr(encryption.decrypt(bytes(release.encrypted_otp), bound_to=release.bound_to))
     except encryption.DecryptionError as exc:
-        raise ContentChangedError(Refusal.CODE_OF_OTHER_CONTENT) from exc
+        raise ContentChangedError(Refusal.OTP_OF_OTHER_CONTENT) from exc
 
 
 def _open_attempt(operation: Operation, release: Release, preflight: PreflightRead) -> Attempt:

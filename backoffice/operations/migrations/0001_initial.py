@@ -128,7 +128,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("open", "Open"),
                             ("not_sent", "Not sent"),
-                            ("token_refused", "Token refused"),
+                            ("otp_rejected", "Token refused"),
                             ("rejected", "Rejected by the service"),
                             ("succeeded", "Succeeded"),
                             ("failed", "Failed at the service"),

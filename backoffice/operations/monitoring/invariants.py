@@ -29,7 +29,7 @@ CHUNK = 500
 SWEEPER_TOLERANCE = timedelta(minutes=2)  # how late the sweeper may be with its work
 LATEST_CHECK = timedelta(minutes=15)
 
-_PROVEN_NOT_EXECUTED = (Outcome.NOT_SENT, Outcome.OTP_REFUSED)
+_PROVEN_NOT_EXECUTED = (Outcome.NOT_SENT, Outcome.OTP_REJECTED)
 _HAS_LATER_ATTEMPT = Exists(
     Attempt.objects.filter(operation=OuterRef("operation"), number__gt=OuterRef("number"))
 )
@@ -178,7 +178,7 @@ _NOT_EXECUTED_STATUSES = frozenset({Status.APPROVED, Status.EXPIRED, Status.CANC
 _STATUSES = {
     Outcome.OPEN: {Status.SENDING, Status.PROCESSING, Status.UNKNOWN, Status.REVIEW},
     Outcome.NOT_SENT: _NOT_EXECUTED_STATUSES,
-    Outcome.OTP_REFUSED: _NOT_EXECUTED_STATUSES,
+    Outcome.OTP_REJECTED: _NOT_EXECUTED_STATUSES,
     Outcome.REJECTED: {Status.FAILED},
     Outcome.SUCCEEDED: {Status.SUCCEEDED},
     Outcome.FAILED: {Status.FAILED},

@@ -47,7 +47,7 @@ def check_meaning_unchanged(payload: ResolutionPayload) -> None:
     statuses = {record.transaction_id: record.status for record in listed.records}
     if statuses.get(seen.transaction_id) != seen.status:
         raise CannotResolveError(
-            Refusal.RECORD_CHANGED, transaction=seen.transaction_id, word=seen.quoted_status
+            Refusal.RECORD_CHANGED, transaction=seen.transaction_id, status=seen.quoted_status
         )
 
 
@@ -88,7 +88,7 @@ def _open_attempt(operation: Operation, payload: ResolutionPayload) -> Attempt:
     attempt = attempts.filter(number=payload.attempt).first()
     if attempt is None or not may_be_resolved(operation, attempt):
         raise CannotResolveError(
-            Refusal.SETTLED_MEANWHILE, reference=operation.reference, status=operation.status
+            Refusal.OUTCOME_KNOWN, reference=operation.reference, status=operation.status
         )
     return attempt
 
@@ -108,5 +108,5 @@ def _claim_transaction(attempt: Attempt, seen: TransactionEvidence) -> None:
     """Claim the transaction for this attempt, replacing one that was only matched."""
     replaced = None if attempt.named_at else attempt.provider_transaction_id
     if not claim_transaction(attempt, seen.transaction_id, instead_of=replaced):
-        raise CannotResolveError(Refusal.TRANSACTION_TAKEN, transaction=seen.transaction_id)
+        raise CannotResolveError(Refusal.TRANSACTION_CLAIMED, transaction=seen.transaction_id)
     attempt.fee = seen.fee

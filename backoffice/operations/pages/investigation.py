@@ -24,7 +24,7 @@ from backoffice.core.gateway import PAGE_TIMEOUT, gateway
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger import balances, provider_list
 from backoffice.operations import permissions, selectors
-from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import ChangeKind, FieldMatch, MoneyKind, attempt_match_fields
 from backoffice.operations.kinds.registry import KINDS, AnyKind, read_content
 from backoffice.operations.kinds.resolution.case import may_be_resolved
@@ -223,7 +223,7 @@ def _blocked_counts(balances: set[str]) -> dict[str, int]:
 def _content(operation: Operation) -> tuple[AnyKind | None, Any]:
     try:
         return read_content(operation)
-    except UnreadableContentError:
+    except ContentUnreadableError:
         return None, None
 
 

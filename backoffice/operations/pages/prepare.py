@@ -17,11 +17,11 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.ledger import balances
 from backoffice.operations import policy, selectors
 from backoffice.operations.errors import (
+    ContentUnreadableError,
+    DuplicatePaymentError,
     DuplicatePendingError,
     DuplicateUnknownError,
     OperationError,
-    PaidBeforeError,
-    UnreadableContentError,
 )
 from backoffice.operations.kinds.base import KindForm, OperationKind
 from backoffice.operations.kinds.registry import KINDS, facts_of, read_content
@@ -174,7 +174,7 @@ def _store(request: StaffRequest, kind: OperationKind[Any], form: KindForm, subm
         )
     except (DuplicatePendingError, DuplicateUnknownError) as exc:
         return _refused(request, kind, form, waiting=exc)
-    except PaidBeforeError:
+    except DuplicatePaymentError:
         return _refused(request, kind, form, repeats=_unexplained_repeats(request, kind, form))
     except OperationError as exc:
         form.add_error(None, str(exc))
@@ -273,7 +273,7 @@ def _copied_values(request: StaffRequest, kind: OperationKind[Any]) -> dict[str,
     original = _original(request, kind)
     try:
         return kind.initial(read_content(original)[1]) if original else {}
-    except UnreadableContentError as exc:
+    except ContentUnreadableError as exc:
         raise Http404(str(exc)) from exc
 
 

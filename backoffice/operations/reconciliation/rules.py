@@ -28,7 +28,7 @@ from decimal import Decimal
 
 from backoffice.core.fields import normalized_text
 from backoffice.ledger.models import Mirror, Transaction
-from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import FieldMatch, MoneyKind
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import Attempt
@@ -192,7 +192,7 @@ def _match_fields(attempt: Attempt, listed: Transaction) -> list[FieldMatch] | N
     """The fields by which its kind matches a transaction; None if it has none, or its content is unreadable."""
     try:
         kind, payload = read_content(attempt.operation)
-    except UnreadableContentError:
+    except ContentUnreadableError:
         return None
     if not isinstance(kind, MoneyKind):
         return None

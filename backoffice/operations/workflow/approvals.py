@@ -24,11 +24,11 @@ from backoffice.core import clock
 from backoffice.operations import policy
 from backoffice.operations.delivery.release import add_release
 from backoffice.operations.errors import (
+    ContentUnreadableError,
     OperationAction,
     OperationError,
     ReasonMissingError,
     Refusal,
-    UnreadableContentError,
     WrongStatusError,
 )
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
@@ -165,7 +165,7 @@ def _resolution_in(operation_id: UUID) -> ResolutionPayload | None:
     operation = Operation.objects.filter(pk=operation_id).first()
     if operation is None:
         return None
-    with suppress(UnreadableContentError):  # the approval itself is refused for this reason
+    with suppress(ContentUnreadableError):  # the approval itself is refused for this reason
         payload = read_content(operation)[1]
         return payload if isinstance(payload, ResolutionPayload) else None
     return None

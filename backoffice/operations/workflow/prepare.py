@@ -16,11 +16,11 @@ from backoffice.core import clock
 from backoffice.core.leases import lock_until_commit
 from backoffice.operations import policy
 from backoffice.operations.errors import (
+    DuplicatePaymentError,
     DuplicatePendingError,
     DuplicateUnknownError,
     OperationAction,
     OperationError,
-    PaidBeforeError,
     Refusal,
     SubmissionReusedError,
 )
@@ -101,7 +101,7 @@ def prepare_operation(
     The id comes with the form, so a form sent twice finds the same operation. Raises PermissionMissingError,
     SubmissionReusedError if the id has other content, DuplicatePendingError if another operation with the
     same content is pending or approved, DuplicateUnknownError if a duplicate's outcome is unknown,
-    PaidBeforeError if the same was paid within a day and no reason is given. A duplicate that was resolved as
+    DuplicatePaymentError if the same was paid within a day and no reason is given. A duplicate that was resolved as
     not executed is linked as `prepared_from`.
     """
     policy.check_may_prepare(actor, kind)
@@ -139,13 +139,13 @@ def _resolved_duplicate(kind: OperationKind[Any], payload: Payload, *, but: UUID
 
 
 def _check_not_repeated(operation_id: UUID, kind: OperationKind[Any], payload: Payload) -> None:
-    """Raise PaidBeforeError if the same payment is open or was made within a day, and no reason is given."""
+    """Raise DuplicatePaymentError if the same payment is open or was made within a day, and no reason is given."""
     beneficiary = kind.recipient(payload).key
     # Without this lock, two concurrent duplicates would not see each other and both be stored.
     lock_until_commit(f"beneficiary:{beneficiary}")
     repeats = repeated_payments(beneficiary, kind.exposure(payload))
     if not payload.repeat_reason and repeats.exclude(pk=operation_id).exists():
-        raise PaidBeforeError
+        raise DuplicatePaymentError
 
 
 def _draft(

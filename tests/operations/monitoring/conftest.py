@@ -12,7 +12,7 @@ from backoffice.operations.outcome import confirmation
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations import unknown_outcomes
-from tests.operations.provider_list import NAMED, OTP_REFUSED, REFUSED, record, sent, shows
+from tests.operations.provider_list import NAMED, OTP_REJECTED, REFUSED, record, sent, shows
 from tests.stub_provider import StubProvider
 
 
@@ -35,7 +35,7 @@ def history(
         "rejected": factories.prepared(preparer),
         "cancelled": factories.approved(preparer, approver),
         "expired": factories.prepared(preparer),
-        "returned": sent(service, preparer, approver, OTP_REFUSED),
+        "returned": sent(service, preparer, approver, OTP_REJECTED),
         "failed": sent(service, preparer, approver, REFUSED),
         "succeeded": sent(service, preparer, approver, NAMED),
         "processing": sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-2"}}')),
@@ -61,7 +61,7 @@ def history(
 
 
 def _sent_after_a_refused_one_time_code(service: StubProvider, preparer: User, approver: User) -> Operation:
-    operation = sent(service, preparer, approver, OTP_REFUSED)
+    operation = sent(service, preparer, approver, OTP_REJECTED)
     service.answer_post = lambda: (200, '{"data": {"transactionId": "T-3"}}')
     factories.release(operation, approver)
     send.send_operation(operation.pk)

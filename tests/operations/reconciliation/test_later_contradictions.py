@@ -21,7 +21,7 @@ from backoffice.operations.outcome import confirmation
 from backoffice.operations.reconciliation.runner import reconcile
 from backoffice.operations.states import Outcome, Status
 from tests import factories
-from tests.operations.provider_list import NAMED, NAMELESS, OTP_REFUSED, REFUSED, record, sent, shows
+from tests.operations.provider_list import NAMED, NAMELESS, OTP_REJECTED, REFUSED, record, sent, shows
 from tests.operations.reconciliation.steps import AMOUNT, listed, on_record, reported_again
 from tests.operations.reconciliation.steps import sent as closed_attempt
 from tests.stub_provider import Answer, StubProvider
@@ -86,7 +86,7 @@ def test_a_failure_that_the_provider_calls_executed_by_now(
     assert found(service, record("T-1")) == {IncidentKind.NOW_EXECUTED}
 
 
-@pytest.mark.parametrize("answer", [REFUSED, OTP_REFUSED])
+@pytest.mark.parametrize("answer", [REFUSED, OTP_REJECTED])
 def test_a_debit_of_what_is_on_record_as_not_executed(
     answer: Answer, service: StubProvider, preparer: User, approver: User
 ) -> None:

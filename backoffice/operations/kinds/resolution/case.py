@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from backoffice.core import clock
-from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import MoneyKind, Payload
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import Attempt, Operation
@@ -132,7 +132,7 @@ def money_kind(operation: Operation) -> tuple[MoneyKind[Any], Any] | None:
     """Kind and content, if the provider's list of transactions can show the operation."""
     try:
         kind, payload = read_content(operation)
-    except UnreadableContentError:
+    except ContentUnreadableError:
         return None
     return (kind, payload) if isinstance(kind, MoneyKind) else None
 

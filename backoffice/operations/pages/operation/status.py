@@ -296,7 +296,7 @@ def _ends_a_release(entry: Entry) -> bool:
 
 
 def _refused_at_claim(refusal: dict[str, str]) -> str:
-    if refusal["code"] == Refusal.NOT_ALLOWED:
+    if refusal["code"] == Refusal.PERMISSION_MISSING:
         return "Held back before it was sent: whoever gave the word may no longer send. Somebody else has to give it."
     return f"Held back before it was sent. {sentence(refusal)} {_PREPARE_AGAIN}"
 
@@ -310,7 +310,7 @@ def _failed_attempt_text(operation: Operation, turn: QueuePosition | None) -> st
     attempt = last_attempt(operation)
     if attempt is None:
         return ""
-    reason = "the service refused the token" if attempt.outcome == Outcome.OTP_REFUSED else "nothing left us"
+    reason = "the service refused the token" if attempt.outcome == Outcome.OTP_REJECTED else "nothing left us"
     again = _advice_if_sendable(turn, "It can be sent again.")
     return f"It was tried and not executed: {reason} ({attempt.answer}).{again}"
 
@@ -362,7 +362,7 @@ def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
     if has_approved(person, operation):
         return "You have countersigned", f"Another person is still needed. {operation.rule}"
     if has_preparer_lost_permission(operation):
-        return "Not to be countersigned any more", str(Refusal.MAKER_NOT_ENTITLED.label)
+        return "Not to be countersigned any more", str(Refusal.PREPARER_NOT_ENTITLED.label)
     if policy.may_decide(person, operation):
         return "Your decision", operation.rule
     return "Waiting for a second person", operation.rule
@@ -387,7 +387,7 @@ def _approved_text(person: User, operation: Operation, turn: QueuePosition | Non
 
 def _invalid_text(operation: Operation) -> str:
     if has_preparer_lost_permission(operation):
-        return str(Refusal.MAKER_NOT_ENTITLED.label)
+        return str(Refusal.PREPARER_NOT_ENTITLED.label)
     return f"Somebody who countersigned is no longer entitled to, so this will not be sent. {_PREPARE_AGAIN}"
 
 

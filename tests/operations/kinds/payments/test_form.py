@@ -121,7 +121,7 @@ def test_the_same_amount_to_the_same_receiver_within_a_day_wants_a_reason(prepar
     approvals.cancel_operation(first.pk, actor=preparer)
     second = factories.prepared_of_kind("payment", of(reference="CS-SECOND"), preparer)
     assert (second.currency, second.amount) == ("USDT", Decimal(100))
-    with pytest.raises(errors.PaidBeforeError):
+    with pytest.raises(errors.DuplicatePaymentError):
         factories.prepared_of_kind(
             "payment", of(reference="CS-THIRD", customer_email="other@example.com"), preparer
         )

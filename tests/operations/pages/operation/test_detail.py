@@ -139,7 +139,7 @@ def test_content_that_cannot_be_read_is_said_and_nothing_is_decided(
 ) -> None:
     operation = unreadable(preparer, **changes)
     transitions.record_refusal(
-        operation.pk, errors.OperationAction.APPROVE, preparer, errors.UnreadableContentError()
+        operation.pk, errors.OperationAction.APPROVE, preparer, errors.ContentUnreadableError()
     )
     html = text_of(show(as_approver, operation))
     assert "The content cannot be read by this version of Countersign" in html

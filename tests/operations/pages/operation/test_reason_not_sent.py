@@ -56,7 +56,7 @@ def test_what_came_back_is_shown_without_the_word_failed(
     factories.attempt(
         operation,
         released_by=approver,
-        outcome="token_refused",
+        outcome="otp_rejected",
         answers=[coded(AnswerCode.ERROR, error="token is not valid")],
         answer_status=400,
         closed_at=timezone.now(),
