@@ -90,7 +90,7 @@ def check_may_approve_in_bulk(operation: Operation) -> None:
     kind, payload = read_content(operation)
     if kind.excluded_from_bulk:
         raise errors.NotInBulkError(errors.Refusal.KIND_NOT_IN_BULK, kinds=kind.plural)
-    if payload.repeat_reason:
+    if payload.duplicate_reason:
         raise errors.NotInBulkError(errors.Refusal.DUPLICATE_NOT_IN_BULK)
     if operation.approvals_needed > 1:
         raise errors.NotInBulkError(errors.Refusal.TWO_APPROVALS_NOT_IN_BULK)

@@ -50,7 +50,7 @@ PROOF = (
     Safeguard(
         "people choose no other than the one that the provider named",
         "backoffice.operations.kinds.resolution.case:claim_problem",
-        {"    if attempt.named_at and named != transaction_id:\n": "    if not transaction_id:\n"},
+        {"    if attempt.named_at and received != transaction_id:\n": "    if not transaction_id:\n"},
         (
             "tests/operations/outcome/test_claimed_then_failed.py::test_people_choose_no_other_than_the_o"
             "ne_that_the_provider_named"

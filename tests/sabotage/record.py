@@ -24,8 +24,10 @@ RECORD = (
     ),
     Safeguard(
         "what may still be executed is not settled as not executed",
-        "backoffice.operations.outcome.resolution:_end",
-        {"(clock.now() < attempt.execution_deadline or is_claimed_since)": "is_claimed_since"},
+        "backoffice.operations.outcome.resolution:_approved_outcome",
+        {
+            "        clock.now() < attempt.execution_deadline or is_claimed_since\n": "        is_claimed_since\n"
+        },
         (
             "tests/operations/outcome/test_resolution.py::test_nor_is_it_applied_while_the_provider_may_s"
             "till_execute_it"
@@ -34,7 +36,9 @@ RECORD = (
     Safeguard(
         "what may still come is not settled as a transaction that failed",
         "backoffice.operations.kinds.resolution.kind:ResolutionForm._check_failed",
-        {"if end == ResolvedEnd.FAILED and clock.now() < attempt.execution_deadline:": "if not end:"},
+        {
+            "if outcome == ResolvedOutcome.FAILED and clock.now() < attempt.execution_deadline:": "if not outcome:"
+        },
         (
             "tests/operations/outcome/test_resolved_as_transaction.py::test_a_failed_one_may_be_anothe"
             "rs_while_ours_may_come"
@@ -43,7 +47,9 @@ RECORD = (
     Safeguard(
         "what the provider accepted is left to the checks while ours may appear",
         "backoffice.operations.kinds.resolution.case:may_be_resolved",
-        {"(is_nameless and clock.now() >= attempt.execution_deadline)": "is_nameless"},
+        {
+            "        has_no_transaction and clock.now() >= attempt.execution_deadline\n": "        has_no_transaction\n"
+        },
         (
             "tests/operations/outcome/test_resolved_after_acceptance.py::test_people_settle_it_only_wh"
             "en_it_can_come_no_more"

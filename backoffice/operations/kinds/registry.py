@@ -39,8 +39,8 @@ def read_content(operation: Operation) -> tuple[AnyKind, Any]:
 
 def facts_of(kind: OperationKind[Any], payload: Payload) -> Facts:
     """Label and value of everything that is approved: the kind's facts, and the reason for paying again."""
-    repeated = [("Paid again", payload.repeat_reason)] if payload.repeat_reason else []
-    return [*kind.facts(payload), *repeated]
+    duplicate = [("Paid again", payload.duplicate_reason)] if payload.duplicate_reason else []
+    return [*kind.facts(payload), *duplicate]
 
 
 def debits_a_balance(kind_name: str) -> bool:

@@ -585,7 +585,7 @@ class Migration(migrations.Migration):
                     models.Index(
                         condition=models.Q(("needs_incident", True)),
                         fields=["id"],
-                        name="comparison_needs_telling",
+                        name="comparison_needs_incident",
                     ),
                     models.Index(
                         condition=models.Q(
@@ -594,7 +594,7 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         fields=["id"],
-                        name="comparison_may_turn_up",
+                        name="comparison_may_still_appear",
                     ),
                 ],
                 "constraints": [
@@ -711,7 +711,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="operation",
             index=models.Index(
-                fields=["recipient_key", "amount", "prepared_at"], name="operation_by_beneficiary"
+                fields=["recipient_key", "amount", "prepared_at"], name="operation_by_recipient"
             ),
         ),
         migrations.AddIndex(
@@ -805,7 +805,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(
                 condition=models.Q(("status__in", frozenset(["approved", "pending"]))),
                 fields=("content_key",),
-                name="operation_content_waits_once",
+                name="operation_content_pending_once",
             ),
         ),
         migrations.AddIndex(
@@ -844,7 +844,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(
                 condition=models.Q(("further_to__isnull", True)),
                 fields=("transaction",),
-                name="incident_first_once_per_movement",
+                name="incident_first_once_per_transaction",
             ),
         ),
         migrations.AddConstraint(
@@ -886,7 +886,7 @@ class Migration(migrations.Migration):
                     ),
                     _connector="OR",
                 ),
-                name="incident_seen_by_a_person_with_a_note",
+                name="incident_acknowledged_by_a_person_with_a_note",
             ),
         ),
         migrations.AddConstraint(
@@ -894,7 +894,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(
                 condition=models.Q(("closed_at__isnull", True), ("provider_transaction_id__isnull", True)),
                 fields=("balance",),
-                name="attempt_one_in_doubt_per_balance",
+                name="attempt_one_unmatched_per_balance",
             ),
         ),
         migrations.AddConstraint(
@@ -936,7 +936,7 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="pause",
             constraint=models.UniqueConstraint(
-                models.Value(1), condition=models.Q(("ended_at__isnull", True)), name="pause_stands_once"
+                models.Value(1), condition=models.Q(("ended_at__isnull", True)), name="pause_one_at_a_time"
             ),
         ),
         migrations.AddConstraint(

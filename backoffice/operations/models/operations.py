@@ -132,7 +132,7 @@ class Operation(models.Model):
         indexes = [
             models.Index(fields=["-prepared_at", "-id"], name="operation_newest"),
             models.Index(fields=["status", "-prepared_at", "-id"], name="operation_by_status"),
-            models.Index(fields=["recipient_key", "amount", "prepared_at"], name="operation_by_beneficiary"),
+            models.Index(fields=["recipient_key", "amount", "prepared_at"], name="operation_by_recipient"),
             models.Index(fields=["recipient_account", "-prepared_at", "-id"], name="operation_by_account"),
             models.Index(
                 fields=["-prepared_at", "-id"], name="operation_open", condition=Q(closed_at__isnull=True)
@@ -159,7 +159,7 @@ class Operation(models.Model):
             models.UniqueConstraint(
                 fields=["content_key"],
                 condition=Q(status__in=BEFORE_SENDING),
-                name="operation_content_waits_once",
+                name="operation_content_pending_once",
             ),
         ]
 
@@ -327,7 +327,7 @@ class Attempt(models.Model):
         ordering = ("number",)
         constraints = [
             models.UniqueConstraint(
-                fields=["balance"], condition=UNMATCHED, name="attempt_one_in_doubt_per_balance"
+                fields=["balance"], condition=UNMATCHED, name="attempt_one_unmatched_per_balance"
             ),
             models.UniqueConstraint(fields=["operation", "number"], name="attempt_number_once"),
             models.UniqueConstraint(

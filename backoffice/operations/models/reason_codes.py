@@ -51,7 +51,7 @@ class MatchField(TextChoices):
     FROM_CURRENCY = "from_currency", "Given in"
     RECEIVER = "receiver", "Receiver"
     ADDRESS = "address", "Address"
-    BENEFICIARY = "beneficiary", "Beneficiary"
+    RECIPIENT = "recipient", "Beneficiary"
     PREVIOUS_BALANCE = "previous_balance", "Balance before it"
     TIME = "time", "Time"
 

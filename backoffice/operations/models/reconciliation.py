@@ -64,8 +64,8 @@ class Comparison(models.Model):
         indexes = [
             models.Index(fields=["-occurred_at", "-id"], name="comparison_newest"),
             models.Index(fields=["verdict", "-occurred_at", "-id"], name="comparison_by_verdict"),
-            models.Index(fields=["id"], name="comparison_needs_telling", condition=Q(needs_incident=True)),
-            models.Index(fields=["id"], name="comparison_may_turn_up", condition=MAY_STILL_APPEAR),
+            models.Index(fields=["id"], name="comparison_needs_incident", condition=Q(needs_incident=True)),
+            models.Index(fields=["id"], name="comparison_may_still_appear", condition=MAY_STILL_APPEAR),
         ]
         constraints = [
             models.CheckConstraint(

@@ -271,7 +271,7 @@ INVARIANTS = (
     Invariant("kept_secret", "No secret is kept longer than it is needed.", unneeded_secret),
     Invariant("forgotten", "What is open is looked after.", unchecked_outcome),
     Invariant(
-        "balance_in_doubt_twice", "One attempt at most is in doubt at a balance.", two_unknown_at_balance
+        "balance_unknown_twice", "One attempt at most is in doubt at a balance.", two_unknown_at_balance
     ),
 )
 

@@ -12,7 +12,7 @@ from backoffice.operations.errors import CannotResolveError, Refusal
 from backoffice.operations.kinds.resolution.case import (
     ResolutionChoice,
     ResolutionPayload,
-    ResolvedEnd,
+    ResolvedOutcome,
     TransactionEvidence,
     may_be_resolved,
     open_attempt,
@@ -24,9 +24,9 @@ from backoffice.operations.models.reason_codes import EndReason, coded
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError
 
-_ENDS = {
-    ResolvedEnd.SUCCEEDED: (Status.SUCCEEDED, Outcome.SUCCEEDED),
-    ResolvedEnd.FAILED: (Status.FAILED, Outcome.FAILED),
+_OUTCOMES = {
+    ResolvedOutcome.SUCCEEDED: (Status.SUCCEEDED, Outcome.SUCCEEDED),
+    ResolvedOutcome.FAILED: (Status.FAILED, Outcome.FAILED),
 }
 
 
@@ -60,7 +60,7 @@ def resolve_operation(resolution: Operation, payload: ResolutionPayload, actor: 
     """
     operation = Operation.objects.get_locked(payload.operation)
     attempt = _open_attempt(operation, payload)
-    status, attempt.outcome = _end(attempt, payload)
+    status, attempt.outcome = _approved_outcome(attempt, payload)
     if payload.transaction is not None:
         _claim_transaction(attempt, payload.transaction)
     attempt.closed_at, attempt.next_check_at = clock.now(), None
@@ -93,15 +93,17 @@ def _open_attempt(operation: Operation, payload: ResolutionPayload) -> Attempt:
     return attempt
 
 
-def _end(attempt: Attempt, payload: ResolutionPayload) -> tuple[Status, Outcome]:
+def _approved_outcome(attempt: Attempt, payload: ResolutionPayload) -> tuple[Status, Outcome]:
     """The approved status and outcome. Nothing is closed as failed while it may still be executed."""
     claimed = payload.claimed.transaction_id if payload.claimed else None
     is_claimed_since = (
-        payload.verdict == ResolutionChoice.NOT_EXECUTED and attempt.provider_transaction_id != claimed
+        payload.choice == ResolutionChoice.NOT_EXECUTED and attempt.provider_transaction_id != claimed
     )
-    if payload.end == ResolvedEnd.FAILED and (clock.now() < attempt.execution_deadline or is_claimed_since):
+    if payload.outcome == ResolvedOutcome.FAILED and (
+        clock.now() < attempt.execution_deadline or is_claimed_since
+    ):
         raise CannotResolveError(Refusal.MAY_STILL_BE_EXECUTED, reference=payload.reference)
-    return _ENDS[payload.end]
+    return _OUTCOMES[payload.outcome]
 
 
 def _claim_transaction(attempt: Attempt, seen: TransactionEvidence) -> None:

@@ -97,7 +97,7 @@ SAMPLES: dict[str, Payload] = {
         sentence="Withdraw NGN 250,000.00 to ADA CHIDINMA OBI, Access Bank ••6789",
         attempt=1,
         sent_at=datetime(2026, 11, 20, 9, 42, tzinfo=UTC),
-        verdict=ResolutionChoice.EXECUTED,
+        choice=ResolutionChoice.EXECUTED,
         transaction=TransactionEvidence(
             transaction_id="TX-1",
             type="withdrawal",

@@ -54,7 +54,7 @@ def history(
     shows(service, record("T-1"))
     confirmation.confirm_operation(made["succeeded"].pk)
     made["sent twice"] = _sent_after_a_refused_one_time_code(service, preparer, approver)
-    made["settled"] = _settled_by_two(service, preparer, approver, second_approver)
+    made["resolved"] = _settled_by_two(service, preparer, approver, second_approver)
     made["unknown"] = sent(service, preparer, approver, (502, "bad gateway"), account_number="0000000001")
     made["released"] = factories.release(factories.approved(preparer, approver), approver)
     return {name: Operation.objects.get(pk=each.pk) for name, each in made.items()}
@@ -73,4 +73,4 @@ def _settled_by_two(service: StubProvider, preparer: User, approver: User, other
     operation = sent(service, preparer, approver, (502, "bad gateway"), account_number="0000000002")
     Attempt.objects.filter(operation=operation).update(started_at=timezone.now() - timedelta(hours=25))
     confirmation.confirm_operation(operation.pk)
-    return unknown_outcomes.settled(operation, approver, other, "did_not_happen")
+    return unknown_outcomes.resolved(operation, approver, other, "not_executed")

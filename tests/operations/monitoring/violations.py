@@ -181,5 +181,5 @@ def shared_transaction(history: dict[str, Operation]) -> None:
 
 
 @breaks
-def balance_in_doubt_twice(history: dict[str, Operation]) -> None:
+def balance_unknown_twice(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["processing"]).update(provider_transaction_id=None)

@@ -15,7 +15,7 @@ from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.provider_list import shows
 from tests.operations.steps import let_pass, status_of
-from tests.operations.unknown_outcomes import record, resolution_form, settled
+from tests.operations.unknown_outcomes import record, resolution_form, resolved
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -88,7 +88,7 @@ def test_people_decide_between_it_and_another_listed_beside_it(
     let_pass(Attempt.EXECUTION_WINDOW + timedelta(minutes=1))
     shows(service, *both)
     assert confirmed(taken, service, *both) == Status.REVIEW
-    assert settled(taken, preparer, approver, "happened", "T-2").status == Status.SUCCEEDED
+    assert resolved(taken, preparer, approver, "executed", "T-2").status == Status.SUCCEEDED
     assert Attempt.objects.get().provider_transaction_id == "T-2"
 
 
@@ -100,7 +100,7 @@ def test_people_choose_no_other_than_the_one_that_the_provider_named(
     let_pass(Attempt.EXECUTION_WINDOW + timedelta(minutes=1))
     Operation.objects.update(status=Status.REVIEW)
     shows(service, record("T-1", "failed"), record("T-2"))
-    form = resolution_form(taken, "happened", "T-2")
+    form = resolution_form(taken, "executed", "T-2")
     assert "named transaction T-1" in str(form.errors["transaction_id"])
 
 

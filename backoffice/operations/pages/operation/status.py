@@ -194,7 +194,7 @@ class DecisionPanel:
     may_release: bool = False
     may_cancel: bool = False
     may_check: bool = False
-    may_repeat: bool = False
+    may_copy: bool = False
     may_resolve: bool = False
     is_applied_here: bool = False
 
@@ -249,7 +249,7 @@ def panel_for(person: User, operation: Operation, turn: QueuePosition | None) ->
         may_release=_may_release(person, operation, turn),
         may_cancel=policy.may_cancel(person, operation),
         may_check=may_check_status(person) and operation.status in AWAITING_PROVIDER,
-        may_repeat=_may_repeat(person, operation),
+        may_copy=_may_copy(person, operation),
         may_resolve=_may_be_resolved(operation) and person.has_perm(permissions.RESOLVE),
         is_applied_here=is_applied_here(operation),
     )
@@ -265,7 +265,7 @@ def without_decisions(panel: DecisionPanel) -> DecisionPanel:
     if panel.may_decide or panel.may_release:
         title, text = "Nothing can be decided", "Nobody can see what would be signed or sent."
         panel = replace(panel, title=title, text=text, may_decide=False, may_release=False)
-    return replace(panel, may_approve_and_send=False, may_repeat=False)
+    return replace(panel, may_approve_and_send=False, may_copy=False)
 
 
 def reason_not_sent(operation: Operation, timeline: Sequence[Entry], turn: QueuePosition | None) -> str:
@@ -319,7 +319,7 @@ def _is_last_approval(operation: Operation) -> bool:
     return approvals_missing(operation) == 1
 
 
-def _may_repeat(person: User, operation: Operation) -> bool:
+def _may_copy(person: User, operation: Operation) -> bool:
     """Whether a copy makes sense: not of a local kind that was applied."""
     is_done_for_good = operation.status == Status.SUCCEEDED and is_applied_here(operation)
     return operation.is_closed and not is_done_for_good and person.has_perm(permission_for(operation.kind))

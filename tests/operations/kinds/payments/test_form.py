@@ -109,10 +109,10 @@ def test_another_form_has_another_reference(as_preparer: Client, bank: dict[str,
 
 
 def test_the_same_payment_cannot_wait_twice_although_its_reference_is_new(preparer: User) -> None:
-    factories.prepared_of_kind("payment", of(repeat_reason="Second part"), preparer)
+    factories.prepared_of_kind("payment", of(duplicate_reason="Second part"), preparer)
     with pytest.raises(errors.DuplicatePendingError):
         factories.prepared_of_kind(
-            "payment", of(repeat_reason="Second part", reference="CS-ANOTHER"), preparer
+            "payment", of(duplicate_reason="Second part", reference="CS-ANOTHER"), preparer
         )
 
 
