@@ -1,7 +1,7 @@
 """Match an attempt to its transaction in the provider's list, and claim it.
 
-Matching is read-only; `outcome.confirmation` acts on the result. An attempt the provider answered with a
-transaction id is matched by that id. Otherwise a transaction is a candidate when
+Matching is read-only; `outcome.confirmation` acts on the result. An attempt whose
+response contained a transaction id is matched by that id. Otherwise a transaction is a candidate when
 
 * its id was not in the list we read just before sending (the watermark),
 * its type, currency and amount (and recipient, where reported) match the operation,
@@ -52,7 +52,7 @@ class MatchResult:
     candidates: list[TransactionRecord] = field(default_factory=list)
     problem: CheckResult | None = None  # why it could not be read
     error: str = ""  # the client's error message for `problem`
-    rejected_because: MismatchReason | None = None  # why a single candidate is not accepted
+    mismatch_reason: MismatchReason | None = None  # why a single candidate is not accepted
     # For kinds without a transaction: whether another read shows the change as done.
     confirmed_done: bool | None = None
 
@@ -75,8 +75,8 @@ class MatchResult:
         if len(self.candidates) > 1:
             return CheckResult.SEVERAL_CANDIDATES, {"count": len(self.candidates)}
         only = self.candidates[0]
-        if self.rejected_because:
-            reason = self.rejected_because.value
+        if self.mismatch_reason:
+            reason = self.mismatch_reason.value
             return CheckResult.CANDIDATE_REJECTED, {"transaction": only.transaction_id, "reason": reason}
         return CheckResult.FOUND, {"transaction": only.transaction_id, "status": only.status}
 
@@ -93,7 +93,7 @@ def find_match(operation: Operation, attempt: Attempt) -> MatchResult:
             found = own + find_candidates(operation, attempt, partial(kind.is_match, payload))
             is_new = len(found) == 1 and not own
             rejected = _mismatch(operation, attempt, found[0]) if is_new else None
-            return MatchResult(now, found, rejected_because=rejected)
+            return MatchResult(now, found, mismatch_reason=rejected)
         if isinstance(kind, ChangeKind):
             is_done = kind.is_done(gateway(), payload)
             return MatchResult(now, confirmed_done=is_done, is_unobservable=is_done is None)
@@ -172,12 +172,12 @@ def _preceded_watermark(attempt: Attempt, record: TransactionRecord) -> bool:
 
 def _may_be_wrongly_claimed(attempt: Attempt, own: list[TransactionRecord]) -> bool:
     """Whether the matched transaction failed: the attempt's own may be another one, listed by now."""
-    return attempt.named_at is None and [record.status for record in own] == ["failed"]
+    return attempt.id_received_at is None and [record.status for record in own] == ["failed"]
 
 
 def _claimed_records(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
-    """The record of the transaction id that the provider named or that was claimed by matching."""
-    records = recent_transactions(operation.currency, back_to=attempt.named_search_from)
+    """The record of the transaction id that a response contained or that was claimed by matching."""
+    records = recent_transactions(operation.currency, back_to=attempt.received_id_search_from)
     return [record for record in records if record.transaction_id == attempt.provider_transaction_id]
 
 
@@ -192,33 +192,39 @@ def exclude_claimed(records: list[TransactionRecord]) -> list[TransactionRecord]
 
 
 def claim_transaction(
-    attempt: Attempt, transaction_id: str, *, named_at: datetime | None = None, instead_of: str | None = None
+    attempt: Attempt,
+    transaction_id: str,
+    *,
+    id_received_at: datetime | None = None,
+    instead_of: str | None = None,
 ) -> bool:
     """Assign a provider's transaction to this attempt, by compare-and-set and a unique index.
 
-    `named_at` is when the provider named the id in an answer; without it the transaction was matched in the
-    list, or chosen in an approved resolution, which may replace an earlier match (`instead_of`). False if
+    `id_received_at` is when a response contained the id; without it the transaction was matched in the list,
+    or chosen in an approved resolution, which may replace an earlier match (`instead_of`). False if
     another attempt has claimed it, or this attempt has another transaction by now.
     """
     free = Q(provider_transaction_id__isnull=True) | Q(
         provider_transaction_id__in=[transaction_id, instead_of]
     )
     return claim_transaction_where(
-        attempt, Attempt.objects.filter(free, pk=attempt.pk), transaction_id, named_at
+        attempt, Attempt.objects.filter(free, pk=attempt.pk), transaction_id, id_received_at
     )
 
 
 def claim_transaction_where(
-    attempt: Attempt, where: QuerySet[Attempt], transaction_id: str, named_at: datetime | None
+    attempt: Attempt, where: QuerySet[Attempt], transaction_id: str, id_received_at: datetime | None
 ) -> bool:
     try:
         with transaction.atomic():
-            bound = where.update(provider_transaction_id=transaction_id, named_at=named_at or F("named_at"))
+            claimed = where.update(
+                provider_transaction_id=transaction_id, id_received_at=id_received_at or F("id_received_at")
+            )
     except IntegrityError:
         if not Attempt.objects.filter(provider_transaction_id=transaction_id).exclude(pk=attempt.pk).exists():
             raise
         return False
-    if bound:
+    if claimed:
         attempt.provider_transaction_id = transaction_id
-        attempt.named_at = named_at or attempt.named_at
-    return bool(bound)
+        attempt.id_received_at = id_received_at or attempt.id_received_at
+    return bool(claimed)

@@ -25,7 +25,7 @@ PROOF = (
         "the failure of what was taken for ours proves nothing while ours may come",
         "backoffice.operations.outcome.confirmation:_decisive_record",
         {
-            "    if attempt.named_at:\n        return record\n": (
+            "    if attempt.id_received_at:\n        return record\n": (
                 "    if attempt.provider_transaction_id:\n        return record\n"
             )
         },
@@ -38,7 +38,7 @@ PROOF = (
         "what failed may hide ours, which stands beside it",
         "backoffice.operations.matching:_may_be_wrongly_claimed",
         {
-            '    return attempt.named_at is None and [record.status for record in own] == ["failed"]\n': (
+            '    return attempt.id_received_at is None and [record.status for record in own] == ["failed"]\n': (
                 "    return not own\n"
             )
         },
@@ -50,7 +50,7 @@ PROOF = (
     Safeguard(
         "people choose no other than the one that the provider named",
         "backoffice.operations.kinds.resolution.case:claim_problem",
-        {"    if attempt.named_at and received != transaction_id:\n": "    if not transaction_id:\n"},
+        {"    if attempt.id_received_at and received != transaction_id:\n": "    if not transaction_id:\n"},
         (
             "tests/operations/outcome/test_claimed_then_failed.py::test_people_choose_no_other_than_the_o"
             "ne_that_the_provider_named"
@@ -219,7 +219,7 @@ PROOF = (
         "backoffice.operations.matching:claim_transaction",
         {"Attempt.objects.filter(free, pk=attempt.pk)": "Attempt.objects.filter(pk=attempt.pk)"},
         (
-            "tests/operations/delivery/test_late_answers.py::TestWhileNothingIsDecided::test_an_attemp"
+            "tests/operations/delivery/test_late_responses.py::TestWhileNothingIsDecided::test_an_attemp"
             "t_that_has_a_transaction_takes_no_other"
         ),
     ),
@@ -228,7 +228,7 @@ PROOF = (
         "backoffice.operations.delivery.record:_record_late",
         {"        _escalate(operation, attempt, result)\n": ""},
         (
-            "tests/operations/delivery/test_late_answers.py::TestWhileNothingIsDecided::test_a_refusal"
+            "tests/operations/delivery/test_late_responses.py::TestWhileNothingIsDecided::test_a_refusal"
             "_puts_it_before_people"
         ),
     ),

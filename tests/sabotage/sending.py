@@ -240,7 +240,7 @@ SENDING = (
         "backoffice.operations.delivery.record:_record_late",
         {"    if is_contradiction:\n": "    if not attempt.closed_at:\n"},
         (
-            "tests/operations/delivery/test_late_answers.py::test_it_moves_nothing_and_raises_an_incid"
+            "tests/operations/delivery/test_late_responses.py::test_it_moves_nothing_and_raises_an_incid"
             "ent_where_it_contradicts"
         ),
     ),

@@ -141,8 +141,8 @@ class FieldMatch:
     """
 
     field: MatchField
-    ours: str
-    theirs: str
+    local: str
+    provider: str
     matches: bool | None
 
     @property
@@ -284,7 +284,7 @@ class MoneyKind(OperationKind[P]):
 
     def is_match(self, payload: P, record: TransactionRecord) -> bool:
         """Whether a transaction may be this operation: none of its reported fields differs."""
-        return all(trait.matches is not False for trait in self.match_fields(payload, record))
+        return all(field_match.matches is not False for field_match in self.match_fields(payload, record))
 
 
 class LocalKind(OperationKind[P]):
@@ -337,9 +337,9 @@ def common_match_fields(kind: str, debit: Debit, record: TransactionRecord) -> l
     ]
 
 
-def optional_match_field(field: MatchField, ours: str, theirs: str) -> FieldMatch:
+def optional_match_field(field: MatchField, local: str, provider: str) -> FieldMatch:
     """A field that the provider may leave out, which is no difference."""
-    return FieldMatch(field, ours, theirs or NOT_PROVIDED, theirs == ours if theirs else None)
+    return FieldMatch(field, local, provider or NOT_PROVIDED, provider == local if provider else None)
 
 
 def attempt_match_fields(attempt: Attempt, record: TransactionRecord) -> list[FieldMatch]:

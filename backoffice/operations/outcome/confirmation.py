@@ -20,7 +20,7 @@ from backoffice.operations.delivery.record import next_check_time, release_balan
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import MatchResult, claim_transaction, find_match
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import CheckResult, EndReason, coded
+from backoffice.operations.models.reason_codes import CheckResult, ClosingReason, coded
 from backoffice.operations.states import AWAITING_PROVIDER, Outcome, Status
 from payments_gateway import TransactionRecord
 
@@ -109,7 +109,7 @@ def _decisive_record(operation: Operation, attempt: Attempt, seen: MatchResult) 
         return None
     if attempt.provider_transaction_id not in {None, record.transaction_id}:
         return None  # another was claimed since the list was read
-    if attempt.named_at:
+    if attempt.id_received_at:
         return record
     return record if seen.checked_at >= _earliest_claim_time(operation, attempt, record) else None
 
@@ -118,7 +118,7 @@ def _single_candidate(seen: MatchResult) -> TransactionRecord | None:
     """The only candidate, if it was not rejected and its status is one we know."""
     if (
         len(seen.candidates) != 1
-        or seen.rejected_because
+        or seen.mismatch_reason
         or seen.candidates[0].status not in {*_ENDS, PROCESSING}
     ):
         return None
@@ -145,7 +145,7 @@ def _follows_watermark(attempt: Attempt, record: TransactionRecord) -> bool:
 def _result(operation: Operation, attempt: Attempt, seen: MatchResult) -> tuple[CheckResult, dict[str, Any]]:
     """The result to record; for a candidate that may not be claimed yet, with the time from which it may."""
     record = _single_candidate(seen)
-    if record is None or attempt.named_at:
+    if record is None or attempt.id_received_at:
         return seen.result
     moment = _earliest_claim_time(operation, attempt, record)
     if seen.checked_at >= moment:
@@ -207,7 +207,7 @@ def _mark_processing(operation: Operation, attempt: Attempt, actor: User | None)
 def _transition(
     operation: Operation, attempt: Attempt, status: Status, action: Action, actor: User | None
 ) -> None:
-    failed = {"ended_because": coded(EndReason.REPORTED_FAILED)} if status == Status.FAILED else {}
+    failed = {"closing_reason": coded(ClosingReason.REPORTED_FAILED)} if status == Status.FAILED else {}
     transition(operation, status, **failed)
     audit.record(
         action,

@@ -20,7 +20,7 @@ from backoffice.operations.kinds.resolution.case import (
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import claim_transaction
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import EndReason, coded
+from backoffice.operations.models.reason_codes import ClosingReason, coded
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError
 
@@ -66,8 +66,8 @@ def resolve_operation(resolution: Operation, payload: ResolutionPayload, actor: 
     attempt.closed_at, attempt.next_check_at = clock.now(), None
     attempt.resolution = resolution
     attempt.save()
-    reason = coded(EndReason.RESOLVED, resolution=resolution.reference)
-    transition(operation, status, **({"ended_because": reason} if status == Status.FAILED else {}))
+    reason = coded(ClosingReason.RESOLVED, resolution=resolution.reference)
+    transition(operation, status, **({"closing_reason": reason} if status == Status.FAILED else {}))
     audit.record(
         Action.OPERATION_RESOLVED,
         actor=actor,
@@ -108,7 +108,7 @@ def _approved_outcome(attempt: Attempt, payload: ResolutionPayload) -> tuple[Sta
 
 def _claim_transaction(attempt: Attempt, seen: TransactionEvidence) -> None:
     """Claim the transaction for this attempt, replacing one that was only matched."""
-    replaced = None if attempt.named_at else attempt.provider_transaction_id
+    replaced = None if attempt.id_received_at else attempt.provider_transaction_id
     if not claim_transaction(attempt, seen.transaction_id, instead_of=replaced):
         raise CannotResolveError(Refusal.TRANSACTION_CLAIMED, transaction=seen.transaction_id)
     attempt.fee = seen.fee

@@ -58,7 +58,7 @@ class CandidateTransaction:
 
     @property
     def mismatches(self) -> int:
-        return sum(trait.matches is False for trait in self.match_fields)
+        return sum(field_match.matches is False for field_match in self.match_fields)
 
 
 @dataclass(frozen=True)

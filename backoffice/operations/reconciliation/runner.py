@@ -227,7 +227,7 @@ def _read_unsettled(scope: ReconciliationScope, state: ReconciliationState, mirr
     older than the first operation. Comparisons of attempts are revisited only if the mirror was refreshed
     since the last pass over them, since before its first load all of them may be pending.
     """
-    early_rows = Comparison.objects.filter(verdict=ReconciliationResult.PENDING, attempt__isnull=True)
+    early_rows = Comparison.objects.filter(result=ReconciliationResult.PENDING, attempt__isnull=True)
     comparisons, state.pending_rows_to = _next_batch(scope, early_rows, state.pending_rows_to)
     has_moved = mirror.loaded_at is not None and mirror.as_of != state.unlisted_as_of
     if state.unlisted_to is not None or has_moved:
@@ -250,17 +250,17 @@ def _compare(scope: ReconciliationScope, begins_at: datetime | None, mirror: Mir
     attempts = _attempts(scope.attempts, {row.transaction_id for row in rows.values()})
     named = {one.provider_transaction_id for one in attempts if one.provider_transaction_id}
     listed = {row.transaction_id: row for row in Transaction.objects.filter(transaction_id__in=named)}
-    verdicts: list[Compared] = []
+    results: list[Compared] = []
     for one in attempts:
         own = listed.get(one.provider_transaction_id or "")
-        verdicts.append((one, own, _compare_attempt(one, own, mirror)))
+        results.append((one, own, _compare_attempt(one, own, mirror)))
     others = [row for row in rows.values() if row.transaction_id not in named]
     closed = _closed_attempts_near(others)
     for row in others:
         alike = closed.get((row.currency, row.amount), [])
-        verdicts.append((None, row, _compare_transaction(row, begins_at, unmatched, alike)))
+        results.append((None, row, _compare_transaction(row, begins_at, unmatched, alike)))
     concerned = {row.pk for row in (*rows.values(), *listed.values())}
-    store_comparisons(_stored_comparisons({one.pk for one in attempts}, concerned), verdicts)
+    store_comparisons(_stored_comparisons({one.pk for one in attempts}, concerned), results)
 
 
 def _compare_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirror) -> ComparisonResult | None:
@@ -271,8 +271,8 @@ def _compare_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirro
         # Any exception: the round must not stop at one attempt. The next full pass compares it again.
         logger.exception("Attempt %s could not be compared", attempt.pk)
         operation, found = attempt.operation, [difference(DifferenceCode.NOT_COMPARABLE)]
-        amount, verdict = operation.amount or Decimal(0), ReconciliationResult.MISMATCHED
-        return ComparisonResult(verdict, attempt.started_at, operation.currency, amount, attempt.fee, found)
+        amount, result = operation.amount or Decimal(0), ReconciliationResult.MISMATCHED
+        return ComparisonResult(result, attempt.started_at, operation.currency, amount, attempt.fee, found)
 
 
 def _compare_transaction(
@@ -284,10 +284,8 @@ def _compare_transaction(
     except Exception:
         # Any exception, for the same reason as in `_compare_attempt`.
         logger.exception("Transaction %s could not be compared", listed.transaction_id)
-        found, verdict = [difference(DifferenceCode.NOT_COMPARABLE)], ReconciliationResult.UNRECOGNISED
-        return ComparisonResult(
-            verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, found
-        )
+        found, result = [difference(DifferenceCode.NOT_COMPARABLE)], ReconciliationResult.UNRECOGNISED
+        return ComparisonResult(result, listed.occurred_at, listed.currency, listed.amount, listed.fee, found)
 
 
 def _attempts_without_named_transaction() -> list[Attempt]:
@@ -296,7 +294,7 @@ def _attempts_without_named_transaction() -> list[Attempt]:
     unnamed = Attempt.objects.filter(
         Q(provider_transaction_id__isnull=True) | may_come,
         closed_at__isnull=True,
-        named_at__isnull=True,
+        id_received_at__isnull=True,
         balance__isnull=False,
     )
     return list(unnamed.select_related("operation"))

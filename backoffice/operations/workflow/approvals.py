@@ -37,7 +37,7 @@ from backoffice.operations.kinds.resolution.case import ResolutionPayload
 from backoffice.operations.lifecycle.pause import resume_payments
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal, transition
 from backoffice.operations.models.operations import Approval, Operation, Release
-from backoffice.operations.models.reason_codes import EndReason, coded
+from backoffice.operations.models.reason_codes import ClosingReason, coded
 from backoffice.operations.outcome.resolution import check_meaning_unchanged, resolve_operation
 from backoffice.operations.states import Status
 
@@ -92,8 +92,8 @@ def reject_operation(
         raise ReasonMissingError
     operation = Operation.objects.get_locked(operation_id)
     policy.check_may_decide(actor, operation, digest=digest, second_factor_at=second_factor_at)
-    stated = coded(EndReason.STATED, text=reason)
-    transition(operation, Status.REJECTED, ended_because=stated, decided_at=clock.now())
+    stated = coded(ClosingReason.STATED, text=reason)
+    transition(operation, Status.REJECTED, closing_reason=stated, decided_at=clock.now())
     audit.record(Action.OPERATION_REJECTED, actor=actor, target=operation, digest=digest, reason=reason)
     return operation
 

@@ -157,7 +157,7 @@ def test_a_request_that_finds_no_connection_is_proven_not_to_be_sent_and_waits_f
     send.send_operation(released.pk)
     attempt = Attempt.objects.get()
     assert (reloaded(released).status, attempt.outcome) == (Status.APPROVED, Outcome.NOT_SENT)
-    assert "Nothing was sent" in attempt.answer
+    assert "Nothing was sent" in attempt.response
     settings.GATEWAY_URL = reached
     send.send_operation(released.pk)
     jobs.send_due()

@@ -116,7 +116,7 @@ SAMPLES: dict[str, Payload] = {
         pause=1,
         paused_by="Tunde Bello",
         paused_at=datetime(2026, 11, 20, 9, 42, tzinfo=UTC),
-        paused_because="A key has leaked",
+        pause_reason="A key has leaked",
         reason="The key is ended",
     ),
 }

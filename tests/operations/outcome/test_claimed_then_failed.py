@@ -51,10 +51,10 @@ def test_the_attempt_and_the_audit_log_record_whether_the_provider_named_it(
     confirmation.confirm_operation(operation.pk)
     attempt = Attempt.objects.get()
     assert attempt.provider_transaction_id == "T-1"
-    assert (attempt.named_at is not None) == (named is not None)
-    assert attempt.named_at is None or attempt.started_at <= attempt.named_at <= timezone.now()
-    entries = Entry.objects.filter(target_id=str(operation.pk), detail__has_key="named_transaction_id")
-    assert [entry.detail["named_transaction_id"] for entry in entries] == [named]
+    assert (attempt.id_received_at is not None) == (named is not None)
+    assert attempt.id_received_at is None or attempt.started_at <= attempt.id_received_at <= timezone.now()
+    entries = Entry.objects.filter(target_id=str(operation.pk), detail__has_key="response_transaction_id")
+    assert [entry.detail["response_transaction_id"] for entry in entries] == [named]
 
 
 def test_its_failure_proves_nothing_while_ours_may_still_appear_in_the_list(
@@ -96,7 +96,7 @@ def test_people_choose_no_other_than_the_one_that_the_provider_named(
     taken: Operation, service: StubProvider, preparer: User
 ) -> None:
     attempt = Attempt.objects.get()
-    Attempt.objects.update(named_at=attempt.started_at)
+    Attempt.objects.update(id_received_at=attempt.started_at)
     let_pass(Attempt.EXECUTION_WINDOW + timedelta(minutes=1))
     Operation.objects.update(status=Status.REVIEW)
     shows(service, record("T-1", "failed"), record("T-2"))

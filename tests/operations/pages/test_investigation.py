@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import send
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import AnswerCode, coded
+from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status
 from tests import factories
@@ -46,9 +46,9 @@ def many_cases(preparer: User, approver: User, how_many: int) -> None:
             digest=operation.digest,
             started_at=timezone.now() - timedelta(hours=30, minutes=-number),
             deadline_at=timezone.now(),
-            answers=[
+            responses=[
                 coded(
-                    AnswerCode.UNREADABLE,
+                    ResponseCode.UNREADABLE,
                     error="The service answered 502, which proves nothing.",
                     excerpt="bad gateway",
                 )

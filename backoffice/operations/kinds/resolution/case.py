@@ -144,7 +144,7 @@ def claim_problem(attempt: Attempt, transaction_id: str) -> str:
     if not transaction_id:
         return "Name the transaction: money moved only if the service shows it."
     received = attempt.provider_transaction_id
-    if attempt.named_at and received != transaction_id:
+    if attempt.id_received_at and received != transaction_id:
         return f"The service named transaction {received} as this one."
     other = Attempt.objects.filter(provider_transaction_id=transaction_id).exclude(pk=attempt.pk)
     claimed = other.select_related("operation").first()

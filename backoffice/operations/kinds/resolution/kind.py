@@ -159,7 +159,7 @@ class ResolutionForm(KindForm):
     def _check_claimed_transaction(self, operation: Operation, attempt: Attempt, transaction_id: str) -> None:
         """Read how the claimed transaction is listed; this becomes part of what is approved."""
         try:
-            listed = provider_list.transactions_since(operation.currency, attempt.named_search_from)
+            listed = provider_list.transactions_since(operation.currency, attempt.received_id_search_from)
         except GatewayError:
             self.add_error("choice", _LIST_UNREADABLE)
             return

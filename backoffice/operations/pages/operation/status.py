@@ -312,7 +312,7 @@ def _failed_attempt_text(operation: Operation, turn: QueuePosition | None) -> st
         return ""
     reason = "the service refused the token" if attempt.outcome == Outcome.OTP_REJECTED else "nothing left us"
     again = _advice_if_sendable(turn, "It can be sent again.")
-    return f"It was tried and not executed: {reason} ({attempt.answer}).{again}"
+    return f"It was tried and not executed: {reason} ({attempt.response}).{again}"
 
 
 def _is_last_approval(operation: Operation) -> bool:
