@@ -62,7 +62,7 @@ from payments_gateway.schemas.wallets import Wallet, WalletAddress, WalletTransf
 from payments_gateway.webhooks import (
     PublicKey,
     ReceivedWebhook,
-    SignatureVerdict,
+    SignatureStatus,
     load_public_key,
     verify_webhook,
 )
@@ -113,7 +113,7 @@ __all__ = [
     "ReadFailedError",
     "ReceivedWebhook",
     "RejectedError",
-    "SignatureVerdict",
+    "SignatureStatus",
     "TransactionPage",
     "TransactionRecord",
     "TransactionSummary",

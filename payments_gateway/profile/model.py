@@ -407,7 +407,7 @@ class ProviderProfile(BaseModel):
         _ERRORS_SECTION,
         "4xx statuses that do not prove that nothing was executed -> reason. A money call then has an unknown outcome.",
     )
-    refusal_patterns: Table[RejectionKind, Pattern] = _point(
+    rejection_patterns: Table[RejectionKind, Pattern] = _point(
         {
             "kyc_required": r"\bkyc\b|know your customer",
             "insufficient_funds": r"insufficient\W+(?:\w+\W+)?(?:funds?|balance)|balance\b.*\b(?:insufficient|too low)"
@@ -424,7 +424,7 @@ class ProviderProfile(BaseModel):
         "Kind of rejection -> pattern of its message, tried in this order, before the HTTP status (the same rejection "
         "occurs with several statuses).",
     )
-    refusal_statuses: Table[ClientErrorStatus, RejectionKind] = _point(
+    rejection_statuses: Table[ClientErrorStatus, RejectionKind] = _point(
         {
             400: "invalid_request",
             401: "credentials",
