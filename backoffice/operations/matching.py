@@ -67,9 +67,9 @@ class MatchResult:
             return self.problem, {"error": storable_text(self.error)[:250]} if self.error else {}
         if self.confirmed_done is not None:
             return CheckResult.DONE if self.confirmed_done else CheckResult.NOT_DONE, {}
-        return self._candidates_text()
+        return self._candidates_result()
 
-    def _candidates_text(self) -> tuple[CheckResult, dict[str, Any]]:
+    def _candidates_result(self) -> tuple[CheckResult, dict[str, Any]]:
         if not self.candidates:
             return CheckResult.NOT_LISTED, {}
         if len(self.candidates) > 1:
@@ -92,8 +92,8 @@ def find_match(operation: Operation, attempt: Attempt) -> MatchResult:
         if isinstance(kind, MoneyKind):
             found = own + find_candidates(operation, attempt, partial(kind.is_match, payload))
             is_new = len(found) == 1 and not own
-            rejected = _mismatch(operation, attempt, found[0]) if is_new else None
-            return MatchResult(now, found, mismatch_reason=rejected)
+            mismatch = _mismatch(operation, attempt, found[0]) if is_new else None
+            return MatchResult(now, found, mismatch_reason=mismatch)
         if isinstance(kind, ChangeKind):
             is_done = kind.is_done(gateway(), payload)
             return MatchResult(now, confirmed_done=is_done, is_unobservable=is_done is None)
@@ -105,7 +105,7 @@ def find_match(operation: Operation, attempt: Attempt) -> MatchResult:
 
 
 def find_candidates(
-    operation: Operation, attempt: Attempt, recognises: Callable[[TransactionRecord], bool]
+    operation: Operation, attempt: Attempt, matches: Callable[[TransactionRecord], bool]
 ) -> list[TransactionRecord]:
     """Unclaimed transactions that match the attempt by content, id and time.
 
@@ -114,12 +114,12 @@ def find_candidates(
     if attempt.watermark_provider_time is None:
         return []  # without the provider's time, new and old transactions cannot be distinguished
 
-    def may_be_ours(record: TransactionRecord) -> bool:
-        return recognises(record) and (
+    def is_candidate(record: TransactionRecord) -> bool:
+        return matches(record) and (
             is_in_search_window(record, attempt) or _is_new_without_time(record, attempt)
         )
 
-    found = stable_transactions(operation.currency, back_to=attempt.search_from, only=may_be_ours)
+    found = stable_transactions(operation.currency, back_to=attempt.search_from, only=is_candidate)
     return exclude_claimed(found)
 
 
@@ -139,14 +139,14 @@ def _is_new_without_time(record: TransactionRecord, attempt: Attempt) -> bool:
 
 def _mismatch(operation: Operation, attempt: Attempt, record: TransactionRecord) -> MismatchReason | None:
     """Why the only candidate is rejected; None if it is accepted."""
-    mark = attempt.watermark_provider_time
-    if mark is None or record.created_at is None:
+    watermark_time = attempt.watermark_provider_time
+    if watermark_time is None or record.created_at is None:
         return MismatchReason.NO_TIME
     if len(record.transaction_id) > TRANSACTION_ID_LENGTH:
         return MismatchReason.ID_TOO_LONG
     if _preceded_watermark(attempt, record):
         return MismatchReason.BALANCE_AS_BEFORE
-    if record.created_at >= mark - TIME_TOLERANCE:
+    if record.created_at >= watermark_time - TIME_TOLERANCE:
         return None
     return _mismatch_of_an_older(operation, attempt, record)
 
@@ -156,8 +156,10 @@ def _mismatch_of_an_older(
 ) -> MismatchReason | None:
     if operation.status == Status.UNKNOWN:
         return MismatchReason.OLDER_AND_NOT_ACCEPTED
-    found_it_so = record.previous_balance is not None and record.previous_balance == attempt.watermark_balance
-    if not found_it_so:
+    follows_watermark = (
+        record.previous_balance is not None and record.previous_balance == attempt.watermark_balance
+    )
+    if not follows_watermark:
         return MismatchReason.OLDER_AND_OTHER_BALANCE
     return None
 

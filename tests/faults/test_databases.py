@@ -192,7 +192,7 @@ def test_answers_that_find_the_disk_full_are_kept_and_recorded_later(
 ) -> None:
     disk, stage = full_disk
     operations = stage.released(*ONE_PER_BALANCE)
-    workers = [stage.freeze("send.answered", operation) for operation in operations]
+    workers = [stage.freeze("send.response_received", operation) for operation in operations]
     disk.fill()
     for worker in workers:
         worker.process.resume()

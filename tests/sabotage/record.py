@@ -120,7 +120,7 @@ RECORD = (
     Safeguard(
         "a second debit is raised also if it was listed before the end",
         "backoffice.operations.reconciliation.runner:_read_entries",
-        {"            scope.rows.update(alike": "            set().update(alike"},
+        {"            scope.rows.update(similar": "            set().update(alike"},
         (
             "tests/operations/reconciliation/test_later_contradictions.py::test_a_second_debit_that_wa"
             "s_listed_before_the_end"
@@ -147,7 +147,7 @@ RECORD = (
     Safeguard(
         "an open attempt that looks different hides no debit of a closed one",
         "backoffice.operations.reconciliation.rules:compare_transaction",
-        {"any(_all_fields_match(attempt, listed) for attempt in meant)": "meant"},
+        {"any(_all_fields_match(attempt, listed) for attempt in possible)": "possible"},
         (
             "tests/operations/reconciliation/test_later_contradictions.py::test_an_open_one_of_another"
             "_kind_does_not_explain_it"
@@ -244,7 +244,7 @@ RECORD = (
         "reconciled: what is not listed though the list was read is missing there",
         "backoffice.operations.reconciliation.rules:_compare_unlisted",
         {
-            " if is_sure else ReconciliationResult.PENDING": " if not operation else ReconciliationResult.PENDING"
+            " if is_list_read else ReconciliationResult.PENDING": " if not operation else ReconciliationResult.PENDING"
         },
         (
             "tests/operations/reconciliation/test_rules.py::test_one_that_is_not_in_the_mirror_is_miss"

@@ -49,7 +49,7 @@ class SendResult:
 
 
 def send_and_classify(request: Callable[[], SendReceipt]) -> SendResult:
-    """Make the request and classify how it ended. What proves neither execution nor refusal becomes
+    """Make the request and classify how it ended. What proves neither execution nor rejection becomes
     `unknown`.
     """
     try:
@@ -66,12 +66,12 @@ def send_and_classify(request: Callable[[], SendReceipt]) -> SendResult:
 
 
 def _accepted(receipt: SendReceipt) -> SendResult:
-    """The provider accepted the request: `processing` until a read shows the end, unless the receipt is
+    """The provider accepted the request: `processing` until a read shows the outcome, unless the receipt is
     final.
     """
     done = (Status.SUCCEEDED, Outcome.SUCCEEDED, Action.OPERATION_SUCCEEDED)
-    under_way = (Status.PROCESSING, Outcome.OPEN, Action.OPERATION_ACCEPTED)
-    status, outcome, action = done if receipt.is_final else under_way
+    processing = (Status.PROCESSING, Outcome.OPEN, Action.OPERATION_ACCEPTED)
+    status, outcome, action = done if receipt.is_final else processing
     return SendResult(
         status,
         outcome,
@@ -178,7 +178,7 @@ def _as_late_result(result: SendResult) -> SendResult:
 
 
 def _contradicted(operation: Operation, result: SendResult) -> SendResult:
-    """The provider named another attempt's transaction: raise an incident; nothing is proven."""
+    """The response contained another attempt's transaction id: raise an incident; nothing is proven."""
     other = Attempt.objects.select_related("operation").get(provider_transaction_id=result.transaction_id)
     incidents.raise_incident(
         other.operation,
@@ -228,8 +228,8 @@ def _store_secret(operation: Operation, attempt: Attempt, result: SendResult) ->
 def _record_late(operation: Operation, attempt: Attempt, result: SendResult) -> None:
     """Keep a response that arrives late, and raise an incident if it contradicts the record.
 
-    An end on record is not changed. While there is none, the transaction that the provider names replaces the
-    one that was matched, and a refusal leads to review.
+    A recorded outcome is not changed. While there is none, a received transaction id replaces a matched one,
+    and a rejection leads to review.
     """
     on_record = recorded_outcome(attempt.number, attempt.outcome, attempt.provider_transaction_id)
     is_contradiction = _contradicts(attempt, result)
@@ -257,7 +257,7 @@ def _record_late(operation: Operation, attempt: Attempt, result: SendResult) -> 
 
 
 def _escalate(operation: Operation, attempt: Attempt, result: SendResult) -> None:
-    """Send an operation to review if the provider refused it although a transaction was matched to it.
+    """Send an operation to review if the provider rejected it although a transaction was matched to it.
 
     That transaction must belong to something else.
     """

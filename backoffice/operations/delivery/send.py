@@ -76,7 +76,7 @@ class PreflightRead:
     newest_attempt: int | None
     read_at: datetime
     # Ids of transactions already in the list that match the content of this operation.
-    lookalikes: tuple[str, ...] = ()
+    seen_ids: tuple[str, ...] = ()
 
 
 def send_operation(operation_id: UUID) -> None:
@@ -117,7 +117,7 @@ def send_operation(operation_id: UUID) -> None:
         # no connection is held during the call, so a fail-over of the database does no harm
         connection.close()
         result = make_request(claim)
-        fault_points.reach("send.answered")
+        fault_points.reach("send.response_received")
         _record_with_retries(claim.attempt_id, result)
         fault_points.reach("send.recorded")
         _fetch_missing_details(claim, result)
@@ -193,12 +193,12 @@ def preflight_read(release: Release) -> PreflightRead:
     if first is not None and isinstance(kind, MoneyKind):
         _check_not_executed(operation, first, kind, payload)
     watermark = provider_list.read_watermark(operation.currency, lately=Attempt.CLOCK_SKEW)
-    alike = [
+    seen = [
         record.transaction_id
         for record in watermark.recent
         if isinstance(kind, MoneyKind) and kind.is_match(payload, record)
     ]
-    return PreflightRead(watermark, newest_attempt, clock.now(), tuple(alike))
+    return PreflightRead(watermark, newest_attempt, clock.now(), tuple(seen))
 
 
 def _check_not_executed(operation: Operation, first: Attempt, kind: MoneyKind[Any], payload: Any) -> None:
@@ -278,7 +278,7 @@ def _open_attempt(operation: Operation, release: Release, preflight: PreflightRe
         watermark_transaction_id=watermark.transaction_id,
         watermark_balance=watermark.balance,
         watermark_provider_time=watermark.provider_time,
-        watermark_seen_ids=list(preflight.lookalikes),
+        watermark_seen_ids=list(preflight.seen_ids),
     )
 
 

@@ -105,16 +105,16 @@ def compare_transaction(
     """
     if listed.direction == INCOMING or begins_at is None:
         return None
-    meant = [attempt for attempt in unmatched if _may_belong_to(attempt, listed)]
-    resembled = [attempt.pk for attempt in closed if _is_debit_besides(attempt, listed)]
-    if resembled and any(_all_fields_match(attempt, listed) for attempt in meant):
+    possible = [attempt for attempt in unmatched if _may_belong_to(attempt, listed)]
+    resembled = [attempt.pk for attempt in closed if _is_further_debit(attempt, listed)]
+    if resembled and any(_all_fields_match(attempt, listed) for attempt in possible):
         resembled = []
     if listed.occurred_at < begins_at and not resembled:
         return None  # by the provider's clock, which may be behind ours
     result, differences = ReconciliationResult.UNRECOGNISED, list(_unusual_details(listed))
-    if meant:
+    if possible:
         result = ReconciliationResult.PENDING
-        operations = [attempt.operation.reference for attempt in meant]
+        operations = [attempt.operation.reference for attempt in possible]
         differences = [difference(DifferenceCode.MAY_BE_UNKNOWN_OPERATION, operations=operations)]
     return ComparisonResult(
         result, listed.occurred_at, listed.currency, listed.amount, listed.fee, differences, resembled
@@ -136,9 +136,9 @@ def _must_have_transaction(attempt: Attempt) -> bool:
 
 
 def _compare_unlisted(attempt: Attempt, mirror: Mirror) -> ComparisonResult:
-    operation, is_sure = attempt.operation, _is_list_read_since(attempt, mirror)
-    result = ReconciliationResult.MISSING_AT_PROVIDER if is_sure else ReconciliationResult.PENDING
-    differences = [] if is_sure else [difference(DifferenceCode.NOT_READ_FAR_ENOUGH)]
+    operation, is_list_read = attempt.operation, _is_list_read_since(attempt, mirror)
+    result = ReconciliationResult.MISSING_AT_PROVIDER if is_list_read else ReconciliationResult.PENDING
+    differences = [] if is_list_read else [difference(DifferenceCode.NOT_READ_FAR_ENOUGH)]
     amount = operation.amount or Decimal(0)
     return ComparisonResult(result, attempt.started_at, operation.currency, amount, attempt.fee, differences)
 
@@ -214,16 +214,16 @@ def _may_belong_to(attempt: Attempt, listed: Transaction) -> bool:
     return _is_in_search_window(attempt, listed) and attempt.started_at <= listed.first_seen_at
 
 
-def _is_debit_besides(attempt: Attempt, listed: Transaction) -> bool:
+def _is_further_debit(attempt: Attempt, listed: Transaction) -> bool:
     """Whether it is a debit that looks like this closed attempt's, besides the transaction on record.
 
     Without the provider's time at sending, new and old transactions cannot be distinguished.
     """
-    is_without_own = attempt.outcome == Outcome.SUCCEEDED and attempt.provider_transaction_id is None
+    lacks_transaction = attempt.outcome == Outcome.SUCCEEDED and attempt.provider_transaction_id is None
     is_debit = listed.status != "failed" and listed.missing_since is None and listed.created_at is not None
     return (
         is_debit
-        and not is_without_own
+        and not lacks_transaction
         and attempt.watermark_provider_time is not None
         and _is_in_search_window(attempt, listed)
         and _all_fields_match(attempt, listed)

@@ -40,8 +40,8 @@ TotalKey = tuple[date, str, str]
 _STORED_FIELDS = ("result", "occurred_at", "day", "currency", "amount", "fee", "differences", "resembles")
 
 
-def store_comparisons(stored: Iterable[Comparison], judged: Iterable[Compared]) -> None:
-    """Replace the stored comparisons `stored` by the results `judged`; unchanged rows are not written.
+def store_comparisons(stored: Iterable[Comparison], compared: Iterable[Compared]) -> None:
+    """Replace the stored comparisons `stored` by the results `compared`; unchanged rows are not written.
 
     Runs in the caller's transaction, which holds the lock. Incidents are raised afterwards
     (`raise_incidents`): each writes to the audit log, and locking rows after an audit entry can deadlock with
@@ -49,9 +49,9 @@ def store_comparisons(stored: Iterable[Comparison], judged: Iterable[Compared]) 
     """
     before = {_key(row.attempt_id, row.transaction_id): row for row in stored}
     after = {}
-    for attempt, movement, judgement in judged:
-        if judgement is not None:
-            row = _row(attempt, movement, judgement)
+    for attempt, listed, result in compared:
+        if result is not None:
+            row = _row(attempt, listed, result)
             after[_key(row.attempt_id, row.transaction_id)] = row
     obsolete = [row for key, row in before.items() if key not in after]
     changed = [(before.get(key), row) for key, row in after.items() if _differs(before.get(key), row)]
@@ -72,16 +72,16 @@ def store_comparisons(stored: Iterable[Comparison], judged: Iterable[Compared]) 
     _add_to_totals(sums)
 
 
-def raise_incidents(at_most: int, *, behind: int) -> int | None:
+def raise_incidents(at_most: int, *, after: int) -> int | None:
     """Raise an incident for each flagged comparison; returns where to continue, None at the end.
 
     Each in its own transaction, with the comparison's current values, by whichever process clears the flag
     first. Duplicates are not raised (`lifecycle.incidents`), and a failure of one does not affect the others.
     """
-    found = Comparison.objects.filter(needs_incident=True, pk__gt=behind).order_by("pk")
+    found = Comparison.objects.filter(needs_incident=True, pk__gt=after).order_by("pk")
     pks = list(found.values_list("pk", flat=True)[:at_most])
     run_each_isolated(
-        _raise_incident_once, {pk: f"Telling people of comparison {pk}" for pk in pks}, failed=ignore
+        _raise_incident_once, {pk: f"Raising the incident of comparison {pk}" for pk in pks}, failed=ignore
     )
     return pks[-1] if len(pks) == at_most else None
 
@@ -93,12 +93,12 @@ def _raise_incident_once(pk: int) -> None:
 
 
 def _key(attempt_id: int | None, transaction_id: int | None) -> ComparisonKey:
-    return ("movement", transaction_id or 0) if attempt_id is None else ("attempt", attempt_id)
+    return ("transaction", transaction_id or 0) if attempt_id is None else ("attempt", attempt_id)
 
 
-def _row(attempt: Attempt | None, movement: Transaction | None, judgement: ComparisonResult) -> Comparison:
-    members = {name: getattr(judgement, name) for name in _STORED_FIELDS}
-    return Comparison(attempt=attempt, transaction=movement, **members)
+def _row(attempt: Attempt | None, listed: Transaction | None, result: ComparisonResult) -> Comparison:
+    members = {name: getattr(result, name) for name in _STORED_FIELDS}
+    return Comparison(attempt=attempt, transaction=listed, **members)
 
 
 def _differs(old: Comparison | None, row: Comparison) -> bool:
@@ -108,8 +108,8 @@ def _differs(old: Comparison | None, row: Comparison) -> bool:
 
 def _detach_transactions(rows: Iterable[Comparison]) -> None:
     """Unlink transactions that are reassigned, so that the unique constraint lets another row have them."""
-    held = [row.pk for row in rows if row.transaction_id is not None and row.attempt_id is not None]
-    Comparison.objects.filter(pk__in=held).update(transaction=None)
+    linked = [row.pk for row in rows if row.transaction_id is not None and row.attempt_id is not None]
+    Comparison.objects.filter(pk__in=linked).update(transaction=None)
 
 
 def _total_key(row: Comparison) -> TotalKey:
@@ -148,15 +148,15 @@ def _raise_incident(row: Comparison) -> None:
         incidents.raise_incident(attempt.operation, kind=kind, evidence=_evidence(attempt, row.transaction))
 
 
-def _transaction_evidence(movement: Transaction) -> dict[str, object]:
+def _transaction_evidence(listed: Transaction) -> dict[str, object]:
     return {
-        "transaction": movement.transaction_id,
-        "occurred_at": movement.occurred_at,
-        "type": movement.type,
-        "currency": movement.currency,
-        "amount": normalized_text(movement.amount),
-        "status": movement.status,
-        "counterparty": movement.counterparty,
+        "transaction": listed.transaction_id,
+        "occurred_at": listed.occurred_at,
+        "type": listed.type,
+        "currency": listed.currency,
+        "amount": normalized_text(listed.amount),
+        "status": listed.status,
+        "counterparty": listed.counterparty,
     }
 
 

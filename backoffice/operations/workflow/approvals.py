@@ -145,15 +145,15 @@ def approve_operation(
     SecondFactorStaleError, ConfirmationWrongError, and what applying it raises: then the approval is rolled
     back too.
     """
-    settles = _resolution_in(operation_id)
-    if settles:
-        check_meaning_unchanged(settles)
+    resolution = _resolution_in(operation_id)
+    if resolution:
+        check_meaning_unchanged(resolution)
     with transaction.atomic():
-        if settles:
+        if resolution:
             # Lock order: operations first, the head of the audit log last, as in every other service that
             # closes this operation. The audit entry of the approval locks the head until the end of the
             # transaction, so it would be too late to lock the operation after it.
-            Operation.objects.get_locked(settles.operation)
+            Operation.objects.get_locked(resolution.operation)
         operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
         if operation.status == Status.APPROVED:
             _apply_local_effect(operation, actor)
@@ -322,7 +322,7 @@ def _bulk_result(
         return BulkResult(choice.operation, BulkOutcome.REFUSED, str(exc))
     except DatabaseError:
         logger.exception(
-            "A decision among many met the database", extra={"operation": str(choice.operation.pk)}
+            "A bulk decision failed with a database error", extra={"operation": str(choice.operation.pk)}
         )
         return BulkResult(choice.operation, BulkOutcome.REFUSED, _NOT_CONFIRMED)
 

@@ -94,7 +94,7 @@ def needs_otp(operation: Operation) -> bool:
     return operation.kind in KINDS and KINDS[operation.kind].needs_otp
 
 
-def is_applied_here(operation: Operation) -> bool:
+def is_applied_locally(operation: Operation) -> bool:
     """Whether it is never sent: the last approval applies it."""
     return isinstance(KINDS.get(operation.kind), LocalKind)
 
@@ -133,7 +133,7 @@ def poll_seconds(operation: Operation) -> int:
 
 def _labelled_notes(operation: Operation, turn: QueuePosition | None) -> list[tuple[str, str]]:
     signed = (_prepared_note(operation), _approved_note(operation))
-    if is_applied_here(operation):
+    if is_applied_locally(operation):
         return list(zip(_LOCAL_LABELS, (*signed, _applied_note(operation)), strict=True))
     return list(zip(_LABELS, (*signed, _sent_note(operation, turn), _confirmed_note(operation)), strict=True))
 
@@ -196,7 +196,7 @@ class DecisionPanel:
     may_check: bool = False
     may_copy: bool = False
     may_resolve: bool = False
-    is_applied_here: bool = False
+    is_applied_locally: bool = False
 
 
 _APPLIED = ("Applied", "It was applied here with the last countersignature. Nothing was sent.")
@@ -244,14 +244,14 @@ def panel_for(person: User, operation: Operation, turn: QueuePosition | None) ->
         may_approve_and_send=decides
         and _is_last_approval(operation)
         and person.has_perm(permissions.RELEASE)
-        and not is_applied_here(operation)
+        and not is_applied_locally(operation)
         and not _cannot_be_sent_now(operation, turn),
         may_release=_may_release(person, operation, turn),
         may_cancel=policy.may_cancel(person, operation),
         may_check=may_check_status(person) and operation.status in AWAITING_PROVIDER,
         may_copy=_may_copy(person, operation),
         may_resolve=_may_be_resolved(operation) and person.has_perm(permissions.RESOLVE),
-        is_applied_here=is_applied_here(operation),
+        is_applied_locally=is_applied_locally(operation),
     )
 
 
@@ -321,7 +321,7 @@ def _is_last_approval(operation: Operation) -> bool:
 
 def _may_copy(person: User, operation: Operation) -> bool:
     """Whether a copy makes sense: not of a local kind that was applied."""
-    is_done_for_good = operation.status == Status.SUCCEEDED and is_applied_here(operation)
+    is_done_for_good = operation.status == Status.SUCCEEDED and is_applied_locally(operation)
     return operation.is_closed and not is_done_for_good and person.has_perm(permission_for(operation.kind))
 
 
@@ -346,7 +346,7 @@ def _title_and_text(person: User, operation: Operation, turn: QueuePosition | No
         return _pending_text(person, operation)
     if status == Status.APPROVED:
         return _approved_text(person, operation, turn)
-    if status == Status.SUCCEEDED and is_applied_here(operation):
+    if status == Status.SUCCEEDED and is_applied_locally(operation):
         return _APPLIED
     if status == Status.SUCCEEDED and operation.kind in KINDS:
         return KINDS[operation.kind].success_texts or _TEXTS[status]
