@@ -23,7 +23,7 @@ from payments_gateway import (
     CredentialsError,
     GatewayConfig,
     GatewayError,
-    OtpRefusedError,
+    OtpRejectedError,
     PaymentsGateway,
     ProviderProfile,
     ReadFailedError,
@@ -187,5 +187,5 @@ class LimitedCountingTransport(LimitedTransport, CountingTransport):
 
 
 def _is_key_refusal(exc: GatewayError) -> bool:
-    of_status = exc.status in {401, 403} and not isinstance(exc, OtpRefusedError)
+    of_status = exc.status in {401, 403} and not isinstance(exc, OtpRejectedError)
     return isinstance(exc, CredentialsError) or of_status

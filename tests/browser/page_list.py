@@ -204,7 +204,7 @@ PAGES = [
     ListedPage(PREPARER, "incidents", at("/reconciliation/incidents/")),
     ListedPage(PREPARER, "reconciliation", at("/reconciliation/")),
     ListedPage(
-        PREPARER, "reconciliation that nothing fits", at("/reconciliation/?verdict=missing_at_provider")
+        PREPARER, "reconciliation that nothing fits", at("/reconciliation/?result=missing_at_provider")
     ),
     ListedPage(PREPARER, "pause", at("/operations/pause/")),
     ListedPage(PREPARER, "pause refused", sending("/operations/pause/", "Stop all sending now")),

@@ -32,7 +32,7 @@ def test_the_providers_clock_may_be_a_day_ahead_and_the_machine_anywhere(
     stage.service.advance(24 * 3600)
     operations = stage.released(*ONE_PER_BALANCE)
     for operation in operations:
-        stage.strike("send.answered", operation)
+        stage.strike("send.response_received", operation)
     product = make_product(TZ=zone)
     product.start_sweeper()
 

@@ -11,7 +11,7 @@ from django.db import DatabaseError, connection
 
 from backoffice.operations.delivery import send
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.reason_codes import AnswerCode
+from backoffice.operations.models.reason_codes import ResponseCode
 from backoffice.operations.states import Status
 from tests.faults.harness.connection_cuts import Side
 from tests.faults.harness.figures import compare_with_provider
@@ -122,7 +122,7 @@ def test_an_answer_that_cannot_be_recorded_at_once_is_recorded_later(
 ) -> None:
     [operation] = stage.released(kind)
     send_until_it_is_cut(operation, behind_the_wire, RECORD, b"COMMIT")
-    assert operation.attempts.get().answers[0]["code"].startswith(AnswerCode.ACCEPTED)
+    assert operation.attempts.get().responses[0]["code"].startswith(ResponseCode.ACCEPTED)
     stage.sweep_until_settled([operation])
     compare_with_provider(stage.service, "database cut while the answer is recorded")
 
@@ -192,7 +192,7 @@ def test_answers_that_find_the_disk_full_are_kept_and_recorded_later(
 ) -> None:
     disk, stage = full_disk
     operations = stage.released(*ONE_PER_BALANCE)
-    workers = [stage.freeze("send.answered", operation) for operation in operations]
+    workers = [stage.freeze("send.response_received", operation) for operation in operations]
     disk.fill()
     for worker in workers:
         worker.process.resume()
@@ -205,7 +205,7 @@ def test_answers_that_find_the_disk_full_are_kept_and_recorded_later(
     disk.free()
     wait_until(lambda: all(worker.is_gone for worker in workers), "they find room, and record them")
     assert all(
-        operation.attempts.get().answers[0]["code"].startswith(AnswerCode.ACCEPTED)
+        operation.attempts.get().responses[0]["code"].startswith(ResponseCode.ACCEPTED)
         for operation in operations
     )
     stage.sweep_until_settled(operations)

@@ -14,14 +14,14 @@ from backoffice.accounts.models import User
 from backoffice.core import clock
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import AnswerCode, coded
+from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.faults.conftest import broken_promises
 from tests.faults.harness.figures import CampaignFigures, compare_with_provider
 from tests.sandbox_process import ROOT
 
-LOST = [coded(AnswerCode.ERROR, error="The connection broke.")]
+LOST = [coded(ResponseCode.ERROR, error="The connection broke.")]
 
 
 @dataclass
@@ -86,7 +86,7 @@ SUCCEEDED = {"outcome": Outcome.SUCCEEDED, "provider_transaction_id": "T-1"}
 
 
 def test_what_ended_as_the_ledger_says_misses_nothing(ended: Ended) -> None:
-    operation = ended(Status.UNKNOWN, Status.SUCCEEDED, answers=LOST, **SUCCEEDED)
+    operation = ended(Status.UNKNOWN, Status.SUCCEEDED, responses=LOST, **SUCCEEDED)
     assert judged(done(operation, "T-1"), fails=False) == []
 
 
@@ -115,7 +115,7 @@ def test_an_end_that_the_ledger_does_not_know_is_a_wrong_closure(
 
 @pytest.mark.parametrize(
     ("status", "values"),
-    [(Status.UNKNOWN, {"answers": LOST}), (Status.UNKNOWN, {"next_check_at": "now"}), (Status.REVIEW, {})],
+    [(Status.UNKNOWN, {"responses": LOST}), (Status.UNKNOWN, {"next_check_at": "now"}), (Status.REVIEW, {})],
     ids=["nobody will look", "nobody knows why", "to be reviewed, without a finding"],
 )
 def test_what_is_open_and_does_not_say_why_is_counted(
@@ -132,7 +132,7 @@ def test_what_the_provider_did_and_nobody_asked_for_fails_the_cell(ended: Ended)
 
 
 def test_an_ambiguous_case_left_to_people_counts_against_the_machine(ended: Ended) -> None:
-    operation = ended(Status.UNKNOWN, answers=LOST, next_check_at=clock.now())
+    operation = ended(Status.UNKNOWN, responses=LOST, next_check_at=clock.now())
     assert judged(done(operation, "T-1"), fails=False) == ["closed by machine: 0.0 %, not 99 %"]
 
 

@@ -16,7 +16,7 @@ ONE_OF_EACH = pytest.mark.parametrize(
     "kinds", [pytest.param(ONE_PER_BALANCE, id="apart"), pytest.param(("conversion",), id="conversion")]
 )
 NEVER_LEFT = ("send.claimed", "send.before_request")
-LEFT = ("send.answered", "send.recorded")
+LEFT = ("send.response_received", "send.recorded")
 LOOKING = ("confirm.seen", "confirm.closed")
 WHAT_A_LOOK_WRITES = (
     "outcome",

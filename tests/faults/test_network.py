@@ -133,7 +133,7 @@ def test_no_connection_is_proof_that_nothing_was_sent(stage: FaultStage) -> None
         send_operation(operation.pk)
         stage.wire.listen()
         assert status_of(operation) == Status.APPROVED
-        assert "Nothing was sent" in operation.attempts.get().answer
+        assert "Nothing was sent" in operation.attempts.get().response
     assert stage.service.ledger()["orders"] == []
     compare_with_provider(stage.service, "no connection")
 

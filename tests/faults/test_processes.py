@@ -134,7 +134,7 @@ def answers(browser: requests.Session, page: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("point", ["send.claimed", "send.before_request", "send.answered"])
+@pytest.mark.parametrize("point", ["send.claimed", "send.before_request", "send.response_received"])
 def test_a_worker_frozen_for_longer_than_any_lease_sends_at_most_once(
     stage: FaultStage, settings: Settings, point: str
 ) -> None:
@@ -149,7 +149,7 @@ def test_a_worker_frozen_for_longer_than_any_lease_sends_at_most_once(
     for child in frozen:
         stage.thaw(child)
     ledger = stage.service.ledger()
-    if point != "send.answered":
+    if point != "send.response_received":
         assert ledger["orders"] == ledger["payments"] == []
     stage.sweep_until_settled([one for one in operations if records_of(one, ledger)])
     compare_with_provider(stage.service, f"frozen for long at {point}")

@@ -12,7 +12,7 @@ from tests.stub_provider import Answer, StubProvider
 NAMED = (200, '{"data": {"transactionId": "T-1"}}')
 NAMELESS = (200, '{"data": {}}')
 REFUSED = (422, '{"message": "no"}')
-OTP_REFUSED = (400, '{"message": "Invalid token"}')
+OTP_REJECTED = (400, '{"message": "Invalid token"}')
 
 
 def record(transaction_id: str, status: str = "fullfiled", **changes: object) -> dict[str, object]:

@@ -30,8 +30,8 @@ def test_a_refusal_is_kept_as_a_code_and_shown_as_a_sentence(operation: Operatio
             operation.pk, actor=preparer, digest=operation.digest, second_factor_at=timezone.now()
         )
     entry = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED)
-    assert (entry.detail["attempted"], entry.detail["refusal"]) == ("approve", {"code": "not_allowed"})
-    assert dict(entry.facts)["Refusal"] == str(refused.value) == errors.Refusal.NOT_ALLOWED.label
+    assert (entry.detail["attempted"], entry.detail["refusal"]) == ("approve", {"code": "permission_missing"})
+    assert dict(entry.facts)["Refusal"] == str(refused.value) == errors.Refusal.PERMISSION_MISSING.label
 
 
 @pytest.mark.parametrize("refusal", errors.Refusal)
@@ -69,11 +69,15 @@ def test_every_result_of_a_check_makes_a_sentence(result: CheckResult, reason: M
 @pytest.mark.parametrize(
     ("code", "parameters", "words"),
     [
-        (DifferenceCode.CURRENCY, {"here": "NGN", "there": ""}, "currency NGN here, none there"),
-        (DifferenceCode.AMOUNT, {"here": "5", "there": "4", "currency": "NGN"}, "amount 1.00 less there"),
-        (DifferenceCode.FEE, {"here": "5", "there": "6", "currency": "NGN"}, "fee 1.00 more there"),
-        (DifferenceCode.FIELD, {"field": "receiver", "here": "a", "there": "b"}, "receiver a here, b there"),
-        (DifferenceCode.END, {"here": "failed", "there": ""}, "failed here, nothing there"),
+        (DifferenceCode.CURRENCY, {"local": "NGN", "provider": ""}, "currency NGN here, none there"),
+        (DifferenceCode.AMOUNT, {"local": "5", "provider": "4", "currency": "NGN"}, "amount 1.00 less there"),
+        (DifferenceCode.FEE, {"local": "5", "provider": "6", "currency": "NGN"}, "fee 1.00 more there"),
+        (
+            DifferenceCode.FIELD,
+            {"field": "receiver", "local": "a", "provider": "b"},
+            "receiver a here, b there",
+        ),
+        (DifferenceCode.OUTCOME, {"local": "failed", "provider": ""}, "failed here, nothing there"),
         (
             DifferenceCode.NO_LONGER_LISTED,
             {"since": "2026-03-01T10:30:00+00:00"},
@@ -86,7 +90,7 @@ def test_every_result_of_a_check_makes_a_sentence(result: CheckResult, reason: M
             "it may be W-1, W-2, which is not known yet",
         ),
         (DifferenceCode.DIRECTION_NOT_PROVIDED, {}, "the service does not tell which way it went"),
-        (DifferenceCode.STATUS, {"there": ""}, "no status there"),
+        (DifferenceCode.STATUS, {"provider": ""}, "no status there"),
     ],
 )
 def test_every_difference_makes_these_words(

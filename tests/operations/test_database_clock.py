@@ -15,7 +15,7 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.operations.kinds.base import Debit
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.workflow.prepare import REPEAT_WINDOW, repeated_payments
+from backoffice.operations.workflow.prepare import DUPLICATE_WINDOW, duplicate_payments
 from tests import factories
 from tests.operations.steps import put, text_of
 
@@ -58,8 +58,8 @@ def test_what_was_paid_before_is_known_from_the_database(
     started_at = operation.attempts.get().started_at
     assert operation.recipient_key is not None
     assert operation.amount is not None
-    with clock.use_clock(partial(_as_constant, started_at + REPEAT_WINDOW - MINUTE + later)):
-        before = repeated_payments(operation.recipient_key, Debit(operation.currency, operation.amount))
+    with clock.use_clock(partial(_as_constant, started_at + DUPLICATE_WINDOW - MINUTE + later)):
+        before = duplicate_payments(operation.recipient_key, Debit(operation.currency, operation.amount))
     assert before.exists() is found
 
 

@@ -45,7 +45,7 @@ def in_review(operation: Operation) -> Operation:
 
 def resolution_form(
     operation: Operation,
-    verdict: str,
+    choice: str,
     transaction_id: str = "",
     reason: str = "I asked the bank",
     meaning: str = "",
@@ -53,7 +53,7 @@ def resolution_form(
     """The form of a resolution, filled in."""
     values = {
         "operation": str(operation.pk),
-        "verdict": verdict,
+        "choice": choice,
         "transaction_id": transaction_id,
         "meaning": meaning,
         "reason": reason,
@@ -62,23 +62,23 @@ def resolution_form(
 
 
 def proposed(
-    operation: Operation, person: User, verdict: str, transaction_id: str = "", meaning: str = ""
+    operation: Operation, person: User, choice: str, transaction_id: str = "", meaning: str = ""
 ) -> Operation:
     """A resolution that waits for its second person."""
-    form = resolution_form(operation, verdict, transaction_id, meaning=meaning)
+    form = resolution_form(operation, choice, transaction_id, meaning=meaning)
     assert form.is_valid(), form.errors
     return prepare.prepare_operation(uuid.uuid4(), actor=person, kind="resolution", payload=form.payload())
 
 
-def settled(
+def resolved(
     operation: Operation,
     person: User,
     other: User,
-    verdict: str,
+    choice: str,
     transaction_id: str = "",
     meaning: str = "",
 ) -> Operation:
     """The operation after two people have signed what became of it."""
-    factories.approve(proposed(operation, person, verdict, transaction_id, meaning), other)
+    factories.approve(proposed(operation, person, choice, transaction_id, meaning), other)
     operation.refresh_from_db()
     return operation

@@ -17,7 +17,7 @@ from payments_gateway import (
     KycRequiredError,
     NotFoundError,
     NotSentError,
-    OtpRefusedError,
+    OtpRejectedError,
     OutcomeUnknownError,
     ProviderProfile,
     RateLimitedError,
@@ -139,7 +139,7 @@ def test_a_read_is_tried_again(serve: Serve, gateway: Gateway, operation: ApiOpe
 REFUSALS = [
     (401, "Invalid API key", CredentialsError),
     (403, "Missing API scope", CredentialsError),
-    (400, "Invalid OTP", OtpRefusedError),
+    (400, "Invalid OTP", OtpRejectedError),
     (422, "Insufficient funds", InsufficientFundsError),
     (400, "User has not completed KYC", KycRequiredError),
     (400, "amount is required", InvalidRequestError),

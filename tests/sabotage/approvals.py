@@ -131,7 +131,7 @@ APPROVALS = (
     Safeguard(
         "the same payment is refused while one has an unknown outcome",
         "backoffice.operations.workflow.prepare:_resolved_duplicate",
-        {"    if in_doubt is not None:\n": "    if in_doubt == kind:\n"},
+        {"    if unknown is not None:\n": "    if unknown == kind:\n"},
         (
             "tests/operations/workflow/test_duplicates_with_unknown_outcome.py::test_the_same_is_not_p"
             "repared_while_nobody_knows_whether_it_happened"

@@ -25,7 +25,7 @@ PROOF = (
         "the failure of what was taken for ours proves nothing while ours may come",
         "backoffice.operations.outcome.confirmation:_decisive_record",
         {
-            "    if attempt.named_at:\n        return record\n": (
+            "    if attempt.id_received_at:\n        return record\n": (
                 "    if attempt.provider_transaction_id:\n        return record\n"
             )
         },
@@ -38,7 +38,7 @@ PROOF = (
         "what failed may hide ours, which stands beside it",
         "backoffice.operations.matching:_may_be_wrongly_claimed",
         {
-            '    return attempt.named_at is None and [record.status for record in own] == ["failed"]\n': (
+            '    return attempt.id_received_at is None and [record.status for record in own] == ["failed"]\n': (
                 "    return not own\n"
             )
         },
@@ -50,7 +50,7 @@ PROOF = (
     Safeguard(
         "people choose no other than the one that the provider named",
         "backoffice.operations.kinds.resolution.case:claim_problem",
-        {"    if attempt.named_at and named != transaction_id:\n": "    if not transaction_id:\n"},
+        {"    if attempt.id_received_at and received != transaction_id:\n": "    if not transaction_id:\n"},
         (
             "tests/operations/outcome/test_claimed_then_failed.py::test_people_choose_no_other_than_the_o"
             "ne_that_the_provider_named"
@@ -133,7 +133,7 @@ PROOF = (
     Safeguard(
         "what is older than the request by its time is not taken without the balance",
         "backoffice.operations.matching:_mismatch_of_an_older",
-        {"    if not found_it_so:\n": "    if found_it_so is None:\n"},
+        {"    if not follows_watermark:\n": "    if follows_watermark is None:\n"},
         (
             "tests/operations/outcome/test_single_candidate.py::test_what_was_accepted_takes_an_older_"
             "one_only_by_the_balance_before_it"
@@ -191,7 +191,7 @@ PROOF = (
             (
                 "        attempt.watermark_provider_time is not None\n        and record.created"
             ): "        record.created",
-            "    if mark is None or record": "    if record",
+            "    if watermark_time is None or record": "    if record",
             "    mark = attempt.watermark_provider_time\n": "    mark = attempt.search_from\n",
         },
         (
@@ -211,7 +211,7 @@ PROOF = (
     Safeguard(
         "of several candidates none is taken",
         "backoffice.operations.outcome.confirmation:_single_candidate",
-        {"        len(seen.candidates) != 1\n": "        not seen.candidates\n"},
+        {"        len(match.candidates) != 1\n": "        not match.candidates\n"},
         "tests/operations/outcome/test_rejected_candidates.py::test_two_candidates_close_nothing",
     ),
     Safeguard(
@@ -219,7 +219,7 @@ PROOF = (
         "backoffice.operations.matching:claim_transaction",
         {"Attempt.objects.filter(free, pk=attempt.pk)": "Attempt.objects.filter(pk=attempt.pk)"},
         (
-            "tests/operations/delivery/test_late_answers.py::TestWhileNothingIsDecided::test_an_attemp"
+            "tests/operations/delivery/test_late_responses.py::TestWhileNothingIsDecided::test_an_attemp"
             "t_that_has_a_transaction_takes_no_other"
         ),
     ),
@@ -228,14 +228,14 @@ PROOF = (
         "backoffice.operations.delivery.record:_record_late",
         {"        _escalate(operation, attempt, result)\n": ""},
         (
-            "tests/operations/delivery/test_late_answers.py::TestWhileNothingIsDecided::test_a_refusal"
+            "tests/operations/delivery/test_late_responses.py::TestWhileNothingIsDecided::test_a_refusal"
             "_puts_it_before_people"
         ),
     ),
     Safeguard(
         "a status we do not know decides nothing",
         "backoffice.operations.outcome.confirmation:_single_candidate",
-        {"        or seen.candidates[0].status not in {*_ENDS, PROCESSING}\n": ""},
+        {"        or match.candidates[0].status not in {*_OUTCOMES, PROCESSING}\n": ""},
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_a_status_we_do_not_know_decide"
             "s_nothing"
@@ -253,7 +253,7 @@ PROOF = (
     Safeguard(
         "what may be ours is checked again soon",
         "backoffice.operations.outcome.confirmation:_next_check",
-        {"        return min(in_time, soon)\n": "        return in_time\n"},
+        {"        return min(scheduled, early)\n": "        return scheduled\n"},
         (
             "tests/operations/outcome/test_single_candidate.py::test_while_the_balance_is_held_the_next_c"
             "heck_is_near"
@@ -273,9 +273,9 @@ PROOF = (
         "backoffice.operations.outcome.confirmation:_record_check",
         {
             (
-                "filter(pk=checked_at.pk, closed_at__isnull=True).first()\n"
+                "filter(pk=checked.pk, closed_at__isnull=True).first()\n"
                 "    if attempt is None or operation.status not in AWAITING_PROVIDER:\n"
-            ): ("filter(pk=checked_at.pk, closed_at__isnull=True).first()\n    if attempt is None:\n")
+            ): ("filter(pk=checked.pk, closed_at__isnull=True).first()\n    if attempt is None:\n")
         },
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_a_late_check_leaves_to_people_wha"

@@ -24,8 +24,10 @@ RECORD = (
     ),
     Safeguard(
         "what may still be executed is not settled as not executed",
-        "backoffice.operations.outcome.resolution:_end",
-        {"(clock.now() < attempt.execution_deadline or is_claimed_since)": "is_claimed_since"},
+        "backoffice.operations.outcome.resolution:_approved_outcome",
+        {
+            "        clock.now() < attempt.execution_deadline or is_claimed_since\n": "        is_claimed_since\n"
+        },
         (
             "tests/operations/outcome/test_resolution.py::test_nor_is_it_applied_while_the_provider_may_s"
             "till_execute_it"
@@ -34,7 +36,9 @@ RECORD = (
     Safeguard(
         "what may still come is not settled as a transaction that failed",
         "backoffice.operations.kinds.resolution.kind:ResolutionForm._check_failed",
-        {"if end == ResolvedEnd.FAILED and clock.now() < attempt.execution_deadline:": "if not end:"},
+        {
+            "if outcome == ResolvedOutcome.FAILED and clock.now() < attempt.execution_deadline:": "if not outcome:"
+        },
         (
             "tests/operations/outcome/test_resolved_as_transaction.py::test_a_failed_one_may_be_anothe"
             "rs_while_ours_may_come"
@@ -43,7 +47,9 @@ RECORD = (
     Safeguard(
         "what the provider accepted is left to the checks while ours may appear",
         "backoffice.operations.kinds.resolution.case:may_be_resolved",
-        {"(is_nameless and clock.now() >= attempt.execution_deadline)": "is_nameless"},
+        {
+            "        has_no_transaction and clock.now() >= attempt.execution_deadline\n": "        has_no_transaction\n"
+        },
         (
             "tests/operations/outcome/test_resolved_after_acceptance.py::test_people_settle_it_only_wh"
             "en_it_can_come_no_more"
@@ -114,7 +120,7 @@ RECORD = (
     Safeguard(
         "a second debit is raised also if it was listed before the end",
         "backoffice.operations.reconciliation.runner:_read_entries",
-        {"            scope.rows.update(alike": "            set().update(alike"},
+        {"            scope.rows.update(similar": "            set().update(alike"},
         (
             "tests/operations/reconciliation/test_later_contradictions.py::test_a_second_debit_that_wa"
             "s_listed_before_the_end"
@@ -141,7 +147,7 @@ RECORD = (
     Safeguard(
         "an open attempt that looks different hides no debit of a closed one",
         "backoffice.operations.reconciliation.rules:compare_transaction",
-        {"any(_all_fields_match(attempt, listed) for attempt in meant)": "meant"},
+        {"any(_all_fields_match(attempt, listed) for attempt in possible)": "possible"},
         (
             "tests/operations/reconciliation/test_later_contradictions.py::test_an_open_one_of_another"
             "_kind_does_not_explain_it"
@@ -238,7 +244,7 @@ RECORD = (
         "reconciled: what is not listed though the list was read is missing there",
         "backoffice.operations.reconciliation.rules:_compare_unlisted",
         {
-            " if is_sure else ReconciliationResult.PENDING": " if not operation else ReconciliationResult.PENDING"
+            " if is_list_read else ReconciliationResult.PENDING": " if not operation else ReconciliationResult.PENDING"
         },
         (
             "tests/operations/reconciliation/test_rules.py::test_one_that_is_not_in_the_mirror_is_miss"

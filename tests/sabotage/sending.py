@@ -134,7 +134,7 @@ SENDING = (
     Safeguard(
         "no release is accepted while payments are paused",
         "backoffice.operations.delivery.release:add_release",
-        {("    if is_paused():\n        raise SendingPausedError\n"): ""},
+        {("    if is_paused():\n        raise PaymentsPausedError\n"): ""},
         ("tests/operations/lifecycle/test_pause.py::test_a_page_left_open_releases_nothing_during_a_pause"),
     ),
     Safeguard(
@@ -240,7 +240,7 @@ SENDING = (
         "backoffice.operations.delivery.record:_record_late",
         {"    if is_contradiction:\n": "    if not attempt.closed_at:\n"},
         (
-            "tests/operations/delivery/test_late_answers.py::test_it_moves_nothing_and_raises_an_incid"
+            "tests/operations/delivery/test_late_responses.py::test_it_moves_nothing_and_raises_an_incid"
             "ent_where_it_contradicts"
         ),
     ),

@@ -9,8 +9,8 @@ TRANSPORT = (
         {
             (
                 "        with open_session(self._config.ca_file) as session:\n"
-                "            answer = self._exchange(session, request, self._config.deadline)\n"
-            ): "        answer = self._fetch(request)\n"
+                "            response = self._exchange(session, request, self._config.deadline)\n"
+            ): "        response = self._fetch(request)\n"
         },
         (
             "tests/payments_gateway/transport/test_money_calls.py::test_a_status_that_is_neither_yes_n"
@@ -23,8 +23,8 @@ TRANSPORT = (
         {
             (
                 "        with open_session(self._config.ca_file) as session:\n"
-                "            answer = self._exchange(session, request, self._config.deadline)\n"
-            ): "        answer = self._exchange(self._session(), request, self._config.deadline)\n"
+                "            response = self._exchange(session, request, self._config.deadline)\n"
+            ): "        response = self._exchange(self._session(), request, self._config.deadline)\n"
         },
         (
             "tests/payments_gateway/transport/test_money_calls.py::test_each_money_call_has_a_connecti"
@@ -78,9 +78,9 @@ TRANSPORT = (
     ),
     Safeguard(
         "3xx and 5xx are unknown",
-        "payments_gateway.responses:ResponseReader.is_refused",
+        "payments_gateway.responses:ResponseReader.is_rejected",
         {
-            "        return 400 <= self._answer.status < 500 and not": "        return not",
+            "        return 400 <= self._response.status < 500 and not": "        return not",
         },
         (
             "tests/payments_gateway/transport/test_money_calls.py::test_a_status_that_is_neither_yes_n"
@@ -89,8 +89,8 @@ TRANSPORT = (
     ),
     Safeguard(
         "408, 409 and 425 are unknown",
-        "payments_gateway.responses:ResponseReader.is_refused",
-        {" < 500 and not self.unproven_because\n": " < 500\n"},
+        "payments_gateway.responses:ResponseReader.is_rejected",
+        {" < 500 and not self.unproven_reason\n": " < 500\n"},
         (
             "tests/payments_gateway/transport/test_money_calls.py::test_a_refusal_that_may_follow_an_e"
             "xecution_proves_nothing"
@@ -98,10 +98,10 @@ TRANSPORT = (
     ),
     Safeguard(
         "a refusal without a message is unknown",
-        "payments_gateway.responses:ResponseReader.refusal",
+        "payments_gateway.responses:ResponseReader.rejection",
         {
-            "        if denied is not False or not (message := self._message):\n": (
-                "        message = self._message\n        if denied is not False:\n"
+            "        if success is not False or not (message := self._message):\n": (
+                "        message = self._message\n        if success is not False:\n"
             )
         },
         "tests/payments_gateway/transport/test_money_calls.py::test_a_refusal_without_a_message_proves_nothing",
@@ -110,14 +110,14 @@ TRANSPORT = (
         "a success that denies itself is unknown",
         "payments_gateway.responses:ResponseReader.accept",
         {
-            '        if self._members.get("success", True) is not True:\n': "        if not self._answer.status:\n"
+            '        if self._members.get("success", True) is not True:\n': "        if not self._response.status:\n"
         },
         "tests/payments_gateway/transport/test_money_calls.py::test_a_success_that_is_none_proves_nothing",
     ),
     Safeguard(
         "an answer that cannot be read is unknown",
         "payments_gateway.transport:Transport.send_once",
-        {"_parse_success(reading, into, OutcomeUnknownError)": "_parse_success(reading, into, NotSentError)"},
+        {"_parse_success(reader, into, OutcomeUnknownError)": "_parse_success(reader, into, NotSentError)"},
         (
             "tests/payments_gateway/transport/test_money_calls.py::test_an_unreadable_answer_proves_no"
             "thing[200-html]"

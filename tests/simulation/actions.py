@@ -64,7 +64,7 @@ _ADDRESS = "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE"
 # Equal amounts to different recipients, whom the list rarely shows: only order and time distinguish them.
 KINDS: dict[str, Callable[[Decimal, int], Payload]] = {
     "withdrawal": lambda amount, number: factories.payload(
-        amount=amount, account_number=f"{number:010}", repeat_reason="Another one"
+        amount=amount, account_number=f"{number:010}", duplicate_reason="Another one"
     ),
     "transfer": lambda amount, number: TransferPayload(
         receiver_username=f"emeka{number}", currency="NGN", amount=amount, memo=""
@@ -74,7 +74,7 @@ KINDS: dict[str, Callable[[Decimal, int], Payload]] = {
         to_currency="USD",
         amount=amount,
         known_rate=None,
-        repeat_reason=str(number),
+        duplicate_reason=str(number),
     ),
     "wallet_transfer": lambda amount, number: WalletTransferPayload(
         network="TRC20",
@@ -179,9 +179,9 @@ class HistoryActions:
         own = next(iter(self.oracle.debits_of(pk)), None)
         said = {"operation": str(pk), "reason": "Asked the service"}
         said |= (
-            {"verdict": "happened", "transaction_id": own.transaction_id}
+            {"choice": "executed", "transaction_id": own.transaction_id}
             if own
-            else {"verdict": "did_not_happen"}
+            else {"choice": "not_executed"}
         )
         self._sign_here("resolution", ResolutionForm(said), person, countersigner)
 

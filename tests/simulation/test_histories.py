@@ -76,7 +76,7 @@ def test_a_worker_that_thaws_long_after_its_claim_sends_nothing(office: HistoryA
 
 def test_an_answer_that_died_with_its_worker_is_found_in_the_list(office: HistoryActions) -> None:
     ours = office.order("wallet_transfer", 100)
-    office.work(Fate("send.answered", is_deadly=True))
+    office.work(Fate("send.response_received", is_deadly=True))
     assert office.status(ours) == "sending"
     check_the_end(office)
     assert office.status(ours) == "succeeded"
@@ -162,7 +162,7 @@ def test_a_twin_that_a_lagging_list_shows_first_is_not_taken_for_ours(
 def test_a_late_yes_to_what_the_list_showed_as_failed_is_no_incident(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
     office.world.service.will("unnamed", Settlement("failed", timedelta(seconds=20)))
-    office.work(Fate("send.answered", is_deadly=False))
+    office.work(Fate("send.response_received", is_deadly=False))
     office.world.wait(timedelta(hours=2))
     office.sweep()
     assert office.status(ours) == "failed"

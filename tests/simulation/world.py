@@ -198,7 +198,7 @@ class World:
             self.claimed_at[process.attempt.pk] = self.true_time
         elif point == "send.before_request" and process.attempt:
             process.sending = process.attempt.operation_id
-        elif point == "send.answered":
+        elif point == "send.response_received":
             process.sending = None
 
     def _of_the_web(self, point: str) -> None:

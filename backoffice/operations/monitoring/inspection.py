@@ -167,8 +167,8 @@ def _next_operations(now: datetime, last: Inspection) -> tuple[list[UUID], UUID 
     lately = pks.filter(closed_at__gte=now - RECENTLY_CLOSED).order_by("-closed_at")[
         :OPERATIONS_PER_INSPECTION
     ]
-    behind = pks.filter(pk__gt=last.inspected_to) if last.inspected_to else pks
-    in_turn = list(behind.order_by("pk")[:OPERATIONS_PER_INSPECTION])
+    following = pks.filter(pk__gt=last.inspected_to) if last.inspected_to else pks
+    in_turn = list(following.order_by("pk")[:OPERATIONS_PER_INSPECTION])
     chosen = dict.fromkeys([*broken, *is_open, *lately, *in_turn])
     return list(chosen), in_turn[-1] if len(in_turn) == OPERATIONS_PER_INSPECTION else None
 

@@ -29,7 +29,7 @@ CHUNK = 500
 SWEEPER_TOLERANCE = timedelta(minutes=2)  # how late the sweeper may be with its work
 LATEST_CHECK = timedelta(minutes=15)
 
-_PROVEN_NOT_EXECUTED = (Outcome.NOT_SENT, Outcome.OTP_REFUSED)
+_PROVEN_NOT_EXECUTED = (Outcome.NOT_SENT, Outcome.OTP_REJECTED)
 _HAS_LATER_ATTEMPT = Exists(
     Attempt.objects.filter(operation=OuterRef("operation"), number__gt=OuterRef("number"))
 )
@@ -178,7 +178,7 @@ _NOT_EXECUTED_STATUSES = frozenset({Status.APPROVED, Status.EXPIRED, Status.CANC
 _STATUSES = {
     Outcome.OPEN: {Status.SENDING, Status.PROCESSING, Status.UNKNOWN, Status.REVIEW},
     Outcome.NOT_SENT: _NOT_EXECUTED_STATUSES,
-    Outcome.OTP_REFUSED: _NOT_EXECUTED_STATUSES,
+    Outcome.OTP_REJECTED: _NOT_EXECUTED_STATUSES,
     Outcome.REJECTED: {Status.FAILED},
     Outcome.SUCCEEDED: {Status.SUCCEEDED},
     Outcome.FAILED: {Status.FAILED},
@@ -186,7 +186,7 @@ _STATUSES = {
 _NEVER_SENT = {Status.PENDING, Status.APPROVED, Status.REJECTED, Status.EXPIRED, Status.CANCELLED}
 
 
-def unfounded_end(_scope: InspectionScope) -> list[str]:
+def inconsistent_status(_scope: InspectionScope) -> list[str]:
     """The status does not follow from the last attempt, or money moved and no transaction is named."""
     fitting = Q(pk__in=[])
     for outcome, statuses in _STATUSES.items():
@@ -254,24 +254,26 @@ INVARIANTS = (
         "sent_again", "Nothing is sent again unless the attempt before is proven not executed.", sent_again
     ),
     Invariant(
-        "unsigned",
+        "insufficient_approvals",
         "Enough people, none of them the preparer, signed what is approved or was sent.",
         insufficient_approvals,
     ),
     Invariant("content_changed", "What stands there and what was sent is what was signed.", content_changed),
     Invariant(
-        "unrecorded_move", "The audit log tells every move, along the table of states.", unrecorded_transition
+        "unrecorded_transition",
+        "The audit log tells every move, along the table of states.",
+        unrecorded_transition,
     ),
     Invariant(
         "shared_transaction", "A transaction of the service belongs to one attempt.", shared_transaction
     ),
-    Invariant("unfounded_end", "Every status follows from the last attempt.", unfounded_end),
+    Invariant("inconsistent_status", "Every status follows from the last attempt.", inconsistent_status),
     Invariant("broken_log", "The audit log is whole.", broken_log),
     Invariant("stale_release", "No word to send, and no token, outlives its time.", stale_release),
-    Invariant("kept_secret", "No secret is kept longer than it is needed.", unneeded_secret),
-    Invariant("forgotten", "What is open is looked after.", unchecked_outcome),
+    Invariant("unneeded_secret", "No secret is kept longer than it is needed.", unneeded_secret),
+    Invariant("unchecked_outcome", "What is open is looked after.", unchecked_outcome),
     Invariant(
-        "balance_in_doubt_twice", "One attempt at most is in doubt at a balance.", two_unknown_at_balance
+        "two_unknown_at_balance", "One attempt at most is in doubt at a balance.", two_unknown_at_balance
     ),
 )
 

@@ -24,8 +24,8 @@ from backoffice.operations.monitoring.invariants import INVARIANTS
 from backoffice.operations.reconciliation.selectors import (
     ReconciliationFilter,
     reconciliation_state,
+    result_counts,
     unrecognised_count,
-    verdict_counts,
 )
 from backoffice.operations.states import OPEN, Status
 
@@ -118,8 +118,8 @@ def _continuity() -> Iterator[GaugeMetricFamily]:
 
 def _reconciliation(now: datetime) -> Iterator[GaugeMetricFamily]:
     family = _family("reconciliation", "Operations and movements held against each other", "result")
-    for verdict, _, number in verdict_counts(ReconciliationFilter()):
-        family.add_metric([verdict], number)
+    for result, _, number in result_counts(ReconciliationFilter()):
+        family.add_metric([result], number)
     yield family
     yield _gauge(
         "unknown_movements_open",

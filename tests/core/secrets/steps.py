@@ -51,8 +51,8 @@ def prepare(browser: Reader) -> Operation:
         "bank_code": "044",
         "account_number": HOLDER["accountnumber"],
         "typed_name": HOLDER["accountname"],
-        "repeat_confirmed": "on",
-        "repeat_reason": str(uuid.uuid4()),
+        "duplicate_confirmed": "on",
+        "duplicate_reason": str(uuid.uuid4()),
     }
     digest = browser.post(address, {**typed, "step": "review"}).context["digest"]
     browser.post(address, {**typed, "step": "prepare", "digest": digest})

@@ -132,7 +132,7 @@ def reported_status(operation: Operation, ledger: Any) -> str:
     """One operation by our record and by the provider's, for the report of a failed test."""
     attempts = list(
         operation.attempts.values_list(
-            "number", "outcome", "answers", "check_result", "check_parameters", "next_check_at"
+            "number", "outcome", "responses", "check_result", "check_parameters", "next_check_at"
         )
     )
     return f"{operation} is {operation.status}; {attempts}; the service has {records_of(operation, ledger)}"
@@ -164,14 +164,14 @@ def _has_a_reason(operation: Operation) -> bool:
         return attempt.deadline_at is not None
     if operation.status == Status.REVIEW:
         return bool(attempt.check_result)
-    return attempt.next_check_at is not None and bool(attempt.answers)
+    return attempt.next_check_at is not None and bool(attempt.responses)
 
 
 def _was_ambiguous(operation: Operation) -> bool:
     """There was no readable response, and the provider's list shows this kind."""
     return (
         isinstance(KINDS[operation.kind], MoneyKind)
-        and Attempt.objects.filter(operation=operation, answer_status__isnull=True)
-        .exclude(answers__0__code__startswith="accepted")
+        and Attempt.objects.filter(operation=operation, response_status__isnull=True)
+        .exclude(responses__0__code__startswith="accepted")
         .exists()
     )

@@ -188,7 +188,7 @@ class TestBeforeAFurtherAttempt:
         assert (status_of(refused), len(service.posts)) == (Status.APPROVED, 1)
         assert not Release.objects.exists()
         refusal = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).get()
-        assert refusal.detail["refusal"] == {"code": "seems_executed", "transactions": "T-7"}
+        assert refusal.detail["refusal"] == {"code": "possibly_executed", "transactions": "T-7"}
         assert Entry.objects.filter(action=Action.INCIDENT_RAISED, target_id=str(refused.pk)).exists()
 
 

@@ -18,7 +18,7 @@ from backoffice.operations.delivery.record import SendResult, record_result
 from backoffice.operations.delivery.send import make_request
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.models.operations import Attempt, Operation, Release
-from backoffice.operations.models.reason_codes import AnswerCode, Blocker, coded
+from backoffice.operations.models.reason_codes import Blocker, ResponseCode, coded
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status
 from tests.operations.steps import reloaded
@@ -73,7 +73,7 @@ def test_a_sender_that_was_frozen_in_its_last_moment_sends_nothing(
     with clock.use_clock(night.now):
         answer = make_request(claimed(released))
     assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
-    assert "had passed before it began" in answer.answer["error"]
+    assert "had passed before it began" in answer.response["error"]
 
 
 def test_people_read_that_the_check_was_too_old_before_the_claim(
@@ -113,7 +113,7 @@ NAMED = SendResult(
     Status.PROCESSING,
     Outcome.OPEN,
     Action.OPERATION_ACCEPTED,
-    coded(AnswerCode.ACCEPTED),
+    coded(ResponseCode.ACCEPTED),
     transaction_id="T-1",
 )
 
@@ -121,7 +121,7 @@ NEVER_LEFT = SendResult(
     Status.APPROVED,
     Outcome.NOT_SENT,
     Action.OPERATION_RETURNED,
-    coded(AnswerCode.ERROR, error="The service could not be reached"),
+    coded(ResponseCode.ERROR, error="The service could not be reached"),
 )
 
 
@@ -152,7 +152,7 @@ def test_an_answer_in_review_moves_nothing_and_is_on_record(
     record_result(attempt_id, NAMED)
     assert reloaded(released).status == Status.REVIEW
     assert Attempt.objects.get().provider_transaction_id == "T-1"
-    assert Entry.objects.filter(action=Action.OPERATION_ANSWERED_LATE).count() == 1
+    assert Entry.objects.filter(action=Action.OPERATION_LATE_RESPONSE_RECORDED).count() == 1
 
 
 def test_silence_is_declared_only_while_nothing_was_recorded(

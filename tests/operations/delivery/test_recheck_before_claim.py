@@ -53,7 +53,7 @@ def test_nothing_is_sent_if_its_preparer_may_not_prepare_it_any_more(
     leave(preparer)
     send.send_operation(released.pk)
     assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
-    assert refusal() == errors.Refusal.MAKER_NOT_ENTITLED
+    assert refusal() == errors.Refusal.PREPARER_NOT_ENTITLED
 
 
 def test_a_change_is_not_sent_if_its_preparer_may_only_move_money_now(
@@ -78,7 +78,7 @@ def test_its_page_says_why_it_is_not_sent_and_what_to_do(
     send.send_operation(released.pk)
     html = text_of(show(as_approver, released))
     assert "Countersigned, but not validly any more" in html
-    assert str(errors.Refusal.MAKER_NOT_ENTITLED.label) in html
+    assert str(errors.Refusal.PREPARER_NOT_ENTITLED.label) in html
     assert ">Send now<" not in html
 
 
@@ -96,7 +96,7 @@ def test_what_somebody_prepared_who_left_is_not_approved_but_rejected(
     as_approver: Client, operation: Operation, preparer: User, leave: Callable[[User], User]
 ) -> None:
     leave(preparer)
-    assert str(errors.Refusal.MAKER_NOT_ENTITLED.label) in text_of(show(as_approver, operation))
+    assert str(errors.Refusal.PREPARER_NOT_ENTITLED.label) in text_of(show(as_approver, operation))
     answer = do(as_approver, operation, "approve")
     assert (answer.status_code, status_of(operation)) == (422, Status.PENDING)
     assert do(as_approver, operation, "reject", reason="Its preparer has left").status_code == 302

@@ -84,7 +84,7 @@ def test_what_the_database_never_takes_is_not_tried_for_minutes(
     refused: list[str] = []
 
     def refuse(execute: Callable[..., object], sql: str, *rest: object) -> object:
-        if service.posts and '"answers" =' in sql:
+        if service.posts and '"responses" =' in sql:
             refused.append(sql)
             raise error
         return execute(sql, *rest)

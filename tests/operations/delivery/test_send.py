@@ -57,12 +57,12 @@ def test_a_withdrawal_is_sent_once_and_confirmed_by_the_provider(
     [
         (200, '{"data": {"transactionId": "T-1"}}', Status.PROCESSING, Outcome.OPEN),
         (200, '{"data": {}}', Status.PROCESSING, Outcome.OPEN),
-        (400, '{"success": false, "message": "Invalid OTP token"}', Status.APPROVED, Outcome.OTP_REFUSED),
+        (400, '{"success": false, "message": "Invalid OTP token"}', Status.APPROVED, Outcome.OTP_REJECTED),
         (
             401,
             '{"success": false, "message": "OTP token has expired"}',
             Status.APPROVED,
-            Outcome.OTP_REFUSED,
+            Outcome.OTP_REJECTED,
         ),
         (422, '{"success": false, "message": "Insufficient funds"}', Status.FAILED, Outcome.REJECTED),
         (400, '{"success": false, "message": "bankCode is not valid"}', Status.FAILED, Outcome.REJECTED),
@@ -118,7 +118,7 @@ def test_after_a_refused_one_time_code_a_new_one_sends_it(
     send.send_operation(factories.release(reloaded(released), approver, "654321").pk)
     assert reloaded(released).status == Status.PROCESSING
     assert [attempt.outcome for attempt in Attempt.objects.order_by("number")] == [
-        Outcome.OTP_REFUSED,
+        Outcome.OTP_REJECTED,
         Outcome.OPEN,
     ]
 
@@ -157,7 +157,7 @@ def test_a_request_that_finds_no_connection_is_proven_not_to_be_sent_and_waits_f
     send.send_operation(released.pk)
     attempt = Attempt.objects.get()
     assert (reloaded(released).status, attempt.outcome) == (Status.APPROVED, Outcome.NOT_SENT)
-    assert "Nothing was sent" in attempt.answer
+    assert "Nothing was sent" in attempt.response
     settings.GATEWAY_URL = reached
     send.send_operation(released.pk)
     jobs.send_due()

@@ -243,7 +243,7 @@ def test_it_is_not_sent_unless_the_accounts_are_those_that_were_approved(
     assert (operation.status, service.changes) == (Status.APPROVED, [])
     attempt = Attempt.objects.get(operation=operation)
     assert attempt.outcome == Outcome.NOT_SENT
-    assert "Nothing was opened" in attempt.answer
+    assert "Nothing was opened" in attempt.response
 
 
 def test_two_people_open_one_against_the_provider(

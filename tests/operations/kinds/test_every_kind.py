@@ -100,7 +100,7 @@ def test_the_same_wish_waits_once_whatever_was_seen_meanwhile(name: str, person:
     assert bool(sample.OBSERVED) == (name in SEEN_LATER)
     first = factories.prepared_of_kind(name, sample, preparer)
     again = sample.model_copy(update=SEEN_LATER.get(name, {}))
-    with pytest.raises((errors.DuplicatePendingError, errors.PaidBeforeError)):
+    with pytest.raises((errors.DuplicatePendingError, errors.DuplicatePaymentError)):
         factories.prepared_of_kind(name, again, preparer)
     assert list(Operation.objects.all()) == [first]
 
@@ -166,7 +166,7 @@ def test_the_same_content_cannot_wait_twice(name: str, person: Person) -> None:
     first = pending(name, person)
     with pytest.raises(errors.OperationError) as refused:
         pending(name, person)
-    assert isinstance(refused.value, errors.DuplicatePendingError | errors.PaidBeforeError)
+    assert isinstance(refused.value, errors.DuplicatePendingError | errors.DuplicatePaymentError)
     assert Operation.objects.get() == first
 
 

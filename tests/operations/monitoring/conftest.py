@@ -12,7 +12,7 @@ from backoffice.operations.outcome import confirmation
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations import unknown_outcomes
-from tests.operations.provider_list import NAMED, OTP_REFUSED, REFUSED, record, sent, shows
+from tests.operations.provider_list import NAMED, OTP_REJECTED, REFUSED, record, sent, shows
 from tests.stub_provider import StubProvider
 
 
@@ -35,7 +35,7 @@ def history(
         "rejected": factories.prepared(preparer),
         "cancelled": factories.approved(preparer, approver),
         "expired": factories.prepared(preparer),
-        "returned": sent(service, preparer, approver, OTP_REFUSED),
+        "returned": sent(service, preparer, approver, OTP_REJECTED),
         "failed": sent(service, preparer, approver, REFUSED),
         "succeeded": sent(service, preparer, approver, NAMED),
         "processing": sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-2"}}')),
@@ -54,14 +54,14 @@ def history(
     shows(service, record("T-1"))
     confirmation.confirm_operation(made["succeeded"].pk)
     made["sent twice"] = _sent_after_a_refused_one_time_code(service, preparer, approver)
-    made["settled"] = _settled_by_two(service, preparer, approver, second_approver)
+    made["resolved"] = _settled_by_two(service, preparer, approver, second_approver)
     made["unknown"] = sent(service, preparer, approver, (502, "bad gateway"), account_number="0000000001")
     made["released"] = factories.release(factories.approved(preparer, approver), approver)
     return {name: Operation.objects.get(pk=each.pk) for name, each in made.items()}
 
 
 def _sent_after_a_refused_one_time_code(service: StubProvider, preparer: User, approver: User) -> Operation:
-    operation = sent(service, preparer, approver, OTP_REFUSED)
+    operation = sent(service, preparer, approver, OTP_REJECTED)
     service.answer_post = lambda: (200, '{"data": {"transactionId": "T-3"}}')
     factories.release(operation, approver)
     send.send_operation(operation.pk)
@@ -73,4 +73,4 @@ def _settled_by_two(service: StubProvider, preparer: User, approver: User, other
     operation = sent(service, preparer, approver, (502, "bad gateway"), account_number="0000000002")
     Attempt.objects.filter(operation=operation).update(started_at=timezone.now() - timedelta(hours=25))
     confirmation.confirm_operation(operation.pk)
-    return unknown_outcomes.settled(operation, approver, other, "did_not_happen")
+    return unknown_outcomes.resolved(operation, approver, other, "not_executed")

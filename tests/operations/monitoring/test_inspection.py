@@ -23,9 +23,9 @@ from backoffice.operations.monitoring.invariants import INVARIANTS
 from tests.operations.monitoring.violations import (
     broken_log,
     content_changed,
-    forgotten,
     past_every_safeguard,
     red,
+    unchecked_outcome,
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -116,11 +116,13 @@ def test_the_command_prints_one_line_for_each_rule(db: None) -> None:
 def test_the_command_fails_where_a_rule_is_broken(history: dict[str, Operation]) -> None:
     reference = history["unknown"].reference
     with past_every_safeguard():
-        forgotten(history)
+        unchecked_outcome(history)
         status, output = check()
         as_json = check("--json")
     assert status == 1
-    assert f"forgotten: 1 violation: {reference}" in output.splitlines()
+    assert f"unchecked_outcome: 1 violation: {reference}" in output.splitlines()
     assert as_json[0] == 1
     violations = json.loads(as_json[1])["violations"]
-    assert violations == {rule.name: [reference] if rule.name == "forgotten" else [] for rule in INVARIANTS}
+    assert violations == {
+        rule.name: [reference] if rule.name == "unchecked_outcome" else [] for rule in INVARIANTS
+    }

@@ -6,7 +6,7 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.monitoring.invariants import INVARIANTS
 from backoffice.operations.states import Status
-from tests.operations.monitoring.violations import BREAKS, forgotten, past_every_safeguard, red
+from tests.operations.monitoring.violations import BREAKS, past_every_safeguard, red, unchecked_outcome
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,7 +37,7 @@ def test_every_rule_has_its_break() -> None:
 
 def test_a_violation_names_the_operation(history: dict[str, Operation]) -> None:
     with past_every_safeguard():
-        forgotten(history)
+        unchecked_outcome(history)
         assert inspect(full=False).violations == {
-            "forgotten": {"count": 1, "references": [history["unknown"].reference]}
+            "unchecked_outcome": {"count": 1, "references": [history["unknown"].reference]}
         }

@@ -15,7 +15,7 @@ from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.provider_list import shows
 from tests.operations.steps import let_pass, status_of
-from tests.operations.unknown_outcomes import record, resolution_form, settled
+from tests.operations.unknown_outcomes import record, resolution_form, resolved
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,10 +51,10 @@ def test_the_attempt_and_the_audit_log_record_whether_the_provider_named_it(
     confirmation.confirm_operation(operation.pk)
     attempt = Attempt.objects.get()
     assert attempt.provider_transaction_id == "T-1"
-    assert (attempt.named_at is not None) == (named is not None)
-    assert attempt.named_at is None or attempt.started_at <= attempt.named_at <= timezone.now()
-    entries = Entry.objects.filter(target_id=str(operation.pk), detail__has_key="named_transaction_id")
-    assert [entry.detail["named_transaction_id"] for entry in entries] == [named]
+    assert (attempt.id_received_at is not None) == (named is not None)
+    assert attempt.id_received_at is None or attempt.started_at <= attempt.id_received_at <= timezone.now()
+    entries = Entry.objects.filter(target_id=str(operation.pk), detail__has_key="response_transaction_id")
+    assert [entry.detail["response_transaction_id"] for entry in entries] == [named]
 
 
 def test_its_failure_proves_nothing_while_ours_may_still_appear_in_the_list(
@@ -88,7 +88,7 @@ def test_people_decide_between_it_and_another_listed_beside_it(
     let_pass(Attempt.EXECUTION_WINDOW + timedelta(minutes=1))
     shows(service, *both)
     assert confirmed(taken, service, *both) == Status.REVIEW
-    assert settled(taken, preparer, approver, "happened", "T-2").status == Status.SUCCEEDED
+    assert resolved(taken, preparer, approver, "executed", "T-2").status == Status.SUCCEEDED
     assert Attempt.objects.get().provider_transaction_id == "T-2"
 
 
@@ -96,11 +96,11 @@ def test_people_choose_no_other_than_the_one_that_the_provider_named(
     taken: Operation, service: StubProvider, preparer: User
 ) -> None:
     attempt = Attempt.objects.get()
-    Attempt.objects.update(named_at=attempt.started_at)
+    Attempt.objects.update(id_received_at=attempt.started_at)
     let_pass(Attempt.EXECUTION_WINDOW + timedelta(minutes=1))
     Operation.objects.update(status=Status.REVIEW)
     shows(service, record("T-1", "failed"), record("T-2"))
-    form = resolution_form(taken, "happened", "T-2")
+    form = resolution_form(taken, "executed", "T-2")
     assert "named transaction T-1" in str(form.errors["transaction_id"])
 
 

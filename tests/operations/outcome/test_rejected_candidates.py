@@ -45,15 +45,15 @@ DOUBTFUL = [
 ]
 
 
-Traits = Callable[[], dict[str, Any]]
+Changes = Callable[[], dict[str, Any]]
 
 
-@pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
+@pytest.mark.parametrize(("changes", "why"), DOUBTFUL)
 def test_what_may_have_been_there_before_ours_is_never_taken(
-    unknown: Operation, service: StubProvider, traits: Traits, why: str
+    unknown: Operation, service: StubProvider, changes: Changes, why: str
 ) -> None:
     """Another channel may have paid it before, and list and balance have shown it only since: ours may not exist."""
-    theirs = record("T-7", **traits())
+    theirs = record("T-7", **changes())
     assert confirmed(unknown, service, theirs).status == Status.UNKNOWN
     assert Attempt.objects.get().last_check == f"T-7 could be this one, but {why}"
     let_pass(HORIZON)
@@ -66,12 +66,12 @@ def test_nor_is_it_where_ours_was_accepted(accepted: Operation, service: StubPro
     assert confirmed(accepted, service, record("T-8", prevBalance=BALANCE)).status == Status.SUCCEEDED
 
 
-@pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
+@pytest.mark.parametrize(("changes", "why"), DOUBTFUL)
 def test_nor_is_another_beside_it(
-    unknown: Operation, service: StubProvider, traits: Traits, why: str
+    unknown: Operation, service: StubProvider, changes: Changes, why: str
 ) -> None:
     """Where the list's times are minutes off, it may be ours, and the other one another's."""
-    found = [record("T-8"), record("T-7", **traits())]
+    found = [record("T-8"), record("T-7", **changes())]
     assert confirmed(unknown, service, *found).status == Status.UNKNOWN
     assert confirmed(unknown, service, *found[:1]).status == Status.SUCCEEDED
 

@@ -12,7 +12,7 @@ from backoffice.operations.states import Status
 from tests import factories
 from tests.operations.provider_list import shows
 from tests.operations.steps import let_pass, reloaded, show, text_of
-from tests.operations.unknown_outcomes import proposed, record, resolution_form, settled
+from tests.operations.unknown_outcomes import proposed, record, resolution_form, resolved
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,9 +34,9 @@ def test_people_settle_it_only_when_it_can_come_no_more(
     accepted: Operation, preparer: User, approver: User
 ) -> None:
     assert accepted.status == Status.PROCESSING
-    assert "never open" in resolution_form(accepted, "happened", "T-7").errors["__all__"][0]
+    assert "never open" in resolution_form(accepted, "executed", "T-7").errors["__all__"][0]
     let_pass(Attempt.EXECUTION_WINDOW)
-    assert settled(accepted, preparer, approver, "happened", "T-7").status == Status.SUCCEEDED
+    assert resolved(accepted, preparer, approver, "executed", "T-7").status == Status.SUCCEEDED
     assert not Attempt.objects.unmatched("NGN").exists()
 
 
@@ -57,7 +57,7 @@ def test_it_may_be_settled_while_the_provider_cannot_be_read_for_good(
     let_pass(Attempt.EXECUTION_WINDOW)
     service.records = '"no list at all"'
     assert confirmation.confirm_operation(accepted.pk).status == Status.PROCESSING
-    assert settled(accepted, preparer, approver, "did_not_happen").status == Status.FAILED
+    assert resolved(accepted, preparer, approver, "not_executed").status == Status.FAILED
 
 
 def test_nobody_settles_one_whose_transaction_is_known(
@@ -65,9 +65,9 @@ def test_nobody_settles_one_whose_transaction_is_known(
 ) -> None:
     """The machine follows it by its id, be it named after the proposal."""
     let_pass(Attempt.EXECUTION_WINDOW)
-    resolution = proposed(accepted, preparer, "did_not_happen")
+    resolution = proposed(accepted, preparer, "not_executed")
     Attempt.objects.update(provider_transaction_id="T-7")
-    assert "never open" in resolution_form(accepted, "happened", "T-7").errors["__all__"][0]
+    assert "never open" in resolution_form(accepted, "executed", "T-7").errors["__all__"][0]
     with pytest.raises(errors.CannotResolveError, match="is processing by now"):
         factories.approve(resolution, approver)
     assert reloaded(accepted).status == Status.PROCESSING

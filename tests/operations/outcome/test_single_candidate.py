@@ -162,11 +162,11 @@ def test_a_list_whose_times_are_minutes_off_the_providers_own_clock_shows_ours(
     assert confirmed(accepted, service, ours).status == Status.SUCCEEDED
 
 
-@pytest.mark.parametrize("traits", [{}, {"prevBalance": BALANCE + 7}], ids=["not told", "another"])
+@pytest.mark.parametrize("changes", [{}, {"prevBalance": BALANCE + 7}], ids=["not told", "another"])
 def test_what_was_accepted_takes_an_older_one_only_by_the_balance_before_it(
-    accepted: Operation, service: StubProvider, traits: dict[str, Any]
+    accepted: Operation, service: StubProvider, changes: dict[str, Any]
 ) -> None:
-    older = record("T-7", createdAt=ago(minutes=1), **traits)
+    older = record("T-7", createdAt=ago(minutes=1), **changes)
     assert confirmed(accepted, service, older).status == Status.PROCESSING
     assert Attempt.objects.get().last_check == (
         "T-7 could be this one, but by its time it was before ours, and the balance before it is not the one we saw"

@@ -37,7 +37,7 @@ def inspected(db: None) -> None:
 
 @pytest.fixture
 def incident(operation: Operation) -> Incident:
-    return incidents.raise_incident(operation, kind=KIND, evidence={"named": "T-1 <b>250,000</b>"})
+    return incidents.raise_incident(operation, kind=KIND, evidence={"received_id": "T-1 <b>250,000</b>"})
 
 
 def found(**violations: list[str]) -> None:
@@ -57,10 +57,10 @@ def test_the_overview_is_quiet_while_all_is_well(as_approver: Client, operation:
 
 
 def test_the_overview_says_what_does_not_hold(as_approver: Client) -> None:
-    found(unsigned=["W-1"], broken_log=["entry 3: is missing"])
+    found(insufficient_approvals=["W-1"], broken_log=["entry 3: is missing"])
     shown = overview(as_approver)
     for rule in INVARIANTS:
-        assert (rule.sentence in shown) == (rule.name in {"unsigned", "broken_log"})
+        assert (rule.sentence in shown) == (rule.name in {"insufficient_approvals", "broken_log"})
     assert 'href="/reconciliation/incidents/"' in shown
 
 
@@ -124,7 +124,7 @@ def test_somebody_without_a_role_reads_nothing_of_it(
 def test_the_overview_asks_eight_questions_at_most(
     as_approver: Client, incident: Incident, warm_caches: None
 ) -> None:
-    found(unsigned=["W-1"])
+    found(insufficient_approvals=["W-1"])
     with CaptureQueriesContext(connection) as queries:
         overview(as_approver)
     assert len(queries) <= 8
@@ -133,7 +133,7 @@ def test_the_overview_asks_eight_questions_at_most(
 def test_the_list_names_every_incident_and_what_breaks_a_rule(
     as_approver: Client, incident: Incident, operation: Operation
 ) -> None:
-    found(unsigned=[operation.reference])
+    found(insufficient_approvals=[operation.reference])
     shown = text_of(as_approver.get("/reconciliation/incidents/"))
     assert WHAT in shown
     assert f'href="/search/?q={operation.reference}"' in shown
@@ -162,7 +162,7 @@ def test_further_evidence_and_what_was_found_before_are_side_by_side(
     as_approver: Client, approver: User, incident: Incident, operation: Operation
 ) -> None:
     incidents.acknowledge_incident(incident.pk, actor=approver, note="Refunded")
-    further = incidents.raise_incident(operation, kind=KIND, evidence={"named": "T-2"})
+    further = incidents.raise_incident(operation, kind=KIND, evidence={"received_id": "T-2"})
     assert "1 incident is open" in overview(as_approver)
     before = text_of(as_approver.get(incident.get_absolute_url()))
     assert f'<a href="{further.get_absolute_url()}">further evidence</a>' in before
@@ -217,11 +217,11 @@ def metrics_of(client: Client, **headers: str) -> dict[str, float]:
 def test_the_metrics_show_the_state_of_the_database(
     client: Client, released: Operation, incident: Incident
 ) -> None:
-    found(unsigned=["W-1", "W-2"])
+    found(insufficient_approvals=["W-1", "W-2"])
     jobs.record_heartbeat("send_due")
     metrics = metrics_of(client)
-    assert metrics["countersign_invariant_violations unsigned"] == 2
-    assert metrics["countersign_invariant_violations forgotten"] == 0
+    assert metrics["countersign_invariant_violations insufficient_approvals"] == 2
+    assert metrics["countersign_invariant_violations unchecked_outcome"] == 0
     assert 0 <= metrics["countersign_invariants_age_seconds"] < 60
     assert 0 <= metrics["countersign_mirror_age_seconds"] < 60
     assert metrics["countersign_mirror_loaded"] == 1

@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import send
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import AnswerCode, coded
+from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status
 from tests import factories
@@ -36,7 +36,9 @@ def evidence(client: Client, operation: Operation) -> str:
 def many_cases(preparer: User, approver: User, how_many: int) -> None:
     """So many that wait for people, each as it is after its attempt; one of them holds the balance."""
     for number in range(how_many):
-        operation = factories.approved(preparer, approver, account_number=f"{number:010}", repeat_reason="")
+        operation = factories.approved(
+            preparer, approver, account_number=f"{number:010}", duplicate_reason=""
+        )
         Attempt.objects.create(
             operation=operation,
             number=1,
@@ -44,9 +46,9 @@ def many_cases(preparer: User, approver: User, how_many: int) -> None:
             digest=operation.digest,
             started_at=timezone.now() - timedelta(hours=30, minutes=-number),
             deadline_at=timezone.now(),
-            answers=[
+            responses=[
                 coded(
-                    AnswerCode.UNREADABLE,
+                    ResponseCode.UNREADABLE,
                     error="The service answered 502, which proves nothing.",
                     excerpt="bad gateway",
                 )
@@ -120,7 +122,7 @@ def test_a_transaction_is_shown_beside_it_field_by_field(
     }
     assert ">250,000.00</td>" in html
     assert ">250,050.00</td>" in html
-    assert f"?operation={unknown.pk}&amp;verdict=happened&amp;transaction_id=T-7" in html
+    assert f"?operation={unknown.pk}&amp;choice=executed&amp;transaction_id=T-7" in html
 
 
 def test_the_nearest_transactions_come_first_and_far_ones_not_at_all(
@@ -163,13 +165,13 @@ def test_that_it_did_not_happen_is_offered_only_when_it_can_no_longer_happen(
     assert "It did not happen…" not in text_of(as_preparer.get(DESK))
     assert "can be said from" in text_of(as_preparer.get(DESK))
     in_review(unknown)
-    assert f"?operation={unknown.pk}&amp;verdict=did_not_happen" in text_of(as_preparer.get(DESK))
+    assert f"?operation={unknown.pk}&amp;choice=not_executed" in text_of(as_preparer.get(DESK))
 
 
 def test_a_resolution_that_waits_is_shown_and_no_second_one_offered(
     unknown: Operation, as_preparer: Client, approver: User
 ) -> None:
-    resolution = proposed(in_review(unknown), approver, "did_not_happen")
+    resolution = proposed(in_review(unknown), approver, "not_executed")
     html = text_of(as_preparer.get(DESK))
     assert (
         f'<a href="/operations/{resolution.pk}/">{resolution.sentence}</a>: proposed by Amara Okafor' in html

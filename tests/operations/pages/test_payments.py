@@ -46,7 +46,7 @@ def make(preparer: User, approver: User) -> Make:
     """A payment that two people created."""
 
     def make(**changes: Any) -> Operation:
-        further = {"repeat_reason": f"Order {next(_NUMBERS)}"}
+        further = {"duplicate_reason": f"Order {next(_NUMBERS)}"}
         payload = SAMPLES["payment"].model_copy(update=further | changes)
         operation = factories.approve(factories.prepared_of_kind("payment", payload, preparer), approver)
         release.release_operation(

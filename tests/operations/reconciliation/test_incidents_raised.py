@@ -105,7 +105,7 @@ def test_it_is_on_record_with_who_acknowledged_it(unknown_movement: Transaction,
 def test_what_matches_or_is_too_early_raises_nothing(matched: Attempt, preparer: User) -> None:
     sent(preparer, "T-9", outcome="open", closed_at=None)
     reconcile()
-    assert set(Comparison.objects.values_list("verdict", flat=True)) == {
+    assert set(Comparison.objects.values_list("result", flat=True)) == {
         ReconciliationResult.MATCHED,
         ReconciliationResult.PENDING,
     }
@@ -137,7 +137,7 @@ def test_a_record_that_differs_or_is_missing_raises_one_about_the_operation(prep
         ("succeeded", {"fee": Decimal(75)}, {IncidentKind.FEE_MISMATCH}),
         ("succeeded", {"status": "failed"}, {IncidentKind.NOW_FAILED}),
         ("failed", {"status": "fulfilled"}, {IncidentKind.NOW_EXECUTED}),
-        ("succeeded", {"status": "reversed"}, {IncidentKind.END_MISMATCH}),
+        ("succeeded", {"status": "reversed"}, {IncidentKind.OUTCOME_MISMATCH}),
         (
             "succeeded",
             {"status": "failed", "fee": None},
@@ -291,8 +291,8 @@ def test_one_that_cannot_be_compared_stops_no_other_and_is_reported(
     monkeypatch.setattr(runner, "compare_transaction", compare_other)
     reconcile()
     assert Comparison.objects.get(attempt=faulty).differences == [{"code": "not_comparable"}]
-    assert Comparison.objects.get(attempt=other).verdict == ReconciliationResult.MATCHED
-    assert Comparison.objects.get(transaction=unclaimed).verdict == ReconciliationResult.UNRECOGNISED
+    assert Comparison.objects.get(attempt=other).result == ReconciliationResult.MATCHED
+    assert Comparison.objects.get(transaction=unclaimed).result == ReconciliationResult.UNRECOGNISED
     about = {(incident.kind, incident.operation, incident.transaction) for incident in Incident.objects.all()}
     assert about == {
         (IncidentKind.RECORD_MISMATCH, faulty.operation, None),
@@ -301,7 +301,7 @@ def test_one_that_cannot_be_compared_stops_no_other_and_is_reported(
     monkeypatch.undo()
     ReconciliationState.objects.update(full_pass_begun_at=timezone.now() - timedelta(days=2))
     reconcile()
-    assert Comparison.objects.get(attempt=faulty).verdict == ReconciliationResult.MATCHED
+    assert Comparison.objects.get(attempt=faulty).result == ReconciliationResult.MATCHED
 
 
 def test_what_was_found_is_reported_even_if_the_round_fails(

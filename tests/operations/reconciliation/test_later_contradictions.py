@@ -21,7 +21,7 @@ from backoffice.operations.outcome import confirmation
 from backoffice.operations.reconciliation.runner import reconcile
 from backoffice.operations.states import Outcome, Status
 from tests import factories
-from tests.operations.provider_list import NAMED, NAMELESS, OTP_REFUSED, REFUSED, record, sent, shows
+from tests.operations.provider_list import NAMED, NAMELESS, OTP_REJECTED, REFUSED, record, sent, shows
 from tests.operations.reconciliation.steps import AMOUNT, listed, on_record, reported_again
 from tests.operations.reconciliation.steps import sent as closed_attempt
 from tests.stub_provider import Answer, StubProvider
@@ -86,7 +86,7 @@ def test_a_failure_that_the_provider_calls_executed_by_now(
     assert found(service, record("T-1")) == {IncidentKind.NOW_EXECUTED}
 
 
-@pytest.mark.parametrize("answer", [REFUSED, OTP_REFUSED])
+@pytest.mark.parametrize("answer", [REFUSED, OTP_REJECTED])
 def test_a_debit_of_what_is_on_record_as_not_executed(
     answer: Answer, service: StubProvider, preparer: User, approver: User
 ) -> None:
@@ -104,7 +104,7 @@ def test_a_debit_of_what_is_on_record_as_not_executed(
 def test_a_debit_of_what_never_left_us(service: StubProvider, preparer: User, approver: User) -> None:
     operation = sent(service, preparer, approver, NAMED)
     Attempt.objects.update(
-        outcome=Outcome.NOT_SENT, closed_at=timezone.now(), provider_transaction_id=None, named_at=None
+        outcome=Outcome.NOT_SENT, closed_at=timezone.now(), provider_transaction_id=None, id_received_at=None
     )
     assert found(service, record("T-7")) == {IncidentKind.EXECUTED_AFTER_ALL}
     assert Incident.objects.get(**ABOUT_OPERATIONS).operation == operation
@@ -231,7 +231,7 @@ def test_an_open_one_of_another_kind_does_not_explain_it(preparer: User) -> None
     )
     listed("T-7")
     reconcile()
-    assert Comparison.objects.get(transaction__isnull=False).verdict == ReconciliationResult.PENDING
+    assert Comparison.objects.get(transaction__isnull=False).result == ReconciliationResult.PENDING
     assert executed_after_all() == {IncidentKind.EXECUTED_AFTER_ALL}
     assert not Incident.objects.filter(transaction__isnull=False).exists()
 

@@ -43,8 +43,8 @@ def test_it_lists_what_matches_and_what_nobody_prepared(
 @pytest.mark.parametrize(
     ("query", "is_there"),
     [
-        ({"verdict": "unrecognised"}, True),
-        ({"verdict": "matched"}, False),
+        ({"result": "unrecognised"}, True),
+        ({"result": "matched"}, False),
         ({"currency": "NGN"}, True),
         ({"currency": "USD"}, False),
         ({"since": "2026-03-01", "until": "2026-03-01"}, True),
@@ -71,7 +71,7 @@ def test_it_adds_up_each_day_and_currency_with_what_came_in(as_auditor: Client, 
     reconcile()
     shown = show(as_auditor)
     day = now.astimezone(UTC).date()
-    assert f"verdict=unrecognised&amp;currency=USD&amp;since={day}&amp;until={day}" in shown
+    assert f"result=unrecognised&amp;currency=USD&amp;since={day}&amp;until={day}" in shown
     assert "<small>12.50</small>" in shown
     assert "2<small>1,400.00</small>" in shown
     assert "<small>250,000.00</small>" in shown

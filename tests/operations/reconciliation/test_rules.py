@@ -1,4 +1,4 @@
-"""What each verdict means, one situation after the other."""
+"""What each result means, one situation after the other."""
 
 import uuid
 from datetime import timedelta
@@ -24,8 +24,8 @@ from tests.operations.reconciliation.steps import (
     on_record,
     read_until,
     reference,
+    results,
     sent,
-    verdicts,
     with_unknown_outcome,
 )
 
@@ -36,7 +36,7 @@ def test_an_operation_whose_record_says_the_same_is_matched(preparer: User) -> N
     attempt = sent(preparer)
     listed()
     reconcile()
-    assert verdicts() == {reference(attempt): ReconciliationResult.MATCHED}
+    assert results() == {reference(attempt): ReconciliationResult.MATCHED}
     assert difference() == ""
 
 
@@ -58,7 +58,7 @@ def test_an_operation_whose_record_says_something_else_is_different(
     attempt = sent(preparer)
     listed(**reported)
     reconcile()
-    assert verdicts() == {reference(attempt): ReconciliationResult.MISMATCHED}
+    assert results() == {reference(attempt): ReconciliationResult.MISMATCHED}
     assert difference() == words
 
 
@@ -70,8 +70,8 @@ def test_a_failed_operation_is_matched_by_its_failed_record_and_differs_from_a_f
     listed("T-1", status="failed")
     listed("T-2", status="fulfilled")
     reconcile()
-    assert sorted(verdicts().values()) == [ReconciliationResult.MATCHED, ReconciliationResult.MISMATCHED]
-    ends = {"code": "end", "here": "failed", "there": "fulfilled"}
+    assert sorted(results().values()) == [ReconciliationResult.MATCHED, ReconciliationResult.MISMATCHED]
+    ends = {"code": "outcome", "local": "failed", "provider": "fulfilled"}
     assert [ends] in Comparison.objects.values_list("differences", flat=True)
 
 
@@ -79,7 +79,7 @@ def test_a_fee_that_was_not_on_record_is_no_difference(preparer: User) -> None:
     sent(preparer, fee=None)
     listed(fee=Decimal(75))
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
+    assert list(results().values()) == [ReconciliationResult.MATCHED]
 
 
 def test_one_that_the_provider_still_processes_is_matched_whatever_its_record_says_of_the_end(
@@ -88,7 +88,7 @@ def test_one_that_the_provider_still_processes_is_matched_whatever_its_record_sa
     sent(preparer, outcome=Outcome.OPEN, closed_at=None)
     listed(status="processing")
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
+    assert list(results().values()) == [ReconciliationResult.MATCHED]
 
 
 def test_one_that_is_not_in_the_mirror_is_missing_only_once_the_list_was_read_an_hour_later(
@@ -97,31 +97,31 @@ def test_one_that_is_not_in_the_mirror_is_missing_only_once_the_list_was_read_an
     attempt = sent(preparer)
     assert attempt.closed_at is not None
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.PENDING]  # never read at all
+    assert list(results().values()) == [ReconciliationResult.PENDING]  # never read at all
     read_until(attempt.closed_at + timedelta(minutes=59))
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
+    assert list(results().values()) == [ReconciliationResult.PENDING]
     read_until(attempt.closed_at + timedelta(hours=1))
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]
+    assert list(results().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]
 
 
 def test_it_is_never_missing_while_it_is_open_or_the_first_load_is_under_way(preparer: User) -> None:
     attempt = sent(preparer, outcome=Outcome.OPEN, closed_at=None)
     read_until(long_since())
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
+    assert list(results().values()) == [ReconciliationResult.PENDING]
     on_record(attempt, outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
     Mirror.objects.update(loaded_at=None)
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
+    assert list(results().values()) == [ReconciliationResult.PENDING]
 
 
 def test_one_that_the_provider_lists_no_more_is_missing(preparer: User) -> None:
     attempt = sent(preparer)
     listed(missing_since=timezone.now())
     reconcile()
-    assert verdicts() == {reference(attempt): ReconciliationResult.MISSING_AT_PROVIDER}
+    assert results() == {reference(attempt): ReconciliationResult.MISSING_AT_PROVIDER}
     assert difference().startswith("the service listed it, and lists it no more since ")
 
 
@@ -130,7 +130,7 @@ def test_what_failed_without_a_transaction_is_not_searched_for(preparer: User) -
     with_unknown_outcome(preparer)
     read_until(long_since())
     reconcile()
-    assert verdicts() == {}
+    assert results() == {}
 
 
 @pytest.mark.parametrize(
@@ -141,34 +141,34 @@ def test_a_transaction_that_nobody_prepared_here_is_unrecognised(
 ) -> None:
     listed("X-1", **reported)
     reconcile()
-    assert verdicts() == {"X-1": ReconciliationResult.UNRECOGNISED}
+    assert results() == {"X-1": ReconciliationResult.UNRECOGNISED}
 
 
 def test_what_came_in_needs_nobody_here(operation: Operation) -> None:
     for number, kind in enumerate(("deposit", "internalTransfer", "conversion")):
         listed(f"X-{number}", type=kind, direction="in")
     reconcile()
-    assert verdicts() == {}
+    assert results() == {}
 
 
 def test_what_is_older_than_the_first_operation_is_before_our_time(operation: Operation) -> None:
     listed("X-1", occurred_at=operation.prepared_at - timedelta(seconds=1))
     listed("X-2", occurred_at=operation.prepared_at)
     reconcile()
-    assert verdicts() == {"X-2": ReconciliationResult.UNRECOGNISED}
+    assert results() == {"X-2": ReconciliationResult.UNRECOGNISED}
 
 
 def test_before_the_first_operation_everything_is_before_our_time(db: None) -> None:
     listed("X-1")
     reconcile()
-    assert verdicts() == {}
+    assert results() == {}
 
 
 def test_a_transaction_that_may_belong_to_an_unknown_outcome_is_pending(preparer: User) -> None:
     attempt = with_unknown_outcome(preparer)
     listed("X-1")
     reconcile()
-    assert verdicts() == {"X-1": ReconciliationResult.PENDING}
+    assert results() == {"X-1": ReconciliationResult.PENDING}
     assert reference(attempt) in difference()
 
 
@@ -188,7 +188,7 @@ def test_a_transaction_that_cannot_belong_to_the_unknown_outcome_is_unrecognised
     with_unknown_outcome(preparer, watermark_seen_ids=["SEEN-BEFORE"])
     listed(**{"transaction_id": "X-1"} | reported)
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.UNRECOGNISED]
+    assert list(results().values()) == [ReconciliationResult.UNRECOGNISED]
 
 
 def test_what_was_taken_for_ours_explains_another_only_while_ours_may_come(preparer: User) -> None:
@@ -198,7 +198,7 @@ def test_what_was_taken_for_ours_explains_another_only_while_ours_may_come(prepa
     listed("T-1", status="processing")
     twin = listed("X-1")
     reconcile()
-    assert verdicts() == {
+    assert results() == {
         reference(attempt): ReconciliationResult.MATCHED,
         "X-1": ReconciliationResult.PENDING,
     }
@@ -206,7 +206,7 @@ def test_what_was_taken_for_ours_explains_another_only_while_ours_may_come(prepa
     Attempt.objects.update(started_at=begun)
     Transaction.objects.filter(pk=twin.pk).update(first_seen_at=timezone.now())
     reconcile()
-    assert verdicts()["X-1"] == ReconciliationResult.UNRECOGNISED
+    assert results()["X-1"] == ReconciliationResult.UNRECOGNISED
 
 
 def test_one_that_went_to_somebody_else_than_was_signed_is_different(preparer: User) -> None:
@@ -224,7 +224,7 @@ def test_one_that_went_to_somebody_else_than_was_signed_is_different(preparer: U
     there = {"type": "transfer", "currency": transfer.currency, "amount": transfer.amount}
     listed("T-1", username="mallory", **there)
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MISMATCHED]
+    assert list(results().values()) == [ReconciliationResult.MISMATCHED]
     assert difference().endswith("here, mallory there")
 
 
@@ -233,10 +233,10 @@ def test_a_status_that_is_not_final_differs_once_the_list_was_read_again(prepare
     assert attempt.closed_at is not None
     listed(status="reversed")
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
+    assert list(results().values()) == [ReconciliationResult.PENDING]
     read_until(attempt.closed_at + timedelta(hours=1))
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MISMATCHED]
+    assert list(results().values()) == [ReconciliationResult.MISMATCHED]
     assert difference() == "fulfilled here, reversed there"
 
 
@@ -245,10 +245,10 @@ def test_one_that_was_settled_days_later_is_missing_only_once_the_whole_list_was
     assert attempt.closed_at is not None
     read_until(attempt.closed_at + timedelta(hours=2))
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
+    assert list(results().values()) == [ReconciliationResult.PENDING]
     read_until(attempt.closed_at + timedelta(hours=28), whole_took=timedelta(hours=28))
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.PENDING]  # where that began it was not over yet
+    assert list(results().values()) == [ReconciliationResult.PENDING]  # where that began it was not over yet
     read_until(attempt.closed_at + timedelta(hours=29), whole_took=timedelta(hours=28))
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]
+    assert list(results().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]

@@ -19,7 +19,7 @@ from backoffice.operations.models.reconciliation import (
     Comparison,
     ReconciliationResult,
     ReconciliationState,
-    VerdictTotal,
+    ReconciliationTotal,
 )
 from backoffice.operations.reconciliation import runner
 from backoffice.operations.reconciliation.runner import reconcile, reconcile_due
@@ -33,9 +33,9 @@ from tests.operations.reconciliation.steps import (
     read_until,
     reference,
     reported_again,
+    results,
     sent,
     totals,
-    verdicts,
     with_unknown_outcome,
 )
 
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.django_db
 
 def from_scratch() -> tuple[object, ...]:
     """The same with nothing remembered."""
-    for kept in (Comparison, VerdictTotal, ReconciliationState):
+    for kept in (Comparison, ReconciliationTotal, ReconciliationState):
         kept.objects.all().delete()
     reconcile()
     return everything_kept()
@@ -152,7 +152,7 @@ def summed_up() -> set[tuple[object, ...]]:
     """The totals, added up from the rows."""
     sums: dict[tuple[object, ...], list[Decimal]] = {}
     for row in Comparison.objects.all():
-        found = sums.setdefault((row.day, row.currency, row.verdict), [Decimal(0)] * 3)
+        found = sums.setdefault((row.day, row.currency, row.result), [Decimal(0)] * 3)
         for place, number in enumerate((Decimal(1), row.amount, row.fee or Decimal(0))):
             found[place] += number
     return {(*key, int(count), amount, fee) for key, (count, amount, fee) in sums.items()}
@@ -162,10 +162,10 @@ def test_a_movement_becomes_ours_when_its_attempt_is_known(preparer: User) -> No
     attempt = with_unknown_outcome(preparer)
     row = listed("T-1")
     reconcile()
-    assert verdicts() == {"T-1": ReconciliationResult.PENDING}
+    assert results() == {"T-1": ReconciliationResult.PENDING}
     on_record(attempt, provider_transaction_id="T-1", outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
     reconcile()
-    assert verdicts() == {reference(attempt): ReconciliationResult.MATCHED}
+    assert results() == {reference(attempt): ReconciliationResult.MATCHED}
     assert totals() == {(row.occurred_at.date(), "NGN", "matched", 1, AMOUNT, Decimal(50))}
 
 
@@ -174,10 +174,10 @@ def test_of_twins_the_one_that_is_not_ours_is_unknown_as_soon_as_ours_is_known(p
     listed("T-1")
     listed("T-2")
     reconcile()
-    assert set(verdicts().values()) == {ReconciliationResult.PENDING}
+    assert set(results().values()) == {ReconciliationResult.PENDING}
     on_record(attempt, provider_transaction_id="T-2", outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
     reconcile()
-    assert verdicts() == {
+    assert results() == {
         reference(attempt): ReconciliationResult.MATCHED,
         "T-1": ReconciliationResult.UNRECOGNISED,
     }
@@ -189,13 +189,13 @@ def test_a_record_that_vanishes_after_it_was_matched_is_missing_and_matched_when
     sent(preparer)
     row = listed()
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
+    assert list(results().values()) == [ReconciliationResult.MATCHED]
     reported_again(row, missing_since=timezone.now())
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]
+    assert list(results().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]
     reported_again(row, missing_since=None)
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
+    assert list(results().values()) == [ReconciliationResult.MATCHED]
 
 
 def test_what_no_feed_reports_is_found_within_a_day(preparer: User) -> None:
@@ -205,10 +205,10 @@ def test_what_no_feed_reports_is_found_within_a_day(preparer: User) -> None:
     Transaction.objects.filter(pk=row.pk).update(amount=Decimal(1))  # past the sync
     Attempt.objects.filter(pk=attempt.pk).update(fee=None)  # past the services
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
+    assert list(results().values()) == [ReconciliationResult.MATCHED]
     ReconciliationState.objects.update(full_pass_begun_at=timezone.now() - timedelta(days=1))
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MISMATCHED]
+    assert list(results().values()) == [ReconciliationResult.MISMATCHED]
     assert len(totals()) == 1
 
 
@@ -230,7 +230,7 @@ def test_ids_with_wide_gaps_cost_no_steps(preparer: User, monkeypatch: pytest.Mo
     for number in range(5):
         listed(f"X-{number}", pk=10**9 * number + 1, amount=Decimal(number + 1))
     reconcile()
-    assert set(verdicts()) == {f"X-{number}" for number in range(5)}
+    assert set(results()) == {f"X-{number}" for number in range(5)}
     assert ReconciliationState.objects.get().full_pass_rows_to is None
 
 
@@ -241,14 +241,14 @@ def test_what_is_open_is_walked_through_in_bounds_up_to_the_last(
     for number in range(7):
         sent(preparer, f"T-{number}")
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.PENDING] * 7
+    assert list(results().values()) == [ReconciliationResult.PENDING] * 7
     monkeypatch.setattr(runner, "BATCH_SIZE", 2)
     monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 0.0)  # a round is one step
     left = []
     for minutes in range(4):  # and the mirror moves meanwhile
         read_until(long_since() + timedelta(minutes=minutes))
         reconcile()
-        left.append(Comparison.objects.filter(verdict=ReconciliationResult.PENDING).count())
+        left.append(Comparison.objects.filter(result=ReconciliationResult.PENDING).count())
     assert left == [5, 3, 1, 0]
 
 
@@ -263,7 +263,7 @@ def test_open_ones_beyond_the_bound_are_compared_in_turn(
     monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 0.0)
     for known in (2, 4, 5):
         reconcile()
-        assert len(verdicts()) == known
+        assert len(results()) == known
 
 
 def test_a_round_is_due_some_seconds_after_the_last(operation: Operation) -> None:
@@ -295,7 +295,7 @@ def test_several_at_once_come_to_what_one_does(preparer: User) -> None:
         thread.join()
     assert failures == []
     assert (
-        sorted(verdicts().values())
+        sorted(results().values())
         == [ReconciliationResult.MATCHED] * 40 + [ReconciliationResult.UNRECOGNISED] * 40
     )
     assert everything_kept() == from_scratch()

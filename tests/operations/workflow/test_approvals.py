@@ -66,7 +66,7 @@ def test_preparing_stores_exactly_the_content_and_says_so(preparer: User) -> Non
 
 
 def test_the_same_form_sent_twice_is_one_operation(preparer: User) -> None:
-    first = factories.prepared(preparer, repeat_reason="")
+    first = factories.prepared(preparer, duplicate_reason="")
     again = prepare.prepare_operation(
         first.pk, actor=preparer, kind="withdrawal", payload=factories.payload()
     )

@@ -15,7 +15,7 @@ from tests.append_only.triggers import lifted
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.provider_list import shows
 from tests.operations.steps import text_of
-from tests.operations.unknown_outcomes import in_review, record, settled
+from tests.operations.unknown_outcomes import in_review, record, resolved
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,7 +25,7 @@ def test_the_next_one_may_leave_the_balance_once_it_is_settled(
     review: Operation, preparer: User, approver: User
 ) -> None:
     assert Attempt.objects.unmatched("NGN").exists()
-    settled(review, preparer, approver, "did_not_happen")
+    resolved(review, preparer, approver, "not_executed")
     assert not Attempt.objects.unmatched("NGN").exists()
 
 
@@ -58,7 +58,7 @@ def test_the_form_that_would_prepare_the_same_leads_to_the_unknown_outcome(
     assert f'<a href="/operations/{operation.pk}/">Look at it</a>' in text_of(answer)
 
 
-def test_another_amount_or_beneficiary_is_not_the_same(unknown: Operation, preparer: User) -> None:
+def test_another_amount_or_recipient_is_not_the_same(unknown: Operation, preparer: User) -> None:
     factories.prepared(preparer, amount="250000.01")
     factories.prepared(preparer, account_number="9876543210")
     assert Operation.objects.count() == 3
@@ -67,7 +67,7 @@ def test_another_amount_or_beneficiary_is_not_the_same(unknown: Operation, prepa
 def test_once_settled_the_new_one_names_the_old_also_from_a_fresh_form(
     review: Operation, preparer: User, approver: User, service: StubProvider
 ) -> None:
-    settled(review, preparer, approver, "did_not_happen")
+    resolved(review, preparer, approver, "not_executed")
     anew = factories.prepared(preparer)
     assert anew.prepared_from == review
     approvals.cancel_operation(anew.pk, actor=preparer)
@@ -82,7 +82,7 @@ def test_what_happened_is_not_named_by_a_further_payment(
     service: StubProvider, unknown: Operation, preparer: User, approver: User
 ) -> None:
     shows(service, record("T-7"))
-    settled(unknown, preparer, approver, "happened", "T-7")
+    resolved(unknown, preparer, approver, "executed", "T-7")
     assert factories.prepared(preparer).prepared_from is None
 
 

@@ -32,7 +32,7 @@ def test_every_effect_is_some_kinds_and_can_be_applied() -> None:
 def test_nothing_that_is_applied_here_is_ever_sent(
     service: StubProvider, review: Operation, preparer: User, approver: User
 ) -> None:
-    resolution = proposed(review, preparer, "did_not_happen")
+    resolution = proposed(review, preparer, "not_executed")
     before = list(service.changes)
     now = timezone.now()
     with pytest.raises(errors.WrongStatusError, match="nothing to send"):
@@ -50,7 +50,7 @@ def test_nothing_that_is_applied_here_is_ever_sent(
 def test_the_page_speaks_of_applying_and_not_of_sending(
     review: Operation, as_approver: Client, preparer: User
 ) -> None:
-    resolution = proposed(review, preparer, "did_not_happen")
+    resolution = proposed(review, preparer, "not_executed")
     html = text_of(show(as_approver, resolution))
     assert "Countersign and apply" in html
     assert "Approve and send" not in html
@@ -62,7 +62,7 @@ def test_the_page_speaks_of_applying_and_not_of_sending(
 
 
 def test_it_is_decided_alone(review: Operation, preparer: User, approver: User) -> None:
-    resolution = proposed(review, preparer, "did_not_happen")
+    resolution = proposed(review, preparer, "not_executed")
     line = approvals.approve_operations(
         [approvals.SelectedOperation(resolution, resolution.digest)],
         actor=approver,
@@ -76,7 +76,7 @@ def test_it_is_decided_alone(review: Operation, preparer: User, approver: User) 
 def test_the_database_lets_nothing_be_applied_that_was_sent_once(
     service: StubProvider, review: Operation, preparer: User
 ) -> None:
-    resolution = proposed(review, preparer, "did_not_happen")
+    resolution = proposed(review, preparer, "not_executed")
     put(resolution, Status.APPROVED)
     attempt = Attempt.objects.get()
     attempt.pk, attempt.operation, attempt.balance = None, resolution, None

@@ -103,7 +103,7 @@ def test_v4_operations_show_two_headers(serve: Serve) -> None:
     server = serve(stub.answer(200, {"data": []}))
     transport = Transport(config(server.url))
     transport.send_once(
-        "PUT", "/account", {"currency": "NGN"}, into=lambda reply: reply, endpoint=Endpoint.V4
+        "PUT", "/account", {"currency": "NGN"}, into=lambda response: response, endpoint=Endpoint.V4
     )
     (request,) = server.requests
     assert (request.method, request.target) == ("PUT", "/v4/account")
@@ -115,14 +115,14 @@ def test_v4_operations_show_two_headers(serve: Serve) -> None:
 def test_numbers_leave_digit_by_digit(serve: Serve, digits: str) -> None:
     server = serve(stub.answer(200, {}))
     body = {"amount": Decimal(digits), "text": digits}
-    Transport(config(server.url)).send_once("POST", "/wallet/transfer", body, into=lambda reply: reply)
+    Transport(config(server.url)).send_once("POST", "/wallet/transfer", body, into=lambda response: response)
     assert server.requests[0].body == f'{{"amount": {digits}, "text": "{digits}"}}'.encode()
 
 
 def test_a_number_never_leaves_with_an_exponent(serve: Serve) -> None:
     server = serve(stub.answer(200, {}))
     body = {"small": Decimal("1E-6"), "large": Decimal("1E+6")}
-    Transport(config(server.url)).send_once("POST", "/wallet/transfer", body, into=lambda reply: reply)
+    Transport(config(server.url)).send_once("POST", "/wallet/transfer", body, into=lambda response: response)
     assert server.requests[0].body == b'{"small": 0.000001, "large": 1000000}'
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from payments_gateway import EventKind, PaymentUpdate, ProviderProfile, TransactionUpdate
-from payments_gateway.webhooks import ReceivedWebhook, SignatureVerdict, verify_webhook, webhook_identity
+from payments_gateway.webhooks import ReceivedWebhook, SignatureStatus, verify_webhook, webhook_identity
 from tests.payments_gateway.vectors.make_vectors import FOLDER, delivery, written
 from tests.payments_gateway.vectors.public_keys import BOTH, KEYS
 
@@ -19,15 +19,15 @@ VECTORS = json.loads((FOLDER / "deliveries.json").read_text())
 def test_every_vector_gets_its_verdict(vector: dict[str, Any]) -> None:
     body = vector["body"].encode() if "body" in vector else base64.b64decode(vector["body_base64"])
     found = verify_webhook(body, [KEYS[name] for name in vector["keys"]])
-    assert found.signature_status is SignatureVerdict(vector["verdict"])
+    assert found.signature_status is SignatureStatus(vector["verdict"])
     assert found.event == vector["event"]
     assert found.key == KEYS.get(vector["signed_by"])
-    assert bool(found.error) is (found.signature_status is SignatureVerdict.MALFORMED)
+    assert bool(found.error) is (found.signature_status is SignatureStatus.MALFORMED)
     assert found.identity == webhook_identity(body)
 
 
 def test_the_vectors_hold_every_verdict() -> None:
-    assert {vector["verdict"] for vector in VECTORS} == {verdict.value for verdict in SignatureVerdict}
+    assert {vector["verdict"] for vector in VECTORS} == {verdict.value for verdict in SignatureStatus}
 
 
 def test_a_delivery_is_the_same_by_its_data_and_signature_alone() -> None:
@@ -68,7 +68,7 @@ def test_texts_are_passed_on_fit_to_be_stored() -> None:
 def test_what_could_be_read_is_returned_although_it_is_not_valid() -> None:
     forged = verify_webhook(written(b'{"amount":1}', b"AAAA"), BOTH)
     assert (forged.signature_status, forged.data, forged.key) == (
-        SignatureVerdict.INVALID,
+        SignatureStatus.INVALID,
         {"amount": 1},
         None,
     )
@@ -141,7 +141,7 @@ def renamed(body: bytes) -> bytes:
 def test_the_members_of_a_delivery_and_the_kinds_of_event_are_open_points() -> None:
     data = b'{"transactionId":"65f1","amount":1,"session":"S1","ref":"R1","reason":"closed"}'
     found = verify_webhook(renamed(delivery(data, event=b"TXN.changed")), BOTH, OTHER_NAMES)
-    assert (found.signature_status, found.kind) == (SignatureVerdict.VALID, EventKind.TRANSACTION_UPDATED)
+    assert (found.signature_status, found.kind) == (SignatureStatus.VALID, EventKind.TRANSACTION_UPDATED)
     data_of = found.typed_data()
     assert isinstance(data_of, TransactionUpdate)
     assert (data_of.session_id, data_of.reference, data_of.failure_reason) == ("S1", "R1", "closed")
@@ -152,11 +152,11 @@ def test_the_members_of_a_delivery_and_the_kinds_of_event_are_open_points() -> N
 
 
 def test_an_event_name_unknown_to_the_profile_is_not_taken_for_one() -> None:
-    assert verify_webhook(delivery(), BOTH, OTHER_NAMES).signature_status is SignatureVerdict.MALFORMED
-    assert verify_webhook(renamed(delivery()), BOTH).signature_status is SignatureVerdict.MALFORMED
+    assert verify_webhook(delivery(), BOTH, OTHER_NAMES).signature_status is SignatureStatus.MALFORMED
+    assert verify_webhook(renamed(delivery()), BOTH).signature_status is SignatureStatus.MALFORMED
     unknown = verify_webhook(renamed(delivery()), BOTH, OTHER_NAMES)
     assert (unknown.signature_status, unknown.event, unknown.kind) == (
-        SignatureVerdict.VALID,
+        SignatureStatus.VALID,
         "Transaction updated",
         None,
     )
@@ -164,7 +164,7 @@ def test_an_event_name_unknown_to_the_profile_is_not_taken_for_one() -> None:
 
 def test_a_changed_byte_is_found_under_any_name_of_the_data() -> None:
     body = renamed(delivery()).replace(b"250000.5", b"250000.6")
-    assert verify_webhook(body, BOTH, OTHER_NAMES).signature_status is SignatureVerdict.INVALID
+    assert verify_webhook(body, BOTH, OTHER_NAMES).signature_status is SignatureStatus.INVALID
 
 
 def test_the_data_of_a_payment_event() -> None:
@@ -186,10 +186,10 @@ def test_the_data_of_a_payment_event() -> None:
 )
 def test_there_is_no_typed_data_of_another_kind_or_another_shape(event: bytes, data: bytes) -> None:
     found = verify_webhook(delivery(data, event=event), BOTH)
-    assert (found.signature_status, found.typed_data()) == (SignatureVerdict.VALID, None)
+    assert (found.signature_status, found.typed_data()) == (SignatureStatus.VALID, None)
 
 
 def test_an_honest_delivery_has_no_problem() -> None:
     assert verify_webhook(delivery(), BOTH) == ReceivedWebhook(
-        SignatureVerdict.VALID, "Transaction updated", verify_webhook(delivery(), BOTH).data, KEYS["current"]
+        SignatureStatus.VALID, "Transaction updated", verify_webhook(delivery(), BOTH).data, KEYS["current"]
     )

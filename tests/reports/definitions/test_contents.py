@@ -17,7 +17,7 @@ from backoffice.audit.canonical import GENESIS
 from backoffice.audit.log import record
 from backoffice.audit.models import Entry
 from backoffice.operations.models.operations import Approval, Attempt, Operation
-from backoffice.operations.models.reason_codes import AnswerCode, coded
+from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.reports import report
 from tests import factories
 from tests.ledger import stored_transactions
@@ -194,8 +194,8 @@ def test_an_attempt_is_exported_with_its_outcome(download: Get, preparer: User, 
         started_at=now,
         deadline_at=now,
         outcome="rejected",
-        answer_status=422,
-        answers=[coded(AnswerCode.ERROR, error="-no")],
+        response_status=422,
+        responses=[coded(ResponseCode.ERROR, error="-no")],
         fee=Decimal("0.50"),
         closed_at=now,
     )
@@ -203,7 +203,7 @@ def test_an_attempt_is_exported_with_its_outcome(download: Get, preparer: User, 
     (row,) = download("attempts").rows
 
     assert (row["reference"], row["number"], row["sent_by"]) == (operation.reference, "1", approver.full_name)
-    assert (row["outcome"], row["answer_status"], row["answer"]) == ("rejected", "422", "'-no")
+    assert (row["outcome"], row["response_status"], row["response"]) == ("rejected", "422", "'-no")
     assert (row["fee"], row["provider_transaction_id"]) == ("0.5", "")
 
 

@@ -13,7 +13,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.ledger.models import BalanceBreak, Mirror, Transaction
-from backoffice.operations.models.reconciliation import Comparison, ReconciliationState, VerdictTotal
+from backoffice.operations.models.reconciliation import Comparison, ReconciliationState, ReconciliationTotal
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.exports import runner
 from backoffice.reports.exports.services import MAX_SYNC_WAIT
@@ -208,5 +208,5 @@ def test_every_report_of_the_list_says_that_it_is(auditor: User, name: str) -> N
     model = None
     if isinstance(report, StoredReport):
         model = report.query(auditor, export_request(report, auditor).form).model
-    reads_it = model in {Transaction, BalanceBreak, Comparison, VerdictTotal} or name == "statement"
+    reads_it = model in {Transaction, BalanceBreak, Comparison, ReconciliationTotal} or name == "statement"
     assert (report.synced_until is not None) == reads_it

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from payments_gateway import GatewayConfig, PaymentsGateway, PaymentUpdate, TransactionUpdate
 from payments_gateway.money import dumps, loads
 from payments_gateway.sandbox.parties import BUSINESS_ID
-from payments_gateway.webhooks import SignatureVerdict, verify_webhook
+from payments_gateway.webhooks import SignatureStatus, verify_webhook
 from tests.payments_gateway import stub
 from tests.payments_gateway.situations import closed_port
 from tests.payments_gateway.stub import Behaviour, Stub
@@ -38,8 +38,8 @@ def test_a_withdrawal_is_announced_and_its_settlement_without_anybody_asking(
     transaction_id = service.withdraw().json()["data"]["transactionId"]
     accepted, settled = judged(service.process, arrived(receiver, 2))
     assert [accepted.signature_status, settled.signature_status] == [
-        SignatureVerdict.VALID,
-        SignatureVerdict.VALID,
+        SignatureStatus.VALID,
+        SignatureStatus.VALID,
     ]
     assert (accepted.event, settled.event) == ("Transaction updated", "Transaction updated")
     assert (accepted.data["status"], settled.data["status"]) == ("processing", "fullfiled")
@@ -236,9 +236,7 @@ def test_what_waits_is_delivered_after_the_next_start_with_the_same_key(tmp_path
         with SandboxProcess(database=database) as second:
             (delivery,) = in_state(second, "delivered")
             assert keys(second) == before
-            assert (
-                verify_webhook(delivery["body"].encode(), before).signature_status is SignatureVerdict.VALID
-            )
+            assert verify_webhook(delivery["body"].encode(), before).signature_status is SignatureStatus.VALID
 
 
 def test_an_error_in_the_courier_ends_no_delivery(tmp_path: Path) -> None:

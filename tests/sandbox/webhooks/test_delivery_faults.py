@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import requests
 
-from payments_gateway.webhooks import SignatureVerdict, verify_webhook
+from payments_gateway.webhooks import SignatureStatus, verify_webhook
 from tests.payments_gateway import stub
 from tests.sandbox.conftest import Service
 from tests.sandbox.webhook_receiver import Receive, arrived, faults, in_state, judged, keys
@@ -83,23 +83,23 @@ def test_a_short_delay_is_over_by_itself(service: Service, receive: Receive) -> 
 @pytest.mark.parametrize(
     ("forgery", "verdict"),
     [
-        ("wrong_signature", SignatureVerdict.INVALID),
-        ("stranger", SignatureVerdict.INVALID),
-        ("unsigned", SignatureVerdict.UNSIGNED),
-        ("malformed", SignatureVerdict.MALFORMED),
-        ("tampered_data", SignatureVerdict.INVALID),
-        ("tampered_event", SignatureVerdict.VALID),
+        ("wrong_signature", SignatureStatus.INVALID),
+        ("stranger", SignatureStatus.INVALID),
+        ("unsigned", SignatureStatus.UNSIGNED),
+        ("malformed", SignatureStatus.MALFORMED),
+        ("tampered_data", SignatureStatus.INVALID),
+        ("tampered_event", SignatureStatus.VALID),
     ],
 )
 def test_every_forgery_is_what_it_says(
-    service: Service, receive: Receive, forgery: str, verdict: SignatureVerdict
+    service: Service, receive: Receive, forgery: str, verdict: SignatureStatus
 ) -> None:
     receiver = receive()
     service.process.webhook_fault("forge", forgery=forgery)
     deposit(service, 1, 2)
     bodies = arrived(receiver, 2)
     forged, honest = judged(service.process, bodies)
-    assert (forged.signature_status, honest.signature_status) == (verdict, SignatureVerdict.VALID)
+    assert (forged.signature_status, honest.signature_status) == (verdict, SignatureStatus.VALID)
     assert (honest.event, honest.data["amount"]) == ("Transaction updated", 2)
     assert [each["forgery"] for each in service.process.deliveries()] == ["", forgery]
     assert faults(service.process)["forge"] == {"left": 0, "applied": 1, "forgery": forgery}
@@ -134,9 +134,7 @@ def test_several_faults_may_meet_in_one_delivery(service: Service, receive: Rece
     in_state(service.process, "delivered", 2)
     bodies = arrived(receiver, 4)
     assert amounts(service, bodies) == [2, 2, 1, 1]
-    assert {found.signature_status for found in judged(service.process, bodies)} == {
-        SignatureVerdict.UNSIGNED
-    }
+    assert {found.signature_status for found in judged(service.process, bodies)} == {SignatureStatus.UNSIGNED}
 
 
 def test_after_a_rotation_either_key_signs_for_an_hour(service: Service, receive: Receive) -> None:
@@ -148,7 +146,7 @@ def test_after_a_rotation_either_key_signs_for_an_hour(service: Service, receive
     assert second == old != new
     deposit(service, 1, 2, 3, 4)
     found = judged(process, arrived(receiver, 4))
-    assert {each.signature_status for each in found} == {SignatureVerdict.VALID}
+    assert {each.signature_status for each in found} == {SignatureStatus.VALID}
     assert {each.key for each in found} == {old, new}
     process.advance(3600)
     assert keys(process) == [new]
@@ -166,7 +164,7 @@ def test_a_second_rotation_forgets_the_oldest_key(service: Service, receive: Rec
     receiver = receive()
     deposit(service, 1, 2)
     assert not any(
-        verify_webhook(body, before).signature_status is SignatureVerdict.VALID
+        verify_webhook(body, before).signature_status is SignatureStatus.VALID
         for body in arrived(receiver, 2)
     )
 

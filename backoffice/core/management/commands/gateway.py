@@ -121,7 +121,7 @@ def _row(finding: DiagnosticResult) -> tuple[str, ...]:
     status = finding.outcome.value + (f", HTTP {finding.status}" if finding.status else "")
     elapsed = (
         f"{finding.elapsed.total_seconds() * 1000:.0f} ms"
-        if finding.outcome is not DiagnosticOutcome.NOT_ASKED
+        if finding.outcome is not DiagnosticOutcome.NOT_CALLED
         else ""
     )
     return finding.operation.name, status, elapsed, "; ".join(finding.remarks) or "nothing"
@@ -172,7 +172,7 @@ def _results_by_base_url(
     """The results by base address, for those that were asked."""
     results: dict[str, list[DiagnosticResult]] = {}
     for finding in findings:
-        if finding.outcome is not DiagnosticOutcome.NOT_ASKED:
+        if finding.outcome is not DiagnosticOutcome.NOT_CALLED:
             results.setdefault(base_url_of(finding.operation, config), []).append(finding)
     return results
 

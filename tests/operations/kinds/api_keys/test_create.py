@@ -20,7 +20,7 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ENDS: list[tuple[int, object, Status, Outcome]] = [
-    (400, {"message": "Invalid OTP token"}, Status.APPROVED, Outcome.OTP_REFUSED),
+    (400, {"message": "Invalid OTP token"}, Status.APPROVED, Outcome.OTP_REJECTED),
     (400, {"message": "invalid API scope"}, Status.FAILED, Outcome.REJECTED),
     (401, {"message": "X-Api-Key is not valid"}, Status.FAILED, Outcome.REJECTED),
     (500, {"message": "internal error"}, Status.UNKNOWN, Outcome.OPEN),

@@ -109,10 +109,10 @@ def test_another_form_has_another_reference(as_preparer: Client, bank: dict[str,
 
 
 def test_the_same_payment_cannot_wait_twice_although_its_reference_is_new(preparer: User) -> None:
-    factories.prepared_of_kind("payment", of(repeat_reason="Second part"), preparer)
+    factories.prepared_of_kind("payment", of(duplicate_reason="Second part"), preparer)
     with pytest.raises(errors.DuplicatePendingError):
         factories.prepared_of_kind(
-            "payment", of(repeat_reason="Second part", reference="CS-ANOTHER"), preparer
+            "payment", of(duplicate_reason="Second part", reference="CS-ANOTHER"), preparer
         )
 
 
@@ -121,7 +121,7 @@ def test_the_same_amount_to_the_same_receiver_within_a_day_wants_a_reason(prepar
     approvals.cancel_operation(first.pk, actor=preparer)
     second = factories.prepared_of_kind("payment", of(reference="CS-SECOND"), preparer)
     assert (second.currency, second.amount) == ("USDT", Decimal(100))
-    with pytest.raises(errors.PaidBeforeError):
+    with pytest.raises(errors.DuplicatePaymentError):
         factories.prepared_of_kind(
             "payment", of(reference="CS-THIRD", customer_email="other@example.com"), preparer
         )

@@ -185,7 +185,7 @@ def test_what_has_to_be_read_alone_is_approved_alone(
     differs = factories.prepared_to_another_account(
         preparer, typed_name="Adaobi Traders", name_reason="Trades under it"
     )
-    again = factories.prepared_to_another_account(preparer, repeat_reason="Second delivery")
+    again = factories.prepared_to_another_account(preparer, duplicate_reason="Second delivery")
     keys = [name for name in KINDS if name.startswith("api_key_")]
     changes = [factories.prepared_of_kind(name, SAMPLES[name], administrator) for name in keys]
     alone = [differs, again, *changes]

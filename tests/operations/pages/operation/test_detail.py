@@ -13,7 +13,7 @@ from backoffice.accounts.models import User
 from backoffice.operations import errors
 from backoffice.operations.lifecycle import transitions
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.reason_codes import AnswerCode, coded
+from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations.steps import do, put, show, text_of, unreadable
@@ -139,7 +139,7 @@ def test_content_that_cannot_be_read_is_said_and_nothing_is_decided(
 ) -> None:
     operation = unreadable(preparer, **changes)
     transitions.record_refusal(
-        operation.pk, errors.OperationAction.APPROVE, preparer, errors.UnreadableContentError()
+        operation.pk, errors.OperationAction.APPROVE, preparer, errors.ContentUnreadableError()
     )
     html = text_of(show(as_approver, operation))
     assert "The content cannot be read by this version of Countersign" in html
@@ -151,7 +151,7 @@ def test_content_that_cannot_be_read_is_said_and_nothing_is_decided(
 
 def test_content_that_cannot_be_read_still_shows_what_was_sent(as_preparer: Client, preparer: User) -> None:
     operation = put(unreadable(preparer, kind="lottery"), "approved", "sending", "unknown")
-    factories.attempt(operation, answers=[coded(AnswerCode.ERROR, error="No answer came back")])
+    factories.attempt(operation, responses=[coded(ResponseCode.ERROR, error="No answer came back")])
     html = text_of(show(as_preparer, operation))
     assert "No answer came back" in html
     assert "The outcome is not known" in html

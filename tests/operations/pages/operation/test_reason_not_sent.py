@@ -14,7 +14,7 @@ from backoffice.accounts.roles import Role
 from backoffice.operations import selectors
 from backoffice.operations.delivery import release, send
 from backoffice.operations.models.operations import Operation, Release
-from backoffice.operations.models.reason_codes import AnswerCode, coded
+from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.append_only.triggers import lifted
@@ -56,9 +56,9 @@ def test_what_came_back_is_shown_without_the_word_failed(
     factories.attempt(
         operation,
         released_by=approver,
-        outcome="token_refused",
-        answers=[coded(AnswerCode.ERROR, error="token is not valid")],
-        answer_status=400,
+        outcome="otp_rejected",
+        responses=[coded(ResponseCode.ERROR, error="token is not valid")],
+        response_status=400,
         closed_at=timezone.now(),
     )
     html = text_of(show(as_approver, operation))

@@ -101,7 +101,10 @@ def test_an_account_that_is_not_there_is_refused_beside_the_choice(
     assert answer.status_code == 422
     assert 'id="id_known-account_error"' in text_of(answer)
     assert "Nothing was filled in" in text_of(answer)
-    assert TYPED.items() >= values_of(answer).items() - {("repeat_confirmed", None), ("repeat_reason", None)}
+    assert TYPED.items() >= values_of(answer).items() - {
+        ("duplicate_confirmed", None),
+        ("duplicate_reason", None),
+    }
 
 
 def test_an_account_at_a_bank_that_is_gone_from_the_list_has_to_be_chosen_anew(

@@ -26,8 +26,8 @@ def test_an_account_number_finds_what_was_paid_to_it(
     answer = search(as_preparer, written)
     result = answer.context["found"]
     assert {row.pk for row in result.operations.rows} == {here.pk, pending.pk}
-    [beneficiary] = result.recipients.rows
-    assert (beneficiary.name, beneficiary.times) == ("ADA CHIDINMA OBI", 1)
+    [recipient] = result.recipients.rows
+    assert (recipient.name, recipient.times) == ("ADA CHIDINMA OBI", 1)
     [link] = re.findall(r'href="([^"]+same_recipient_as=[^"]+)">ADA', text_of(answer))
     listed = as_preparer.get(unescape(link))
     assert [row.pk for row in listed.context["page"].rows] == [here.pk]
@@ -57,18 +57,18 @@ def test_all_that_went_to_an_account_is_in_one_list(as_preparer: Client, prepare
     assert {row.pk for row in listed} == {one.pk for one in operations}
 
 
-def test_the_beneficiary_of_an_operation_that_is_not_there_was_paid_nothing(
+def test_the_recipient_of_an_operation_that_is_not_there_was_paid_nothing(
     as_preparer: Client, operation: Operation
 ) -> None:
     assert not as_preparer.get("/operations/", {"same_recipient_as": "W-NOBODY"}).context["page"].rows
 
 
-def test_only_who_was_paid_is_a_beneficiary(as_preparer: Client, preparer: User) -> None:
+def test_only_who_was_paid_is_a_recipient(as_preparer: Client, preparer: User) -> None:
     factories.prepared(preparer)
     assert search(as_preparer, "chidinma").context["found"].recipients.rows == []
 
 
-def test_a_beneficiary_is_one_account_however_often_it_was_paid(as_preparer: Client, preparer: User) -> None:
+def test_a_recipient_is_one_account_however_often_it_was_paid(as_preparer: Client, preparer: User) -> None:
     for amount in ("1", "2"):
         paid(factories.prepared(preparer, amount=Decimal(amount)))
     paid(factories.prepared(preparer, account_number="5550001112"))

@@ -71,7 +71,7 @@ def test_the_list_finds_whatever_the_search_finds(
     factories.prepared(preparer, account_name="KOLA VENTURES LTD", account_number="1112220031")
     factories.attempt(operation, provider_transaction_id="66f1c0ffee")
     result = search(as_preparer, text).context["found"]
-    here = {row.pk for row in result.operations.rows} | {row.operation_id for row in result.transactions.rows}
+    here = {row.pk for row in result.operations.rows} | {row.operation_id for row in result.attempts.rows}
     assert operation.pk in here
     listed = as_preparer.get("/operations/", {"tab": "all", "text": text}).context["page"].rows
     assert {row.pk for row in listed} == here
@@ -87,8 +87,8 @@ def test_the_providers_transaction_finds_its_operation(
 ) -> None:
     factories.attempt(operation, provider_transaction_id="66f1c0ffee")
     answer = search(as_preparer, "66f1c0ffee")
-    assert [row.operation for row in answer.context["found"].transactions.rows] == [operation]
-    assert search(as_preparer, "66f1c0ffe").context["found"].transactions.rows == []
+    assert [row.operation for row in answer.context["found"].attempts.rows] == [operation]
+    assert search(as_preparer, "66f1c0ffe").context["found"].attempts.rows == []
 
 
 def test_an_operation_of_any_status_is_found(as_preparer: Client, operation: Operation) -> None:

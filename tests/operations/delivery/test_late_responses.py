@@ -11,7 +11,7 @@ from backoffice.operations.delivery.record import SendResult, record_result
 from backoffice.operations.matching import MatchResult, claim_transaction
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import AnswerCode, coded
+from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Outcome, Status
@@ -26,14 +26,14 @@ ACCEPTED = SendResult(
     Status.PROCESSING,
     Outcome.OPEN,
     Action.OPERATION_ACCEPTED,
-    coded(AnswerCode.ACCEPTED),
+    coded(ResponseCode.ACCEPTED),
     transaction_id="T-1",
 )
 REFUSED = SendResult(
     Status.FAILED,
     Outcome.REJECTED,
     Action.OPERATION_FAILED,
-    coded(AnswerCode.ERROR, error="Insufficient funds"),
+    coded(ResponseCode.ERROR, error="Insufficient funds"),
     http_status=422,
 )
 
@@ -102,7 +102,7 @@ class TestWhileNothingIsDecided:
         record_result(followed.pk, REFUSED)
         followed.refresh_from_db()
         assert (status_of(followed.operation), followed.next_check_at) == (Status.REVIEW, None)
-        assert "Later: Insufficient funds" in followed.answer
+        assert "Later: Insufficient funds" in followed.response
         assert Incident.objects.filter(operation=followed.operation).exists()
 
     def test_the_transaction_that_the_provider_names_counts_for_more_than_the_one_taken_for_it(

@@ -1,4 +1,4 @@
-"""The same amount for the same beneficiary again: what counts as the same, how long, and two people at once."""
+"""The same amount for the same recipient again: what counts as the same, how long, and two people at once."""
 
 import threading
 from datetime import timedelta
@@ -27,7 +27,7 @@ A_MOMENT = timedelta(minutes=5)
 
 def again(preparer: User) -> Operation:
     """The same withdrawal once more, with another memo and no reason."""
-    return factories.prepared(preparer, repeat_reason="", memo="once more")
+    return factories.prepared(preparer, duplicate_reason="", memo="once more")
 
 
 def age(operation: Operation, *, prepared: timedelta) -> None:
@@ -36,8 +36,8 @@ def age(operation: Operation, *, prepared: timedelta) -> None:
 
 
 def test_what_still_waits_counts_however_long_ago_it_was_prepared(preparer: User) -> None:
-    age(factories.prepared(preparer, repeat_reason=""), prepared=timedelta(hours=71))
-    with pytest.raises(errors.PaidBeforeError):
+    age(factories.prepared(preparer, duplicate_reason=""), prepared=timedelta(hours=71))
+    with pytest.raises(errors.DuplicatePaymentError):
         again(preparer)
 
 
@@ -72,7 +72,7 @@ def test_what_was_paid_counts_for_a_day_from_when_it_was_sent(
     Attempt.objects.update(started_at=timezone.now() - sent)
     age(released, prepared=prepared)
     if counts:
-        with pytest.raises(errors.PaidBeforeError):
+        with pytest.raises(errors.DuplicatePaymentError):
             again(preparer)
     else:
         assert again(preparer).status == Status.PENDING
@@ -94,12 +94,12 @@ def test_of_two_people_at_once_the_second_must_say_why(preparer: User) -> None:
 
     second = threading.Thread(target=prepare_too)
     with transaction.atomic():
-        factories.prepared(preparer, repeat_reason="")
+        factories.prepared(preparer, duplicate_reason="")
         second.start()
         assert asks.wait(30)
         wait_until(lambda: bool(outcome) or somebody_waits())
     second.join(60)
-    assert outcome == ["PaidBeforeError"]
+    assert outcome == ["DuplicatePaymentError"]
     assert Operation.objects.count() == 1
 
 
@@ -125,7 +125,7 @@ def test_a_user_in_capitals_is_the_same_user_and_is_sent_as_typed(
     first = SAMPLES[kind].model_copy(update={**to_a_user, member: "ngozi.eze"})
     factories.prepared_of_kind(kind, first, preparer)
     second = first.model_copy(update={member: "Ngozi.Eze"})
-    with pytest.raises(errors.PaidBeforeError):
+    with pytest.raises(errors.DuplicatePaymentError):
         factories.prepared_of_kind(kind, second, preparer)
-    meant = second.model_copy(update={"repeat_reason": "Second part"})
+    meant = second.model_copy(update={"duplicate_reason": "Second part"})
     assert factories.prepared_of_kind(kind, meant, preparer).payload[member] == "Ngozi.Eze"
