@@ -185,7 +185,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.messages.context_processors.messages",
                 "backoffice.core.web.middleware.environment",
                 "backoffice.operations.pages.context_processors.waiting_count",
-                "backoffice.operations.pages.context_processors.sending_pause",
+                "backoffice.operations.pages.context_processors.payments_pause",
                 "backoffice.operations.pages.context_processors.unrecognised_transactions",
                 "backoffice.api_keys.pages.expiring_keys",
                 "backoffice.webhooks.pages.missing_webhooks",

@@ -211,7 +211,9 @@ def verify_log(*, actor: AbstractBaseUser | None) -> ChainVerification:
                 fault=verdict.fault.detail if verdict.fault else {},
             )
     except (AuditError, DatabaseError):
-        logger.exception("The verdict on the audit log could not be recorded: %s", verdict)
+        logger.exception(
+            "The result of the audit log verification could not be recorded in the log: %s", verdict
+        )
     return verdict
 
 

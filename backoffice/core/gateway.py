@@ -179,7 +179,7 @@ class CountingTransport(Transport):
         try:
             credentials.count_call(self._key, refused=refused)
         except DatabaseError as exc:
-            logger.warning("A call was not counted (%s)", type(exc).__name__)
+            logger.warning("A call with the API key in use could not be counted (%s)", type(exc).__name__)
 
 
 class LimitedCountingTransport(LimitedTransport, CountingTransport):

@@ -243,7 +243,7 @@ class AlreadyReleasedError(OperationError):
     code = Refusal.ALREADY_RELEASED
 
 
-class SendingPausedError(OperationError):
+class PaymentsPausedError(OperationError):
     code = Refusal.PAUSED
 
 

@@ -134,7 +134,7 @@ SENDING = (
     Safeguard(
         "no release is accepted while payments are paused",
         "backoffice.operations.delivery.release:add_release",
-        {("    if is_paused():\n        raise SendingPausedError\n"): ""},
+        {("    if is_paused():\n        raise PaymentsPausedError\n"): ""},
         ("tests/operations/lifecycle/test_pause.py::test_a_page_left_open_releases_nothing_during_a_pause"),
     ),
     Safeguard(

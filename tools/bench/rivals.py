@@ -37,7 +37,7 @@ from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.models import Transaction
 from backoffice.ledger.transactions.filters import NEWEST_FIRST, known_facets
 from backoffice.ledger.transactions.listing import transaction_page
-from backoffice.operations.pages.context_processors import sending_pause, waiting_count
+from backoffice.operations.pages.context_processors import payments_pause, waiting_count
 from backoffice.operations.pages.transactions import SIGNS, TONES, TransactionRow
 from backoffice.reports.definitions.money import TRANSACTIONS
 from tools.bench.measure import OURS, in_turns
@@ -218,7 +218,7 @@ class BothPages:
             **self._context(form),
             **environment(self.request),
             **waiting_count(self.request),
-            **sending_pause(self.request),
+            **payments_pause(self.request),
             "user": self.request.user,
             "perms": _Permissions(self.request.user),
             "places": self.places,

@@ -237,7 +237,10 @@ def mark_missing(lease: Lease, begun_at: datetime) -> None:
     """
     lost = list(_unseen_transactions(begun_at).values_list("pk", flat=True)[: MAX_MISSING + 1])
     if len(lost) > MAX_MISSING:
-        logger.error("The service's list lost more than %d transactions; none of them is marked", MAX_MISSING)
+        logger.error(
+            "More than %d transactions vanished from the provider's list; none is marked as missing. Ask the provider.",
+            MAX_MISSING,
+        )
         return
     for first in range(0, len(lost), MARKED_PER_TRANSACTION):
         with transaction.atomic(durable=True):

@@ -150,7 +150,7 @@ def _read(lease: Lease, read: Callable[[], None]) -> None:
             read()
             Mirror.objects.filter(pk=1).update(error="", error_at=None)
     except LeaseLostError:
-        logger.warning("The sync stood still for too long, and another one has taken over")
+        logger.warning("The sync lost its lease because it was too slow; another process continues it")
     except (GatewayError, UnstorableRecordError) as exc:
         Mirror.objects.filter(pk=1).update(error=str(exc), error_at=clock.now())
         raise

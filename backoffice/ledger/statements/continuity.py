@@ -82,7 +82,7 @@ def break_disagreements() -> Iterator[str]:
     for currency in known_currencies():
         obsolete, new = break_differences([examine_chain(currency, None)])
         yield from (f"{broken} is kept, but the rows do not show it" for broken in obsolete)
-        yield from (f"{broken} is not kept, but the rows show it" for broken in new)
+        yield from (f"{broken} is not stored, but the rows show it" for broken in new)
 
 
 def known_currencies() -> list[str]:
@@ -111,7 +111,11 @@ def _check_some(check: ContinuityCheck) -> None:
     part = examine_chain(check.currency, landmark, RECORDS_PER_CHECK)
     changed = store_breaks([part])
     if changed and check.completed_at:
-        logger.error("The kept breaks of %s differed from the rows in %d places", check.currency, changed)
+        logger.error(
+            "The stored continuity breaks of %s differed from the rows; %d were corrected",
+            check.currency,
+            changed,
+        )
     check.checked_until = part.until
     if part.until is None:
         check.completed_at = clock.now()

@@ -98,12 +98,16 @@ def send_operation(operation_id: UUID) -> None:
         fault_points.reach("send.before_claim")
         claim = claim_operation(operation_id, preflight)
     except provider_list.UnstableListError:
-        logger.warning("%s is not sent yet: the service's list keeps changing", release.operation.reference)
+        logger.warning(
+            "%s was not sent: the provider's list kept changing. It is retried.", release.operation.reference
+        )
         record_blocker(operation_id, Blocker.LIST_CHANGING)
         return
     except GatewayError as exc:
         logger.warning(
-            "%s is not sent yet: the service cannot be read (%s)", release.operation.reference, exc
+            "%s was not sent: the provider cannot be read (%s). It is retried.",
+            release.operation.reference,
+            exc,
         )
         record_blocker(operation_id, Blocker.PROVIDER_UNREADABLE, error=str(exc))
         return
@@ -295,7 +299,11 @@ def _record_with_retries(attempt_id: int, answer: SendResult) -> None:
             raise
         except (DatabaseError, InterfaceError):  # unavailable, busy, or read-only after a fail-over
             summary = answers_sentence([answer.answer])
-            logger.exception("The answer of attempt %s is not recorded yet: %s", attempt_id, summary)
+            logger.exception(
+                "The provider's answer to attempt %s is not recorded yet; retrying, do not stop this process: %s",
+                attempt_id,
+                summary,
+            )
             connection.close()
             time.sleep(pause)
         else:
@@ -311,6 +319,6 @@ def _fetch_missing_details(claim: SendClaim, answer: SendResult) -> None:
     try:
         details = kind.fetch_details(gateway(deadline=DETAILS_DEADLINE), payload)
     except GatewayError as exc:
-        logger.info("%s: the result is not complete yet (%s)", claim.operation.reference, exc)
+        logger.info("%s: details of the result could not be read yet (%s)", claim.operation.reference, exc)
         return
     complete_result(claim.attempt_id, details)

@@ -86,7 +86,7 @@ class Download:
         try:
             if not self._is_over.is_set() and self._is_stalled():
                 self._is_broken_off = True
-                logger.warning("A download of %s was broken off: its reader is slow", self._name)
+                logger.warning("The download of %s was ended: the client reads too slowly", self._name)
                 try:
                     self._break_off()
                 finally:

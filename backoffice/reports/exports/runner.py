@@ -95,7 +95,9 @@ class ExportWatch:
         except LeaseLostError:
             self._is_over = True
         except DatabaseError:  # retried at the next interval; no other runner starts before the lease expires
-            logger.warning("The lease of the export %s could not be renewed", self._job.pk, exc_info=True)
+            logger.warning(
+                "The lease of export %s could not be renewed; retrying", self._job.pk, exc_info=True
+            )
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,7 @@ def _run(job: ExportJob, lease: Lease) -> None:
         with timezone.override(export_request.zone):
             _make_file(job, export_request, lease)
     except LeaseLostError:
-        logger.info("The export %s was cancelled or is being made by somebody else", job.pk)
+        logger.info("Export %s was cancelled or is made by another process", job.pk)
     except StopRequestedError:
         # A requested stop does not count as a try.
         change_state(job, ExportState.WAITING, tries=F("tries") - 1)
@@ -226,7 +228,7 @@ def _run(job: ExportJob, lease: Lease) -> None:
     except GatewayError as exc:
         _fail(job, {"code": FailureCode.PROVIDER_UNREADABLE, "error": str(exc)[:300]})
     except (DatabaseError, PostgresError, OSError, *_PROGRAM_ERRORS) as exc:
-        logger.exception("The export %s could not be made", job.pk)
+        logger.exception("Export %s failed", job.pk)
         _fail(job, {"code": FailureCode.DISK_FULL if is_disk_full(exc) else FailureCode.INTERNAL_ERROR})
 
 

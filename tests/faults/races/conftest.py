@@ -56,7 +56,7 @@ class Races(Racers):
     def are_well(self, *operations: Operation) -> None:
         """After a round: at most one debit each, and every transition recorded once, as the table allows."""
         assert_sent_once_at_most(operations, self._service)
-        assert broken_rules(operations, "unrecorded_move") == {}
+        assert broken_rules(operations, "unrecorded_transition") == {}
         self._all.extend(operations)
 
     def ended_well(self) -> None:

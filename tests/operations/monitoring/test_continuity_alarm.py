@@ -64,6 +64,6 @@ def test_they_are_counted_by_one_question_and_no_further_than_anybody_has_to_kno
 @pytest.mark.usefixtures("two_breaks")
 def test_metrics_count_them_and_what_was_never_checked() -> None:
     assert "countersign_continuity_breaks 2.0" in render_metrics().decode()
-    assert "countersign_continuity_unchecked 1.0" in render_metrics().decode()
+    assert "countersign_continuity_unchecked_currencies 1.0" in render_metrics().decode()
     check_all()
-    assert "countersign_continuity_unchecked 0.0" in render_metrics().decode()
+    assert "countersign_continuity_unchecked_currencies 0.0" in render_metrics().decode()

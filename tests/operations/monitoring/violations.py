@@ -51,22 +51,22 @@ def sent_again(history: dict[str, Operation]) -> None:
 
 
 @breaks
-def unsigned(history: dict[str, Operation]) -> None:
+def insufficient_approvals(history: dict[str, Operation]) -> None:
     Approval.objects.filter(operation=history["approved"]).delete()
 
 
 @breaks
-def unsigned__but_by_the_preparer(history: dict[str, Operation]) -> None:
+def insufficient_approvals__but_by_the_preparer(history: dict[str, Operation]) -> None:
     Approval.objects.filter(operation=history["succeeded"]).update(approver=history["succeeded"].preparer)
 
 
 @breaks
-def unsigned__by_a_second_person(history: dict[str, Operation]) -> None:
+def insufficient_approvals__by_a_second_person(history: dict[str, Operation]) -> None:
     Operation.objects.filter(pk=history["succeeded"].pk).update(approvals_needed=2)
 
 
 @breaks
-def unsigned__under_other_content(history: dict[str, Operation]) -> None:
+def insufficient_approvals__under_other_content(history: dict[str, Operation]) -> None:
     Approval.objects.filter(operation=history["succeeded"]).update(digest="0" * 64)
 
 
@@ -82,36 +82,36 @@ def content_changed__when_it_was_sent(history: dict[str, Operation]) -> None:
 
 
 @breaks
-def unrecorded_move(history: dict[str, Operation]) -> None:
+def unrecorded_transition(history: dict[str, Operation]) -> None:
     Operation.objects.filter(pk=history["pending"].pk).update(
         status=Status.CANCELLED, closed_at=timezone.now()
     )
 
 
 @breaks
-def unrecorded_move__recorded_twice(history: dict[str, Operation]) -> None:
+def unrecorded_transition__recorded_twice(history: dict[str, Operation]) -> None:
     audit.record(Action.OPERATION_CANCELLED, actor=None, target=history["cancelled"])
 
 
 @breaks
-def unrecorded_move__sent_without_a_release(history: dict[str, Operation]) -> None:
+def unrecorded_transition__sent_without_a_release(history: dict[str, Operation]) -> None:
     attempt = Attempt.objects.get(operation=history["returned"])
     attempt.pk, attempt.number = 10**6, 2
     attempt.save(force_insert=True)
 
 
 @breaks
-def unfounded_end(history: dict[str, Operation]) -> None:
+def inconsistent_status(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["succeeded"]).update(outcome=Outcome.REJECTED)
 
 
 @breaks
-def unfounded_end__that_names_no_transaction(history: dict[str, Operation]) -> None:
+def inconsistent_status__that_names_no_transaction(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["succeeded"]).update(provider_transaction_id=None)
 
 
 @breaks
-def unfounded_end__of_what_was_never_sent(history: dict[str, Operation]) -> None:
+def inconsistent_status__of_what_was_never_sent(history: dict[str, Operation]) -> None:
     """What is applied here has no attempt; nothing that moves money gets there without one."""
     Operation.objects.filter(pk=history["approved"].pk).update(
         status=Status.SUCCEEDED, closed_at=timezone.now()
@@ -120,7 +120,7 @@ def unfounded_end__of_what_was_never_sent(history: dict[str, Operation]) -> None
 
 
 @breaks
-def broken_log(history: dict[str, Operation]) -> None:
+def broken_audit_log(history: dict[str, Operation]) -> None:
     Entry.objects.filter(position=3).update(address="10.9.9.9")
 
 
@@ -140,13 +140,13 @@ def stale_release__of_what_is_closed(history: dict[str, Operation]) -> None:
 
 
 @breaks
-def kept_secret(history: dict[str, Operation]) -> None:
+def unneeded_secret(history: dict[str, Operation]) -> None:
     _keep_secret(history["succeeded"])
     audit.record(Action.SECRET_REVEALED, actor=None, target=history["succeeded"])
 
 
 @breaks
-def kept_secret__in_use(history: dict[str, Operation]) -> None:
+def unneeded_secret__in_use(history: dict[str, Operation]) -> None:
     _keep_secret(history["succeeded"])
     GatewayKey.objects.create(
         name="till",
@@ -164,12 +164,12 @@ def _keep_secret(operation: Operation) -> None:
 
 
 @breaks
-def forgotten(history: dict[str, Operation]) -> None:
+def unchecked_outcome(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["unknown"]).update(next_check_at=None)
 
 
 @breaks
-def forgotten__for_long(history: dict[str, Operation]) -> None:
+def unchecked_outcome__for_long(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["unknown"]).update(
         next_check_at=timezone.now() - timedelta(hours=1)
     )
@@ -181,5 +181,5 @@ def shared_transaction(history: dict[str, Operation]) -> None:
 
 
 @breaks
-def balance_in_doubt_twice(history: dict[str, Operation]) -> None:
+def two_unknown_at_balance(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["processing"]).update(provider_transaction_id=None)
