@@ -97,7 +97,9 @@ GATEWAY_PROFILE: str = env.str("COUNTERSIGN_GATEWAY_PROFILE", default="")
 #: A file of certificate authorities to trust for calls to the provider. Default: those of the system.
 GATEWAY_CA_FILE: str = env.str("COUNTERSIGN_GATEWAY_CA_FILE", default="")
 #: What host names of the provider's staging addresses contain: required in staging, refused in production.
-GATEWAY_STAGING_MARK: str = env.str("COUNTERSIGN_GATEWAY_STAGING_MARK", default="staging").lower()
+GATEWAY_STAGING_HOST_MARKER: str = env.str(
+    "COUNTERSIGN_GATEWAY_STAGING_HOST_MARKER", default="staging"
+).lower()
 
 # == Webhooks
 #: The secret part of the callback URL, `/hooks/<secret>/`: at least 32 characters of `A-Z a-z 0-9 _ -`. Without it no
@@ -230,9 +232,9 @@ EXPORTS_AT_ONCE: int = env.int("COUNTERSIGN_EXPORTS_AT_ONCE", default=2)
 #: Background exports of one person that may be queued, running or kept.
 EXPORTS_PER_PERSON: int = env.int("COUNTERSIGN_EXPORTS_PER_PERSON", default=20)
 #: The same for all people together.
-EXPORTS_IN_ALL: int = env.int("COUNTERSIGN_EXPORTS_IN_ALL", default=1000)
+EXPORTS_TOTAL: int = env.int("COUNTERSIGN_EXPORTS_TOTAL", default=1000)
 #: The same for the exports of one person's scheduled reports, counted separately.
-EXPORTS_OF_SCHEDULES: int = env.int("COUNTERSIGN_EXPORTS_OF_SCHEDULES", default=200)
+SCHEDULED_EXPORTS_PER_PERSON: int = env.int("COUNTERSIGN_SCHEDULED_EXPORTS_PER_PERSON", default=200)
 #: No export starts or continues with less free space, in megabytes, on the disk of the data folder.
 EXPORT_DISK_RESERVE_MB: int = env.int("COUNTERSIGN_EXPORT_DISK_RESERVE_MB", default=512)
 
@@ -353,7 +355,7 @@ LOGGING: dict[str, Any] = {
 def _refuse() -> None:
     """Stop the start with a message that names the setting, if a value would be unsafe."""
     gateways = [urlsplit(GATEWAY_URL), urlsplit(GATEWAY_URL_V4)]
-    at_staging = [GATEWAY_STAGING_MARK in (url.hostname or "") for url in gateways]
+    at_staging = [GATEWAY_STAGING_HOST_MARKER in (url.hostname or "") for url in gateways]
     rules = [
         (ENVIRONMENT in {"sandbox", "staging", "production"}, "COUNTERSIGN_ENVIRONMENT is not known"),
         (
@@ -397,7 +399,7 @@ def _refuse() -> None:
         ),
         (
             ENVIRONMENT != "staging" or all(at_staging),
-            "COUNTERSIGN_GATEWAY_URL or _V4 is no staging address: COUNTERSIGN_GATEWAY_STAGING_MARK is not in it",
+            "COUNTERSIGN_GATEWAY_URL or _V4 is no staging address (COUNTERSIGN_GATEWAY_STAGING_HOST_MARKER)",
         ),
     ]
     for holds, message in rules:

@@ -91,12 +91,14 @@ def secret_page(request: StaffRequest, pk: UUID) -> HttpResponse:
         shown = reveal.reveal_secret(pk, actor=request.user, second_factor_at=second_factor_at(request))
     except ApiKeyError as exc:
         return _refused_page(request, pk, exc)
-    return render(request, "api_keys/shown.html", {"operation": secret.operation, "shown": shown})
+    return render(request, "api_keys/revealed_secret.html", {"operation": secret.operation, "shown": shown})
 
 
 def _refused_page(request: StaffRequest, pk: UUID, reason: ApiKeyError) -> HttpResponse:
     context = {"operation": Operation.objects.filter(pk=pk).first(), "reason": str(reason)}
-    return render(request, "api_keys/not_shown.html", context, status=_HTTP_STATUS.get(type(reason), 409))
+    return render(
+        request, "api_keys/secret_unavailable.html", context, status=_HTTP_STATUS.get(type(reason), 409)
+    )
 
 
 def _stored_list() -> dict[str, object]:
@@ -112,7 +114,7 @@ def _refreshed_list() -> dict[str, object]:
     return {"keys": key_list.key_rows(), "fresh": True}
 
 
-EARLIER_SHOWN = 5
+MAX_PAST_ROTATIONS = 5
 
 
 @require_safe
@@ -164,11 +166,11 @@ def _run(request: StaffRequest, service: Callable[[], Rotation], done: str) -> H
 
 def _rotation_page(request: StaffRequest, form: RotationWatchForm, *, status: int = 200) -> HttpResponse:
     under_way = open_rotation()
-    earlier = Rotation.objects.select_related("started_by").filter(is_open=False)
+    past_rotations = Rotation.objects.select_related("started_by").filter(is_open=False)
     context = {
         "progress": progress_of(under_way) if under_way else None,
         "own": None if under_way else own_key(),
-        "earlier": earlier[:EARLIER_SHOWN],
+        "past_rotations": past_rotations[:MAX_PAST_ROTATIONS],
         "form": form,
     }
     return render(request, "api_keys/rotation.html", context, status=status)

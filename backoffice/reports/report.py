@@ -165,7 +165,7 @@ class FileFormat(models.TextChoices):
 class ExportRequest:
     """One export: a report for a person, restricted by a valid form, with times in this zone.
 
-    `has_mark` adds the byte order mark to a CSV, by which some versions of Excel detect UTF-8.
+    `has_byte_order_mark` adds the byte order mark to a CSV, by which some versions of Excel detect UTF-8.
     """
 
     report: AnyReport
@@ -174,7 +174,7 @@ class ExportRequest:
     zone: ZoneInfo
     columns: tuple[Column[Any], ...]
     format: FileFormat = FileFormat.CSV
-    has_mark: bool = False
+    has_byte_order_mark: bool = False
 
     @property
     def header(self) -> list[str]:

@@ -26,7 +26,7 @@ from backoffice.webhooks.models import Delivery, DeliveryVerification
 from payments_gateway.webhooks import ReceivedWebhook as Judged
 from payments_gateway.webhooks import verify_webhook, webhook_identity
 
-PROCESS_TASK = "webhooks.look"
+PROCESS_TASK = "webhooks.process"
 MIN_INTERVAL = timedelta(seconds=1)
 """Due deliveries are processed at most this often, however many arrive."""
 CHECK_LEASE = "webhook checks"

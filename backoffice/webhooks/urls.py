@@ -9,5 +9,5 @@ urlpatterns = [
     path("hooks/<str:secret>/", endpoint.receive, name="receive"),
     path("webhooks/", pages.delivery_list, name="deliveries"),
     path("webhooks/<int:pk>/", pages.delivery_detail, name="delivery"),
-    path("webhooks/<int:pk>/look-again/", pages.check_again, name="check_again"),
+    path("webhooks/<int:pk>/check-again/", pages.check_again, name="check_again"),
 ]

@@ -120,7 +120,7 @@ def repeat_export(job: ExportJob, *, actor: User) -> ExportJob:
 
     Raises ReportNotAllowedError, QuotaExceededError, and ExportGoneError while the first one is in progress.
     """
-    if job.is_under_way:
+    if job.is_active:
         raise ExportGoneError(FailureCode.UNDER_WAY)
     return request_export(actor, job.request_fields)
 

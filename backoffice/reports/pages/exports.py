@@ -71,7 +71,7 @@ def progress(request: StaffRequest, pk: UUID) -> HttpResponse:
     """
     job = _own_export(request, pk)
     context = _export_context(job) | {"announces": request.GET.get("announced") != job.stage}
-    if job.is_under_way:
+    if job.is_active:
         return render(request, "reports/_progress.html", context)
     answer = render(request, "reports/_export.html", context)
     return retarget(reswap(answer, "outerHTML"), "#export")

@@ -49,7 +49,9 @@ class FileForm(forms.Form):
     chooses = forms.BooleanField(required=False, widget=forms.HiddenInput)
     columns = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
     format = forms.ChoiceField(required=False, label="File", choices=FileFormat.choices)
-    has_mark = forms.BooleanField(required=False, label="For old versions of Excel (with a byte order mark)")
+    has_byte_order_mark = forms.BooleanField(
+        required=False, label="For old versions of Excel (with a byte order mark)"
+    )
 
     def __init__(self, data: Any, report: AnyReport) -> None:
         super().__init__(data, auto_id="file-%s")
@@ -107,7 +109,7 @@ class ReportQuery:
             zone=ZoneInfo(self.request.user.time_zone),
             columns=self.report.columns_named(values["columns"]),
             format=FileFormat(values["format"] or FileFormat.CSV),
-            has_mark=values["has_mark"],
+            has_byte_order_mark=values["has_byte_order_mark"],
         )
 
 
@@ -170,7 +172,7 @@ def file_size(request: StaffRequest, name: str) -> HttpResponse:
     """The estimated number of rows for the filters in the query string, and how the file will be produced."""
     wish = report_query(request, name, request.GET)
     return render(
-        request, "reports/_size.html", _size_context(wish.export_request) if wish.is_valid() else {}
+        request, "reports/_estimated_size.html", _size_context(wish.export_request) if wish.is_valid() else {}
     )
 
 
@@ -207,7 +209,7 @@ def _offer_background(
 ) -> HttpResponse:
     """A page that explains why the file is not sent at once, with a button for a background export."""
     context = {"report": wish.report, "why": why, "estimate": estimate, "sent": list(_sent_fields(wish))}
-    return render(wish.request, "reports/offer.html", context, status=status)
+    return render(wish.request, "reports/offer_background.html", context, status=status)
 
 
 def _report_page(wish: ReportQuery, *, refused: bool) -> HttpResponse:
@@ -227,7 +229,7 @@ def _size_context(export_request: ExportRequest) -> dict[str, object]:
 
 def _sent_fields(wish: ReportQuery) -> list[tuple[str, str]]:
     """The submitted data as names and values."""
-    names = [*wish.filters, "columns", "format", "has_mark"]
+    names = [*wish.filters, "columns", "format", "has_byte_order_mark"]
     data = wish.file_form.data
     return [
         (name, text) for name in names for text in (data.getlist(name) if isinstance(data, QueryDict) else ())

@@ -71,7 +71,7 @@ class ScheduleForm(forms.Form):
         if report.own_zone:
             period.help_text = f"The days of this report are those of {report.own_zone}."
         if not report.has_days:
-            period.choices = [(RelativePeriod.AS_IT_STANDS, RelativePeriod.AS_IT_STANDS.label)]
+            period.choices = [(RelativePeriod.ALL, RelativePeriod.ALL.label)]
 
     @property
     def members(self) -> dict[str, Any]:

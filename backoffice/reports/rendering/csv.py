@@ -30,11 +30,11 @@ class FileChunk:
     rows: int
 
 
-def csv_header(header: Sequence[str], *, has_mark: bool) -> bytes:
-    """The header line, after the byte order mark if `has_mark`."""
+def csv_header(header: Sequence[str], *, has_byte_order_mark: bool) -> bytes:
+    """The header line, after the byte order mark if `has_byte_order_mark`."""
     buffer = io.StringIO(newline="")
     _csv_writer(buffer, len(header)).writerow(header)
-    return ((_BYTE_ORDER_MARK if has_mark else "") + buffer.getvalue()).encode()
+    return ((_BYTE_ORDER_MARK if has_byte_order_mark else "") + buffer.getvalue()).encode()
 
 
 def encode_csv(rows: Iterable[Sequence[str | None]], *, columns: int) -> Generator[FileChunk, None, None]:

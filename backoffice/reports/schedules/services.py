@@ -185,7 +185,7 @@ def _request_fields(schedule: Schedule, due_at: datetime) -> dict[str, Any]:
     zone = REPORTS[schedule.report].zone_of_days(ZoneInfo(schedule.time_zone))
     days = period_days(RelativePeriod(schedule.period), due_at.astimezone(zone).date())
     period = {"since": [str(days.since)], "until": [str(days.until)]} if days.since else {}
-    names = ("report", "columns", "format", "has_mark", "time_zone")
+    names = ("report", "columns", "format", "has_byte_order_mark", "time_zone")
     return {**{name: getattr(schedule, name) for name in names}, "filters": {**schedule.filters, **period}}
 
 
@@ -205,7 +205,7 @@ def _checked(schedule: Schedule, owner: User, recipients: Iterable[User]) -> lis
         raise ScheduleError(FailureCode.RECIPIENT_MISSING)
     for person in people:
         readable_report(person, schedule.report)
-    if schedule.period != RelativePeriod.AS_IT_STANDS and not report.has_days:
+    if schedule.period != RelativePeriod.ALL and not report.has_days:
         raise ScheduleError(FailureCode.NO_DAYS)
     return people
 

@@ -31,7 +31,7 @@ def test_a_wish_becomes_an_export_with_its_page(reader: Client, auditor: User) -
         "then": "background",
         "group": "export",
         "columns": ["action"],
-        "has_mark": "on",
+        "has_byte_order_mark": "on",
         "format": "xlsx",
     }
 
@@ -40,7 +40,7 @@ def test_a_wish_becomes_an_export_with_its_page(reader: Client, auditor: User) -
     job = ExportJob.objects.get()
     assert answer["Location"] == address("export", job)
     assert (job.person, job.state, job.filters) == (auditor, ExportState.WAITING, {"group": ["export"]})
-    assert (job.columns, job.format, job.has_mark) == (["action"], "xlsx", True)
+    assert (job.columns, job.format, job.has_byte_order_mark) == (["action"], "xlsx", True)
 
 
 def test_its_filters_are_shown_as_they_were_chosen(reader: Client, auditor: User) -> None:
