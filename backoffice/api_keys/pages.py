@@ -42,7 +42,7 @@ class RotationWatchForm(forms.Form):
     minutes = forms.ChoiceField(label="Watch for", choices=_MINUTES, initial="60")
 
     @property
-    def lasting(self) -> timedelta:
+    def duration(self) -> timedelta:
         """The chosen duration. Call only on a valid form."""
         return timedelta(minutes=int(self.cleaned_data["minutes"]))
 
@@ -134,10 +134,10 @@ _ACTIONS: dict[str, tuple[Callable[..., Rotation], str]] = {
 
 @require_POST
 @permission_required(permissions.PROPOSE, raise_exception=True)
-def act(request: StaffRequest, action: str, **of_rotation: UUID) -> HttpResponse:
+def act(request: StaffRequest, action: str, **url_kwargs: UUID) -> HttpResponse:
     """A step of the rotation that asks for nothing: `start`, `test`, `finish` or `abandon`."""
-    service, done = _ACTIONS[action]
-    return _run(request, partial(service, *of_rotation.values(), actor=request.user), done)
+    service, success_message = _ACTIONS[action]
+    return _run(request, partial(service, *url_kwargs.values(), actor=request.user), success_message)
 
 
 @require_POST
@@ -148,28 +148,28 @@ def watch(request: StaffRequest, pk: UUID) -> HttpResponse:
         return _rotation_page(request, form, status=422)
     return _run(
         request,
-        lambda: rotation.start_watch(pk, actor=request.user, lasting=form.lasting),
+        lambda: rotation.start_watch(pk, actor=request.user, duration=form.duration),
         "The new key is being watched. The old one goes on working.",
     )
 
 
-def _run(request: StaffRequest, service: Callable[[], Rotation], done: str) -> HttpResponse:
+def _run(request: StaffRequest, service: Callable[[], Rotation], success_message: str) -> HttpResponse:
     try:
         service()
     except ApiKeyError as exc:
         messages.error(request, str(exc))
     else:
-        if done:
-            messages.success(request, done)
+        if success_message:
+            messages.success(request, success_message)
     return redirect("api_keys:rotation")
 
 
 def _rotation_page(request: StaffRequest, form: RotationWatchForm, *, status: int = 200) -> HttpResponse:
-    under_way = open_rotation()
+    current = open_rotation()
     past_rotations = Rotation.objects.select_related("started_by").filter(is_open=False)
     context = {
-        "progress": progress_of(under_way) if under_way else None,
-        "own": None if under_way else own_key(),
+        "progress": progress_of(current) if current else None,
+        "own": None if current else own_key(),
         "past_rotations": past_rotations[:MAX_PAST_ROTATIONS],
         "form": form,
     }

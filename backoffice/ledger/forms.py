@@ -100,8 +100,8 @@ class TransactionFilterForm(ListFilterForm):
     type = forms.ChoiceField(required=False, choices=_facet_choices("type", "Any type"))
     status = forms.ChoiceField(required=False, choices=_facet_choices("status", "Any status"))
     direction = forms.ChoiceField(required=False, choices=[("", "In and out"), *_DIRECTIONS])
-    least = _amount_field("Amount from")
-    most = _amount_field("Amount to")
+    min_amount = _amount_field("Amount from")
+    max_amount = _amount_field("Amount to")
     counterparty = _text_field("With", "Part of the name")
     transaction_id = forms.CharField(
         required=False,
@@ -113,9 +113,9 @@ class TransactionFilterForm(ListFilterForm):
     def clean(self) -> dict[str, Any]:
         """Reject an amount range that ends before it begins."""
         values = super().clean()
-        least, most = values.get("least"), values.get("most")
-        if least is not None and most is not None and least > most:
-            self.add_error("most", "This is less than the amount before it. Enter the same or more.")
+        min_amount, max_amount = values.get("min_amount"), values.get("max_amount")
+        if min_amount is not None and max_amount is not None and min_amount > max_amount:
+            self.add_error("max_amount", "This is less than the amount before it. Enter the same or more.")
         return values
 
     def transaction_filter(self) -> TransactionFilter:

@@ -119,7 +119,7 @@ def find_candidates(
             is_in_search_window(record, attempt) or _is_new_without_time(record, attempt)
         )
 
-    found = stable_transactions(operation.currency, back_to=attempt.search_from, only=may_be_ours)
+    found = stable_transactions(operation.currency, back_to=attempt.search_from, condition=may_be_ours)
     return exclude_claimed(found)
 
 

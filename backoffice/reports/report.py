@@ -84,9 +84,9 @@ class ReportDeclaration(Generic[Filters]):
     own_zone: ZoneInfo | None = None  # time zone of its days, if it is not that of the person
     synced_until: Callable[[], datetime | None] | None = None  # for reports that read the mirror, see `as_of`
 
-    def zone_of_days(self, asked_in: ZoneInfo) -> ZoneInfo:
-        """The time zone in which its days begin and end, for a person in the zone `asked_in`."""
-        return self.own_zone or asked_in
+    def zone_of_days(self, viewer_zone: ZoneInfo) -> ZoneInfo:
+        """The time zone in which its days begin and end, for a person in the zone `viewer_zone`."""
+        return self.own_zone or viewer_zone
 
     def as_of(self) -> datetime | None:
         """Up to when the mirror is complete; None if unknown, or if it does not read the mirror."""

@@ -93,10 +93,12 @@ def deliveries_with_transaction() -> QuerySet[Delivery]:
     return cast("QuerySet[Delivery]", all_deliveries().annotate(transaction_pk=Subquery(named[:1])))
 
 
-def delivery_rows(user: User, found: Sequence[Delivery]) -> list[DeliveryRow]:
+def delivery_rows(user: User, deliveries: Sequence[Delivery]) -> list[DeliveryRow]:
     """Rows of `deliveries_with_transaction` with their subjects, as far as this person may see them."""
-    caused = operations_by_transaction(user, {delivery.transaction_id for delivery in found} - {""})
-    return [DeliveryRow(one, vars(one)["transaction_pk"], caused.get(one.transaction_id)) for one in found]
+    caused = operations_by_transaction(user, {delivery.transaction_id for delivery in deliveries} - {""})
+    return [
+        DeliveryRow(one, vars(one)["transaction_pk"], caused.get(one.transaction_id)) for one in deliveries
+    ]
 
 
 def delivery_row(user: User, delivery: Delivery) -> DeliveryRow:

@@ -119,9 +119,9 @@ def _cursor_into_the_middle(query: str) -> str:
         until = chosen.until or ends.reverse().values_list(column, flat=True)[0]
         middle: Any = since + (until - since) / 2
     else:
-        least, most = chosen.least or 0, chosen.most
-        middle = (least + most) / 2 if most is not None else max(60_000, least * 2)
-    return cursor_at([str(middle), 0], order, among=str(chosen))
+        lower, upper = chosen.min_amount or 0, chosen.max_amount
+        middle = (lower + upper) / 2 if upper is not None else max(60_000, lower * 2)
+    return cursor_at([str(middle), 0], order, selection=str(chosen))
 
 
 def refresh() -> dict[str, str]:

@@ -37,13 +37,17 @@ FILTERS = {
     "a rare status": "status=processing",
     "direction": "direction=in",
     "four words": "currency=USD&type=transfer&status=fulfilled&direction=out",
-    "amounts": "least=1000&most=2000",
-    "large amounts": "least=3000000",
-    "amounts, largest first": "least=1000&most=2000&sort=largest",
+    "amounts": "min_amount=1000&max_amount=2000",
+    "large amounts": "min_amount=3000000",
+    "amounts, largest first": "min_amount=1000&max_amount=2000&sort=largest",
     "period, largest first": "since=2025-03-01&until=2025-05-31&sort=largest",
-    "amounts within a period": "least=1000&most=1100&since=2025-03-01&until=2025-05-31",
-    "amounts within a period, largest first": "least=1000&most=1100&since=2025-03-01&until=2025-05-31&sort=largest",
-    "amounts and a currency within a year": "least=100&most=101&currency=USD&since=2025-01-01&until=2025-12-31",
+    "amounts within a period": "min_amount=1000&max_amount=1100&since=2025-03-01&until=2025-05-31",
+    "amounts within a period, largest first": (
+        "min_amount=1000&max_amount=1100&since=2025-03-01&until=2025-05-31&sort=largest"
+    ),
+    "amounts and a currency within a year": (
+        "min_amount=100&max_amount=101&currency=USD&since=2025-01-01&until=2025-12-31"
+    ),
     "text of few names": "text=Ada Chidinma Obi f",
     "text of hundreds of names": "text=Ada Chidinma Obi",
     "text of thousands of names": "text=Chidinma Obi",
@@ -54,7 +58,7 @@ FILTERS = {
     "text of short words": "text=-a o",
     "text and status": "text=Chidinma Obi&status=failed",
     "text within a period": "text=abc&since=2025-03-01&until=2025-05-31",
-    "text and amounts": "text=Chidinma Obi&least=1000&most=2000",
+    "text and amounts": "text=Chidinma Obi&min_amount=1000&max_amount=2000",
     "counterparty": "counterparty=Bello",
     "counterparty of few": "counterparty=Ngozi Ifeanyi Eze a",
     "an id": "transaction_id=c4ca4238-a0b9-2382-0dcc-509a6f75849b",

@@ -196,7 +196,7 @@ def preflight_read(release: Release) -> PreflightRead:
     first = operation.attempts.order_by("number").first()
     if first is not None and isinstance(kind, MoneyKind):
         _check_not_executed(operation, first, kind, payload)
-    watermark = provider_list.read_watermark(operation.currency, lately=Attempt.CLOCK_SKEW)
+    watermark = provider_list.read_watermark(operation.currency, recent_period=Attempt.CLOCK_SKEW)
     alike = [
         record.transaction_id
         for record in watermark.recent

@@ -30,7 +30,7 @@ from payments_gateway.sandbox.books.movements import DEPOSIT, Movement
 from payments_gateway.sandbox.books.orders import DestinationAccount
 from payments_gateway.sandbox.books.rates import PaymentTerms, quote_payment
 from payments_gateway.sandbox.errors import RefusedError, refused_member
-from payments_gateway.sandbox.models import Arrival, Payment, Simulation
+from payments_gateway.sandbox.models import Arrival, Payment, SandboxState
 from payments_gateway.sandbox.parties import API_USER, BANKS, CHAIN, EXCHANGE, USERS
 
 LIFETIME = timedelta(minutes=30)
@@ -156,7 +156,7 @@ def pay_out_now(*, failed: bool | None) -> int:
 
 def _schedule_customer_payment(payment: Payment) -> None:
     """With the option `customer_pays_after`, schedule the full payment by the customer."""
-    seconds = Simulation.objects.get().customer_pays_after
+    seconds = SandboxState.objects.get().customer_pays_after
     if seconds is not None:
         arrives = payment.created_at + timedelta(seconds=seconds)
         Arrival.objects.create(payment=payment, amount=payment.incoming_amount, arrived_at=arrives)

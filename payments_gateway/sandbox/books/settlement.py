@@ -16,7 +16,7 @@ from django.http.response import HttpResponseBase
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.books import ledger, orders, payments
 from payments_gateway.sandbox.models import (
-    Simulation,
+    SandboxState,
     Status,
     Transaction,
     Transfer,
@@ -31,7 +31,7 @@ _DUE_QUERY = """
     SELECT settle_after,
         (SELECT MIN(created_at) FROM sandbox_transaction WHERE status = 'processing'),
         EXISTS (SELECT 1 FROM sandbox_payment WHERE due_at <= %s)
-    FROM sandbox_simulation
+    FROM sandbox_sandboxstate
 """
 
 
@@ -59,7 +59,7 @@ def settle_due() -> int:
     While the option `settle_after` is off, nothing is paid out; payments are still confirmed and still
     expire.
     """
-    seconds = Simulation.objects.get().settle_after
+    seconds = SandboxState.objects.get().settle_after
     settle_after = None if seconds is None else timedelta(seconds=seconds)
     ended = payments.advance_payments(settle_after)
     if settle_after is None:

@@ -22,7 +22,7 @@ from django.db.transaction import atomic
 from payments_gateway.connection import exchange, open_session
 from payments_gateway.errors import NotSentError, OutcomeUnknownError
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.merchant.profile import callback_url
+from payments_gateway.sandbox.merchant.details import callback_url
 from payments_gateway.sandbox.models import Attempt, Delivery, DeliveryState
 from payments_gateway.sandbox.webhooks import signing
 

@@ -15,7 +15,7 @@ from django.db.models import F
 from django.db.transaction import atomic, on_commit
 
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.merchant.profile import callback_url
+from payments_gateway.sandbox.merchant.details import callback_url
 from payments_gateway.sandbox.models import (
     Attempt,
     Delivery,

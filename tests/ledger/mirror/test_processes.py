@@ -149,7 +149,7 @@ def test_the_command_holds_the_totals_against_the_rows(service: LongList) -> Non
     DayTotal.objects.update(count=4)
     with pytest.raises(CommandError, match="1 totals or breaks differ"):
         call_command("mirror", "--verify", stdout=output)
-    assert "kept 4 of 37.5, fees 0.75; counted 3 of 37.5, fees 0.75" in output.getvalue()
+    assert "stored 4 of 37.5, fees 0.75; counted 3 of 37.5, fees 0.75" in output.getvalue()
 
 
 def test_what_is_merged_while_totals_are_held_against_the_rows_is_no_difference(service: LongList) -> None:

@@ -272,7 +272,7 @@ def test_what_a_defect_of_ours_left_is_repaired_and_reported(caplog: pytest.LogC
     check_all()
     BalanceBreak.objects.update(difference=Decimal(7), expected=Decimal(8))
     assert [str(one) for one in continuity.break_disagreements()] == [
-        "NGN 2026-03-04 05:06:01+00:00: gap is kept, but the rows do not show it",
+        "NGN 2026-03-04 05:06:01+00:00: gap is stored, but the rows do not show it",
         "NGN 2026-03-04 05:06:01+00:00: gap is not stored, but the rows show it",
     ]
     with clock.use_clock(lambda: timezone.now() + timedelta(days=1.01)):

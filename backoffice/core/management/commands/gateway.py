@@ -60,14 +60,14 @@ class Command(BaseCommand):
         )
         self._show([("OPERATION", "STATUS", "TIME", "UNEXPECTED")], _FINDING_WIDTHS)
         findings = []
-        with _quiet():
+        with _suppressed_call_log():
             for finding in run_diagnostics(config, account):
                 self._show([_row(finding)], _FINDING_WIDTHS)
                 findings.append(finding)
         self.stdout.write("\n" + "\n".join(_clocks(findings, config)))
-        wrong = list(_wrong(findings, config))
-        if wrong:
-            raise CommandError("\n".join(wrong))
+        problems = list(_misconfigurations(findings, config))
+        if problems:
+            raise CommandError("\n".join(problems))
         self.stdout.write(_summary(findings))
 
     def _show(self, rows: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
@@ -100,7 +100,7 @@ def _key() -> tuple[KeyInUse, str]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _suppressed_call_log() -> Iterator[None]:
     """Suppress the log of single calls, which repeats the table."""
     logger = logging.getLogger("payments_gateway")
     before = logger.level
@@ -139,11 +139,11 @@ def _clocks(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iter
         if abs(seconds) <= _CLOCK_TOLERANCE:
             yield f"Clock of {base}: agrees with ours."
         else:
-            where = "ahead of" if seconds > 0 else "behind"
-            yield f"Clock of {base}: {abs(seconds)} s {where} ours. One-time codes may be refused."
+            offset_text = "ahead of" if seconds > 0 else "behind"
+            yield f"Clock of {base}: {abs(seconds)} s {offset_text} ours. One-time codes may be refused."
 
 
-def _wrong(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iterator[str]:
+def _misconfigurations(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iterator[str]:
     """What is wrong in the configuration, one sentence for each base address and reason."""
     reasons = {
         (base_url_of(finding.operation, config), finding.outcome): finding.remarks[0]
@@ -151,12 +151,12 @@ def _wrong(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Itera
         if finding.is_misconfigured
     }
     for (base, outcome), remark in reversed(reasons.items()):
-        what = (
+        problem = (
             "cannot be reached"
             if outcome is DiagnosticOutcome.UNREACHABLE
             else "does not accept our credentials"
         )
-        yield f"{base} {what}: {remark}"
+        yield f"{base} {problem}: {remark}"
     for base, results in _results_by_base_url(findings, config).items():
         if {finding.status for finding in results} == {404}:
             yield f"{base} answered HTTP 404 to every request: the address is probably wrong."
