@@ -1,7 +1,7 @@
 """Settings of Countersign, read from the environment (12-factor).
 
 Every default suits development against the sandbox. Outside the sandbox no setting has an unsafe default: the
-process refuses to start with one (`_refuse`, at the end).
+process refuses to start with one (`_check_safety`, at the end).
 """
 
 import re
@@ -352,11 +352,11 @@ LOGGING: dict[str, Any] = {
 }
 
 
-def _refuse() -> None:
+def _check_safety() -> None:
     """Stop the start with a message that names the setting, if a value would be unsafe."""
     gateways = [urlsplit(GATEWAY_URL), urlsplit(GATEWAY_URL_V4)]
-    at_staging = [GATEWAY_STAGING_HOST_MARKER in (url.hostname or "") for url in gateways]
-    rules = [
+    are_staging_hosts = [GATEWAY_STAGING_HOST_MARKER in (url.hostname or "") for url in gateways]
+    checks = [
         (ENVIRONMENT in {"sandbox", "staging", "production"}, "COUNTERSIGN_ENVIRONMENT is not known"),
         (
             not DEMO or (_IN_SANDBOX and all(is_loopback(host) for host in ALLOWED_HOSTS)),
@@ -372,7 +372,7 @@ def _refuse() -> None:
         ),
         (
             _IN_SANDBOX or SEND_DEADLINE_SECONDS >= 30,
-            "COUNTERSIGN_SEND_DEADLINE_SECONDS is too short: the service may take 30 seconds",
+            "COUNTERSIGN_SEND_DEADLINE_SECONDS is too short: the provider may take 30 seconds",
         ),
         (
             _IN_SANDBOX or not METRICS_TOKEN or len(METRICS_TOKEN) >= 16,
@@ -391,20 +391,20 @@ def _refuse() -> None:
         ),
         (
             _IN_SANDBOX or all(url.scheme == "https" and not is_loopback(url.hostname) for url in gateways),
-            "COUNTERSIGN_GATEWAY_URL and _V4 must be https addresses of the service",
+            "COUNTERSIGN_GATEWAY_URL and _V4 must be https addresses of the provider",
         ),
         (
-            ENVIRONMENT != "production" or not any(at_staging),
+            ENVIRONMENT != "production" or not any(are_staging_hosts),
             "COUNTERSIGN_GATEWAY_URL or _V4 is a staging address in production",
         ),
         (
-            ENVIRONMENT != "staging" or all(at_staging),
+            ENVIRONMENT != "staging" or all(are_staging_hosts),
             "COUNTERSIGN_GATEWAY_URL or _V4 is no staging address (COUNTERSIGN_GATEWAY_STAGING_HOST_MARKER)",
         ),
     ]
-    for holds, message in rules:
-        if not holds:
+    for is_safe, message in checks:
+        if not is_safe:
             raise ImproperlyConfigured(message)
 
 
-_refuse()
+_check_safety()

@@ -125,13 +125,13 @@ def _delete_since_seed(last_seeded_id: int) -> None:
 def _recompute_totals() -> None:
     Account.objects.update(balance=0, received=0, sent=0, transactions=0)
     added = Sum(Case(When(amount__gt=0, then=F("amount")), default=0))
-    taken = Sum(Case(When(amount__lt=0, then=-F("amount")), default=0))
-    totals = Entry.objects.values("account").annotate(added=added, taken=taken, lines=Count("id"))
+    subtracted = Sum(Case(When(amount__lt=0, then=-F("amount")), default=0))
+    totals = Entry.objects.values("account").annotate(added=added, subtracted=subtracted, lines=Count("id"))
     for row in totals:
         Account.objects.filter(id=row["account"]).update(
             received=row["added"],
-            sent=row["taken"],
-            balance=row["added"] - row["taken"],
+            sent=row["subtracted"],
+            balance=row["added"] - row["subtracted"],
             transactions=row["lines"],
         )
 
@@ -218,7 +218,7 @@ def advance_clock(seconds: float) -> None:
             state.save(update_fields=["clock_ahead"])
         clock.set_offset(state.clock_ahead)
     settlement.settle_due()
-    delivery.wake_courier()
+    delivery.wake_delivery_thread()
 
 
 def pay_as_customer(reference: str, amount: str | None) -> Payment:

@@ -47,7 +47,7 @@ WEBHOOKS = (
     Safeguard(
         "requests without the secret of the receiver are ignored",
         "backoffice.webhooks.configuration:is_secret",
-        {"constant_time_compare(presented, settings.WEBHOOK_SECRET) and is_on()": "is_on()"},
+        {"constant_time_compare(candidate, settings.WEBHOOK_SECRET) and is_on()": "is_on()"},
         "tests/webhooks/test_endpoint.py::test_a_wrong_address_is_no_address_and_leaves_no_trace",
     ),
     Safeguard(

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from urllib.parse import quote, urljoin
 
 from tools.bench.databases import BenchDatabase, WebProcess, web_process
-from tools.bench.measure import OURS, Measure, Sample, compared, in_turns, sampled
+from tools.bench.measure import OURS, Measure, Sample, alternate, compared, sampled
 from tools.processes import StackError
 
 Sides: TypeAlias = dict[str, Callable[[], float]]
@@ -81,9 +81,9 @@ def page_measures(
 ) -> Iterator[Measure]:
     """Every page at both sizes, the first page and one from the middle; then beside the admin and OFFSET."""
     cursors = large.inside("cursors", queries=list(ENCODED_FILTERS.values()))
-    with web_process(large) as web, web_process(small) as little:
+    with web_process(large) as web, web_process(small) as small_web:
         found = {
-            name: _one_measure(web, little, f"{PATH}?{query}", cursor, rounds)
+            name: _one_measure(web, small_web, f"{PATH}?{query}", cursor, rounds)
             for (name, query), cursor in zip(ENCODED_FILTERS.items(), cursors, strict=True)
         }
         yield from _growth_measures(found, rows, small_rows)
@@ -95,14 +95,14 @@ def page_measures(
 
 
 def _one_measure(
-    web: WebProcess, little: WebProcess, address: str, cursor: str, rounds: int
+    web: WebProcess, small_web: WebProcess, address: str, cursor: str, rounds: int
 ) -> dict[str, Sample]:
     return _warm_in_turns(
         rounds,
         {
             "page 1": lambda: web.get(address).milliseconds,
             "deep": lambda: web.get(f"{address}&cursor={quote(cursor)}").milliseconds,
-            "page 1 of few": lambda: little.get(address).milliseconds,
+            "page 1 of few": lambda: small_web.get(address).milliseconds,
         },
     )
 
@@ -110,7 +110,7 @@ def _one_measure(
 def _warm_in_turns(rounds: int, sides: Sides) -> dict[str, Sample]:
     for side in sides.values():
         side()
-    return in_turns(rounds, sides)
+    return alternate(rounds, sides)
 
 
 def _growth_measures(found: dict[str, dict[str, Sample]], rows: int, small_rows: int) -> Iterator[Measure]:
@@ -192,11 +192,11 @@ def export_measures(database: BenchDatabase, rounds: int, rows: int) -> Iterator
             return float(newest["rows"] / download.whole)
 
         sides = {OURS: ours, "COPY": lambda: newest["rows"] / _copy(database, statement)}
-        sides |= {name: _rival(web, path, rows // less) for name, (path, less) in RIVALS.items()}
+        sides |= {name: _rival(web, path, rows // divisor) for name, (path, divisor) in RIVALS.items()}
         for side in (ours, sides["COPY"]):
             side()  # load the rows into memory, for both sides
-        found = in_turns(rounds, sides)
-    growths = in_turns(
+        found = alternate(rounds, sides)
+    growths = alternate(
         rounds,
         {
             "big": lambda: _growth(database, newest_few["since"], newest["since"]),
@@ -221,7 +221,7 @@ def sqlite_export_measures(database: BenchDatabase, rounds: int, rows: int) -> I
         _warm_up(web, newest["since"])
         sides = {OURS: lambda: newest["rows"] / web.download(_export_path(newest["since"])).whole}
         sides |= {name: _rival(web, RIVALS[name][0], rows) for name in ("model iterator", "values_list")}
-        found = in_turns(rounds, sides)
+        found = alternate(rounds, sides)
     what = f"CSV of {newest['rows']:,} transactions over HTTP, on SQLite"
     yield compared("P1.sqlite", what, found, "rows/s", {"model iterator": 2.5}, limit_is="least")
 

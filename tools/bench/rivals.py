@@ -40,7 +40,7 @@ from backoffice.ledger.transactions.listing import transaction_page
 from backoffice.operations.pages.context_processors import payments_pause, waiting_count
 from backoffice.operations.pages.transactions import SIGNS, TONES, TransactionRow
 from backoffice.reports.definitions.money import TRANSACTIONS
-from tools.bench.measure import OURS, in_turns
+from tools.bench.measure import OURS, alternate
 
 
 def jinja2_environment(**options: Any) -> Environment:
@@ -268,7 +268,7 @@ def measure_rendering(user: User, rounds: int, cookie: str) -> dict[str, Any]:
     """Milliseconds of both in each round, whether both pages are equal, and the queries of ours."""
     sides = BothPages(user)
     is_same = normalized_html(sides.ours()) == normalized_html(sides.rival())
-    found = in_turns(rounds, {OURS: lambda: _timed(sides.ours), "Jinja2": lambda: _timed(sides.rival)})
+    found = alternate(rounds, {OURS: lambda: _timed(sides.ours), "Jinja2": lambda: _timed(sides.rival)})
     return {
         "same": is_same,
         "rows": len(sides.rows),

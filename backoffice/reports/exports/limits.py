@@ -34,10 +34,10 @@ def check_export_quota(person: User) -> None:
     """
     leases.lock_until_commit(QUOTA_LOCK)
     check_disk_space()
-    taken = _counted_exports().filter(due_at=None)
-    if taken.filter(person=person).count() >= settings.EXPORTS_PER_PERSON:
+    counted = _counted_exports().filter(due_at=None)
+    if counted.filter(person=person).count() >= settings.EXPORTS_PER_PERSON:
         raise QuotaExceededError(FailureCode.QUOTA_OF_PERSON, limit=settings.EXPORTS_PER_PERSON)
-    if taken.count() >= settings.EXPORTS_TOTAL:
+    if counted.count() >= settings.EXPORTS_TOTAL:
         raise QuotaExceededError(FailureCode.QUOTA_TOTAL, limit=settings.EXPORTS_TOTAL)
 
 

@@ -101,19 +101,19 @@ def schedules(request: StaffRequest) -> HttpResponse:
     """The schedules that the person owns or receives."""
     if not reports_for(request.user):
         raise PermissionDenied
-    in_words = FilterDescriber()
-    seen = [
+    describe = FilterDescriber()
+    rows = [
         (
             schedule,
             report,
-            in_words(report, schedule.filters),
+            describe(report, schedule.filters),
             recipients_with_obstacles(schedule),
             failed_exports(schedule),
         )
         for schedule in visible_schedules(request.user)
         if (report := REPORTS.get(schedule.report))
     ]
-    context = {"schedules": seen, "has_address": bool(settings.PUBLIC_URL)}
+    context = {"schedules": rows, "has_address": bool(settings.PUBLIC_URL)}
     return render(request, "reports/schedules.html", context)
 
 

@@ -153,7 +153,7 @@ def test_making_again_without_room_is_said_on_the_page(
     job, browser = made(auditor), sign_in(client, auditor)
     settings.EXPORTS_PER_PERSON = 1
 
-    page = browser.post(reverse("reports:again", args=[job.pk]), follow=True).content.decode()
+    page = browser.post(reverse("reports:repeat", args=[job.pk]), follow=True).content.decode()
 
     assert "1 exports of one person" in page
     browser.post(reverse("reports:remove_export", args=[job.pk]))

@@ -19,7 +19,7 @@ from tests.reports.export_requests import made, now, requested_export
 pytestmark = pytest.mark.django_db(transaction=True)
 SignIn = Callable[[Client, User], Client]
 PAGES = ("export", "progress", "download")
-DEEDS = ("cancel", "again", "remove_export")
+DEEDS = ("cancel", "repeat", "remove_export")
 
 
 def address(page: str, job: ExportJob) -> str:
@@ -174,7 +174,7 @@ def test_it_is_cancelled_by_its_person(reader: Client, auditor: User) -> None:
 def test_the_same_is_made_again(reader: Client, auditor: User) -> None:
     job = made(auditor)
 
-    reader.post(address("again", job))
+    reader.post(address("repeat", job))
 
     assert ExportJob.objects.filter(state=ExportState.WAITING).get().request_fields == job.request_fields
 
