@@ -24,7 +24,7 @@ STARTS = {
     "staging": STAGING,
     "staging, named in another way": {
         **STAGING,
-        "COUNTERSIGN_GATEWAY_STAGING_MARK": "Preview",
+        "COUNTERSIGN_GATEWAY_STAGING_HOST_MARKER": "Preview",
         "COUNTERSIGN_GATEWAY_URL": "https://preview.service.example/v2",
         "COUNTERSIGN_GATEWAY_URL_V4": "https://preview.service.example/v4",
     },

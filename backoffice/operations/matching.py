@@ -119,7 +119,7 @@ def find_candidates(
             is_in_search_window(record, attempt) or _is_new_without_time(record, attempt)
         )
 
-    found = stable_transactions(operation.currency, back_to=attempt.search_from, only=is_candidate)
+    found = stable_transactions(operation.currency, back_to=attempt.search_from, condition=is_candidate)
     return exclude_claimed(found)
 
 

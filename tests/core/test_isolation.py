@@ -58,7 +58,7 @@ def test_an_incident_that_cannot_be_raised_stops_no_other(caplog: pytest.LogCapt
         raise OperationalError
 
     assert isolation.run_each_isolated(fails, {1: "one", 2: "two"}, failed=cannot_be_recorded) == []
-    assert "That one failed could not be written down" in caplog.text
+    assert "The failure of one could not be stored" in caplog.text
     assert len(isolation.postponed()) == 2
 
 
@@ -72,7 +72,7 @@ def test_no_job_is_put_off_for_what_the_database_did_to_it(caplog: pytest.LogCap
         return 7
 
     assert [isolation.run_isolated("sync", is_cut_off_once) for _ in range(2)] == [None, 7]
-    assert "The database did not allow sync" in caplog.text
+    assert "The job sync failed in the database" in caplog.text
 
 
 def marked(_: int) -> int:

@@ -135,7 +135,7 @@ def test_a_damaged_message_is_dropped_with_a_warning_and_the_next_is_taken(
     publish(connect(), task_queue, "ring")
     (tmp_path / "broker" / "messages" / f"0_damaged.{task_queue.name}.msg").write_bytes(content)
     assert taken_from(connect(), task_queue) == ["ring"]
-    assert f"0_damaged.{task_queue.name}.msg is damaged and was dropped" in caplog.text
+    assert f"Dropped the damaged message 0_damaged.{task_queue.name}.msg" in caplog.text
     assert list((tmp_path / "broker" / "messages").iterdir()) == []
 
 

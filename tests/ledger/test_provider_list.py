@@ -80,7 +80,9 @@ def test_a_screen_gets_what_is_not_older(service: LongList) -> None:
 
 def test_two_passes_agree_on_what_is_sought_alone(service: LongList) -> None:
     service.before = lambda number: service.grow(f"N{len(service.asked)}")
-    found = stable_transactions("NGN", back_to=LONG_AGO, only=lambda record: record.transaction_id == "T007")
+    found = stable_transactions(
+        "NGN", back_to=LONG_AGO, condition=lambda record: record.transaction_id == "T007"
+    )
     assert [record.transaction_id for record in found] == ["T007"]
 
 
@@ -88,5 +90,5 @@ def test_a_list_that_changes_in_every_pass_proves_nothing(service: LongList) -> 
     service.before = lambda number: service.grow(f"N{len(service.asked)}")
     with pytest.raises(UnstableListError):
         stable_transactions(
-            "NGN", back_to=LONG_AGO, only=lambda record: record.transaction_id.startswith("N")
+            "NGN", back_to=LONG_AGO, condition=lambda record: record.transaction_id.startswith("N")
         )

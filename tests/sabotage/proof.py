@@ -106,7 +106,7 @@ PROOF = (
     Safeguard(
         "what the list showed minutes before the request is not ours",
         "backoffice.operations.delivery.send:preflight_read",
-        {"lately=Attempt.CLOCK_SKEW": "lately=clock.now() - clock.now()"},
+        {"recent_period=Attempt.CLOCK_SKEW": "recent_period=clock.now() - clock.now()"},
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_what_the_provider_showed_before_w"
             "e_sent_is_never_ours"

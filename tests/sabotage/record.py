@@ -183,7 +183,7 @@ RECORD = (
     Safeguard(
         "the books: a run of new records ends where another one stands",
         "backoffice.ledger.statements.breaks:run_ends",
-        {"        if are_apart or one.after": "        if one.after"},
+        {"        if is_separated or one.after": "        if one.after"},
         (
             "tests/ledger/statements/test_run_ends.py::test_a_run_ends_where_a_balance_does_not_follow"
             "_or_another_record_stands"
@@ -225,7 +225,7 @@ RECORD = (
     Safeguard(
         "the books: the reported balance is compared with its records",
         "backoffice.ledger.statements.statement:_reported_before",
-        {"reported if reported in around else last.after)": "reported)"},
+        {"reported if reported in balances_nearby else last.after)": "reported)"},
         (
             "tests/ledger/statements/test_statement.py::test_the_balance_that_the_provider_reported_is_co"
             "mpared_with_its_records"

@@ -8,19 +8,19 @@ WEBHOOKS = (
     Safeguard(
         "what the provider did not sign starts nothing",
         "backoffice.webhooks.processing:_fill_in",
-        {"DeliveryVerification(judged.signature_status.value)": "DeliveryVerification.VALID"},
+        {"DeliveryVerification(received.signature_status.value)": "DeliveryVerification.VALID"},
         "tests/webhooks/test_processing.py::test_what_the_provider_did_not_sign_starts_nothing",
     ),
     Safeguard(
         "the same delivery is kept once",
         "backoffice.webhooks.processing:_fill_in",
-        {"delivery.identity = judged.identity": 'delivery.identity = f"{delivery.received_at:%s%f}"'},
+        {"delivery.identity = received.identity": 'delivery.identity = f"{delivery.received_at:%s%f}"'},
         "tests/webhooks/test_storing.py::test_the_same_a_hundred_times_at_once_is_one",
     ),
     Safeguard(
         "whoever has a delivery can write it anew and it stays the same",
         "backoffice.webhooks.processing:_fill_in",
-        {"delivery.identity = judged.identity": "delivery.identity = delivery.digest"},
+        {"delivery.identity = received.identity": "delivery.identity = delivery.digest"},
         "tests/webhooks/test_storing.py::test_the_same_in_other_clothes_is_a_repeat",
     ),
     Safeguard(
@@ -47,7 +47,7 @@ WEBHOOKS = (
     Safeguard(
         "requests without the secret of the receiver are ignored",
         "backoffice.webhooks.configuration:is_secret",
-        {"constant_time_compare(presented, settings.WEBHOOK_SECRET) and is_on()": "is_on()"},
+        {"constant_time_compare(candidate, settings.WEBHOOK_SECRET) and is_on()": "is_on()"},
         "tests/webhooks/test_endpoint.py::test_a_wrong_address_is_no_address_and_leaves_no_trace",
     ),
     Safeguard(

@@ -95,7 +95,7 @@ def test_a_reset_in_the_middle_of_steps_leaves_row_and_process_agreeing(process:
             assert {answer.result() for answer in answers} == {200}
             shown = requests.get(f"{process.control}/clock", timeout=30).json()["aheadSeconds"]
             with closing(process.books()) as books:
-                ((kept,),) = books.execute("SELECT clock_ahead FROM sandbox_simulation")
+                ((kept,),) = books.execute("SELECT clock_ahead FROM sandbox_sandboxstate")
             assert shown * 1_000_000 == kept
     process.reset()
 

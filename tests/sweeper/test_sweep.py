@@ -40,7 +40,7 @@ def test_one_round_does_what_is_due_and_says_how_much(preparer: User) -> None:
     output = StringIO()
     call_command("sweep", "--once", stdout=output)
     assert Operation.objects.get(pk=operation.pk).status == Status.EXPIRED
-    assert output.getvalue() == "3 due and done\n"  # and the inspection, and the reconciliation
+    assert output.getvalue() == "3 due items processed\n"  # and the inspection, and the reconciliation
 
 
 @pytest.mark.django_db
@@ -48,7 +48,7 @@ def test_a_round_without_work_changes_nothing() -> None:
     call_command("sweep", "--once", stdout=StringIO())
     output = StringIO()
     call_command("sweep", "--once", stdout=output)
-    assert output.getvalue() == "0 due and done\n"
+    assert output.getvalue() == "0 due items processed\n"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -99,4 +99,4 @@ def test_a_round_keeps_the_balances_the_keys_and_the_transactions(sandbox: Sandb
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
     assert Transaction.objects.exists()
     # Three balances, the keys, the inspection, the transactions, the reconciliation.
-    assert output.getvalue() == "7 due and done\n"
+    assert output.getvalue() == "7 due items processed\n"

@@ -12,7 +12,7 @@ import pytest
 
 from tools.bench import databases
 from tools.bench.__main__ import BenchSize, run
-from tools.bench.measure import Measure, Sample, in_turns
+from tools.bench.measure import Measure, Sample, alternate
 from tools.bench.product import balances_per_second, pin_to_one_core
 from tools.processes import temporary_sandbox
 
@@ -90,7 +90,7 @@ def test_sides_take_turns_and_none_is_always_the_first() -> None:
         order.append(name)
         return 1.0
 
-    found = in_turns(3, {name: partial(side, name) for name in ("a", "b")})
+    found = alternate(3, {name: partial(side, name) for name in ("a", "b")})
     assert order == ["a", "b", "b", "a", "a", "b"]
     assert found["a"] == Sample([1.0, 1.0, 1.0])
 

@@ -95,7 +95,7 @@ def test_it_stops_at_ctrl_c_goes_on_from_there_and_ends_with_a_process_that_ends
         for _ in range(2):  # an impatient person presses twice
             first.running.send_signal(signal.SIGINT)
         assert first.running.wait(120) == 0
-        assert "Stopped. Everything is kept" in first.said()
+        assert "Stopped. The data is kept" in first.said()
         assert "Traceback" not in first.said()
         wait_until(lambda: still_running(processes) == [])
     kept = operations(folder)
@@ -107,7 +107,7 @@ def test_it_stops_at_ctrl_c_goes_on_from_there_and_ends_with_a_process_that_ends
         [sweeper] = [process for process in processes if process.cmdline()[-1] == "sweep"]
         sweeper.kill()
         assert second.running.wait(120) == 1
-        assert "The sweeper process ended by itself" in second.said()
+        assert "The sweeper process ended unexpectedly" in second.said()
         wait_until(lambda: still_running(processes) == [])
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backoffice.operations.monitoring import metrics
-from backoffice.operations.monitoring.invariants import INVARIANTS
+from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
 from payments_gateway import ProviderProfile
 from tools import docs
 from tools.processes import ROOT
@@ -182,4 +182,6 @@ def test_every_metric_is_in_the_runbook_and_every_one_there_exists() -> None:
 
 def test_every_integrity_check_is_in_the_runbook() -> None:
     section = RUNBOOK.partition("## Integrity checks")[2].partition("\n## ")[0]
-    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)[1:] == [rule.name for rule in INVARIANTS]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)[1:] == [
+        rule.name for rule in INTEGRITY_CHECKS
+    ]

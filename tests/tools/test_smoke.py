@@ -13,7 +13,7 @@ from tools.processes import WEBHOOK_SECRET, Stack, StackError, free_port
 
 SEEN = {
     "status": "succeeded",
-    "debits_at_service": 1,
+    "debits_at_provider": 1,
     "debited": "123456.78",
     "approvals": 1,
     "audit_entries": 12,
@@ -38,9 +38,9 @@ def test_one_debit_of_the_right_amount_with_its_proof_is_right() -> None:
     [
         {"status": "processing"},
         {"status": "succeeded on the page, unknown in the CSV"},
-        {"debits_at_service": 0, "debited": "0"},
-        {"debits_at_service": 0, "debited": "123456.78"},
-        {"debits_at_service": 2, "debited": "246913.56"},
+        {"debits_at_provider": 0, "debited": "0"},
+        {"debits_at_provider": 0, "debited": "123456.78"},
+        {"debits_at_provider": 2, "debited": "246913.56"},
         {"debited": "123456.79"},
         {"approvals": 0},
         {"approvals": 2},
@@ -71,7 +71,7 @@ def test_what_the_provider_withdrew_to_our_account_is_counted_and_summed(
     ours = [{"accountNumber": smoke.WITHDRAWAL["account_number"], "amount": amount} for amount in amounts]
     others = [{"accountNumber": "0000000000", "amount": "123456.78"}]
     debits = smoke.provider_debits({"withdrawals": [*others, *ours]})
-    assert debits == {"debits_at_service": count, "debited": sum_}
+    assert debits == {"debits_at_provider": count, "debited": sum_}
 
 
 @pytest.mark.parametrize(("cell", "people"), [("", 0), ("Amara Okafor", 1), ("Amara Okafor; Chidi Nwosu", 2)])

@@ -98,12 +98,16 @@ def send_operation(operation_id: UUID) -> None:
         fault_points.reach("send.before_claim")
         claim = claim_operation(operation_id, preflight)
     except provider_list.UnstableListError:
-        logger.warning("%s is not sent yet: the service's list keeps changing", release.operation.reference)
+        logger.warning(
+            "%s was not sent: the provider's list kept changing. It is retried.", release.operation.reference
+        )
         record_blocker(operation_id, Blocker.LIST_CHANGING)
         return
     except GatewayError as exc:
         logger.warning(
-            "%s is not sent yet: the service cannot be read (%s)", release.operation.reference, exc
+            "%s was not sent: the provider cannot be read (%s). It is retried.",
+            release.operation.reference,
+            exc,
         )
         record_blocker(operation_id, Blocker.PROVIDER_UNREADABLE, error=str(exc))
         return
@@ -192,7 +196,7 @@ def preflight_read(release: Release) -> PreflightRead:
     first = operation.attempts.order_by("number").first()
     if first is not None and isinstance(kind, MoneyKind):
         _check_not_executed(operation, first, kind, payload)
-    watermark = provider_list.read_watermark(operation.currency, lately=Attempt.CLOCK_SKEW)
+    watermark = provider_list.read_watermark(operation.currency, recent_period=Attempt.CLOCK_SKEW)
     seen = [
         record.transaction_id
         for record in watermark.recent
@@ -295,7 +299,11 @@ def _record_with_retries(attempt_id: int, result: SendResult) -> None:
             raise
         except (DatabaseError, InterfaceError):  # unavailable, busy, or read-only after a fail-over
             summary = responses_sentence([result.response])
-            logger.exception("The response to attempt %s is not recorded yet: %s", attempt_id, summary)
+            logger.exception(
+                "The response to attempt %s is not recorded yet; retrying, do not stop this process: %s",
+                attempt_id,
+                summary,
+            )
             connection.close()
             time.sleep(pause)
         else:
@@ -311,6 +319,6 @@ def _fetch_missing_details(claim: SendClaim, result: SendResult) -> None:
     try:
         details = kind.fetch_details(gateway(deadline=DETAILS_DEADLINE), payload)
     except GatewayError as exc:
-        logger.info("%s: the result is not complete yet (%s)", claim.operation.reference, exc)
+        logger.info("%s: details of the result could not be read yet (%s)", claim.operation.reference, exc)
         return
     complete_result(claim.attempt_id, details)

@@ -127,7 +127,7 @@ class Incident(models.Model):
 
 
 class Inspection(models.Model):
-    """The last inspection of the invariants, and how far the audit log was verified: one row.
+    """The last run of the integrity checks, and how far the audit log was verified: one row.
 
     It also keeps the time to approval, which takes too long to count on a page.
     """

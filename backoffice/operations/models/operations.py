@@ -128,7 +128,7 @@ class Operation(models.Model):
             ("approve_operation", "Can approve or reject operations that others prepared"),
             ("release_operation", "Can send approved operations"),
             ("resolve_operation", "Can propose what became of operations whose outcome is not known"),
-            ("pause_sending", "Can stop all sending alone, and propose that it goes on"),
+            ("pause_payments", "Can pause payments alone, and propose to resume them"),
         ]
         ordering = ("-prepared_at", "-id")
         indexes = [

@@ -35,12 +35,12 @@ def waiting_count(request: HttpRequest) -> dict[str, object]:
     return {"waiting_count": SimpleLazyObject(lambda: operations_waiting_for(person).count())}
 
 
-def sending_pause(request: HttpRequest) -> dict[str, object]:
-    """Context processor: `sending_pause`, the current pause, for everyone who may see operations."""
+def payments_pause(request: HttpRequest) -> dict[str, object]:
+    """Context processor: `payments_pause`, the current pause, for everyone who may see operations."""
     person = getattr(request, "user", None)
     if not isinstance(person, User) or not person.has_perm(VIEW):
-        return {"sending_pause": None}
-    return {"sending_pause": SimpleLazyObject(cached_pause)}
+        return {"payments_pause": None}
+    return {"payments_pause": SimpleLazyObject(cached_pause)}
 
 
 def unrecognised_transactions(request: HttpRequest) -> dict[str, object]:

@@ -269,7 +269,7 @@ def _compare_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirro
         return compare_attempt(attempt, listed, mirror)
     except Exception:
         # Any exception: the round must not stop at one attempt. The next full pass compares it again.
-        logger.exception("Attempt %s could not be compared", attempt.pk)
+        logger.exception("Reconciliation of attempt %s failed; it is reported as mismatched", attempt.pk)
         operation, found = attempt.operation, [difference(DifferenceCode.NOT_COMPARABLE)]
         amount, result = operation.amount or Decimal(0), ReconciliationResult.MISMATCHED
         return ComparisonResult(result, attempt.started_at, operation.currency, amount, attempt.fee, found)
@@ -283,7 +283,9 @@ def _compare_transaction(
         return compare_transaction(listed, begins_at, unmatched, closed)
     except Exception:
         # Any exception, for the same reason as in `_compare_attempt`.
-        logger.exception("Transaction %s could not be compared", listed.transaction_id)
+        logger.exception(
+            "Reconciliation of transaction %s failed; it is reported as unrecognised", listed.transaction_id
+        )
         found, result = [difference(DifferenceCode.NOT_COMPARABLE)], ReconciliationResult.UNRECOGNISED
         return ComparisonResult(result, listed.occurred_at, listed.currency, listed.amount, listed.fee, found)
 

@@ -322,7 +322,7 @@ def _bulk_result(
         return BulkResult(choice.operation, BulkOutcome.REFUSED, str(exc))
     except DatabaseError:
         logger.exception(
-            "A bulk decision failed with a database error", extra={"operation": str(choice.operation.pk)}
+            "A bulk decision on operation %s failed in the database and is not confirmed", choice.operation.pk
         )
         return BulkResult(choice.operation, BulkOutcome.REFUSED, _NOT_CONFIRMED)
 

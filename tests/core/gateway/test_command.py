@@ -93,7 +93,7 @@ def test_the_account_is_left_out_unless_it_is_given(run: Run, sandbox_process: S
 def test_half_an_account_is_refused(run: Run, sandbox_process: SandboxProcess) -> None:
     done = run(sandbox_process.url, "check", "--bank-code", "044")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "belong together. Nothing was asked." in done.stderr
+    assert "belong together. Nothing was requested." in done.stderr
 
 
 def test_optional_reads_are_asked_when_they_are_on(run: Run, sandbox_process: SandboxProcess) -> None:
@@ -127,7 +127,9 @@ def test_answers_that_the_client_cannot_use_are_reported_and_the_rest_counts(run
     assert "not usable, HTTP 200" in line
     assert "cannot be read (it holds no balances)" in line
     assert "answered, HTTP 200" in row(done, "callbacks.url")
-    assert re.search(r" \d not usable, .*Addresses and credentials work\. See whether", done.stdout)
+    assert re.search(
+        r" \d not usable, .*Addresses and credentials work\. Some answers are unusable", done.stdout
+    )
 
 
 def test_only_get_is_asked(run: Run) -> None:
@@ -176,16 +178,14 @@ def test_an_address_that_does_not_speak_tls_is_wrong(run: Run) -> None:
 def test_an_address_at_which_nothing_is_found_is_wrong(run: Run) -> None:
     done = check_against(run, stub.answer(404, b"<html>nothing here"))
     assert done.returncode == 1
-    assert "knows none of the operations (HTTP 404): the address is probably wrong." in done.stderr
+    assert "answered HTTP 404 to every request: the address is probably wrong." in done.stderr
 
 
 @pytest.mark.parametrize("body", [UNREADABLE[name] for name in ("empty", "html", "truncated", "deep", "NaN")])
 def test_an_address_at_which_nothing_can_be_read_is_not_called_right(run: Run, body: bytes) -> None:
     done = check_against(run, stub.answer(200, body))
     assert done.returncode == 1
-    assert (
-        done.stderr.count("gave no usable answer: nothing shows that address and credentials are right.") == 2
-    )
+    assert done.stderr.count("gave no usable answer: address and credentials could not be confirmed.") == 2
     assert "work" not in done.stdout
     assert "failed, HTTP 200" in row(done, "balances.list")
     assert "cannot be read" in row(done, "balances.list")
@@ -262,18 +262,18 @@ def test_it_needs_no_database_and_prints_no_secret(tmp_path: Path) -> None:
         done = run_python("manage.py", "gateway", "check", own=own, timeout=120)
     assert done.returncode == 1
     assert "does not accept our credentials: no entry for [hidden]" in done.stderr
-    assert "Asked with the API key of the environment, for want of the one in use" in done.stdout
+    assert "Uses the API key of the environment: the key in use cannot be read" in done.stdout
     assert CANARY not in done.stdout + done.stderr
 
 
 def test_after_a_switch_it_asks_with_the_key_in_use(run: Run, sandbox_process: SandboxProcess) -> None:
     own = run(sandbox_process.url, "check")
-    assert "Asked with the API key in use: Key of the environment." in own.stdout
+    assert "Uses the API key in use: Key of the environment." in own.stdout
     key = GatewayKey(name="till", short_hash="0a1b2c3d")
     key.encrypt(API_KEY)
     credentials.switch_to_key(key)
     done = run(sandbox_process.url, "check", key=CANARY)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Asked with the API key in use: till." in done.stdout
+    assert "Uses the API key in use: till." in done.stdout
     assert API_KEY not in done.stdout
     assert CANARY not in done.stdout

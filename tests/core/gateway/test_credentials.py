@@ -206,7 +206,7 @@ def test_the_keys_of_encryption_can_be_rotated_under_it(settings: Settings) -> N
     switched_to()
     newest = f"next:{base64.b64encode(b'n' * 32).decode()}"
     settings.ENCRYPTION_KEYS = [newest, *settings.ENCRYPTION_KEYS]
-    call_command("reencryptsecrets", stdout=StringIO())
+    call_command("reencrypt_secrets", stdout=StringIO())
     settings.ENCRYPTION_KEYS = [newest]
     credentials.clear_key_cache()
     assert in_use() == SECOND
@@ -252,11 +252,11 @@ def test_once_it_was_used_it_is_covered_in_every_log_line() -> None:
 def test_the_way_back_to_the_environment_is_on_record() -> None:
     switched_to()
     out = StringIO()
-    call_command("useenvironmentkey", stdout=out)
-    assert "key of the environment from now on" in out.getvalue()
+    call_command("use_environment_key", stdout=out)
+    assert "now use the key of the environment" in out.getvalue()
     assert in_use() == FIRST
     assert Entry.objects.filter(action=Action.KEY_SWITCHED).count() == 1
-    call_command("useenvironmentkey", stdout=out)
+    call_command("use_environment_key", stdout=out)
     assert "Nothing was changed" in out.getvalue()
     assert Entry.objects.filter(action=Action.KEY_SWITCHED).count() == 1
 

@@ -13,7 +13,7 @@ from backoffice.audit.verification import ChainVerification, verify_chain
 from backoffice.core import clock
 from backoffice.operations.errors import OperationError
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.monitoring.invariants import INVARIANTS, InspectionScope
+from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS, InspectionScope
 from backoffice.operations.states import Outcome
 from tests.stub_provider import StubProvider
 
@@ -77,5 +77,5 @@ def broken_rules(operations: Iterable[Operation], *names: str) -> dict[str, list
     """The violations by integrity check: of these checks, or of all of them and the audit log."""
     log = ChainVerification(0, "") if names else verify_chain()
     scope = InspectionScope(clock.now(), [operation.pk for operation in operations], log)
-    found = {rule.name: rule.broken_by(scope) for rule in INVARIANTS if not names or rule.name in names}
+    found = {rule.name: rule.broken_by(scope) for rule in INTEGRITY_CHECKS if not names or rule.name in names}
     return {name: broken for name, broken in found.items() if broken}

@@ -237,7 +237,7 @@ def test_a_total_that_was_touched_is_found_out() -> None:
     merged(record())
     DayTotal.objects.update(count=2, amount="7")
     [found] = total_discrepancies()
-    assert str(found).endswith("kept 2 of 7, fees 50; counted 1 of 250000.5, fees 50")
+    assert str(found).endswith("stored 2 of 7, fees 50; counted 1 of 250000.5, fees 50")
     DayTotal.objects.update(count=1, amount="250000.50")
 
 

@@ -142,11 +142,11 @@ def test_neither_the_overview_nor_the_list_adds_it_up() -> None:
     [flow] = currency_flows(FIRST.date())
     assert (flow.received, flow.count) == (Decimal(11), 2)
     within = TransactionFilter(since=FIRST, until=FIRST + timedelta(hours=1))
-    for chosen in (TransactionFilter(), within, TransactionFilter(least=Decimal(1), currency="NGN")):
+    for chosen in (TransactionFilter(), within, TransactionFilter(min_amount=Decimal(1), currency="NGN")):
         added_up = volume_summary(chosen)
         assert added_up is not None
         assert ([volume.amount for volume in added_up.volumes], added_up.missing) == ([Decimal(11)], 1)
-    for chosen in (TransactionFilter(least=Decimal(100)), TransactionFilter(transaction_id="C")):
+    for chosen in (TransactionFilter(min_amount=Decimal(100)), TransactionFilter(transaction_id="C")):
         assert volume_summary(chosen) == VolumeSummary([], 1)
     for chosen in (TransactionFilter(currency="USD"), TransactionFilter(text="ada")):
         assert volume_summary(chosen) == VolumeSummary([], 0)

@@ -189,7 +189,7 @@ def test_a_command_waits_for_others_so_long_and_no_longer(
     lease, now = acquired_sync_lease(), LeaseRow.objects.get().acquired_at
 
     for arguments in ([], ["--full"]):
-        with pytest.raises(CommandError, match=rf"since {now:%H:%M:%S} UTC\. It goes on") as refused:
+        with pytest.raises(CommandError, match=rf"since {now:%H:%M:%S} UTC\. It continues") as refused:
             call_command("mirror", *arguments)
         assert refused.value.returncode == 3
 

@@ -99,7 +99,7 @@ def test_the_command_reports_its_progress_and_ends_by_itself(service: LongList, 
         " 48%  page 11 of 23, 1,000 transactions",
         " 91%  page 21 of 23, 2,000 transactions",
         "100%  page 23 of 23, 2,300 transactions",
-        "2,300 transactions are here; the service counts 2,300.",
+        "2,300 transactions stored; the provider counts 2,300.",
     ]
     assert here() == service.names()
 
@@ -133,7 +133,9 @@ def test_the_command_begins_again_on_request(service: LongList) -> None:
 def test_the_command_says_why_it_could_not_go_on(service: LongList) -> None:
     service.listed = numbered(2300)
     service.spoilt = {15: (500, "{}")}
-    with pytest.raises(CommandError, match=r"What was read is kept; run this again to go on\."):
+    with pytest.raises(
+        CommandError, match=r"The pages read so far are stored\. Run this command again to continue\."
+    ):
         call_command("mirror", stdout=StringIO())
     assert Transaction.objects.count() == 1400
 
@@ -143,11 +145,11 @@ def test_the_command_holds_the_totals_against_the_rows(service: LongList) -> Non
     output = StringIO()
     call_command("mirror", stdout=StringIO())
     call_command("mirror", "--verify", stdout=output)
-    assert output.getvalue() == "Every total and every break agrees with its rows.\n"
+    assert output.getvalue() == "All totals and continuity breaks agree with the rows.\n"
     DayTotal.objects.update(count=4)
     with pytest.raises(CommandError, match="1 totals or breaks differ"):
         call_command("mirror", "--verify", stdout=output)
-    assert "kept 4 of 37.5, fees 0.75; counted 3 of 37.5, fees 0.75" in output.getvalue()
+    assert "stored 4 of 37.5, fees 0.75; counted 3 of 37.5, fees 0.75" in output.getvalue()
 
 
 def test_what_is_merged_while_totals_are_held_against_the_rows_is_no_difference(service: LongList) -> None:
@@ -169,7 +171,7 @@ def test_what_is_merged_while_totals_are_held_against_the_rows_is_no_difference(
         call_command("mirror", "--verify", stdout=output)
     assert turns == [1]
     assert "late" in here()
-    assert output.getvalue() == "Every total and every break agrees with its rows.\n"
+    assert output.getvalue() == "All totals and continuity breaks agree with the rows.\n"
 
 
 def test_two_at_once_read_once_and_the_second_one_is_heard(service: LongList) -> None:

@@ -272,10 +272,10 @@ def test_what_a_defect_of_ours_left_is_repaired_and_reported(caplog: pytest.LogC
     check_all()
     BalanceBreak.objects.update(difference=Decimal(7), expected=Decimal(8))
     assert [str(one) for one in continuity.break_disagreements()] == [
-        "NGN 2026-03-04 05:06:01+00:00: gap is kept, but the rows do not show it",
-        "NGN 2026-03-04 05:06:01+00:00: gap is not kept, but the rows show it",
+        "NGN 2026-03-04 05:06:01+00:00: gap is stored, but the rows do not show it",
+        "NGN 2026-03-04 05:06:01+00:00: gap is not stored, but the rows show it",
     ]
     with clock.use_clock(lambda: timezone.now() + timedelta(days=1.01)):
         check_all()
     assert stored_breaks() == [("A", "B", Kind.GAP, "5", "in")]
-    assert "The kept breaks of NGN differed from the rows in 2 places" in caplog.text
+    assert "The stored continuity breaks of NGN differed from the rows; 2 were corrected" in caplog.text

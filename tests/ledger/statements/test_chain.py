@@ -28,7 +28,7 @@ def links(*rows: tuple[int, str | None, str]) -> list[ChainLink]:
 
 
 def walked(found: list[ChainLink]) -> list[ChainStep]:
-    return [step for stretch in chain.walk(chain.moments(found)) for step in stretch.steps]
+    return [step for stretch in chain.segments(chain.moments(found)) for step in stretch.steps]
 
 
 def broken(*rows: tuple[int, str | None, str]) -> list[tuple[int, str]]:
@@ -165,11 +165,13 @@ def test_taken_up_at_a_landmark_it_goes_on_as_from_its_beginning(
     with search_limit_of_one_step():
         every = in_turn(rows)
         whole = walked(every)
-        for stretch in chain.walk(chain.moments(every)):
+        for stretch in chain.segments(chain.moments(every)):
             if stretch.landmark:
                 behind = [link for link in every if link.at > stretch.landmark.last.at]
                 again = [
-                    step for one in chain.walk(chain.moments(behind), stretch.landmark) for step in one.steps
+                    step
+                    for one in chain.segments(chain.moments(behind), stretch.landmark)
+                    for step in one.steps
                 ]
                 assert again == whole[len(whole) - len(behind) :]
 
@@ -178,7 +180,7 @@ def test_taken_up_at_a_landmark_it_goes_on_as_from_its_beginning(
 def test_the_last_landmark_is_seen_within_reach(rows: list[tuple[int, Decimal, Decimal]]) -> None:
     with search_limit_of_one_step():
         every = in_turn(rows)
-        [*_, last] = [None, *(one.landmark for one in chain.walk(chain.moments(every)) if one.landmark)]
+        [*_, last] = [None, *(one.landmark for one in chain.segments(chain.moments(every)) if one.landmark)]
         near = every[-chain.lookback_limit() :]
         seen = chain.last_landmark(near, is_all=len(near) == len(every))
         assert (seen and seen.last) == (last and last.last)

@@ -155,7 +155,7 @@ def test_records_that_cannot_be_placed_are_counted_by_an_index_of_their_own(chai
         # With the parameters apart, as it was asked: it is by them that the index fits.
         cursor.execute(f"{'EXPLAIN QUERY PLAN' if is_sqlite else 'EXPLAIN'} {sql}", params)
         plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
-    assert "transaction_untold" in plan, plan
+    assert "transaction_unplaceable" in plan, plan
 
 
 def keep_balance(moment: str, amount: str) -> None:

@@ -59,8 +59,8 @@ def fits(row: Transaction, chosen: TransactionFilter) -> bool:
         (
             chosen.since is None or row.occurred_at >= chosen.since,
             chosen.until is None or row.occurred_at < chosen.until,
-            chosen.least is None or row.amount >= chosen.least,
-            chosen.most is None or row.amount <= chosen.most,
+            chosen.min_amount is None or row.amount >= chosen.min_amount,
+            chosen.max_amount is None or row.amount <= chosen.max_amount,
             all(getattr(row, name) == word for name, word in chosen.facet_values.items()),
             chosen.transaction_id in ("", row.transaction_id),
             chosen.counterparty.lower() in row.counterparty.lower(),
@@ -116,9 +116,9 @@ ALONE: dict[str, TransactionFilter] = {
     "status": TransactionFilter(status="failed"),
     "direction": TransactionFilter(direction="in"),
     "words that never meet": TransactionFilter(currency="EUR"),
-    "least": TransactionFilter(least=Decimal("7.01")),
-    "most": TransactionFilter(most=Decimal("7")),
-    "one amount": TransactionFilter(least=Decimal(120), most=Decimal(120)),
+    "min amount": TransactionFilter(min_amount=Decimal("7.01")),
+    "max amount": TransactionFilter(max_amount=Decimal("7")),
+    "one amount": TransactionFilter(min_amount=Decimal(120), max_amount=Decimal(120)),
     "counterparty": TransactionFilter(counterparty="bello"),
     "text": TransactionFilter(text="ada"),
     "text of everybody": TransactionFilter(text="MERCHANT"),
@@ -131,18 +131,20 @@ ALONE: dict[str, TransactionFilter] = {
 TOGETHER: dict[str, TransactionFilter] = {
     "all words": TransactionFilter(currency="NGN", type="transfer", status="fulfilled", direction="out"),
     "words and period": TransactionFilter(currency="NGN", since=day(30), until=day(3)),
-    "words and amounts": TransactionFilter(currency="USD", least=Decimal(80), most=Decimal(95)),
-    "two ranges": TransactionFilter(since=day(30), until=day(3), least=Decimal(7), most=Decimal(120)),
-    "two ranges that never meet": TransactionFilter(currency="USD", since=day(3), most=Decimal(65)),
+    "words and amounts": TransactionFilter(currency="USD", min_amount=Decimal(80), max_amount=Decimal(95)),
+    "two ranges": TransactionFilter(
+        since=day(30), until=day(3), min_amount=Decimal(7), max_amount=Decimal(120)
+    ),
+    "two ranges that never meet": TransactionFilter(currency="USD", since=day(3), max_amount=Decimal(65)),
     "text and status": TransactionFilter(text="ada", status="failed"),
-    "text and both ranges": TransactionFilter(text="bello", since=day(35), least=Decimal(5)),
+    "text and both ranges": TransactionFilter(text="bello", since=day(35), min_amount=Decimal(5)),
     "text and counterparty": TransactionFilter(text="merchant", counterparty="obi"),
     "everything": TransactionFilter(
         since=day(39),
         until=day(1),
         currency="NGN",
         direction="in",
-        least=Decimal(1),
+        min_amount=Decimal(1),
         counterparty="ada",
         text="biz",
     ),
@@ -205,7 +207,11 @@ def test_an_id_leads_to_its_transaction_whatever_its_names(rows: list[Transactio
 
 @pytest.mark.parametrize(
     "chosen",
-    [TransactionFilter(), TransactionFilter(currency="NGN", least=Decimal(1)), TransactionFilter(text="ada")],
+    [
+        TransactionFilter(),
+        TransactionFilter(currency="NGN", min_amount=Decimal(1)),
+        TransactionFilter(text="ada"),
+    ],
     ids=str,
 )
 def test_rows_that_arrive_in_between_neither_repeat_nor_hide_others(
@@ -261,14 +267,18 @@ def test_a_cursor_that_is_forged_or_of_another_order_is_the_first_page(
 
 @pytest.mark.parametrize(
     "chosen",
-    [TransactionFilter(currency="NGN"), TransactionFilter(least=Decimal(7)), TransactionFilter(text="ada")],
+    [
+        TransactionFilter(currency="NGN"),
+        TransactionFilter(min_amount=Decimal(7)),
+        TransactionFilter(text="ada"),
+    ],
     ids=str,
 )
 def test_up_to_the_limit_the_count_is_exact(rows: list[Transaction], chosen: TransactionFilter) -> None:
     there = len(expected(rows, chosen, NEWEST_FIRST))
-    assert transaction_count(chosen, most=there) == TransactionCount(there, is_exact=True)
-    assert transaction_count(chosen, most=there + 1) == TransactionCount(there, is_exact=True)
-    beyond = transaction_count(chosen, most=there - 1)
+    assert transaction_count(chosen, at_most=there) == TransactionCount(there, is_exact=True)
+    assert transaction_count(chosen, at_most=there + 1) == TransactionCount(there, is_exact=True)
+    beyond = transaction_count(chosen, at_most=there - 1)
     assert not beyond.is_exact
     assert beyond.number >= there
 
@@ -278,7 +288,7 @@ def test_a_count_that_would_have_to_walk_too_far_is_an_estimate(
 ) -> None:
     monkeypatch.setattr(query_planner, "MAX_GATHERED", 5)
     monkeypatch.setattr(query_planner, "MAX_SCANNED", 20)
-    chosen = TransactionFilter(most=Decimal(7), since=day(30))
+    chosen = TransactionFilter(max_amount=Decimal(7), since=day(30))
     there = len(expected(rows, chosen, NEWEST_FIRST))
     is_walked = connection.vendor == "postgresql"
     assert transaction_count(chosen).is_exact is not is_walked
@@ -317,10 +327,10 @@ def test_beyond_the_limit_the_day_totals_estimate_how_many(rows: list[Transactio
     facet = Facet.objects.get(currency="EUR")
     for back, number in ((0, 70_000), (1, 20_000), (2, 9_000)):
         DayTotal.objects.create(day=day(back).date(), facet=facet, count=number, amount=0, fee=0)
-    assert transaction_count(TransactionFilter(currency="EUR"), most=0) == TransactionCount(
+    assert transaction_count(TransactionFilter(currency="EUR"), at_most=0) == TransactionCount(
         99_000, is_exact=False
     )
-    assert transaction_count(TransactionFilter(currency="EUR", since=day(1)), most=0) == TransactionCount(
+    assert transaction_count(TransactionFilter(currency="EUR", since=day(1)), at_most=0) == TransactionCount(
         90_000, is_exact=False
     )
 

@@ -75,8 +75,8 @@ def test_where_the_database_adds_up_exactly_no_day_is_carried_out_of_it(rows: li
     [
         TransactionFilter(text="ada"),
         TransactionFilter(counterparty="ada", currency="NGN"),
-        TransactionFilter(least=Decimal(10**17), since=DAY, direction="out"),
-        TransactionFilter(most=Decimal(10**17)),
+        TransactionFilter(min_amount=Decimal(10**17), since=DAY, direction="out"),
+        TransactionFilter(max_amount=Decimal(10**17)),
         TransactionFilter(text="nobody"),
     ],
 )
@@ -85,8 +85,8 @@ def test_rows_are_added_up_where_no_day_total_has_them(
 ) -> None:
     number = transaction_count(chosen).number
     assert volumes(chosen) == plain_sums(chosen)
-    assert sum_rows(chosen, most=number) is not None
-    assert sum_rows(chosen, most=number - 1) is None or number == 0
+    assert sum_rows(chosen, at_most=number) is not None
+    assert sum_rows(chosen, at_most=number - 1) is None or number == 0
 
 
 def test_an_id_is_added_up_alone(rows: list[Transaction]) -> None:
@@ -102,4 +102,4 @@ def test_a_walk_that_ends_before_the_rows_adds_nothing_up(
 ) -> None:
     monkeypatch.setattr(query_planner, "MAX_GATHERED", 2)
     monkeypatch.setattr(query_planner, "MAX_SCANNED", 5)
-    assert volume_summary(TransactionFilter(least=Decimal(1), since=DAY)) is None
+    assert volume_summary(TransactionFilter(min_amount=Decimal(1), since=DAY)) is None

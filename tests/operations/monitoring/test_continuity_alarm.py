@@ -52,8 +52,8 @@ def test_they_are_counted_by_one_question_and_no_further_than_anybody_has_to_kno
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with CaptureQueriesContext(connection) as asked:
-        assert str(open_break_count(most=1)) == "more than 1"
-        assert str(open_break_count(most=2)) == "2"
+        assert str(open_break_count(at_most=1)) == "more than 1"
+        assert str(open_break_count(at_most=2)) == "2"
     assert ["LIMIT" in query["sql"] for query in asked] == [True, True]
     monkeypatch.setattr(continuity, "COUNT_CACHE_SECONDS", 3600.0)
     with CaptureQueriesContext(connection) as asked:
@@ -64,6 +64,6 @@ def test_they_are_counted_by_one_question_and_no_further_than_anybody_has_to_kno
 @pytest.mark.usefixtures("two_breaks")
 def test_metrics_count_them_and_what_was_never_checked() -> None:
     assert "countersign_continuity_breaks 2.0" in render_metrics().decode()
-    assert "countersign_continuity_unchecked 1.0" in render_metrics().decode()
+    assert "countersign_continuity_unchecked_currencies 1.0" in render_metrics().decode()
     check_all()
-    assert "countersign_continuity_unchecked 0.0" in render_metrics().decode()
+    assert "countersign_continuity_unchecked_currencies 0.0" in render_metrics().decode()

@@ -19,9 +19,9 @@ from backoffice.operations.models.monitoring import Inspection
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.monitoring import inspection
 from backoffice.operations.monitoring.inspection import LEASE_DURATION, inspect, inspect_due
-from backoffice.operations.monitoring.invariants import INVARIANTS
+from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
 from tests.operations.monitoring.violations import (
-    broken_log,
+    broken_audit_log,
     content_changed,
     past_every_safeguard,
     red,
@@ -51,10 +51,10 @@ def test_what_a_full_inspection_found_is_reported_until_it_is_repaired(
     monkeypatch.setattr(inspection, "RECENTLY_CLOSED", timedelta(0))
     with past_every_safeguard():
         content_changed(history)
-        broken_log(history)
-        assert red() == {"content_changed", "broken_log"}
-        assert set(inspect(full=False).violations) == {"content_changed", "broken_log"}
-        assert set(inspect(full=False).violations) == {"content_changed", "broken_log"}
+        broken_audit_log(history)
+        assert red() == {"content_changed", "broken_audit_log"}
+        assert set(inspect(full=False).violations) == {"content_changed", "broken_audit_log"}
+        assert set(inspect(full=False).violations) == {"content_changed", "broken_audit_log"}
 
 
 def test_the_log_is_verified_from_where_it_was_found_whole(history: dict[str, Operation]) -> None:
@@ -64,9 +64,9 @@ def test_the_log_is_verified_from_where_it_was_found_whole(history: dict[str, Op
     audit_something(history["pending"])
     with past_every_safeguard():
         Entry.objects.filter(position=verified + 1).update(address="10.9.9.9")
-        assert set(inspect(full=False).violations) == {"broken_log"}
+        assert set(inspect(full=False).violations) == {"broken_audit_log"}
         assert Inspection.objects.get().log_position == verified
-        assert set(inspect(full=False).violations) == {"broken_log"}
+        assert set(inspect(full=False).violations) == {"broken_audit_log"}
 
 
 def audit_something(operation: Operation) -> None:
@@ -100,7 +100,7 @@ def _as_constant(moment: datetime) -> datetime:
 def check(*arguments: str) -> tuple[int, str]:
     output = StringIO()
     try:
-        call_command("check_invariants", *arguments, stdout=output)
+        call_command("check_integrity", *arguments, stdout=output)
     except SystemExit as end:
         return int(str(end.code)), output.getvalue()
     return 0, output.getvalue()
@@ -109,7 +109,7 @@ def check(*arguments: str) -> tuple[int, str]:
 def test_the_command_prints_one_line_for_each_rule(db: None) -> None:
     status, output = check("--full")
     assert status == 0
-    assert output.splitlines()[:-1] == [f"{rule.name}: ok" for rule in INVARIANTS]
+    assert output.splitlines()[:-1] == [f"{rule.name}: ok" for rule in INTEGRITY_CHECKS]
     assert output.splitlines()[-1].startswith("took ")
 
 
@@ -124,5 +124,5 @@ def test_the_command_fails_where_a_rule_is_broken(history: dict[str, Operation])
     assert as_json[0] == 1
     violations = json.loads(as_json[1])["violations"]
     assert violations == {
-        rule.name: [reference] if rule.name == "unchecked_outcome" else [] for rule in INVARIANTS
+        rule.name: [reference] if rule.name == "unchecked_outcome" else [] for rule in INTEGRITY_CHECKS
     }

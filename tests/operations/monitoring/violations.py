@@ -120,7 +120,7 @@ def inconsistent_status__of_what_was_never_sent(history: dict[str, Operation]) -
 
 
 @breaks
-def broken_log(history: dict[str, Operation]) -> None:
+def broken_audit_log(history: dict[str, Operation]) -> None:
     Entry.objects.filter(position=3).update(address="10.9.9.9")
 
 

@@ -18,7 +18,7 @@ from backoffice.operations.models.monitoring import Heartbeat, Incident, Inspect
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.monitoring.inspection import inspect
-from backoffice.operations.monitoring.invariants import INVARIANTS
+from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
 from tests.operations.steps import text_of
 
 pytestmark = pytest.mark.django_db
@@ -57,10 +57,10 @@ def test_the_overview_is_quiet_while_all_is_well(as_approver: Client, operation:
 
 
 def test_the_overview_says_what_does_not_hold(as_approver: Client) -> None:
-    found(insufficient_approvals=["W-1"], broken_log=["entry 3: is missing"])
+    found(insufficient_approvals=["W-1"], broken_audit_log=["entry 3: is missing"])
     shown = overview(as_approver)
-    for rule in INVARIANTS:
-        assert (rule.sentence in shown) == (rule.name in {"insufficient_approvals", "broken_log"})
+    for rule in INTEGRITY_CHECKS:
+        assert (rule.sentence in shown) == (rule.name in {"insufficient_approvals", "broken_audit_log"})
     assert 'href="/reconciliation/incidents/"' in shown
 
 
@@ -220,28 +220,28 @@ def test_the_metrics_show_the_state_of_the_database(
     found(insufficient_approvals=["W-1", "W-2"])
     jobs.record_heartbeat("send_due")
     metrics = metrics_of(client)
-    assert metrics["countersign_invariant_violations insufficient_approvals"] == 2
-    assert metrics["countersign_invariant_violations unchecked_outcome"] == 0
-    assert 0 <= metrics["countersign_invariants_age_seconds"] < 60
+    assert metrics["countersign_integrity_violations insufficient_approvals"] == 2
+    assert metrics["countersign_integrity_violations unchecked_outcome"] == 0
+    assert 0 <= metrics["countersign_integrity_checks_age_seconds"] < 60
     assert 0 <= metrics["countersign_mirror_age_seconds"] < 60
     assert metrics["countersign_mirror_loaded"] == 1
-    assert metrics["countersign_mirror_problem"] == 0
+    assert metrics["countersign_mirror_sync_failed"] == 0
     assert metrics["countersign_mirror_transactions"] == 0
     assert metrics["countersign_mirror_missing"] == 0
     assert metrics["countersign_mirror_difference"] == 0
     assert metrics["countersign_operations approved"] == 1
     assert metrics["countersign_operations pending"] == 1
     assert metrics["countersign_operations unknown"] == 0
-    assert metrics["countersign_oldest_unknown_seconds"] == 0
+    assert metrics["countersign_oldest_unknown_outcome_age_seconds"] == 0
     assert metrics["countersign_incidents_open"] == 1
-    assert metrics["countersign_sending_paused"] == 0
+    assert metrics["countersign_payments_paused"] == 0
     assert metrics["countersign_releases_waiting"] == 1
     assert 0 <= metrics["countersign_sweeper_age_seconds send_due"] < 60
 
 
 def test_an_inspection_that_never_was_is_endlessly_old(client: Client) -> None:
     Inspection.objects.all().delete()
-    assert metrics_of(client)["countersign_invariants_age_seconds"] == float("inf")
+    assert metrics_of(client)["countersign_integrity_checks_age_seconds"] == float("inf")
 
 
 @pytest.mark.parametrize(

@@ -267,7 +267,7 @@ def test_metrics_count_them(unknown_movement: Transaction) -> None:
     metrics = render_metrics().decode()
     assert 'countersign_reconciliation{result="matched"} 1.0' in metrics
     assert 'countersign_reconciliation{result="unrecognised"} 1.0' in metrics
-    assert "countersign_unknown_movements_open 1.0" in metrics
+    assert "countersign_unrecognised_transactions_open 1.0" in metrics
     assert re.search(r"^countersign_reconciliation_age_seconds \d+\.", metrics, re.MULTILINE)
 
 

@@ -231,7 +231,7 @@ def test_columns_are_chosen_and_are_in_their_order(download: Get, preparer: User
 
 
 def test_the_byte_order_mark_is_there_for_those_who_want_it(client: Client) -> None:
-    answer = client.get(reverse("reports:csv", args=["operations"]), {"has_mark": "on"})
+    answer = client.get(reverse("reports:csv", args=["operations"]), {"has_byte_order_mark": "on"})
 
     assert b"".join(answer).startswith(b"\xef\xbb\xbfreference,")
 

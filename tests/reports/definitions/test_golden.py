@@ -78,7 +78,9 @@ def by_the_database(one: ExportRequest) -> bytes:
 def by_its_texts(one: ExportRequest) -> bytes:
     """The rows as the database returns them, written here: what SQLite's way is, on either engine."""
     chunks = encode_csv(text_rows(one, at_most=LONG), columns=len(one.columns))
-    return csv_header(one.header, has_mark=one.has_mark) + b"".join(chunk.content for chunk in chunks)
+    return csv_header(one.header, has_byte_order_mark=one.has_byte_order_mark) + b"".join(
+        chunk.content for chunk in chunks
+    )
 
 
 def by_this_program(one: ExportRequest) -> bytes:

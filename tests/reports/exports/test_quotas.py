@@ -64,7 +64,7 @@ def test_what_has_no_file_takes_no_room(auditor: User, settings: Settings, state
 def test_all_together_have_so_many_and_no_more(
     auditor: User, administrator: User, settings: Settings
 ) -> None:
-    settings.EXPORTS_IN_ALL = 1
+    settings.EXPORTS_TOTAL = 1
     requested_export(auditor)
 
     with pytest.raises(QuotaExceededError, match="of all people together"):
@@ -153,7 +153,7 @@ def test_making_again_without_room_is_said_on_the_page(
     job, browser = made(auditor), sign_in(client, auditor)
     settings.EXPORTS_PER_PERSON = 1
 
-    page = browser.post(reverse("reports:again", args=[job.pk]), follow=True).content.decode()
+    page = browser.post(reverse("reports:repeat", args=[job.pk]), follow=True).content.decode()
 
     assert "1 exports of one person" in page
     browser.post(reverse("reports:remove_export", args=[job.pk]))
@@ -165,7 +165,7 @@ def test_a_schedule_without_room_for_one_and_somebody_who_asks_wait_for_each_oth
     auditor: User, administrator: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody asks in the moment in which the first recipient was refused and the second is to come."""
-    settings.EXPORTS_OF_SCHEDULES = 1
+    settings.SCHEDULED_EXPORTS_PER_PERSON = 1
     ran(stored_schedule(auditor))
     schedule = stored_schedule(administrator, auditor, administrator)
     is_due(schedule, clock.now())
@@ -200,7 +200,7 @@ def test_a_schedule_without_room_for_one_and_somebody_who_asks_wait_for_each_oth
 def test_a_schedule_without_room_for_one_serves_the_others_and_says_so(
     auditor: User, administrator: User, settings: Settings
 ) -> None:
-    settings.EXPORTS_OF_SCHEDULES = 1
+    settings.SCHEDULED_EXPORTS_PER_PERSON = 1
     ran(stored_schedule(auditor))
     schedule = stored_schedule(administrator, auditor, administrator)
     is_due(schedule, clock.now())
@@ -219,7 +219,7 @@ def test_a_schedule_without_room_for_one_serves_the_others_and_says_so(
 def test_files_of_schedules_and_what_people_ask_for_leave_each_other_room(
     auditor: User, administrator: User, settings: Settings
 ) -> None:
-    settings.EXPORTS_PER_PERSON, settings.EXPORTS_IN_ALL = 1, 2
+    settings.EXPORTS_PER_PERSON, settings.EXPORTS_TOTAL = 1, 2
     made_before = requested_export(auditor)
     schedule = stored_schedule(auditor, auditor, administrator)
     for _ in range(3):

@@ -130,7 +130,7 @@ def test_what_has_ended_cannot_be_cancelled(auditor: User) -> None:
 
 
 def test_the_same_can_be_asked_for_again(auditor: User) -> None:
-    job = made(auditor, filters={"group": ["export"]}, has_mark=True)
+    job = made(auditor, filters={"group": ["export"]}, has_byte_order_mark=True)
 
     again = services.repeat_export(job, actor=auditor)
 
@@ -146,7 +146,7 @@ def test_filters_columns_and_zone_count_in_the_background_too(auditor: User) -> 
         filters={"group": ["export"], "since": ["2026-01-01"]},
         columns=["at", "action"],
         time_zone="Asia/Kathmandu",
-        has_mark=True,
+        has_byte_order_mark=True,
     )
 
     content = job.file.read_bytes()

@@ -67,7 +67,7 @@ def test_who_reads_slowly_but_steadily_gets_the_whole_file(
     pieces = []
     for piece in export:
         pieces.append(piece)
-        clock(downloads.PIECE_TIME_LIMIT.total_seconds() - 1)
+        clock(downloads.CHUNK_TIME_LIMIT.total_seconds() - 1)
         export.stop_if_slow()
 
     assert len(pieces) > 5
@@ -85,7 +85,7 @@ def test_who_takes_no_piece_for_a_minute_is_broken_off(
     next(export)
     assert places(settings) == settings.EXPORT_STREAMS - 1
 
-    clock(downloads.PIECE_TIME_LIMIT.total_seconds() + 1)
+    clock(downloads.CHUNK_TIME_LIMIT.total_seconds() + 1)
     export.stop_if_slow()
 
     assert hung_up == [True]
@@ -101,7 +101,7 @@ def test_a_download_that_nobody_begins_to_read_is_broken_off(
     auditor: User, clock: Callable[[float], None], settings: Settings
 ) -> None:
     export = begin(endless, auditor)
-    clock(downloads.PIECE_TIME_LIMIT.total_seconds() + 1)
+    clock(downloads.CHUNK_TIME_LIMIT.total_seconds() + 1)
     export.stop_if_slow()
     assert places(settings) == settings.EXPORT_STREAMS
 
@@ -125,7 +125,7 @@ def test_a_paused_client_costs_neither_place_nor_query_nor_thread(
     auditor: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread sends into a real connection whose other end reads nothing and stays, as a server's does."""
-    monkeypatch.setattr(downloads, "PIECE_TIME_LIMIT", timedelta(seconds=1))
+    monkeypatch.setattr(downloads, "CHUNK_TIME_LIMIT", timedelta(seconds=1))
     monkeypatch.setattr(downloads, "_WATCH_SECONDS", 0.05)
     store([unsaved(sender="x" * 200) for _ in range(20_000)])
     form = TransactionFilterForm({})
@@ -162,7 +162,7 @@ def test_a_paused_client_costs_neither_place_nor_query_nor_thread(
 def test_a_paused_client_of_a_finished_file_costs_neither_place_nor_thread(
     auditor: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(downloads, "PIECE_TIME_LIMIT", timedelta(seconds=1))
+    monkeypatch.setattr(downloads, "CHUNK_TIME_LIMIT", timedelta(seconds=1))
     monkeypatch.setattr(downloads, "_WATCH_SECONDS", 0.05)
     job = finished(auditor, b"x" * 4_000_000)
     ours, theirs = socket.socketpair()

@@ -19,7 +19,7 @@ from tests.reports.export_requests import made, now, requested_export
 pytestmark = pytest.mark.django_db(transaction=True)
 SignIn = Callable[[Client, User], Client]
 PAGES = ("export", "progress", "download")
-DEEDS = ("cancel", "again", "remove_export")
+DEEDS = ("cancel", "repeat", "remove_export")
 
 
 def address(page: str, job: ExportJob) -> str:
@@ -31,7 +31,7 @@ def test_a_wish_becomes_an_export_with_its_page(reader: Client, auditor: User) -
         "then": "background",
         "group": "export",
         "columns": ["action"],
-        "has_mark": "on",
+        "has_byte_order_mark": "on",
         "format": "xlsx",
     }
 
@@ -40,7 +40,7 @@ def test_a_wish_becomes_an_export_with_its_page(reader: Client, auditor: User) -
     job = ExportJob.objects.get()
     assert answer["Location"] == address("export", job)
     assert (job.person, job.state, job.filters) == (auditor, ExportState.WAITING, {"group": ["export"]})
-    assert (job.columns, job.format, job.has_mark) == (["action"], "xlsx", True)
+    assert (job.columns, job.format, job.has_byte_order_mark) == (["action"], "xlsx", True)
 
 
 def test_its_filters_are_shown_as_they_were_chosen(reader: Client, auditor: User) -> None:
@@ -174,7 +174,7 @@ def test_it_is_cancelled_by_its_person(reader: Client, auditor: User) -> None:
 def test_the_same_is_made_again(reader: Client, auditor: User) -> None:
     job = made(auditor)
 
-    reader.post(address("again", job))
+    reader.post(address("repeat", job))
 
     assert ExportJob.objects.filter(state=ExportState.WAITING).get().request_fields == job.request_fields
 

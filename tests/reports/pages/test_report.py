@@ -86,7 +86,7 @@ def test_a_refused_form_comes_back_with_what_was_typed(reader: Client) -> None:
 
 
 def test_the_columns_that_were_chosen_are_open_on_a_refused_form(reader: Client) -> None:
-    sent = {"chooses": "on", "columns": ["type", "currency", "amount"], "least": "abc"}
+    sent = {"chooses": "on", "columns": ["type", "currency", "amount"], "min_amount": "abc"}
 
     html = reader.post(page_of("transactions"), sent).content.decode()
 

@@ -146,10 +146,10 @@ def test_a_schedule_is_about_yesterday_unless_somebody_says_otherwise(
     client: Client, auditor: User, sign_in: SignIn
 ) -> None:
     browser = sign_in(client, auditor)
-    schedule = stored_schedule(auditor, period="as_it_stands")
+    schedule = stored_schedule(auditor, period="all")
 
     assert '<option value="yesterday" selected>' in page(browser, "reports:new_schedule", "audit-log")
-    assert '<option value="as_it_stands" selected>' in page(browser, "reports:schedule", schedule.pk)
+    assert '<option value="all" selected>' in page(browser, "reports:schedule", schedule.pk)
     assert '<option value="yesterday"' not in page(browser, "reports:new_schedule", "incidents")
 
 

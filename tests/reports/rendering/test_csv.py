@@ -18,7 +18,7 @@ from backoffice.reports.rendering.csv import CHUNK_BYTES, csv_header, encode_csv
 def encoded(header: list[str], rows: list[list[object]]) -> bytes:
     texts = [[cell_text(value) for value in row] for row in rows]
     chunks = encode_csv(texts, columns=len(header))
-    return csv_header(header, has_mark=False) + b"".join(chunk.content for chunk in chunks)
+    return csv_header(header, has_byte_order_mark=False) + b"".join(chunk.content for chunk in chunks)
 
 
 def test_lines_end_as_rfc_4180_wants_and_the_last_one_too() -> None:
@@ -129,7 +129,7 @@ def test_a_single_column_is_quoted_so_that_an_empty_cell_is_still_a_row() -> Non
 
 
 def test_the_byte_order_mark_comes_first_where_it_is_requested() -> None:
-    assert csv_header(["a", "b"], has_mark=True) == b"\xef\xbb\xbfa,b\r\n"
+    assert csv_header(["a", "b"], has_byte_order_mark=True) == b"\xef\xbb\xbfa,b\r\n"
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ def test_a_reset_brings_back_the_first_key_and_no_other(service: Service) -> Non
 def test_a_database_from_before_there_were_keys_gets_the_first(tmp_path: Path) -> None:
     database = tmp_path / "sandbox.sqlite3"
     with SandboxProcess(database=database) as process, closing(process.books()) as books, books:
-        for table in ("sandbox_profile", "sandbox_apikey"):
+        for table in ("sandbox_merchantdetails", "sandbox_apikey"):
             books.execute(f"DELETE FROM {table}")  # noqa: S608 - the two names above
     with SandboxProcess(database=database) as process:
         assert status_with(process, API_KEY) == 200

@@ -289,9 +289,9 @@ def reason_not_sent(operation: Operation, timeline: Sequence[Entry], turn: Queue
 
 
 def _ends_a_release(entry: Entry) -> bool:
-    is_last_look = entry.detail.get("attempted") == OperationAction.SEND
+    is_refused_send = entry.detail.get("attempted") == OperationAction.SEND
     return entry.action in {*_RELEASE_EXPIRED, Action.OPERATION_RETURNED} or (
-        entry.action == Action.OPERATION_ACTION_REFUSED and is_last_look
+        entry.action == Action.OPERATION_ACTION_REFUSED and is_refused_send
     )
 
 

@@ -23,16 +23,16 @@ pytestmark = pytest.mark.django_db
         ({"sort": "colour"}, "Select a valid choice"),
         ({"since": "yesterday"}, "Enter a valid date"),
         ({"since": "2026-02-02", "until": "2026-02-01"}, "before the first one"),
-        ({"least": "-1"}, "greater than or equal to 0"),
-        ({"least": "1e999999"}, "digits"),
-        ({"least": "NaN"}, "Enter an amount"),
-        ({"least": "1,2"}, "Enter an amount"),
-        ({"least": "1.234,56"}, "Enter an amount"),
-        ({"most": "12,34,567"}, "Enter an amount"),
-        ({"most": "1234,567"}, "Enter an amount"),
-        ({"most": "1,234.5,678"}, "Enter an amount"),
-        ({"most": ",123"}, "Enter an amount"),
-        ({"least": "5", "most": "4.99"}, "less than the amount before it"),
+        ({"min_amount": "-1"}, "greater than or equal to 0"),
+        ({"min_amount": "1e999999"}, "digits"),
+        ({"min_amount": "NaN"}, "Enter an amount"),
+        ({"min_amount": "1,2"}, "Enter an amount"),
+        ({"min_amount": "1.234,56"}, "Enter an amount"),
+        ({"max_amount": "12,34,567"}, "Enter an amount"),
+        ({"max_amount": "1234,567"}, "Enter an amount"),
+        ({"max_amount": "1,234.5,678"}, "Enter an amount"),
+        ({"max_amount": ",123"}, "Enter an amount"),
+        ({"min_amount": "5", "max_amount": "4.99"}, "less than the amount before it"),
         ({"text": "ad"}, "at least 3 characters"),
         ({"counterparty": "x" * 201}, "at most 200"),
         ({"text": "nul\x00byte"}, "Null characters"),
@@ -54,7 +54,7 @@ def test_what_makes_no_sense_is_said_beside_its_field_and_kept(
 
 
 def test_the_list_alone_says_why_it_is_not_there(reader: Client) -> None:
-    html = text_of(reader.get(PAGE, {"currency": "EUR", "least": "x"}, headers={"HX-Request": "true"}))
+    html = text_of(reader.get(PAGE, {"currency": "EUR", "min_amount": "x"}, headers={"HX-Request": "true"}))
     assert "Currency: Select a valid choice" in html
     assert "Amount from: Enter an amount" in html
     assert html.count("Nothing is listed until this is mended") == 2

@@ -101,11 +101,11 @@ def test_a_transaction_of_ours_leads_to_its_operation(reader: Client, preparer: 
 def test_filters_are_in_the_url_and_stay_in_every_link(reader: Client) -> None:
     store([unsaved(amount=Decimal(number), currency="USD") for number in range(1, 61)])
     stored(currency="NGN")
-    page = reader.get(PAGE, {"currency": "USD", "least": "5", "sort": "largest"})
+    page = reader.get(PAGE, {"currency": "USD", "min_amount": "5", "sort": "largest"})
     assert len(listed(page)) == 50
     html = unescape(text_of(page))
-    assert 'href="/reports/transactions.csv?currency=USD&least=5"' in html
-    assert f'href="{FILTERS}?currency=USD&least=5&sort=largest"' in html
+    assert 'href="/reports/transactions.csv?currency=USD&min_amount=5"' in html
+    assert f'href="{FILTERS}?currency=USD&min_amount=5&sort=largest"' in html
     [further] = re.findall(r'href="([^"]+)" rel="next">Smaller', html)
     second = reader.get(further)
     assert [row.transaction.amount for row in second.context["rows"]] == [10, 9, 8, 7, 6, 5]
@@ -117,9 +117,9 @@ def test_filters_are_in_the_url_and_stay_in_every_link(reader: Client) -> None:
 def test_an_amount_is_searched_for_as_it_is_shown(reader: Client, typed: str) -> None:
     found = stored(amount=Decimal(300_000))
     stored(amount=Decimal("299999.98"))
-    assert listed(reader.get(PAGE, {"least": typed})) == [found.transaction_id]
+    assert listed(reader.get(PAGE, {"min_amount": typed})) == [found.transaction_id]
     million = stored(amount=Decimal("1234567.89"))
-    assert listed(reader.get(PAGE, {"least": "1,234,567.89"})) == [million.transaction_id]
+    assert listed(reader.get(PAGE, {"min_amount": "1,234,567.89"})) == [million.transaction_id]
 
 
 def test_days_are_those_of_the_person_who_asks(reader: Client, auditor: User) -> None:
@@ -203,10 +203,10 @@ def test_a_search_by_amount_is_added_up_or_said_to_be_too_many(
     reader: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store([unsaved(amount=Decimal(number)) for number in (1, 20, 300)])
-    html = text_of(reader.get(COUNT, {"least": "20"}))
+    html = text_of(reader.get(COUNT, {"min_amount": "20"}))
     assert '2 transactions · <span class="nowrap">out <span class="money"><span>NGN</span> 320.00<' in html
     monkeypatch.setattr(volumes, "sum_rows", lambda _: None)
-    assert "not added up: there are too many" in text_of(reader.get(COUNT, {"least": "20"}))
+    assert "not added up: there are too many" in text_of(reader.get(COUNT, {"min_amount": "20"}))
     assert "not added up" not in text_of(reader.get(COUNT, {"currency": "NGN"}))
 
 

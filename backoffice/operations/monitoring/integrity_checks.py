@@ -1,4 +1,4 @@
-"""The invariants, one function per rule; each returns the references of the operations that break it.
+"""The integrity checks, one function per rule; each returns the references of the operations that break it.
 Read-only.
 
 Rules that one query can check cover all operations; the others cover those of the `InspectionScope`.
@@ -52,10 +52,10 @@ class InspectionScope:
 
 
 @dataclass(frozen=True)
-class Invariant:
+class IntegrityCheck:
     """A rule as a sentence, and the function that finds what breaks it."""
 
-    name: str
+    name: str  # also the label in the metrics
     sentence: str
     broken_by: Callable[[InspectionScope], list[str]]
 
@@ -198,7 +198,7 @@ def inconsistent_status(_scope: InspectionScope) -> list[str]:
     return _references(ended.values("operation")) + _references(unsent.values("pk"))
 
 
-def broken_log(scope: InspectionScope) -> list[str]:
+def broken_audit_log(scope: InspectionScope) -> list[str]:
     """The audit log fails its verification."""
     return [str(scope.log.fault)] if scope.log.fault else []
 
@@ -249,30 +249,32 @@ def two_unknown_at_balance(_scope: InspectionScope) -> list[str]:
     return _references(unmatched.filter(balance__in=twice.values("balance")).values("operation"))
 
 
-INVARIANTS = (
-    Invariant(
+INTEGRITY_CHECKS = (
+    IntegrityCheck(
         "sent_again", "Nothing is sent again unless the attempt before is proven not executed.", sent_again
     ),
-    Invariant(
+    IntegrityCheck(
         "insufficient_approvals",
         "Enough people, none of them the preparer, signed what is approved or was sent.",
         insufficient_approvals,
     ),
-    Invariant("content_changed", "What stands there and what was sent is what was signed.", content_changed),
-    Invariant(
+    IntegrityCheck(
+        "content_changed", "What stands there and what was sent is what was signed.", content_changed
+    ),
+    IntegrityCheck(
         "unrecorded_transition",
         "The audit log tells every move, along the table of states.",
         unrecorded_transition,
     ),
-    Invariant(
+    IntegrityCheck(
         "shared_transaction", "A transaction of the service belongs to one attempt.", shared_transaction
     ),
-    Invariant("inconsistent_status", "Every status follows from the last attempt.", inconsistent_status),
-    Invariant("broken_log", "The audit log is whole.", broken_log),
-    Invariant("stale_release", "No word to send, and no token, outlives its time.", stale_release),
-    Invariant("unneeded_secret", "No secret is kept longer than it is needed.", unneeded_secret),
-    Invariant("unchecked_outcome", "What is open is looked after.", unchecked_outcome),
-    Invariant(
+    IntegrityCheck("inconsistent_status", "Every status follows from the last attempt.", inconsistent_status),
+    IntegrityCheck("broken_audit_log", "The audit log is whole.", broken_audit_log),
+    IntegrityCheck("stale_release", "No word to send, and no token, outlives its time.", stale_release),
+    IntegrityCheck("unneeded_secret", "No secret is kept longer than it is needed.", unneeded_secret),
+    IntegrityCheck("unchecked_outcome", "What is open is looked after.", unchecked_outcome),
+    IntegrityCheck(
         "two_unknown_at_balance", "One attempt at most is in doubt at a balance.", two_unknown_at_balance
     ),
 )

@@ -4,7 +4,7 @@ import pytest
 
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.monitoring.inspection import inspect
-from backoffice.operations.monitoring.invariants import INVARIANTS
+from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
 from backoffice.operations.states import Status
 from tests.operations.monitoring.violations import BREAKS, past_every_safeguard, red, unchecked_outcome
 
@@ -32,7 +32,7 @@ def test_each_break_turns_exactly_its_rule_red(history: dict[str, Operation]) ->
 
 
 def test_every_rule_has_its_break() -> None:
-    assert {name.partition("__")[0] for name in BREAKS} == {rule.name for rule in INVARIANTS}
+    assert {name.partition("__")[0] for name in BREAKS} == {rule.name for rule in INTEGRITY_CHECKS}
 
 
 def test_a_violation_names_the_operation(history: dict[str, Operation]) -> None:
