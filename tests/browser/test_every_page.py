@@ -39,29 +39,29 @@ def seen(visitors: Callable[[str], PageChecker], place: ListedPage) -> PageCheck
     return visitors(place.person).visit(place)
 
 
-def test_no_page_scrolls_sideways(seen: PageCheck) -> None:
+def test_no_page_scrolls_horizontally(seen: PageCheck) -> None:
     assert seen.too_wide == []
 
 
-def test_no_page_breaks_its_security_policy_or_fails_in_a_script(seen: PageCheck) -> None:
+def test_no_page_violates_its_security_policy_or_raises_a_script_error(seen: PageCheck) -> None:
     assert seen.complaints == []
 
 
-def test_every_page_keeps_to_its_bytes(seen: PageCheck) -> None:
+def test_every_page_stays_within_its_size_limit(seen: PageCheck) -> None:
     assert 0 < seen.html <= HTML_AT_MOST
     assert seen.html < seen.critical <= CRITICAL_AT_MOST
 
 
-def test_every_page_says_what_it_is_and_in_which_language(seen: PageCheck) -> None:
+def test_every_page_has_title_heading_and_language(seen: PageCheck) -> None:
     assert seen.language == "en"
     assert len(seen.headings) == 1
     assert seen.headings[0].strip()
 
 
-def test_everything_on_every_page_has_a_name_of_its_own(seen: PageCheck) -> None:
+def test_every_control_has_a_unique_accessible_name(seen: PageCheck) -> None:
     assert seen.nameless == []
     assert seen.repeated_ids == []
 
 
-def test_no_page_has_a_barrier_for_people_with_disabilities(seen: PageCheck) -> None:
+def test_every_page_passes_the_accessibility_rules(seen: PageCheck) -> None:
     assert seen.barriers == []

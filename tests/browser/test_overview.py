@@ -67,7 +67,7 @@ def test_a_chart_is_drawn_for_each_currency_and_follows_the_theme(office: People
         wait_until(partial(has_colours_of_its_keys, panel(page, currency)))
 
 
-def test_the_arrow_keys_show_each_day_as_the_table_has_it(office: People) -> None:
+def test_the_arrow_keys_show_the_tables_figures_for_each_day(office: People) -> None:
     page = office.page_of(APPROVER)
     page.goto("/")
     naira = panel(page)
@@ -83,7 +83,7 @@ def test_the_arrow_keys_show_each_day_as_the_table_has_it(office: People) -> Non
     expect(naira.locator(".readout")).to_have_text(usual)
 
 
-def test_the_library_comes_only_to_whom_comes_near_a_chart(office: People) -> None:
+def test_the_chart_library_is_loaded_when_a_chart_nears_the_viewport(office: People) -> None:
     page, asked = office.page_of(AUDITOR), []
     page.on("request", lambda request: asked.append(request.url))
     page.set_viewport_size({"width": 390, "height": 500})
@@ -94,7 +94,7 @@ def test_the_library_comes_only_to_whom_comes_near_a_chart(office: People) -> No
     assert len([url for url in asked if "uPlot" in url]) == 2
 
 
-def test_without_scripts_the_tables_are_shown_and_no_empty_chart(office: People) -> None:
+def test_tables_replace_charts_without_javascript(office: People) -> None:
     page = office.page_of(AUDITOR, scripts=False)
     page.goto("/")
     naira = panel(page)
@@ -102,7 +102,7 @@ def test_without_scripts_the_tables_are_shown_and_no_empty_chart(office: People)
     expect(naira.locator(".plot")).to_be_hidden()
 
 
-def test_if_the_library_does_not_arrive_the_table_opens(office: People) -> None:
+def test_the_table_opens_if_the_chart_library_fails_to_load(office: People) -> None:
     page = office.page_of(AUDITOR)
     page.route("**/uPlot.iife*", _cut)
     page.goto("/")

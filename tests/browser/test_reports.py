@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
 
 @pytest.mark.parametrize("name", ["statement", "transactions"])
-def test_a_double_click_on_download_brings_one_file_and_the_page_stays_of_use(
+def test_a_double_click_on_download_downloads_one_file_and_keeps_the_page_usable(
     office: People, name: str
 ) -> None:
     page = office.page_of(AUDITOR)

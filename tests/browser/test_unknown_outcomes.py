@@ -11,7 +11,7 @@ from tests.browser.people import APPROVER, PREPARER, People
 pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
 
-def test_two_people_settle_what_the_machine_could_not(office: People) -> None:
+def test_two_people_resolve_an_unknown_outcome(office: People) -> None:
     preparer, approver = office.page_of(PREPARER), office.page_of(APPROVER)
     case(Status.REVIEW)(office, preparer)
     settled = preparer.url.removesuffix("case/")
@@ -23,7 +23,7 @@ def test_two_people_settle_what_the_machine_could_not(office: People) -> None:
     expect(approver.get_by_text("which two people signed").first).to_be_visible()
 
 
-def test_one_person_stops_all_sending_and_two_let_it_go_on(office: People) -> None:
+def test_one_person_pauses_payments_and_two_resume_them(office: People) -> None:
     preparer, approver = office.page_of(PREPARER), office.page_of(APPROVER, scripts=False)
     approver.goto("/")
     approver.get_by_role("button", name="Stop all sending…").click()

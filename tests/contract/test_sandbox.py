@@ -14,12 +14,14 @@ SETTINGS = settings(deadline=None, database=None, suppress_health_check=list(Hea
 
 @SCHEMA.parametrize()
 @SETTINGS
-def test_an_operation_keeps_to_the_document(case: schemathesis.Case[Any], service: SandboxProcess) -> None:
+def test_each_operation_conforms_to_the_document(
+    case: schemathesis.Case[Any], service: SandboxProcess
+) -> None:
     make_ready(case, service)
     case.call_and_validate(base_url=service.address, headers=service.headers)
 
 
-def test_histories_of_calls_keep_to_the_document(service: SandboxProcess) -> None:
+def test_call_sequences_conform_to_the_document(service: SandboxProcess) -> None:
     """What one call gives goes into the next: a key that was made is listed, ended and deleted; a payment is read."""
 
     @seed(SEED)

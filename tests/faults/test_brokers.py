@@ -48,7 +48,7 @@ def is_empty(address: str) -> bool:
 
 
 @pytest.mark.parametrize("broker", BROKERS)
-def test_while_the_broker_is_away_the_sweeper_sends_and_afterwards_the_worker(
+def test_the_sweeper_sends_while_the_broker_is_down_and_the_worker_afterwards(
     stage: FaultStage, make_product: MakeProcesses, broker: str
 ) -> None:
     with proxied(broker) as (wire, behind):
@@ -64,7 +64,7 @@ def test_while_the_broker_is_away_the_sweeper_sends_and_afterwards_the_worker(
 
 
 @pytest.mark.parametrize("forgetful", BROKERS, indirect=True)
-def test_what_the_broker_forgets_the_sweeper_finds(
+def test_the_sweeper_finds_work_whose_message_the_broker_lost(
     forgetful: str, stage: FaultStage, make_product: MakeProcesses
 ) -> None:
     product = make_product(forgetful)
@@ -105,7 +105,7 @@ def rang(product: ProductProcesses, operation: Operation) -> bool:
 
 
 @pytest.mark.parametrize("broker", BROKERS)
-def test_a_message_that_comes_a_thousand_times_is_one_debit(
+def test_a_message_delivered_a_thousand_times_makes_one_debit(
     stage: FaultStage, make_product: MakeProcesses, broker: str
 ) -> None:
     product, workers = make_product(broker), ("one", "two")

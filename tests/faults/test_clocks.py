@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Apia", "America/St_Johns"])
-def test_the_providers_clock_may_be_a_day_ahead_and_the_machine_anywhere(
+def test_sending_works_with_any_provider_clock_and_local_time_zone(
     stage: FaultStage, make_product: MakeProcesses, zone: str
 ) -> None:
     stage.service.advance(24 * 3600)
@@ -66,7 +66,7 @@ def clock_of() -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize(("off", "hours"), [(FASTER, 5), (SLOWER, -5)])
-def test_the_clock_of_another_machine_is_off(
+def test_the_skewed_clock_is_off_by_its_hours(
     clock_of: dict[str, dict[str, str]], off: str, hours: int
 ) -> None:
     command = [sys.executable, "-c", "import time; print(time.time())"]
@@ -75,7 +75,7 @@ def test_the_clock_of_another_machine_is_off(
     assert abs(ahead - timedelta(hours=hours)) < AN_HOUR
 
 
-def test_two_machines_whose_clocks_are_hours_apart_send_once_and_do_nothing_early(
+def test_two_machines_with_skewed_clocks_send_once_and_not_early(
     stage: FaultStage, make_product: MakeProcesses, clock_of: dict[str, dict[str, str]]
 ) -> None:
     product = make_product()
@@ -121,9 +121,7 @@ def machines(
         machine.stop()
 
 
-def test_two_workers_whose_clocks_are_hours_apart_send_once(
-    stage: FaultStage, machines: list[ForkedWorkers]
-) -> None:
+def test_two_workers_with_skewed_clocks_send_once(stage: FaultStage, machines: list[ForkedWorkers]) -> None:
     operations = stage.released(*ONE_PER_BALANCE)
     workers = [machine.run("send", str(one.pk)) for one in operations for machine in machines * 5]
     wait_until(lambda: all(worker.is_gone for worker in workers), "the workers end")

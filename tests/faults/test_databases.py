@@ -49,7 +49,7 @@ def full_disk(stage: FaultStage, tmp_path: Path) -> Iterator[tuple[Disk, FaultSt
         workers.stop()
 
 
-def test_the_database_comes_back(
+def test_processes_recover_when_the_database_returns(
     stage: FaultStage, make_product: MakeProcesses, database: tuple[Proxy, str]
 ) -> None:
     wire, behind = database
@@ -93,7 +93,7 @@ def send_until_it_is_cut(
 
 
 @pytest.mark.parametrize("kind", MONEY)
-def test_a_claim_that_was_not_committed_sends_nothing(
+def test_an_uncommitted_claim_sends_nothing(
     stage: FaultStage, behind_the_wire: tuple[Proxy, ForkedWorkers], kind: str
 ) -> None:
     [operation] = stage.released(kind)
@@ -105,7 +105,7 @@ def test_a_claim_that_was_not_committed_sends_nothing(
 
 
 @pytest.mark.parametrize("kind", MONEY)
-def test_a_claim_whose_commit_was_not_confirmed_is_never_sent(
+def test_a_claim_with_an_unconfirmed_commit_is_never_sent(
     stage: FaultStage, behind_the_wire: tuple[Proxy, ForkedWorkers], kind: str
 ) -> None:
     [operation] = stage.released(kind)
@@ -117,7 +117,7 @@ def test_a_claim_whose_commit_was_not_confirmed_is_never_sent(
 
 
 @pytest.mark.parametrize("kind", MONEY)
-def test_an_answer_that_cannot_be_recorded_at_once_is_recorded_later(
+def test_a_response_that_cannot_be_recorded_at_once_is_recorded_later(
     stage: FaultStage, behind_the_wire: tuple[Proxy, ForkedWorkers], kind: str
 ) -> None:
     [operation] = stage.released(kind)
@@ -127,7 +127,7 @@ def test_an_answer_that_cannot_be_recorded_at_once_is_recorded_later(
     compare_with_provider(stage.service, "database cut while the answer is recorded")
 
 
-def test_a_database_that_only_reads_sends_nothing(stage: FaultStage, tmp_path: Path) -> None:
+def test_nothing_is_sent_while_the_database_is_read_only(stage: FaultStage, tmp_path: Path) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("of SQLite the next test says it")
     reads_only = f"{database_url()}?options=-c%20default_transaction_read_only%3Don"
@@ -144,7 +144,7 @@ def test_a_database_that_only_reads_sends_nothing(stage: FaultStage, tmp_path: P
     compare_with_provider(stage.service, "database read-only")
 
 
-def test_a_file_that_cannot_be_written_sends_nothing(stage: FaultStage) -> None:
+def test_nothing_is_sent_while_the_sqlite_file_is_read_only(stage: FaultStage) -> None:
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has no such file")
     operations = stage.released(*ONE_PER_BALANCE)
@@ -159,7 +159,7 @@ def test_a_file_that_cannot_be_written_sends_nothing(stage: FaultStage) -> None:
     compare_with_provider(stage.service, "file not writable")
 
 
-def test_a_locked_file_sends_nothing(stage: FaultStage) -> None:
+def test_nothing_is_sent_while_the_sqlite_file_is_locked(stage: FaultStage) -> None:
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has no such file")
     operations = stage.released(*ONE_PER_BALANCE)
@@ -174,7 +174,7 @@ def test_a_locked_file_sends_nothing(stage: FaultStage) -> None:
     compare_with_provider(stage.service, "file locked")
 
 
-def test_a_full_disk_sends_nothing(full_disk: tuple[Disk, FaultStage]) -> None:
+def test_nothing_is_sent_while_the_disk_is_full(full_disk: tuple[Disk, FaultStage]) -> None:
     disk, stage = full_disk
     operations = stage.released(*ONE_PER_BALANCE)
     disk.fill()
@@ -187,7 +187,7 @@ def test_a_full_disk_sends_nothing(full_disk: tuple[Disk, FaultStage]) -> None:
     compare_with_provider(stage.service, "disk full before the claim")
 
 
-def test_answers_that_find_the_disk_full_are_kept_and_recorded_later(
+def test_responses_are_recorded_once_a_full_disk_has_space(
     full_disk: tuple[Disk, FaultStage],
 ) -> None:
     disk, stage = full_disk

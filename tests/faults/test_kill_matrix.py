@@ -30,7 +30,7 @@ WHAT_A_LOOK_WRITES = (
 
 
 @ONE_OF_EACH
-def test_killed_before_the_claim_it_is_sent_once_by_another(
+def test_a_sender_killed_before_the_claim_is_replaced_and_sends_once(
     stage: FaultStage, kinds: tuple[str, ...]
 ) -> None:
     operations = stage.released(*kinds)
@@ -45,7 +45,7 @@ def test_killed_before_the_claim_it_is_sent_once_by_another(
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", NEVER_LEFT)
-def test_killed_after_the_claim_it_is_never_sent_and_stays_open(
+def test_a_sender_killed_after_the_claim_leaves_it_unknown_and_unsent(
     stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:
     operations = stage.released(*kinds)
@@ -60,7 +60,7 @@ def test_killed_after_the_claim_it_is_never_sent_and_stays_open(
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", LEFT)
-def test_killed_after_the_answer_it_is_closed_by_the_list(
+def test_a_sender_killed_after_the_response_leaves_it_to_a_status_check(
     stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:
     operations = stage.released(*kinds)
@@ -74,7 +74,9 @@ def test_killed_after_the_answer_it_is_closed_by_the_list(
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", LOOKING)
-def test_a_check_killed_midway_is_repeated(stage: FaultStage, kinds: tuple[str, ...], point: str) -> None:
+def test_a_status_check_killed_midway_is_repeated(
+    stage: FaultStage, kinds: tuple[str, ...], point: str
+) -> None:
     operations = processing(stage, kinds)
     stage.service.settle()
     for operation in operations:
@@ -86,7 +88,7 @@ def test_a_check_killed_midway_is_repeated(stage: FaultStage, kinds: tuple[str, 
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", LOOKING)
-def test_a_check_frozen_midway_changes_nothing_that_others_closed(
+def test_a_frozen_status_check_changes_nothing_already_closed(
     stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:
     operations, frozen = processing(stage, kinds), []
@@ -122,7 +124,7 @@ def check_is_due(operation: Operation) -> None:
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", ["send.before_claim", *NEVER_LEFT, *LEFT])
-def test_frozen_for_a_moment_it_goes_on_and_sends_once(
+def test_a_sender_frozen_briefly_continues_and_sends_once(
     stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:
     operations = stage.released(*kinds)

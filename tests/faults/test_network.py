@@ -79,7 +79,9 @@ def end_as_the_ledger_says(stage: FaultStage, operations: list[Operation], part:
 @every_kind
 @every_end
 @pytest.mark.parametrize("place", OF_THE_REQUEST)
-def test_a_request_that_is_cut(stage: FaultStage, kinds: tuple[str, ...], place: str, then: AfterCut) -> None:
+def test_a_request_cut_in_transit(
+    stage: FaultStage, kinds: tuple[str, ...], place: str, then: AfterCut
+) -> None:
     words, after = OF_THE_REQUEST[place]
     cuts = [stage.wire.cut(PATHS[kind], *words, after=after, then=then) for kind in kinds]
     operations = send(stage, *kinds)
@@ -95,7 +97,9 @@ def test_a_request_that_is_cut(stage: FaultStage, kinds: tuple[str, ...], place:
 @every_kind
 @every_end
 @pytest.mark.parametrize("place", OF_THE_ANSWER)
-def test_an_answer_that_is_cut(stage: FaultStage, kinds: tuple[str, ...], place: str, then: AfterCut) -> None:
+def test_a_response_cut_in_transit(
+    stage: FaultStage, kinds: tuple[str, ...], place: str, then: AfterCut
+) -> None:
     cuts = [
         stage.wire.cut(PATHS[kind], side=Side.ANSWER, after=OF_THE_ANSWER[place], then=then) for kind in kinds
     ]
@@ -107,9 +111,7 @@ def test_an_answer_that_is_cut(stage: FaultStage, kinds: tuple[str, ...], place:
 
 @every_kind
 @pytest.mark.parametrize("place", ["in its body", "after its last byte", "in its answer"])
-def test_a_worker_killed_while_the_wire_is_busy(
-    stage: FaultStage, kinds: tuple[str, ...], place: str
-) -> None:
+def test_a_worker_killed_during_the_exchange(stage: FaultStage, kinds: tuple[str, ...], place: str) -> None:
     operations = stage.released(*kinds)
     for operation in operations:
         words, after = OF_THE_REQUEST.get(place, ((), 80))
@@ -125,7 +127,7 @@ def test_a_worker_killed_while_the_wire_is_busy(
     end_as_the_ledger_says(stage, operations, f"killed with the wire {place}")
 
 
-def test_no_connection_is_proof_that_nothing_was_sent(stage: FaultStage) -> None:
+def test_a_failed_connection_proves_that_nothing_was_sent(stage: FaultStage) -> None:
     """The reads before use an open connection; the request opens one of its own, and is refused."""
     for operation in stage.released(*MONEY):
         provider_list.read_watermark("NGN")
@@ -178,7 +180,7 @@ FORMS = (
 
 @every_kind
 @pytest.mark.parametrize(("status", "when"), NO_ANSWERS)
-def test_a_status_that_is_no_answer(
+def test_an_uninformative_status_code_leaves_the_outcome_unknown(
     stage: FaultStage, kinds: tuple[str, ...], status: int, when: str
 ) -> None:
     headers = {"Location": f"http://127.0.0.1:{stage.wire.port}/v2/again"} if status < 400 else {}
@@ -194,7 +196,7 @@ def test_a_status_that_is_no_answer(
 
 @every_kind
 @pytest.mark.parametrize("form", FORMS)
-def test_a_success_that_cannot_be_read(
+def test_an_unreadable_success_leaves_the_outcome_unknown(
     stage: FaultStage, impatient: None, kinds: tuple[str, ...], form: str
 ) -> None:
     for kind in kinds:
@@ -205,7 +207,7 @@ def test_a_success_that_cannot_be_read(
 
 
 @every_kind
-def test_what_is_executed_long_after_our_deadline_is_found_then(
+def test_an_execution_after_the_send_deadline_is_found(
     stage: FaultStage, impatient: None, kinds: tuple[str, ...]
 ) -> None:
     for kind in kinds:
@@ -220,9 +222,7 @@ def test_what_is_executed_long_after_our_deadline_is_found_then(
 
 
 @pytest.mark.parametrize("kind", ["withdrawal", "conversion"])
-def test_a_list_that_lags_and_shows_a_record_twice_closes_nothing_wrongly(
-    stage: FaultStage, kind: str
-) -> None:
+def test_a_lagging_list_with_duplicates_closes_nothing_wrongly(stage: FaultStage, kind: str) -> None:
     stage.service.fault("transactions.page", "hide_record_for", seconds=3)
     stage.service.fault("transactions.page", "duplicate_record", position=0, times=None)
     stage.service.fault(NAMES[kind], "drop", when="after_execution")
@@ -233,7 +233,7 @@ def test_a_list_that_lags_and_shows_a_record_twice_closes_nothing_wrongly(
 
 
 @pytest.mark.parametrize("side", Side)
-def test_a_list_cut_while_it_is_read_proves_nothing(stage: FaultStage, side: Side) -> None:
+def test_a_list_cut_in_transit_closes_nothing(stage: FaultStage, side: Side) -> None:
     stage.service.fault("balances.withdraw", "drop", when="after_execution")
     [operation] = send(stage, "withdrawal")
     for _ in range(12):  # more than the client's own retries

@@ -29,7 +29,7 @@ SHORT = 2.0  # seconds for a worker that is frozen for longer
 
 
 @pytest.mark.parametrize("broker", BROKERS)
-def test_all_killed_at_once_and_started_again(
+def test_all_processes_killed_at_once_recover(
     stage: FaultStage, make_product: MakeProcesses, broker: str
 ) -> None:
     product = make_product(broker)
@@ -46,7 +46,7 @@ def test_all_killed_at_once_and_started_again(
     compare_with_provider(stage.service, "all killed at once")
 
 
-def test_two_of_everything_send_once(stage: FaultStage, make_product: MakeProcesses) -> None:
+def test_two_instances_of_every_process_send_once(stage: FaultStage, make_product: MakeProcesses) -> None:
     product = make_product(REDIS if connection.vendor == "postgresql" else "filesystem://localhost//")
     for name in ("one", "two"):
         product.start_sweeper(f"sweeper-{name}")
@@ -78,7 +78,7 @@ def test_a_web_process_killed_before_it_enqueues_keeps_the_release(
     compare_with_provider(stage.service, "web killed at release.committed")
 
 
-def test_a_web_process_frozen_before_it_rings_is_not_waited_for(
+def test_a_release_is_sent_although_its_web_process_froze_before_enqueueing(
     stage: FaultStage, make_product: MakeProcesses
 ) -> None:
     product = make_product()

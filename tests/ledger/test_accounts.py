@@ -34,21 +34,21 @@ def elapse(monkeypatch: pytest.MonkeyPatch) -> Elapse:
     return Elapse(monkeypatch)
 
 
-def test_switched_off_nobody_is_asked(settings: Settings) -> None:
+def test_the_bank_list_is_not_requested_when_disabled(settings: Settings) -> None:
     with Stub(LISTED) as service:
         settings.GATEWAY_URL = service.url
         assert ledger.banks() == BANKS
     assert service.connections == 0
 
 
-def test_switched_on_the_providers_list_is_asked_for_once(switched_on: Settings) -> None:
+def test_the_bank_list_is_requested_once_when_enabled(switched_on: Settings) -> None:
     with Stub(LISTED) as service:
         switched_on.GATEWAY_URL = service.url
         assert [ledger.banks(), ledger.banks()] == [THEIRS, THEIRS]
     assert [request.target for request in service.requests] == ["/v2/bank/supported"]
 
 
-def test_the_form_of_a_withdrawal_offers_that_list(switched_on: Settings) -> None:
+def test_the_withdrawal_form_offers_the_providers_banks(switched_on: Settings) -> None:
     with Stub(LISTED) as service:
         switched_on.GATEWAY_URL = service.url
         offered = str(WithdrawalForm()["bank_code"])
@@ -56,12 +56,12 @@ def test_the_form_of_a_withdrawal_offers_that_list(switched_on: Settings) -> Non
     assert "Zenith Bank" not in offered
 
 
-def test_a_form_that_cannot_have_it_offers_ours(switched_on: Settings) -> None:
+def test_the_withdrawal_form_falls_back_to_the_built_in_banks(switched_on: Settings) -> None:
     switched_on.GATEWAY_URL = "http://127.0.0.1:9/v2"
     assert '<option value="057">Zenith Bank</option>' in str(WithdrawalForm()["bank_code"])
 
 
-def test_after_an_hour_it_is_asked_for_again(switched_on: Settings, elapse: Elapse) -> None:
+def test_the_bank_list_is_requested_again_after_an_hour(switched_on: Settings, elapse: Elapse) -> None:
     with Stub(LISTED, OTHER) as service:
         switched_on.GATEWAY_URL = service.url
         ledger.banks()
@@ -81,7 +81,7 @@ def test_after_an_hour_it_is_asked_for_again(switched_on: Settings, elapse: Elap
     ],
     ids=["500", "404", "401", "nonsense", "empty", "closed"],
 )
-def test_a_list_that_cannot_be_had_leaves_the_last_one_or_ours(
+def test_a_failed_read_falls_back_to_the_last_or_built_in_list(
     switched_on: Settings, elapse: Elapse, failure: Behaviour
 ) -> None:
     with Stub(failure) as service:
@@ -96,14 +96,14 @@ def test_a_list_that_cannot_be_had_leaves_the_last_one_or_ours(
         assert len(service.requests) > 1
 
 
-def test_a_slow_provider_holds_up_one_page_and_not_the_next(switched_on: Settings) -> None:
+def test_a_slow_provider_delays_one_page_only(switched_on: Settings) -> None:
     with Stub(stub.silent) as service:
         switched_on.GATEWAY_URL = service.url
         assert [ledger.banks(), ledger.banks()] == [BANKS, BANKS]
         assert service.connections == 1
 
 
-def test_a_provider_that_is_away_is_not_asked_by_every_page(switched_on: Settings) -> None:
+def test_an_unreachable_provider_is_not_requested_by_every_page(switched_on: Settings) -> None:
     switched_on.GATEWAY_URL = "http://127.0.0.1:9/v2"
     assert ledger.banks() == BANKS
     with Stub(LISTED) as service:

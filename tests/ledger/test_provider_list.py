@@ -37,12 +37,12 @@ def make_older(service: LongList, first: int, *, than: datetime = LATELY) -> Non
     ]
 
 
-def test_pages_are_requested_only_when_they_are_needed(service: LongList) -> None:
+def test_pages_are_requested_lazily(service: LongList) -> None:
     page = next(read_pages())
     assert (len(page.records), page.position, service.asked) == (100, ListPosition(2, 450), [1])
 
 
-def test_one_older_record_ends_nothing_and_a_page_of_them_does(service: LongList) -> None:
+def test_reading_ends_after_a_full_page_of_older_records(service: LongList) -> None:
     make_older(service, 150)
     service.listed[190] = member("T-late")
     found = [record.transaction_id for record in recent_transactions("NGN", back_to=LATELY)]
@@ -72,19 +72,19 @@ def test_the_lease_is_renewed_before_every_request(service: LongList) -> None:
     assert order == ["renewed", "3", "renewed", "4", "renewed", "5"]
 
 
-def test_a_screen_gets_what_is_not_older(service: LongList) -> None:
+def test_a_page_gets_records_not_older_than_the_limit(service: LongList) -> None:
     make_older(service, 150)
     listed = transactions_since("NGN", LATELY)
     assert (len(listed.records), listed.is_complete) == (150, True)
 
 
-def test_two_passes_agree_on_what_is_sought_alone(service: LongList) -> None:
+def test_two_passes_are_compared_by_the_relevant_records_only(service: LongList) -> None:
     service.before = lambda number: service.grow(f"N{len(service.asked)}")
     found = stable_transactions("NGN", back_to=LONG_AGO, only=lambda record: record.transaction_id == "T007")
     assert [record.transaction_id for record in found] == ["T007"]
 
 
-def test_a_list_that_changes_in_every_pass_proves_nothing(service: LongList) -> None:
+def test_a_list_that_changes_in_every_pass_is_unstable(service: LongList) -> None:
     service.before = lambda number: service.grow(f"N{len(service.asked)}")
     with pytest.raises(UnstableListError):
         stable_transactions(

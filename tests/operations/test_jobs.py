@@ -53,7 +53,7 @@ def lose_the_queued_tasks() -> None:
         Release.objects.filter(pk=release.pk).update(released_at=release.released_at - 2 * WORKER_HEAD_START)
 
 
-def test_one_that_cannot_be_sent_for_an_unforeseen_reason_stops_no_other(
+def test_an_unexpected_send_error_does_not_stop_the_others(
     service: StubProvider, preparer: User, approver: User, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = damaged(service, preparer, approver), of_another_balance(preparer, approver)
@@ -72,7 +72,7 @@ def test_one_that_cannot_be_sent_for_an_unforeseen_reason_stops_no_other(
     assert len(service.posts) == 1
 
 
-def test_one_that_fails_for_an_unforeseen_reason_holds_its_balance_no_longer(
+def test_an_operation_with_an_unexpected_error_frees_its_balance(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     first = damaged(service, preparer, approver)
@@ -84,7 +84,7 @@ def test_one_that_fails_for_an_unforeseen_reason_holds_its_balance_no_longer(
     assert [json.loads(body)["amount"] for body in service.posts] == ["100000"]
 
 
-def test_one_that_stepped_aside_is_in_its_turn_again_after_a_while(
+def test_an_operation_set_aside_returns_to_the_queue(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     first = damaged(service, preparer, approver)
@@ -102,7 +102,7 @@ def turn_before(operation: Operation) -> int:
     return turn.ahead
 
 
-def test_many_that_wait_at_one_balance_keep_nobody_from_another(
+def test_a_long_queue_of_one_balance_does_not_delay_another(
     service: StubProvider, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those whose turn it is come first of the many that one round checks."""
@@ -120,7 +120,7 @@ def test_many_that_wait_at_one_balance_keep_nobody_from_another(
     assert len(service.posts) == 2
 
 
-def test_one_that_cannot_be_checked_stops_no_other(
+def test_an_unexpected_check_error_does_not_stop_the_others(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     service.answer_post = lambda: (502, "bad gateway")
@@ -138,7 +138,7 @@ def test_one_that_cannot_be_checked_stops_no_other(
     assert "(TypeError); the log tells it" in Attempt.objects.get(operation=sent[0]).last_check
 
 
-def test_a_job_that_fails_stops_no_other_of_the_round(
+def test_a_failed_job_does_not_stop_the_others_of_the_round(
     service: StubProvider, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its query fails, not one of its rows."""
@@ -153,7 +153,7 @@ def test_a_job_that_fails_stops_no_other_of_the_round(
     assert status_of(operation) == Status.PROCESSING
 
 
-def test_a_slow_call_holds_up_none_but_itself(
+def test_a_slow_call_delays_only_itself(
     service: StubProvider, preparer: User, approver: User, settings: Settings
 ) -> None:
     """As in the sweeper, where several threads send."""

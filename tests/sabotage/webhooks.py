@@ -73,8 +73,8 @@ WEBHOOKS = (
         "backoffice.operations.outcome.schedule:schedule_checks",
         {'next_run_time("checks of unnamed", interval=UNNAMED_CHECK_INTERVAL)': "now"},
         (
-            "tests/operations/outcome/test_webhook_trigger.py::test_what_is_not_named_is_checked_now_and_"
-            "then_however_many_deliveries_arrive"
+            "tests/operations/outcome/test_webhook_trigger.py::test_unnamed_attempts_are_checked_at_a_lim"
+            "ited_rate"
         ),
     ),
     Safeguard(
@@ -82,8 +82,8 @@ WEBHOOKS = (
         "backoffice.operations.outcome.schedule:schedule_checks",
         {"next_check_at__gt=soon": "next_check_at__isnull=False"},
         (
-            "tests/operations/outcome/test_webhook_trigger.py::test_of_more_than_one_round_checks_none_is"
-            "_forgotten_while_deliveries_arrive"
+            "tests/operations/outcome/test_webhook_trigger.py::test_attempts_beyond_one_round_are_checked"
+            "_while_deliveries_arrive"
         ),
     ),
     Safeguard(
@@ -99,7 +99,7 @@ WEBHOOKS = (
         "what a delivery names is checked at once",
         "backoffice.operations.outcome.schedule:schedule_checks",
         {".update(next_check_at=now)": ".update(next_check_at=soon)"},
-        "tests/operations/outcome/test_webhook_trigger.py::test_what_is_named_need_not_wait_for_that",
+        "tests/operations/outcome/test_webhook_trigger.py::test_named_attempts_are_not_rate_limited",
     ),
     Safeguard(
         "a re-read whose process dies is followed",

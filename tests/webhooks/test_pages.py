@@ -53,13 +53,13 @@ def text(client: Client, address: str = PAGE) -> str:
     return re.sub(r"\s+", " ", client.get(address).content.decode())
 
 
-def test_the_table_names_every_address() -> None:
+def test_access_table_covers_every_url() -> None:
     assert {*ANSWERS, "receive"} == {pattern.name for pattern in urls.urlpatterns}
 
 
 @pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="preparer"))
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_role_opens_what_the_table_says(
+def test_each_role_has_the_access_listed(
     client: Client, sign_in: SignIn, request: pytest.FixtureRequest, name: str, role: str
 ) -> None:
     receive_delivery(status_delivery())

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.stack]
 REASON = "The invoice says something else."
 
 
-def test_a_rejected_operation_shows_its_preparer_why_and_is_prepared_again_from_a_copy(
+def test_a_rejected_operation_shows_the_reason_and_can_be_copied(
     office: People,
 ) -> None:
     preparer, approver, payment = office.page_of(PREPARER), office.page_of(APPROVER), steps.new_payment()
@@ -38,7 +38,7 @@ def test_a_rejected_operation_shows_its_preparer_why_and_is_prepared_again_from_
     assert sorted(row["status"] for row in steps.exported(preparer, payment)) == ["pending", "rejected"]
 
 
-def test_rejecting_wants_a_reason(office: People) -> None:
+def test_rejecting_needs_a_reason(office: People) -> None:
     path = steps.prepared(office, PREPARER, steps.new_payment())
     approver = office.page_of(APPROVER, scripts=False)
     approver.goto(path)
@@ -51,7 +51,7 @@ def test_rejecting_wants_a_reason(office: People) -> None:
     expect(steps.badge(approver)).to_have_text("Pending")
 
 
-def test_a_wrong_one_time_code_leaves_it_approved_and_the_second_try_succeeds(
+def test_a_wrong_one_time_code_leaves_it_approved_and_a_second_attempt_succeeds(
     office: People, stack: Stack
 ) -> None:
     approver, payment = office.page_of(OTHER_APPROVER), steps.new_payment()
@@ -70,7 +70,7 @@ def test_a_wrong_one_time_code_leaves_it_approved_and_the_second_try_succeeds(
     assert steps.debits(stack, payment) == [payment.amount]
 
 
-def test_sending_without_a_one_time_code_is_refused_beside_the_field(office: People, stack: Stack) -> None:
+def test_sending_without_a_one_time_code_is_reported_at_the_field(office: People, stack: Stack) -> None:
     approver, payment = office.page_of(APPROVER), steps.new_payment()
     approver.goto(steps.prepared(office, PREPARER, payment))
     approver.get_by_label("Comment").fill("Checked against the invoice")
@@ -82,7 +82,7 @@ def test_sending_without_a_one_time_code_is_refused_beside_the_field(office: Peo
 
 
 @pytest.mark.parametrize("action", ["Approve", "Approve and send", "Reject"])
-def test_a_stale_page_changes_nothing_and_says_so(office: People, action: str, stack: Stack) -> None:
+def test_a_stale_page_changes_nothing_and_reports_it(office: People, action: str, stack: Stack) -> None:
     payment = steps.new_payment()
     path = steps.prepared(office, PREPARER, payment)
     stale = office.page_of(APPROVER, scripts=False)  # with it, the page would have learnt by itself
@@ -100,7 +100,7 @@ def test_a_stale_page_changes_nothing_and_says_so(office: People, action: str, s
     assert steps.debits(stack, payment) == []
 
 
-def test_a_page_that_is_open_learns_what_others_decided(office: People) -> None:
+def test_an_open_page_shows_decisions_by_others(office: People) -> None:
     path = steps.prepared(office, PREPARER, steps.new_payment())
     watching = office.page_of(APPROVER)
     watching.goto(path)

@@ -14,7 +14,7 @@ WITHDRAWAL = "/operations/prepare/withdrawal/"
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["htmx", "no scripts"])
-def test_a_chosen_account_is_filled_in_beside_what_was_typed(
+def test_a_selected_account_is_filled_in_and_keeps_other_input(
     everybodys_browsers: People, scripts: bool
 ) -> None:
     payment = steps.new_payment()
@@ -35,7 +35,7 @@ def test_a_chosen_account_is_filled_in_beside_what_was_typed(
     assert payment.account_number not in page.url
 
 
-def test_enter_checks_what_was_typed_and_fills_in_no_account(everybodys_browsers: People) -> None:
+def test_enter_submits_the_form_and_selects_no_account(everybodys_browsers: People) -> None:
     steps.prepared(everybodys_browsers, PREPARER, steps.new_payment())
     page = everybodys_browsers.page_of(PREPARER, scripts=False)
     page.goto(WITHDRAWAL)

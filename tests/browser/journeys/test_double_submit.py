@@ -49,7 +49,7 @@ def test_a_double_click_on_approve_and_send_makes_one_debit(office: People, stac
     assert steps.debits(stack, payment) == [payment.amount]
 
 
-def test_going_back_and_preparing_again_finds_the_same_operation(office: People) -> None:
+def test_resubmitting_after_going_back_returns_the_same_operation(office: People) -> None:
     preparer, payment = office.page_of(OTHER_PREPARER), steps.new_payment()
     path = steps.prepare(preparer, payment)
     go_back_to_a_sent_form(preparer)
@@ -60,7 +60,7 @@ def test_going_back_and_preparing_again_finds_the_same_operation(office: People)
     assert len(steps.exported(preparer, payment)) == 1
 
 
-def test_a_form_of_before_with_other_content_is_refused(office: People) -> None:
+def test_resubmitting_an_old_form_with_changed_content_is_refused(office: People) -> None:
     preparer, payment, other = office.page_of(OTHER_PREPARER), steps.new_payment(), steps.new_payment()
     steps.prepare(preparer, payment)
     go_back_to_a_sent_form(preparer)
@@ -74,7 +74,7 @@ def test_a_form_of_before_with_other_content_is_refused(office: People) -> None:
     assert steps.exported(preparer, other) == []
 
 
-def test_going_back_after_approving_shows_how_it_stands(office: People) -> None:
+def test_going_back_after_approving_shows_the_current_status(office: People) -> None:
     path = steps.prepared(office, PREPARER, steps.new_payment())
     approver = office.page_of(APPROVER)
     approver.goto("/operations/")

@@ -103,7 +103,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize("ways", WAYS, ids=lambda ways: ways[-1].kind)
-def test_two_people_carry_it_from_the_form_to_its_proven_end(
+def test_every_kind_is_prepared_approved_sent_and_confirmed(
     office: People, stack: Stack, ways: tuple[Way, ...]
 ) -> None:
     for way in ways:
@@ -142,6 +142,6 @@ def heading(page: Page) -> Locator:
     return page.get_by_role("heading", level=1)
 
 
-def test_no_kind_is_forgotten() -> None:
+def test_every_kind_is_covered() -> None:
     sent = {name for name, kind in KINDS.items() if not isinstance(kind, LocalKind)}
     assert {way.kind for ways in WAYS for way in ways} == sent  # the others: test_unknown_outcomes.py

@@ -59,9 +59,7 @@ def begin_work(office: People, stack: Stack, name: str, *roles: str) -> Page:
     return page
 
 
-def test_a_newcomer_sets_up_an_authenticator_sees_the_codes_once_and_works(
-    office: People, stack: Stack
-) -> None:
+def test_a_new_user_enrols_and_sees_the_recovery_codes_once(office: People, stack: Stack) -> None:
     page = office.browser()
     give_password(page, hire(stack, "Kemi Adeyemi", "Preparer"))
     page.goto("/operations/prepare/withdrawal/")
@@ -84,7 +82,7 @@ def test_a_newcomer_sets_up_an_authenticator_sees_the_codes_once_and_works(
     assert (row["status"], row["prepared_by"]) == ("pending", "Kemi Adeyemi")
 
 
-def test_a_wrong_first_code_sets_nothing_up_and_keeps_the_secret(office: People, stack: Stack) -> None:
+def test_a_wrong_first_code_does_not_enrol_and_keeps_the_secret(office: People, stack: Stack) -> None:
     page = office.browser()
     give_password(page, hire(stack, "Bola Cole", "Preparer"))
     secret = page.locator("ol code").inner_text()
@@ -99,7 +97,7 @@ def test_a_wrong_first_code_sets_nothing_up_and_keeps_the_secret(office: People,
 @pytest.mark.parametrize(
     ("name", "action"), [("Ife Ojo", "approve"), ("Sade Ojo", "approve-and-send"), ("Tobi Ojo", "reject")]
 )
-def test_whoever_may_do_both_does_not_decide_on_their_own(
+def test_a_user_with_both_roles_cannot_approve_their_own_operation(
     office: People, stack: Stack, name: str, action: str
 ) -> None:
     page, payment = begin_work(office, stack, name, "Preparer", "Approver"), steps.new_payment()

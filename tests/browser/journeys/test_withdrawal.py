@@ -20,7 +20,7 @@ from tools.processes import Stack
 pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
 
-def test_a_withdrawal_is_prepared_approved_sent_once_and_proven(office: People, stack: Stack) -> None:
+def test_a_withdrawal_is_prepared_approved_sent_once_and_confirmed(office: People, stack: Stack) -> None:
     preparer, approver, payment = office.browser(), office.browser(), steps.new_payment()
     office.sign_in(preparer, PREPARER)
     steps.fill_in(preparer, payment)
@@ -43,7 +43,7 @@ def test_a_withdrawal_is_prepared_approved_sent_once_and_proven(office: People, 
     assert_the_auditor_sees_it(office, steps.reference_of(preparer))
 
 
-def test_the_main_job_needs_no_javascript(office: People, stack: Stack) -> None:
+def test_a_withdrawal_works_without_javascript(office: People, stack: Stack) -> None:
     preparer = office.browser(scripts=False)
     approver = office.browser(scripts=False)
     payment = steps.new_payment()
@@ -65,7 +65,7 @@ def test_the_main_job_needs_no_javascript(office: People, stack: Stack) -> None:
     assert_the_download_holds_it(approver, payment)
 
 
-def test_a_name_that_differs_warns_and_wants_a_reason(office: People) -> None:
+def test_a_name_mismatch_is_warned_of_and_needs_a_reason(office: People) -> None:
     preparer, payment = office.page_of(PREPARER), steps.new_payment()
     steps.fill_in(preparer, payment, typed_name="Somebody Else")
     check = preparer.locator("#check")

@@ -56,7 +56,7 @@ def open_key_pages(browser: Reader, operation: Operation) -> None:
 
 
 @pytest.mark.parametrize("payload", [NAMED, FULL], ids=["named", "full"])
-def test_a_new_key_is_nowhere_but_on_the_one_page_that_shows_it(
+def test_a_new_key_appears_only_on_the_reveal_page(
     makes_keys: StubProvider,
     sinks: Sinks,
     as_approver: Reader,
@@ -76,7 +76,7 @@ def test_a_new_key_is_nowhere_but_on_the_one_page_that_shows_it(
     assert not Secret.objects.exists()
 
 
-def test_a_key_taken_into_use_is_nowhere_either(
+def test_an_activated_key_appears_nowhere(
     makes_keys: StubProvider, sinks: Sinks, as_approver: Reader, administrator: User, canaries: Canaries
 ) -> None:
     carry_out("api_key_create", NAMED, administrator, as_approver, canaries)
@@ -101,7 +101,7 @@ def test_a_key_taken_into_use_is_nowhere_either(
 
 
 @pytest.mark.parametrize("status", [400, 401, 500, 502])
-def test_an_answer_that_is_no_success_leaves_no_trace_of_a_key_in_it(
+def test_a_key_in_an_unsuccessful_response_is_not_stored_or_logged(
     makes_keys: StubProvider,
     sinks: Sinks,
     as_approver: Reader,

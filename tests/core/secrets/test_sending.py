@@ -14,7 +14,7 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_while_the_one_time_code_waits_it_is_nowhere_to_be_read(
+def test_a_stored_one_time_code_is_not_readable_anywhere(
     service: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
 ) -> None:
     operation = prepare(as_preparer)
@@ -39,7 +39,7 @@ ANSWERS: list[tuple[int, object, Status]] = [
 ]
 
 
-def test_whatever_the_provider_repeats_is_kept_nowhere(
+def test_a_one_time_code_echoed_by_the_provider_is_not_stored(
     service: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
 ) -> None:
     for status, body, ends in ANSWERS:

@@ -42,7 +42,7 @@ from tests.stub_provider import StubProvider
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 
 
-def test_two_releases_are_one_debit(
+def test_two_concurrent_releases_make_one_debit(
     races: Races, service: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     for _ in races.rounds():
@@ -55,7 +55,7 @@ def test_two_releases_are_one_debit(
     races.ended_well()
 
 
-def test_release_against_cancellation(
+def test_concurrent_release_and_cancellation(
     races: Races, service: StubProvider, preparer: User, approver: User
 ) -> None:
     for _ in races.rounds():
@@ -68,7 +68,7 @@ def test_release_against_cancellation(
     races.ended_well()
 
 
-def test_approving_and_sending_against_its_last_moment(
+def test_concurrent_approve_and_send_and_expiry(
     races: Races, service: StubProvider, preparer: User, approver: User
 ) -> None:
     for number in races.rounds():
@@ -84,7 +84,7 @@ def test_approving_and_sending_against_its_last_moment(
     races.ended_well()
 
 
-def test_sending_against_an_edit_of_the_row_sends_what_was_signed_or_nothing(
+def test_an_edit_of_the_row_during_sending_never_sends_unapproved_content(
     races: Races, service: StubProvider, preparer: User, approver: User
 ) -> None:
     """The triggers that forbid the edit are disabled, so that only the digest protects the content."""
@@ -102,7 +102,7 @@ def test_sending_against_an_edit_of_the_row_sends_what_was_signed_or_nothing(
             races.are_well(operation)
 
 
-def test_a_claim_against_the_pause(
+def test_concurrent_claim_and_pause(
     races: Races, service: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     def pause() -> None:
@@ -123,7 +123,7 @@ def test_a_claim_against_the_pause(
     races.ended_well()
 
 
-def test_two_claims_at_one_balance_one_leaves_and_the_other_when_the_first_is_settled(
+def test_two_concurrent_claims_of_one_balance_are_sent_one_after_the_other(
     races: Races, service: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     named = service.answer_post
@@ -146,7 +146,7 @@ def test_two_claims_at_one_balance_one_leaves_and_the_other_when_the_first_is_se
     races.ended_well()
 
 
-def test_two_sweepers_and_two_workers_send_once_and_close_once(
+def test_two_sweepers_and_two_workers_send_and_close_each_operation_once(
     races: Races, service: StubProvider, preparer: User, approver: User
 ) -> None:
     for _ in races.rounds():

@@ -87,16 +87,14 @@ def test_a_last_day_that_cannot_be_read_does_not_keep_the_whole_list_from_being_
     assert mirror().pass_depth == "count"  # which is what came behind the end of the list
 
 
-def test_the_books_are_checked_while_a_pass_is_under_way(
-    service: LongList, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_continuity_is_checked_during_a_pass(service: LongList, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
     come_by(DAY, turns=1)
     assert mirror().pass_depth == "whole"
     assert ContinuityCheck.objects.get(currency="NGN").completed_at is not None
 
 
-def test_a_last_day_that_is_read_meanwhile_forgets_nothing_that_was_seen(
+def test_a_last_day_pass_in_between_keeps_the_records_seen(
     service: LongList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
@@ -113,7 +111,7 @@ def test_a_last_day_that_is_read_meanwhile_forgets_nothing_that_was_seen(
     assert [row.transaction_id for row in missing] == [removed]
 
 
-def test_the_last_day_counts_as_read_from_when_its_reading_began(service: LongList) -> None:
+def test_the_last_day_is_current_as_of_the_start_of_its_pass(service: LongList) -> None:
     began = mirror().pass_begun_at
     assert mirror().day_pass_begun_at == began
     come_by(HOUR)
@@ -124,9 +122,7 @@ def test_the_last_day_counts_as_read_from_when_its_reading_began(service: LongLi
     assert mirror().day_begun_at is None
 
 
-def test_of_a_whole_reading_it_is_kept_when_it_began_however_long_it_took(
-    service: LongList, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_start_of_a_full_pass_is_kept(service: LongList, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
     come_by(DAY, turns=1)
     began, before = mirror().pass_begun_at, mirror().full_pass_begun_at
@@ -135,7 +131,7 @@ def test_of_a_whole_reading_it_is_kept_when_it_began_however_long_it_took(
     assert mirror().full_pass_begun_at == began
 
 
-def test_a_full_pass_that_took_long_does_not_replace_the_last_day(service: LongList) -> None:
+def test_a_long_full_pass_does_not_replace_the_last_day_pass(service: LongList) -> None:
     begun = timezone.now() - DAY
     Mirror.objects.update(
         pass_depth="whole", pass_begun_at=begun, pass_page=14, day_pass_begun_at=None, pass_total=1500
@@ -148,7 +144,9 @@ def test_a_full_pass_that_took_long_does_not_replace_the_last_day(service: LongL
     assert max(service.asked[: service.asked.index(4) + 1]) == 4
 
 
-def test_the_last_day_goes_on_where_it_was(service: LongList, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_day_pass_resumes_where_it_stopped(
+    service: LongList, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
     come_by(HOUR, turns=1)
     assert mirror().day_page == 2
@@ -161,7 +159,7 @@ def test_the_last_day_goes_on_where_it_was(service: LongList, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("spoilt", [(500, "{}"), (200, "{"), (200, '{"data": {"data": [{}], "total": 1}}')])
-def test_what_stood_before_a_page_that_fails_is_kept(service: LongList, spoilt: tuple[int, str]) -> None:
+def test_records_before_a_failing_page_are_kept(service: LongList, spoilt: tuple[int, str]) -> None:
     service.listed[490:500] = [member(f"N{number}") for number in range(10)]  # on the fifth page
     service.spoilt = {6: spoilt}
 
@@ -171,7 +169,7 @@ def test_what_stood_before_a_page_that_fails_is_kept(service: LongList, spoilt: 
     assert mirror().pass_page == 6
 
 
-def test_what_stood_before_a_record_without_room_is_kept(service: LongList) -> None:
+def test_records_before_an_oversized_record_are_kept(service: LongList) -> None:
     service.listed[490] = member("N1")
     service.listed[550] = member("N2", currency="N" * 3000)
 
@@ -182,7 +180,7 @@ def test_what_stood_before_a_record_without_room_is_kept(service: LongList) -> N
     assert "N2 cannot be kept" in mirror().error
 
 
-def test_a_command_waits_for_others_so_long_and_no_longer(
+def test_a_command_waits_for_other_readers_for_a_limited_time(
     service: LongList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "MAX_WAIT_SECONDS", 0.5)
@@ -197,7 +195,7 @@ def test_a_command_waits_for_others_so_long_and_no_longer(
     call_command("mirror")
 
 
-def test_it_is_due_an_hour_after_it_began_and_not_before_anything_was_read() -> None:
+def test_the_last_day_pass_is_due_an_hour_after_the_previous_start() -> None:
     now = clock.now()
     assert not passes.is_day_pass_due(Mirror())
     assert not passes.is_day_pass_due(Mirror(pass_begun_at=now))

@@ -71,7 +71,7 @@ def run(
 
 
 @pytest.mark.parametrize(("point", "merged"), [("mirror.read", 0), ("mirror.merged", 1000)])
-def test_a_killed_process_goes_on_where_it_was(
+def test_a_pass_of_a_killed_process_is_resumed(
     service: LongList, tmp_path: Path, point: str, merged: int
 ) -> None:
     service.listed = numbered(2300)
@@ -91,7 +91,7 @@ def test_a_killed_process_goes_on_where_it_was(
     assert deeper[0] == (10 if merged else 4)
 
 
-def test_the_command_reports_its_progress_and_ends_by_itself(service: LongList, tmp_path: Path) -> None:
+def test_the_command_reports_progress_and_ends(service: LongList, tmp_path: Path) -> None:
     service.listed = numbered(2300)
     done = run(service, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -111,7 +111,7 @@ class Terminal(StringIO):
         return True
 
 
-def test_on_a_terminal_one_line_is_written_over(service: LongList) -> None:
+def test_progress_overwrites_one_line_on_a_terminal(service: LongList) -> None:
     service.listed = numbered(1200)
     shown = Terminal()
     call_command("mirror", stdout=shown)
@@ -120,7 +120,7 @@ def test_on_a_terminal_one_line_is_written_over(service: LongList) -> None:
     assert all(bar.startswith(("█", "░")) and "\n" not in bar for bar in bars[:-1])
 
 
-def test_the_command_begins_again_on_request(service: LongList) -> None:
+def test_the_command_restarts_on_request(service: LongList) -> None:
     service.listed = numbered(1200)
     call_command("mirror", stdout=StringIO())
     service.asked.clear()
@@ -130,7 +130,7 @@ def test_the_command_begins_again_on_request(service: LongList) -> None:
     assert max(service.asked) == 12
 
 
-def test_the_command_says_why_it_could_not_go_on(service: LongList) -> None:
+def test_the_command_reports_why_it_stopped(service: LongList) -> None:
     service.listed = numbered(2300)
     service.spoilt = {15: (500, "{}")}
     with pytest.raises(CommandError, match=r"What was read is kept; run this again to go on\."):
@@ -138,7 +138,7 @@ def test_the_command_says_why_it_could_not_go_on(service: LongList) -> None:
     assert Transaction.objects.count() == 1400
 
 
-def test_the_command_holds_the_totals_against_the_rows(service: LongList) -> None:
+def test_the_command_verifies_the_totals_against_the_rows(service: LongList) -> None:
     service.listed = numbered(3)
     output = StringIO()
     call_command("mirror", stdout=StringIO())
@@ -150,7 +150,7 @@ def test_the_command_holds_the_totals_against_the_rows(service: LongList) -> Non
     assert "kept 4 of 37.5, fees 0.75; counted 3 of 37.5, fees 0.75" in output.getvalue()
 
 
-def test_what_is_merged_while_totals_are_held_against_the_rows_is_no_difference(service: LongList) -> None:
+def test_a_merge_during_the_verification_of_totals_is_no_difference(service: LongList) -> None:
     service.listed = numbered(3)
     sync.load_all(lambda _: None)
     service.grow("late")
@@ -172,7 +172,7 @@ def test_what_is_merged_while_totals_are_held_against_the_rows_is_no_difference(
     assert output.getvalue() == "Every total and every break agrees with its rows.\n"
 
 
-def test_two_at_once_read_once_and_the_second_one_is_heard(service: LongList) -> None:
+def test_two_concurrent_syncs_read_once_and_the_second_request_is_kept(service: LongList) -> None:
     service.listed = numbered(300)
     sync.load_all(lambda _: None)
     is_asked, may_answer = threading.Event(), threading.Event()
@@ -193,7 +193,7 @@ def test_two_at_once_read_once_and_the_second_one_is_heard(service: LongList) ->
     assert held_leases(SYNC_LEASE) == {}
 
 
-def test_a_process_that_stood_still_merges_nothing_any_more(service: LongList) -> None:
+def test_a_process_that_lost_its_lease_merges_nothing(service: LongList) -> None:
     service.listed = numbered(300)
     sync.load_all(lambda _: None)
     service.grow("read by the one that stood still")
@@ -211,7 +211,7 @@ def test_a_process_that_stood_still_merges_nothing_any_more(service: LongList) -
     assert mirror_state().error == ""
 
 
-def test_many_processes_coming_by_at_once_read_the_list_once(service: LongList) -> None:
+def test_concurrent_processes_read_the_list_once(service: LongList) -> None:
     service.listed = numbered(900)
     threads = [threading.Thread(target=closing(sync.sync_if_due)) for _ in range(6)]
     for thread in threads:
@@ -225,7 +225,7 @@ def test_many_processes_coming_by_at_once_read_the_list_once(service: LongList) 
     assert list(total_discrepancies()) == []
 
 
-def test_the_task_reads_what_is_wanted_before_it_is_due(service: LongList) -> None:
+def test_the_task_syncs_on_request_before_it_is_due(service: LongList) -> None:
     service.listed = numbered(3)
     sync.sync_if_due()
     service.grow("A")

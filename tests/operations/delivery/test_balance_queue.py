@@ -60,7 +60,7 @@ def lost(service: StubProvider, preparer: User, approver: User) -> Operation:
     return operation
 
 
-def test_behind_an_unknown_outcome_nothing_is_sent_from_the_balance(
+def test_an_unknown_outcome_blocks_its_balance(
     lost: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     second = released(preparer, approver, 200_000)
@@ -70,7 +70,7 @@ def test_behind_an_unknown_outcome_nothing_is_sent_from_the_balance(
     assert Release.objects.filter(pk=second.pk).exists()
 
 
-def test_another_balance_does_not_wait(
+def test_an_unknown_outcome_does_not_block_another_balance(
     lost: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     dollars = released(preparer, approver, 200, "USD")
@@ -78,7 +78,7 @@ def test_another_balance_does_not_wait(
     assert status_of(dollars) == Status.PROCESSING
 
 
-def test_it_leaves_as_soon_as_the_first_is_settled(
+def test_the_next_operation_is_sent_once_the_first_is_settled(
     lost: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     second = released(preparer, approver, 200_000)
@@ -87,7 +87,7 @@ def test_it_leaves_as_soon_as_the_first_is_settled(
     assert (status_of(second), len(service.posts)) == (Status.PROCESSING, 2)
 
 
-def test_one_whose_transaction_the_provider_named_holds_nobody_up(
+def test_an_operation_with_a_transaction_id_does_not_block_its_balance(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     answered(service, GOOD, (200, '{"data": {"transactionId": "T-2"}}'))
@@ -96,7 +96,9 @@ def test_one_whose_transaction_the_provider_named_holds_nobody_up(
         assert status_of(operation) == Status.PROCESSING
 
 
-def test_nobody_overtakes(service: StubProvider, preparer: User, approver: User) -> None:
+def test_operations_of_a_balance_are_sent_in_order(
+    service: StubProvider, preparer: User, approver: User
+) -> None:
     first, second = released(preparer, approver, 100_000), released(preparer, approver, 200_000)
     send.send_operation(second.pk)
     assert (status_of(second), service.posts) == (Status.APPROVED, [])
@@ -105,7 +107,7 @@ def test_nobody_overtakes(service: StubProvider, preparer: User, approver: User)
     assert [json.loads(body)["amount"] for body in service.posts] == ["100000", "200000"]
 
 
-def test_one_that_may_not_leave_any_more_makes_room(
+def test_an_operation_that_may_no_longer_be_sent_frees_the_queue(
     service: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     first = factories.approved(preparer, approver, amount=Decimal(100_000))
@@ -127,7 +129,7 @@ def test_the_database_allows_one_unknown_outcome_for_a_balance(
         Attempt.objects.create(operation=other, started_at=now, deadline_at=now, **doubt)
 
 
-def test_a_claim_that_loses_the_balance_at_the_last_moment_waits(
+def test_a_claim_that_loses_the_race_for_the_balance_waits(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     """What was read before another attempt of this balance is no watermark for this one."""
@@ -138,7 +140,7 @@ def test_a_claim_that_loses_the_balance_at_the_last_moment_waits(
     assert Release.objects.filter(pk=second.pk).exists()
 
 
-def test_a_read_that_is_seconds_old_is_no_watermark_any_more(
+def test_a_read_older_than_seconds_is_no_watermark(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     operation = released(preparer, approver, 100_000)
@@ -174,13 +176,13 @@ class TestBeforeAFurtherAttempt:
         assert status_of(operation) == Status.APPROVED
         return factories.release(Operation.objects.get(pk=operation.pk), approver, "654321")
 
-    def test_a_list_that_shows_nothing_of_it_lets_it_leave(
+    def test_an_operation_is_sent_if_the_list_has_no_similar_transaction(
         self, refused: Operation, service: StubProvider
     ) -> None:
         send.send_operation(refused.pk)
         assert status_of(refused) == Status.PROCESSING
 
-    def test_a_list_with_a_similar_transaction_keeps_it_from_being_sent_and_people_read_why(
+    def test_a_similar_transaction_in_the_list_blocks_sending_with_a_reason(
         self, refused: Operation, service: StubProvider
     ) -> None:
         service.records = json.dumps([debit("T-7", 250_000)])
@@ -204,7 +206,7 @@ def debit(transaction_id: str, amount: int) -> dict[str, Any]:
 
 
 class TestPaused:
-    def test_nothing_is_claimed_and_the_release_is_kept(
+    def test_the_release_is_kept_while_the_list_cannot_be_read(
         self, service: StubProvider, preparer: User, approver: User
     ) -> None:
         operation = released(preparer, approver, 100_000)
@@ -214,7 +216,7 @@ class TestPaused:
         assert (status_of(operation), service.posts) == (Status.APPROVED, [])
         assert Release.objects.filter(pk=operation.pk).exists()
 
-    def test_what_is_claimed_already_does_not_leave_any_more(
+    def test_a_claimed_operation_is_not_sent_again(
         self, service: StubProvider, preparer: User, approver: User
     ) -> None:
         operation = released(preparer, approver, 100_000)
@@ -225,7 +227,7 @@ class TestPaused:
 
 
 class TestOnThePage:
-    def test_one_that_waits_says_how_many_are_before_it_and_why(
+    def test_a_waiting_operation_shows_its_queue_position_and_reason(
         self, lost: Operation, preparer: User, approver: User, client: Client
     ) -> None:
         released(preparer, approver, 200_000)
@@ -236,7 +238,7 @@ class TestOnThePage:
         assert f"2 before this one at the NGN balance. {lost.reference} has left" in page
         assert f'href="/operations/{lost.pk}/">Look at {lost.reference}</a>' in page
 
-    def test_no_one_time_code_is_asked_for_while_the_balance_is_held(
+    def test_no_one_time_code_is_requested_while_the_balance_is_blocked(
         self, lost: Operation, preparer: User, approver: User, client: Client
     ) -> None:
         waiting = factories.approved(preparer, approver, amount=Decimal(300_000))
@@ -249,7 +251,7 @@ class TestOnThePage:
         assert ">Send now<" not in page
         assert 'name="otp"' not in page
 
-    def test_what_needs_no_one_time_code_may_be_released_while_the_balance_is_held(
+    def test_operations_without_a_one_time_code_can_be_released_while_the_balance_is_blocked(
         self, lost: Operation, preparer: User, approver: User, client: Client
     ) -> None:
         rate = {"known_rate": None, "from_currency": "NGN", "to_currency": "USD"}
@@ -261,7 +263,7 @@ class TestOnThePage:
         assert "It stands for 15 minutes" in page
         assert ">Send now<" in page
 
-    def test_a_one_time_code_may_be_given_behind_one_that_only_waits_to_be_sent(
+    def test_a_one_time_code_can_be_entered_behind_an_unsent_operation(
         self, service: StubProvider, preparer: User, approver: User, client: Client
     ) -> None:
         released(preparer, approver, 100_000)
@@ -272,7 +274,7 @@ class TestOnThePage:
         assert "a token given now may run out before" in page
         assert ">Send now<" in page
 
-    def test_no_queue_position_is_shown_where_nothing_is_before_it(
+    def test_no_queue_position_is_shown_at_the_front(
         self, service: StubProvider, preparer: User, approver: User
     ) -> None:
         turn = queue_position(Operation.objects.get(pk=released(preparer, approver, 100_000).pk))

@@ -35,7 +35,7 @@ def workers(service: StubProvider, settings: Settings, tmp_path: Path) -> Iterat
     made.stop()
 
 
-def test_it_sends_nothing_when_it_goes_on(
+def test_a_frozen_sender_sends_nothing_when_it_resumes(
     workers: ForkedWorkers, service: StubProvider, released: Operation, settings: Settings
 ) -> None:
     sender = workers.run(

@@ -66,7 +66,7 @@ def closed_as(operation: Operation, status: Status, outcome: Outcome, transactio
         (Status.FAILED, Outcome.FAILED, None, REFUSED, False),
     ],
 )
-def test_it_moves_nothing_and_raises_an_incident_where_it_contradicts(
+def test_a_late_response_changes_nothing_and_raises_an_incident_on_contradiction(
     preparer: User,
     approver: User,
     status: Status,
@@ -98,22 +98,20 @@ class TestWhileNothingIsDecided:
         put(operation, Status.PROCESSING)
         return attempt
 
-    def test_a_refusal_puts_it_before_people(self, followed: Attempt) -> None:
+    def test_a_late_refusal_moves_it_to_review(self, followed: Attempt) -> None:
         record_result(followed.pk, REFUSED)
         followed.refresh_from_db()
         assert (status_of(followed.operation), followed.next_check_at) == (Status.REVIEW, None)
         assert "Later: Insufficient funds" in followed.answer
         assert Incident.objects.filter(operation=followed.operation).exists()
 
-    def test_the_transaction_that_the_provider_names_counts_for_more_than_the_one_taken_for_it(
-        self, followed: Attempt
-    ) -> None:
+    def test_the_transaction_named_by_the_provider_replaces_the_matched_one(self, followed: Attempt) -> None:
         record_result(followed.pk, ACCEPTED)
         followed.refresh_from_db()
         assert (status_of(followed.operation), followed.provider_transaction_id) == (Status.PROCESSING, "T-1")
         assert Incident.objects.filter(operation=followed.operation).exists()
 
-    def test_a_check_from_before_the_answer_closes_nothing_by_anothers_transaction(
+    def test_a_status_check_from_before_the_response_does_not_close_by_another_transaction(
         self, service: StubProvider, released: Operation
     ) -> None:
         """The list lagged and showed another's, which failed; ours was named before that check was recorded."""
@@ -128,7 +126,7 @@ class TestWhileNothingIsDecided:
         attempt.refresh_from_db()
         assert (status_of(released), attempt.provider_transaction_id) == (Status.PROCESSING, "T-1")
 
-    def test_an_attempt_that_has_a_transaction_takes_no_other(self, followed: Attempt) -> None:
+    def test_an_attempt_with_a_transaction_is_matched_to_no_other(self, followed: Attempt) -> None:
         assert not claim_transaction(Attempt.objects.get(), "T-2")
         assert claim_transaction(Attempt.objects.get(), "T-OTHER")
         assert Attempt.objects.get().provider_transaction_id == "T-OTHER"

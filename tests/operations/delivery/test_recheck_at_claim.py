@@ -38,7 +38,7 @@ def assert_stays(operation: Operation, service: StubProvider) -> None:
     assert (status_of(operation), Attempt.objects.count(), service.posts) == (Status.APPROVED, 0, [])
 
 
-def test_who_approved_must_still_be_entitled(
+def test_the_approver_must_still_have_the_permission(
     released: Operation, service: StubProvider, approver: User
 ) -> None:
     approver.groups.remove(Group.objects.get(name="Approver"))
@@ -47,7 +47,7 @@ def test_who_approved_must_still_be_entitled(
     assert_stays(released, service)
 
 
-def test_who_released_it_must_still_be_entitled(
+def test_the_releaser_must_still_have_the_permission(
     released: Operation, service: StubProvider, second_approver: User
 ) -> None:
     second_approver.groups.remove(Group.objects.get(name="Approver"))
@@ -56,7 +56,7 @@ def test_who_released_it_must_still_be_entitled(
     assert_stays(released, service)
 
 
-def test_a_release_by_its_preparer_is_none(
+def test_a_release_by_the_preparer_is_invalid(
     released: Operation, service: StubProvider, preparer: User
 ) -> None:
     preparer.groups.add(Group.objects.get(name="Approver"))
@@ -66,7 +66,7 @@ def test_a_release_by_its_preparer_is_none(
     assert_stays(released, service)
 
 
-def test_an_approval_of_its_preparer_counts_for_nothing(
+def test_an_approval_by_the_preparer_is_ignored(
     released: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     """Whoever lifts the triggers of the database can name another preparer; the people who signed are counted anew."""
@@ -78,9 +78,7 @@ def test_an_approval_of_its_preparer_counts_for_nothing(
     assert_stays(released, service)
 
 
-def test_an_approval_under_other_content_counts_for_nothing(
-    released: Operation, service: StubProvider
-) -> None:
+def test_an_approval_of_other_content_is_ignored(released: Operation, service: StubProvider) -> None:
     with lifted(connection):
         Approval.objects.update(digest="0" * 64)
     with pytest.raises(errors.PermissionMissingError):
@@ -88,7 +86,7 @@ def test_an_approval_under_other_content_counts_for_nothing(
     assert_stays(released, service)
 
 
-def test_a_one_time_code_given_for_other_content_opens_nothing(
+def test_a_one_time_code_for_other_content_cannot_be_decrypted(
     released: Operation, service: StubProvider
 ) -> None:
     """Even where content, digest and approvals were all altered alike."""
@@ -102,20 +100,20 @@ def test_a_one_time_code_given_for_other_content_opens_nothing(
     assert_stays(released, service)
 
 
-def test_an_operation_out_of_time_does_not_leave(released: Operation, service: StubProvider) -> None:
+def test_an_expired_operation_is_not_sent(released: Operation, service: StubProvider) -> None:
     Operation.objects.update(expires_at=timezone.now())
     with pytest.raises(errors.ExpiredError):
         claim(released)
     assert_stays(released, service)
 
 
-def test_an_expired_release_is_none(released: Operation, service: StubProvider) -> None:
+def test_an_expired_release_is_invalid(released: Operation, service: StubProvider) -> None:
     Release.objects.update(expires_at=timezone.now())
     assert claim(released) is None
     assert_stays(released, service)
 
 
-def test_out_of_turn_nothing_is_claimed(
+def test_an_operation_behind_another_is_not_claimed(
     service: StubProvider, preparer: User, approver: User, released: Operation
 ) -> None:
     second = factories.release(factories.approved(preparer, approver, amount=Decimal(200_000)), approver)
@@ -124,7 +122,7 @@ def test_out_of_turn_nothing_is_claimed(
     assert claim(released) is not None
 
 
-def test_while_sending_is_paused_nothing_is_claimed(
+def test_nothing_is_claimed_while_payments_are_paused(
     released: Operation, service: StubProvider, approver: User
 ) -> None:
     pause.pause_payments(actor=approver, reason="A supplier's mailbox was taken over.")
@@ -139,7 +137,9 @@ def test_a_claim_inside_another_transaction_is_refused(released: Operation, serv
     assert_stays(released, service)
 
 
-def test_what_leaves_is_on_record_before_its_first_byte(released: Operation, service: StubProvider) -> None:
+def test_the_attempt_is_recorded_before_the_request_is_sent(
+    released: Operation, service: StubProvider
+) -> None:
     seen = []
 
     def read_from_outside() -> tuple[int, str]:
@@ -155,7 +155,7 @@ def test_what_leaves_is_on_record_before_its_first_byte(released: Operation, ser
     assert seen == [(Status.SENDING, Outcome.OPEN, 0)]
 
 
-def test_an_operation_has_one_open_attempt_at_most(released: Operation, approver: User) -> None:
+def test_an_operation_has_at_most_one_open_attempt(released: Operation, approver: User) -> None:
     assert claim(released) is not None
     now = timezone.now()
     further = Attempt(
@@ -170,7 +170,7 @@ def test_an_operation_has_one_open_attempt_at_most(released: Operation, approver
         further.save(force_insert=True)
 
 
-def test_of_two_sweepers_that_saw_the_same_one_looks(released: Operation) -> None:
+def test_one_of_two_concurrent_sweepers_checks_the_status(released: Operation) -> None:
     assert claim(released) is not None
     Attempt.objects.update(next_check_at=timezone.now() - timedelta(seconds=1))
     first, second = Attempt.objects.get(), Attempt.objects.get()

@@ -19,7 +19,7 @@ from tests.tools.test_brokers import wait_until
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_an_answer_outlives_a_database_that_goes_away_meanwhile(
+def test_a_response_is_recorded_after_the_database_returns(
     service: StubProvider, released: Operation
 ) -> None:
     """The connections of before the call are dead when the answer arrives, as after a fail-over."""
@@ -43,7 +43,7 @@ def end_other_connections() -> None:
     connection.close()
 
 
-def test_an_answer_waits_for_a_database_that_is_busy(
+def test_a_response_is_recorded_after_the_database_was_busy(
     service: StubProvider, released: Operation, impatient: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     def held_until_it_was_noticed() -> tuple[int, str]:
@@ -61,7 +61,9 @@ def test_an_answer_waits_for_a_database_that_is_busy(
     assert Attempt.objects.get().provider_transaction_id == "T-1"
 
 
-def test_an_answer_waits_for_a_database_that_only_reads(service: StubProvider, released: Operation) -> None:
+def test_a_response_is_recorded_after_the_database_was_read_only(
+    service: StubProvider, released: Operation
+) -> None:
     """As after a fail-over to a standby that is not promoted yet."""
     refused: list[str] = []
 
@@ -78,7 +80,7 @@ def test_an_answer_waits_for_a_database_that_only_reads(service: StubProvider, r
 
 
 @pytest.mark.parametrize("error", [DataError, IntegrityError])
-def test_what_the_database_never_takes_is_not_tried_for_minutes(
+def test_recording_is_not_retried_for_permanent_errors(
     service: StubProvider, released: Operation, error: type[Exception]
 ) -> None:
     refused: list[str] = []
@@ -96,7 +98,7 @@ def test_what_the_database_never_takes_is_not_tried_for_minutes(
 
 
 @pytest.mark.parametrize(("length", "kept"), [(120, True), (500, True), (5000, False)])
-def test_an_id_of_any_length_keeps_no_answer_from_being_recorded(
+def test_a_response_with_an_id_of_any_length_is_recorded(
     service: StubProvider, released: Operation, length: int, kept: bool
 ) -> None:
     """One that is too long for a name is none: the list shows what became of it."""
@@ -108,7 +110,7 @@ def test_an_id_of_any_length_keeps_no_answer_from_being_recorded(
 
 
 @pytest.mark.parametrize("length", [120, 5000])
-def test_an_id_of_any_length_in_the_list_keeps_nothing_from_leaving(
+def test_an_id_of_any_length_in_the_list_does_not_block_sending(
     service: StubProvider, released: Operation, length: int
 ) -> None:
     shows(service, record("W" * length))

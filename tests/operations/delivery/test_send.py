@@ -75,7 +75,7 @@ def test_a_withdrawal_is_sent_once_and_confirmed_by_the_provider(
         (200, "<html>welcome</html>", Status.UNKNOWN, Outcome.OPEN),
     ],
 )
-def test_each_answer_leads_to_the_state_that_it_proves(
+def test_each_response_leads_to_the_status_it_proves(
     service: StubProvider, released: Operation, status: int, body: str, ends: Status, outcome: Outcome
 ) -> None:
     service.answer_post = lambda: (status, body)
@@ -87,9 +87,7 @@ def test_each_answer_leads_to_the_state_that_it_proves(
 
 
 @pytest.mark.parametrize("status", [200, 400, 500])
-def test_nothing_is_sent_a_second_time_by_the_program(
-    service: StubProvider, released: Operation, status: int
-) -> None:
+def test_nothing_is_resent_automatically(service: StubProvider, released: Operation, status: int) -> None:
     service.answer_post = lambda: (status, '{"message": "bankCode is not valid", "data": {}}')
     for _ in range(5):
         send.send_operation(released.pk)
@@ -97,7 +95,7 @@ def test_nothing_is_sent_a_second_time_by_the_program(
     assert len(service.posts) == 1
 
 
-def test_what_is_sent_is_what_was_approved(service: StubProvider, released: Operation) -> None:
+def test_the_approved_content_is_sent(service: StubProvider, released: Operation) -> None:
     send.send_operation(released.pk)
     [body] = service.posts
     for text in (
@@ -109,7 +107,7 @@ def test_what_is_sent_is_what_was_approved(service: StubProvider, released: Oper
         assert text in body
 
 
-def test_after_a_refused_one_time_code_a_new_one_sends_it(
+def test_a_new_one_time_code_sends_it_after_a_refused_one(
     service: StubProvider, released: Operation, approver: User
 ) -> None:
     service.answer_post = lambda: (400, '{"message": "Invalid OTP token"}')
@@ -141,7 +139,7 @@ def test_a_provider_that_cannot_be_reached_leaves_it_approved(
         pytest.param("https://127.0.0.1:{port}/v2", id="no TLS"),
     ],
 )
-def test_a_request_that_finds_no_connection_is_proven_not_to_be_sent_and_waits_for_a_new_release(
+def test_a_failed_connection_proves_it_was_not_sent_and_needs_a_new_release(
     service: StubProvider,
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
@@ -188,7 +186,7 @@ def test_content_changed_after_approval_is_not_sent(service: StubProvider, relea
 
 
 @pytest.mark.parametrize("change", ["deactivated", "role taken away"])
-def test_nothing_is_sent_if_the_approver_is_no_longer_entitled(
+def test_nothing_is_sent_if_the_approver_lost_the_permission(
     service: StubProvider, released: Operation, approver: User, change: str
 ) -> None:
     if change == "deactivated":
@@ -208,20 +206,18 @@ def test_a_cancelled_operation_is_not_sent_even_if_it_was_released(
     assert (reloaded(released).status, service.posts) == (Status.CANCELLED, [])
 
 
-def test_a_refusal_of_the_provider_is_the_reason_on_the_operation(
-    service: StubProvider, released: Operation
-) -> None:
+def test_a_refusal_is_stored_as_the_reason(service: StubProvider, released: Operation) -> None:
     service.answer_post = lambda: (422, '{"success": false, "message": "Insufficient funds"}')
     send.send_operation(released.pk)
     assert "Insufficient funds" in reloaded(released).reason
 
 
-def test_a_one_time_code_waits_for_ninety_seconds_at_most(released: Operation) -> None:
+def test_a_one_time_code_expires_after_ninety_seconds(released: Operation) -> None:
     release = Release.objects.get()
     assert release.expires_at - release.released_at == timedelta(seconds=90)
 
 
-def test_what_stops_one_release_leaves_a_later_one_alone(released: Operation, approver: User) -> None:
+def test_a_blocker_of_one_release_does_not_affect_a_later_one(released: Operation, approver: User) -> None:
     stopped = Release.objects.select_related("operation").get()
     Release.objects.update(expires_at=timezone.now())
     later = factories.release(released, approver)
@@ -230,7 +226,7 @@ def test_what_stops_one_release_leaves_a_later_one_alone(released: Operation, ap
     assert not Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).exists()
 
 
-def test_content_that_cannot_be_read_is_not_sent(service: StubProvider, released: Operation) -> None:
+def test_unreadable_content_is_not_sent(service: StubProvider, released: Operation) -> None:
     payload = {**released.payload, "member_of_a_later_release": "x"}
     digest = content_digest(released.pk, released.kind, payload)
     with lifted(connection):

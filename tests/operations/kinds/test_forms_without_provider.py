@@ -78,7 +78,9 @@ def ask(sign_in: SignIn, preparer: User, administrator: User) -> Callable[..., t
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_form_opens_within_a_second(ask: Callable[..., tuple[Any, float]], kind: str) -> None:
+def test_a_form_opens_within_a_second_without_the_provider(
+    ask: Callable[..., tuple[Any, float]], kind: str
+) -> None:
     def opened() -> float:
         forget_reads()
         answer, seconds = ask(kind)
@@ -88,7 +90,7 @@ def test_a_form_opens_within_a_second(ask: Callable[..., tuple[Any, float]], kin
     assert_it_takes(opened, less_than=0.8 + BESIDES)
 
 
-def test_a_form_that_waited_in_vain_does_not_wait_again(ask: Callable[..., tuple[Any, float]]) -> None:
+def test_a_form_does_not_wait_again_after_a_timeout(ask: Callable[..., tuple[Any, float]]) -> None:
     ask("payment")
     assert_it_takes(lambda: ask("payment")[1], less_than=BESIDES)
 
@@ -110,7 +112,7 @@ def assert_it_takes(seconds: Callable[[], float], *, less_than: float) -> None:
 
 
 @pytest.mark.parametrize(("kind", "field"), NOT_CHECKED.items())
-def test_what_cannot_be_checked_is_said_beside_its_field(
+def test_an_unavailable_check_is_reported_at_its_field(
     ask: Callable[..., tuple[Any, float]], kind: str, field: str
 ) -> None:
     answer, _ = ask(kind, **TYPED[kind])

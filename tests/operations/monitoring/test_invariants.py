@@ -16,12 +16,12 @@ def test_the_history_has_each_status(history: dict[str, Operation]) -> None:
     assert reached == set(Status) - {Status.SENDING, Status.REVIEW}
 
 
-def test_what_the_services_did_breaks_no_rule(history: dict[str, Operation]) -> None:
+def test_a_history_made_by_the_services_passes_all_checks(history: dict[str, Operation]) -> None:
     assert red() == set()
     assert set(inspect(full=False).violations) == set()
 
 
-def test_each_break_turns_exactly_its_rule_red(history: dict[str, Operation]) -> None:
+def test_each_violation_is_found_by_exactly_its_check(history: dict[str, Operation]) -> None:
     seen = {}
     for name, act in BREAKS.items():
         with past_every_safeguard():
@@ -31,7 +31,7 @@ def test_each_break_turns_exactly_its_rule_red(history: dict[str, Operation]) ->
     assert red() == set()
 
 
-def test_every_rule_has_its_break() -> None:
+def test_every_check_has_a_violation_case() -> None:
     assert {name.partition("__")[0] for name in BREAKS} == {rule.name for rule in INVARIANTS}
 
 

@@ -57,7 +57,7 @@ def test_the_attempt_and_the_audit_log_record_whether_the_provider_named_it(
     assert [entry.detail["named_transaction_id"] for entry in entries] == [named]
 
 
-def test_its_failure_proves_nothing_while_ours_may_still_appear_in_the_list(
+def test_a_failed_candidate_proves_nothing_while_another_may_appear(
     taken: Operation, service: StubProvider
 ) -> None:
     assert confirmed(taken, service, record("T-1", "failed")) == Status.PROCESSING
@@ -66,11 +66,11 @@ def test_its_failure_proves_nothing_while_ours_may_still_appear_in_the_list(
     assert confirmed(taken, service, record("T-1", "failed")) == Status.FAILED
 
 
-def test_its_success_is_ours(taken: Operation, service: StubProvider) -> None:
+def test_a_candidate_that_succeeds_closes_the_operation(taken: Operation, service: StubProvider) -> None:
     assert confirmed(taken, service, record("T-1")) == Status.SUCCEEDED
 
 
-def test_the_failure_of_one_that_the_provider_named_closes_at_once(
+def test_the_failure_of_a_named_transaction_closes_at_once(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     shows(service)
@@ -80,7 +80,7 @@ def test_the_failure_of_one_that_the_provider_named_closes_at_once(
     assert confirmed(operation, service, record("T-1", "failed"), record("T-2")) == Status.FAILED
 
 
-def test_people_decide_between_it_and_another_listed_beside_it(
+def test_a_second_candidate_sends_it_to_review(
     taken: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     both = (record("T-1", "failed"), record("T-2"))
@@ -92,7 +92,7 @@ def test_people_decide_between_it_and_another_listed_beside_it(
     assert Attempt.objects.get().provider_transaction_id == "T-2"
 
 
-def test_people_choose_no_other_than_the_one_that_the_provider_named(
+def test_a_resolution_cannot_choose_another_than_the_named_transaction(
     taken: Operation, service: StubProvider, preparer: User
 ) -> None:
     attempt = Attempt.objects.get()
@@ -107,7 +107,7 @@ def test_people_choose_no_other_than_the_one_that_the_provider_named(
 @pytest.mark.parametrize(
     "named", [{}, {"transactionId": "T" * (TRANSACTION_ID_LENGTH + 1)}], ids=["listed", "named"]
 )
-def test_an_id_that_is_too_long_to_be_kept_is_left_to_people(
+def test_a_transaction_id_too_long_to_store_goes_to_review(
     service: StubProvider, preparer: User, approver: User, named: dict[str, str]
 ) -> None:
     shows(service)

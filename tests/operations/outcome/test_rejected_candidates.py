@@ -49,7 +49,7 @@ Traits = Callable[[], dict[str, Any]]
 
 
 @pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
-def test_what_may_have_been_there_before_ours_is_never_taken(
+def test_a_candidate_that_may_predate_the_attempt_is_rejected(
     unknown: Operation, service: StubProvider, traits: Traits, why: str
 ) -> None:
     """Another channel may have paid it before, and list and balance have shown it only since: ours may not exist."""
@@ -60,14 +60,16 @@ def test_what_may_have_been_there_before_ours_is_never_taken(
     assert confirmed(unknown, service, theirs).status == Status.REVIEW
 
 
-def test_nor_is_it_where_ours_was_accepted(accepted: Operation, service: StubProvider) -> None:
+def test_a_candidate_that_may_predate_an_accepted_attempt_is_rejected(
+    accepted: Operation, service: StubProvider
+) -> None:
     theirs = record("T-7", prevBalance=BALANCE + 250_050)
     assert confirmed(accepted, service, theirs).status == Status.PROCESSING
     assert confirmed(accepted, service, record("T-8", prevBalance=BALANCE)).status == Status.SUCCEEDED
 
 
 @pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
-def test_nor_is_another_beside_it(
+def test_a_second_candidate_beside_a_rejected_one_is_rejected(
     unknown: Operation, service: StubProvider, traits: Traits, why: str
 ) -> None:
     """Where the list's times are minutes off, it may be ours, and the other one another's."""
@@ -76,7 +78,7 @@ def test_nor_is_another_beside_it(
     assert confirmed(unknown, service, *found[:1]).status == Status.SUCCEEDED
 
 
-def test_a_status_we_do_not_know_decides_nothing(unknown: Operation, service: StubProvider) -> None:
+def test_an_unknown_status_closes_nothing(unknown: Operation, service: StubProvider) -> None:
     assert confirmed(unknown, service, record("T-7", "on hold")).status == Status.UNKNOWN
 
 
@@ -85,7 +87,7 @@ def test_two_candidates_close_nothing(unknown: Operation, service: StubProvider)
     assert Attempt.objects.get().provider_transaction_id is None
 
 
-def test_an_equal_twin_by_another_channel_is_left_to_people(
+def test_an_identical_transaction_of_another_channel_goes_to_review(
     unknown: Operation, service: StubProvider
 ) -> None:
     assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.UNKNOWN
@@ -97,20 +99,20 @@ def test_an_equal_twin_by_another_channel_is_left_to_people(
     assert len(service.posts) == 1
 
 
-def test_without_the_providers_own_time_nothing_separates_new_from_old(
+def test_candidates_are_rejected_without_the_providers_time(
     unknown: Operation, service: StubProvider
 ) -> None:
     Attempt.objects.update(watermark_provider_time=None)
     assert confirmed(unknown, service, record("T-7")).status == Status.UNKNOWN
 
 
-def test_the_transaction_at_the_watermark_is_never_ours(unknown: Operation, service: StubProvider) -> None:
+def test_the_transaction_at_the_watermark_is_rejected(unknown: Operation, service: StubProvider) -> None:
     """The last one before our request may be seconds old, and of the same content."""
     Attempt.objects.update(watermark_transaction_id="T-7")
     assert confirmed(unknown, service, record("T-7")).status == Status.UNKNOWN
 
 
-def test_what_the_provider_showed_before_we_sent_is_never_ours(
+def test_a_transaction_listed_before_sending_is_rejected(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     """Another channel may have paid the same a moment ago, and something else may be newer than that."""
@@ -125,7 +127,7 @@ def test_what_the_provider_showed_before_we_sent_is_never_ours(
     assert Attempt.objects.get().provider_transaction_id == "T-9"
 
 
-def test_a_late_check_leaves_to_people_what_is_theirs_by_now(
+def test_a_late_check_does_not_close_an_operation_in_review(
     unknown: Operation, service: StubProvider
 ) -> None:
     def escalate() -> None:
@@ -137,7 +139,7 @@ def test_a_late_check_leaves_to_people_what_is_theirs_by_now(
     assert Attempt.objects.get().provider_transaction_id is None
 
 
-def test_a_transaction_matched_to_another_since_the_check_closes_nothing(
+def test_a_transaction_claimed_by_another_since_the_check_closes_nothing(
     unknown: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     """Between the check and its record, which is no time at all unless two sweepers run."""
@@ -150,7 +152,7 @@ def test_a_transaction_matched_to_another_since_the_check_closes_nothing(
     assert Attempt.objects.get(operation=unknown).outcome == Outcome.OPEN
 
 
-def test_a_twin_whose_transaction_was_named_does_not_block_it(
+def test_an_identical_operation_with_a_named_transaction_does_not_block_it(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-8"}}'))
@@ -168,7 +170,7 @@ def test_one_transaction_belongs_to_one_attempt(
     assert confirmed(twin, service, record("T-7")).status == Status.UNKNOWN
 
 
-def test_an_answer_that_names_anothers_transaction_proves_nothing_and_says_so(
+def test_a_response_naming_anothers_transaction_proves_nothing_and_is_reported(
     unknown: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     confirmed(unknown, service, record("T-7"))

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
         ("failed", Status.FAILED, Outcome.FAILED),
     ],
 )
-def test_what_happened_is_closed_as_the_provider_shows_its_transaction(
+def test_executed_closes_with_the_status_of_the_transaction(
     service: StubProvider,
     unknown: Operation,
     preparer: User,
@@ -51,7 +51,7 @@ def test_what_happened_is_closed_as_the_provider_shows_its_transaction(
     assert attempt.closed_at is not None
 
 
-def test_what_did_not_happen_is_closed_as_failed(review: Operation, preparer: User, approver: User) -> None:
+def test_not_executed_closes_as_failed(review: Operation, preparer: User, approver: User) -> None:
     closed = settled(review, preparer, approver, "did_not_happen")
     attempt = Attempt.objects.get()
     assert (closed.status, attempt.outcome, attempt.provider_transaction_id) == ("failed", "failed", None)
@@ -61,14 +61,14 @@ def test_what_did_not_happen_is_closed_as_failed(review: Operation, preparer: Us
     )
 
 
-def test_a_proposal_alone_changes_nothing(review: Operation, preparer: User) -> None:
+def test_an_unapproved_resolution_changes_nothing(review: Operation, preparer: User) -> None:
     proposed(review, preparer, "did_not_happen")
     review.refresh_from_db()
     assert review.status == Status.REVIEW
     assert Attempt.objects.get().closed_at is None
 
 
-def test_whoever_proposes_it_cannot_approve_it(review: Operation, approver: User) -> None:
+def test_the_preparer_cannot_approve_the_resolution(review: Operation, approver: User) -> None:
     resolution = proposed(review, approver, "did_not_happen")
     with pytest.raises(errors.SelfApprovalError):
         factories.approve(resolution, approver)
@@ -76,7 +76,9 @@ def test_whoever_proposes_it_cannot_approve_it(review: Operation, approver: User
     assert review.status == Status.REVIEW
 
 
-def test_both_operations_have_it_on_record(review: Operation, preparer: User, approver: User) -> None:
+def test_the_resolution_is_audited_on_both_operations(
+    review: Operation, preparer: User, approver: User
+) -> None:
     settled(review, preparer, approver, "did_not_happen")
     resolution = Operation.objects.get(kind="resolution")
     on_target = Entry.objects.get(action=Action.OPERATION_RESOLVED)
@@ -87,7 +89,7 @@ def test_both_operations_have_it_on_record(review: Operation, preparer: User, ap
     assert resolution.status == Status.SUCCEEDED
 
 
-def test_it_cannot_be_said_not_to_have_happened_while_the_provider_may_still_execute_it(
+def test_not_executed_is_refused_before_the_execution_deadline(
     unknown: Operation,
 ) -> None:
     form = resolution_form(unknown, "did_not_happen")
@@ -95,7 +97,7 @@ def test_it_cannot_be_said_not_to_have_happened_while_the_provider_may_still_exe
     assert "may execute it until" in form.errors["verdict"][0]
 
 
-def test_it_cannot_be_chosen_before_its_time_and_the_transaction_is_not_optional(
+def test_the_form_offers_not_executed_after_the_deadline_and_requires_a_transaction(
     unknown: Operation, as_preparer: Client
 ) -> None:
     page = f"/operations/prepare/resolution/?operation={unknown.pk}"
@@ -109,7 +111,7 @@ def test_it_cannot_be_chosen_before_its_time_and_the_transaction_is_not_optional
     assert " disabled" not in html.split('value="did_not_happen"')[1].split(">")[0]
 
 
-def test_nor_is_it_applied_while_the_provider_may_still_execute_it(
+def test_not_executed_is_not_applied_before_the_execution_deadline(
     review: Operation, preparer: User, approver: User
 ) -> None:
     resolution = proposed(review, preparer, "did_not_happen")
@@ -118,7 +120,7 @@ def test_nor_is_it_applied_while_the_provider_may_still_execute_it(
         factories.approve(resolution, approver)
 
 
-def test_nor_once_it_has_a_transaction_that_was_not_part_of_what_was_signed(
+def test_not_executed_is_not_applied_once_a_new_transaction_is_claimed(
     review: Operation, preparer: User, approver: User
 ) -> None:
     """A late answer may have named it since the resolution was proposed."""
@@ -129,7 +131,7 @@ def test_nor_once_it_has_a_transaction_that_was_not_part_of_what_was_signed(
 
 
 @pytest.mark.parametrize("shown", ["fullfiled", "processing"])
-def test_it_cannot_be_said_not_to_have_happened_while_its_transaction_is_executed(
+def test_not_executed_is_refused_while_its_transaction_is_executed(
     service: StubProvider, review: Operation, shown: str
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
@@ -145,7 +147,7 @@ def test_it_cannot_be_said_not_to_have_happened_while_its_transaction_is_execute
     ],
     ids=["gone", "reversed"],
 )
-def test_two_people_settle_one_whose_transaction_is_gone_or_not_executed(
+def test_two_people_resolve_one_whose_transaction_is_gone_or_failed(
     service: StubProvider,
     review: Operation,
     preparer: User,
@@ -164,7 +166,7 @@ def test_two_people_settle_one_whose_transaction_is_gone_or_not_executed(
     assert ("Taken for it", fact) in kind.facts(kind.read(resolution.payload))
 
 
-def test_without_the_provider_nobody_says_that_its_transaction_is_gone(
+def test_a_gone_transaction_cannot_be_resolved_without_the_provider(
     service: StubProvider, review: Operation
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
@@ -172,7 +174,7 @@ def test_without_the_provider_nobody_says_that_its_transaction_is_gone(
     assert "cannot be read now" in resolution_form(review, "did_not_happen").errors["verdict"][0]
 
 
-def test_if_the_machine_closes_it_first_the_resolution_is_not_applied_and_says_so(
+def test_a_resolution_is_not_applied_if_a_check_closed_it_first(
     service: StubProvider, unknown: Operation, as_approver: Client, preparer: User
 ) -> None:
     shows(service, record("T-7"))
@@ -187,7 +189,7 @@ def test_if_the_machine_closes_it_first_the_resolution_is_not_applied_and_says_s
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED, target_id=str(resolution.pk)).exists()
 
 
-def test_the_evidence_is_part_of_what_is_signed(
+def test_the_evidence_is_part_of_the_approved_content(
     service: StubProvider, unknown: Operation, preparer: User
 ) -> None:
     shows(service, record("T-7", amount=250050))
@@ -198,7 +200,7 @@ def test_the_evidence_is_part_of_what_is_signed(
     assert resolution.digest == resolution.current_digest()
 
 
-def test_one_proposal_about_one_operation_waits_at_a_time(
+def test_one_resolution_per_operation_is_pending_at_a_time(
     review: Operation, preparer: User, approver: User
 ) -> None:
     proposed(review, preparer, "did_not_happen")
@@ -206,17 +208,17 @@ def test_one_proposal_about_one_operation_waits_at_a_time(
         proposed(review, approver, "did_not_happen")
 
 
-def test_without_the_provider_nothing_is_proposed(service: StubProvider, unknown: Operation) -> None:
+def test_nothing_is_prepared_without_the_provider(service: StubProvider, unknown: Operation) -> None:
     service.records = '"no list at all"'
     assert "cannot be read now" in resolution_form(unknown, "happened", "T-7").errors["transaction_id"][0]
 
 
-def test_only_an_open_case_can_be_settled(preparer: User) -> None:
+def test_only_an_unknown_outcome_can_be_resolved(preparer: User) -> None:
     form = resolution_form(factories.prepared(preparer), "did_not_happen")
     assert "never open" in form.errors["__all__"][0]
 
 
-def test_it_is_proposed_and_signed_on_the_pages(
+def test_a_resolution_is_prepared_and_approved_on_the_pages(
     review: Operation, as_preparer: Client, as_approver: Client
 ) -> None:
     address = f"/operations/prepare/resolution/?operation={review.pk}&verdict=did_not_happen"

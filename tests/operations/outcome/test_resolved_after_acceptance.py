@@ -30,7 +30,7 @@ def accepted(service: StubProvider, preparer: User, approver: User) -> Operation
     return confirmation.confirm_operation(operation.pk)
 
 
-def test_people_settle_it_only_when_it_can_come_no_more(
+def test_an_accepted_operation_is_resolved_only_after_the_execution_deadline(
     accepted: Operation, preparer: User, approver: User
 ) -> None:
     assert accepted.status == Status.PROCESSING
@@ -40,9 +40,7 @@ def test_people_settle_it_only_when_it_can_come_no_more(
     assert not Attempt.objects.unmatched("NGN").exists()
 
 
-def test_its_page_and_the_unknown_outcomes_page_offer_it_then(
-    accepted: Operation, as_preparer: Client
-) -> None:
+def test_both_pages_offer_the_resolution_after_the_deadline(accepted: Operation, as_preparer: Client) -> None:
     settle = f"/operations/prepare/resolution/?operation={accepted.pk}"
     assert settle not in text_of(show(as_preparer, accepted)) + text_of(as_preparer.get(DESK))
     assert "See the evidence" not in text_of(show(as_preparer, accepted))
@@ -51,7 +49,7 @@ def test_its_page_and_the_unknown_outcomes_page_offer_it_then(
     assert "See the evidence and settle it" in text_of(show(as_preparer, accepted))
 
 
-def test_it_may_be_settled_while_the_provider_cannot_be_read_for_good(
+def test_it_can_be_resolved_while_the_provider_stays_unreadable(
     service: StubProvider, accepted: Operation, preparer: User, approver: User
 ) -> None:
     let_pass(Attempt.EXECUTION_WINDOW)
@@ -60,7 +58,7 @@ def test_it_may_be_settled_while_the_provider_cannot_be_read_for_good(
     assert settled(accepted, preparer, approver, "did_not_happen").status == Status.FAILED
 
 
-def test_nobody_settles_one_whose_transaction_is_known(
+def test_one_with_a_known_transaction_cannot_be_resolved(
     accepted: Operation, preparer: User, approver: User
 ) -> None:
     """The machine follows it by its id, be it named after the proposal."""

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
         ({"createdAt": "2026-01-02T08:00:00Z"}, "T-7", "does not show this transaction"),
     ],
 )
-def test_what_happened_needs_a_definite_transaction_that_the_provider_shows(
+def test_executed_needs_a_listed_transaction_with_a_final_status(
     service: StubProvider, unknown: Operation, shown: dict[str, object], wanted: str, problem: str
 ) -> None:
     shows(service, record("T-7") | shown)
@@ -40,7 +40,7 @@ def test_what_happened_needs_a_definite_transaction_that_the_provider_shows(
 @pytest.mark.parametrize(
     ("end", "means"), [("succeeded", "it succeeded"), ("failed", "it failed and no money is gone")]
 )
-def test_an_execution_with_an_unknown_status_ends_as_both_people_resolved(
+def test_a_transaction_with_an_unknown_status_closes_as_resolved(
     service: StubProvider, unknown: Operation, preparer: User, approver: User, end: str, means: str
 ) -> None:
     shows(service, record("T-7", "completed"))
@@ -56,7 +56,7 @@ def test_an_execution_with_an_unknown_status_ends_as_both_people_resolved(
 
 
 @pytest.mark.parametrize("status", ["completed", "reversed", ""])
-def test_an_unknown_status_is_asked_about_on_the_page(
+def test_the_page_requests_the_meaning_of_an_unknown_status(
     service: StubProvider, unknown: Operation, as_preparer: Client, status: str
 ) -> None:
     let_pass(Attempt.EXECUTION_WINDOW)
@@ -76,7 +76,7 @@ def test_an_unknown_status_is_asked_about_on_the_page(
     assert "ask the service yourself" in text_of(reviewed)
 
 
-def test_nobody_says_what_a_known_status_means(service: StubProvider, unknown: Operation) -> None:
+def test_the_meaning_of_a_known_status_cannot_be_chosen(service: StubProvider, unknown: Operation) -> None:
     shows(service, record("T-7"))
     form = resolution_form(unknown, "happened", "T-7", meaning="failed")
     assert "that tells how it ended" in form.errors["__all__"][0]
@@ -84,7 +84,7 @@ def test_nobody_says_what_a_known_status_means(service: StubProvider, unknown: O
 
 
 @pytest.mark.parametrize(("status", "meaning"), [("failed", ""), ("completed", "failed")])
-def test_a_failed_one_may_be_anothers_while_ours_may_come(
+def test_a_failed_transaction_cannot_be_chosen_before_the_execution_deadline(
     service: StubProvider, unknown: Operation, preparer: User, approver: User, status: str, meaning: str
 ) -> None:
     """Ours may be executed minutes later, by then hidden behind `failed` and prepared again."""
@@ -95,7 +95,7 @@ def test_a_failed_one_may_be_anothers_while_ours_may_come(
     assert settled(unknown, preparer, approver, "happened", "T-7", meaning).status == Status.FAILED
 
 
-def test_nor_is_it_applied_as_failed_while_ours_may_come(
+def test_a_failed_transaction_is_not_applied_before_the_execution_deadline(
     service: StubProvider, unknown: Operation, preparer: User, approver: User
 ) -> None:
     shows(service, record("T-7", "failed"))
@@ -115,7 +115,7 @@ def test_nor_is_it_applied_as_failed_while_ours_may_come(
     ],
     ids=["another word", "gone", "unreadable"],
 )
-def test_a_status_that_has_changed_since_is_not_settled_by_what_it_meant(
+def test_a_status_changed_since_the_proposal_is_not_applied(
     service: StubProvider,
     unknown: Operation,
     preparer: User,
@@ -136,7 +136,7 @@ def test_a_status_that_has_changed_since_is_not_settled_by_what_it_meant(
 
 
 @pytest.mark.parametrize(("status", "meaning"), [("completed", None), ("fulfilled", "failed")])
-def test_content_that_does_not_say_how_it_ended_once_is_unreadable(
+def test_content_with_an_inconsistent_outcome_is_unreadable(
     service: StubProvider, unknown: Operation, preparer: User, status: str, meaning: str | None
 ) -> None:
     shows(service, record("T-7"))
@@ -149,7 +149,7 @@ def test_content_that_does_not_say_how_it_ended_once_is_unreadable(
 @pytest.mark.parametrize(
     "seen", [{"watermark_transaction_id": "T-7"}, {"watermark_seen_ids": ["T-6", "T-7"]}]
 )
-def test_a_transaction_that_was_there_before_ours_is_another(
+def test_a_transaction_from_before_the_attempt_cannot_be_chosen(
     service: StubProvider, unknown: Operation, seen: dict[str, object]
 ) -> None:
     shows(service, record("T-7"))
@@ -157,7 +157,7 @@ def test_a_transaction_that_was_there_before_ours_is_another(
     assert "before ours was sent" in resolution_form(unknown, "happened", "T-7").errors["transaction_id"][0]
 
 
-def test_a_transaction_of_another_operation_cannot_be_named(
+def test_a_transaction_of_another_operation_cannot_be_chosen(
     service: StubProvider, unknown: Operation, preparer: User
 ) -> None:
     other = factories.prepared_to_another_account(preparer)
@@ -169,7 +169,7 @@ def test_a_transaction_of_another_operation_cannot_be_named(
     )
 
 
-def test_a_transaction_that_became_anothers_meanwhile_closes_nothing(
+def test_a_transaction_claimed_by_another_meanwhile_closes_nothing(
     service: StubProvider, unknown: Operation, preparer: User, approver: User
 ) -> None:
     shows(service, record("T-7"))

@@ -21,14 +21,14 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_an_unknown_one_is_closed_by_the_one_transaction_that_matches(
+def test_an_unknown_outcome_is_closed_by_its_only_candidate(
     unknown: Operation, service: StubProvider
 ) -> None:
     assert confirmed(unknown, service, record("T-7")).status == Status.SUCCEEDED
     assert Attempt.objects.get().provider_transaction_id == "T-7"
 
 
-def test_what_could_be_anothers_is_taken_only_when_ours_has_had_the_time_to_be_there(
+def test_an_uncertain_candidate_is_accepted_only_after_the_listing_delay(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     """The list may lag: another of the same amount may be listed before ours."""
@@ -39,14 +39,14 @@ def test_what_could_be_anothers_is_taken_only_when_ours_has_had_the_time_to_be_t
     assert confirmed(fresh, service, record("T-8")).status == Status.SUCCEEDED
 
 
-def test_what_the_provider_accepted_without_a_name_takes_the_only_one_at_once(
+def test_an_accepted_attempt_without_an_id_takes_its_only_candidate_at_once(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     accepted = sent(service, preparer, approver, (200, '{"data": {}}'))
     assert confirmed(accepted, service, record("T-7")).status == Status.SUCCEEDED
 
 
-def test_it_does_not_at_once_where_something_moved_the_balance_in_between(
+def test_the_only_candidate_waits_if_the_balance_moved_in_between(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     """Ours may not be in the list yet, and this one another's."""
@@ -57,7 +57,7 @@ def test_it_does_not_at_once_where_something_moved_the_balance_in_between(
     assert confirmed(accepted, service, record("T-8", prevBalance=float(balance))).status == Status.SUCCEEDED
 
 
-def test_it_does_once_ours_has_had_the_time_to_be_there(
+def test_the_only_candidate_is_accepted_after_the_listing_delay(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     accepted = sent(service, preparer, approver, (200, '{"data": {}}'))
@@ -65,7 +65,7 @@ def test_it_does_once_ours_has_had_the_time_to_be_there(
     assert confirmed(accepted, service, record("T-7", prevBalance=1)).status == Status.SUCCEEDED
 
 
-def test_a_transaction_under_way_is_not_taken_while_ours_may_come_and_it_may_fail(
+def test_a_processing_candidate_is_not_accepted_while_another_may_appear(
     unknown: Operation, service: StubProvider
 ) -> None:
     """It would hide ours, if it was another's and failed, and ours was executed after it."""
@@ -75,7 +75,7 @@ def test_a_transaction_under_way_is_not_taken_while_ours_may_come_and_it_may_fai
 
 
 @pytest.mark.parametrize("records", [[("T-7", "processing")], None], ids=["a candidate", "a problem"])
-def test_while_the_balance_is_held_the_next_check_is_near(
+def test_checks_are_frequent_while_the_balance_is_blocked(
     unknown: Operation, service: StubProvider, records: list[tuple[str, str]] | None
 ) -> None:
     """The pause before the next check grows to hours, and the next check may free it."""
@@ -87,14 +87,14 @@ def test_while_the_balance_is_held_the_next_check_is_near(
     assert next_look <= timezone.now() + RECHECK_SOON
 
 
-def test_where_nothing_is_to_be_taken_the_pauses_grow(unknown: Operation) -> None:
+def test_check_intervals_grow_without_a_candidate(unknown: Operation) -> None:
     let_pass(timedelta(minutes=20))
     confirmation.confirm_operation(unknown.pk)
     attempt = Attempt.objects.get()
     assert attempt.next_check_at == attempt.started_at + timedelta(hours=1)
 
 
-def test_staff_read_until_when_it_is_not_taken(unknown: Operation, service: StubProvider) -> None:
+def test_the_page_shows_when_the_candidate_can_be_accepted(unknown: Operation, service: StubProvider) -> None:
     confirmed(unknown, service, record("T-7", "processing"))
     attempt = Attempt.objects.get()
     assert attempt.last_check == (
@@ -103,9 +103,7 @@ def test_staff_read_until_when_it_is_not_taken(unknown: Operation, service: Stub
     )
 
 
-def test_a_transaction_under_way_is_known_by_its_id_from_then_on(
-    unknown: Operation, service: StubProvider
-) -> None:
+def test_a_processing_transaction_is_followed_by_its_id(unknown: Operation, service: StubProvider) -> None:
     let_pass(Attempt.EXECUTION_WINDOW)
     assert confirmed(unknown, service, record("T-7", "processing")).status == Status.PROCESSING
     assert Attempt.objects.get().provider_transaction_id == "T-7"
@@ -114,20 +112,20 @@ def test_a_transaction_under_way_is_known_by_its_id_from_then_on(
     )
 
 
-def test_a_list_that_changes_at_every_read_proves_nothing(unknown: Operation, service: StubProvider) -> None:
+def test_an_unstable_list_closes_nothing(unknown: Operation, service: StubProvider) -> None:
     numbers = itertools.count()
     service.before_get = lambda: setattr(service, "records", json.dumps([record(f"T-{next(numbers)}")]))
     assert confirmation.confirm_operation(unknown.pk).status == Status.UNKNOWN
     assert Attempt.objects.get().last_check == "The service's list changed each time it was read"
 
 
-def test_two_passes_that_agree_are_believed(unknown: Operation, service: StubProvider) -> None:
+def test_two_passes_that_agree_are_accepted(unknown: Operation, service: StubProvider) -> None:
     lists = iter([[], [record("T-7")]])
     service.before_get = lambda: setattr(service, "records", json.dumps(next(lists, [record("T-7")])))
     assert confirmation.confirm_operation(unknown.pk).status == Status.SUCCEEDED
 
 
-def test_a_failed_one_proves_failure_only_when_ours_cannot_come_any_more(
+def test_a_failed_candidate_closes_only_after_the_execution_deadline(
     unknown: Operation, service: StubProvider
 ) -> None:
     assert confirmed(unknown, service, record("T-7", "failed")).status == Status.UNKNOWN
@@ -146,7 +144,7 @@ def test_a_failed_one_proves_failure_only_when_ours_cannot_come_any_more(
         record("T-7", createdAt=ago(hours=-2)),
     ],
 )
-def test_a_transaction_that_differs_closes_nothing_and_keeps_no_other_from_it(
+def test_a_differing_transaction_closes_nothing_and_blocks_no_other(
     unknown: Operation, service: StubProvider, other: dict[str, object]
 ) -> None:
     assert confirmed(unknown, service, other).status == Status.UNKNOWN
@@ -155,7 +153,7 @@ def test_a_transaction_that_differs_closes_nothing_and_keeps_no_other_from_it(
 
 
 @pytest.mark.parametrize("minutes", [4, -64], ids=["behind", "ahead"])
-def test_a_list_whose_times_are_minutes_off_the_providers_own_clock_shows_ours(
+def test_a_list_with_skewed_times_is_matched(
     accepted: Operation, service: StubProvider, minutes: int
 ) -> None:
     ours = record("T-7", createdAt=ago(minutes=minutes), prevBalance=BALANCE)
@@ -163,7 +161,7 @@ def test_a_list_whose_times_are_minutes_off_the_providers_own_clock_shows_ours(
 
 
 @pytest.mark.parametrize("traits", [{}, {"prevBalance": BALANCE + 7}], ids=["not told", "another"])
-def test_what_was_accepted_takes_an_older_one_only_by_the_balance_before_it(
+def test_an_accepted_attempt_takes_an_older_candidate_only_by_its_balance_before(
     accepted: Operation, service: StubProvider, traits: dict[str, Any]
 ) -> None:
     older = record("T-7", createdAt=ago(minutes=1), **traits)

@@ -90,7 +90,7 @@ def text(client: Client, address: str) -> str:
     return answer.content.decode()
 
 
-def test_a_payment_that_nobody_has_paid_is_created_and_no_more(
+def test_an_unpaid_payment_is_shown_as_created(
     as_approver: Client, service: StubProvider, make: Make
 ) -> None:
     answered(service)
@@ -100,7 +100,7 @@ def test_a_payment_that_nobody_has_paid_is_created_and_no_more(
     assert "The service itself confirms it." not in html
 
 
-def test_the_page_of_the_operation_shows_what_the_customer_needs(
+def test_the_operation_page_shows_the_customers_instructions(
     as_approver: Client, service: StubProvider, make: Make
 ) -> None:
     answered(service)
@@ -119,7 +119,7 @@ def test_the_page_of_the_operation_shows_what_the_customer_needs(
         assert shown in html
 
 
-def test_what_the_provider_did_not_report_is_said(
+def test_fields_not_reported_are_shown_as_such(
     as_approver: Client, service: StubProvider, make: Make
 ) -> None:
     service.answer_post = lambda: (200, '{"data": {"_id": "P-9"}}')
@@ -145,7 +145,7 @@ def test_a_payment_of_unknown_outcome_is_not_listed(
     assert 'id="payment"' not in text(as_approver, operation.get_absolute_url())
 
 
-def test_the_list_shows_what_was_reported_and_says_that_it_cannot_be_read_again(
+def test_the_list_shows_reported_payments_and_that_no_refresh_is_possible(
     as_approver: Client, service: StubProvider, make: Make
 ) -> None:
     answered(service)
@@ -156,7 +156,7 @@ def test_the_list_shows_what_was_reported_and_says_that_it_cannot_be_read_again(
     assert "hx-get" not in html.partition('id="payments"')[2].partition(">")[0]
 
 
-def test_where_it_can_be_asked_the_state_is_the_providers_present_one(
+def test_the_status_is_read_from_the_provider_where_possible(
     as_approver: Client, sandbox: SandboxProcess, can_be_asked: None, make: Make
 ) -> None:
     operation = make()
@@ -172,7 +172,7 @@ def test_where_it_can_be_asked_the_state_is_the_providers_present_one(
     assert "when it was created" not in page
 
 
-def test_a_silent_provider_leaves_what_is_known_and_says_so(
+def test_an_unreachable_provider_shows_the_last_reported_status(
     as_approver: Client, sandbox: SandboxProcess, can_be_asked: None, settings: Settings, make: Make
 ) -> None:
     operation = make()
@@ -183,7 +183,7 @@ def test_a_silent_provider_leaves_what_is_known_and_says_so(
     assert "not told now" in html
 
 
-def test_what_expired_long_ago_is_not_asked_for_any_more(
+def test_long_expired_payments_are_not_read_again(
     as_approver: Client, sandbox: SandboxProcess, can_be_asked: None, make: Make
 ) -> None:
     make()
@@ -198,7 +198,7 @@ def test_what_expired_long_ago_is_not_asked_for_any_more(
 
 
 @pytest.mark.usefixtures("can_be_asked")
-def test_what_was_reported_half_a_minute_ago_is_not_read_again(
+def test_recently_reported_payments_are_not_read_again(
     approver: User, sandbox: SandboxProcess, make: Make
 ) -> None:
     make()
@@ -209,7 +209,7 @@ def test_what_was_reported_half_a_minute_ago_is_not_read_again(
 
 
 @pytest.mark.usefixtures("can_be_asked")
-def test_a_page_asks_for_ten_payments_at_most(approver: User, service: StubProvider, make: Make) -> None:
+def test_a_page_reads_at_most_ten_payments(approver: User, service: StubProvider, make: Make) -> None:
     for number in range(12):
         answered(service, _id=f"P-{number}")
         make(customer_email=f"customer{number}@example.com")
@@ -219,7 +219,7 @@ def test_a_page_asks_for_ten_payments_at_most(approver: User, service: StubProvi
 
 
 @pytest.mark.parametrize("count", [0, 25])
-def test_the_list_keeps_to_its_queries_and_bytes(
+def test_the_list_stays_within_its_queries_and_bytes(
     as_approver: Client,
     service: StubProvider,
     make: Make,
@@ -236,7 +236,7 @@ def test_the_list_keeps_to_its_queries_and_bytes(
     assert ("Older →" in answer.content.decode()) is (count > 20)
 
 
-def test_the_page_of_the_operation_keeps_to_its_bytes(
+def test_the_operation_page_stays_within_its_bytes(
     as_approver: Client, service: StubProvider, make: Make
 ) -> None:
     answered(service)
@@ -244,7 +244,7 @@ def test_the_page_of_the_operation_keeps_to_its_bytes(
     assert len(gzip.compress(answer.content)) <= 14 * 1024
 
 
-def test_the_csv_has_the_same(as_approver: Client, service: StubProvider, make: Make) -> None:
+def test_the_csv_has_the_listed_payments(as_approver: Client, service: StubProvider, make: Make) -> None:
     answered(service)
     operation = make()
     answer: Any = as_approver.get("/reports/payments.csv")

@@ -62,11 +62,13 @@ def succeeded(service: StubProvider, preparer: User, approver: User) -> Operatio
     return operation
 
 
-def test_as_long_as_the_list_agrees_there_is_no_incident(succeeded: Operation, service: StubProvider) -> None:
+def test_no_incident_is_raised_while_the_list_agrees(succeeded: Operation, service: StubProvider) -> None:
     assert found(service, record("T-1")) == set()
 
 
-def test_a_success_that_the_provider_calls_failed_by_now(succeeded: Operation, service: StubProvider) -> None:
+def test_a_success_later_reported_failed_raises_an_incident(
+    succeeded: Operation, service: StubProvider
+) -> None:
     assert found(service, record("T-1", "failed")) == {IncidentKind.NOW_FAILED}
     incident = Incident.objects.get()
     assert incident.operation == succeeded
@@ -77,7 +79,7 @@ def test_a_success_that_the_provider_calls_failed_by_now(succeeded: Operation, s
     assert words["in the list"].startswith("T-1 of ")
 
 
-def test_a_failure_that_the_provider_calls_executed_by_now(
+def test_a_failure_later_reported_executed_raises_an_incident(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     operation = closed_by_list(service, sent(service, preparer, approver, NAMED), record("T-1", "failed"))
@@ -87,7 +89,7 @@ def test_a_failure_that_the_provider_calls_executed_by_now(
 
 
 @pytest.mark.parametrize("answer", [REFUSED, OTP_REFUSED])
-def test_a_debit_of_what_is_on_record_as_not_executed(
+def test_a_debit_of_an_operation_resolved_not_executed_raises_an_incident(
     answer: Answer, service: StubProvider, preparer: User, approver: User
 ) -> None:
     operation = sent(service, preparer, approver, answer)
@@ -101,7 +103,9 @@ def test_a_debit_of_what_is_on_record_as_not_executed(
     assert about.evidence["in_list"]["transaction"] == "T-7"
 
 
-def test_a_debit_of_what_never_left_us(service: StubProvider, preparer: User, approver: User) -> None:
+def test_a_debit_of_an_unsent_operation_raises_an_incident(
+    service: StubProvider, preparer: User, approver: User
+) -> None:
     operation = sent(service, preparer, approver, NAMED)
     Attempt.objects.update(
         outcome=Outcome.NOT_SENT, closed_at=timezone.now(), provider_transaction_id=None, named_at=None
@@ -110,14 +114,14 @@ def test_a_debit_of_what_never_left_us(service: StubProvider, preparer: User, ap
     assert Incident.objects.get(**ABOUT_OPERATIONS).operation == operation
 
 
-def test_a_debit_that_is_anothers_is_none_of_a_refused_one(
+def test_a_debit_of_another_operation_is_not_attributed_to_a_refused_one(
     service: StubProvider, succeeded: Operation, preparer: User, approver: User
 ) -> None:
     sent(service, preparer, approver, REFUSED)
     assert found(service, record("T-1")) == set()
 
 
-def test_what_may_belong_to_one_whose_outcome_is_open_waits(
+def test_a_debit_that_may_belong_to_an_unknown_outcome_waits(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     refused = sent(service, preparer, approver, REFUSED)
@@ -133,7 +137,7 @@ def test_what_may_belong_to_one_whose_outcome_is_open_waits(
     assert Incident.objects.get(kind=IncidentKind.EXECUTED_AFTER_ALL).operation == refused
 
 
-def test_a_second_candidate_where_the_first_was_taken_from_the_list(
+def test_a_second_candidate_after_a_list_match_raises_an_incident(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     operation = closed_by_list(service, sent(service, preparer, approver, NAMELESS), record("T-7"))
@@ -141,7 +145,7 @@ def test_a_second_candidate_where_the_first_was_taken_from_the_list(
     assert found(service, record("T-8"), record("T-7")) == {IncidentKind.SECOND_DEBIT}
 
 
-def test_a_second_debit_also_where_the_provider_named_the_first(
+def test_a_second_debit_after_a_named_transaction_raises_an_incident(
     succeeded: Operation, service: StubProvider
 ) -> None:
     assert found(service, record("T-2"), record("T-1")) == {IncidentKind.SECOND_DEBIT}
@@ -150,7 +154,7 @@ def test_a_second_debit_also_where_the_provider_named_the_first(
     assert incident.evidence["in_list"]["transaction"] == "T-2"
 
 
-def test_a_second_debit_that_was_listed_before_the_end(
+def test_a_second_debit_listed_before_closing_raises_an_incident(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     """The transaction is compared while the operation is processing; its end makes it a second debit."""
@@ -173,13 +177,13 @@ def test_a_second_debit_that_was_listed_before_the_end(
     ],
     ids=["failed", "of another amount", "too late to be caused by it", "from before", "of another type"],
 )
-def test_what_debits_nothing_more_or_cannot_be_caused_by_it(
+def test_reversals_and_unrelated_debits_raise_no_incident(
     succeeded: Operation, service: StubProvider, changes: dict[str, object]
 ) -> None:
     assert found(service, record("T-2") | changes, record("T-1")) == set()
 
 
-def test_another_of_ours_with_the_same_content_is_no_second_debit(
+def test_an_identical_operation_of_ours_is_not_a_second_debit(
     succeeded: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     """Neither while it is on its way and nobody knows its transaction, nor when it has claimed it."""
@@ -191,7 +195,7 @@ def test_another_of_ours_with_the_same_content_is_no_second_debit(
     assert found(service, record("T-3"), *both) == {IncidentKind.SECOND_DEBIT}
 
 
-def test_each_further_debit_is_raised_although_the_one_before_was_acknowledged(
+def test_each_further_debit_raises_an_incident_after_an_acknowledgement(
     succeeded: Operation, service: StubProvider, approver: User
 ) -> None:
     first, second = record("T-1"), record("T-2")
@@ -204,7 +208,9 @@ def test_each_further_debit_is_raised_although_the_one_before_was_acknowledged(
     assert further.further_to == noted
 
 
-def test_a_second_debit_that_was_under_way_may_end(succeeded: Operation, service: StubProvider) -> None:
+def test_a_second_debit_that_completes_raises_no_further_incident(
+    succeeded: Operation, service: StubProvider
+) -> None:
     first, second = record("T-1"), record("T-2", "processing")
     assert found(service, second, first) == {IncidentKind.SECOND_DEBIT}
     found(service, second | {"status": "fullfiled"}, first)
@@ -220,7 +226,7 @@ def rejected(preparer: User, **changes: Any) -> Attempt:
     return closed_attempt(preparer, None, outcome=Outcome.REJECTED, watermark_provider_time=now, **changes)
 
 
-def test_an_open_one_of_another_kind_does_not_explain_it(preparer: User) -> None:
+def test_an_open_operation_of_another_kind_does_not_explain_a_debit(preparer: User) -> None:
     """It keeps the transaction from being unrecognised, but not from contradicting the closed one."""
     rejected(preparer)
     to_emeka = TransferPayload(receiver_username="emeka", currency="NGN", amount=AMOUNT, memo="")
@@ -236,7 +242,7 @@ def test_an_open_one_of_another_kind_does_not_explain_it(preparer: User) -> None
     assert not Incident.objects.filter(transaction__isnull=False).exists()
 
 
-def test_a_debit_that_left_the_list_is_none(preparer: User) -> None:
+def test_a_debit_that_left_the_list_raises_no_incident(preparer: User) -> None:
     rejected(preparer)
     row = listed("T-7", status="failed")
     reported_again(row, missing_since=timezone.now(), status="fulfilled")
@@ -247,14 +253,14 @@ def test_a_debit_that_left_the_list_is_none(preparer: User) -> None:
     assert executed_after_all() == {IncidentKind.EXECUTED_AFTER_ALL}
 
 
-def test_without_the_providers_time_at_sending_nothing_resembles_it(preparer: User) -> None:
+def test_no_debit_is_compared_without_the_providers_time_at_sending(preparer: User) -> None:
     closed_attempt(preparer, None, outcome=Outcome.REJECTED)
     listed("T-7")
     reconcile()
     assert executed_after_all() == set()
 
 
-def test_a_provider_whose_clock_is_behind_ours_hides_none(preparer: User) -> None:
+def test_a_slow_provider_clock_hides_no_debit(preparer: User) -> None:
     """By its times, the debit is older than the first operation here."""
     earlier = timezone.now() - timedelta(hours=3)
     attempt = rejected(preparer)
@@ -267,7 +273,7 @@ def test_a_provider_whose_clock_is_behind_ours_hides_none(preparer: User) -> Non
     assert not Incident.objects.filter(transaction__transaction_id="T-6").exists()
 
 
-def test_the_daily_pass_finds_what_the_feeds_missed(preparer: User) -> None:
+def test_the_daily_pass_finds_debits_missed_by_the_feeds(preparer: User) -> None:
     rejected(preparer)
     reconcile()
     row = listed("T-7", status="failed")

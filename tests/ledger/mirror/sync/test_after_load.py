@@ -15,7 +15,7 @@ from tests.ledger.sync_lease import acquired_sync_lease
 pytestmark = pytest.mark.django_db
 
 
-def test_new_records_are_here_within_a_minute_and_two_pages_are_enough(service: LongList) -> None:
+def test_new_records_are_synced_within_a_minute_by_two_pages(service: LongList) -> None:
     service.listed = numbered(900)
     load()
     service.grow("A", "B")
@@ -27,7 +27,7 @@ def test_new_records_are_here_within_a_minute_and_two_pages_are_enough(service: 
     assert service.asked == [1, 2, 3]
 
 
-def test_a_record_that_changes_is_changed_here_and_its_past_is_kept(service: LongList) -> None:
+def test_a_changed_record_is_updated_with_its_history(service: LongList) -> None:
     service.listed = [member("A", status="processing", fee=None), *numbered(50)]
     load()
     before = Transaction.objects.get(transaction_id="A")
@@ -43,7 +43,7 @@ def test_a_record_that_changes_is_changed_here_and_its_past_is_kept(service: Lon
 
 
 @pytest.mark.parametrize(("age", "promise"), [(timedelta(hours=20), HOUR), (timedelta(days=90), DAY)])
-def test_a_late_change_is_here_within_its_promise(
+def test_a_late_change_is_synced_within_the_promised_time(
     service: LongList, age: timedelta, promise: timedelta
 ) -> None:
     moment = (timezone.now() - age).isoformat()
@@ -57,7 +57,7 @@ def test_a_late_change_is_here_within_its_promise(
     assert Transaction.objects.get(transaction_id="D290").status == "failed"
 
 
-def test_a_pass_of_a_day_reads_no_further_than_a_page_that_is_older(service: LongList) -> None:
+def test_the_last_day_pass_stops_after_a_page_of_older_records(service: LongList) -> None:
     moment = timezone.now().isoformat()
     service.listed = [member(f"D{number}", createdAt=moment) for number in range(250)] + numbered(2000)
     load()
@@ -66,7 +66,7 @@ def test_a_pass_of_a_day_reads_no_further_than_a_page_that_is_older(service: Lon
     assert max(service.asked) == 4
 
 
-def test_a_record_that_leaves_the_list_stays_and_says_since_when(service: LongList) -> None:
+def test_a_record_that_leaves_the_list_is_kept_and_marked_missing(service: LongList) -> None:
     service.listed = numbered(400)
     load()
     removed = service.listed.pop(350)
@@ -88,9 +88,7 @@ def test_a_record_that_leaves_the_list_stays_and_says_since_when(service: LongLi
 
 
 @pytest.mark.parametrize("which", ["a round", "the last day"])
-def test_what_is_listed_anew_behind_the_back_of_a_count_has_not_left_the_list(
-    service: LongList, which: str
-) -> None:
+def test_a_record_relisted_during_the_missing_count_is_not_missing(service: LongList, which: str) -> None:
     """It stood on a page that the count had not read yet, and comes back on one that it has read."""
     service.listed = numbered(700)
     load()
@@ -111,7 +109,7 @@ def test_what_is_listed_anew_behind_the_back_of_a_count_has_not_left_the_list(
     assert len(marked) == 1
 
 
-def test_a_record_without_a_time_keeps_the_moment_at_which_it_was_first_seen(service: LongList) -> None:
+def test_a_record_without_a_time_keeps_the_time_first_seen(service: LongList) -> None:
     service.listed = [member("A", createdAt=None), *numbered(3)]
     load()
     first = Transaction.objects.get(transaction_id="A")
@@ -126,7 +124,7 @@ def test_a_record_without_a_time_keeps_the_moment_at_which_it_was_first_seen(ser
     assert third.occurred_at.isoformat() == "2025-01-01T00:00:00+00:00"
 
 
-def test_what_comes_between_a_round_and_a_pass_is_counted_as_well_as_here(service: LongList) -> None:
+def test_records_that_arrive_between_passes_are_counted(service: LongList) -> None:
     service.listed = numbered(400)
     load()
     service.asked.clear()

@@ -16,7 +16,7 @@ from tests.ledger.mirror.sync.steps import DAY, MINUTE, come_by, here, load, sta
 pytestmark = pytest.mark.django_db
 
 
-def test_a_list_that_got_shorter_between_two_turns_is_read_whole(service: LongList) -> None:
+def test_a_list_that_shrank_between_two_turns_is_read_completely(service: LongList) -> None:
     service.listed = numbered(2500)
     service.spoilt = {14: (500, "{}")}
     with pytest.raises(GatewayError):
@@ -28,7 +28,7 @@ def test_a_list_that_got_shorter_between_two_turns_is_read_whole(service: LongLi
     assert service.names() <= here()
 
 
-def test_a_reading_that_broke_off_goes_on_where_it_was(service: LongList) -> None:
+def test_an_interrupted_pass_resumes_where_it_stopped(service: LongList) -> None:
     service.listed = numbered(2500)
     service.spoilt = {14: (500, "{}")}
     with pytest.raises(GatewayError):
@@ -45,7 +45,7 @@ def test_a_reading_that_broke_off_goes_on_where_it_was(service: LongList) -> Non
     assert state().error == ""
 
 
-def test_below_a_round_that_broke_off_nothing_is_left_unread(service: LongList) -> None:
+def test_an_interrupted_newest_pass_leaves_no_gap_below_it(service: LongList) -> None:
     service.listed = numbered(900)
     load()
     service.grow(*(f"N{number}" for number in range(700)))
@@ -59,7 +59,7 @@ def test_below_a_round_that_broke_off_nothing_is_left_unread(service: LongList) 
     assert here() == service.names()
 
 
-def test_a_provider_that_shows_one_page_for_ever_is_reported_as_a_problem(service: LongList) -> None:
+def test_a_provider_that_repeats_one_page_is_reported(service: LongList) -> None:
     service.listed = numbered(300)
     page = service.answer_get("/v2/transaction?page=1")
     service.spoilt = {1: page, 2: page, 3: page}
@@ -69,7 +69,7 @@ def test_a_provider_that_shows_one_page_for_ever_is_reported_as_a_problem(servic
     assert not state().is_loaded
 
 
-def test_a_provider_that_cannot_be_reached_leaves_what_is_here_and_is_asked_once_a_minute(
+def test_an_unreachable_provider_is_retried_once_a_minute_and_the_mirror_kept(
     service: LongList, settings: Settings
 ) -> None:
     service.listed = numbered(10)
@@ -92,7 +92,7 @@ def test_a_provider_that_cannot_be_reached_leaves_what_is_here_and_is_asked_once
 
 
 @pytest.mark.parametrize("answer", [(200, "{"), (200, '{"data": {"data": [{}], "total": 1}}'), (403, "{}")])
-def test_a_page_that_cannot_be_read_whole_is_a_problem_and_the_newest_go_on(
+def test_an_unreadable_page_is_reported_and_the_newest_records_still_sync(
     service: LongList, answer: tuple[int, str]
 ) -> None:
     service.listed = numbered(700)
@@ -108,7 +108,7 @@ def test_a_page_that_cannot_be_read_whole_is_a_problem_and_the_newest_go_on(
     assert state().error == ""
 
 
-def test_a_record_that_the_tables_have_no_room_for_is_named(service: LongList) -> None:
+def test_a_record_too_large_for_the_columns_is_named(service: LongList) -> None:
     service.listed = [member("A", currency="N" * 3000), *numbered(3)]
     come_by(timedelta())
     assert (

@@ -13,7 +13,7 @@ from tests.sandbox_process import SandboxProcess
 pytestmark = pytest.mark.django_db
 
 
-def test_the_whole_list_is_here_after_a_load(service: LongList) -> None:
+def test_the_whole_list_is_stored_after_the_first_load(service: LongList) -> None:
     service.listed = numbered(2345)
     steps = load()
     assert here() == service.names()
@@ -40,7 +40,7 @@ def test_the_sandbox_is_mirrored_field_by_field(sandbox: SandboxProcess) -> None
     assert (arrived.counterparty, arrived.status) == ("Halima Sule", "fulfilled")
 
 
-def test_a_list_without_any_record_is_loaded(service: LongList) -> None:
+def test_an_empty_list_is_loaded(service: LongList) -> None:
     load()
     assert state().is_loaded
     service.grow("A")
@@ -48,13 +48,13 @@ def test_a_list_without_any_record_is_loaded(service: LongList) -> None:
     assert here() == {"A"}
 
 
-def test_a_provider_that_gives_smaller_pages_than_asked_for_is_read_whole(service: LongList) -> None:
+def test_smaller_pages_than_requested_are_read_completely(service: LongList) -> None:
     service.listed, service.per_page = numbered(345), 7
     load()
     assert here() == service.names()
 
 
-def test_what_arrives_while_it_is_read_pushes_nothing_out(service: LongList) -> None:
+def test_records_that_arrive_during_the_load_hide_no_others(service: LongList) -> None:
     service.listed = numbered(1500)
     service.before = lambda number: (
         service.grow(*(f"N{len(service.asked)}-{n}" for n in range(3))) if len(service.asked) < 40 else None
@@ -65,7 +65,7 @@ def test_what_arrives_while_it_is_read_pushes_nothing_out(service: LongList) -> 
     assert here() == service.names()
 
 
-def test_what_vanishes_while_it_is_read_hides_none_of_the_others(service: LongList) -> None:
+def test_records_that_vanish_during_the_load_hide_no_others(service: LongList) -> None:
     service.listed = numbered(1500)
 
     def lose(number: int) -> None:
@@ -78,14 +78,14 @@ def test_what_vanishes_while_it_is_read_hides_none_of_the_others(service: LongLi
     assert len(service.names()) == 1050
 
 
-def test_a_record_that_comes_twice_on_a_page_is_here_once(service: LongList) -> None:
+def test_a_record_listed_twice_on_a_page_is_stored_once(service: LongList) -> None:
     service.listed = [member("A"), member("A"), member("B")]
     load()
     assert sorted(Transaction.objects.values_list("transaction_id", flat=True)) == ["A", "B"]
     assert state().difference == 1
 
 
-def test_a_turn_that_is_over_before_it_began_reads_a_page_all_the_same(service: LongList) -> None:
+def test_a_turn_without_time_left_reads_one_page(service: LongList) -> None:
     service.listed = numbered(400)
     Mirror.objects.create(pk=1)
     lease = acquired_sync_lease()
@@ -99,7 +99,7 @@ def test_a_turn_that_is_over_before_it_began_reads_a_page_all_the_same(service: 
     assert turns > 3
 
 
-def test_a_repeated_reading_writes_nothing(service: LongList) -> None:
+def test_a_repeated_pass_writes_nothing(service: LongList) -> None:
     service.listed = numbered(250)
     load()
     rows = list(Transaction.objects.order_by("pk").values())

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
         (FULL, '"no list"', Status.UNKNOWN),
     ],
 )
-def test_an_unknown_creation_is_closed_by_the_list_where_that_leaves_no_doubt(
+def test_an_unknown_creation_is_closed_by_an_unambiguous_list(
     service: StubProvider, administrator: User, approver: User, payload: Payload, listed: str, ends: Status
 ) -> None:
     answer(service, {"message": "down"}, status=500, listed=listed)
@@ -50,7 +50,7 @@ def test_an_unknown_creation_is_closed_by_the_list_where_that_leaves_no_doubt(
     assert confirmation.confirm_operation(operation.pk).status == ends
 
 
-def test_a_key_that_another_operation_made_closes_no_second_one(
+def test_a_key_created_by_another_operation_does_not_close_this_one(
     service: StubProvider, administrator: User, approver: User
 ) -> None:
     both = listing((OLD_HASH, "old"), (NEW_HASH, "any"))

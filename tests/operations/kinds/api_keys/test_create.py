@@ -30,7 +30,7 @@ ENDS: list[tuple[int, object, Status, Outcome]] = [
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("payload", [CREATE, FULL], ids=["named", "full"])
-def test_each_answer_to_a_creation_leads_to_what_it_proves(
+def test_each_response_to_a_creation_leads_to_the_status_it_proves(
     service: StubProvider,
     administrator: User,
     approver: User,
@@ -53,7 +53,7 @@ def test_each_answer_to_a_creation_leads_to_what_it_proves(
         (CREATE, '"no list"', ""),
     ],
 )
-def test_what_the_provider_made_is_encrypted_and_shown_by_its_short_hash_only(
+def test_the_created_key_is_encrypted_and_shown_by_its_short_hash(
     service: StubProvider,
     administrator: User,
     approver: User,
@@ -77,7 +77,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("payload", [CREATE, FULL], ids=["named", "full"])
-def test_a_worker_that_is_killed_right_after_the_answer_has_kept_the_key(
+def test_the_key_is_stored_if_the_worker_dies_after_the_response(
     service: StubProvider,
     administrator: User,
     approver: User,
@@ -102,7 +102,7 @@ def test_a_worker_that_is_killed_right_after_the_answer_has_kept_the_key(
     assert KnownKey.objects.get(short_hash=NEW_HASH).scope == payload.scope_text  # type: ignore[attr-defined]
 
 
-def test_an_answer_recorded_twice_keeps_one_secret(
+def test_a_response_recorded_twice_stores_one_secret(
     service: StubProvider, administrator: User, approver: User
 ) -> None:
     answer(service, {"data": {"apikey": NEW}}, listed="{}")
@@ -116,7 +116,7 @@ def test_an_answer_recorded_twice_keeps_one_secret(
     assert Attempt.objects.get().result == attempt.result
 
 
-def test_a_key_whose_answer_came_late_is_not_called_lost(
+def test_a_key_with_a_late_response_is_not_reported_lost(
     service: StubProvider, administrator: User, approver: User
 ) -> None:
     listed = listing((OLD_HASH, "old"), (NEW_HASH, "till"))
@@ -132,7 +132,7 @@ def test_a_key_whose_answer_came_late_is_not_called_lost(
     assert Secret.objects.get().decrypted() == NEW
 
 
-def test_a_hostile_list_does_not_lose_the_new_key(
+def test_a_malformed_list_does_not_lose_the_new_key(
     service: StubProvider, administrator: User, approver: User
 ) -> None:
     answer(service, {"data": {"key": NEW}}, listed=listing((OLD_HASH, "old"), ("a\x00b" * 200, "\x00" * 900)))

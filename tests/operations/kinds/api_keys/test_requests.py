@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
         (FULL, "/v2/auth/api-key", {"otpType": "totp", "token": "123456"}),
     ],
 )
-def test_a_new_key_is_asked_for_in_exactly_these_words(
+def test_the_request_for_a_new_key_has_exactly_this_body(
     service: StubProvider,
     administrator: User,
     approver: User,
@@ -56,7 +56,7 @@ def test_a_key_is_invalidated_by_its_short_hash(
     assert operation.status == Status.SUCCEEDED
 
 
-def test_a_key_that_is_kept_here_is_invalidated_by_itself(
+def test_a_stored_key_is_invalidated_by_its_value(
     service: StubProvider, administrator: User, approver: User
 ) -> None:
     kept = GatewayKey(name="till", short_hash=NEW_HASH, state="former", since=timezone.now())
@@ -68,7 +68,7 @@ def test_a_key_that_is_kept_here_is_invalidated_by_itself(
     assert json.loads(service.posts[0]) == {"apikey": NEW}
 
 
-def test_a_key_that_is_no_longer_kept_is_not_invalidated_by_something_else(
+def test_a_key_no_longer_stored_is_not_invalidated_by_another_value(
     service: StubProvider, administrator: User, approver: User
 ) -> None:
     known = END.model_copy(update={"is_known_here": True})

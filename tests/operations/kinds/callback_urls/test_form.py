@@ -21,15 +21,15 @@ def review(client: Client, url: str) -> Any:
     return client.post(ADDRESS, {"url": url, "step": "review"})
 
 
-def test_the_review_shows_old_beside_new(as_administrator: Client, service: StubProvider) -> None:
+def test_the_review_shows_the_old_and_the_new_address(
+    as_administrator: Client, service: StubProvider
+) -> None:
     html = review(as_administrator, AFTER).content.decode()
     assert f"<h1>Send webhooks to {AFTER}</h1>" in html
     assert html.index("New address") < html.index("Old address") < html.index(BEFORE)
 
 
-def test_the_form_shows_the_present_address_while_it_is_filled_in(
-    as_administrator: Client, service: StubProvider
-) -> None:
+def test_the_form_shows_the_current_address(as_administrator: Client, service: StubProvider) -> None:
     html = as_administrator.post(f"{ADDRESS}check/", {"url": ""}).content.decode()
     assert BEFORE in html
     assert "required" not in html
@@ -44,7 +44,7 @@ def test_the_form_shows_the_present_address_while_it_is_filled_in(
         (BEFORE, "The service has this address already."),
     ],
 )
-def test_bad_input_is_said_beside_its_field_and_loses_nothing(
+def test_invalid_input_is_reported_at_its_field_and_kept(
     as_administrator: Client, service: StubProvider, url: str, message: str
 ) -> None:
     answer = review(as_administrator, url)
@@ -54,7 +54,7 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
     assert not Operation.objects.exists()
 
 
-def test_without_the_present_address_nothing_is_prepared(
+def test_nothing_is_prepared_without_the_current_address(
     as_administrator: Client, service: StubProvider
 ) -> None:
     service.callback = "42"
@@ -88,7 +88,7 @@ def test_the_longest_address_fits_into_every_column(
     assert longest in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
 
 
-def test_the_present_address_in_another_spelling_is_refused(
+def test_an_equivalent_of_the_current_address_is_refused(
     as_administrator: Client, service: StubProvider
 ) -> None:
     service.callback = f'"{AFTER}"'
@@ -97,7 +97,7 @@ def test_the_present_address_in_another_spelling_is_refused(
     assert "has this address already" in answer.content.decode()
 
 
-def test_prepare_again_fills_the_form_with_the_same(administrator: User, as_administrator: Client) -> None:
+def test_prepare_again_prefills_the_form(administrator: User, as_administrator: Client) -> None:
     operation = factories.prepared_of_kind("callback_url", sample(), administrator)
     approvals.cancel_operation(operation.pk, actor=administrator)
     form = as_administrator.get(f"{ADDRESS}?copy={operation.pk}").context["form"]

@@ -20,7 +20,7 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_the_request_to_a_bank_is_exactly_what_was_approved(
+def test_the_request_to_a_bank_is_exactly_the_approved_content(
     preparer: User, approver: User, service: StubProvider
 ) -> None:
     sent(preparer, approver, of(outgoing_amount=Decimal("150000.00"), rate_key="k-1"))
@@ -76,14 +76,14 @@ def test_the_request_to_a_user_names_no_account(
         (200, "<html>", Status.UNKNOWN),
     ],
 )
-def test_every_answer_leads_somewhere(
+def test_every_response_leads_to_a_status(
     preparer: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     service.answer_post = lambda: (status, body)
     assert sent(preparer, approver, of()).status == ends
 
 
-def test_what_the_provider_made_is_stored_as_reported(
+def test_the_created_payment_is_stored_as_reported(
     preparer: User, approver: User, service: StubProvider
 ) -> None:
     made = {
@@ -117,7 +117,7 @@ def test_what_the_provider_made_is_stored_as_reported(
     }
 
 
-def test_a_lost_answer_is_never_guessed_and_people_are_asked_at_once(
+def test_a_lost_response_goes_to_review_at_once(
     preparer: User, approver: User, sandbox: SandboxProcess
 ) -> None:
     sandbox.fault("payments.create", "drop", when="after_execution")

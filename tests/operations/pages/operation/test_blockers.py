@@ -21,7 +21,7 @@ def panel_of(client: Client, operation: Operation) -> str:
     return text_of(show(client, operation)).partition('id="decision"')[2].partition("</aside>")[0]
 
 
-def test_the_page_says_why_it_has_not_left_since_when_and_how_long_it_is_tried(
+def test_the_page_shows_the_blocker_since_when_and_until_when(
     service: StubProvider, released: Operation, as_approver: Client
 ) -> None:
     assert "About to be sent" in panel_of(as_approver, released)
@@ -40,7 +40,7 @@ def seen_on(client: Client, operation: Operation) -> str:
     return str(show(client, operation).context["seen"])
 
 
-def test_an_open_page_learns_why_it_has_not_left_and_when_that_is_over(
+def test_an_open_page_shows_a_blocker_and_its_end(
     service: StubProvider, released: Operation, as_approver: Client
 ) -> None:
     before = seen_on(as_approver, released)
@@ -60,7 +60,7 @@ def test_an_open_page_shows_what_the_last_check_found(unknown: Operation, as_app
     assert "The service could not be read" in text_of(show(as_approver, unknown, "live/", seen=before))
 
 
-def test_it_is_counted_from_the_first_time(service: StubProvider, released: Operation) -> None:
+def test_a_blocker_keeps_its_first_time(service: StubProvider, released: Operation) -> None:
     service.records = "nonsense"
     send.send_operation(released.pk)
     since = Release.objects.get().released_at - timedelta(minutes=2)
@@ -69,13 +69,13 @@ def test_it_is_counted_from_the_first_time(service: StubProvider, released: Oper
     assert Release.objects.get().blocked_since == since
 
 
-def test_what_stood_in_the_way_is_gone_when_it_is(released: Operation, as_approver: Client) -> None:
+def test_a_resolved_blocker_is_cleared(released: Operation, as_approver: Client) -> None:
     record_blocker(released.pk, Blocker.PROVIDER_UNREADABLE, error="x")
     record_blocker(released.pk, None)
     assert "About to be sent" in panel_of(as_approver, released)
 
 
-def test_a_new_release_begins_without_it(service: StubProvider, released: Operation) -> None:
+def test_a_new_release_has_no_blocker(service: StubProvider, released: Operation) -> None:
     service.records = "nonsense"
     send.send_operation(released.pk)
     service.records = "[]"
