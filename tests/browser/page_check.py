@@ -132,7 +132,8 @@ class PageChecker:
         """
         self.page.emulate_media(color_scheme="light", reduced_motion="reduce")  # colours do not glide then
         found = {"light": Axe().run(self.page, options=ALL_BUT_COLOURS).response["violations"]}
-        found["light"] += self._colours(new_looks := [])
+        new_looks: list[str] = []
+        found["light"] += self._colours(new_looks)
         if new_looks:
             self.page.emulate_media(color_scheme="dark", reduced_motion="reduce")
             found["dark"] = self._colours(new_looks)
