@@ -95,7 +95,7 @@ def only_reading() -> Iterator[None]:
     connection.close()
 
 
-class TestAConnectionThatBreaks:
+class TestLostConnection:
     """As when the database fails over and is back at once: nobody waits a minute for that."""
 
     def test_a_connection_lost_at_a_row_is_reopened_and_the_row_retried(self) -> None:

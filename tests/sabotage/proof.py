@@ -156,8 +156,8 @@ PROOF = (
         "backoffice.operations.matching:find_candidates",
         {" or _is_new_without_time(record, attempt)\n": "\n"},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_a_second_candidate_beside_a_rejec"
-            "ted_one_is_rejected[without a time]"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_rejected_candidate_blocks_anoth"
+            "er_beside_it[without a time]"
         ),
     ),
     Safeguard(
@@ -165,8 +165,8 @@ PROOF = (
         "backoffice.operations.models.operations:Attempt",
         {"CLOCK_SKEW = timedelta(minutes=5)": "CLOCK_SKEW = timedelta(seconds=5)"},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_a_second_candidate_beside_a_rejec"
-            "ted_one_is_rejected[before ours]"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_rejected_candidate_blocks_anoth"
+            "er_beside_it[before ours]"
         ),
     ),
     Safeguard(
@@ -216,8 +216,8 @@ PROOF = (
         "backoffice.operations.matching:claim_transaction",
         {"Attempt.objects.filter(free, pk=attempt.pk)": "Attempt.objects.filter(pk=attempt.pk)"},
         (
-            "tests/operations/delivery/test_late_answers.py::TestWhileNothingIsDecided::test_an_attemp"
-            "t_that_has_a_transaction_takes_no_other"
+            "tests/operations/delivery/test_late_answers.py::TestOpenAttempt::test_an_attempt_with_a_tran"
+            "saction_is_matched_to_no_other"
         ),
     ),
     Safeguard(
@@ -225,8 +225,8 @@ PROOF = (
         "backoffice.operations.delivery.record:_record_late",
         {"        _escalate(operation, attempt, result)\n": ""},
         (
-            "tests/operations/delivery/test_late_answers.py::TestWhileNothingIsDecided::test_a_refusal"
-            "_puts_it_before_people"
+            "tests/operations/delivery/test_late_answers.py::TestOpenAttempt::test_a_late_refusal_moves_i"
+            "t_to_review"
         ),
     ),
     Safeguard(

@@ -103,8 +103,8 @@ SENDING = (
         "backoffice.operations.delivery.send:_check_may_still_send",
         {"    if paused:\n": "    if paused and not in_time():\n"},
         (
-            "tests/operations/delivery/test_balance_queue.py::TestPaused::test_what_is_claimed_already"
-            "_does_not_leave_any_more"
+            "tests/operations/delivery/test_balance_queue.py::TestPaused::test_a_claimed_operation_is_not"
+            "_sent_during_a_pause"
         ),
     ),
     Safeguard(
@@ -151,8 +151,8 @@ SENDING = (
         "backoffice.core.isolation:_retry_if_disconnected",
         {("        if not _was_disconnected(exc):\n            raise\n"): "        raise\n"},
         (
-            "tests/core/test_isolation.py::TestAConnectionThatBreaks::test_under_one_row_is_opened_ane"
-            "w_and_the_row_tried_again"
+            "tests/core/test_isolation.py::TestLostConnection::test_a_connection_lost_at_a_row_is_reopene"
+            "d_and_the_row_retried"
         ),
     ),
     Safeguard(
@@ -164,8 +164,8 @@ SENDING = (
             )
         },
         (
-            "tests/core/test_isolation.py::TestAConnectionThatBreaks::test_under_the_same_row_twice_pu"
-            "ts_off_the_row"
+            "tests/core/test_isolation.py::TestLostConnection::test_a_row_that_loses_the_connection_twice"
+            "_is_postponed"
         ),
     ),
     Safeguard(
@@ -205,8 +205,8 @@ SENDING = (
             "    if first is not None and isinstance(kind, MoneyKind):\n": "    if first is not None and not kind:\n"
         },
         (
-            "tests/operations/delivery/test_balance_queue.py::TestBeforeAFurtherAttempt::test_a_list_with"
-            "_a_similar_transaction_keeps_it_from_being_sent_and_people_read_why"
+            "tests/operations/delivery/test_balance_queue.py::TestSimilarTransactionListed::test_a_simila"
+            "r_transaction_in_the_list_blocks_sending_with_a_reason"
         ),
     ),
     Safeguard(

@@ -166,7 +166,7 @@ def test_without_a_one_time_code_the_release_lasts_a_quarter_of_an_hour(
     assert (release.balance, release.expires_at - release.released_at) == ("USD", timedelta(minutes=15))
 
 
-class TestBeforeAFurtherAttempt:
+class TestSimilarTransactionListed:
     @pytest.fixture
     def refused(self, service: StubProvider, preparer: User, approver: User) -> Operation:
         """One whose one-time code was refused, released again."""
@@ -206,7 +206,7 @@ def debit(transaction_id: str, amount: int) -> dict[str, Any]:
 
 
 class TestPaused:
-    def test_the_release_is_kept_while_the_list_cannot_be_read(
+    def test_the_release_is_kept_during_a_pause(
         self, service: StubProvider, preparer: User, approver: User
     ) -> None:
         operation = released(preparer, approver, 100_000)
@@ -216,7 +216,7 @@ class TestPaused:
         assert (status_of(operation), service.posts) == (Status.APPROVED, [])
         assert Release.objects.filter(pk=operation.pk).exists()
 
-    def test_a_claimed_operation_is_not_sent_again(
+    def test_a_claimed_operation_is_not_sent_during_a_pause(
         self, service: StubProvider, preparer: User, approver: User
     ) -> None:
         operation = released(preparer, approver, 100_000)

@@ -83,7 +83,7 @@ def test_a_late_response_changes_nothing_and_raises_an_incident_on_contradiction
     assert Incident.objects.filter(operation=operation).exists() == is_news
 
 
-class TestWhileNothingIsDecided:
+class TestOpenAttempt:
     """The operation is `unknown`, or followed by a transaction that was taken for it; then the answer comes."""
 
     @pytest.fixture

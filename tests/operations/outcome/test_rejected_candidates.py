@@ -69,7 +69,7 @@ def test_a_candidate_that_may_predate_an_accepted_attempt_is_rejected(
 
 
 @pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
-def test_a_second_candidate_beside_a_rejected_one_is_rejected(
+def test_a_rejected_candidate_blocks_another_beside_it(
     unknown: Operation, service: StubProvider, traits: Traits, why: str
 ) -> None:
     """Where the list's times are minutes off, it may be ours, and the other one another's."""

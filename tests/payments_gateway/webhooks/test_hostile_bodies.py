@@ -17,7 +17,7 @@ from tests.payments_gateway.vectors.public_keys import BOTH, KEYS
 SIGNATURE = signed(RECORD)
 
 
-def test_a_body_of_the_largest_size_is_read_and_a_larger_one_is_not() -> None:
+def test_bodies_are_read_up_to_the_size_limit() -> None:
     frame = len(delivery(b'{"a":""}'))
     fits = b'{"a":"%s"}' % (b"x" * (MAX_BODY_BYTES - frame))
     assert verify_webhook(delivery(fits), BOTH).signature_status is SignatureVerdict.VALID
@@ -43,11 +43,11 @@ def test_a_body_of_the_largest_size_is_read_and_a_larger_one_is_not() -> None:
     ],
     ids=lambda body: f"{body[:20]!r} of {len(body)}",
 )
-def test_bodies_made_to_exhaust_the_reader_are_malformed(body: bytes) -> None:
+def test_bodies_that_exhaust_the_parser_are_malformed(body: bytes) -> None:
     assert verify_webhook(body, BOTH).signature_status is SignatureVerdict.MALFORMED
 
 
-def test_a_signature_longer_than_any_is_invalid() -> None:
+def test_an_oversized_signature_is_invalid() -> None:
     assert verify_webhook(written(b"{}", b"A" * 60_000), BOTH).signature_status is SignatureVerdict.INVALID
 
 
@@ -65,7 +65,7 @@ DATA = st.dictionaries(st.text(), JSON, max_size=6)
 
 @settings(deadline=None, max_examples=60)
 @given(DATA, st.sampled_from(["current", "previous"]), st.sampled_from([0, 20, 32, 222]), st.text())
-def test_any_data_verifies_as_it_was_signed(data: dict[str, Any], key: str, salt: int, event: str) -> None:
+def test_any_signed_data_verifies(data: dict[str, Any], key: str, salt: int, event: str) -> None:
     text = dumps(data).encode()
     quoted = json.dumps(event).encode()
     signature = base64.b64encode(signed(text, key, salt))
