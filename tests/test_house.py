@@ -69,18 +69,18 @@ def private_names_used(module: str) -> Iterator[str]:
                 yield f"{module} uses {owner}.{node.attr}"
 
 
-def test_no_module_uses_a_private_name_of_another() -> None:
+def test_modules_use_no_private_names_of_others() -> None:
     assert [use for module in modules() for use in private_names_used(module)] == []
 
 
-def test_no_folder_has_more_modules_than_can_be_seen_at_once() -> None:
+def test_folders_have_a_limited_number_of_modules() -> None:
     folders = Counter(module.rpartition(".")[0] for module in modules() if not is_package(module))
     assert folders["backoffice.core"] > 1  # they were found
     large = {folder for folder, count in folders.items() if count > MOST_MODULES}
     assert large <= {HAS_A_FILE_PER_KIND}
 
 
-def test_no_module_is_too_long_to_have_one_subject() -> None:
+def test_modules_have_a_limited_number_of_lines() -> None:
     lines = {module: len(path.read_text().splitlines()) for module, path in modules().items()}
     assert {module: count for module, count in lines.items() if count > MOST_LINES} == {}
 
@@ -102,7 +102,7 @@ def names_handed_on(package: str) -> set[str]:
     return {name for name in exported | taken if f"{package}.{name}" not in modules()}
 
 
-def test_no_package_hands_names_on() -> None:
+def test_packages_reexport_no_names() -> None:
     packages = [module for module in modules() if is_package(module) and module != HANDS_NAMES_ON]
     assert {package: names for package in packages if (names := names_handed_on(package))} == {}
 
@@ -117,14 +117,14 @@ def late_imports(module: str) -> Iterator[str]:
             yield from (f"{module}, TYPE_CHECKING: {source}" for source, _, _ in imports_in(node))
 
 
-def test_what_is_imported_is_imported_at_the_top() -> None:
+def test_imports_are_at_module_level() -> None:
     """Save where Django has to be set up first: in `AppConfig.ready`, and in the process of the sandbox."""
     assert [
         one for module in modules() if module not in IMPORTS_AFTER_SETUP for one in late_imports(module)
     ] == []
 
 
-def test_nothing_is_imported_by_a_string() -> None:
+def test_no_imports_by_string() -> None:
     by_string = [
         f"{module}: {ast.unparse(node.func)}"
         for module in modules()
@@ -134,7 +134,7 @@ def test_nothing_is_imported_by_a_string() -> None:
     assert by_string == []
 
 
-def test_every_package_has_a_contract_that_names_all_its_modules() -> None:
+def test_every_package_has_an_exhaustive_import_contract() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layered = {
         container

@@ -33,7 +33,7 @@ def calm_secret(service: Service) -> str:
     return codes(service)["secret"]
 
 
-def test_the_present_code_is_that_of_rfc_6238(service: Service) -> None:
+def test_the_current_code_is_that_of_rfc_6238(service: Service) -> None:
     assert totp(calm_secret(service)) == codes(service)["totp"]
 
 
@@ -64,7 +64,7 @@ def test_a_code_older_than_a_used_one_is_refused(service: Service) -> None:
     assert service.withdraw(token=totp(secret)).status_code == 400
 
 
-def test_fifty_at_once_with_one_code_make_one_debit(service: Service) -> None:
+def test_fifty_concurrent_requests_with_one_code_make_one_debit(service: Service) -> None:
     body = service.withdrawal()
 
     def send(_: int) -> int:
@@ -84,20 +84,20 @@ def test_an_option_allows_a_code_again(service: Service) -> None:
     assert [service.withdraw(token=code).status_code for _ in range(3)] == [200] * 3
 
 
-def test_an_option_makes_the_one_time_code_optional_but_never_wrong(service: Service) -> None:
+def test_an_option_makes_the_one_time_code_optional_and_still_checks_it(service: Service) -> None:
     service.process.options(otp_required=False)
     assert service.withdraw(token=None).status_code == 200
     assert service.withdraw(token="000000x").status_code == 400
 
 
 @pytest.mark.parametrize("code", ["", " ", "000000000000", "abcdef", "\N{FULLWIDTH DIGIT ONE}23456", "é"])
-def test_nonsense_is_refused(service: Service, code: str) -> None:
+def test_malformed_codes_are_refused(service: Service, code: str) -> None:
     response = service.withdraw(token=code)
     assert response.status_code == 400
     assert response.json()["message"].startswith("token ")
 
 
-def test_a_one_time_code_is_accepted_once_and_replaced(service: Service) -> None:
+def test_a_demo_code_is_accepted_once_and_replaced(service: Service) -> None:
     code = service.process.issued_otp()
     assert service.withdraw(otpType="otp", token=code).status_code == 200
     assert service.withdraw(otpType="otp", token=code).status_code == 400

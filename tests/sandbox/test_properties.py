@@ -168,7 +168,7 @@ class Histories(RuleBasedStateMachine):
         return response.status_code == 200
 
 
-def test_after_any_history_everything_agrees(small: Service) -> None:
+def test_any_history_leaves_a_consistent_ledger(small: Service) -> None:
     machine = seed(case_counts.SEED)(
         type("HistoriesOfThis", (Histories,), {"service": small, "histories": count()})
     )

@@ -31,7 +31,7 @@ def two_equal_orders(office: HistoryActions) -> tuple[UUID, UUID]:
 
 
 @pytest.mark.parametrize("records_on_a_page", [100, 1])
-def test_a_lookalike_that_was_listed_before_our_request_is_never_taken_for_it(
+def test_a_similar_transaction_listed_before_sending_is_never_matched(
     office: HistoryActions, records_on_a_page: int
 ) -> None:
     office.world.service.records_on_a_page = records_on_a_page
@@ -47,7 +47,7 @@ def test_a_lookalike_that_was_listed_before_our_request_is_never_taken_for_it(
     assert office.status(ours) == "review"
 
 
-def test_a_lookalike_that_was_listed_before_does_not_keep_ours_from_being_found(
+def test_a_similar_transaction_listed_before_sending_does_not_hide_ours(
     office: HistoryActions,
 ) -> None:
     ours = office.order("withdrawal", 100)
@@ -62,7 +62,7 @@ def test_a_lookalike_that_was_listed_before_does_not_keep_ours_from_being_found(
 
 
 @pytest.mark.parametrize("point", ["send.claimed", "send.before_request"])
-def test_a_worker_that_thaws_long_after_its_claim_sends_nothing(office: HistoryActions, point: str) -> None:
+def test_a_worker_that_resumes_long_after_its_claim_sends_nothing(office: HistoryActions, point: str) -> None:
     ours = office.order("withdrawal", 100)
     office.work(Fate(point, is_deadly=False))
     office.world.wait(timedelta(hours=2))
@@ -74,7 +74,7 @@ def test_a_worker_that_thaws_long_after_its_claim_sends_nothing(office: HistoryA
     check_the_end(office)
 
 
-def test_an_answer_that_died_with_its_worker_is_found_in_the_list(office: HistoryActions) -> None:
+def test_a_response_lost_with_its_worker_is_found_in_the_list(office: HistoryActions) -> None:
     ours = office.order("wallet_transfer", 100)
     office.work(Fate("send.answered", is_deadly=True))
     assert office.status(ours) == "sending"
@@ -82,7 +82,7 @@ def test_an_answer_that_died_with_its_worker_is_found_in_the_list(office: Histor
     assert office.status(ours) == "succeeded"
 
 
-def test_a_twin_by_another_channel_that_cannot_be_distinguished_is_left_to_people(
+def test_an_indistinguishable_transaction_of_another_channel_goes_to_review(
     office: HistoryActions,
 ) -> None:
     ours = office.order("withdrawal", 100)
@@ -93,7 +93,7 @@ def test_a_twin_by_another_channel_that_cannot_be_distinguished_is_left_to_peopl
     assert office.status(ours) == "review"
 
 
-def test_an_equal_order_leaves_only_when_the_first_one_is_settled(office: HistoryActions) -> None:
+def test_an_identical_operation_is_sent_only_after_the_first_is_settled(office: HistoryActions) -> None:
     first, second = two_equal_orders(office)
     office.world.service.will("10 minutes late")
     office.work()
@@ -106,7 +106,7 @@ def test_an_equal_order_leaves_only_when_the_first_one_is_settled(office: Histor
     assert office.oracle.debits_of(second) == []
 
 
-def test_a_check_from_before_a_freeze_closes_nothing_that_is_closed_since(office: HistoryActions) -> None:
+def test_a_frozen_status_check_does_not_close_again(office: HistoryActions) -> None:
     ours = office.order("conversion", 100)
     office.world.service.will("cut")
     office.work()
@@ -119,7 +119,7 @@ def test_a_check_from_before_a_freeze_closes_nothing_that_is_closed_since(office
     check_the_end(office)
 
 
-def test_two_people_settle_what_nobody_can_find(office: HistoryActions) -> None:
+def test_two_people_resolve_an_operation_that_is_not_listed(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
     office.world.service.will("lost")
     office.work()
@@ -130,7 +130,7 @@ def test_two_people_settle_what_nobody_can_find(office: HistoryActions) -> None:
     check_the_end(office)
 
 
-def test_nothing_leaves_while_sending_is_paused_and_all_of_it_when_it_goes_on(office: HistoryActions) -> None:
+def test_nothing_is_sent_during_a_pause_and_everything_after_it(office: HistoryActions) -> None:
     ours = office.order("conversion", 100)
     office.pause("Bola")
     office.work()
@@ -144,7 +144,7 @@ def test_nothing_leaves_while_sending_is_paused_and_all_of_it_when_it_goes_on(of
 
 
 @pytest.mark.parametrize("course", ["unnamed", "cut"])
-def test_a_twin_that_a_lagging_list_shows_first_is_not_taken_for_ours(
+def test_an_identical_transaction_listed_first_by_a_lagging_list_is_not_matched(
     office: HistoryActions, course: str
 ) -> None:
     ours = office.order("withdrawal", 100)
@@ -159,7 +159,7 @@ def test_a_twin_that_a_lagging_list_shows_first_is_not_taken_for_ours(
     assert office.status(ours) == "review"
 
 
-def test_a_late_yes_to_what_the_list_showed_as_failed_is_no_incident(office: HistoryActions) -> None:
+def test_a_late_success_response_after_a_listed_failure_raises_no_incident(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
     office.world.service.will("unnamed", Settlement("failed", timedelta(seconds=20)))
     office.work(Fate("send.answered", is_deadly=False))
@@ -170,7 +170,7 @@ def test_a_late_yes_to_what_the_list_showed_as_failed_is_no_incident(office: His
     check_the_end(office)
 
 
-def test_nobody_approves_what_is_being_sent(office: HistoryActions) -> None:
+def test_an_operation_being_sent_cannot_be_approved(office: HistoryActions) -> None:
     ours = office.order("wallet_transfer", 100)
     office.work(Fate("send.claimed", is_deadly=False))
     office.decide(ours, "approve", "Ngozi")
@@ -180,7 +180,7 @@ def test_nobody_approves_what_is_being_sent(office: HistoryActions) -> None:
     assert office.status(ours) == "succeeded"
 
 
-def test_an_equal_order_of_ours_is_no_second_debit(office: HistoryActions) -> None:
+def test_an_identical_operation_of_ours_is_not_a_second_debit(office: HistoryActions) -> None:
     first, second = two_equal_orders(office)
     office.world.service.will("named")
     office.work()
@@ -193,7 +193,7 @@ def test_an_equal_order_of_ours_is_no_second_debit(office: HistoryActions) -> No
 
 
 @pytest.mark.parametrize("course", ["named", "unnamed", "cut"])
-def test_each_debit_beside_the_one_that_closed_it_is_raised(office: HistoryActions, course: str) -> None:
+def test_each_further_debit_raises_an_incident(office: HistoryActions, course: str) -> None:
     ours = office.order("withdrawal", 100)
     office.world.service.will(course)
     office.work()
@@ -206,7 +206,7 @@ def test_each_debit_beside_the_one_that_closed_it_is_raised(office: HistoryActio
     assert raised == [IncidentKind.SECOND_DEBIT] * 2 + [IncidentKind.UNRECOGNISED] * 2
 
 
-def test_a_check_from_before_the_delivery_does_not_put_off_the_requested_one(office: HistoryActions) -> None:
+def test_an_earlier_check_does_not_postpone_the_one_requested_by_a_delivery(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
     office.world.service.will("named", Settlement("fulfilled", timedelta(hours=3)))
     office.work()

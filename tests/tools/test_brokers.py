@@ -110,7 +110,7 @@ def released(sandbox: SandboxProcess, preparer: User, approver: User, settings: 
 
 
 @pytest.mark.parametrize("broker", BROKERS)
-def test_a_task_delivered_a_hundred_times_to_real_workers_is_one_debit(
+def test_a_task_delivered_a_hundred_times_to_real_workers_makes_one_debit(
     released: Operation, sandbox: SandboxProcess, environment: dict[str, str], broker: str, tmp_path: Path
 ) -> None:
     environment["COUNTERSIGN_BROKER_URL"] = broker
@@ -130,7 +130,7 @@ def test_a_task_delivered_a_hundred_times_to_real_workers_is_one_debit(
     assert_one_debit(sandbox, released)
 
 
-def test_without_any_broker_the_sweeper_sends_it(
+def test_the_sweeper_sends_without_a_broker(
     released: Operation, sandbox: SandboxProcess, environment: dict[str, str], tmp_path: Path
 ) -> None:
     environment["COUNTERSIGN_BROKER_URL"] = "redis://127.0.0.1:9/0"

@@ -84,7 +84,7 @@ def state() -> tuple[object, ...]:
     )
 
 
-def test_an_honest_one_closes_the_operation_long_before_its_schedule(
+def test_a_valid_delivery_closes_the_operation_before_its_scheduled_check(
     processing: Operation, service: SandboxProcess
 ) -> None:
     service.settle()
@@ -99,7 +99,7 @@ def test_an_honest_one_closes_the_operation_long_before_its_schedule(
     in_state(service, "delivered", len(service.deliveries()))
 
 
-def test_an_unknown_one_is_closed_as_soon_as_it_is_reported(
+def test_an_unknown_outcome_is_closed_when_its_delivery_arrives(
     service: SandboxProcess, preparer: User, approver: User
 ) -> None:
     service.fault("balances.withdraw", "drop", when="after_execution")
@@ -118,7 +118,7 @@ def test_an_unknown_one_is_closed_as_soon_as_it_is_reported(
     assert operation.status == Status.SUCCEEDED
 
 
-def test_a_hundred_of_the_same_are_one_and_one_reading(
+def test_a_hundred_identical_deliveries_are_one_row_and_one_read(
     processing: Operation, service: SandboxProcess
 ) -> None:
     service.webhook_fault("duplicate", copies=99)
@@ -129,7 +129,7 @@ def test_a_hundred_of_the_same_are_one_and_one_reading(
     assert not Delivery.objects.filter(check_due_at__isnull=False).exists()
 
 
-def test_out_of_order_the_end_is_the_same(processing: Operation, service: SandboxProcess) -> None:
+def test_deliveries_out_of_order_give_the_same_result(processing: Operation, service: SandboxProcess) -> None:
     service.webhook_fault("reorder", deliveries=3)
     service.deposit("NGN", "1")
     service.settle()
@@ -151,7 +151,7 @@ def test_out_of_order_the_end_is_the_same(processing: Operation, service: Sandbo
         ("tampered_data", "invalid"),
     ],
 )
-def test_a_forged_one_is_kept_with_its_verdict_and_moves_nothing(
+def test_a_forged_delivery_is_stored_with_its_verdict_and_changes_nothing(
     processing: Operation, service: SandboxProcess, forgery: str, verdict: str
 ) -> None:
     before = state()
@@ -163,7 +163,7 @@ def test_a_forged_one_is_kept_with_its_verdict_and_moves_nothing(
     assert state() == before
 
 
-def test_an_event_that_was_changed_is_a_hint_like_any_other(
+def test_a_changed_event_name_only_triggers_a_status_check(
     processing: Operation, service: SandboxProcess
 ) -> None:
     """The signature does not cover it, and nothing goes by it: the provider is read."""
@@ -176,7 +176,7 @@ def test_an_event_that_was_changed_is_a_hint_like_any_other(
     assert Operation.objects.values().get() == before
 
 
-def test_after_the_provider_has_changed_its_key_both_count_until_the_old_one_is_taken_out(
+def test_both_keys_are_valid_after_a_key_change_until_the_old_one_is_removed(
     processing: Operation, service: SandboxProcess, use_keys: UseKeys
 ) -> None:
     requests.post(f"{service.control}/webhooks/keys", timeout=30).raise_for_status()

@@ -61,7 +61,7 @@ def a_second_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "_source", lambda: later)
 
 
-def test_the_provider_is_read_at_once_and_what_it_shows_closes_the_operation(
+def test_a_delivery_triggers_a_read_that_closes_the_operation(
     processing: Operation, service: StubProvider
 ) -> None:
     shows(service, record("T-1"))
@@ -74,14 +74,14 @@ def test_the_provider_is_read_at_once_and_what_it_shows_closes_the_operation(
 
 
 @pytest.mark.parametrize("status_text", ["fullfiled", "failed", "reversed"])
-def test_what_the_delivery_says_moves_nothing(processing: Operation, status_text: str) -> None:
+def test_the_content_of_a_delivery_changes_nothing(processing: Operation, status_text: str) -> None:
     receive_delivery(status_delivery("T-1", status_text))
     process_due_deliveries()
     assert status(processing) == Status.PROCESSING
     assert not Entry.objects.filter(action__in=[Action.OPERATION_SUCCEEDED, Action.OPERATION_FAILED]).exists()
 
 
-def test_a_delivery_of_an_unknown_transaction_checks_operations_that_have_none_yet(
+def test_an_unrecognised_transaction_checks_operations_without_one(
     service: StubProvider, preparer: User, approver: User
 ) -> None:
     operation = sent(service, preparer, approver, NAMELESS)
@@ -92,7 +92,7 @@ def test_a_delivery_of_an_unknown_transaction_checks_operations_that_have_none_y
     assert status(operation) == Status.SUCCEEDED
 
 
-def test_one_of_an_unknown_transaction_makes_all_others_due(
+def test_an_unrecognised_transaction_makes_all_open_attempts_due(
     processing: Operation, service: StubProvider
 ) -> None:
     shows(service, record("T-1"))
@@ -109,7 +109,7 @@ def test_one_of_an_unknown_transaction_makes_all_others_due(
     [forged(), written(RECORD, b""), b"nonsense", b'{"event":"a"}'],
     ids=["forged", "unsigned", "", "cut"],
 )
-def test_what_the_provider_did_not_sign_starts_nothing(
+def test_an_unsigned_delivery_triggers_nothing(
     processing: Operation, service: StubProvider, body: bytes
 ) -> None:
     shows(service, record("T-1"))
@@ -120,7 +120,7 @@ def test_what_the_provider_did_not_sign_starts_nothing(
     assert status(processing) == Status.PROCESSING
 
 
-def test_a_repeat_starts_nothing_not_even_after_a_month(
+def test_a_repeated_delivery_triggers_nothing_even_after_a_month(
     processing: Operation, service: StubProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = status_delivery("T-1")
@@ -133,7 +133,7 @@ def test_a_repeat_starts_nothing_not_even_after_a_month(
     assert (process_due_deliveries(), reads(service)) == (0, before)
 
 
-def test_however_many_come_the_provider_is_read_once_a_second(
+def test_deliveries_trigger_at_most_one_read_a_second(
     processing: Operation, service: StubProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(20):
@@ -147,7 +147,7 @@ def test_however_many_come_the_provider_is_read_once_a_second(
     assert reads(service) > before
 
 
-def test_deliveries_that_arrive_during_a_check_lead_to_another(
+def test_deliveries_that_arrive_during_a_check_trigger_another(
     processing: Operation, service: StubProvider
 ) -> None:
     """The check under way has read the list already, and would put the next one off by hours."""
@@ -165,7 +165,7 @@ def test_deliveries_that_arrive_during_a_check_lead_to_another(
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_deliveries_that_are_processed_during_a_check_lead_to_another(
+def test_deliveries_processed_during_a_check_trigger_another(
     processing: Operation, service: StubProvider
 ) -> None:
     def settle_and_deliver() -> None:
@@ -183,7 +183,7 @@ def test_deliveries_that_are_processed_during_a_check_lead_to_another(
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_only_one_check_runs_and_what_is_named_stays_due(
+def test_only_one_check_runs_and_named_attempts_stay_due(
     processing: Operation, service: StubProvider
 ) -> None:
     shows(service, record("T-1"))
@@ -195,7 +195,7 @@ def test_only_one_check_runs_and_what_is_named_stays_due(
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_the_sweeper_makes_the_check_of_a_process_that_died(
+def test_the_sweeper_makes_the_check_of_a_dead_process(
     processing: Operation, service: StubProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class KilledError(BaseException):
@@ -214,7 +214,7 @@ def test_the_sweeper_makes_the_check_of_a_process_that_died(
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_what_contradicts_an_end_reaches_reconciliation_by_the_mirror(
+def test_a_contradiction_of_a_closed_operation_is_found_by_reconciliation(
     processing: Operation, service: StubProvider
 ) -> None:
     shows(service, record("T-1"))
@@ -232,7 +232,7 @@ def test_what_contradicts_an_end_reaches_reconciliation_by_the_mirror(
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_while_the_provider_is_silent_nothing_changes_and_the_next_check_stays_due(
+def test_an_unreachable_provider_changes_nothing_and_the_check_stays_due(
     processing: Operation, settings: Settings
 ) -> None:
     settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2", "http://127.0.0.1:9/v4"
@@ -243,7 +243,7 @@ def test_while_the_provider_is_silent_nothing_changes_and_the_next_check_stays_d
 
 
 @pytest.mark.parametrize("body", [status_delivery("T-1"), forged()], ids=["valid", "forged"])
-def test_a_person_may_have_it_read_again_because_of_any_of_them(
+def test_a_user_can_request_a_check_for_any_delivery(
     processing: Operation, service: StubProvider, approver: User, body: bytes
 ) -> None:
     receive_delivery(body)

@@ -41,24 +41,24 @@ def test_an_opened_account_has_exactly_this_shape(service: Service, currency: st
     assert len(account["account_number"]) == 10
 
 
-def test_without_a_preferred_name_the_account_bears_the_other(service: Service) -> None:
+def test_an_account_without_a_preferred_name_has_the_account_name(service: Service) -> None:
     response = call(service, "PUT", "/account", {"accountName": NAME, "currency": "NGN"})
     assert response.json()["data"][0]["account_name"] == NAME
 
 
-def test_each_call_opens_one_more_with_a_number_of_its_own(service: Service) -> None:
+def test_each_call_opens_another_account_with_a_new_number(service: Service) -> None:
     numbers = {opened(service)["account_number"] for _ in range(20)}
     assert len(numbers) == 20
     assert not any(number.endswith(("0000", "88", "99")) for number in numbers)
 
 
-def test_an_opened_account_resolves_to_its_own_name(service: Service) -> None:
+def test_an_opened_account_resolves_to_its_name(service: Service) -> None:
     account = opened(service)
     body = {"accountNumber": account["account_number"], "bankCode": account["bank_code"]}
     assert service.post("/bank/resolve", body).json()["data"]["accountname"] == "MERIDIAN COLLECTIONS"
 
 
-def test_without_kyc_the_answer_is_a_message_and_nothing_else(service: Service) -> None:
+def test_a_request_without_kyc_is_answered_with_a_message_only(service: Service) -> None:
     service.process.kyc(False)
     response = call(service, "PUT", "/account", BODY)
     assert response.status_code == 400
@@ -66,7 +66,7 @@ def test_without_kyc_the_answer_is_a_message_and_nothing_else(service: Service) 
     assert names(service) == []
 
 
-def test_a_reset_brings_kyc_back_and_closes_what_was_opened(service: Service) -> None:
+def test_a_reset_restores_kyc_and_closes_opened_accounts(service: Service) -> None:
     opened(service)
     service.process.kyc(False)
     service.process.reset()
@@ -80,12 +80,12 @@ def test_kyc_can_be_completed(service: Service) -> None:
     assert opened(service)["status"] == "ACTIVE"
 
 
-def test_a_wrong_body_is_reported_before_a_missing_kyc(service: Service) -> None:
+def test_an_invalid_body_is_reported_before_missing_kyc(service: Service) -> None:
     service.process.kyc(False)
     assert call(service, "PUT", "/account", {}).json()["message"] == "accountName is required"
 
 
-def test_no_account_is_an_empty_list(service: Service) -> None:
+def test_the_list_is_empty_without_accounts(service: Service) -> None:
     response = call(service, "GET", "/account")
     assert response.status_code == 200
     assert response.json() == {"data": {"accounts": []}, "message": "Accounts retrieved"}
@@ -113,7 +113,7 @@ def asset(account: dict[str, str]) -> dict[str, object]:
     }
 
 
-def test_accounts_come_by_name_and_in_pages(service: Service) -> None:
+def test_accounts_are_listed_by_name_in_pages(service: Service) -> None:
     for name in ("Aba", "Jos", "Kano"):
         opened(service, accountName=name)
     assert names(service, accountName="Jos") == ["Jos"]
@@ -137,7 +137,7 @@ def test_accounts_come_by_name_and_in_pages(service: Service) -> None:
         ({"bankCode": "044"}, "bankCode is not a known member"),
     ],
 )
-def test_a_wrong_member_is_refused_by_name(
+def test_an_invalid_field_is_refused_by_name(
     service: Service, changes: dict[str, object], message: str
 ) -> None:
     response = call(service, "PUT", "/account", {**BODY, **changes})
@@ -157,7 +157,9 @@ def test_a_wrong_member_is_refused_by_name(
         ({"limit": 5}, "limit is not a known member"),
     ],
 )
-def test_a_wrong_query_is_refused_by_name(service: Service, query: dict[str, object], message: str) -> None:
+def test_an_invalid_query_parameter_is_refused_by_name(
+    service: Service, query: dict[str, object], message: str
+) -> None:
     response = call(service, "GET", "/account", query=query)
     assert response.status_code == 400
     assert response.json()["message"] == message

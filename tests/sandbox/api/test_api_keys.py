@@ -39,7 +39,7 @@ def test_a_created_key_has_exactly_this_shape_and_works_for_a_year(service: Serv
     assert status_with(service.process, data["key"]) == 200
 
 
-def test_a_created_key_may_do_everything(service: Service) -> None:
+def test_a_created_key_has_all_scopes(service: Service) -> None:
     key = create(service, token=service.process.totp()).json()["data"]["key"]
     assert call(service, "GET", "/user/api-keys", key=key).status_code == 200
 
@@ -61,13 +61,13 @@ def test_creating_a_key_is_refused(service: Service, body: dict[str, object], me
     assert len(listed(service)) == 1
 
 
-def test_creating_without_the_type_of_one_time_code_is_refused(service: Service) -> None:
+def test_creating_without_the_otp_type_is_refused(service: Service) -> None:
     response = service.post("/auth/api-key", {"token": service.process.totp()})
     assert response.status_code == 400
     assert response.json()["message"] == "otpType is required"
 
 
-def test_a_one_time_code_makes_one_key(service: Service) -> None:
+def test_a_one_time_code_creates_one_key(service: Service) -> None:
     code = service.process.totp()
     assert create(service, token=code).status_code == 200
     assert create(service, token=code).status_code == 400
@@ -75,7 +75,7 @@ def test_a_one_time_code_makes_one_key(service: Service) -> None:
 
 
 @pytest.mark.parametrize("paths", SPELLINGS.values(), ids=SPELLINGS.keys())
-def test_a_key_lives_and_ends_at_both_spellings(service: Service, paths: tuple[str, ...]) -> None:
+def test_both_spellings_of_the_path_create_and_end_keys(service: Service, paths: tuple[str, ...]) -> None:
     one, many, scopes, end = paths
     service.process.options(otp_required=False)
     response = call(service, "POST", one, MASTER)
@@ -160,7 +160,7 @@ def test_an_expiration_is_listed_in_unix_seconds(
 @pytest.mark.parametrize(
     "members", [{}, {"expirationInDays": 0}, {"expirationInDays": 0, "expirationInMonths": 0}]
 )
-def test_without_an_expiration_a_key_works_for_ever(service: Service, members: dict[str, object]) -> None:
+def test_a_key_without_expiration_does_not_expire(service: Service, members: dict[str, object]) -> None:
     generated(service, **members)
     row = listed(service)[1]
     assert (row["Expirable"], row["Expiration"]) == (False, 0)
@@ -198,7 +198,7 @@ def test_a_key_can_replace_the_one_it_was_made_with(service: Service) -> None:
     assert status_with(service.process, new) == 200
 
 
-def test_of_many_replacements_at_once_one_succeeds(service: Service) -> None:
+def test_one_of_many_concurrent_replacements_succeeds(service: Service) -> None:
     old = generated(service)
 
     def replace(_: int) -> int:
@@ -211,7 +211,7 @@ def test_of_many_replacements_at_once_one_succeeds(service: Service) -> None:
 
 
 @pytest.mark.parametrize("path", ["/user/api-keys", "/user/api-key/scopes"])
-def test_a_query_where_none_is_taken_is_refused(service: Service, path: str) -> None:
+def test_unexpected_query_parameters_are_refused(service: Service, path: str) -> None:
     response = call(service, "GET", path, query={"page": 1})
     assert response.status_code == 400
     assert response.json()["message"] == "page is not a known member"
@@ -224,7 +224,7 @@ def test_a_reset_brings_back_the_first_key_and_no_other(service: Service) -> Non
     assert [(row["Keyname"], row["DeletedAt"]) for row in listed(service)] == [("first key", None)]
 
 
-def test_a_database_from_before_there_were_keys_gets_the_first(tmp_path: Path) -> None:
+def test_a_database_without_keys_gets_the_first_key(tmp_path: Path) -> None:
     database = tmp_path / "sandbox.sqlite3"
     with SandboxProcess(database=database) as process, closing(process.books()) as books, books:
         for table in ("sandbox_profile", "sandbox_apikey"):

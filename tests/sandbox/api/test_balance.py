@@ -22,17 +22,17 @@ def test_every_amount_is_a_json_number(service: Service) -> None:
 
 
 @pytest.mark.parametrize("currency", ["NGN", "USD", "USDT"])
-def test_one_currency_can_be_asked_for(service: Service, currency: str) -> None:
+def test_one_currency_can_be_requested(service: Service, currency: str) -> None:
     assert service.balance(currency)["toCurrency"] == currency
 
 
-def test_the_formatted_amount_is_cut_to_two_decimals(service: Service) -> None:
+def test_the_formatted_amount_is_truncated_to_two_decimals(service: Service) -> None:
     entry = service.balance("USDT")
     assert 0 <= entry["amount"] - entry["formattedAmount"] < 1
     assert round(entry["formattedAmount"], 2) == entry["formattedAmount"]
 
 
-def test_the_date_header_has_the_time_of_the_provider(service: Service) -> None:
+def test_the_date_header_has_the_providers_time(service: Service) -> None:
     assert service.get("/balance").headers["Date"].endswith("GMT")
 
 

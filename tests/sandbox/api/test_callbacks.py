@@ -16,7 +16,7 @@ def present(service: Service) -> object:
     return service.get("/callbackurl").json()["data"]["callbackUrl"]
 
 
-def test_it_is_empty_until_one_was_set(service: Service) -> None:
+def test_the_callback_url_is_empty_until_set(service: Service) -> None:
     response = service.get("/callbackurl")
     assert response.status_code == 200
     assert response.json() == {
@@ -26,7 +26,7 @@ def test_it_is_empty_until_one_was_set(service: Service) -> None:
     }
 
 
-def test_what_was_set_is_reported_exactly(service: Service) -> None:
+def test_the_callback_url_is_returned_exactly(service: Service) -> None:
     response = put(service, {"callbackUrl": URL})
     assert response.status_code == 200
     assert response.json() == {"success": True, "message": "Callback URL updated"}
@@ -43,7 +43,7 @@ def test_what_was_set_is_reported_exactly(service: Service) -> None:
         "https://hooks.example/" + "x" * (2048 - len("https://hooks.example/")),
     ],
 )
-def test_any_web_address_will_do(service: Service, url: str) -> None:
+def test_any_web_address_is_accepted(service: Service, url: str) -> None:
     assert put(service, {"callbackUrl": url}).status_code == 200
     assert present(service) == url
 
@@ -76,7 +76,7 @@ def test_any_web_address_will_do(service: Service, url: str) -> None:
         (["https://hooks.example"], "must be a string"),
     ],
 )
-def test_anything_else_is_refused_and_changes_nothing(service: Service, url: object, problem: str) -> None:
+def test_other_addresses_are_refused_and_change_nothing(service: Service, url: object, problem: str) -> None:
     put(service, {"callbackUrl": URL})
     response = put(service, {"callbackUrl": url})
     assert response.status_code == 400
@@ -84,7 +84,7 @@ def test_anything_else_is_refused_and_changes_nothing(service: Service, url: obj
     assert present(service) == URL
 
 
-def test_a_reset_forgets_it(service: Service) -> None:
+def test_a_reset_clears_the_callback_url(service: Service) -> None:
     put(service, {"callbackUrl": URL})
     service.process.reset()
     assert present(service) == ""

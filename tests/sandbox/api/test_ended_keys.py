@@ -9,7 +9,7 @@ from tests.sandbox.v4_calls import call, generated, listed, status_with
 from tests.sandbox_process import API_KEY
 
 
-def test_a_key_is_invalidated_by_its_short_hash_too(service: Service) -> None:
+def test_a_key_can_be_invalidated_by_its_short_hash(service: Service) -> None:
     key = generated(service)
     short_hash = listed(service)[1]["Apikey"]
     response = call(service, "POST", "/user/api-key/invalidate", {"apikey": short_hash})
@@ -17,14 +17,14 @@ def test_a_key_is_invalidated_by_its_short_hash_too(service: Service) -> None:
     assert status_with(service.process, key) == 401
 
 
-def test_an_invalidated_key_stays_in_the_list_with_the_moment(service: Service) -> None:
+def test_an_invalidated_key_stays_listed_with_the_time(service: Service) -> None:
     before = datetime.now(UTC)
     call(service, "POST", "/user/api-key/invalidate", {"apikey": generated(service)})
     ended = datetime.fromisoformat(listed(service)[1]["DeletedAt"])
     assert before - timedelta(milliseconds=1) <= ended <= datetime.now(UTC)
 
 
-def test_a_key_may_end_itself_even_the_last_that_may_do_everything(service: Service) -> None:
+def test_a_key_can_end_itself_even_as_the_last_one(service: Service) -> None:
     assert call(service, "POST", "/user/api-key/invalidate", {"apikey": API_KEY}).status_code == 200
     response = service.get("/balance")
     assert response.status_code == 401
@@ -32,7 +32,7 @@ def test_a_key_may_end_itself_even_the_last_that_may_do_everything(service: Serv
 
 
 @pytest.mark.parametrize("body", [{"apikey": "no such key"}, {"apikey": "00000000"}, {"apikey": "ключ"}])
-def test_invalidating_what_is_no_key_is_refused(service: Service, body: dict[str, str]) -> None:
+def test_invalidating_an_unknown_key_is_refused(service: Service, body: dict[str, str]) -> None:
     response = call(service, "POST", "/user/api-key/invalidate", body)
     assert response.status_code == 400
     assert response.json()["message"] == "invalid key"
@@ -47,7 +47,7 @@ def test_a_key_is_invalidated_once(service: Service) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"apikey": 5}, {"key": "x"}, {"apikey": "x", "y": 1}, []])
-def test_a_body_that_names_no_key_to_invalidate_is_refused(service: Service, body: object) -> None:
+def test_invalidating_without_a_key_is_refused(service: Service, body: object) -> None:
     response = call(service, "POST", "/user/api-key/invalidate", body)
     assert response.status_code == 400
     assert response.json()["message"]
@@ -76,7 +76,7 @@ def test_a_deleted_key_stops_working_and_leaves_the_list(service: Service) -> No
         ({"hash": "00000000"}, "apikeyHash is required"),
     ],
 )
-def test_deleting_what_is_no_key_is_refused(service: Service, query: dict[str, str], message: str) -> None:
+def test_deleting_an_unknown_key_is_refused(service: Service, query: dict[str, str], message: str) -> None:
     response = call(service, "DELETE", "/user/api-key", query=query)
     assert response.status_code == 400
     assert response.json()["message"] == message

@@ -10,16 +10,14 @@ from tests.sandbox_process import API_KEY, SandboxProcess
 
 
 @pytest.mark.parametrize("code", [SandboxProcess.totp, SandboxProcess.issued_otp])
-def test_either_kind_of_one_time_code_makes_a_key_once(
-    service: Service, code: Callable[[SandboxProcess], str]
-) -> None:
+def test_either_otp_type_creates_a_key_once(service: Service, code: Callable[[SandboxProcess], str]) -> None:
     body = {**MASTER, "otp": code(service.process)}
     assert call(service, "POST", "/user/api-key", body).status_code == 200
     assert call(service, "POST", "/user/api-key", body).status_code == 400
     assert len(listed(service)) == 2
 
 
-def test_a_demanded_one_time_code_is_asked_for_by_the_name_of_its_member(service: Service) -> None:
+def test_a_missing_one_time_code_is_reported_by_its_field_name(service: Service) -> None:
     response = call(service, "POST", "/user/api-key", MASTER)
     assert response.status_code == 400
     assert response.json() == {
@@ -38,7 +36,7 @@ def test_a_refused_one_time_code_leaves_the_old_key_working(service: Service) ->
 
 
 @pytest.mark.parametrize("wrong", [{"scope": "X"}, {"apikey": "no such key"}, {"keyname": ""}])
-def test_a_request_refused_for_another_reason_uses_up_no_one_time_code(
+def test_a_refused_request_does_not_consume_the_one_time_code(
     service: Service, wrong: dict[str, str]
 ) -> None:
     code = service.process.totp()
@@ -83,7 +81,7 @@ def test_an_unknown_scope_is_refused(service: Service, scope: str) -> None:
         ([MASTER], "the body must be a JSON object"),
     ],
 )
-def test_a_wrong_member_is_refused_by_name(service: Service, body: object, message: str) -> None:
+def test_an_invalid_field_is_refused_by_name(service: Service, body: object, message: str) -> None:
     response = call(service, "POST", "/user/api-key", body)
     assert response.status_code == 400
     assert response.json()["message"] == message

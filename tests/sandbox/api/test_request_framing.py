@@ -25,7 +25,7 @@ def test_a_body_of_one_megabyte_is_read(service: Service) -> None:
     )
 
 
-def test_a_body_in_chunks_is_read(service: Service) -> None:
+def test_a_chunked_body_is_read(service: Service) -> None:
     def chunks() -> Iterator[bytes]:
         yield b'{"accountNumber": "0123456789", '
         yield b'"bankCode": "044"}'
@@ -45,7 +45,7 @@ def test_an_unknown_path_is_refused_in_json(service: Service, path: str) -> None
     assert response.json() == {"success": False, "message": "there is no such path"}
 
 
-def test_a_host_header_that_is_none_is_refused(service: Service) -> None:
+def test_an_invalid_host_header_is_refused(service: Service) -> None:
     response = service.session.get(
         f"{service.process.url}/balance", headers={"Host": "no such host"}, timeout=30
     )
@@ -75,7 +75,7 @@ def test_a_badly_chunked_body_is_refused(service: Service) -> None:
 @pytest.mark.parametrize(
     "framing", [b"Content-Length: 100\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n5\r\n{"]
 )
-def test_a_client_that_leaves_in_mid_body_hurts_nobody(service: Service, framing: bytes) -> None:
+def test_a_client_that_disconnects_mid_body_does_no_harm(service: Service, framing: bytes) -> None:
     with connection(service) as client:
         client.sendall(b"POST /v2/bank/resolve HTTP/1.1\r\nHost: x\r\n" + framing)
     assert service.get("/balance").status_code == 200
@@ -95,7 +95,7 @@ def connection(service: Service) -> socket.socket:
         (b"nonsense\r\n\r\n", 400),
     ],
 )
-def test_what_is_no_http_is_refused_in_json(service: Service, request_bytes: bytes, status: int) -> None:
+def test_malformed_http_is_refused_in_json(service: Service, request_bytes: bytes, status: int) -> None:
     with connection(service) as client:
         client.sendall(request_bytes)
         answer = raw_http.received(client)

@@ -56,7 +56,7 @@ def test_the_duration_is_given_in_days(year: Service, duration: str | None, days
     assert summary(year, **query)["summary"]["duration"] == days
 
 
-def test_nothing_adds_up_to_zero(service: Service) -> None:
+def test_an_empty_list_has_zero_totals(service: Service) -> None:
     service.process.advance(40 * 86_400)
     found = summary(service, duration="one day")
     assert found["summary"] == {"volume": Decimal(0), "txnCount": 0, "duration": 1}

@@ -41,7 +41,7 @@ def page_of(service: Service, **query: object) -> Any:
     return exact(response)["data"]
 
 
-def test_the_page_wrapper(year: Service) -> None:
+def test_a_page_has_exactly_this_shape(year: Service) -> None:
     body = exact(year.get("/transaction", page=2, limit=7))
     assert body["success"] is True
     assert isinstance(body["message"], str)
@@ -53,7 +53,7 @@ def test_the_page_wrapper(year: Service) -> None:
     }
 
 
-def test_pages_hold_every_record_once(everything: list[Any]) -> None:
+def test_every_record_is_on_one_page(everything: list[Any]) -> None:
     assert len({record["transactionId"] for record in everything}) == len(everything) == 1_200
 
 
@@ -62,12 +62,12 @@ def test_newest_come_first(everything: list[Any]) -> None:
     assert moments == sorted(moments, reverse=True)
 
 
-def test_small_pages_are_in_the_same_order(year: Service, everything: list[Any]) -> None:
+def test_page_size_does_not_change_the_order(year: Service, everything: list[Any]) -> None:
     small = [record for page in range(1, 11) for record in page_of(year, page=page, limit=13)["data"]]
     assert small == everything[:130]
 
 
-def test_without_parameters_there_are_twenty_of_the_first_page(year: Service, everything: list[Any]) -> None:
+def test_the_default_is_the_first_page_of_twenty(year: Service, everything: list[Any]) -> None:
     page = page_of(year)
     assert (page["page"], page["perPage"]) == (1, 20)
     assert page["data"] == everything[:20]
@@ -111,7 +111,7 @@ def test_a_parameter_given_twice_is_refused(year: Service) -> None:
     assert response.json()["message"] == "page is given more than once"
 
 
-def test_a_record_has_exactly_the_members_of_the_specification(everything: list[Any]) -> None:
+def test_a_record_has_exactly_the_specified_fields(everything: list[Any]) -> None:
     for record in everything:
         assert tuple(record) == MEMBERS
         assert all(isinstance(record[name], int | Decimal) for name in NUMBERS)
@@ -119,7 +119,7 @@ def test_a_record_has_exactly_the_members_of_the_specification(everything: list[
         assert datetime.fromisoformat(record["updatedAt"]) >= datetime.fromisoformat(record["createdAt"])
 
 
-def test_records_of_a_currency_form_one_chain_to_its_balance(year: Service, everything: list[Any]) -> None:
+def test_the_records_of_a_currency_have_continuous_balances(year: Service, everything: list[Any]) -> None:
     for currency in ("NGN", "USD", "USDT"):
         balance = received = sent = Decimal(0)
         records = [record for record in reversed(everything) if record["currency"] == currency]

@@ -67,7 +67,7 @@ def test_the_wallet_is_under_its_own_name(service: Service) -> None:
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_every_address_carries_a_valid_checksum_and_stays_the_same(service: Service, network: str) -> None:
+def test_every_address_has_a_valid_checksum_and_is_stable(service: Service, network: str) -> None:
     (found,) = service.get("/wallet", network=network, currency="USDT").json()["wallet"]["addresses"]
     assert check_address(network, found["address"]) is AddressProof.CHECKSUM
     service.process.reset()
@@ -85,7 +85,7 @@ def test_the_detail_has_amounts_as_numbers(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("network", "fee"), [("TRC20", "1"), ("ERC20", "4"), ("BEP20", "0.5")])
-def test_amount_and_the_fee_of_the_network_leave_at_once(service: Service, network: str, fee: str) -> None:
+def test_amount_and_network_fee_are_debited_at_once(service: Service, network: str, fee: str) -> None:
     service.process.options(settle_after=None)
     before = service.balance("USDT")["amount"]
     address = TRON if network == "TRC20" else ETHEREUM
@@ -106,7 +106,7 @@ def test_a_number_of_very_many_digits_is_refused_and_not_rounded(service: Servic
     assert service.process.ledger()["debits"]["count"] == 0
 
 
-def test_needless_zeros_are_no_decimals(service: Service) -> None:
+def test_trailing_zeros_are_not_counted_as_decimals(service: Service) -> None:
     body = f'{{"network": "TRC20", "currency": "USDT", "address": "{TRON}", "amount": 25.50000000000}}'
     response = service.session.post(
         f"{service.process.url}/wallet/transfer", data=body, headers=JSON, timeout=30
@@ -115,7 +115,7 @@ def test_needless_zeros_are_no_decimals(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("member", "value", "phrase"), WRONG)
-def test_a_wrong_member_is_refused_by_name_and_moves_nothing(
+def test_an_invalid_field_is_refused_by_name_and_changes_nothing(
     service: Service, member: str, value: object, phrase: str
 ) -> None:
     response = send(service, **{member: value})
@@ -131,7 +131,7 @@ def test_the_fee_must_be_covered_too(service: Service) -> None:
     assert service.balance("USDT")["amount"] == 0
 
 
-def test_it_is_processing_until_it_settles(service: Service) -> None:
+def test_a_wallet_transfer_is_processing_until_it_settles(service: Service) -> None:
     service.process.options(settle_after=3_600)
     transaction_id = detail_of(send(service))["transactionId"]
     service.process.advance(3_000)
@@ -141,7 +141,7 @@ def test_it_is_processing_until_it_settles(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("ending", "status"), [("99", "failed"), ("12", "fullfiled")])
-def test_addresses_ending_in_99_fail_and_the_money_comes_back(
+def test_transfers_to_addresses_ending_in_99_fail_and_are_refunded(
     service: Service, ending: str, status: str
 ) -> None:
     before = service.balance("USDT")["amount"]
@@ -151,14 +151,14 @@ def test_addresses_ending_in_99_fail_and_the_money_comes_back(
     assert service.process.ledger()["differences"] == []
 
 
-def test_addresses_ending_in_88_take_a_day(service: Service) -> None:
+def test_transfers_to_addresses_ending_in_88_take_a_day(service: Service) -> None:
     detail = detail_of(send(service, network="BEP20", address=ETHEREUM[:-2] + "88"))
     assert service.record(detail["transactionId"])["status"] == "processing"
     service.process.advance(86_400)
     assert service.record(detail["transactionId"])["status"] == "fullfiled"
 
 
-def test_the_oracle_reports_where_it_went(service: Service) -> None:
+def test_the_control_ledger_has_the_address(service: Service) -> None:
     send(service, walletType="main", memo="invoice 7")
     (order,) = service.process.ledger()["orders"]
     assert {name: order[name] for name in ("kind", "network", "address", "walletType", "memo")} == {

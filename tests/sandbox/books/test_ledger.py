@@ -44,7 +44,7 @@ def check_reversals(service: Service) -> None:
     assert sorted(given_back) == sorted(failed.items())
 
 
-def test_after_withdrawals_at_once_that_together_are_too_much(service: Service) -> None:
+def test_concurrent_withdrawals_cannot_overdraw(service: Service) -> None:
     """Forty at once ask for four times what is there: only what fits is taken."""
     service.process.options(token_reuse=True)
     before = service.balance("USD")["amount"]
@@ -63,7 +63,7 @@ def test_after_withdrawals_at_once_that_together_are_too_much(service: Service) 
     check_books(service)
 
 
-def test_the_seeded_history_agrees(service: Service) -> None:
+def test_the_seeded_history_is_consistent(service: Service) -> None:
     check_books(service)
     check_reversals(service)
 

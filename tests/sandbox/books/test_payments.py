@@ -92,7 +92,7 @@ def money(service: Service) -> list[Any]:
 
 
 @pytest.mark.parametrize(("body", "account"), [(TO_BANK, "0123456789"), (TO_USER, "adaeze.obi")])
-def test_the_answer_is_the_payment_of_the_specification(
+def test_the_response_is_a_payment_as_specified(
     service: Service, body: Mapping[str, object], account: str
 ) -> None:
     payment = created(service, body)
@@ -130,7 +130,9 @@ def test_a_key_fixes_the_rate_for_ten_minutes(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("member", "value", "phrase"), WRONG)
-def test_a_wrong_member_is_refused_by_name(service: Service, member: str, value: object, phrase: str) -> None:
+def test_an_invalid_field_is_refused_by_name(
+    service: Service, member: str, value: object, phrase: str
+) -> None:
     response = create(service, TO_BANK, **{member: value})
     assert response.status_code == 400
     assert response.json()["message"].startswith(f"{member} {phrase}")
@@ -154,15 +156,13 @@ def test_a_reference_is_used_once(service: Service) -> None:
     assert len(service.process.ledger()["payments"]) == 1
 
 
-def test_payments_without_a_reference_get_one_each(service: Service) -> None:
+def test_a_payment_without_a_reference_gets_a_new_one(service: Service) -> None:
     references = {created(service, TO_BANK, reference=None)["reference"] for _ in range(3)}
     assert len(references) == 3
 
 
 @pytest.mark.parametrize("body", [TO_BANK, TO_USER])
-def test_confirmations_come_with_time_and_then_it_is_paid_out(
-    service: Service, body: Mapping[str, object]
-) -> None:
+def test_a_payment_is_paid_out_after_its_confirmations(service: Service, body: Mapping[str, object]) -> None:
     service.process.options(settle_after=600)
     before = money(service)
     created(service, body)
@@ -180,14 +180,14 @@ def test_confirmations_come_with_time_and_then_it_is_paid_out(
     assert service.process.ledger()["differences"] == []
 
 
-def test_one_long_step_of_the_clock_brings_it_all_the_way(service: Service) -> None:
+def test_a_long_clock_step_completes_a_payment(service: Service) -> None:
     created(service, TO_BANK)
     service.process.pay_in("INV-1")
     service.process.advance(86_400)
     assert seen(service)["state"] == "completed"
 
 
-def test_a_payout_to_the_merchant_itself_arrives_as_a_deposit(service: Service) -> None:
+def test_a_payout_to_the_merchant_is_a_deposit(service: Service) -> None:
     payment = created(service, TO_USER, serviceUsername=service.process.api_user)
     before = service.balance("NGN")["amount"]
     service.process.pay_in("INV-1")
@@ -200,7 +200,7 @@ def test_a_payout_to_the_merchant_itself_arrives_as_a_deposit(service: Service) 
     assert service.process.ledger()["differences"] == []
 
 
-def test_the_customer_can_pay_by_itself(service: Service) -> None:
+def test_the_customer_can_pay_automatically(service: Service) -> None:
     service.process.options(customer_pays_after=600)
     created(service, TO_BANK)
     service.process.advance(540)
@@ -212,7 +212,7 @@ def test_the_customer_can_pay_by_itself(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("amount", "state"), [(None, "expired"), ("99.999999", "underpaid")])
-def test_it_ends_when_too_little_has_come_in_time(service: Service, amount: str | None, state: str) -> None:
+def test_an_underpaid_payment_expires(service: Service, amount: str | None, state: str) -> None:
     created(service, TO_BANK)
     if amount is not None:
         service.process.pay_in("INV-1", amount)
@@ -225,7 +225,7 @@ def test_it_ends_when_too_little_has_come_in_time(service: Service, amount: str 
     assert service.process.ledger()["differences"] == []
 
 
-def test_a_payment_that_is_paid_out_awaits_nothing_more(service: Service) -> None:
+def test_a_payout_ends_the_payment(service: Service) -> None:
     created(service, TO_BANK)
     service.process.pay_in("INV-1")
     service.process.advance(3_600)
@@ -234,7 +234,7 @@ def test_a_payment_that_is_paid_out_awaits_nothing_more(service: Service) -> Non
     assert response.json()["message"] == "the payment is completed and awaits nothing any more"
 
 
-def test_what_comes_in_time_is_confirmed_after_the_expiry(service: Service) -> None:
+def test_a_timely_deposit_is_confirmed_after_the_expiry(service: Service) -> None:
     created(service, TO_BANK)
     service.process.advance(29 * 60 + 30)
     service.process.pay_in("INV-1")
@@ -244,7 +244,7 @@ def test_what_comes_in_time_is_confirmed_after_the_expiry(service: Service) -> N
     assert seen(service)["state"] == "completed"
 
 
-def test_accounts_ending_in_99_fail_and_touch_no_books(service: Service) -> None:
+def test_payouts_to_accounts_ending_in_99_fail_without_ledger_entries(service: Service) -> None:
     before = service.process.balance("NGN")
     created(service, TO_BANK, accountNumber="0123456799")
     service.process.pay_in("INV-1")
@@ -254,7 +254,7 @@ def test_accounts_ending_in_99_fail_and_touch_no_books(service: Service) -> None
     assert service.process.ledger()["differences"] == []
 
 
-def test_accounts_ending_in_88_take_a_day(service: Service) -> None:
+def test_payouts_to_accounts_ending_in_88_take_a_day(service: Service) -> None:
     created(service, TO_BANK, accountNumber="0123456788")
     service.process.pay_in("INV-1")
     service.process.advance(86_000)
@@ -263,7 +263,7 @@ def test_accounts_ending_in_88_take_a_day(service: Service) -> None:
     assert seen(service)["state"] == "completed"
 
 
-def test_a_pause_of_settlement_holds_the_payout_and_not_the_confirmations(service: Service) -> None:
+def test_pausing_settlement_delays_payouts_and_not_confirmations(service: Service) -> None:
     service.process.options(settle_after=None)
     created(service, TO_BANK)
     service.process.pay_in("INV-1")
@@ -273,14 +273,14 @@ def test_a_pause_of_settlement_holds_the_payout_and_not_the_confirmations(servic
     assert seen(service)["state"] == "failed"
 
 
-def test_settling_ends_no_payment_whose_customer_has_not_paid(service: Service) -> None:
+def test_settling_does_not_end_an_unpaid_payment(service: Service) -> None:
     created(service, TO_BANK)
     service.process.pay_in("INV-1", "1")
     assert service.process.settle() == 0
     assert seen(service)["state"] == "unconfirmed"
 
 
-def test_a_reset_forgets_payments(service: Service) -> None:
+def test_a_reset_deletes_payments(service: Service) -> None:
     created(service, TO_BANK)
     service.process.pay_in("INV-1")
     service.process.settle()

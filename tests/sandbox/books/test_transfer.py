@@ -60,7 +60,7 @@ def test_the_transfer_detail_is_directly_under_data(service: Service) -> None:
     assert Decimal(detail["senderPrevbalance"]) == before
 
 
-def test_it_is_final_at_once_and_costs_no_fee(service: Service) -> None:
+def test_a_transfer_is_final_at_once_and_free(service: Service) -> None:
     service.process.options(settle_after=None)
     before = service.balance("NGN")["amount"]
     detail = transfer(service).json()["data"]
@@ -71,7 +71,7 @@ def test_it_is_final_at_once_and_costs_no_fee(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("member", "value", "phrase"), WRONG)
-def test_a_wrong_member_is_refused_by_name_and_moves_nothing(
+def test_an_invalid_field_is_refused_by_name_and_changes_nothing(
     service: Service, member: str, value: object, phrase: str
 ) -> None:
     response = transfer(service, **{member: value})
@@ -81,25 +81,25 @@ def test_a_wrong_member_is_refused_by_name_and_moves_nothing(
 
 
 @pytest.mark.parametrize("memo", [None, "", "x" * 28])
-def test_a_memo_may_be_absent_or_empty_or_have_28_characters(service: Service, memo: str | None) -> None:
+def test_a_memo_is_optional_and_at_most_28_characters(service: Service, memo: str | None) -> None:
     assert transfer(service, memo=memo).status_code == 200
     (order,) = service.process.ledger()["orders"]
     assert (order["kind"], order["receiverUsername"], order["memo"]) == ("transfer", "adaeze.obi", memo or "")
 
 
-def test_the_type_of_the_one_time_code_may_be_left_out(service: Service) -> None:
+def test_the_otp_type_is_optional(service: Service) -> None:
     assert transfer(service, otpType=None).status_code == 200
     assert transfer(service, otpType=None, token=service.process.issued_otp()).status_code == 200
 
 
-def test_more_than_the_balance_is_refused_and_the_one_time_code_stays_fresh(service: Service) -> None:
+def test_more_than_the_balance_is_refused_without_consuming_the_one_time_code(service: Service) -> None:
     code = service.process.totp()
     assert transfer(service, token=code, amount="999999999999").status_code == 422
     assert transfer(service, token=code).status_code == 200
     assert transfer(service, token=code).status_code == 400
 
 
-def test_users_ending_in_99_fail_and_the_money_comes_back(service: Service) -> None:
+def test_transfers_to_users_ending_in_99_fail_and_are_refunded(service: Service) -> None:
     service.process.options(settle_after=None)
     before = service.balance("NGN")["amount"]
     detail = transfer(service, receiverUsername="adaeze99").json()["data"]
@@ -109,7 +109,7 @@ def test_users_ending_in_99_fail_and_the_money_comes_back(service: Service) -> N
     assert service.balance("NGN")["amount"] == before
 
 
-def test_users_ending_in_88_take_a_day(service: Service) -> None:
+def test_transfers_to_users_ending_in_88_take_a_day(service: Service) -> None:
     transaction_id = transfer(service, receiverUsername="adaeze88").json()["data"]["transactionId"]
     service.process.advance(86_000)
     assert service.record(transaction_id)["status"] == "processing"
@@ -117,7 +117,7 @@ def test_users_ending_in_88_take_a_day(service: Service) -> None:
     assert service.record(transaction_id)["status"] == "fullfiled"
 
 
-def test_the_next_transfer_fails_when_asked_to(service: Service) -> None:
+def test_the_next_transfer_fails_on_request(service: Service) -> None:
     service.process.options(fail_next=1, settle_after=None)
     assert transfer(service).json()["data"]["status"] == "processing"
     service.process.settle()

@@ -55,7 +55,7 @@ WRONG = [
 ]
 
 
-def test_the_answer_has_only_data(service: Service) -> None:
+def test_the_response_has_only_data(service: Service) -> None:
     response = service.withdraw()
     assert response.status_code == 200
     assert list(response.json()) == ["data"]
@@ -66,7 +66,7 @@ def test_the_answer_has_only_data(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("currency", "fee"), [("NGN", Decimal(50)), ("USD", Decimal(1))])
-def test_amount_and_fee_leave_the_balance_at_once(service: Service, currency: str, fee: Decimal) -> None:
+def test_amount_and_fee_are_debited_at_once(service: Service, currency: str, fee: Decimal) -> None:
     before = service.balance(currency)
     service.withdraw(currency=currency, amount="120.10")
     after = service.balance(currency)
@@ -76,7 +76,7 @@ def test_amount_and_fee_leave_the_balance_at_once(service: Service, currency: st
     assert after["txnCount"] == before["txnCount"] + 1
 
 
-def test_the_record_has_the_balance_before_and_both_sides(service: Service) -> None:
+def test_the_record_has_the_balance_before_and_both_parties(service: Service) -> None:
     before = service.balance("NGN")["amount"]
     record = service.record(service.withdraw().json()["data"]["transactionId"])
     assert record["prevBalance"] == record["senderPrevbalance"] == before
@@ -86,7 +86,7 @@ def test_the_record_has_the_balance_before_and_both_sides(service: Service) -> N
 
 
 @pytest.mark.parametrize(("member", "value", "phrase"), WRONG)
-def test_a_wrong_member_is_refused_by_name_and_moves_nothing(
+def test_an_invalid_field_is_refused_by_name_and_changes_nothing(
     service: Service, member: str, value: object, phrase: str
 ) -> None:
     response = service.withdraw(**{"token": "123456", member: value})
@@ -97,7 +97,7 @@ def test_a_wrong_member_is_refused_by_name_and_moves_nothing(
     assert service.process.ledger()["withdrawals"] == []
 
 
-def test_every_wrong_member_is_listed(service: Service) -> None:
+def test_every_invalid_field_is_listed(service: Service) -> None:
     errors = service.withdraw(amount=1, bank=None, currency="EUR").json()["errors"]
     assert {error["field"] for error in errors} == {"amount", "bank", "currency"}
 
@@ -117,7 +117,7 @@ def test_the_fee_must_be_covered_too(service: Service) -> None:
     assert service.balance("NGN")["amount"] == 0
 
 
-def test_a_refused_request_does_not_use_up_the_one_time_code(service: Service) -> None:
+def test_a_refused_request_does_not_consume_the_one_time_code(service: Service) -> None:
     code = service.process.totp()
     assert service.withdraw(token=code, amount="999999999999").status_code == 422
     assert service.withdraw(token=code).status_code == 200

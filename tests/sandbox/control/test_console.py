@@ -30,7 +30,7 @@ def note(response: requests.Response) -> str:
     return found[1]
 
 
-def test_it_says_what_it_is_and_shows_one_time_codes_and_balances(service: Service) -> None:
+def test_the_console_shows_that_it_is_a_simulation_with_codes_and_balances(service: Service) -> None:
     service.withdraw(accountName="<b>Ada</b>")
     page = console(service)
     assert "Simulation, moves nothing" in page
@@ -39,7 +39,7 @@ def test_it_says_what_it_is_and_shows_one_time_codes_and_balances(service: Servi
     assert "&lt;b&gt;Ada&lt;/b&gt;, Access Bank 0123456789" in page
 
 
-def test_it_shows_keys_by_their_hash_the_callback_url_and_deliveries(service: Service) -> None:
+def test_the_console_shows_key_hashes_callback_url_and_deliveries(service: Service) -> None:
     url = f"{service.process.address}/hook?<x>"
     service.session.put(f"{service.process.url}/callbackurl", json={"callbackUrl": url}, timeout=30)
     service.withdraw()
@@ -49,7 +49,7 @@ def test_it_shows_keys_by_their_hash_the_callback_url_and_deliveries(service: Se
     assert "Transaction updated" in page
 
 
-def test_it_shows_faults_with_their_counters(service: Service) -> None:
+def test_the_console_shows_faults_with_their_counters(service: Service) -> None:
     service.process.fault("balances.list", "drop", when="after_read", times=3, containing="<NGN>", skip=1)
     page = console(service)
     assert "with “&lt;NGN&gt;”" in page
@@ -65,7 +65,7 @@ def test_only_the_page_without_forms_refreshes_itself(service: Service) -> None:
     assert service.process.issued_otp() in watch
 
 
-def test_settlement_is_paused_resumed_and_done_at_once(service: Service) -> None:
+def test_settlement_can_be_paused_resumed_and_forced(service: Service) -> None:
     service.process.options(token_reuse=True)
     assert "is paused" in note(press(service, "settlement", "pause"))
     service.withdraw()
@@ -80,14 +80,14 @@ def test_settlement_is_paused_resumed_and_done_at_once(service: Service) -> None
 @pytest.mark.parametrize(
     ("button", "minutes", "seconds"), [("hour", "", 3600), ("day", "", 86_400), ("custom", "90", 5400)]
 )
-def test_the_clock_goes_forward(service: Service, button: str, minutes: str, seconds: int) -> None:
+def test_the_clock_can_be_advanced(service: Service, button: str, minutes: str, seconds: int) -> None:
     before = service.process.now()
     note(press(service, "clock", button, minutes=minutes))
     assert seconds <= (service.process.now() - before).total_seconds() < seconds + 60
     assert "ahead of real time" in console(service)
 
 
-def test_a_deposit_arrives(service: Service) -> None:
+def test_a_deposit_can_be_made(service: Service) -> None:
     before = service.process.balance("USD")
     response = press(service, "deposit", "deposit", currency="USD", amount="12.50", sender="X & Co")
     assert note(response) == "USD 12.50 arrived from X &amp; Co."
@@ -95,7 +95,7 @@ def test_a_deposit_arrives(service: Service) -> None:
     assert "X &amp; Co" in console(service)
 
 
-def test_a_customer_pays_an_open_payment(service: Service) -> None:
+def test_an_open_payment_can_be_paid(service: Service) -> None:
     assert "No payment is open." in console(service)
     assert service.post("/payment", PAYMENT).status_code == 200
     assert "INV-1" in console(service)
@@ -104,7 +104,7 @@ def test_a_customer_pays_an_open_payment(service: Service) -> None:
     assert payment["state"] == "unconfirmed"
 
 
-def test_kyc_is_switched(service: Service) -> None:
+def test_kyc_can_be_switched(service: Service) -> None:
     note(press(service, "kyc", "off"))
     assert requests.get(f"{service.process.control}/kyc", timeout=30).json() == {"completed": False}
     note(press(service, "kyc", "on"))
@@ -119,7 +119,7 @@ def test_faults_are_added_and_cleared(service: Service) -> None:
     assert service.process.faults() == []
 
 
-def test_every_fault_that_is_offered_can_be_added(service: Service) -> None:
+def test_every_offered_fault_can_be_added(service: Service) -> None:
     offered = re.findall(
         r'<option value="([a-z0-9_-]+)"', console(service).split('name="fault-what"')[1].split("</select>")[0]
     )
@@ -129,7 +129,7 @@ def test_every_fault_that_is_offered_can_be_added(service: Service) -> None:
     assert len(service.process.faults()) == len(offered)
 
 
-def test_a_reset_forgets_everything(service: Service) -> None:
+def test_a_reset_clears_everything(service: Service) -> None:
     service.withdraw()
     service.process.fault("*", "drop", when="before_read")
     assert "seeded history of 60 transactions" in note(press(service, "reset", "reset"))
@@ -164,7 +164,7 @@ def test_a_reset_forgets_everything(service: Service) -> None:
         ("fault", "add", {"operation": "*", "what": "nothing"}, "Select a valid choice"),
     ],
 )
-def test_what_is_wrong_is_said_beside_the_form_and_what_was_typed_is_kept(
+def test_errors_are_reported_at_the_form_and_input_kept(
     service: Service, form: str, button: str, typed: dict[str, str], problem: str
 ) -> None:
     before = service.process.ledger()
@@ -190,18 +190,18 @@ def test_what_is_wrong_is_said_beside_the_form_and_what_was_typed_is_kept(
         (b"", "text/plain"),
     ],
 )
-def test_a_form_that_cannot_be_read_is_refused(service: Service, body: bytes, content_type: str) -> None:
+def test_an_unreadable_form_is_refused(service: Service, body: bytes, content_type: str) -> None:
     url = f"{service.process.control}/console/deposit"
     response = requests.post(url, data=body, headers={"Content-Type": content_type}, timeout=30)
     assert response.status_code in {400, 422}
     assert service.process.ledger()["debits"]["count"] == 0
 
 
-def test_a_form_that_is_none_is_refused(service: Service) -> None:
+def test_a_body_that_is_not_a_form_is_refused(service: Service) -> None:
     assert press(service, "steal", "now").status_code == 404
 
 
-def test_a_note_cannot_be_written_by_an_address(service: Service) -> None:
+def test_a_notice_cannot_be_injected_by_the_url(service: Service) -> None:
     assert "Send your keys" not in console(service, "/?note=Send your keys")
 
 
@@ -226,7 +226,7 @@ class TestForeignPages:
         ("method", "path"),
         [("POST", "/reset"), ("POST", "/console/reset"), ("POST", "/deposits"), ("DELETE", "/faults")],
     )
-    def test_a_foreign_page_changes_nothing(
+    def test_a_cross_site_post_is_refused(
         self, service: Service, headers: dict[str, str], method: str, path: str
     ) -> None:
         service.process.fault("*", "drop", when="before_read")
@@ -237,7 +237,7 @@ class TestForeignPages:
         assert "may change nothing here" in response.json()["message"]
         assert len(service.process.faults()) == 1
 
-    def test_the_page_itself_posts(self, service: Service) -> None:
+    def test_a_same_site_post_is_accepted(self, service: Service) -> None:
         headers = {"Origin": service.process.address, "Sec-Fetch-Site": "same-origin"}
         data = {"press": "off"}
         url = f"{service.process.control}/console/kyc"
@@ -245,9 +245,7 @@ class TestForeignPages:
 
     @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil", "10.0.0.1"])
     @pytest.mark.parametrize("path", ["/", "/otp", "/watch"])
-    def test_a_foreign_name_of_this_machine_reads_nothing(
-        self, service: Service, host: str, path: str
-    ) -> None:
+    def test_a_foreign_host_name_is_refused(self, service: Service, host: str, path: str) -> None:
         port = urlsplit(service.process.address).port
         for name in (host, f"{host}:{port}"):
             response = requests.get(service.process.control + path, headers={"Host": name}, timeout=30)
@@ -255,22 +253,22 @@ class TestForeignPages:
             assert response.json()["message"].startswith(f"Host {host} is not this machine")
 
     @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.1.2.3:80", "[::1]:8001"])
-    def test_names_of_this_machine_are_its_own(self, service: Service, host: str) -> None:
+    def test_local_host_names_are_accepted(self, service: Service, host: str) -> None:
         url = f"{service.process.control}/otp"
         assert requests.get(url, headers={"Host": host}, timeout=30).status_code == 200
 
-    def test_a_program_without_a_host_is_let_in(self, service: Service) -> None:
+    def test_a_request_without_a_host_is_accepted(self, service: Service) -> None:
         with connected(service.process) as connection:
             connection.sendall(b"GET /_sandbox/otp HTTP/1.0\r\n\r\n")
             assert received(connection).status == 200
 
-    def test_no_page_can_frame_it_and_nothing_is_kept(self, service: Service) -> None:
+    def test_the_console_cannot_be_framed_and_is_not_cached(self, service: Service) -> None:
         headers = requests.get(f"{service.process.control}/", timeout=30).headers
         assert headers["X-Frame-Options"] == "DENY"
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
         assert headers["Cache-Control"] == "no-store"
 
-    def test_the_provider_itself_asks_nobody_where_they_come_from(self, service: Service) -> None:
+    def test_the_api_accepts_requests_of_any_origin(self, service: Service) -> None:
         response = requests.post(
             f"{service.process.url}/bank/resolve",
             json={"accountNumber": "0123456789", "bankCode": "044"},

@@ -15,7 +15,7 @@ DEFAULTS = {
 }
 
 
-def test_the_ledger_lists_what_was_asked_since_the_seed(service: Service) -> None:
+def test_the_ledger_lists_the_orders_since_the_seed(service: Service) -> None:
     service.process.options(token_reuse=True, settle_after=None)
     first = service.withdraw(amount="100").json()["data"]["transactionId"]
     service.withdraw(amount="20.5", currency="USD", **FAILING)
@@ -37,11 +37,11 @@ def test_the_ledger_lists_what_was_asked_since_the_seed(service: Service) -> Non
     }
 
 
-def test_reading_the_ledger_wants_no_credentials(service: Service) -> None:
+def test_reading_the_ledger_needs_no_credentials(service: Service) -> None:
     assert requests.get(f"{service.process.control}/ledger", timeout=30).json()["withdrawals"] == []
 
 
-def test_a_reset_returns_exactly_to_the_seed(service: Service) -> None:
+def test_a_reset_restores_the_seed_exactly(service: Service) -> None:
     before = service.records(), service.get("/balance").json(), service.process.ledger()
     service.process.options(token_reuse=True, fail_next=1, settle_after=None)
     service.withdraw()
@@ -52,7 +52,7 @@ def test_a_reset_returns_exactly_to_the_seed(service: Service) -> None:
     assert service.process.options() == DEFAULTS
 
 
-def test_a_reset_empties_accounts_that_the_seed_never_touched() -> None:
+def test_a_reset_empties_accounts_not_in_the_seed() -> None:
     """Three records are the opening deposits alone: no fee was ever paid before."""
     with SandboxProcess(transactions=3) as process, requests.Session() as session:
         session.headers.update(process.headers)
@@ -63,14 +63,14 @@ def test_a_reset_empties_accounts_that_the_seed_never_touched() -> None:
         assert len(service.records()) == 3
 
 
-def test_a_reset_makes_a_used_one_time_code_fresh(service: Service) -> None:
+def test_a_reset_makes_a_used_one_time_code_valid_again(service: Service) -> None:
     code = service.process.totp()
     assert service.withdraw(token=code).status_code == 200
     service.process.reset()
     assert service.withdraw(token=code).status_code == 200
 
 
-def test_options_change_only_what_is_given(service: Service) -> None:
+def test_options_change_only_the_given_fields(service: Service) -> None:
     assert service.process.options() == DEFAULTS
     assert service.process.options(settle_after=1.5) == {**DEFAULTS, "settle_after": 1.5}
     assert service.process.options(fail_next=2) == {**DEFAULTS, "settle_after": 1.5, "fail_next": 2}
@@ -92,7 +92,7 @@ def test_options_change_only_what_is_given(service: Service) -> None:
         ("speed", 1),
     ],
 )
-def test_a_wrong_option_is_refused_by_name(service: Service, name: str, value: object) -> None:
+def test_an_invalid_option_is_refused_by_name(service: Service, name: str, value: object) -> None:
     response = requests.post(f"{service.process.control}/options", json={name: value}, timeout=30)
     assert response.status_code == 400
     assert response.json()["message"].startswith(f"{name} ")
@@ -104,7 +104,7 @@ def test_settle_and_reset_need_no_body(service: Service) -> None:
     assert requests.post(f"{service.process.control}/reset", timeout=30).json() == {"transactions": 60}
 
 
-def test_the_root_leads_to_the_console(service: Service) -> None:
+def test_the_root_redirects_to_the_console(service: Service) -> None:
     response = requests.get(service.process.address, timeout=30)
     assert response.url == f"{service.process.control}/"
     assert response.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -143,7 +143,7 @@ def test_a_customer_pays_a_payment_in_parts(service: Service) -> None:
     assert payment["confirmedAmount"] == "20.000000"
 
 
-def test_paying_what_awaits_nothing_is_refused(service: Service) -> None:
+def test_paying_a_closed_payment_is_refused(service: Service) -> None:
     url = f"{service.process.control}/payments"
     assert requests.post(url, json={"reference": "none"}, timeout=30).status_code == 404
     service.post("/payment", PAYMENT)
@@ -151,7 +151,7 @@ def test_paying_what_awaits_nothing_is_refused(service: Service) -> None:
     assert requests.post(url, json={"reference": "INV-1"}, timeout=30).status_code == 409
 
 
-def test_the_clock_goes_forward_and_what_is_due_by_then_is_settled(service: Service) -> None:
+def test_advancing_the_clock_settles_due_transactions(service: Service) -> None:
     service.process.options(settle_after=600)
     made = service.withdraw().json()["data"]
     before = service.process.now()
@@ -169,7 +169,7 @@ def test_one_time_codes_stay_in_real_time(service: Service) -> None:
     assert service.withdraw(token=service.process.totp()).status_code == 200
 
 
-def test_kyc_is_an_option_of_the_merchant(service: Service) -> None:
+def test_kyc_is_an_option(service: Service) -> None:
     headers = {"x-api-key": service.process.api_key, "x-api-user": service.process.api_user}
     body = {"accountName": "Meridian", "currency": "NGN", "preferredAccountName": "Meridian"}
     url = f"{service.process.address}/v4/account"
@@ -211,7 +211,7 @@ def test_faults_of_webhooks_are_set_counted_and_removed(service: Service) -> Non
     assert {fault["left"] for fault in cleared.values()} == {0}
 
 
-def test_a_fault_is_reported_as_it_was_set(service: Service) -> None:
+def test_a_fault_is_returned_as_it_was_set(service: Service) -> None:
     made = service.process.fault("*", "status", status=500, body={"a": 1.50}, headers={"Retry-After": "1"})
     (fault,) = service.process.faults()
     assert fault.pop("since").endswith("Z")

@@ -28,7 +28,7 @@ def held(service: Service) -> Callable[..., Received]:
 
 
 @pytest.mark.parametrize(("when", "executions"), [("before_execution", 0), ("after_execution", 1)])
-def test_the_books_change_after_the_wait_or_before_it(
+def test_the_ledger_changes_before_or_after_the_delay(
     service: Service, held: Callable[..., Received], when: str, executions: int
 ) -> None:
     assert held(when, executions).status == 200
@@ -36,7 +36,7 @@ def test_the_books_change_after_the_wait_or_before_it(
 
 
 @pytest.mark.parametrize("when", ["before_execution", "after_execution"])
-def test_what_a_client_has_given_up_is_executed_all_the_same(service: Service, when: str) -> None:
+def test_a_request_abandoned_by_the_client_is_executed(service: Service, when: str) -> None:
     fault = service.process.fault(WITHDRAW, "delay", seconds=600, when=when)
     with connected(service.process) as connection:
         connection.sendall(written(service.process, "POST", "/v2/balance/withdraw", service.withdrawal()))
@@ -45,14 +45,14 @@ def test_what_a_client_has_given_up_is_executed_all_the_same(service: Service, w
     until(lambda: executed(service) == 1)
 
 
-def test_a_delay_ends_by_itself(service: Service) -> None:
+def test_a_delay_expires(service: Service) -> None:
     service.process.fault("balances.list", "delay", seconds=0.2)
     began = time.monotonic()
     assert exchanged(service.process, "GET", "/v2/balance").status == 200
     assert time.monotonic() - began >= 0.2
 
 
-def test_delays_add_up_and_go_with_another_fault(service: Service) -> None:
+def test_delays_add_up_and_combine_with_another_fault(service: Service) -> None:
     service.process.fault("balances.list", "delay", seconds=0.1)
     service.process.fault("balances.list", "delay", seconds=0.1, when="after_execution")
     service.process.fault("balances.list", "status", status=500, when="after_execution")
@@ -61,7 +61,7 @@ def test_delays_add_up_and_go_with_another_fault(service: Service) -> None:
     assert time.monotonic() - began >= 0.2
 
 
-def test_a_reset_drops_what_a_delay_holds_without_executing_it(service: Service) -> None:
+def test_a_reset_drops_delayed_requests_unexecuted(service: Service) -> None:
     fault = service.process.fault(WITHDRAW, "delay", seconds=600)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(withdrawal, service)

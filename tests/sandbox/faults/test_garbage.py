@@ -71,12 +71,12 @@ LOOKS: dict[str, Callable[[Received], bool]] = {
 }
 
 
-def test_every_form_is_checked() -> None:
+def test_every_kind_of_garbage_is_covered() -> None:
     assert LOOKS.keys() == GARBAGE_FORMS.keys()
 
 
 @pytest.mark.parametrize("form", LOOKS)
-def test_garbage_looks_as_its_name_says(service: Service, form: str) -> None:
+def test_garbage_is_of_the_named_kind(service: Service, form: str) -> None:
     service.process.fault("balances.withdraw", "garbage", form=form)
     answer = exchanged(service.process, "POST", "/v2/balance/withdraw", service.withdrawal())
     assert LOOKS[form](answer)
@@ -84,7 +84,7 @@ def test_garbage_looks_as_its_name_says(service: Service, form: str) -> None:
     assert len(service.process.ledger()["withdrawals"]) == 1
 
 
-def test_garbage_can_come_instead_of_the_execution(service: Service) -> None:
+def test_garbage_can_replace_the_execution(service: Service) -> None:
     service.process.fault("balances.withdraw", "garbage", form="html", when="before_execution")
     answer = exchanged(service.process, "POST", "/v2/balance/withdraw", service.withdrawal())
     assert LOOKS["html"](answer)

@@ -13,7 +13,7 @@ from tests.sandbox.withdrawals import WITHDRAW, executed, withdrawal
     ("when", "reset", "executions"),
     [("before_read", True, 0), ("after_read", False, 0), ("after_execution", False, 1)],
 )
-def test_a_dropped_connection_brings_not_one_byte(
+def test_a_dropped_connection_returns_no_bytes(
     service: Service, when: str, reset: bool, executions: int
 ) -> None:
     service.process.fault(WITHDRAW, "drop", when=when)
@@ -21,7 +21,7 @@ def test_a_dropped_connection_brings_not_one_byte(
     assert executed(service) == executions
 
 
-def test_an_answer_dropped_in_the_middle_was_executed(service: Service) -> None:
+def test_a_response_dropped_midway_was_executed(service: Service) -> None:
     service.process.fault(WITHDRAW, "drop", when="mid_answer")
     answer = withdrawal(service)
     assert answer.reset
@@ -32,15 +32,13 @@ def test_an_answer_dropped_in_the_middle_was_executed(service: Service) -> None:
 
 @pytest.mark.parametrize("when", ["before_read", "after_read", "after_execution", "mid_answer"])
 @pytest.mark.parametrize("reset", [True, False])
-def test_whoever_asks_for_a_reset_gets_one_and_whoever_does_not_gets_none(
-    service: Service, when: str, reset: bool
-) -> None:
+def test_the_connection_is_reset_only_on_request(service: Service, when: str, reset: bool) -> None:
     service.process.fault("balances.list", "drop", when=when, reset=reset)
     assert exchanged(service.process, "GET", "/v2/balance").reset is reset
 
 
 @pytest.mark.parametrize(("when", "executions"), [("before_execution", 0), ("after_execution", 1)])
-def test_a_status_replaces_the_execution_or_only_its_answer(
+def test_a_status_replaces_the_execution_or_only_its_response(
     service: Service, when: str, executions: int
 ) -> None:
     headers = {"Retry-After": "7", "Location": "http://127.0.0.1:9/"}
@@ -67,13 +65,13 @@ def test_a_status_replaces_the_execution_or_only_its_answer(
         (204, None, b""),
     ],
 )
-def test_a_status_has_any_body(service: Service, status: int, body: object, expected: bytes) -> None:
+def test_a_status_can_have_any_body(service: Service, status: int, body: object, expected: bytes) -> None:
     service.process.fault("*", "status", status=status, body=body)
     answer = exchanged(service.process, "GET", "/v2/balance")
     assert (answer.status, answer.body) == (status, expected)
 
 
-def test_a_truncated_answer_promises_more_than_comes(service: Service) -> None:
+def test_a_truncated_response_is_shorter_than_its_content_length(service: Service) -> None:
     service.process.fault(WITHDRAW, "truncate", at=11)
     answer = withdrawal(service)
     assert answer.body == b'{"data": {"'
@@ -82,20 +80,20 @@ def test_a_truncated_answer_promises_more_than_comes(service: Service) -> None:
     assert executed(service) == 1
 
 
-def test_a_truncated_answer_can_look_whole(service: Service) -> None:
+def test_a_truncated_response_can_have_a_matching_content_length(service: Service) -> None:
     service.process.fault(WITHDRAW, "truncate", at=11, content_length="cut")
     answer = withdrawal(service)
     assert (answer.body, answer.header("Content-Length")) == (b'{"data": {"', "11")
     assert executed(service) == 1
 
 
-def test_an_answer_that_is_shorter_than_the_cut_comes_whole(service: Service) -> None:
+def test_a_response_shorter_than_the_cut_is_complete(service: Service) -> None:
     service.process.fault("balances.list", "truncate", at=100_000)
     answer = exchanged(service.process, "GET", "/v2/balance")
     assert json.loads(answer.body)["success"] is True
 
 
-def test_a_rate_limit_refuses_what_is_beyond_it_and_says_when_to_come_back(service: Service) -> None:
+def test_a_rate_limit_refuses_excess_requests_with_retry_after(service: Service) -> None:
     fault = service.process.fault(WITHDRAW, "rate_limit", per_second=0.01)
     service.process.options(token_reuse=True)
     first, second = withdrawal(service), withdrawal(service)
@@ -106,14 +104,14 @@ def test_a_rate_limit_refuses_what_is_beyond_it_and_says_when_to_come_back(servi
     assert service.process.hits(fault) == 1
 
 
-def test_a_rate_limit_lets_pass_what_keeps_to_it(service: Service) -> None:
+def test_a_rate_limit_accepts_requests_within_it(service: Service) -> None:
     fault = service.process.fault("balances.list", "rate_limit", per_second=50)
     answers = [service.get("/balance").status_code for _ in range(40)]
     assert answers == [200] * 40
     assert service.process.hits(fault) == 0
 
 
-def test_a_cut_connection_leaves_no_trace_and_no_connection_behind(service: Service) -> None:
+def test_a_cut_connection_is_closed_without_a_log_line(service: Service) -> None:
     service.process.fault("*", "drop", when="before_read", times=30)
     assert {exchanged(service.process, "GET", "/v2/balance") for _ in range(30)} == {Received(b"", True)}
     assert service.get("/balance").status_code == 200

@@ -9,7 +9,7 @@ def ids(service: Service, limit: int = 20) -> list[str]:
     return [record["transactionId"] for record in page["data"]]
 
 
-def test_a_record_comes_twice(service: Service) -> None:
+def test_a_record_is_listed_twice(service: Service) -> None:
     before = ids(service)
     exact = service.get("/transaction").text
     service.process.fault("transactions.page", "duplicate_record", position=3)
@@ -17,21 +17,21 @@ def test_a_record_comes_twice(service: Service) -> None:
     assert service.get("/transaction").text == exact
 
 
-def test_all_else_in_the_page_stays_as_it_is_to_the_digit(service: Service) -> None:
+def test_the_rest_of_the_page_is_unchanged(service: Service) -> None:
     exact = service.get("/transaction", limit=1).text
     service.process.fault("transactions.page", "duplicate_record")
     record = exact[exact.index("[") + 1 : exact.rindex("]")]
     assert service.get("/transaction", limit=1).text == exact.replace(record, f"{record}, {record}")
 
 
-def test_a_page_that_is_shorter_or_refused_stays_as_it_is(service: Service) -> None:
+def test_a_shorter_or_refused_page_is_unchanged(service: Service) -> None:
     fault = service.process.fault("transactions.page", "duplicate_record", position=5, times=None)
     assert len(ids(service, limit=5)) == 5
     assert service.get("/transaction", limit=0).status_code == 400
     assert service.process.hits(fault) == 2
 
 
-def test_a_new_record_stays_invisible_and_is_not_counted(service: Service) -> None:
+def test_a_new_record_is_hidden_and_not_counted(service: Service) -> None:
     before = service.get("/transaction").json()
     service.process.fault("transactions.page", "hide_record_for", seconds=3600)
     made = service.withdraw().json()["data"]["transactionId"]
@@ -41,7 +41,7 @@ def test_a_new_record_stays_invisible_and_is_not_counted(service: Service) -> No
     assert ids(service)[0] == made
 
 
-def test_an_invisible_record_appears_when_its_time_has_come(service: Service) -> None:
+def test_a_hidden_record_appears_after_the_lag(service: Service) -> None:
     service.process.fault("transactions.page", "hide_record_for", seconds=3600)
     made = service.withdraw().json()["data"]["transactionId"]
     assert made not in ids(service)
@@ -49,7 +49,7 @@ def test_an_invisible_record_appears_when_its_time_has_come(service: Service) ->
     assert ids(service)[0] == made
 
 
-def test_the_list_within_a_summary_lags_and_stutters_too(service: Service) -> None:
+def test_the_list_of_a_summary_has_the_same_faults(service: Service) -> None:
     before = service.get("/transaction/summary").json()["data"]
     service.process.fault("transactions.summary", "hide_record_for", seconds=3600)
     service.withdraw()

@@ -14,19 +14,19 @@ def statuses(service: Service, count: int) -> list[int]:
     return [service.get("/balance").status_code for _ in range(count)]
 
 
-def test_a_fault_hits_once_by_default(service: Service) -> None:
+def test_a_fault_applies_once_by_default(service: Service) -> None:
     service.process.fault("balances.list", "status", status=500)
     assert statuses(service, 3) == [500, 200, 200]
 
 
-def test_it_lets_some_pass_and_hits_as_often_as_configured(service: Service) -> None:
+def test_a_fault_skips_and_repeats_as_configured(service: Service) -> None:
     fault = service.process.fault("balances.list", "status", status=500, skip=2, times=2)
     assert statuses(service, 6) == [200, 200, 500, 500, 200, 200]
     (seen,) = service.process.faults()
     assert (seen["id"], seen["hits"], seen["left"], seen["passed"]) == (fault, 2, 0, 2)
 
 
-def test_it_hits_until_it_is_removed(service: Service) -> None:
+def test_a_permanent_fault_applies_until_removed(service: Service) -> None:
     fault = service.process.fault("balances.list", "status", status=500, times=None)
     assert statuses(service, 3) == [500] * 3
     assert service.process.faults()[0]["left"] is None
@@ -34,32 +34,32 @@ def test_it_hits_until_it_is_removed(service: Service) -> None:
     assert statuses(service, 1) == [200]
 
 
-def test_faults_that_answer_take_their_turns(service: Service) -> None:
+def test_faults_that_respond_apply_in_turn(service: Service) -> None:
     for status in (500, 502, 429):
         service.process.fault("balances.list", "status", status=status)
     assert statuses(service, 4) == [500, 502, 429, 200]
 
 
-def test_only_its_operation_is_hit(service: Service) -> None:
+def test_a_fault_applies_to_its_operation_only(service: Service) -> None:
     service.process.fault(WITHDRAW, "status", status=500)
     assert statuses(service, 1) == [200]
     assert service.withdraw().status_code == 500
 
 
 @pytest.mark.parametrize("path", ["/balance", "/transaction", "/no/such/path"])
-def test_a_star_matches_every_request(service: Service, path: str) -> None:
+def test_an_asterisk_matches_every_request(service: Service, path: str) -> None:
     service.process.fault("*", "status", status=500)
     assert service.get(path).status_code == 500
 
 
-def test_the_control_api_is_never_hit(service: Service) -> None:
+def test_faults_never_apply_to_the_control_api(service: Service) -> None:
     service.process.fault("*", "status", status=500, times=None)
     assert service.process.totp()
     service.process.reset()
     assert statuses(service, 1) == [200]
 
 
-def test_one_request_among_many_is_matched_by_its_body(service: Service) -> None:
+def test_a_request_is_matched_by_its_body(service: Service) -> None:
     service.process.options(token_reuse=True)
     service.process.fault(WITHDRAW, "drop", when="after_read", containing='"1500.77"')
     assert service.withdraw(amount="1500.76").status_code == 200
@@ -68,13 +68,13 @@ def test_one_request_among_many_is_matched_by_its_body(service: Service) -> None
     assert [row["amount"] for row in service.process.ledger()["withdrawals"]] == ["1500.76"]
 
 
-def test_one_request_among_many_is_matched_by_its_target(service: Service) -> None:
+def test_a_request_is_matched_by_its_target(service: Service) -> None:
     service.process.fault("*", "status", status=500, containing="currency=USD", times=None)
     assert service.get("/balance", currency="NGN").status_code == 200
     assert service.get("/balance", currency="USD").status_code == 500
 
 
-def test_looking_into_a_body_changes_nothing_for_the_provider(service: Service) -> None:
+def test_matching_a_body_leaves_it_readable(service: Service) -> None:
     service.process.fault("*", "status", status=500, containing="nowhere in it", times=None)
     url = service.process.url + "/bank/resolve"
     service.session.headers["Content-Type"] = "application/json"
@@ -87,7 +87,7 @@ def test_looking_into_a_body_changes_nothing_for_the_provider(service: Service) 
     assert service.get("/balance").status_code == 200
 
 
-def test_many_at_once_are_hit_exactly_as_often_as_configured(service: Service) -> None:
+def test_a_fault_applies_exactly_as_often_as_configured_under_concurrency(service: Service) -> None:
     fault = service.process.fault("balances.list", "status", status=500, skip=5, times=7)
     together = threading.Barrier(16)
 

@@ -31,9 +31,7 @@ from tests.sandbox.webhook_receiver import (
 from tests.sandbox_process import SandboxProcess
 
 
-def test_a_withdrawal_is_announced_and_its_settlement_without_anybody_asking(
-    service: Service, receive: Receive
-) -> None:
+def test_a_withdrawal_and_its_settlement_are_delivered(service: Service, receive: Receive) -> None:
     receiver = receive()
     transaction_id = service.withdraw().json()["data"]["transactionId"]
     accepted, settled = judged(service.process, arrived(receiver, 2))
@@ -46,7 +44,7 @@ def test_a_withdrawal_is_announced_and_its_settlement_without_anybody_asking(
     assert settled.data == service.record(transaction_id)
 
 
-def test_a_withdrawal_that_fails_announces_the_reversal_too(service: Service, receive: Receive) -> None:
+def test_a_failed_withdrawal_delivers_its_reversal(service: Service, receive: Receive) -> None:
     receiver = receive()
     service.withdraw(**FAILING)
     found = judged(service.process, arrived(receiver, 3))
@@ -57,7 +55,7 @@ def test_a_withdrawal_that_fails_announces_the_reversal_too(service: Service, re
     ]
 
 
-def test_a_delivery_is_compact_json_in_the_order_of_the_wire(service: Service, receive: Receive) -> None:
+def test_a_delivery_is_compact_json_in_wire_order(service: Service, receive: Receive) -> None:
     receiver = receive()
     service.process.deposit("NGN", "1000.50", "Adé “Bello”, Ltd: a b")
     (body,) = arrived(receiver, 1)
@@ -72,7 +70,7 @@ def test_a_delivery_is_compact_json_in_the_order_of_the_wire(service: Service, r
     assert members["data"]["sender"] == "Adé “Bello”, Ltd: a b"
 
 
-def test_our_client_sets_the_address_and_reads_it(service: Service) -> None:
+def test_the_client_sets_and_reads_the_callback_url(service: Service) -> None:
     process = service.process
     config = GatewayConfig(
         base_url=process.url,
@@ -86,13 +84,13 @@ def test_our_client_sets_the_address_and_reads_it(service: Service) -> None:
         assert gateway.callbacks.url() == "http://127.0.0.1:9/hook"
 
 
-def test_nothing_is_stored_while_no_address_is_set(service: Service) -> None:
+def test_no_delivery_is_stored_without_a_callback_url(service: Service) -> None:
     service.withdraw()
     service.process.deposit("NGN", "10")
     assert service.process.deliveries() == []
 
 
-def test_what_was_refused_is_not_announced(service: Service, receive: Receive) -> None:
+def test_refused_requests_are_not_delivered(service: Service, receive: Receive) -> None:
     receive()
     assert service.withdraw(token="wrong").status_code == 400
     assert service.withdraw(amount="999999999999").status_code == 422
@@ -112,7 +110,7 @@ def test_what_was_refused_is_not_announced(service: Service, receive: Receive) -
     ],
     ids=["500", "404", "redirect", "reset at once", "reset after", "reset in answer", "nonsense"],
 )
-def test_what_was_not_taken_is_sent_again(service: Service, receive: Receive, failure: Behaviour) -> None:
+def test_a_failed_delivery_is_retried(service: Service, receive: Receive, failure: Behaviour) -> None:
     receiver = receive(failure, TAKEN)
     service.process.deposit("NGN", "10")
     (delivery,) = in_state(service.process, "delivered")
@@ -124,7 +122,7 @@ def test_what_was_not_taken_is_sent_again(service: Service, receive: Receive, fa
     assert {request.target for request in receiver.requests} == {"/v2"}
 
 
-def test_a_receiver_that_never_answers_counts_as_a_failure(service: Service, receive: Receive) -> None:
+def test_a_receiver_timeout_is_a_failed_delivery(service: Service, receive: Receive) -> None:
     receive(stub.silent, TAKEN)
     service.process.deposit("NGN", "10")
     (delivery,) = in_state(service.process, "delivered")
@@ -132,7 +130,7 @@ def test_a_receiver_that_never_answers_counts_as_a_failure(service: Service, rec
     assert delivery["attempts"][0]["reason"] == "no whole answer came in time"
 
 
-def test_nobody_listening_is_recorded(service: Service) -> None:
+def test_a_refused_connection_is_recorded(service: Service) -> None:
     with closed_port() as port:
         point_to(service.process, f"http://127.0.0.1:{port}/v2")
         service.process.deposit("NGN", "10")
@@ -145,7 +143,7 @@ def test_nobody_listening_is_recorded(service: Service) -> None:
     }
 
 
-def test_after_six_tries_a_delivery_is_given_up(service: Service, receive: Receive) -> None:
+def test_a_delivery_is_abandoned_after_six_attempts(service: Service, receive: Receive) -> None:
     receiver = receive(stub.answer(500, {}))
     service.process.deposit("NGN", "10")
     for tries, pause in enumerate((1, 5, 30, 120, 600), start=1):
@@ -157,7 +155,7 @@ def test_after_six_tries_a_delivery_is_given_up(service: Service, receive: Recei
     arrived(receiver, 6)
 
 
-def test_a_delivery_that_failed_does_not_hold_up_the_next(service: Service, receive: Receive) -> None:
+def test_a_failed_delivery_does_not_delay_the_next(service: Service, receive: Receive) -> None:
     receive(stub.answer(500, {}), TAKEN)
     service.process.deposit("NGN", "1")
     tried(service.process)
@@ -178,7 +176,7 @@ def test_a_delivery_that_failed_does_not_hold_up_the_next(service: Service, rece
         "http://localhost.example.com/",
     ],
 )
-def test_nothing_leaves_this_machine(service: Service, url: str) -> None:
+def test_deliveries_go_to_loopback_only(service: Service, url: str) -> None:
     point_to(service.process, url)
     service.process.deposit("NGN", "10")
     (delivery,) = in_state(service.process, "not delivered")
@@ -186,16 +184,14 @@ def test_nothing_leaves_this_machine(service: Service, url: str) -> None:
     assert delivery["attempts"] == []
 
 
-def test_localhost_is_this_machine(service: Service, receive: Receive) -> None:
+def test_localhost_is_loopback(service: Service, receive: Receive) -> None:
     receiver = receive()
     point_to(service.process, receiver.url.replace("127.0.0.1", "localhost"))
     service.process.deposit("NGN", "10")
     arrived(receiver, 1)
 
 
-def test_a_delivery_goes_where_the_address_was_when_it_was_announced(
-    service: Service, receive: Receive
-) -> None:
+def test_a_delivery_goes_to_the_callback_url_at_creation(service: Service, receive: Receive) -> None:
     first = receive(stub.answer(500, {}), TAKEN)
     service.process.deposit("NGN", "1")
     tried(service.process)
@@ -205,7 +201,7 @@ def test_a_delivery_goes_where_the_address_was_when_it_was_announced(
     assert second.requests == []
 
 
-def test_a_reset_forgets_deliveries_faults_and_the_address(service: Service, receive: Receive) -> None:
+def test_a_reset_clears_deliveries_faults_and_callback_url(service: Service, receive: Receive) -> None:
     receiver = receive(stub.answer(500, {}))
     process = service.process
     process.webhook_fault("delay", seconds=5, deliveries=3)
@@ -225,7 +221,7 @@ def test_a_reset_forgets_deliveries_faults_and_the_address(service: Service, rec
     assert keys(process) == before
 
 
-def test_what_waits_is_delivered_after_the_next_start_with_the_same_key(tmp_path: Path) -> None:
+def test_pending_deliveries_are_sent_after_a_restart_with_the_same_key(tmp_path: Path) -> None:
     database = tmp_path / "sandbox.sqlite3"
     with Stub(stub.answer(500, {}), TAKEN) as receiver:
         with SandboxProcess(database=database) as first:
@@ -241,7 +237,7 @@ def test_what_waits_is_delivered_after_the_next_start_with_the_same_key(tmp_path
             )
 
 
-def test_an_error_in_the_courier_ends_no_delivery(tmp_path: Path) -> None:
+def test_an_internal_error_does_not_end_deliveries(tmp_path: Path) -> None:
     with SandboxProcess(database=tmp_path / "sandbox.sqlite3") as process, Stub(TAKEN) as receiver:
         with process.books() as books:
             books.execute("ALTER TABLE sandbox_delivery RENAME TO taken_away")
@@ -253,13 +249,13 @@ def test_an_error_in_the_courier_ends_no_delivery(tmp_path: Path) -> None:
         arrived(receiver, 1)
 
 
-def test_the_first_key_is_the_same_for_all_who_ask_at_once(tmp_path: Path) -> None:
+def test_concurrent_first_uses_create_one_key(tmp_path: Path) -> None:
     with SandboxProcess(database=tmp_path / "sandbox.sqlite3") as process, ThreadPoolExecutor(6) as threads:
         found = list(threads.map(lambda _: keys(process), range(6)))
         assert found == [keys(process)] * 6
 
 
-def test_what_is_sent_can_be_read_as_a_webhook_event(service: Service, receive: Receive) -> None:
+def test_deliveries_parse_as_webhook_events(service: Service, receive: Receive) -> None:
     receiver = receive()
     transaction_id = service.process.deposit("NGN", "1000.50")
     (found,) = judged(service.process, arrived(receiver, 1))
@@ -269,9 +265,7 @@ def test_what_is_sent_can_be_read_as_a_webhook_event(service: Service, receive: 
     assert typed.created_at is not None
 
 
-def test_a_payment_is_announced_when_it_is_made_and_when_it_changes(
-    service: Service, receive: Receive
-) -> None:
+def test_payments_are_delivered_on_creation_and_change(service: Service, receive: Receive) -> None:
     receiver = receive()
     body = {
         "businessId": BUSINESS_ID,

@@ -20,7 +20,7 @@ def deposit(service: Service, *given: int) -> None:
         service.process.deposit("NGN", str(amount))
 
 
-def test_duplicates_are_the_same_bytes(service: Service, receive: Receive) -> None:
+def test_duplicates_have_the_same_bytes(service: Service, receive: Receive) -> None:
     receiver = receive()
     service.process.webhook_fault("duplicate", copies=3)
     deposit(service, 1, 2)
@@ -31,7 +31,7 @@ def test_duplicates_are_the_same_bytes(service: Service, receive: Receive) -> No
     assert faults(service.process)["duplicate"] == {"left": 0, "applied": 1, "copies": 3}
 
 
-def test_a_duplicate_that_fails_is_sent_again(service: Service, receive: Receive) -> None:
+def test_a_failed_duplicate_is_retried(service: Service, receive: Receive) -> None:
     receiver = receive(stub.answer(200, {}), stub.answer(500, {}), stub.answer(200, {}))
     service.process.webhook_fault("duplicate", copies=1)
     deposit(service, 1)
@@ -40,7 +40,7 @@ def test_a_duplicate_that_fails_is_sent_again(service: Service, receive: Receive
     assert len(set(arrived(receiver, 3))) == 1
 
 
-def test_reordered_deliveries_are_held_and_come_in_reverse(service: Service, receive: Receive) -> None:
+def test_reordered_deliveries_are_sent_in_reverse(service: Service, receive: Receive) -> None:
     receiver = receive()
     service.process.webhook_fault("reorder", deliveries=3)
     deposit(service, 1, 2)
@@ -52,7 +52,7 @@ def test_reordered_deliveries_are_held_and_come_in_reverse(service: Service, rec
     assert faults(service.process)["reorder"] == {"left": 0, "applied": 3}
 
 
-def test_what_is_held_goes_out_when_the_faults_are_cleared(service: Service, receive: Receive) -> None:
+def test_held_deliveries_are_sent_when_the_faults_are_cleared(service: Service, receive: Receive) -> None:
     receiver = receive()
     service.process.webhook_fault("reorder", deliveries=10)
     deposit(service, 1, 2)
@@ -61,7 +61,7 @@ def test_what_is_held_goes_out_when_the_faults_are_cleared(service: Service, rec
     assert amounts(service, arrived(receiver, 2)) == [2, 1]
 
 
-def test_a_delayed_delivery_waits_for_the_clock_of_the_provider(service: Service, receive: Receive) -> None:
+def test_a_delayed_delivery_waits_for_the_providers_clock(service: Service, receive: Receive) -> None:
     receiver = receive()
     service.process.webhook_fault("delay", seconds=3600)
     deposit(service, 1, 2)
@@ -71,7 +71,7 @@ def test_a_delayed_delivery_waits_for_the_clock_of_the_provider(service: Service
     assert faults(service.process)["delay"] == {"left": 0, "applied": 1, "seconds": 3600}
 
 
-def test_a_short_delay_is_over_by_itself(service: Service, receive: Receive) -> None:
+def test_a_short_delay_ends_without_a_clock_step(service: Service, receive: Receive) -> None:
     receiver = receive()
     service.process.webhook_fault("delay", seconds=0.5)
     deposit(service, 1)
@@ -91,7 +91,7 @@ def test_a_short_delay_is_over_by_itself(service: Service, receive: Receive) -> 
         ("tampered_event", SignatureVerdict.VALID),
     ],
 )
-def test_every_forgery_is_what_it_says(
+def test_every_forgery_is_of_the_named_kind(
     service: Service, receive: Receive, forgery: str, verdict: SignatureVerdict
 ) -> None:
     receiver = receive()
@@ -105,9 +105,7 @@ def test_every_forgery_is_what_it_says(
     assert faults(service.process)["forge"] == {"left": 0, "applied": 1, "forgery": forgery}
 
 
-def test_tampered_data_says_another_amount_and_a_tampered_event_another_kind(
-    service: Service, receive: Receive
-) -> None:
+def test_tampering_changes_the_amount_or_the_event_kind(service: Service, receive: Receive) -> None:
     receiver = receive()
     for forgery in ("tampered_data", "tampered_event"):
         service.process.webhook_fault("forge", forgery=forgery)
@@ -125,7 +123,7 @@ def test_a_forged_delivery_is_repeated_with_the_same_bytes(service: Service, rec
     assert len(set(arrived(receiver, 2))) == 1
 
 
-def test_several_faults_may_meet_in_one_delivery(service: Service, receive: Receive) -> None:
+def test_several_faults_can_apply_to_one_delivery(service: Service, receive: Receive) -> None:
     receiver = receive()
     service.process.webhook_fault("forge", forgery="unsigned", deliveries=2)
     service.process.webhook_fault("duplicate", copies=1, deliveries=2)
@@ -139,7 +137,7 @@ def test_several_faults_may_meet_in_one_delivery(service: Service, receive: Rece
     }
 
 
-def test_after_a_rotation_either_key_signs_for_an_hour(service: Service, receive: Receive) -> None:
+def test_either_key_signs_for_an_hour_after_a_rotation(service: Service, receive: Receive) -> None:
     process = service.process
     receiver = receive()
     (old,) = keys(process)
@@ -156,7 +154,7 @@ def test_after_a_rotation_either_key_signs_for_an_hour(service: Service, receive
     assert [each.key for each in judged(process, arrived(receiver, 6)[4:])] == [new, new]
 
 
-def test_a_second_rotation_forgets_the_oldest_key(service: Service, receive: Receive) -> None:
+def test_a_second_rotation_removes_the_oldest_key(service: Service, receive: Receive) -> None:
     process = service.process
     before = keys(process)
     for _ in range(2):
