@@ -20,6 +20,8 @@ Lines = Callable[[], str]
 @pytest.mark.parametrize(
     "text",
     [
+        f"otp={WORD}",
+        f"OTP: {WORD}",
         f"token={WORD}",
         f"Token: {WORD}",
         f"?currency=NGN&token={WORD}&page=2",
@@ -29,9 +31,11 @@ Lines = Callable[[], str]
         f"COUNTERSIGN_SECRET_KEY={WORD}",
         f"countersign_session={WORD}; Path=/",
         f"otpauth://totp/Countersign:ada?secret={WORD}&issuer=Countersign",
+        f'{{"otp": "{CANARY}", "amount": "1.00"}}',
         f'{{"token": "{CANARY}", "amount": "1.00"}}',
         f"{{'password': '{CANARY}'}}",
         f"{{'new_password': ['{CANARY}'], 'next': ['']}}",
+        f"<QueryDict: {{'otp': ['{WORD}']}}>",
         f"<QueryDict: {{'token': ['{WORD}']}}>",
         f'b\'{{"token": "{CANARY}"}}\'',
         rf'"{{\"otp\": \"{CANARY}\", \"otpType\": \"totp\"}}"',
@@ -59,9 +63,10 @@ def test_text_without_secrets_is_unchanged(text: str) -> None:
     assert redact_secrets(text) == text
 
 
-def test_fields_beside_a_secret_are_unchanged() -> None:
-    text = f'{{"currency": "NGN", "token": "{CANARY}", "amount": "1.00"}}'
-    assert redact_secrets(text) == '{"currency": "NGN", "token": •••, "amount": "1.00"}'
+@pytest.mark.parametrize("name", ["otp", "token"])
+def test_fields_beside_a_secret_are_unchanged(name: str) -> None:
+    text = f'{{"currency": "NGN", "{name}": "{CANARY}", "amount": "1.00"}}'
+    assert redact_secrets(text) == f'{{"currency": "NGN", "{name}": •••, "amount": "1.00"}}'
 
 
 @pytest.mark.parametrize("name", ["GATEWAY_API_KEY", "SECRET_KEY"])
