@@ -1,6 +1,8 @@
 """The rules of the house that the import contracts of pyproject.toml cannot express."""
 
 import ast
+import builtins
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ NAMED_BY_DJANGO = ("management", "commands", "templatetags")  # each has the lay
 # The sandbox's models can be imported only after the settings are known and Django is set up.
 IMPORTS_AFTER_SETUP = {"payments_gateway.sandbox.__main__"}
 IMPORTS_BY_STRING = {"__import__", "import_module", "import_string"}
+IN_BACKTICKS = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)*)(?:\(\))?`")
 
 
 @cache
@@ -144,3 +147,42 @@ def test_every_package_has_an_exhaustive_import_contract() -> None:
     }
     parents = {module.rpartition(".")[0] for module in modules()} - {""}
     assert {one for one in parents if one.rpartition(".")[2] not in NAMED_BY_DJANGO} == layered
+
+
+def docstrings_in(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Docstrings of modules, classes and functions, and the strings below assignments that document them."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            yield node.value
+
+
+def names_in(module: str) -> Iterator[str]:
+    """The names in the code of a module, those in its strings (columns, fields of the API, settings) included."""
+    tree = parsed(module)
+    docstrings = {id(node) for node in docstrings_in(tree)}
+    yield from [*module.split("."), modules()[module].name.removesuffix(".py"), "py"]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and id(node) not in docstrings:
+                yield from re.findall(r"\w+", node.value)
+            continue
+        for _, value in ast.iter_fields(node):
+            for text in value if isinstance(value, list) else [value]:
+                if isinstance(text, str):
+                    yield from text.split(".")
+
+
+def test_docstrings_name_only_what_exists() -> None:
+    """What is in backticks is a name in the code of the application, not in its docstrings alone."""
+    known = {name for module in modules() for name in names_in(module)} | set(dir(builtins))
+    assert [
+        f"{module}:{docstring.lineno}: `{name}`"
+        for module in modules()
+        for docstring in docstrings_in(parsed(module))
+        for name in IN_BACKTICKS.findall(str(docstring.value))
+        if not known.issuperset(name.split("."))
+    ] == []
