@@ -80,9 +80,9 @@ ACCOUNT = {
 }
 
 
-def accepted(client: PaymentsGateway, service: SandboxProcess) -> None:
+def accepted(client: PaymentsGateway, provider: SandboxProcess) -> None:
     """Every operation once, each with what the provider accepts."""
-    code = SecretStr(service.totp())
+    code = SecretStr(provider.totp())
     client.balances.list()
     client.balances.convert(Conversion(from_currency="NGN", to_currency="USD", amount="200000"))
     receipt = client.balances.withdraw(Withdrawal(**ACCOUNT, currency="NGN", amount="1500.25"), otp=code)
@@ -124,9 +124,9 @@ def accepted(client: PaymentsGateway, service: SandboxProcess) -> None:
     client.extras.payment(str(payment.id))
 
 
-def test_recorded_exchanges_conform_to_the_document(service: SandboxProcess) -> None:
-    with Recorder(service.address) as recorder, PaymentsGateway(config(recorder.address)) as client:
-        accepted(client, service)
+def test_recorded_exchanges_conform_to_the_document(provider: SandboxProcess) -> None:
+    with Recorder(provider.address) as recorder, PaymentsGateway(config(recorder.address)) as client:
+        accepted(client, provider)
     for request, found in recorder.exchanges:
         check_request(request)
         check_answer(request, found)

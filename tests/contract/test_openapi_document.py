@@ -158,7 +158,7 @@ def test_examples_conform_to_their_schemas(name: str, body: Any) -> None:
     assert disagreements(request_schema(name), body) == []
 
 
-def test_the_sandbox_serves_the_document(service: SandboxProcess) -> None:
-    response = requests.get(f"{service.address}/openapi.json", timeout=30)
+def test_the_sandbox_serves_the_document(provider: SandboxProcess) -> None:
+    response = requests.get(f"{provider.address}/openapi.json", timeout=30)
     assert response.headers["Content-Type"] == "application/json"
     assert response.json() == document()

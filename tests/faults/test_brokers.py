@@ -59,7 +59,7 @@ def test_the_sweeper_sends_while_the_broker_is_down_and_the_worker_afterwards(
             operations = stage.released(*ONE_PER_BALANCE)
             recovered("broker away: the sweeper sends", operations)
         the_worker_sends_again(stage, product)
-        compare_with_provider(stage.service, "broker away")
+        compare_with_provider(stage.provider, "broker away")
         product.stop()
 
 
@@ -80,7 +80,7 @@ def test_the_sweeper_finds_work_whose_message_the_broker_lost(
     product.signal("worker", signal.SIGCONT)
     the_worker_sends_again(stage, product)
     assert product.taken("worker") < len(enqueued)
-    compare_with_provider(stage.service, "broker flushed")
+    compare_with_provider(stage.provider, "broker flushed")
 
 
 def the_worker_sends_again(stage: FaultStage, product: ProductProcesses) -> None:
@@ -122,4 +122,4 @@ def test_a_message_delivered_a_thousand_times_makes_one_debit(
     assert all(product.done(name) > 0 for name in workers)
     assert operation.attempts.count() == 1
     stage.sweep_until_settled([operation])
-    compare_with_provider(stage.service, "a message a thousand times")
+    compare_with_provider(stage.provider, "a message a thousand times")

@@ -14,14 +14,14 @@ ANSWER = stub.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
 
 
 @pytest.fixture
-def service() -> Iterator[stub.Stub]:
+def provider() -> Iterator[stub.Stub]:
     with stub.Stub(ANSWER) as running:
         yield running
 
 
 @pytest.fixture
-def proxy(service: stub.Stub) -> Iterator[Proxy]:
-    with Proxy(int(service.url.rpartition(":")[2].partition("/")[0])) as running:
+def proxy(provider: stub.Stub) -> Iterator[Proxy]:
+    with Proxy(int(provider.url.rpartition(":")[2].partition("/")[0])) as running:
         yield running
 
 
@@ -48,11 +48,11 @@ def test_the_proxy_cuts_a_response_at_the_byte(proxy: Proxy) -> None:
     assert say(proxy).endswith(b"done")
 
 
-def test_the_proxy_cuts_a_request_at_the_byte(proxy: Proxy, service: stub.Stub) -> None:
+def test_the_proxy_cuts_a_request_at_the_byte(proxy: Proxy, provider: stub.Stub) -> None:
     proxy.cut(b"POST /pay", b"\r\n\r\n", after=6, then=AfterCut.RESET)
     with pytest.raises(ConnectionResetError):
         say(proxy)
-    assert service.requests == []
+    assert provider.requests == []
 
 
 def test_the_proxy_passes_other_requests(proxy: Proxy) -> None:

@@ -35,22 +35,22 @@ def elapse(monkeypatch: pytest.MonkeyPatch) -> Elapse:
 
 
 def test_the_bank_list_is_not_requested_when_disabled(settings: Settings) -> None:
-    with Stub(LISTED) as service:
-        settings.GATEWAY_URL = service.url
+    with Stub(LISTED) as provider:
+        settings.GATEWAY_URL = provider.url
         assert ledger.banks() == BANKS
-    assert service.connections == 0
+    assert provider.connections == 0
 
 
 def test_the_bank_list_is_requested_once_when_enabled(switched_on: Settings) -> None:
-    with Stub(LISTED) as service:
-        switched_on.GATEWAY_URL = service.url
+    with Stub(LISTED) as provider:
+        switched_on.GATEWAY_URL = provider.url
         assert [ledger.banks(), ledger.banks()] == [THEIRS, THEIRS]
-    assert [request.target for request in service.requests] == ["/v2/bank/supported"]
+    assert [request.target for request in provider.requests] == ["/v2/bank/supported"]
 
 
 def test_the_withdrawal_form_offers_the_providers_banks(switched_on: Settings) -> None:
-    with Stub(LISTED) as service:
-        switched_on.GATEWAY_URL = service.url
+    with Stub(LISTED) as provider:
+        switched_on.GATEWAY_URL = provider.url
         offered = str(WithdrawalForm()["bank_code"])
     assert '<option value="999">New Bank</option>' in offered
     assert "Zenith Bank" not in offered
@@ -62,8 +62,8 @@ def test_the_withdrawal_form_falls_back_to_the_built_in_banks(switched_on: Setti
 
 
 def test_the_bank_list_is_requested_again_after_an_hour(switched_on: Settings, elapse: Elapse) -> None:
-    with Stub(LISTED, OTHER) as service:
-        switched_on.GATEWAY_URL = service.url
+    with Stub(LISTED, OTHER) as provider:
+        switched_on.GATEWAY_URL = provider.url
         ledger.banks()
         elapse(timedelta(hours=1))
         assert ledger.banks() == {"998": "Newer Bank"}
@@ -84,29 +84,29 @@ def test_the_bank_list_is_requested_again_after_an_hour(switched_on: Settings, e
 def test_a_failed_read_falls_back_to_the_last_or_built_in_list(
     switched_on: Settings, elapse: Elapse, failure: Behaviour
 ) -> None:
-    with Stub(failure) as service:
-        switched_on.GATEWAY_URL = service.url
+    with Stub(failure) as provider:
+        switched_on.GATEWAY_URL = provider.url
         assert ledger.banks() == BANKS
-    with Stub(LISTED, failure) as service:
-        switched_on.GATEWAY_URL = service.url
+    with Stub(LISTED, failure) as provider:
+        switched_on.GATEWAY_URL = provider.url
         elapse(timedelta(hours=1))
         ledger.banks()
         elapse(timedelta(hours=1))
         assert ledger.banks() == THEIRS
-        assert len(service.requests) > 1
+        assert len(provider.requests) > 1
 
 
 def test_a_slow_provider_delays_one_page_only(switched_on: Settings) -> None:
-    with Stub(stub.silent) as service:
-        switched_on.GATEWAY_URL = service.url
+    with Stub(stub.silent) as provider:
+        switched_on.GATEWAY_URL = provider.url
         assert [ledger.banks(), ledger.banks()] == [BANKS, BANKS]
-        assert service.connections == 1
+        assert provider.connections == 1
 
 
 def test_an_unreachable_provider_is_not_requested_by_every_page(switched_on: Settings) -> None:
     switched_on.GATEWAY_URL = "http://127.0.0.1:9/v2"
     assert ledger.banks() == BANKS
-    with Stub(LISTED) as service:
-        switched_on.GATEWAY_URL = service.url
+    with Stub(LISTED) as provider:
+        switched_on.GATEWAY_URL = provider.url
         assert ledger.banks() == BANKS
-        assert service.connections == 0
+        assert provider.connections == 0

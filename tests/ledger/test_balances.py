@@ -20,10 +20,10 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def counted(service: StubProvider) -> list[int]:
+def counted(provider: StubProvider) -> list[int]:
     """One entry for each time that the provider is read from now on."""
     calls: list[int] = []
-    service.before_get = lambda: calls.append(1)
+    provider.before_get = lambda: calls.append(1)
     return calls
 
 
@@ -43,34 +43,34 @@ def test_start_of_the_quarter_hour(moment: str, slot: str) -> None:
     assert balances.snapshot_slot(at).strftime("%H:%M") == slot
 
 
-def test_the_first_balance_of_a_quarter_hour_is_kept(service: StubProvider) -> None:
-    calls = counted(service)
+def test_the_first_balance_of_a_quarter_hour_is_kept(provider: StubProvider) -> None:
+    calls = counted(provider)
     assert [balances.take_due_snapshot() for _ in range(3)] == [1, 0, 0]
     stored = BalanceSnapshot.objects.get()
     assert (stored.currency, stored.amount, len(calls)) == ("NGN", Decimal(5000000), 1)
 
 
-def test_every_quarter_hour_has_its_own_balance(service: StubProvider) -> None:
+def test_every_quarter_hour_has_its_own_balance(provider: StubProvider) -> None:
     balances.take_due_snapshot()
     a_quarter_passes()
     assert balances.take_due_snapshot() == 1
     assert BalanceSnapshot.objects.count() == 2
 
 
-def test_the_last_reported_balance_is_stored_as_well(service: StubProvider) -> None:
+def test_the_last_reported_balance_is_stored_as_well(provider: StubProvider) -> None:
     balances.take_due_snapshot()
     assert Balance.objects.get().as_of == BalanceSnapshot.objects.get().as_of
 
 
-def test_balances_read_by_a_user_are_not_read_again_by_the_sweeper(service: StubProvider) -> None:
+def test_balances_read_by_a_user_are_not_read_again_by_the_sweeper(provider: StubProvider) -> None:
     balances.refresh_balances()
     balances.refresh_balances()
     assert balances.take_due_snapshot() == 0
     assert BalanceSnapshot.objects.count() == 1
 
 
-def test_two_concurrent_sweepers_read_and_store_once(service: StubProvider) -> None:
-    calls, together = counted(service), threading.Barrier(2)
+def test_two_concurrent_sweepers_read_and_store_once(provider: StubProvider) -> None:
+    calls, together = counted(provider), threading.Barrier(2)
 
     def sweep() -> int:
         together.wait(60)

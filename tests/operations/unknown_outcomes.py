@@ -24,10 +24,10 @@ def record(transaction_id: str, status: str = "fullfiled", **changes: object) ->
     return provider_list.record(transaction_id, status, **{"prevBalance": 5000000, **changes})
 
 
-def lost(service: StubProvider, preparer: User, approver: User, **changes: Any) -> Operation:
+def lost(provider: StubProvider, preparer: User, approver: User, **changes: Any) -> Operation:
     """A withdrawal that was sent and whose answer cannot be read: unknown."""
-    shows(service)
-    service.answer_post = lambda: (502, "bad gateway")
+    shows(provider)
+    provider.answer_post = lambda: (502, "bad gateway")
     operation = factories.release(factories.approved(preparer, approver, **changes), approver)
     send.send_operation(operation.pk)
     operation.refresh_from_db()

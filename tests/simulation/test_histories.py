@@ -11,7 +11,7 @@ from backoffice.operations.models.reason_codes import IncidentKind
 from tests.simulation.actions import HistoryActions
 from tests.simulation.final_checks import check_the_end
 from tests.simulation.request_outcomes import Settlement
-from tests.simulation.world import Fate, SimulationStage
+from tests.simulation.world import InjectedFault, SimulationStage
 
 A_MINUTE = timedelta(seconds=61)
 
@@ -34,11 +34,11 @@ def two_equal_orders(office: HistoryActions) -> tuple[UUID, UUID]:
 def test_a_similar_transaction_listed_before_sending_is_never_matched(
     office: HistoryActions, records_on_a_page: int
 ) -> None:
-    office.world.service.records_on_a_page = records_on_a_page
+    office.world.provider.records_on_a_page = records_on_a_page
     ours = office.order("withdrawal", 100)
     office.pay_by_another_channel(ours)
-    office.world.service.deposit("NGN")
-    office.world.service.will("lost")
+    office.world.provider.deposit("NGN")
+    office.world.provider.will("lost")
     office.work()
     office.world.wait(A_MINUTE)
     office.check_status_of(ours, None)
@@ -52,8 +52,8 @@ def test_a_similar_transaction_listed_before_sending_does_not_hide_ours(
 ) -> None:
     ours = office.order("withdrawal", 100)
     office.pay_by_another_channel(ours)
-    office.world.service.deposit("NGN")
-    office.world.service.will("cut")
+    office.world.provider.deposit("NGN")
+    office.world.provider.will("cut")
     office.work()
     office.world.wait(A_MINUTE)
     office.check_status_of(ours, None)
@@ -64,7 +64,7 @@ def test_a_similar_transaction_listed_before_sending_does_not_hide_ours(
 @pytest.mark.parametrize("point", ["send.claimed", "send.before_request"])
 def test_a_worker_that_resumes_long_after_its_claim_sends_nothing(office: HistoryActions, point: str) -> None:
     ours = office.order("withdrawal", 100)
-    office.work(Fate(point, is_deadly=False))
+    office.work(InjectedFault(point, is_kill=False))
     office.world.wait(timedelta(hours=2))
     office.sweep()
     assert office.status(ours) == "unknown"
@@ -76,7 +76,7 @@ def test_a_worker_that_resumes_long_after_its_claim_sends_nothing(office: Histor
 
 def test_a_response_lost_with_its_worker_is_found_in_the_list(office: HistoryActions) -> None:
     ours = office.order("wallet_transfer", 100)
-    office.work(Fate("send.answered", is_deadly=True))
+    office.work(InjectedFault("send.answered", is_kill=True))
     assert office.status(ours) == "sending"
     check_the_end(office)
     assert office.status(ours) == "succeeded"
@@ -86,7 +86,7 @@ def test_an_indistinguishable_transaction_of_another_channel_goes_to_review(
     office: HistoryActions,
 ) -> None:
     ours = office.order("withdrawal", 100)
-    office.world.service.will("cut")
+    office.world.provider.will("cut")
     office.work()
     office.pay_by_another_channel(ours)
     check_the_end(office)
@@ -95,7 +95,7 @@ def test_an_indistinguishable_transaction_of_another_channel_goes_to_review(
 
 def test_an_identical_operation_is_sent_only_after_the_first_is_settled(office: HistoryActions) -> None:
     first, second = two_equal_orders(office)
-    office.world.service.will("10 minutes late")
+    office.world.provider.will("10 minutes late")
     office.work()
     office.work()
     assert [office.status(first), office.status(second)] == ["unknown", "approved"]
@@ -108,10 +108,10 @@ def test_an_identical_operation_is_sent_only_after_the_first_is_settled(office: 
 
 def test_a_frozen_status_check_does_not_close_again(office: HistoryActions) -> None:
     ours = office.order("conversion", 100)
-    office.world.service.will("cut")
+    office.world.provider.will("cut")
     office.work()
     office.world.wait(A_MINUTE)
-    office.check_status_of(ours, None, Fate("confirm.seen", is_deadly=False))
+    office.check_status_of(ours, None, InjectedFault("confirm.seen", is_kill=False))
     office.check_status_of(ours, "Amara")
     assert office.status(ours) == "succeeded"
     office.thaw(office.world.frozen[0])
@@ -121,7 +121,7 @@ def test_a_frozen_status_check_does_not_close_again(office: HistoryActions) -> N
 
 def test_two_people_resolve_an_operation_that_is_not_listed(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
-    office.world.service.will("lost")
+    office.world.provider.will("lost")
     office.work()
     office.run_to_the_horizon()
     assert office.status(ours) == "review"
@@ -148,8 +148,8 @@ def test_an_identical_transaction_listed_first_by_a_lagging_list_is_not_matched(
     office: HistoryActions, course: str
 ) -> None:
     ours = office.order("withdrawal", 100)
-    office.world.service.lag = timedelta(seconds=40)
-    office.world.service.will(course)
+    office.world.provider.lag = timedelta(seconds=40)
+    office.world.provider.will(course)
     office.work()
     office.pay_by_another_channel(ours, is_shown_at_once=True)
     office.world.wait(timedelta(seconds=6))
@@ -161,8 +161,8 @@ def test_an_identical_transaction_listed_first_by_a_lagging_list_is_not_matched(
 
 def test_a_late_success_response_after_a_listed_failure_raises_no_incident(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
-    office.world.service.will("unnamed", Settlement("failed", timedelta(seconds=20)))
-    office.work(Fate("send.answered", is_deadly=False))
+    office.world.provider.will("unnamed", Settlement("failed", timedelta(seconds=20)))
+    office.work(InjectedFault("send.answered", is_kill=False))
     office.world.wait(timedelta(hours=2))
     office.sweep()
     assert office.status(ours) == "failed"
@@ -172,7 +172,7 @@ def test_a_late_success_response_after_a_listed_failure_raises_no_incident(offic
 
 def test_an_operation_being_sent_cannot_be_approved(office: HistoryActions) -> None:
     ours = office.order("wallet_transfer", 100)
-    office.work(Fate("send.claimed", is_deadly=False))
+    office.work(InjectedFault("send.claimed", is_kill=False))
     office.decide(ours, "approve", "Ngozi")
     assert office.status(ours) == "sending"
     office.thaw(office.world.frozen[0])
@@ -182,9 +182,9 @@ def test_an_operation_being_sent_cannot_be_approved(office: HistoryActions) -> N
 
 def test_an_identical_operation_of_ours_is_not_a_second_debit(office: HistoryActions) -> None:
     first, second = two_equal_orders(office)
-    office.world.service.will("named")
+    office.world.provider.will("named")
     office.work()
-    office.world.service.will("cut")
+    office.world.provider.will("cut")
     office.work()
     office.run_to_the_horizon()
     assert [office.status(first), office.status(second)] == ["succeeded", "succeeded"]
@@ -195,7 +195,7 @@ def test_an_identical_operation_of_ours_is_not_a_second_debit(office: HistoryAct
 @pytest.mark.parametrize("course", ["named", "unnamed", "cut"])
 def test_each_further_debit_raises_an_incident(office: HistoryActions, course: str) -> None:
     ours = office.order("withdrawal", 100)
-    office.world.service.will(course)
+    office.world.provider.will(course)
     office.work()
     office.run_to_the_horizon()
     assert office.status(ours) == "succeeded"
@@ -208,14 +208,14 @@ def test_each_further_debit_raises_an_incident(office: HistoryActions, course: s
 
 def test_an_earlier_check_does_not_postpone_the_one_requested_by_a_delivery(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
-    office.world.service.will("named", Settlement("fulfilled", timedelta(hours=3)))
+    office.world.provider.will("named", Settlement("fulfilled", timedelta(hours=3)))
     office.work()
     office.world.wait(timedelta(hours=2))
     office.sweep()
-    office.check_status_of(ours, None, Fate("confirm.seen", is_deadly=False))
+    office.check_status_of(ours, None, InjectedFault("confirm.seen", is_kill=False))
     office.world.wait(timedelta(hours=1))
     office.receive_delivery_of(0, "as it is")
-    office.process_deliveries(Fate("confirm.seen", is_deadly=True))
+    office.process_deliveries(InjectedFault("confirm.seen", is_kill=True))
     office.thaw(office.world.frozen[0])
     assert office.status(ours) == "processing"
     office.world.wait(timedelta(seconds=11))

@@ -19,7 +19,7 @@ from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.processing import receive_delivery
 from tests import factories
 from tests.append_only.triggers import lifted
-from tests.operations.conftest import service as service
+from tests.operations.conftest import provider as provider
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.outcome.steps import confirmed
 from tests.operations.provider_list import NAMED, record, sent, shows
@@ -40,11 +40,11 @@ def ours(settings: Settings) -> None:
 
 
 @pytest.fixture
-def ended(service: StubProvider, preparer: User, approver: User) -> Operation:
+def ended(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """One that the provider has executed."""
-    shows(service)
-    operation = sent(service, preparer, approver, NAMED)
-    return confirmed(operation, service, record("T-1"))
+    shows(provider)
+    operation = sent(provider, preparer, approver, NAMED)
+    return confirmed(operation, provider, record("T-1"))
 
 
 def report_address(address: str) -> None:
@@ -121,7 +121,7 @@ def test_nothing_is_missing_without_a_receiver(ended: Operation, settings: Setti
 
 
 def test_nothing_is_missing_from_before_the_callback_url_was_set(
-    ended: Operation, administrator: User, approver: User, service: StubProvider
+    ended: Operation, administrator: User, approver: User, provider: StubProvider
 ) -> None:
     close(ended, 30)
     payload = SAMPLES["callback_url"].model_copy(update={"url": f"{OURS}/hooks/x/"})

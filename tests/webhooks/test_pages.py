@@ -17,7 +17,7 @@ from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.processing import receive_delivery
 from tests import factories
 from tests.ledger import stored_transactions
-from tests.operations.conftest import service as service
+from tests.operations.conftest import provider as provider
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.provider_list import NAMED, record, sent, shows
 from tests.payments_gateway.vectors.make_vectors import delivery
@@ -92,10 +92,10 @@ def test_a_delivery_is_listed_with_its_verdict_and_count(reader: Client) -> None
 
 
 def test_a_delivery_links_to_operation_and_transaction(
-    reader: Client, service: StubProvider, preparer: User, approver: User
+    reader: Client, provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    shows(service, record("T-1", "processing"))
-    operation = sent(service, preparer, approver, NAMED)
+    shows(provider, record("T-1", "processing"))
+    operation = sent(provider, preparer, approver, NAMED)
     assert Attempt.objects.get().provider_transaction_id == "T-1"
     one = stored_transactions.stored(transaction_id="T-1")
     receive_delivery(status_delivery("T-1"))

@@ -104,14 +104,14 @@ WAYS = [
 
 @pytest.mark.parametrize("ways", WAYS, ids=lambda ways: ways[-1].kind)
 def test_every_kind_is_prepared_approved_sent_and_confirmed(
-    office: People, stack: Stack, ways: tuple[Way, ...]
+    people: People, stack: Stack, ways: tuple[Way, ...]
 ) -> None:
     for way in ways:
-        carry_through(office, stack, way)
+        carry_through(people, stack, way)
 
 
-def carry_through(office: People, stack: Stack, way: Way) -> None:
-    preparer = office.page_of(way.person)
+def carry_through(people: People, stack: Stack, way: Way) -> None:
+    preparer = people.page_of(way.person)
     preparer.goto(f"/operations/prepare/{way.kind}/")
     way.fill_in(preparer)
     steps.press(preparer, "Review…")
@@ -120,7 +120,7 @@ def carry_through(office: People, stack: Stack, way: Way) -> None:
     expect(steps.badge(preparer)).to_have_text("Pending")
     expect(heading(preparer)).to_have_text(sentence)
 
-    approver = office.page_of(APPROVER)
+    approver = people.page_of(APPROVER)
     approver.goto(steps.path_of(preparer))
     expect(steps.decision(approver).locator(".digest")).to_have_text(code)
     fill_in_what_is_asked(approver, stack)

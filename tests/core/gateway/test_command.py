@@ -58,8 +58,8 @@ def run(settings: Settings, tmp_path: Path) -> Run:
 
 
 def check_against(run: Run, *behaviours: Behaviour) -> Ran:
-    with Stub(*behaviours) as service:
-        return run(service.url, "check", key=CANARY)
+    with Stub(*behaviours) as provider:
+        return run(provider.url, "check", key=CANARY)
 
 
 def row(done: Ran, operation: str) -> str:
@@ -107,8 +107,8 @@ def test_enabled_optional_reads_are_checked(run: Run, sandbox_process: SandboxPr
 
 
 def test_an_unreadable_optional_read_is_reported(run: Run) -> None:
-    with Stub(stub.answer(200, {"data": [{"Code": "044"}]})) as service:
-        done = run(service.url, "check", profile='capabilities = ["banks"]')
+    with Stub(stub.answer(200, {"data": [{"Code": "044"}]})) as provider:
+        done = run(provider.url, "check", profile='capabilities = ["banks"]')
     assert "not usable, HTTP 200" in row(done, "extras.banks")
     assert "cannot be read" in row(done, "extras.banks")
 
@@ -133,12 +133,12 @@ def test_unreadable_answers_are_reported_and_the_other_checks_continue(run: Run)
 
 
 def test_only_get_requests_are_sent(run: Run) -> None:
-    with Stub(stub.answer(500, b"<html>")) as service:
-        done = run(service.url, "check")
+    with Stub(stub.answer(500, b"<html>")) as provider:
+        done = run(provider.url, "check")
     assert done.returncode == 1
-    assert {request.method for request in service.requests} == {"GET"}
-    assert not [request for request in service.requests if request.body]
-    assert len(service.requests) == len(READS) - 1
+    assert {request.method for request in provider.requests} == {"GET"}
+    assert not [request for request in provider.requests if request.body]
+    assert len(provider.requests) == len(READS) - 1
 
 
 def test_a_refused_key_is_a_configuration_error(run: Run, sandbox_process: SandboxProcess) -> None:
@@ -169,8 +169,8 @@ def test_an_unreachable_address_is_a_configuration_error(run: Run, address: str)
 
 
 def test_an_address_without_tls_fails_the_check(run: Run) -> None:
-    with Stub(stub.reset_after_accept) as service:
-        done = run(service.url.replace("http:", "https:"), "check")
+    with Stub(stub.reset_after_accept) as provider:
+        done = run(provider.url.replace("http:", "https:"), "check")
     assert done.returncode == 1
     assert "cannot be reached" in done.stderr
 
@@ -253,12 +253,12 @@ def test_the_command_requires_an_action(run: Run) -> None:
 
 def test_the_command_needs_no_database_and_prints_no_secret(tmp_path: Path) -> None:
     """As on a machine on which nothing but the configuration is there."""
-    with Stub(stub.answer(401, {"message": f"no entry for {CANARY}"})) as service:
+    with Stub(stub.answer(401, {"message": f"no entry for {CANARY}"})) as provider:
         own = {
             "COUNTERSIGN_DATA_DIR": str(tmp_path),
             "COUNTERSIGN_DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:9/none",
-            "COUNTERSIGN_GATEWAY_URL": service.url,
-            "COUNTERSIGN_GATEWAY_URL_V4": service.url.replace("/v2", "/v4"),
+            "COUNTERSIGN_GATEWAY_URL": provider.url,
+            "COUNTERSIGN_GATEWAY_URL_V4": provider.url.replace("/v2", "/v4"),
             "COUNTERSIGN_GATEWAY_API_KEY": CANARY,
         }
         done = run_python("manage.py", "gateway", "check", own=own, timeout=120)

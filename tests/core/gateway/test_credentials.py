@@ -54,7 +54,7 @@ def environment(settings: Settings) -> None:
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[StubProvider]:
+def provider(settings: Settings) -> Iterator[StubProvider]:
     with stub_provider.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
         yield stub
@@ -79,11 +79,11 @@ def test_the_key_from_the_environment_is_used_first() -> None:
     assert not GatewayKey.objects.exists()
 
 
-def test_clients_created_before_and_after_a_switch_use_different_keys(service: StubProvider) -> None:
+def test_clients_created_before_and_after_a_switch_use_different_keys(provider: StubProvider) -> None:
     gateway().balances.list()
     switched_to()
     gateway().balances.list()
-    assert service.keys_shown == [FIRST, SECOND]
+    assert provider.keys_shown == [FIRST, SECOND]
 
 
 def test_another_process_sees_the_switch_without_a_restart() -> None:
@@ -156,7 +156,7 @@ def test_a_switch_by_another_process_is_seen_after_a_second(stopwatch: Stopwatch
     assert in_use() == SECOND
 
 
-def test_a_call_fails_without_sending_if_the_key_table_cannot_be_read(service: StubProvider) -> None:
+def test_a_call_fails_without_sending_if_the_key_table_cannot_be_read(provider: StubProvider) -> None:
     switched_to()
     with connection.schema_editor() as editor:
         editor.alter_db_table(GatewayKey, "core_gatewaykey", "core_elsewhere")
@@ -167,17 +167,17 @@ def test_a_call_fails_without_sending_if_the_key_table_cannot_be_read(service: S
     finally:
         with connection.schema_editor() as editor:
             editor.alter_db_table(GatewayKey, "core_elsewhere", "core_gatewaykey")
-    assert service.keys_shown == []
+    assert provider.keys_shown == []
 
 
 def test_a_key_that_cannot_be_decrypted_is_not_replaced_by_another(
-    service: StubProvider, settings: Settings
+    provider: StubProvider, settings: Settings
 ) -> None:
     switched_to()
     settings.ENCRYPTION_KEYS = [f"other:{base64.b64encode(b'x' * 32).decode()}"]
     with pytest.raises(NotSentError, match="encryption key"):
         gateway().balances.list()
-    assert service.keys_shown == []
+    assert provider.keys_shown == []
 
 
 def test_the_previous_key_is_stored_encrypted() -> None:
@@ -221,10 +221,10 @@ def test_the_database_allows_one_key_in_use() -> None:
         second.save()
 
 
-def test_calls_and_key_refusals_are_counted_after_a_switch(service: StubProvider) -> None:
+def test_calls_and_key_refusals_are_counted_after_a_switch(provider: StubProvider) -> None:
     row = switched_to()
     gateway().balances.list()
-    service.answer_post = lambda: (401, '{"message": "X-Api-Key is not valid"}')
+    provider.answer_post = lambda: (401, '{"message": "X-Api-Key is not valid"}')
     with pytest.raises(CredentialsError):
         gateway().api_keys.delete("0a1b2c3d")
     row.refresh_from_db()
@@ -236,10 +236,10 @@ def test_calls_and_key_refusals_are_counted_after_a_switch(service: StubProvider
     assert row.calls == 2
 
 
-def test_a_key_can_be_tested_without_activation(service: StubProvider) -> None:
+def test_a_key_can_be_tested_without_activation(provider: StubProvider) -> None:
     with gateway_for_key(SecretStr(SECOND), deadline=5) as client:
         client.balances.list()
-    assert service.keys_shown == [SECOND]
+    assert provider.keys_shown == [SECOND]
     assert in_use() == FIRST
 
 

@@ -54,11 +54,11 @@ def at_once(hanging: Hanging, number: int) -> Iterator[None]:
 def hanging(settings: Settings) -> Iterator[Hanging]:
     with stub_provider.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
-        service = Hanging(stub)
+        provider = Hanging(stub)
         try:
-            yield service
+            yield provider
         finally:
-            service.go.set()
+            provider.go.set()
 
 
 def test_reads_beyond_the_limit_fail_fast_while_the_provider_hangs(hanging: Hanging) -> None:

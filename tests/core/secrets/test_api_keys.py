@@ -26,14 +26,14 @@ FULL = ApiKeyCreatePayload(method="full", scope_text="Everything (Master)")
 
 
 @pytest.fixture
-def makes_keys(service: StubProvider, canaries: Canaries) -> StubProvider:
+def makes_keys(provider: StubProvider, canaries: Canaries) -> StubProvider:
     """The provider hands out the new key, and repeats it and every other secret wherever it can."""
     echo = f"{canaries.new_key} {canaries.api_key} {canaries.otp}"
     answer = {"data": {"apikey": canaries.new_key, "key": canaries.new_key, "note": echo}, "message": echo}
-    service.answer_post = lambda: (200, json.dumps(answer))
+    provider.answer_post = lambda: (200, json.dumps(answer))
     listed = {"Apikey": "0a1b2c3d", "Keyname": "till", "Username": echo}
-    service.keys = json.dumps({"Apikeys": [listed], "note": echo})
-    return service
+    provider.keys = json.dumps({"Apikeys": [listed], "note": echo})
+    return provider
 
 
 def carry_out(

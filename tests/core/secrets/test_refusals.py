@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_refused_form_does_not_render_its_secrets(
-    service: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
+    provider: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
 ) -> None:
     operation = prepare(as_preparer)
     stale = release_operation(
@@ -31,7 +31,7 @@ def test_a_refused_form_does_not_render_its_secrets(
 
 
 def test_an_internal_error_shows_and_logs_no_secret(
-    service: StubProvider,
+    provider: StubProvider,
     sinks: Sinks,
     as_preparer: Reader,
     as_approver: Reader,

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_stored_one_time_code_is_not_readable_anywhere(
-    service: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
+    provider: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
 ) -> None:
     operation = prepare(as_preparer)
     assert release_operation(as_approver, operation, "approve-and-send", canaries).status_code == 302
@@ -24,7 +24,7 @@ def test_a_stored_one_time_code_is_not_readable_anywhere(
     open_pages(as_approver, operation)
     assert sinks.leaks() == set()
     send.send_operation(operation.pk)
-    assert canaries.otp in service.posts[-1]
+    assert canaries.otp in provider.posts[-1]
     assert not Release.objects.exists()
     assert sinks.leaks() == set()
 
@@ -40,16 +40,16 @@ ANSWERS: list[tuple[int, object, Status]] = [
 
 
 def test_a_one_time_code_echoed_by_the_provider_is_not_stored(
-    service: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
+    provider: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
 ) -> None:
     for status, body, ends in ANSWERS:
-        service.records = "[]"
+        provider.records = "[]"
         operation = prepare(as_preparer)
         release_operation(as_approver, operation, "approve-and-send", canaries)
-        answer_with(service, status, body, canaries)
+        answer_with(provider, status, body, canaries)
         send.send_operation(operation.pk)
         assert status_of(operation) == ends
-        service.records = f"{canaries.api_key} is no list"
+        provider.records = f"{canaries.api_key} is no list"
         confirmation.confirm_operation(operation.pk)
         open_pages(as_approver, operation)
         end(operation)

@@ -20,13 +20,13 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 
 
 def test_a_concurrent_resolution_and_status_check_close_once(
-    races: Races, service: StubProvider, preparer: User, approver: User, second_approver: User
+    races: Races, provider: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     for number in races.rounds():
-        operation = lost(service, preparer, approver, age=listing_delay())
-        shows(service, record(f"R-{number}"))
+        operation = lost(provider, preparer, approver, age=listing_delay())
+        shows(provider, record(f"R-{number}"))
         resolution = proposed(operation, preparer, "happened", f"R-{number}")
-        signs = once_the_list_is_read(service, approves(resolution, second_approver), dawdling=number % 20)
+        signs = once_the_list_is_read(provider, approves(resolution, second_approver), dawdling=number % 20)
         signed, _ = races.race(signs, checks_status(operation))
         attempt = operation.attempts.get()
         assert (status_of(operation), attempt.provider_transaction_id) == (Status.SUCCEEDED, f"R-{number}")
@@ -39,15 +39,15 @@ def test_a_concurrent_resolution_and_status_check_close_once(
 
 def test_one_of_two_contradictory_resolutions_is_applied_once(
     races: Races,
-    service: StubProvider,
+    provider: StubProvider,
     preparer: User,
     approver: User,
     second_approver: User,
     third_checker: User,
 ) -> None:
     for number in races.rounds():
-        operation = lost(service, preparer, approver, age=timedelta(hours=2))
-        shows(service, record(f"R-{number}"))
+        operation = lost(provider, preparer, approver, age=timedelta(hours=2))
+        shows(provider, record(f"R-{number}"))
         happened, absent = (
             resolution_form(operation, "happened", f"R-{number}"),
             resolution_form(operation, "did_not_happen"),

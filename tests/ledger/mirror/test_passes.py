@@ -23,7 +23,7 @@ HOUR, DAY = timedelta(hours=1.01), timedelta(days=1.01)
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[LongList]:
+def provider(settings: Settings) -> Iterator[LongList]:
     """With 300 records of today before 1,200 of long ago, all of them here."""
     with serving(LongList()) as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
@@ -55,12 +55,12 @@ def mirror() -> Mirror:
 
 
 def test_a_stalled_full_pass_does_not_keep_the_last_day_from_being_read(
-    service: LongList,
+    provider: LongList,
 ) -> None:
-    service.spoilt = {12: (500, "{}")}
+    provider.spoilt = {12: (500, "{}")}
     come_by(DAY)
     assert mirror().pass_page == 12
-    service.listed[290] = of_today(290, status="failed")
+    provider.listed[290] = of_today(290, status="failed")
 
     come_by(DAY + HOUR)
 
@@ -70,13 +70,13 @@ def test_a_stalled_full_pass_does_not_keep_the_last_day_from_being_read(
 
 
 def test_a_last_day_that_cannot_be_read_does_not_keep_the_whole_list_from_being_read(
-    service: LongList, monkeypatch: pytest.MonkeyPatch
+    provider: LongList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)  # a page a turn
-    removed = service.listed.pop(1300)["transactionId"]
+    removed = provider.listed.pop(1300)["transactionId"]
     come_by(DAY, turns=5)
     assert mirror().pass_page > 4
-    service.spoilt = {3: (500, "{}")}
+    provider.spoilt = {3: (500, "{}")}
     with clock.use_clock(lambda: timezone.now() + DAY + HOUR):
         while mirror().pass_depth and not Sighting.objects.exists():
             Mirror.objects.update(error_at=None)
@@ -87,7 +87,7 @@ def test_a_last_day_that_cannot_be_read_does_not_keep_the_whole_list_from_being_
     assert mirror().pass_depth == "count"  # which is what came behind the end of the list
 
 
-def test_continuity_is_checked_during_a_pass(service: LongList, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_continuity_is_checked_during_a_pass(provider: LongList, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
     come_by(DAY, turns=1)
     assert mirror().pass_depth == "whole"
@@ -95,10 +95,10 @@ def test_continuity_is_checked_during_a_pass(service: LongList, monkeypatch: pyt
 
 
 def test_a_last_day_pass_in_between_keeps_the_records_seen(
-    service: LongList, monkeypatch: pytest.MonkeyPatch
+    provider: LongList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
-    removed = service.listed.pop(1300)["transactionId"]
+    removed = provider.listed.pop(1300)["transactionId"]
     with clock.use_clock(lambda: timezone.now() + DAY):
         while mirror().pass_depth != "count" or mirror().pass_page < 5:
             sync.sync_if_due()
@@ -111,7 +111,7 @@ def test_a_last_day_pass_in_between_keeps_the_records_seen(
     assert [row.transaction_id for row in missing] == [removed]
 
 
-def test_the_last_day_is_current_as_of_the_start_of_its_pass(service: LongList) -> None:
+def test_the_last_day_is_current_as_of_the_start_of_its_pass(provider: LongList) -> None:
     began = mirror().pass_begun_at
     assert mirror().day_pass_begun_at == began
     come_by(HOUR)
@@ -122,7 +122,7 @@ def test_the_last_day_is_current_as_of_the_start_of_its_pass(service: LongList) 
     assert mirror().day_begun_at is None
 
 
-def test_the_start_of_a_full_pass_is_kept(service: LongList, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_start_of_a_full_pass_is_kept(provider: LongList, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
     come_by(DAY, turns=1)
     began, before = mirror().pass_begun_at, mirror().full_pass_begun_at
@@ -131,37 +131,37 @@ def test_the_start_of_a_full_pass_is_kept(service: LongList, monkeypatch: pytest
     assert mirror().full_pass_begun_at == began
 
 
-def test_a_long_full_pass_does_not_replace_the_last_day_pass(service: LongList) -> None:
+def test_a_long_full_pass_does_not_replace_the_last_day_pass(provider: LongList) -> None:
     begun = timezone.now() - DAY
     Mirror.objects.update(
         pass_depth="whole", pass_begun_at=begun, pass_page=14, day_pass_begun_at=None, pass_total=1500
     )
-    service.listed[290] = of_today(290, status="failed")
+    provider.listed[290] = of_today(290, status="failed")
 
     come_by(timedelta())
 
     assert status_of("D290") == "failed"
-    assert max(service.asked[: service.asked.index(4) + 1]) == 4
+    assert max(provider.asked[: provider.asked.index(4) + 1]) == 4
 
 
 def test_the_last_day_pass_resumes_where_it_stopped(
-    service: LongList, monkeypatch: pytest.MonkeyPatch
+    provider: LongList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
     come_by(HOUR, turns=1)
     assert mirror().day_page == 2
     assert mirror().day_begun_at is not None
-    service.asked.clear()
+    provider.asked.clear()
     come_by(HOUR, turns=1)
-    assert service.asked == [1, 2]  # the page for overlap, and the next
+    assert provider.asked == [1, 2]  # the page for overlap, and the next
     come_by(HOUR)
     assert mirror().day_begun_at is None
 
 
 @pytest.mark.parametrize("spoilt", [(500, "{}"), (200, "{"), (200, '{"data": {"data": [{}], "total": 1}}')])
-def test_records_before_a_failing_page_are_kept(service: LongList, spoilt: tuple[int, str]) -> None:
-    service.listed[490:500] = [member(f"N{number}") for number in range(10)]  # on the fifth page
-    service.spoilt = {6: spoilt}
+def test_records_before_a_failing_page_are_kept(provider: LongList, spoilt: tuple[int, str]) -> None:
+    provider.listed[490:500] = [member(f"N{number}") for number in range(10)]  # on the fifth page
+    provider.spoilt = {6: spoilt}
 
     come_by(DAY)
 
@@ -169,9 +169,9 @@ def test_records_before_a_failing_page_are_kept(service: LongList, spoilt: tuple
     assert mirror().pass_page == 6
 
 
-def test_records_before_an_oversized_record_are_kept(service: LongList) -> None:
-    service.listed[490] = member("N1")
-    service.listed[550] = member("N2", currency="N" * 3000)
+def test_records_before_an_oversized_record_are_kept(provider: LongList) -> None:
+    provider.listed[490] = member("N1")
+    provider.listed[550] = member("N2", currency="N" * 3000)
 
     come_by(DAY)
 
@@ -181,7 +181,7 @@ def test_records_before_an_oversized_record_are_kept(service: LongList) -> None:
 
 
 def test_a_command_waits_for_other_readers_for_a_limited_time(
-    service: LongList, monkeypatch: pytest.MonkeyPatch
+    provider: LongList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "MAX_WAIT_SECONDS", 0.5)
     lease, now = acquired_sync_lease(), LeaseRow.objects.get().acquired_at

@@ -52,10 +52,10 @@ def text(answer: Any) -> str:
 
 
 @contextmanager
-def held_back(service: StubProvider) -> Iterator[None]:
+def held_back(provider: StubProvider) -> Iterator[None]:
     """Let the provider answer no read before the end of the block."""
     go_on = threading.Event()
-    service.before_get = lambda: go_on.wait(20)
+    provider.before_get = lambda: go_on.wait(20)
     try:
         yield
     finally:
@@ -78,9 +78,9 @@ def test_each_role_has_the_access_listed(
 
 @pytest.mark.parametrize("address", [BALANCES, ACCOUNTS, WEBHOOKS])
 def test_the_first_answer_does_not_wait_for_the_provider(
-    reader: Client, service: StubProvider, address: str
+    reader: Client, provider: StubProvider, address: str
 ) -> None:
-    with held_back(service):
+    with held_back(provider):
         html = text(reader.get(address))
     assert "being asked" in html
     assert 'hx-trigger="load"' in html
@@ -238,9 +238,9 @@ def listed(name: str) -> str:
 
 
 def test_own_accounts_are_read_and_stored_with_their_age(
-    reader: Client, service: StubProvider, settings: Settings
+    reader: Client, provider: StubProvider, settings: Settings
 ) -> None:
-    service.accounts = listed("Lagos shop")
+    provider.accounts = listed("Lagos shop")
     assert "0455001122" in text(reader.get(f"{ACCOUNTS}own/"))
     assert 'old. <span class="asking">The service is being asked' in text(reader.get(ACCOUNTS))
     settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v4"
@@ -249,22 +249,22 @@ def test_own_accounts_are_read_and_stored_with_their_age(
     assert "The service does not tell it now" in html
 
 
-def test_the_export_has_every_account_with_its_number(reader: Client, service: StubProvider) -> None:
-    service.accounts = listed("Lagos shop")
+def test_the_export_has_every_account_with_its_number(reader: Client, provider: StubProvider) -> None:
+    provider.accounts = listed("Lagos shop")
     assert 'href="/reports/bank-accounts.csv"' in text(reader.get(f"{ACCOUNTS}own/"))
     lines = b"".join(reader.get("/reports/bank-accounts.csv")).decode().splitlines()
     assert lines[1].split(",") == ["Lagos shop", "NGN", "0455001122", "bank_account", "0"]
 
 
-def test_the_export_has_accounts_without_a_currency(reader: Client, service: StubProvider) -> None:
-    service.accounts = '[{"accountName": "Empty shop", "assets": []}]'
+def test_the_export_has_accounts_without_a_currency(reader: Client, provider: StubProvider) -> None:
+    provider.accounts = '[{"accountName": "Empty shop", "assets": []}]'
     assert "Nothing in any currency yet" in text(reader.get(f"{ACCOUNTS}own/"))
     lines = b"".join(reader.get("/reports/bank-accounts.csv")).decode().splitlines()
     assert lines[1].split(",") == ["Empty shop", "", "", "", ""]
 
 
-def test_a_link_reads_the_accounts_without_javascript(reader: Client, service: StubProvider) -> None:
-    service.accounts = listed("Lagos shop")
+def test_a_link_reads_the_accounts_without_javascript(reader: Client, provider: StubProvider) -> None:
+    provider.accounts = listed("Lagos shop")
     html = text(reader.get(f"{ACCOUNTS}?read=1"))
     assert "<!DOCTYPE html>" in html
     assert "Lagos shop" in html
@@ -303,10 +303,10 @@ def test_a_change_is_offered_to_users_who_may_prepare_it(
     ],
 )
 def test_the_callback_url_is_compared_with_ours(
-    reader: Client, service: StubProvider, settings: Settings, public: str, reported: str, message: str
+    reader: Client, provider: StubProvider, settings: Settings, public: str, reported: str, message: str
 ) -> None:
     settings.PUBLIC_URL = public
-    service.callback = json.dumps(reported)
+    provider.callback = json.dumps(reported)
     html = text(reader.get(f"{WEBHOOKS}callback/"))
     assert message in html
     assert reported in html

@@ -34,11 +34,11 @@ def text(client: Client, address: str) -> str:
 
 
 @pytest.fixture
-def holding(service: StubProvider) -> Holding:
+def holding(provider: StubProvider) -> Holding:
     """Let the provider report these addresses."""
 
     def hold(*addresses: object) -> None:
-        service.wallet = json.dumps({"addresses": addresses})
+        provider.wallet = json.dumps({"addresses": addresses})
 
     return hold
 

@@ -87,9 +87,9 @@ class TestOpenAttempt:
     """The operation is `unknown`, or followed by a transaction that was taken for it; then the answer comes."""
 
     @pytest.fixture
-    def followed(self, service: StubProvider, preparer: User, approver: User) -> Attempt:
+    def followed(self, provider: StubProvider, preparer: User, approver: User) -> Attempt:
         """One whose answer is late, and for which the list showed another's transaction meanwhile."""
-        service.answer_post = lambda: (502, "bad gateway")
+        provider.answer_post = lambda: (502, "bad gateway")
         operation = factories.release(factories.approved(preparer, approver), approver)
         send.send_operation(operation.pk)
         let_pass(listing_delay())
@@ -112,10 +112,10 @@ class TestOpenAttempt:
         assert Incident.objects.filter(operation=followed.operation).exists()
 
     def test_a_status_check_from_before_the_response_does_not_close_by_another_transaction(
-        self, service: StubProvider, released: Operation
+        self, provider: StubProvider, released: Operation
     ) -> None:
         """The list lagged and showed another's, which failed; ours was named before that check was recorded."""
-        service.answer_post = lambda: (502, "bad gateway")
+        provider.answer_post = lambda: (502, "bad gateway")
         send.send_operation(released.pk)
         let_pass(Attempt.EXECUTION_WINDOW)
         others = TransactionRecord(transaction_id="T-OTHER", status="failed", currency="NGN", amount=250_000)

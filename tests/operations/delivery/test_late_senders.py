@@ -34,19 +34,19 @@ def claimed(operation: Operation) -> send.SendClaim:
 
 
 def test_a_dead_sender_leaves_the_outcome_unknown_and_is_not_replaced(
-    service: StubProvider, released: Operation
+    provider: StubProvider, released: Operation
 ) -> None:
     claimed(released)
     assert jobs.expire_due() == 0
     Attempt.objects.update(deadline_at=timezone.now() - timedelta(minutes=5))
     assert jobs.expire_due() == 1
     send.send_operation(released.pk)
-    assert (reloaded(released).status, service.posts) == (Status.UNKNOWN, [])
+    assert (reloaded(released).status, provider.posts) == (Status.UNKNOWN, [])
 
 
-def test_a_sender_frozen_past_its_deadline_sends_nothing(service: StubProvider, released: Operation) -> None:
+def test_a_sender_frozen_past_its_deadline_sends_nothing(provider: StubProvider, released: Operation) -> None:
     answer = make_request(replace(claimed(released), begin_by=timezone.now()))
-    assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
+    assert (answer.outcome, provider.posts) == (Outcome.NOT_SENT, [])
 
 
 class PassingAt(dict[str, str]):
@@ -65,24 +65,24 @@ class PassingAt(dict[str, str]):
 
 
 def test_a_sender_frozen_just_before_sending_sends_nothing(
-    service: StubProvider, released: Operation, settings: Settings
+    provider: StubProvider, released: Operation, settings: Settings
 ) -> None:
     settings.FAULT_POINTS = night = PassingAt("send.before_request", timedelta(hours=8))
     with clock.use_clock(night.now):
         answer = make_request(claimed(released))
-    assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
+    assert (answer.outcome, provider.posts) == (Outcome.NOT_SENT, [])
     assert "had passed before it began" in answer.answer["error"]
 
 
 def test_an_outdated_check_before_the_claim_is_reported(
-    service: StubProvider, released: Operation, settings: Settings
+    provider: StubProvider, released: Operation, settings: Settings
 ) -> None:
     settings.FAULT_POINTS = slow = PassingAt("send.before_claim", timedelta(seconds=6))
     with clock.use_clock(slow.now):
         send.send_operation(released.pk)
     assert Release.objects.get().blocker == Blocker.DATABASE_SLOW
     send.send_operation(released.pk)
-    assert (len(service.posts), reloaded(released).status) == (1, Status.PROCESSING)
+    assert (len(provider.posts), reloaded(released).status) == (1, Status.PROCESSING)
 
 
 class PausedAt(PassingAt):
@@ -99,7 +99,7 @@ class PausedAt(PassingAt):
 
 
 def test_a_pause_during_sending_is_not_reported_as_slow(
-    service: StubProvider, released: Operation, preparer: User, settings: Settings
+    provider: StubProvider, released: Operation, preparer: User, settings: Settings
 ) -> None:
     settings.FAULT_POINTS = slow = PausedAt("send.before_claim", timedelta(seconds=6), preparer)
     with clock.use_clock(slow.now):
@@ -123,7 +123,7 @@ NEVER_LEFT = SendResult(
 )
 
 
-def test_a_response_after_unknown_is_applied(service: StubProvider, released: Operation) -> None:
+def test_a_response_after_unknown_is_applied(provider: StubProvider, released: Operation) -> None:
     attempt_id = claimed(released).attempt_id
     record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
     record_result(attempt_id, NAMED)
@@ -132,7 +132,7 @@ def test_a_response_after_unknown_is_applied(service: StubProvider, released: Op
 
 
 def test_proof_of_nothing_sent_after_unknown_closes_as_failed(
-    service: StubProvider, released: Operation
+    provider: StubProvider, released: Operation
 ) -> None:
     attempt_id = claimed(released).attempt_id
     record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
@@ -141,7 +141,7 @@ def test_proof_of_nothing_sent_after_unknown_closes_as_failed(
 
 
 def test_a_response_during_review_changes_nothing_and_is_audited(
-    service: StubProvider, released: Operation
+    provider: StubProvider, released: Operation
 ) -> None:
     attempt_id = claimed(released).attempt_id
     record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
@@ -154,7 +154,7 @@ def test_a_response_during_review_changes_nothing_and_is_audited(
 
 
 def test_an_attempt_is_declared_unknown_only_while_no_response_is_recorded(
-    service: StubProvider, released: Operation
+    provider: StubProvider, released: Operation
 ) -> None:
     attempt_id = claimed(released).attempt_id
     record_result(attempt_id, NAMED)
@@ -163,7 +163,7 @@ def test_an_attempt_is_declared_unknown_only_while_no_response_is_recorded(
 
 
 def test_an_attempt_is_not_declared_unknown_while_a_response_may_be_recorded(
-    service: StubProvider, released: Operation
+    provider: StubProvider, released: Operation
 ) -> None:
     attempt = Attempt.objects.get(pk=claimed(released).attempt_id)
     record.record_timeout(attempt.pk, now=attempt.deadline_at + timedelta(seconds=1))
@@ -171,7 +171,7 @@ def test_an_attempt_is_not_declared_unknown_while_a_response_may_be_recorded(
 
 
 def test_a_response_after_closing_does_not_reassign_the_transaction(
-    service: StubProvider, released: Operation
+    provider: StubProvider, released: Operation
 ) -> None:
     attempt_id = claimed(released).attempt_id
     record_result(attempt_id, NAMED)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def released(service: StubProvider, preparer: User, approver: User, second_approver: User) -> Operation:
+def released(provider: StubProvider, preparer: User, approver: User, second_approver: User) -> Operation:
     """A withdrawal that one person approved and another released."""
     return factories.release(factories.approved(preparer, approver), second_approver)
 
@@ -34,40 +34,40 @@ def claim(operation: Operation) -> send.SendClaim | None:
     return send.claim_operation(operation.pk, send.preflight_read(release))
 
 
-def assert_stays(operation: Operation, service: StubProvider) -> None:
-    assert (status_of(operation), Attempt.objects.count(), service.posts) == (Status.APPROVED, 0, [])
+def assert_stays(operation: Operation, provider: StubProvider) -> None:
+    assert (status_of(operation), Attempt.objects.count(), provider.posts) == (Status.APPROVED, 0, [])
 
 
 def test_the_approver_must_still_have_the_permission(
-    released: Operation, service: StubProvider, approver: User
+    released: Operation, provider: StubProvider, approver: User
 ) -> None:
     approver.groups.remove(Group.objects.get(name="Approver"))
     with pytest.raises(errors.PermissionMissingError):
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
 def test_the_releaser_must_still_have_the_permission(
-    released: Operation, service: StubProvider, second_approver: User
+    released: Operation, provider: StubProvider, second_approver: User
 ) -> None:
     second_approver.groups.remove(Group.objects.get(name="Approver"))
     with pytest.raises(errors.PermissionMissingError):
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
 def test_a_release_by_the_preparer_is_invalid(
-    released: Operation, service: StubProvider, preparer: User
+    released: Operation, provider: StubProvider, preparer: User
 ) -> None:
     preparer.groups.add(Group.objects.get(name="Approver"))
     Release.objects.update(released_by=preparer)
     with pytest.raises(errors.SelfApprovalError):
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
 def test_an_approval_by_the_preparer_is_ignored(
-    released: Operation, service: StubProvider, preparer: User, approver: User
+    released: Operation, provider: StubProvider, preparer: User, approver: User
 ) -> None:
     """Whoever lifts the triggers of the database can name another preparer; the people who signed are counted anew."""
     preparer.groups.add(Group.objects.get(name="Approver"))
@@ -75,19 +75,19 @@ def test_an_approval_by_the_preparer_is_ignored(
         Approval.objects.update(approver=preparer, preparer=approver)
     with pytest.raises(errors.PermissionMissingError):
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
-def test_an_approval_of_other_content_is_ignored(released: Operation, service: StubProvider) -> None:
+def test_an_approval_of_other_content_is_ignored(released: Operation, provider: StubProvider) -> None:
     with lifted(connection):
         Approval.objects.update(digest="0" * 64)
     with pytest.raises(errors.PermissionMissingError):
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
 def test_a_one_time_code_for_other_content_cannot_be_decrypted(
-    released: Operation, service: StubProvider
+    released: Operation, provider: StubProvider
 ) -> None:
     """Even where content, digest and approvals were all altered alike."""
     payload = {**released.payload, "account_number": "9999999999"}
@@ -97,48 +97,48 @@ def test_a_one_time_code_for_other_content_cannot_be_decrypted(
         Approval.objects.update(digest=digest)
     with pytest.raises(errors.ContentChangedError):
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
-def test_an_expired_operation_is_not_sent(released: Operation, service: StubProvider) -> None:
+def test_an_expired_operation_is_not_sent(released: Operation, provider: StubProvider) -> None:
     Operation.objects.update(expires_at=timezone.now())
     with pytest.raises(errors.ExpiredError):
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
-def test_an_expired_release_is_invalid(released: Operation, service: StubProvider) -> None:
+def test_an_expired_release_is_invalid(released: Operation, provider: StubProvider) -> None:
     Release.objects.update(expires_at=timezone.now())
     assert claim(released) is None
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
 def test_an_operation_behind_another_is_not_claimed(
-    service: StubProvider, preparer: User, approver: User, released: Operation
+    provider: StubProvider, preparer: User, approver: User, released: Operation
 ) -> None:
     second = factories.release(factories.approved(preparer, approver, amount=Decimal(200_000)), approver)
     assert claim(second) is None
-    assert_stays(second, service)
+    assert_stays(second, provider)
     assert claim(released) is not None
 
 
 def test_nothing_is_claimed_while_payments_are_paused(
-    released: Operation, service: StubProvider, approver: User
+    released: Operation, provider: StubProvider, approver: User
 ) -> None:
     pause.pause_payments(actor=approver, reason="A supplier's mailbox was taken over.")
     assert claim(released) is None
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
-def test_a_claim_inside_another_transaction_is_refused(released: Operation, service: StubProvider) -> None:
+def test_a_claim_inside_another_transaction_is_refused(released: Operation, provider: StubProvider) -> None:
     """It would be undone together with the other one, after the request has left."""
     with pytest.raises(RuntimeError, match="durable"), transaction.atomic():
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
 def test_the_attempt_is_recorded_before_the_request_is_sent(
-    released: Operation, service: StubProvider
+    released: Operation, provider: StubProvider
 ) -> None:
     seen = []
 
@@ -150,7 +150,7 @@ def test_the_attempt_is_recorded_before_the_request_is_sent(
             connection.close()  # that of the thread that answers
         return 200, '{"data": {"transactionId": "T-1"}}'
 
-    service.answer_post = read_from_outside
+    provider.answer_post = read_from_outside
     send.send_operation(released.pk)
     assert seen == [(Status.SENDING, Outcome.OPEN, 0)]
 

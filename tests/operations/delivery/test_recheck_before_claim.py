@@ -48,28 +48,28 @@ def refusal() -> str:
 
 @leaves
 def test_nothing_is_sent_if_the_preparer_lost_the_permission(
-    service: StubProvider, released: Operation, preparer: User, leave: Callable[[User], User]
+    provider: StubProvider, released: Operation, preparer: User, leave: Callable[[User], User]
 ) -> None:
     leave(preparer)
     send.send_operation(released.pk)
-    assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
+    assert (status_of(released), provider.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
     assert refusal() == errors.Refusal.MAKER_NOT_ENTITLED
 
 
 def test_a_change_is_not_sent_if_the_preparer_may_only_prepare_payments_now(
-    service: StubProvider, administrator: User, approver: User
+    provider: StubProvider, administrator: User, approver: User
 ) -> None:
     change = factories.prepared_of_kind("bank_account", SAMPLES["bank_account"], administrator)
     operation = factories.release(factories.approve(change, approver), approver)
     staff.set_roles(administrator.pk, roles=[Role.PREPARER], actor=None)
     send.send_operation(operation.pk)
-    assert (status_of(operation), service.changes) == (Status.APPROVED, [])
+    assert (status_of(operation), provider.changes) == (Status.APPROVED, [])
 
 
 @leaves
 def test_the_page_says_why_it_is_not_sent_and_what_to_do(
     as_approver: Client,
-    service: StubProvider,
+    provider: StubProvider,
     released: Operation,
     preparer: User,
     leave: Callable[[User], User],
@@ -126,22 +126,22 @@ def test_cancelling_needs_the_permission_to_prepare_the_kind(
     assert status_of(released) == Status.APPROVED
 
 
-def test_nothing_is_sent_if_it_expired_after_release(service: StubProvider, released: Operation) -> None:
+def test_nothing_is_sent_if_it_expired_after_release(provider: StubProvider, released: Operation) -> None:
     with lifted(connection):
         Operation.objects.filter(pk=released.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     with pytest.raises(errors.ExpiredError):
         send.claim_operation(released.pk, send.preflight_read(Release.objects.get()))
     send.send_operation(released.pk)
-    assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
+    assert (status_of(released), provider.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
     assert refusal() == errors.Refusal.EXPIRED
 
 
 def test_nothing_is_sent_if_the_preparer_released_it(
-    service: StubProvider, released: Operation, preparer: User
+    provider: StubProvider, released: Operation, preparer: User
 ) -> None:
     staff.set_roles(preparer.pk, roles=[Role.PREPARER, Role.APPROVER], actor=None)
     with lifted(connection):
         Release.objects.update(released_by=preparer)
     send.send_operation(released.pk)
-    assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
+    assert (status_of(released), provider.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
     assert refusal() == errors.Refusal.SELF_APPROVAL

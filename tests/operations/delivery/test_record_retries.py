@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_response_is_recorded_after_the_database_returns(
-    service: StubProvider, released: Operation
+    provider: StubProvider, released: Operation
 ) -> None:
     """The connections of before the call are dead when the answer arrives, as after a fail-over."""
 
@@ -29,7 +29,7 @@ def test_a_response_is_recorded_after_the_database_returns(
             end_other_connections()
         return 200, '{"data": {"transactionId": "T-1"}}'
 
-    service.answer_post = answer_after_fail_over
+    provider.answer_post = answer_after_fail_over
     send.send_operation(released.pk)
     assert reloaded(released).status == Status.PROCESSING
 
@@ -44,7 +44,7 @@ def end_other_connections() -> None:
 
 
 def test_a_response_is_recorded_after_the_database_was_busy(
-    service: StubProvider, released: Operation, impatient: None, caplog: pytest.LogCaptureFixture
+    provider: StubProvider, released: Operation, impatient: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     def held_until_it_was_noticed() -> tuple[int, str]:
         held = threading.Event()
@@ -53,7 +53,7 @@ def test_a_response_is_recorded_after_the_database_was_busy(
         return 200, '{"data": {"transactionId": "T-1"}}'
 
     keeping: list[Future[None]] = []
-    service.answer_post = held_until_it_was_noticed
+    provider.answer_post = held_until_it_was_noticed
     with ThreadPoolExecutor(1) as pool:
         send.send_operation(released.pk)
     assert [kept.result() for kept in keeping] == [None]
@@ -62,13 +62,13 @@ def test_a_response_is_recorded_after_the_database_was_busy(
 
 
 def test_a_response_is_recorded_after_the_database_was_read_only(
-    service: StubProvider, released: Operation
+    provider: StubProvider, released: Operation
 ) -> None:
     """As after a fail-over to a standby that is not promoted yet."""
     refused: list[str] = []
 
     def only_read(execute: Callable[..., object], sql: str, *rest: object) -> object:
-        if service.posts and not refused and sql.startswith("UPDATE"):
+        if provider.posts and not refused and sql.startswith("UPDATE"):
             refused.append(sql)
             raise InternalError("cannot execute UPDATE in a read-only transaction")
         return execute(sql, *rest)
@@ -81,12 +81,12 @@ def test_a_response_is_recorded_after_the_database_was_read_only(
 
 @pytest.mark.parametrize("error", [DataError, IntegrityError])
 def test_recording_is_not_retried_for_permanent_errors(
-    service: StubProvider, released: Operation, error: type[Exception]
+    provider: StubProvider, released: Operation, error: type[Exception]
 ) -> None:
     refused: list[str] = []
 
     def refuse(execute: Callable[..., object], sql: str, *rest: object) -> object:
-        if service.posts and '"answers" =' in sql:
+        if provider.posts and '"answers" =' in sql:
             refused.append(sql)
             raise error
         return execute(sql, *rest)
@@ -99,11 +99,11 @@ def test_recording_is_not_retried_for_permanent_errors(
 
 @pytest.mark.parametrize(("length", "kept"), [(120, True), (500, True), (5000, False)])
 def test_a_response_with_an_id_of_any_length_is_recorded(
-    service: StubProvider, released: Operation, length: int, kept: bool
+    provider: StubProvider, released: Operation, length: int, kept: bool
 ) -> None:
     """One that is too long for a name is none: the list shows what became of it."""
     named = "W" * length
-    service.answer_post = lambda: (200, f'{{"data": {{"transactionId": "{named}"}}}}')
+    provider.answer_post = lambda: (200, f'{{"data": {{"transactionId": "{named}"}}}}')
     send.send_operation(released.pk)
     assert reloaded(released).status == Status.PROCESSING
     assert Attempt.objects.get().provider_transaction_id == (named if kept else None)
@@ -111,11 +111,11 @@ def test_a_response_with_an_id_of_any_length_is_recorded(
 
 @pytest.mark.parametrize("length", [120, 5000])
 def test_an_id_of_any_length_in_the_list_does_not_block_sending(
-    service: StubProvider, released: Operation, length: int
+    provider: StubProvider, released: Operation, length: int
 ) -> None:
-    shows(service, record("W" * length))
+    shows(provider, record("W" * length))
     send.send_operation(released.pk)
-    assert (len(service.posts), reloaded(released).status) == (1, Status.PROCESSING)
+    assert (len(provider.posts), reloaded(released).status) == (1, Status.PROCESSING)
     assert Attempt.objects.get().watermark_transaction_id == "W" * length
 
 

@@ -78,17 +78,17 @@ def test_approve_and_send_is_atomic(preparer: User, approver: User) -> None:
     assert (operation.approvals.count(), Release.objects.count()) == (0, 0)
 
 
-def test_an_expired_one_time_code_is_deleted(service: StubProvider, released: Operation) -> None:
+def test_an_expired_one_time_code_is_deleted(provider: StubProvider, released: Operation) -> None:
     Release.objects.update(expires_at=timezone.now())
     send.send_operation(released.pk)
     jobs.send_due()
     assert jobs.expire_due() == 1
-    assert (reloaded(released).status, Release.objects.count(), service.posts) == (Status.APPROVED, 0, [])
+    assert (reloaded(released).status, Release.objects.count(), provider.posts) == (Status.APPROVED, 0, [])
     assert Entry.objects.filter(action=Action.OPERATION_RELEASE_EXPIRED).count() == 1
 
 
 def test_the_one_time_code_is_stored_encrypted_and_is_gone_after_the_claim(
-    service: StubProvider, released: Operation
+    provider: StubProvider, released: Operation
 ) -> None:
     encrypted = bytes(Release.objects.get().encrypted_otp or b"")
     assert b"123456" not in encrypted
@@ -98,26 +98,31 @@ def test_the_one_time_code_is_stored_encrypted_and_is_gone_after_the_claim(
 
 
 def test_a_one_time_code_is_bound_to_its_operation(
-    service: StubProvider, released: Operation, approver: User
+    provider: StubProvider, released: Operation, approver: User
 ) -> None:
     other = factories.release(factories.approved(released.preparer, approver), approver, "999999")
     Release.objects.filter(pk=released.pk).update(
         encrypted_otp=Release.objects.get(pk=other.pk).encrypted_otp
     )
     send.send_operation(released.pk)
-    assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
+    assert (reloaded(released).status, provider.posts) == (Status.APPROVED, [])
 
 
 def test_an_expired_release_can_be_replaced(
-    service: StubProvider, released: Operation, approver: User
+    provider: StubProvider, released: Operation, approver: User
 ) -> None:
     Release.objects.update(expires_at=timezone.now())
     send.send_operation(factories.release(released, approver, "654321").pk)
-    assert '"token": "654321"' in service.posts[0]
+    assert '"token": "654321"' in provider.posts[0]
 
 
 def test_no_one_time_code_is_requested_where_the_provider_needs_none(
-    service: StubProvider, preparer: User, approver: User, sign_in: SignIn, settings: Settings, tmp_path: Path
+    provider: StubProvider,
+    preparer: User,
+    approver: User,
+    sign_in: SignIn,
+    settings: Settings,
+    tmp_path: Path,
 ) -> None:
     file = tmp_path / "profile.toml"
     file.write_text("otp_required = false\n")
@@ -127,4 +132,4 @@ def test_no_one_time_code_is_requested_where_the_provider_needs_none(
     answer = sign_in(Client(), approver).post(address, {"digest": operation.digest})
     assert answer.status_code == 302
     send.send_operation(operation.pk)
-    assert "token" not in json.loads(service.posts[0])
+    assert "token" not in json.loads(provider.posts[0])

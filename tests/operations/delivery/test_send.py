@@ -76,28 +76,28 @@ def test_a_withdrawal_is_sent_once_and_confirmed_by_the_provider(
     ],
 )
 def test_each_response_leads_to_the_status_it_proves(
-    service: StubProvider, released: Operation, status: int, body: str, ends: Status, outcome: Outcome
+    provider: StubProvider, released: Operation, status: int, body: str, ends: Status, outcome: Outcome
 ) -> None:
-    service.answer_post = lambda: (status, body)
+    provider.answer_post = lambda: (status, body)
     send.send_operation(released.pk)
     assert reloaded(released).status == ends
     assert Attempt.objects.get().outcome == outcome
-    assert len(service.posts) == 1
+    assert len(provider.posts) == 1
     assert not Release.objects.exists()
 
 
 @pytest.mark.parametrize("status", [200, 400, 500])
-def test_nothing_is_resent_automatically(service: StubProvider, released: Operation, status: int) -> None:
-    service.answer_post = lambda: (status, '{"message": "bankCode is not valid", "data": {}}')
+def test_nothing_is_resent_automatically(provider: StubProvider, released: Operation, status: int) -> None:
+    provider.answer_post = lambda: (status, '{"message": "bankCode is not valid", "data": {}}')
     for _ in range(5):
         send.send_operation(released.pk)
         jobs.send_due()
-    assert len(service.posts) == 1
+    assert len(provider.posts) == 1
 
 
-def test_the_approved_content_is_sent(service: StubProvider, released: Operation) -> None:
+def test_the_approved_content_is_sent(provider: StubProvider, released: Operation) -> None:
     send.send_operation(released.pk)
-    [body] = service.posts
+    [body] = provider.posts
     for text in (
         '"accountNumber": "0123456789"',
         '"bankCode": "044"',
@@ -108,11 +108,11 @@ def test_the_approved_content_is_sent(service: StubProvider, released: Operation
 
 
 def test_a_new_one_time_code_sends_it_after_a_refused_one(
-    service: StubProvider, released: Operation, approver: User
+    provider: StubProvider, released: Operation, approver: User
 ) -> None:
-    service.answer_post = lambda: (400, '{"message": "Invalid OTP token"}')
+    provider.answer_post = lambda: (400, '{"message": "Invalid OTP token"}')
     send.send_operation(released.pk)
-    service.answer_post = lambda: (200, '{"data": {"transactionId": "T-9"}}')
+    provider.answer_post = lambda: (200, '{"data": {"transactionId": "T-9"}}')
     send.send_operation(factories.release(reloaded(released), approver, "654321").pk)
     assert reloaded(released).status == Status.PROCESSING
     assert [attempt.outcome for attempt in Attempt.objects.order_by("number")] == [
@@ -140,7 +140,7 @@ def test_a_provider_that_cannot_be_reached_leaves_it_approved(
     ],
 )
 def test_a_failed_connection_proves_it_was_not_sent_and_needs_a_new_release(
-    service: StubProvider,
+    provider: StubProvider,
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
     released: Operation,
@@ -150,7 +150,7 @@ def test_a_failed_connection_proves_it_was_not_sent_and_needs_a_new_release(
     """The provider is there until it was claimed, and gone when the request itself is to leave."""
     reads, reached = itertools.count(1), settings.GATEWAY_URL
     broken = address.format(port=urlsplit(reached).port)
-    service.before_get = lambda: setattr(settings, "GATEWAY_URL", broken) if next(reads) == 2 else None
+    provider.before_get = lambda: setattr(settings, "GATEWAY_URL", broken) if next(reads) == 2 else None
     monkeypatch.setattr(socket, "getaddrinfo", knows_no_host_called("no-such-host.invalid"))
     send.send_operation(released.pk)
     attempt = Attempt.objects.get()
@@ -159,9 +159,9 @@ def test_a_failed_connection_proves_it_was_not_sent_and_needs_a_new_release(
     settings.GATEWAY_URL = reached
     send.send_operation(released.pk)
     jobs.send_due()
-    assert service.posts == []
+    assert provider.posts == []
     send.send_operation(factories.release(reloaded(released), approver, "654321").pk)
-    assert (reloaded(released).status, len(service.posts)) == (Status.PROCESSING, 1)
+    assert (reloaded(released).status, len(provider.posts)) == (Status.PROCESSING, 1)
 
 
 def knows_no_host_called(name: str) -> Callable[..., Any]:
@@ -176,38 +176,38 @@ def knows_no_host_called(name: str) -> Callable[..., Any]:
     return look_up
 
 
-def test_content_changed_after_approval_is_not_sent(service: StubProvider, released: Operation) -> None:
+def test_content_changed_after_approval_is_not_sent(provider: StubProvider, released: Operation) -> None:
     with lifted(connection):
         Operation.objects.update(payload={**released.payload, "account_number": "9999999999"})
     send.send_operation(released.pk)
-    assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
+    assert (reloaded(released).status, provider.posts) == (Status.APPROVED, [])
     refusal = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).get()
     assert refusal.detail["attempted"] == "send"
 
 
 @pytest.mark.parametrize("change", ["deactivated", "role taken away"])
 def test_nothing_is_sent_if_the_approver_lost_the_permission(
-    service: StubProvider, released: Operation, approver: User, change: str
+    provider: StubProvider, released: Operation, approver: User, change: str
 ) -> None:
     if change == "deactivated":
         User.objects.filter(pk=approver.pk).update(is_active=False)
     else:
         approver.groups.remove(Group.objects.get(name="Approver"))
     send.send_operation(released.pk)
-    assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
+    assert (reloaded(released).status, provider.posts) == (Status.APPROVED, [])
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).exists()
 
 
 def test_a_cancelled_operation_is_not_sent_even_if_it_was_released(
-    service: StubProvider, released: Operation
+    provider: StubProvider, released: Operation
 ) -> None:
     approvals.cancel_operation(released.pk, actor=released.preparer)
     send.send_operation(released.pk)
-    assert (reloaded(released).status, service.posts) == (Status.CANCELLED, [])
+    assert (reloaded(released).status, provider.posts) == (Status.CANCELLED, [])
 
 
-def test_a_refusal_is_stored_as_the_reason(service: StubProvider, released: Operation) -> None:
-    service.answer_post = lambda: (422, '{"success": false, "message": "Insufficient funds"}')
+def test_a_refusal_is_stored_as_the_reason(provider: StubProvider, released: Operation) -> None:
+    provider.answer_post = lambda: (422, '{"success": false, "message": "Insufficient funds"}')
     send.send_operation(released.pk)
     assert "Insufficient funds" in reloaded(released).reason
 
@@ -226,7 +226,7 @@ def test_a_blocker_of_one_release_does_not_affect_a_later_one(released: Operatio
     assert not Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).exists()
 
 
-def test_unreadable_content_is_not_sent(service: StubProvider, released: Operation) -> None:
+def test_unreadable_content_is_not_sent(provider: StubProvider, released: Operation) -> None:
     payload = {**released.payload, "member_of_a_later_release": "x"}
     digest = content_digest(released.pk, released.kind, payload)
     with lifted(connection):
@@ -234,9 +234,9 @@ def test_unreadable_content_is_not_sent(service: StubProvider, released: Operati
         Approval.objects.update(digest=digest)
         Release.objects.update(encrypted_otp=None)
     send.send_operation(released.pk)
-    assert (reloaded(released).status, Attempt.objects.count(), service.posts) == (Status.APPROVED, 0, [])
+    assert (reloaded(released).status, Attempt.objects.count(), provider.posts) == (Status.APPROVED, 0, [])
 
 
-def test_an_unknown_operation_id_sends_nothing(service: StubProvider, db: None) -> None:
+def test_an_unknown_operation_id_sends_nothing(provider: StubProvider, db: None) -> None:
     send.send_operation(uuid.uuid4())
-    assert service.posts == []
+    assert provider.posts == []

@@ -72,7 +72,7 @@ def test_the_form_explains_kyc_before_anything_is_typed(as_administrator: Client
     assert "KYC comes first" in as_administrator.get(ADDRESS).content.decode()
 
 
-def test_the_review_shows_the_account_to_open(as_administrator: Client, service: StubProvider) -> None:
+def test_the_review_shows_the_account_to_open(as_administrator: Client, provider: StubProvider) -> None:
     html = review(as_administrator).content.decode()
     assert "<h1>Open a bank account in NGN in the name of Lagos shop</h1>" in html
     assert "No account of this name in this currency" in html
@@ -80,16 +80,16 @@ def test_the_review_shows_the_account_to_open(as_administrator: Client, service:
 
 
 def test_an_existing_account_of_the_same_name_is_warned_of(
-    as_administrator: Client, service: StubProvider
+    as_administrator: Client, provider: StubProvider
 ) -> None:
-    service.accounts = listed("0455000001")
+    provider.accounts = listed("0455000001")
     html = review(as_administrator).content.decode()
     assert "This opens a further one." in html
     assert "0455000001" in html
 
 
-def test_an_unreadable_account_list_is_warned_of(as_administrator: Client, service: StubProvider) -> None:
-    service.accounts = "42"
+def test_an_unreadable_account_list_is_warned_of(as_administrator: Client, provider: StubProvider) -> None:
+    provider.accounts = "42"
     assert "The service could not tell which accounts there are." in review(as_administrator).content.decode()
 
 
@@ -103,7 +103,7 @@ def test_an_unreadable_account_list_is_warned_of(as_administrator: Client, servi
     ],
 )
 def test_invalid_input_is_reported_at_its_field_and_kept(
-    as_administrator: Client, service: StubProvider, field: str, typed: str, message: str
+    as_administrator: Client, provider: StubProvider, field: str, typed: str, message: str
 ) -> None:
     answer = review(as_administrator, **{field: typed})
     assert answer.status_code == 422
@@ -115,11 +115,11 @@ def test_invalid_input_is_reported_at_its_field_and_kept(
 
 
 def test_the_request_is_exactly_the_approved_content(
-    administrator: User, approver: User, service: StubProvider
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
     sent(administrator, approver)
-    assert service.changes == ["PUT /v4/account"]
-    assert json.loads(service.posts[0]) == {
+    assert provider.changes == ["PUT /v4/account"]
+    assert json.loads(provider.posts[0]) == {
         "accountName": "Lagos shop",
         "currency": "NGN",
         "preferredAccountName": "Obi Traders Lagos",
@@ -127,10 +127,10 @@ def test_the_request_is_exactly_the_approved_content(
 
 
 def test_an_empty_preferred_name_is_not_sent(
-    administrator: User, approver: User, service: StubProvider
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
     sent(administrator, approver, preferred_name="")
-    assert "preferredAccountName" not in json.loads(service.posts[0])
+    assert "preferredAccountName" not in json.loads(provider.posts[0])
 
 
 @pytest.mark.parametrize(
@@ -146,16 +146,16 @@ def test_an_empty_preferred_name_is_not_sent(
     ],
 )
 def test_every_response_leads_to_a_status(
-    administrator: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
+    administrator: User, approver: User, provider: StubProvider, status: int, body: str, ends: Status
 ) -> None:
-    service.answer_post = lambda: (status, body)
+    provider.answer_post = lambda: (status, body)
     assert sent(administrator, approver).status == ends
 
 
 def test_the_account_that_was_opened_is_shown_on_the_operation(
-    administrator: User, approver: User, service: StubProvider, as_administrator: Client
+    administrator: User, approver: User, provider: StubProvider, as_administrator: Client
 ) -> None:
-    service.answer_post = lambda: (200, ANSWER)
+    provider.answer_post = lambda: (200, ANSWER)
     operation = sent(administrator, approver)
     html = as_administrator.get(f"/operations/{operation.pk}/").content.decode()
     for text in ("Account opened", "0455001122", "Wema Bank (035)", "ACTIVE"):
@@ -185,60 +185,60 @@ def test_opened_accounts_are_shown_in_the_same_order_on_both_engines() -> None:
     ],
 )
 def test_a_lost_response_is_confirmed_only_by_a_new_account_of_this_name_and_currency(
-    administrator: User, approver: User, service: StubProvider, accounts: str, ends: Status
+    administrator: User, approver: User, provider: StubProvider, accounts: str, ends: Status
 ) -> None:
-    service.answer_post = lambda: (500, "")
+    provider.answer_post = lambda: (500, "")
     operation = sent(administrator, approver)
-    service.accounts = accounts
+    provider.accounts = accounts
     assert confirmation.confirm_operation(operation.pk).status == ends
 
 
 def test_an_existing_account_does_not_confirm_it(
-    administrator: User, approver: User, service: StubProvider
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
-    service.accounts, service.answer_post = listed("0455000001"), lambda: (500, "")
+    provider.accounts, provider.answer_post = listed("0455000001"), lambda: (500, "")
     operation = sent(administrator, approver, known_numbers=("0455000001",))
     assert confirmation.confirm_operation(operation.pk).status == Status.UNKNOWN
-    service.accounts = listed("0455000001", "0455001122")
+    provider.accounts = listed("0455000001", "0455001122")
     assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
 
 
 def test_nothing_is_confirmed_if_the_previous_accounts_are_unknown(
-    administrator: User, approver: User, service: StubProvider
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
-    service.answer_post = lambda: (500, "")
+    provider.answer_post = lambda: (500, "")
     operation = sent(administrator, approver, known_numbers=None)
-    service.accounts = listed("0455001122")
+    provider.accounts = listed("0455001122")
     assert confirmation.confirm_operation(operation.pk).status == Status.UNKNOWN
 
 
 def test_an_account_opened_by_another_operation_does_not_confirm_it(
-    administrator: User, approver: User, service: StubProvider
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
-    service.answer_post = lambda: (500, "")
+    provider.answer_post = lambda: (500, "")
     lost = sent(administrator, approver)
-    service.answer_post = lambda: (200, ANSWER)
+    provider.answer_post = lambda: (200, ANSWER)
     assert sent(administrator, approver, preferred_name="").status == Status.SUCCEEDED
-    service.accounts = listed("0455001122")
+    provider.accounts = listed("0455001122")
     assert confirmation.confirm_operation(lost.pk).status == Status.UNKNOWN
 
 
 def test_neither_of_two_unknown_operations_is_matched_to_the_one_new_account(
-    administrator: User, approver: User, service: StubProvider
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
-    service.answer_post = lambda: (500, "")
+    provider.answer_post = lambda: (500, "")
     both = [sent(administrator, approver), sent(administrator, approver, preferred_name="")]
-    service.accounts = listed("0455001122")
+    provider.accounts = listed("0455001122")
     assert [confirmation.confirm_operation(one.pk).status for one in both] == [Status.UNKNOWN, Status.UNKNOWN]
 
 
 @pytest.mark.parametrize("accounts", [listed("0455000001"), "42"], ids=["changed", "unreadable"])
 def test_nothing_is_sent_if_the_accounts_changed_after_approval(
-    administrator: User, approver: User, service: StubProvider, accounts: str
+    administrator: User, approver: User, provider: StubProvider, accounts: str
 ) -> None:
-    service.accounts = accounts
+    provider.accounts = accounts
     operation = sent(administrator, approver)
-    assert (operation.status, service.changes) == (Status.APPROVED, [])
+    assert (operation.status, provider.changes) == (Status.APPROVED, [])
     attempt = Attempt.objects.get(operation=operation)
     assert attempt.outcome == Outcome.NOT_SENT
     assert "Nothing was opened" in attempt.answer
@@ -276,7 +276,7 @@ def test_a_lost_response_is_found_by_a_status_check(
 
 
 def test_the_preparer_can_cancel_it(
-    administrator: User, as_administrator: Client, service: StubProvider
+    administrator: User, as_administrator: Client, provider: StubProvider
 ) -> None:
     operation = factories.prepared_of_kind("bank_account", sample(), administrator)
     assert "Cancel the operation" in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
@@ -285,7 +285,7 @@ def test_the_preparer_can_cancel_it(
 
 
 def test_prepare_again_prefills_the_form(
-    administrator: User, as_administrator: Client, service: StubProvider
+    administrator: User, as_administrator: Client, provider: StubProvider
 ) -> None:
     operation = factories.prepared_of_kind("bank_account", sample(), administrator)
     approvals.cancel_operation(operation.pk, actor=administrator)

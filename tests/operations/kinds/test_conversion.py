@@ -45,8 +45,8 @@ def released(preparer: User, approver: User, payload: ConversionPayload | None =
     )
 
 
-def test_the_review_shows_the_estimate_at_the_last_rate(as_preparer: Client, service: StubProvider) -> None:
-    service.records = f"[{RECEIVED}]"
+def test_the_review_shows_the_estimate_at_the_last_rate(as_preparer: Client, provider: StubProvider) -> None:
+    provider.records = f"[{RECEIVED}]"
     html = review(as_preparer).content.decode()
     assert "<h1>Convert NGN 1,540,000.00 to USD</h1>" in html
     assert "USD 1 = NGN 1,600.00" in html
@@ -54,14 +54,14 @@ def test_the_review_shows_the_estimate_at_the_last_rate(as_preparer: Client, ser
 
 
 def test_the_estimate_is_shown_while_the_form_is_filled_in(
-    as_preparer: Client, service: StubProvider
+    as_preparer: Client, provider: StubProvider
 ) -> None:
-    service.records = f"[{RECEIVED}]"
+    provider.records = f"[{RECEIVED}]"
     answer = as_preparer.post(f"{ADDRESS}check/", FILLED_IN)
     assert "about USD 962.50" in answer.content.decode()
 
 
-def test_a_missing_rate_is_reported_and_does_not_block(as_preparer: Client, service: StubProvider) -> None:
+def test_a_missing_rate_is_reported_and_does_not_block(as_preparer: Client, provider: StubProvider) -> None:
     answer = review(as_preparer)
     assert answer.status_code == 200
     assert "None is known yet." in answer.content.decode()
@@ -94,13 +94,13 @@ BACK = reached("USD", "NGN", amount="1500", for_amount="1", at="2026-03-02T08:00
     ],
 )
 def test_the_rate_of_the_same_direction_is_preferred(
-    service: StubProvider,
+    provider: StubProvider,
     records: list[dict[str, object]],
     pair: tuple[str, str],
     number: str,
     of: dict[str, object],
 ) -> None:
-    service.records = json.dumps(records)
+    provider.records = json.dumps(records)
     rate = rates.last_rate(*pair)
     assert rate is not None
     assert rate.rate == Decimal(number)
@@ -116,9 +116,9 @@ def test_the_rate_of_the_same_direction_is_preferred(
     ],
 )
 def test_the_estimate_names_its_conversion_and_time(
-    as_preparer: Client, service: StubProvider, records: list[dict[str, object]], message: str
+    as_preparer: Client, provider: StubProvider, records: list[dict[str, object]], message: str
 ) -> None:
-    service.records = json.dumps(records)
+    provider.records = json.dumps(records)
     for html in (
         review(as_preparer).content.decode(),
         as_preparer.post(f"{ADDRESS}check/", FILLED_IN).content.decode(),
@@ -156,7 +156,7 @@ def test_the_estimate_is_rounded_down(amount: str, about: str) -> None:
     ],
 )
 def test_invalid_input_is_reported_at_its_field_and_kept(
-    as_preparer: Client, service: StubProvider, field: str, typed: str, message: str
+    as_preparer: Client, provider: StubProvider, field: str, typed: str, message: str
 ) -> None:
     answer = review(as_preparer, **{field: typed})
     assert answer.status_code == 422
@@ -172,12 +172,12 @@ def test_a_conversion_expires_after_half_an_hour(preparer: User) -> None:
 
 
 def test_the_request_is_exactly_the_approved_content_without_a_one_time_code(
-    preparer: User, approver: User, service: StubProvider
+    preparer: User, approver: User, provider: StubProvider
 ) -> None:
     operation = released(preparer, approver)
     send.send_operation(operation.pk)
-    assert service.changes == ["POST /v2/balance/convert"]
-    assert json.loads(service.posts[0]) == {
+    assert provider.changes == ["POST /v2/balance/convert"]
+    assert json.loads(provider.posts[0]) == {
         "fromCurrency": "NGN",
         "toCurrency": "USD",
         "amount": "1540000.00",
@@ -195,10 +195,10 @@ def test_the_request_is_exactly_the_approved_content_without_a_one_time_code(
     ],
 )
 def test_every_response_leads_to_a_status(
-    preparer: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
+    preparer: User, approver: User, provider: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     operation = released(preparer, approver)
-    service.answer_post = lambda: (status, body)
+    provider.answer_post = lambda: (status, body)
     send.send_operation(operation.pk)
     assert Operation.objects.get().status == ends
 

@@ -119,31 +119,33 @@ def test_preparing_needs_the_permission_of_the_kind(name: str, role: str, person
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", KINDS)
-def test_nothing_is_sent_before_approval(name: str, role: str, person: Person, service: StubProvider) -> None:
+def test_nothing_is_sent_before_approval(
+    name: str, role: str, person: Person, provider: StubProvider
+) -> None:
     operation = pending(name, person)
     with pytest.raises(errors.OperationError):
         submit_release(operation, person(role))
     send.send_operation(operation.pk)
     jobs.send_due()
-    assert service.changes == []
+    assert provider.changes == []
 
 
 @pytest.mark.parametrize("status", AFTER_THE_END)
 @pytest.mark.parametrize("name", KINDS)
 def test_nothing_is_sent_after_closing(
-    name: str, status: Status, person: Person, service: StubProvider
+    name: str, status: Status, person: Person, provider: StubProvider
 ) -> None:
     operation = ended(pending(name, person), status, person)
     with pytest.raises(errors.WrongStatusError):
         submit_release(operation, person("approver"))
     send.send_operation(operation.pk)
-    assert service.changes == []
+    assert provider.changes == []
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", SENT)
 def test_an_approved_operation_is_sent_once_by_permitted_roles(
-    name: str, role: str, person: Person, service: StubProvider
+    name: str, role: str, person: Person, provider: StubProvider
 ) -> None:
     operation = factories.approve(pending(name, person), person("approver"))
     somebody = person(role)
@@ -151,12 +153,12 @@ def test_an_approved_operation_is_sent_once_by_permitted_roles(
         with pytest.raises(errors.OperationError):
             submit_release(operation, somebody)
         send.send_operation(operation.pk)
-        assert service.changes == []
+        assert provider.changes == []
         return
     submit_release(operation, somebody)
     for _ in range(3):
         send.send_operation(operation.pk)
-    assert len(service.changes) == (0 if name in OWN_KINDS else 1)
+    assert len(provider.changes) == (0 if name in OWN_KINDS else 1)
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -56,8 +56,8 @@ def silent(settings: Settings, tmp_path: Path) -> Iterator[None]:
     file = tmp_path / "profile.toml"
     file.write_text('capabilities = ["banks", "rates"]\n')
     settings.GATEWAY_PROFILE = str(file)
-    with Stub(stub.silent) as service:
-        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = service.url, service.url.replace("/v2", "/v4")
+    with Stub(stub.silent) as provider:
+        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = provider.url, provider.url.replace("/v2", "/v4")
         yield
 
 

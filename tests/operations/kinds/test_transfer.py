@@ -39,7 +39,7 @@ def review(client: Client, **changes: str) -> Any:
     return client.post(ADDRESS, {**FILLED_IN, **changes, "step": "review"})
 
 
-def test_the_review_shows_recipient_and_amount(as_preparer: Client, service: StubProvider) -> None:
+def test_the_review_shows_recipient_and_amount(as_preparer: Client, provider: StubProvider) -> None:
     html = review(as_preparer).content.decode()
     assert "<h1>Transfer NGN 60,000.00 to user ngozi.eze</h1>" in html
     assert "Transfers need one approver who did not prepare them." in html
@@ -62,7 +62,7 @@ def test_the_review_shows_recipient_and_amount(as_preparer: Client, service: Stu
     ],
 )
 def test_invalid_input_is_reported_at_its_field_and_kept(
-    as_preparer: Client, service: StubProvider, field: str, typed: str, message: str
+    as_preparer: Client, provider: StubProvider, field: str, typed: str, message: str
 ) -> None:
     answer = review(as_preparer, **{field: typed})
     assert answer.status_code == 422
@@ -74,12 +74,12 @@ def test_invalid_input_is_reported_at_its_field_and_kept(
 
 
 def test_the_request_is_exactly_the_approved_content(
-    preparer: User, approver: User, service: StubProvider
+    preparer: User, approver: User, provider: StubProvider
 ) -> None:
     operation = released(preparer, approver)
     send.send_operation(operation.pk)
-    assert service.changes == ["POST /v2/balance/transfer"]
-    assert json.loads(service.posts[0]) == {
+    assert provider.changes == ["POST /v2/balance/transfer"]
+    assert json.loads(provider.posts[0]) == {
         "receiverUsername": "ngozi.eze",
         "currency": "NGN",
         "amount": "60000.00",
@@ -102,10 +102,10 @@ def test_the_request_is_exactly_the_approved_content(
     ],
 )
 def test_every_response_leads_to_a_status(
-    preparer: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
+    preparer: User, approver: User, provider: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     operation = released(preparer, approver)
-    service.answer_post = lambda: (status, body)
+    provider.answer_post = lambda: (status, body)
     send.send_operation(operation.pk)
     assert Operation.objects.get().status == ends
 
@@ -128,7 +128,7 @@ def test_two_people_transfer_at_the_provider(preparer: User, approver: User, san
 
 
 def test_prepare_again_prefills_the_form(
-    as_preparer: Client, preparer: User, settings: Settings, service: StubProvider
+    as_preparer: Client, preparer: User, settings: Settings, provider: StubProvider
 ) -> None:
     operation = factories.prepared_of_kind("transfer", SAMPLES["transfer"], preparer)
     approvals.cancel_operation(operation.pk, actor=preparer)

@@ -163,12 +163,12 @@ def test_pending_operations_can_be_approved_but_not_sent_during_a_pause(
 
 
 def test_nothing_is_sent_during_a_pause_and_the_release_waits(
-    service: StubProvider, released: Operation, preparer: User
+    provider: StubProvider, released: Operation, preparer: User
 ) -> None:
     pause.pause_payments(actor=preparer, reason="A key has leaked")
     send.send_operation(released.pk)
     released.refresh_from_db()
-    assert (released.status, service.changes) == (Status.APPROVED, [])
+    assert (released.status, provider.changes) == (Status.APPROVED, [])
     assert hasattr(released, "release")
 
 
@@ -178,9 +178,9 @@ def test_checking_for_a_pause_takes_one_query(preparer: User, django_assert_num_
 
 
 def test_an_operation_both_paused_and_queued_shows_both(
-    service: StubProvider, as_approver: Client, preparer: User, approver: User
+    provider: StubProvider, as_approver: Client, preparer: User, approver: User
 ) -> None:
-    lost(service, preparer, approver)
+    lost(provider, preparer, approver)
     waiting = factories.approved(preparer, approver, amount=7)
     pause.pause_payments(actor=approver, reason="Something looks wrong")
     pause.clear_pause_cache()

@@ -25,7 +25,7 @@ from tests.operations.monitoring.violations import (
     content_changed,
     forgotten,
     past_every_safeguard,
-    red,
+    violated_checks,
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -52,7 +52,7 @@ def test_findings_of_a_full_inspection_are_reported_until_repaired(
     with past_every_safeguard():
         content_changed(history)
         broken_log(history)
-        assert red() == {"content_changed", "broken_log"}
+        assert violated_checks() == {"content_changed", "broken_log"}
         assert set(inspect(full=False).violations) == {"content_changed", "broken_log"}
         assert set(inspect(full=False).violations) == {"content_changed", "broken_log"}
 

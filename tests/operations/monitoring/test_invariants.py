@@ -1,4 +1,4 @@
-"""Every rule of what must always hold goes red when the database is broken past the services, and only that one."""
+"""Each integrity check fails when its rule is broken past the services, and only that one."""
 
 import pytest
 
@@ -6,7 +6,12 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.monitoring.invariants import INVARIANTS
 from backoffice.operations.states import Status
-from tests.operations.monitoring.violations import BREAKS, forgotten, past_every_safeguard, red
+from tests.operations.monitoring.violations import (
+    VIOLATIONS,
+    forgotten,
+    past_every_safeguard,
+    violated_checks,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -17,22 +22,22 @@ def test_the_history_has_each_status(history: dict[str, Operation]) -> None:
 
 
 def test_a_history_made_by_the_services_passes_all_checks(history: dict[str, Operation]) -> None:
-    assert red() == set()
+    assert violated_checks() == set()
     assert set(inspect(full=False).violations) == set()
 
 
 def test_each_violation_is_found_by_exactly_its_check(history: dict[str, Operation]) -> None:
     seen = {}
-    for name, act in BREAKS.items():
+    for name, act in VIOLATIONS.items():
         with past_every_safeguard():
             act(history)
-            seen[name] = red()
-    assert seen == {name: {name.partition("__")[0]} for name in BREAKS}
-    assert red() == set()
+            seen[name] = violated_checks()
+    assert seen == {name: {name.partition("__")[0]} for name in VIOLATIONS}
+    assert violated_checks() == set()
 
 
 def test_every_check_has_a_violation_case() -> None:
-    assert {name.partition("__")[0] for name in BREAKS} == {rule.name for rule in INVARIANTS}
+    assert {name.partition("__")[0] for name in VIOLATIONS} == {rule.name for rule in INVARIANTS}
 
 
 def test_a_violation_names_the_operation(history: dict[str, Operation]) -> None:

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
     ],
 )
 def test_executed_closes_with_the_status_of_the_transaction(
-    service: StubProvider,
+    provider: StubProvider,
     unknown: Operation,
     preparer: User,
     approver: User,
@@ -41,7 +41,7 @@ def test_executed_closes_with_the_status_of_the_transaction(
     status: str,
     outcome: str,
 ) -> None:
-    shows(service, record("T-7", shown))
+    shows(provider, record("T-7", shown))
     let_pass(Attempt.EXECUTION_WINDOW)
     assert settled(unknown, preparer, approver, "happened", "T-7").status == status
     attempt = Attempt.objects.get()
@@ -132,10 +132,10 @@ def test_not_executed_is_not_applied_once_a_new_transaction_is_claimed(
 
 @pytest.mark.parametrize("shown", ["fullfiled", "processing"])
 def test_not_executed_is_refused_while_its_transaction_is_executed(
-    service: StubProvider, review: Operation, shown: str
+    provider: StubProvider, review: Operation, shown: str
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
-    shows(service, record("T-7", shown))
+    shows(provider, record("T-7", shown))
     assert "shows transaction T-7" in resolution_form(review, "did_not_happen").errors["verdict"][0]
 
 
@@ -148,7 +148,7 @@ def test_not_executed_is_refused_while_its_transaction_is_executed(
     ids=["gone", "reversed"],
 )
 def test_two_people_resolve_one_whose_transaction_is_gone_or_failed(
-    service: StubProvider,
+    provider: StubProvider,
     review: Operation,
     preparer: User,
     approver: User,
@@ -156,7 +156,7 @@ def test_two_people_resolve_one_whose_transaction_is_gone_or_failed(
     fact: str,
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
-    shows(service, *records)
+    shows(provider, *records)
     assert settled(review, preparer, approver, "did_not_happen").status == Status.FAILED
     resolution = Operation.objects.get(kind="resolution")
     named = resolution.payload["claimed"]
@@ -167,17 +167,17 @@ def test_two_people_resolve_one_whose_transaction_is_gone_or_failed(
 
 
 def test_a_gone_transaction_cannot_be_resolved_without_the_provider(
-    service: StubProvider, review: Operation
+    provider: StubProvider, review: Operation
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
-    service.records = '"no list at all"'
+    provider.records = '"no list at all"'
     assert "cannot be read now" in resolution_form(review, "did_not_happen").errors["verdict"][0]
 
 
 def test_a_resolution_is_not_applied_if_a_check_closed_it_first(
-    service: StubProvider, unknown: Operation, as_approver: Client, preparer: User
+    provider: StubProvider, unknown: Operation, as_approver: Client, preparer: User
 ) -> None:
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     resolution = proposed(unknown, preparer, "happened", "T-7")
     Attempt.objects.update(started_at=timezone.now() - timedelta(hours=2))
     confirmation.confirm_operation(unknown.pk)
@@ -190,9 +190,9 @@ def test_a_resolution_is_not_applied_if_a_check_closed_it_first(
 
 
 def test_the_evidence_is_part_of_the_approved_content(
-    service: StubProvider, unknown: Operation, preparer: User
+    provider: StubProvider, unknown: Operation, preparer: User
 ) -> None:
-    shows(service, record("T-7", amount=250050))
+    shows(provider, record("T-7", amount=250050))
     resolution = proposed(unknown, preparer, "happened", "T-7")
     seen = resolution.payload["transaction"]
     assert (seen["transaction_id"], seen["amount"], seen["status"]) == ("T-7", "250050", "fulfilled")
@@ -208,8 +208,8 @@ def test_one_resolution_per_operation_is_pending_at_a_time(
         proposed(review, approver, "did_not_happen")
 
 
-def test_nothing_is_prepared_without_the_provider(service: StubProvider, unknown: Operation) -> None:
-    service.records = '"no list at all"'
+def test_nothing_is_prepared_without_the_provider(provider: StubProvider, unknown: Operation) -> None:
+    provider.records = '"no list at all"'
     assert "cannot be read now" in resolution_form(unknown, "happened", "T-7").errors["transaction_id"][0]
 
 

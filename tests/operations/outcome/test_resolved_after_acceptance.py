@@ -20,13 +20,13 @@ DESK = "/operations/unknown/"
 
 
 @pytest.fixture
-def accepted(service: StubProvider, preparer: User, approver: User) -> Operation:
+def accepted(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """Accepted without a name, with two transactions in the list that could be it: the balance is held."""
-    shows(service)
-    service.answer_post = lambda: (200, '{"data": {}}')
+    shows(provider)
+    provider.answer_post = lambda: (200, '{"data": {}}')
     operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
-    shows(service, record("T-7"), record("T-8"))
+    shows(provider, record("T-7"), record("T-8"))
     return confirmation.confirm_operation(operation.pk)
 
 
@@ -50,10 +50,10 @@ def test_both_pages_offer_the_resolution_after_the_deadline(accepted: Operation,
 
 
 def test_it_can_be_resolved_while_the_provider_stays_unreadable(
-    service: StubProvider, accepted: Operation, preparer: User, approver: User
+    provider: StubProvider, accepted: Operation, preparer: User, approver: User
 ) -> None:
     let_pass(Attempt.EXECUTION_WINDOW)
-    service.records = '"no list at all"'
+    provider.records = '"no list at all"'
     assert confirmation.confirm_operation(accepted.pk).status == Status.PROCESSING
     assert settled(accepted, preparer, approver, "did_not_happen").status == Status.FAILED
 

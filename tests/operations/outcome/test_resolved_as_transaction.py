@@ -31,9 +31,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
     ],
 )
 def test_executed_needs_a_listed_transaction_with_a_final_status(
-    service: StubProvider, unknown: Operation, shown: dict[str, object], wanted: str, problem: str
+    provider: StubProvider, unknown: Operation, shown: dict[str, object], wanted: str, problem: str
 ) -> None:
-    shows(service, record("T-7") | shown)
+    shows(provider, record("T-7") | shown)
     assert problem in resolution_form(unknown, "happened", wanted).errors["transaction_id"][0]
 
 
@@ -41,9 +41,9 @@ def test_executed_needs_a_listed_transaction_with_a_final_status(
     ("end", "means"), [("succeeded", "it succeeded"), ("failed", "it failed and no money is gone")]
 )
 def test_a_transaction_with_an_unknown_status_closes_as_resolved(
-    service: StubProvider, unknown: Operation, preparer: User, approver: User, end: str, means: str
+    provider: StubProvider, unknown: Operation, preparer: User, approver: User, end: str, means: str
 ) -> None:
-    shows(service, record("T-7", "completed"))
+    shows(provider, record("T-7", "completed"))
     let_pass(Attempt.EXECUTION_WINDOW)
     assert settled(unknown, preparer, approver, "happened", "T-7", end).status == Status(end)
     attempt = Attempt.objects.get()
@@ -57,13 +57,13 @@ def test_a_transaction_with_an_unknown_status_closes_as_resolved(
 
 @pytest.mark.parametrize("status", ["completed", "reversed", ""])
 def test_the_page_requests_the_meaning_of_an_unknown_status(
-    service: StubProvider, unknown: Operation, as_preparer: Client, status: str
+    provider: StubProvider, unknown: Operation, as_preparer: Client, status: str
 ) -> None:
     let_pass(Attempt.EXECUTION_WINDOW)
     address = "/operations/prepare/resolution/"
     form = {"operation": str(unknown.pk), "verdict": "happened", "transaction_id": "T-7", "reason": "Asked"}
     assert 'name="meaning"' not in text_of(as_preparer.get(address, form))
-    shows(service, record("T-7", status))
+    shows(provider, record("T-7", status))
     asked = as_preparer.post(address, {**form, "step": "review"})
     assert asked.status_code == 422
     word = f"“{status}”" if status else "having no status"
@@ -76,8 +76,8 @@ def test_the_page_requests_the_meaning_of_an_unknown_status(
     assert "ask the service yourself" in text_of(reviewed)
 
 
-def test_the_meaning_of_a_known_status_cannot_be_chosen(service: StubProvider, unknown: Operation) -> None:
-    shows(service, record("T-7"))
+def test_the_meaning_of_a_known_status_cannot_be_chosen(provider: StubProvider, unknown: Operation) -> None:
+    shows(provider, record("T-7"))
     form = resolution_form(unknown, "happened", "T-7", meaning="failed")
     assert "that tells how it ended" in form.errors["__all__"][0]
     assert not form.asks_for_meaning
@@ -85,10 +85,10 @@ def test_the_meaning_of_a_known_status_cannot_be_chosen(service: StubProvider, u
 
 @pytest.mark.parametrize(("status", "meaning"), [("failed", ""), ("completed", "failed")])
 def test_a_failed_transaction_cannot_be_chosen_before_the_execution_deadline(
-    service: StubProvider, unknown: Operation, preparer: User, approver: User, status: str, meaning: str
+    provider: StubProvider, unknown: Operation, preparer: User, approver: User, status: str, meaning: str
 ) -> None:
     """Ours may be executed minutes later, by then hidden behind `failed` and prepared again."""
-    shows(service, record("T-7", status))
+    shows(provider, record("T-7", status))
     form = resolution_form(unknown, "happened", "T-7", meaning=meaning)
     assert "may execute ours until" in form.errors["meaning" if meaning else "transaction_id"][0]
     let_pass(Attempt.EXECUTION_WINDOW)
@@ -96,9 +96,9 @@ def test_a_failed_transaction_cannot_be_chosen_before_the_execution_deadline(
 
 
 def test_a_failed_transaction_is_not_applied_before_the_execution_deadline(
-    service: StubProvider, unknown: Operation, preparer: User, approver: User
+    provider: StubProvider, unknown: Operation, preparer: User, approver: User
 ) -> None:
-    shows(service, record("T-7", "failed"))
+    shows(provider, record("T-7", "failed"))
     let_pass(Attempt.EXECUTION_WINDOW)
     resolution = proposed(unknown, preparer, "happened", "T-7")
     Attempt.objects.update(started_at=timezone.now())
@@ -116,19 +116,19 @@ def test_a_failed_transaction_is_not_applied_before_the_execution_deadline(
     ids=["another word", "gone", "unreadable"],
 )
 def test_a_status_changed_since_the_proposal_is_not_applied(
-    service: StubProvider,
+    provider: StubProvider,
     unknown: Operation,
     preparer: User,
     approver: User,
     now: list[dict[str, object]] | None,
     said_so: str,
 ) -> None:
-    shows(service, record("T-7", "pending"))
+    shows(provider, record("T-7", "pending"))
     let_pass(Attempt.EXECUTION_WINDOW)
     resolution = proposed(unknown, preparer, "happened", "T-7", "failed")
-    shows(service, *now or [])
+    shows(provider, *now or [])
     if now is None:
-        service.records = '"no list at all"'
+        provider.records = '"no list at all"'
     with pytest.raises(errors.CannotResolveError, match=said_so):
         factories.approve(resolution, approver)
     assert reloaded(unknown).status == Status.UNKNOWN
@@ -137,9 +137,9 @@ def test_a_status_changed_since_the_proposal_is_not_applied(
 
 @pytest.mark.parametrize(("status", "meaning"), [("completed", None), ("fulfilled", "failed")])
 def test_content_with_an_inconsistent_outcome_is_unreadable(
-    service: StubProvider, unknown: Operation, preparer: User, status: str, meaning: str | None
+    provider: StubProvider, unknown: Operation, preparer: User, status: str, meaning: str | None
 ) -> None:
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     content = proposed(unknown, preparer, "happened", "T-7").payload
     changed = {"meaning": meaning, "transaction": {**content["transaction"], "status": status}}
     with pytest.raises(ValidationError, match="the end is told by"):
@@ -150,19 +150,19 @@ def test_content_with_an_inconsistent_outcome_is_unreadable(
     "seen", [{"watermark_transaction_id": "T-7"}, {"watermark_seen_ids": ["T-6", "T-7"]}]
 )
 def test_a_transaction_from_before_the_attempt_cannot_be_chosen(
-    service: StubProvider, unknown: Operation, seen: dict[str, object]
+    provider: StubProvider, unknown: Operation, seen: dict[str, object]
 ) -> None:
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     Attempt.objects.update(**seen)
     assert "before ours was sent" in resolution_form(unknown, "happened", "T-7").errors["transaction_id"][0]
 
 
 def test_a_transaction_of_another_operation_cannot_be_chosen(
-    service: StubProvider, unknown: Operation, preparer: User
+    provider: StubProvider, unknown: Operation, preparer: User
 ) -> None:
     other = factories.prepared_to_another_account(preparer)
     claimed(other, "T-7")
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     assert (
         f"belongs to {other.reference}"
         in resolution_form(unknown, "happened", "T-7").errors["transaction_id"][0]
@@ -170,9 +170,9 @@ def test_a_transaction_of_another_operation_cannot_be_chosen(
 
 
 def test_a_transaction_claimed_by_another_meanwhile_closes_nothing(
-    service: StubProvider, unknown: Operation, preparer: User, approver: User
+    provider: StubProvider, unknown: Operation, preparer: User, approver: User
 ) -> None:
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     resolution = proposed(unknown, preparer, "happened", "T-7")
     claimed(factories.prepared_to_another_account(preparer), "T-7")
     with pytest.raises(errors.CannotResolveError, match="another operation's by now"):

@@ -28,12 +28,12 @@ HOURS = timedelta(hours=5)
 
 
 @pytest.fixture
-def under_way(service: StubProvider, preparer: User, approver: User) -> list[Operation]:
+def under_way(provider: StubProvider, preparer: User, approver: User) -> list[Operation]:
     """Three that the provider works on for hours, as T-1, T-2 and T-3, and that are not due for hours."""
-    shows(service, *(record(f"T-{number}", "processing") for number in (1, 2, 3)))
+    shows(provider, *(record(f"T-{number}", "processing") for number in (1, 2, 3)))
     found = [
         sent(
-            service,
+            provider,
             preparer,
             approver,
             (200, f'{{"data": {{"transactionId": "T-{number}"}}}}'),

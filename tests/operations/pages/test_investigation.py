@@ -83,9 +83,9 @@ def test_the_page_shows_the_blocked_balance_and_its_queue(
 
 
 def test_a_transaction_not_listed_can_be_entered(
-    service: StubProvider, unknown: Operation, as_preparer: Client
+    provider: StubProvider, unknown: Operation, as_preparer: Client
 ) -> None:
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     assert "It happened, as this one…" in evidence(as_preparer, unknown)
     assert "It happened, as a transaction not shown here…" in text_of(as_preparer.get(DESK))
 
@@ -105,9 +105,9 @@ def test_kinds_without_a_status_read_are_explained(
 
 
 def test_a_transaction_is_compared_field_by_field(
-    service: StubProvider, unknown: Operation, as_preparer: Client
+    provider: StubProvider, unknown: Operation, as_preparer: Client
 ) -> None:
-    shows(service, record("T-7", amount=250050))
+    shows(provider, record("T-7", amount=250050))
     html = evidence(as_preparer, unknown)
     found = dict(re.findall(r'<th scope="row">([\w ]+)</th>.*?class="badge[^"]*">\s*([a-z ]+)', html, re.S))
     assert found == {
@@ -124,31 +124,31 @@ def test_a_transaction_is_compared_field_by_field(
 
 
 def test_near_matches_are_sorted_and_distant_ones_omitted(
-    service: StubProvider, unknown: Operation, as_preparer: Client
+    provider: StubProvider, unknown: Operation, as_preparer: Client
 ) -> None:
     far = record("T-1", type="deposit", amount=7, prevBalance=1)
-    shows(service, far, record("T-2", amount=9), record("T-3"))
+    shows(provider, far, record("T-2", amount=9), record("T-3"))
     assert re.findall(r'data-copy="(T-\d)"', evidence(as_preparer, unknown)) == ["T-3", "T-2"]
 
 
 def test_a_transaction_of_another_operation_cannot_be_selected(
-    service: StubProvider, unknown: Operation, as_preparer: Client, preparer: User, approver: User
+    provider: StubProvider, unknown: Operation, as_preparer: Client, preparer: User, approver: User
 ) -> None:
     many_cases(preparer, approver, 1)
     other = Operation.objects.exclude(pk=unknown.pk).get()
     Attempt.objects.filter(operation=other).update(
         provider_transaction_id="T-7", closed_at=timezone.now(), outcome=Outcome.SUCCEEDED
     )
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     html = evidence(as_preparer, unknown)
     assert f'belongs to <a href="/operations/{other.pk}/">{other.reference}</a>' in html
     assert "It happened, as this one" not in html
 
 
 def test_an_unreachable_provider_shows_the_last_evidence_with_its_age(
-    service: StubProvider, unknown: Operation, as_preparer: Client, settings: Settings
+    provider: StubProvider, unknown: Operation, as_preparer: Client, settings: Settings
 ) -> None:
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     evidence(as_preparer, unknown)
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     html = evidence(as_preparer, unknown)
@@ -178,10 +178,10 @@ def test_a_pending_resolution_is_shown_and_no_second_one_offered(
 
 
 def test_checking_the_status_closes_a_confirmed_operation(
-    service: StubProvider, unknown: Operation, as_preparer: Client
+    provider: StubProvider, unknown: Operation, as_preparer: Client
 ) -> None:
     Attempt.objects.update(started_at=timezone.now() - timedelta(minutes=10))
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     answer = do(as_preparer, unknown, "check", next="investigation")
     assert answer["Location"] == DESK
     unknown.refresh_from_db()
@@ -190,9 +190,9 @@ def test_checking_the_status_closes_a_confirmed_operation(
 
 
 def test_a_long_processing_operation_is_listed_as_unknown_outcome(
-    service: StubProvider, as_preparer: Client, preparer: User, approver: User
+    provider: StubProvider, as_preparer: Client, preparer: User, approver: User
 ) -> None:
-    service.answer_post = lambda: (200, '{"data": {"transactionId": "T-1"}}')
+    provider.answer_post = lambda: (200, '{"data": {"transactionId": "T-1"}}')
     operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
     assert "No open case" in text_of(as_preparer.get(DESK))
@@ -209,9 +209,9 @@ def test_a_closed_case_redirects_to_its_operation(unknown: Operation, as_prepare
 
 
 def test_a_link_opens_a_case_without_javascript(
-    service: StubProvider, unknown: Operation, as_preparer: Client
+    provider: StubProvider, unknown: Operation, as_preparer: Client
 ) -> None:
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     assert "case/?read=1" in text_of(as_preparer.get(DESK))
     assert "T-7" in text_of(show(as_preparer, unknown, "case/", read="1"))
 
@@ -231,7 +231,7 @@ def test_overview_menu_and_operation_link_to_the_page(unknown: Operation, as_pre
 
 @pytest.mark.parametrize("person", ["preparer", "approver"])
 def test_the_page_takes_at_most_eight_queries_and_fourteen_kilobytes(
-    service: StubProvider,
+    provider: StubProvider,
     preparer: User,
     approver: User,
     person: str,
@@ -241,7 +241,7 @@ def test_the_page_takes_at_most_eight_queries_and_fourteen_kilobytes(
 ) -> None:
     many_cases(preparer, approver, 12)
     client = sign_in(Client(), request.getfixturevalue(person))
-    shows(service, *(record(f"T-{number}") for number in range(9)))
+    shows(provider, *(record(f"T-{number}") for number in range(9)))
     for operation in Operation.objects.all():
         evidence(client, operation)
     with django_assert_max_num_queries(8):
@@ -251,7 +251,7 @@ def test_the_page_takes_at_most_eight_queries_and_fourteen_kilobytes(
 
 
 def test_cases_are_paginated_oldest_first(
-    service: StubProvider, preparer: User, approver: User, as_preparer: Client
+    provider: StubProvider, preparer: User, approver: User, as_preparer: Client
 ) -> None:
     many_cases(preparer, approver, 7)
     expected = [attempt.operation.reference for attempt in Attempt.objects.order_by("started_at")]

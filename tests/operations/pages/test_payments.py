@@ -62,7 +62,7 @@ def make(preparer: User, approver: User) -> Make:
     return make
 
 
-def answered(service: StubProvider, **changes: object) -> None:
+def answered(provider: StubProvider, **changes: object) -> None:
     """Let the provider answer with this payment, under the reference that it was sent."""
     members = {
         "_id": "P-9",
@@ -78,10 +78,10 @@ def answered(service: StubProvider, **changes: object) -> None:
     }
 
     def answer() -> tuple[int, str]:
-        sent = {"reference": json.loads(service.posts[-1])["reference"]}
+        sent = {"reference": json.loads(provider.posts[-1])["reference"]}
         return 200, json.dumps({"data": {**members, **sent, **changes}}, default=float)
 
-    service.answer_post = answer
+    provider.answer_post = answer
 
 
 def text(client: Client, address: str) -> str:
@@ -91,9 +91,9 @@ def text(client: Client, address: str) -> str:
 
 
 def test_an_unpaid_payment_is_shown_as_created(
-    as_approver: Client, service: StubProvider, make: Make
+    as_approver: Client, provider: StubProvider, make: Make
 ) -> None:
-    answered(service)
+    answered(provider)
     html = text(as_approver, make().get_absolute_url())
     assert '<h2 id="decision-title">Created</h2>' in html
     assert "The service created the payment. What the customer pays in is shown below." in html
@@ -101,9 +101,9 @@ def test_an_unpaid_payment_is_shown_as_created(
 
 
 def test_the_operation_page_shows_the_customers_instructions(
-    as_approver: Client, service: StubProvider, make: Make
+    as_approver: Client, provider: StubProvider, make: Make
 ) -> None:
-    answered(service)
+    answered(provider)
     html = text(as_approver, make().get_absolute_url())
     for shown in (
         f'alt="QR code of {TRON}"',
@@ -120,9 +120,9 @@ def test_the_operation_page_shows_the_customers_instructions(
 
 
 def test_fields_not_reported_are_shown_as_such(
-    as_approver: Client, service: StubProvider, make: Make
+    as_approver: Client, provider: StubProvider, make: Make
 ) -> None:
-    service.answer_post = lambda: (200, '{"data": {"_id": "P-9"}}')
+    provider.answer_post = lambda: (200, '{"data": {"_id": "P-9"}}')
     operation = make()
     html = text(as_approver, operation.get_absolute_url())
     assert "The service told none" in html
@@ -136,9 +136,9 @@ def test_an_operation_of_another_kind_shows_no_payment(as_approver: Client, oper
 
 
 def test_a_payment_of_unknown_outcome_is_not_listed(
-    as_approver: Client, service: StubProvider, make: Make
+    as_approver: Client, provider: StubProvider, make: Make
 ) -> None:
-    service.answer_post = lambda: (500, "{}")
+    provider.answer_post = lambda: (500, "{}")
     operation = make()
     assert operation.status == Status.UNKNOWN
     assert operation.reference not in text(as_approver, LIST)
@@ -146,9 +146,9 @@ def test_a_payment_of_unknown_outcome_is_not_listed(
 
 
 def test_the_list_shows_reported_payments_and_that_no_refresh_is_possible(
-    as_approver: Client, service: StubProvider, make: Make
+    as_approver: Client, provider: StubProvider, make: Make
 ) -> None:
-    answered(service)
+    answered(provider)
     operation = make()
     html = text(as_approver, LIST)
     for shown in (operation.reference, "Waiting for funds", "USDT 100.000000", "cannot be asked"):
@@ -209,9 +209,9 @@ def test_recently_reported_payments_are_not_read_again(
 
 
 @pytest.mark.usefixtures("can_be_asked")
-def test_a_page_reads_at_most_ten_payments(approver: User, service: StubProvider, make: Make) -> None:
+def test_a_page_reads_at_most_ten_payments(approver: User, provider: StubProvider, make: Make) -> None:
     for number in range(12):
-        answered(service, _id=f"P-{number}")
+        answered(provider, _id=f"P-{number}")
         make(customer_email=f"customer{number}@example.com")
     made = payments.created_payments(list(payments.payment_operations(approver)), ask=True)
     assert len(made) == 12
@@ -221,12 +221,12 @@ def test_a_page_reads_at_most_ten_payments(approver: User, service: StubProvider
 @pytest.mark.parametrize("count", [0, 25])
 def test_the_list_stays_within_its_queries_and_bytes(
     as_approver: Client,
-    service: StubProvider,
+    provider: StubProvider,
     make: Make,
     django_assert_max_num_queries: DjangoAssertNumQueries,
     count: int,
 ) -> None:
-    answered(service)
+    answered(provider)
     for number in range(count):
         make(customer_email=f"customer{number}@example.com")
     with django_assert_max_num_queries(8):
@@ -237,15 +237,15 @@ def test_the_list_stays_within_its_queries_and_bytes(
 
 
 def test_the_operation_page_stays_within_its_bytes(
-    as_approver: Client, service: StubProvider, make: Make
+    as_approver: Client, provider: StubProvider, make: Make
 ) -> None:
-    answered(service)
+    answered(provider)
     answer = as_approver.get(make().get_absolute_url())
     assert len(gzip.compress(answer.content)) <= 14 * 1024
 
 
-def test_the_csv_has_the_listed_payments(as_approver: Client, service: StubProvider, make: Make) -> None:
-    answered(service)
+def test_the_csv_has_the_listed_payments(as_approver: Client, provider: StubProvider, make: Make) -> None:
+    answered(provider)
     operation = make()
     answer: Any = as_approver.get("/reports/payments.csv")
     (row,) = csv.DictReader(b"".join(answer.streaming_content).decode("utf-8-sig").splitlines())

@@ -46,9 +46,9 @@ def test_identical_content_is_refused_during_an_unknown_outcome(
 
 
 def test_the_form_links_to_the_identical_unknown_outcome(
-    service: StubProvider, as_preparer: Client, preparer: User, approver: User
+    provider: StubProvider, as_preparer: Client, preparer: User, approver: User
 ) -> None:
-    service.answer_post = lambda: (502, "bad gateway")
+    provider.answer_post = lambda: (502, "bad gateway")
     pending = factories.prepared_of_kind("transfer", SAMPLES["transfer"], preparer)
     operation = factories.release(factories.approve(pending, approver), approver)
     send.send_operation(operation.pk)
@@ -65,7 +65,7 @@ def test_another_amount_or_recipient_is_not_a_duplicate(unknown: Operation, prep
 
 
 def test_after_settlement_a_new_operation_names_the_previous_one(
-    review: Operation, preparer: User, approver: User, service: StubProvider
+    review: Operation, preparer: User, approver: User, provider: StubProvider
 ) -> None:
     settled(review, preparer, approver, "did_not_happen")
     anew = factories.prepared(preparer)
@@ -73,15 +73,15 @@ def test_after_settlement_a_new_operation_names_the_previous_one(
     approvals.cancel_operation(anew.pk, actor=preparer)
     again = factories.approved(preparer, approver)
     assert again.prepared_from == review
-    service.answer_post = lambda: (200, '{"data": {"transactionId": "T-9"}}')
+    provider.answer_post = lambda: (200, '{"data": {"transactionId": "T-9"}}')
     send.send_operation(factories.release(again, approver).pk)
     assert factories.prepared(preparer).prepared_from is None
 
 
 def test_an_executed_payment_is_not_named_by_a_further_one(
-    service: StubProvider, unknown: Operation, preparer: User, approver: User
+    provider: StubProvider, unknown: Operation, preparer: User, approver: User
 ) -> None:
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     settled(unknown, preparer, approver, "happened", "T-7")
     assert factories.prepared(preparer).prepared_from is None
 

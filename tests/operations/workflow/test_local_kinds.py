@@ -30,10 +30,10 @@ def test_every_local_effect_belongs_to_a_kind_and_can_be_applied() -> None:
 
 
 def test_local_kinds_are_never_sent(
-    service: StubProvider, review: Operation, preparer: User, approver: User
+    provider: StubProvider, review: Operation, preparer: User, approver: User
 ) -> None:
     resolution = proposed(review, preparer, "did_not_happen")
-    before = list(service.changes)
+    before = list(provider.changes)
     now = timezone.now()
     with pytest.raises(errors.WrongStatusError, match="nothing to send"):
         approvals.approve_and_release_operation(
@@ -43,7 +43,7 @@ def test_local_kinds_are_never_sent(
     assert resolution.status == Status.PENDING
     factories.approve(resolution, approver)
     send.send_operation(resolution.pk)
-    assert service.changes == before
+    assert provider.changes == before
     assert not resolution.attempts.exists()
 
 
@@ -72,7 +72,7 @@ def test_local_kinds_are_not_decided_in_bulk(review: Operation, preparer: User, 
 
 
 def test_the_database_refuses_to_apply_a_sent_operation(
-    service: StubProvider, review: Operation, preparer: User
+    provider: StubProvider, review: Operation, preparer: User
 ) -> None:
     resolution = proposed(review, preparer, "did_not_happen")
     put(resolution, Status.APPROVED)

@@ -43,9 +43,9 @@ def test_pending_payments_count_as_repeated_at_any_age(preparer: User) -> None:
 
 @pytest.mark.parametrize("status", [Status.UNKNOWN, Status.REVIEW])
 def test_unknown_outcomes_count_as_repeated_at_any_age(
-    service: StubProvider, released: Operation, preparer: User, status: Status
+    provider: StubProvider, released: Operation, preparer: User, status: Status
 ) -> None:
-    service.answer_post = lambda: (500, "")
+    provider.answer_post = lambda: (500, "")
     send.send_operation(released.pk)
     put(released, *([] if status == Status.UNKNOWN else [status]))
     Attempt.objects.update(started_at=timezone.now() - 3 * A_DAY)
@@ -60,7 +60,7 @@ def test_unknown_outcomes_count_as_repeated_at_any_age(
 )
 @pytest.mark.parametrize("prepared", [A_MOMENT, 3 * A_DAY], ids=["prepared lately", "prepared long ago"])
 def test_executed_payments_count_as_repeated_for_a_day_after_sending(
-    service: StubProvider,
+    provider: StubProvider,
     released: Operation,
     preparer: User,
     sent: timedelta,

@@ -15,7 +15,7 @@ from payments_gateway.webhooks import SignatureVerdict, verify_webhook
 from tests.payments_gateway import stub
 from tests.payments_gateway.situations import closed_port
 from tests.payments_gateway.stub import Behaviour, Stub
-from tests.sandbox.conftest import ACCOUNT, FAILING, Service
+from tests.sandbox.conftest import ACCOUNT, FAILING, SandboxClient
 from tests.sandbox.webhook_receiver import (
     TAKEN,
     Receive,
@@ -31,23 +31,23 @@ from tests.sandbox.webhook_receiver import (
 from tests.sandbox_process import SandboxProcess
 
 
-def test_a_withdrawal_and_its_settlement_are_delivered(service: Service, receive: Receive) -> None:
+def test_a_withdrawal_and_its_settlement_are_delivered(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    transaction_id = service.withdraw().json()["data"]["transactionId"]
-    accepted, settled = judged(service.process, arrived(receiver, 2))
+    transaction_id = provider.withdraw().json()["data"]["transactionId"]
+    accepted, settled = judged(provider.process, arrived(receiver, 2))
     assert [accepted.signature_status, settled.signature_status] == [
         SignatureVerdict.VALID,
         SignatureVerdict.VALID,
     ]
     assert (accepted.event, settled.event) == ("Transaction updated", "Transaction updated")
     assert (accepted.data["status"], settled.data["status"]) == ("processing", "fullfiled")
-    assert settled.data == service.record(transaction_id)
+    assert settled.data == provider.record(transaction_id)
 
 
-def test_a_failed_withdrawal_delivers_its_reversal(service: Service, receive: Receive) -> None:
+def test_a_failed_withdrawal_delivers_its_reversal(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    service.withdraw(**FAILING)
-    found = judged(service.process, arrived(receiver, 3))
+    provider.withdraw(**FAILING)
+    found = judged(provider.process, arrived(receiver, 3))
     assert sorted((str(each.data["type"]), str(each.data["status"])) for each in found) == [
         ("deposit", "fullfiled"),
         ("withdrawal", "failed"),
@@ -55,9 +55,9 @@ def test_a_failed_withdrawal_delivers_its_reversal(service: Service, receive: Re
     ]
 
 
-def test_a_delivery_is_compact_json_in_wire_order(service: Service, receive: Receive) -> None:
+def test_a_delivery_is_compact_json_in_wire_order(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    service.process.deposit("NGN", "1000.50", "Adé “Bello”, Ltd: a b")
+    provider.process.deposit("NGN", "1000.50", "Adé “Bello”, Ltd: a b")
     (body,) = arrived(receiver, 1)
     request = receiver.requests[0]
     assert (request.method, request.target) == ("POST", "/v2")
@@ -70,8 +70,8 @@ def test_a_delivery_is_compact_json_in_wire_order(service: Service, receive: Rec
     assert members["data"]["sender"] == "Adé “Bello”, Ltd: a b"
 
 
-def test_the_client_sets_and_reads_the_callback_url(service: Service) -> None:
-    process = service.process
+def test_the_client_sets_and_reads_the_callback_url(provider: SandboxClient) -> None:
+    process = provider.process
     config = GatewayConfig(
         base_url=process.url,
         base_url_v4=process.url.replace("/v2", "/v4"),
@@ -84,17 +84,17 @@ def test_the_client_sets_and_reads_the_callback_url(service: Service) -> None:
         assert gateway.callbacks.url() == "http://127.0.0.1:9/hook"
 
 
-def test_no_delivery_is_stored_without_a_callback_url(service: Service) -> None:
-    service.withdraw()
-    service.process.deposit("NGN", "10")
-    assert service.process.deliveries() == []
+def test_no_delivery_is_stored_without_a_callback_url(provider: SandboxClient) -> None:
+    provider.withdraw()
+    provider.process.deposit("NGN", "10")
+    assert provider.process.deliveries() == []
 
 
-def test_refused_requests_are_not_delivered(service: Service, receive: Receive) -> None:
+def test_refused_requests_are_not_delivered(provider: SandboxClient, receive: Receive) -> None:
     receive()
-    assert service.withdraw(token="wrong").status_code == 400
-    assert service.withdraw(amount="999999999999").status_code == 422
-    assert service.process.deliveries() == []
+    assert provider.withdraw(token="wrong").status_code == 400
+    assert provider.withdraw(amount="999999999999").status_code == 422
+    assert provider.process.deliveries() == []
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_refused_requests_are_not_delivered(service: Service, receive: Receive) 
     ],
     ids=["500", "404", "redirect", "reset at once", "reset after", "reset in answer", "nonsense"],
 )
-def test_a_failed_delivery_is_retried(service: Service, receive: Receive, failure: Behaviour) -> None:
+def test_a_failed_delivery_is_retried(provider: SandboxClient, receive: Receive, failure: Behaviour) -> None:
     receiver = receive(failure, TAKEN)
-    service.process.deposit("NGN", "10")
-    (delivery,) = in_state(service.process, "delivered")
+    provider.process.deposit("NGN", "10")
+    (delivery,) = in_state(provider.process, "delivered")
     assert [attempt["status"] for attempt in delivery["attempts"]][1:] == [200]
     first, second = delivery["attempts"]
     assert first["status"] or first["reason"]
@@ -122,19 +122,19 @@ def test_a_failed_delivery_is_retried(service: Service, receive: Receive, failur
     assert {request.target for request in receiver.requests} == {"/v2"}
 
 
-def test_a_receiver_timeout_is_a_failed_delivery(service: Service, receive: Receive) -> None:
+def test_a_receiver_timeout_is_a_failed_delivery(provider: SandboxClient, receive: Receive) -> None:
     receive(stub.silent, TAKEN)
-    service.process.deposit("NGN", "10")
-    (delivery,) = in_state(service.process, "delivered")
+    provider.process.deposit("NGN", "10")
+    (delivery,) = in_state(provider.process, "delivered")
     assert [attempt["status"] for attempt in delivery["attempts"]] == [None, 200]
     assert delivery["attempts"][0]["reason"] == "no whole answer came in time"
 
 
-def test_a_refused_connection_is_recorded(service: Service) -> None:
+def test_a_refused_connection_is_recorded(provider: SandboxClient) -> None:
     with closed_port() as port:
-        point_to(service.process, f"http://127.0.0.1:{port}/v2")
-        service.process.deposit("NGN", "10")
-        delivery = tried(service.process)
+        point_to(provider.process, f"http://127.0.0.1:{port}/v2")
+        provider.process.deposit("NGN", "10")
+        delivery = tried(provider.process)
     assert delivery["state"] == "waiting"
     assert delivery["attempts"][0] | {"at": ""} == {
         "at": "",
@@ -143,24 +143,24 @@ def test_a_refused_connection_is_recorded(service: Service) -> None:
     }
 
 
-def test_a_delivery_is_abandoned_after_six_attempts(service: Service, receive: Receive) -> None:
+def test_a_delivery_is_abandoned_after_six_attempts(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive(stub.answer(500, {}))
-    service.process.deposit("NGN", "10")
+    provider.process.deposit("NGN", "10")
     for tries, pause in enumerate((1, 5, 30, 120, 600), start=1):
-        tried(service.process, tries)
-        service.process.advance(pause)
-    (delivery,) = in_state(service.process, "given up")
+        tried(provider.process, tries)
+        provider.process.advance(pause)
+    (delivery,) = in_state(provider.process, "given up")
     assert delivery["reason"] == "no success in 6 tries"
     assert [attempt["status"] for attempt in delivery["attempts"]] == [500] * 6
     arrived(receiver, 6)
 
 
-def test_a_failed_delivery_does_not_delay_the_next(service: Service, receive: Receive) -> None:
+def test_a_failed_delivery_does_not_delay_the_next(provider: SandboxClient, receive: Receive) -> None:
     receive(stub.answer(500, {}), TAKEN)
-    service.process.deposit("NGN", "1")
-    tried(service.process)
-    service.process.deposit("NGN", "2")
-    second, first = in_state(service.process, "delivered", 2)
+    provider.process.deposit("NGN", "1")
+    tried(provider.process)
+    provider.process.deposit("NGN", "2")
+    second, first = in_state(provider.process, "delivered", 2)
     assert (len(first["attempts"]), len(second["attempts"])) == (2, 1)
 
 
@@ -176,34 +176,34 @@ def test_a_failed_delivery_does_not_delay_the_next(service: Service, receive: Re
         "http://localhost.example.com/",
     ],
 )
-def test_deliveries_go_to_loopback_only(service: Service, url: str) -> None:
-    point_to(service.process, url)
-    service.process.deposit("NGN", "10")
-    (delivery,) = in_state(service.process, "not delivered")
+def test_deliveries_go_to_loopback_only(provider: SandboxClient, url: str) -> None:
+    point_to(provider.process, url)
+    provider.process.deposit("NGN", "10")
+    (delivery,) = in_state(provider.process, "not delivered")
     assert "sends nothing elsewhere" in delivery["reason"]
     assert delivery["attempts"] == []
 
 
-def test_localhost_is_loopback(service: Service, receive: Receive) -> None:
+def test_localhost_is_loopback(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    point_to(service.process, receiver.url.replace("127.0.0.1", "localhost"))
-    service.process.deposit("NGN", "10")
+    point_to(provider.process, receiver.url.replace("127.0.0.1", "localhost"))
+    provider.process.deposit("NGN", "10")
     arrived(receiver, 1)
 
 
-def test_a_delivery_goes_to_the_callback_url_at_creation(service: Service, receive: Receive) -> None:
+def test_a_delivery_goes_to_the_callback_url_at_creation(provider: SandboxClient, receive: Receive) -> None:
     first = receive(stub.answer(500, {}), TAKEN)
-    service.process.deposit("NGN", "1")
-    tried(service.process)
+    provider.process.deposit("NGN", "1")
+    tried(provider.process)
     second = receive()
-    in_state(service.process, "delivered")
+    in_state(provider.process, "delivered")
     arrived(first, 2)
     assert second.requests == []
 
 
-def test_a_reset_clears_deliveries_faults_and_callback_url(service: Service, receive: Receive) -> None:
+def test_a_reset_clears_deliveries_faults_and_callback_url(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive(stub.answer(500, {}))
-    process = service.process
+    process = provider.process
     process.webhook_fault("delay", seconds=5, deliveries=3)
     process.webhook_fault("reorder", deliveries=2)
     process.deposit("NGN", "1")
@@ -255,17 +255,17 @@ def test_concurrent_first_uses_create_one_key(tmp_path: Path) -> None:
         assert found == [keys(process)] * 6
 
 
-def test_deliveries_parse_as_webhook_events(service: Service, receive: Receive) -> None:
+def test_deliveries_parse_as_webhook_events(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    transaction_id = service.process.deposit("NGN", "1000.50")
-    (found,) = judged(service.process, arrived(receiver, 1))
+    transaction_id = provider.process.deposit("NGN", "1000.50")
+    (found,) = judged(provider.process, arrived(receiver, 1))
     typed = found.typed_data()
     assert isinstance(typed, TransactionUpdate)
     assert (typed.transaction_id, typed.amount) == (transaction_id, Decimal("1000.5"))
     assert typed.created_at is not None
 
 
-def test_payments_are_delivered_on_creation_and_change(service: Service, receive: Receive) -> None:
+def test_payments_are_delivered_on_creation_and_change(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
     body = {
         "businessId": BUSINESS_ID,
@@ -278,11 +278,11 @@ def test_payments_are_delivered_on_creation_and_change(service: Service, receive
         "country": "NG",
         **ACCOUNT,
     }
-    answer = service.post("/payment", body)
+    answer = provider.post("/payment", body)
     assert answer.status_code == 200, answer.text
-    service.process.pay_in("INV-77")
+    provider.process.pay_in("INV-77")
     eventually(lambda: len(receiver.requests) >= 2)
-    created, changed = judged(service.process, [request.body for request in receiver.requests[:2]])
+    created, changed = judged(provider.process, [request.body for request in receiver.requests[:2]])
     assert (created.event, changed.event) == ("Payment created", "Payment updated")
     assert "_id" not in created.data
     typed = changed.typed_data()
@@ -290,8 +290,8 @@ def test_payments_are_delivered_on_creation_and_change(service: Service, receive
     assert (typed.reference, typed.incoming_amount) == ("INV-77", Decimal(25))
 
 
-def test_signing_keeps_the_digits_of_amounts(service: Service, receive: Receive) -> None:
+def test_signing_keeps_the_digits_of_amounts(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    service.process.deposit("USDT", "0.000001")
-    (found,) = judged(service.process, arrived(receiver, 1))
+    provider.process.deposit("USDT", "0.000001")
+    (found,) = judged(provider.process, arrived(receiver, 1))
     assert '"amount": 0.000001' in dumps(found.data)

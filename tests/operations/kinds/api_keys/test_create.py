@@ -31,14 +31,14 @@ ENDS: list[tuple[int, object, Status, Outcome]] = [
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("payload", [CREATE, FULL], ids=["named", "full"])
 def test_each_response_to_a_creation_leads_to_the_status_it_proves(
-    service: StubProvider,
+    provider: StubProvider,
     administrator: User,
     approver: User,
     payload: Payload,
     end: tuple[int, object, Status, Outcome],
 ) -> None:
     status, body, ends, outcome = end
-    answer(service, body, status=status)
+    answer(provider, body, status=status)
     assert sent("api_key_create", payload, administrator, approver).status == ends
     assert Attempt.objects.get().outcome == outcome
     assert not Secret.objects.exists()
@@ -54,14 +54,14 @@ def test_each_response_to_a_creation_leads_to_the_status_it_proves(
     ],
 )
 def test_the_created_key_is_encrypted_and_shown_by_its_short_hash(
-    service: StubProvider,
+    provider: StubProvider,
     administrator: User,
     approver: User,
     payload: Payload,
     listed: str,
     short_hash: str,
 ) -> None:
-    answer(service, {"data": {"apikey": NEW}}, listed=listed)
+    answer(provider, {"data": {"apikey": NEW}}, listed=listed)
     operation = sent("api_key_create", payload, administrator, approver)
     assert operation.status == Status.SUCCEEDED
     result = Attempt.objects.get().result or {}
@@ -78,13 +78,13 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("payload", [CREATE, FULL], ids=["named", "full"])
 def test_the_key_is_stored_if_the_worker_dies_after_the_response(
-    service: StubProvider,
+    provider: StubProvider,
     administrator: User,
     approver: User,
     payload: Payload,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answer(service, {"data": {"apikey": NEW}}, listed=listing((OLD_HASH, "old"), (NEW_HASH, "till")))
+    answer(provider, {"data": {"apikey": NEW}}, listed=listing((OLD_HASH, "old"), (NEW_HASH, "till")))
 
     def die(*_: object) -> None:
         raise Killed
@@ -103,9 +103,9 @@ def test_the_key_is_stored_if_the_worker_dies_after_the_response(
 
 
 def test_a_response_recorded_twice_stores_one_secret(
-    service: StubProvider, administrator: User, approver: User
+    provider: StubProvider, administrator: User, approver: User
 ) -> None:
-    answer(service, {"data": {"apikey": NEW}}, listed="{}")
+    answer(provider, {"data": {"apikey": NEW}}, listed="{}")
     sent("api_key_create", CREATE, administrator, approver)
     attempt = Attempt.objects.get()
     late = send_and_classify(
@@ -117,10 +117,10 @@ def test_a_response_recorded_twice_stores_one_secret(
 
 
 def test_a_key_with_a_late_response_is_not_reported_lost(
-    service: StubProvider, administrator: User, approver: User
+    provider: StubProvider, administrator: User, approver: User
 ) -> None:
     listed = listing((OLD_HASH, "old"), (NEW_HASH, "till"))
-    answer(service, {"message": "down"}, status=500, listed=listed)
+    answer(provider, {"message": "down"}, status=500, listed=listed)
     operation = sent("api_key_create", CREATE, administrator, approver)
     confirmation.confirm_operation(operation.pk)
     result = {"name": "till", "short_hash": "", "scope": "Read only (GetOnly)", "expires": ""}
@@ -133,8 +133,10 @@ def test_a_key_with_a_late_response_is_not_reported_lost(
 
 
 def test_a_malformed_list_does_not_lose_the_new_key(
-    service: StubProvider, administrator: User, approver: User
+    provider: StubProvider, administrator: User, approver: User
 ) -> None:
-    answer(service, {"data": {"key": NEW}}, listed=listing((OLD_HASH, "old"), ("a\x00b" * 200, "\x00" * 900)))
+    answer(
+        provider, {"data": {"key": NEW}}, listed=listing((OLD_HASH, "old"), ("a\x00b" * 200, "\x00" * 900))
+    )
     assert sent("api_key_create", FULL, administrator, approver).status == Status.SUCCEEDED
     assert Secret.objects.get().decrypted() == NEW

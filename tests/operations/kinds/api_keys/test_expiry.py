@@ -52,7 +52,7 @@ def test_ending_a_key_shows_its_expiry_once(sign_in: SignIn, administrator: User
     assert "1 Jan 2027, 00:30 WAT" in page
 
 
-def test_an_expiry_of_zero_means_no_expiry(service: StubProvider) -> None:
+def test_an_expiry_of_zero_means_no_expiry(provider: StubProvider) -> None:
     end = datetime(2027, 1, 1, tzinfo=UTC)
     keys = [
         KeyInfo(short_hash="a", is_expirable=flag, expires_at=at)

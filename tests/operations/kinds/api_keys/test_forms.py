@@ -99,16 +99,16 @@ def test_ending_the_key_in_use_is_warned_of(
     assert "Countersign itself calls the service with this key" in reviewed.context["cautions"][0]
 
 
-def test_an_unidentifiable_own_key_is_warned_of(as_administrator: Client, service: StubProvider) -> None:
-    answer(service, {}, listed=listing((OLD_HASH, "somebody's")))
+def test_an_unidentifiable_own_key_is_warned_of(as_administrator: Client, provider: StubProvider) -> None:
+    answer(provider, {}, listed=listing((OLD_HASH, "somebody's")))
     reviewed = review(as_administrator, "api_key_delete", short_hash=OLD_HASH)
     assert "so it may be this one" in reviewed.context["cautions"][0]
 
 
 def test_a_key_that_was_invalidated_can_be_deleted_and_not_invalidated_again(
-    as_administrator: Client, service: StubProvider
+    as_administrator: Client, provider: StubProvider
 ) -> None:
-    answer(service, {}, listed=listing((OLD_HASH, "old"), ended=OLD_HASH))
+    answer(provider, {}, listed=listing((OLD_HASH, "old"), ended=OLD_HASH))
     assert review(as_administrator, "api_key_invalidate", short_hash=OLD_HASH).status_code == 422
     assert review(as_administrator, "api_key_delete", short_hash=OLD_HASH).status_code == 200
 

@@ -22,14 +22,14 @@ def review(client: Client, url: str) -> Any:
 
 
 def test_the_review_shows_the_old_and_the_new_address(
-    as_administrator: Client, service: StubProvider
+    as_administrator: Client, provider: StubProvider
 ) -> None:
     html = review(as_administrator, AFTER).content.decode()
     assert f"<h1>Send webhooks to {AFTER}</h1>" in html
     assert html.index("New address") < html.index("Old address") < html.index(BEFORE)
 
 
-def test_the_form_shows_the_current_address(as_administrator: Client, service: StubProvider) -> None:
+def test_the_form_shows_the_current_address(as_administrator: Client, provider: StubProvider) -> None:
     html = as_administrator.post(f"{ADDRESS}check/", {"url": ""}).content.decode()
     assert BEFORE in html
     assert "required" not in html
@@ -45,7 +45,7 @@ def test_the_form_shows_the_current_address(as_administrator: Client, service: S
     ],
 )
 def test_invalid_input_is_reported_at_its_field_and_kept(
-    as_administrator: Client, service: StubProvider, url: str, message: str
+    as_administrator: Client, provider: StubProvider, url: str, message: str
 ) -> None:
     answer = review(as_administrator, url)
     assert answer.status_code == 422
@@ -55,19 +55,19 @@ def test_invalid_input_is_reported_at_its_field_and_kept(
 
 
 def test_nothing_is_prepared_without_the_current_address(
-    as_administrator: Client, service: StubProvider
+    as_administrator: Client, provider: StubProvider
 ) -> None:
-    service.callback = "42"
+    provider.callback = "42"
     answer = review(as_administrator, AFTER)
     assert answer.status_code == 422
     assert "could not tell the present address" in answer.content.decode()
 
 
 def test_an_address_that_changed_after_the_review_is_reviewed_again(
-    as_administrator: Client, service: StubProvider
+    as_administrator: Client, provider: StubProvider
 ) -> None:
     shown = review(as_administrator, AFTER)
-    service.callback = '"https://hooks.example.com/other"'
+    provider.callback = '"https://hooks.example.com/other"'
     values = {"url": AFTER, "step": "prepare"}
     for name in ("submission", "digest"):
         values[name] = str(shown.context[name])
@@ -78,7 +78,7 @@ def test_an_address_that_changed_after_the_review_is_reviewed_again(
 
 
 def test_the_longest_address_fits_into_every_column(
-    as_administrator: Client, administrator: User, service: StubProvider
+    as_administrator: Client, administrator: User, provider: StubProvider
 ) -> None:
     longest = "https://" + "a" * 60 + ".example.com/" + "x" * 1967
     assert len(longest) == 2048
@@ -89,9 +89,9 @@ def test_the_longest_address_fits_into_every_column(
 
 
 def test_an_equivalent_of_the_current_address_is_refused(
-    as_administrator: Client, service: StubProvider
+    as_administrator: Client, provider: StubProvider
 ) -> None:
-    service.callback = f'"{AFTER}"'
+    provider.callback = f'"{AFTER}"'
     answer = review(as_administrator, AFTER.replace("https://", "HTTPS://").replace(".com", ".COM:443"))
     assert answer.status_code == 422
     assert "has this address already" in answer.content.decode()

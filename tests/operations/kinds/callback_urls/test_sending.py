@@ -29,11 +29,11 @@ def sent(preparer: User, approver: User, **changes: Any) -> Operation:
 
 
 def test_the_request_is_exactly_the_approved_content(
-    administrator: User, approver: User, service: StubProvider
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
     sent(administrator, approver)
-    assert service.changes == ["PUT /v2/callbackurl"]
-    assert json.loads(service.posts[0]) == {"callbackUrl": AFTER}
+    assert provider.changes == ["PUT /v2/callbackurl"]
+    assert json.loads(provider.posts[0]) == {"callbackUrl": AFTER}
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def test_the_request_is_exactly_the_approved_content(
     ],
 )
 def test_every_response_leads_to_a_status(
-    administrator: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
+    administrator: User, approver: User, provider: StubProvider, status: int, body: str, ends: Status
 ) -> None:
-    service.answer_post = lambda: (status, body)
+    provider.answer_post = lambda: (status, body)
     assert sent(administrator, approver).status == ends
 
 
@@ -58,21 +58,21 @@ def test_every_response_leads_to_a_status(
     ids=["other", "new", "none", "odd"],
 )
 def test_nothing_is_sent_if_the_old_address_changed_after_approval(
-    administrator: User, approver: User, as_administrator: Client, service: StubProvider, reported: str
+    administrator: User, approver: User, as_administrator: Client, provider: StubProvider, reported: str
 ) -> None:
-    service.callback = reported
+    provider.callback = reported
     operation = sent(administrator, approver)
-    assert (operation.status, service.changes) == (Status.APPROVED, [])
+    assert (operation.status, provider.changes) == (Status.APPROVED, [])
     assert Attempt.objects.get(operation=operation).outcome == Outcome.NOT_SENT
     assert "Nothing was changed" in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
 
 
 def test_an_equivalent_old_address_counts_as_unchanged(
-    administrator: User, approver: User, service: StubProvider
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
-    service.callback = f'"{BEFORE.replace("https://", "HTTPS://").replace(".com", ".COM:443")}"'
+    provider.callback = f'"{BEFORE.replace("https://", "HTTPS://").replace(".com", ".COM:443")}"'
     sent(administrator, approver)
-    assert service.changes == ["PUT /v2/callbackurl"]
+    assert provider.changes == ["PUT /v2/callbackurl"]
 
 
 def test_a_callback_url_change_is_approved_on_its_own_page_only(administrator: User) -> None:
@@ -95,11 +95,11 @@ def test_a_callback_url_change_is_approved_on_its_own_page_only(administrator: U
     ],
 )
 def test_only_reading_back_the_same_address_confirms_it(
-    administrator: User, approver: User, service: StubProvider, status: int, reported: str, proven: bool
+    administrator: User, approver: User, provider: StubProvider, status: int, reported: str, proven: bool
 ) -> None:
-    service.answer_post = lambda: (status, '{"success": true, "message": "ok"}')
+    provider.answer_post = lambda: (status, '{"success": true, "message": "ok"}')
     operation = sent(administrator, approver)
-    service.callback = reported
+    provider.callback = reported
     assert (confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED) is proven
 
 

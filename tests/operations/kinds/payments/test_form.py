@@ -148,10 +148,10 @@ def test_a_form_without_its_id_is_refused(as_preparer: Client, bank: dict[str, s
 
 
 def test_the_business_is_the_configured_one_or_that_of_the_newest_transaction(
-    settings: Settings, service: StubProvider
+    settings: Settings, provider: StubProvider
 ) -> None:
     assert business_id() == ""
-    service.records = json.dumps(
+    provider.records = json.dumps(
         [
             {"transactionId": "T-2", "amount": 1},
             {"transactionId": "T-1", "amount": 1, "businessId": "from-the-list"},
@@ -159,14 +159,14 @@ def test_the_business_is_the_configured_one_or_that_of_the_newest_transaction(
     )
     assert business_id() == "from-the-list"
     forget_reads()
-    service.records = service.records.replace('"T-2"', '"T-2", "businessId": "another"')
+    provider.records = provider.records.replace('"T-2"', '"T-2", "businessId": "another"')
     assert business_id() == ""
     forget_reads()
     settings.GATEWAY_BUSINESS_ID = "configured"
     assert business_id() == "configured"
 
 
-def test_nothing_is_prepared_without_a_business(as_preparer: Client, service: StubProvider) -> None:
+def test_nothing_is_prepared_without_a_business(as_preparer: Client, provider: StubProvider) -> None:
     message = " ".join(post(as_preparer, TO_USER).context["form"].non_field_errors())
     assert "set COUNTERSIGN_GATEWAY_BUSINESS_ID" in message
 

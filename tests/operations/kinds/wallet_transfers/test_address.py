@@ -26,7 +26,7 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def paid(preparer: User, approver: User, service: StubProvider, **changes: Any) -> Operation:
+def paid(preparer: User, approver: User, provider: StubProvider, **changes: Any) -> Operation:
     """A wallet transfer that the provider has accepted."""
     operation = released(preparer, approver, **changes)
     send.send_operation(operation.pk)
@@ -61,31 +61,31 @@ def test_a_wallet_transfer_cannot_be_approved_in_bulk(preparer: User) -> None:
 
 
 def test_a_new_address_is_marked_until_it_was_paid(
-    preparer: User, approver: User, service: StubProvider
+    preparer: User, approver: User, provider: StubProvider
 ) -> None:
     assert any("First time" in caution for caution in KIND.cautions(of()))
     operation = prepared(preparer)
     assert any("First time" in caution for caution in KIND.cautions(of()))
     approvals.cancel_operation(operation.pk, actor=preparer)
     assert any("First time" in caution for caution in KIND.cautions(of()))
-    paid(preparer, approver, service)
+    paid(preparer, approver, provider)
     assert KIND.cautions(of()) == []
 
 
 def test_an_address_stays_new_after_a_failed_transfer(
-    preparer: User, approver: User, service: StubProvider
+    preparer: User, approver: User, provider: StubProvider
 ) -> None:
-    service.answer_post = lambda: (400, '{"message": "no"}')
+    provider.answer_post = lambda: (400, '{"message": "no"}')
     send.send_operation(released(preparer, approver).pk)
     assert any("First time" in caution for caution in KIND.cautions(of()))
 
 
 def test_a_lookalike_of_a_paid_address_is_shown(
-    as_preparer: Client, preparer: User, approver: User, service: StubProvider
+    as_preparer: Client, preparer: User, approver: User, provider: StubProvider
 ) -> None:
     known = "0xabc1112223334445556667778889990001112def"
     poison = "0xabc9992223334445556667778889990001112def"
-    before = paid(preparer, approver, service, network="ERC20", address=known)
+    before = paid(preparer, approver, provider, network="ERC20", address=known)
     html = review(as_preparer, network="ERC20", address=poison).content.decode()
     assert "First time" in html
     assert f"paid with {before.reference}" in html
@@ -93,8 +93,8 @@ def test_a_lookalike_of_a_paid_address_is_shown(
     assert "0xabc[999]222333" in html
 
 
-def test_dissimilar_addresses_are_not_shown(preparer: User, approver: User, service: StubProvider) -> None:
-    paid(preparer, approver, service)
+def test_dissimilar_addresses_are_not_shown(preparer: User, approver: User, provider: StubProvider) -> None:
+    paid(preparer, approver, provider)
     cautions = KIND.cautions(of(network="ERC20", address=EVM))
     assert [caution for caution in cautions if "Looks like" in caution] == []
 

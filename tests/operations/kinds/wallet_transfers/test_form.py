@@ -25,7 +25,7 @@ BITCOIN = "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq"
 
 
 def test_the_review_shows_the_whole_address_and_its_checks(
-    as_preparer: Client, service: StubProvider
+    as_preparer: Client, provider: StubProvider
 ) -> None:
     answer = review(as_preparer)
     html = answer.content.decode()
@@ -40,7 +40,7 @@ def test_the_review_shows_the_whole_address_and_its_checks(
     ("network", "address"), [("ERC20", EVM), ("trc 20", TRON), ("BTC", BITCOIN), ("Lightning", "lnbc1")]
 )
 def test_addresses_of_every_network_are_accepted(
-    as_preparer: Client, service: StubProvider, network: str, address: str
+    as_preparer: Client, provider: StubProvider, network: str, address: str
 ) -> None:
     assert review(as_preparer, network=network, address=address).status_code == 200
 
@@ -70,7 +70,7 @@ def test_addresses_of_every_network_are_accepted(
     ],
 )
 def test_invalid_input_is_reported_at_its_field_and_kept(
-    as_preparer: Client, service: StubProvider, field: str, typed: str, message: str
+    as_preparer: Client, provider: StubProvider, field: str, typed: str, message: str
 ) -> None:
     answer = review(as_preparer, **{field: typed})
     assert answer.status_code == 422

@@ -23,12 +23,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_the_request_is_exactly_the_approved_content(
-    preparer: User, approver: User, service: StubProvider
+    preparer: User, approver: User, provider: StubProvider
 ) -> None:
     send.send_operation(released(preparer, approver, wallet_type="main").pk)
-    assert service.changes == ["POST /v2/wallet/transfer"]
-    assert '"amount": 150.250000' in service.posts[0]
-    assert json.loads(service.posts[0], parse_float=Decimal) == {
+    assert provider.changes == ["POST /v2/wallet/transfer"]
+    assert '"amount": 150.250000' in provider.posts[0]
+    assert json.loads(provider.posts[0], parse_float=Decimal) == {
         "network": "TRC20",
         "currency": "USDT",
         "address": TRON,
@@ -38,9 +38,9 @@ def test_the_request_is_exactly_the_approved_content(
     }
 
 
-def test_empty_fields_are_not_sent(preparer: User, approver: User, service: StubProvider) -> None:
+def test_empty_fields_are_not_sent(preparer: User, approver: User, provider: StubProvider) -> None:
     send.send_operation(released(preparer, approver, memo="").pk)
-    assert set(json.loads(service.posts[0])) == {"network", "currency", "address", "amount"}
+    assert set(json.loads(provider.posts[0])) == {"network", "currency", "address", "amount"}
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_empty_fields_are_not_sent(preparer: User, approver: User, service: Stub
     ],
 )
 def test_every_response_leads_to_a_status(
-    preparer: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
+    preparer: User, approver: User, provider: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     operation = released(preparer, approver)
-    service.answer_post = lambda: (status, body)
+    provider.answer_post = lambda: (status, body)
     send.send_operation(operation.pk)
     assert Operation.objects.get().status == ends
 

@@ -22,12 +22,12 @@ pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
 
 
-def read_accounts(client: Client, service: StubProvider, **answers: Any) -> None:
+def read_accounts(client: Client, provider: StubProvider, **answers: Any) -> None:
     """The provider has shown the accounts; it is asked no more."""
     for name, value in answers.items():
-        setattr(service, name, json.dumps(value))
+        setattr(provider, name, json.dumps(value))
     assert client.get("/money/bank-accounts/?read=1").status_code == 200
-    service.before_get = lambda: pytest.fail("The service was asked")
+    provider.before_get = lambda: pytest.fail("The service was asked")
 
 
 ACCOUNT = {
@@ -80,9 +80,11 @@ def test_more_than_ten_transactions_link_to_the_list(as_preparer: Client) -> Non
 
 @pytest.mark.parametrize("text", ["lagos", "0455001122", "0455 001 122"])
 def test_the_merchants_own_accounts_are_found_by_name_and_number(
-    as_preparer: Client, service: StubProvider, text: str
+    as_preparer: Client, provider: StubProvider, text: str
 ) -> None:
-    read_accounts(as_preparer, service, accounts=[ACCOUNT, {**ACCOUNT, "accountName": "Abuja", "assets": []}])
+    read_accounts(
+        as_preparer, provider, accounts=[ACCOUNT, {**ACCOUNT, "accountName": "Abuja", "assets": []}]
+    )
     answer = search(as_preparer, text)
     [account] = answer.context["found"].own_accounts.rows
     assert (account.name, account.currency, account.number) == ("Lagos shop", "NGN", "0455001122")
