@@ -65,7 +65,7 @@ def switch(client: Client, approver: User, sandbox: SandboxProcess) -> Operation
     return steps.approve_and_send(steps.prepare(client, "api_key_switch", **typed), approver, sandbox)
 
 
-def let_the_watch_end() -> None:
+def end_observation_period() -> None:
     Rotation.objects.update(watched_until=timezone.now() - timedelta(seconds=1))
 
 
@@ -87,7 +87,7 @@ def test_a_full_rotation_ends_the_old_key_and_calls_continue(
     assert credentials.key_in_use().name == "till"
     press(as_administrator, "watch", minutes="5")
     assert current().step == RotationStep.WATCH
-    let_the_watch_end()
+    end_observation_period()
     assert status_at_the_provider(relaxed, relaxed.api_key) == 200
     assert retire(as_administrator, approver, relaxed).status == Status.SUCCEEDED
     assert status_at_the_provider(relaxed, relaxed.api_key) == 401
@@ -291,7 +291,7 @@ def test_the_rotation_page_takes_at_most_eight_queries(
     press(as_administrator, "test")
     switch(as_administrator, approver, relaxed)
     press(as_administrator, "watch", minutes="5")
-    let_the_watch_end()
+    end_observation_period()
     credentials.clear_key_cache()
     with django_assert_max_num_queries(8):
         as_administrator.get(PAGE)

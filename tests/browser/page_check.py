@@ -53,7 +53,7 @@ CHECK_NEW_COLOURS = """async ({checked, options}) => {
     const ran = elements.length ? await axe.run({include: elements}, options) : {violations: []};
     return {found, violations: ran.violations};
 }"""
-"""Checks every text whose element and ancestors look like none of those checked before: styles depend on them alone.
+"""Checks every text whose element and ancestors look unlike those checked before: styles depend on them alone.
 Elements are chosen and given to axe-core in one call, as a page that updates itself may replace them between two.
 """
 

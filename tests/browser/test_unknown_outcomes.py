@@ -1,4 +1,4 @@
-"""What people settle, stop and let go on by hand. Last of all, because it ends what other pages show."""
+"""Resolving an unknown outcome, pausing and resuming payments. Runs last, because it ends what other pages show."""
 
 import pytest
 from playwright.sync_api import Locator, Page, expect

@@ -96,7 +96,7 @@ def only_reading() -> Iterator[None]:
 
 
 class TestLostConnection:
-    """As when the database fails over and is back at once: nobody waits a minute for that."""
+    """A database that fails over and is back at once: rows are not postponed."""
 
     def test_a_connection_lost_at_a_row_is_reopened_and_the_row_retried(self) -> None:
         assert self.round_that_is_cut_off(times=1) == ([True], set())

@@ -1,4 +1,4 @@
-"""Brokers that are unavailable, lose messages or repeat them (fault 13): a message only wakes a worker."""
+"""Brokers that are unavailable, lose messages or repeat them: a message only wakes a worker."""
 
 import signal
 from collections.abc import Iterator
@@ -87,7 +87,7 @@ def the_worker_sends_again(stage: FaultStage, product: ProductProcesses) -> None
     """It sends without a sweeper, as soon as the broker accepts a message."""
     product.kill("sweeper")
     [operation] = stage.released("withdrawal")
-    wait_until(lambda: rang(product, operation), "the broker takes messages again")
+    wait_until(lambda: is_accepted_by_broker(product, operation), "the broker takes messages again")
     wait_until(
         lambda: status_of(operation) not in {Status.APPROVED, Status.SENDING},
         "the worker is back at its queue",
@@ -95,7 +95,7 @@ def the_worker_sends_again(stage: FaultStage, product: ProductProcesses) -> None
     stage.sweep_until_settled([operation])
 
 
-def rang(product: ProductProcesses, operation: Operation) -> bool:
+def is_accepted_by_broker(product: ProductProcesses, operation: Operation) -> bool:
     """Whether the broker accepted the message."""
     try:
         product.enqueue(operation.pk)

@@ -1,4 +1,4 @@
-"""Clocks that disagree: the provider's, this machine's, and those of two machines on one database (fault 15)."""
+"""Clocks that disagree: the provider's, this machine's, and those of two machines on one database."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Databases that are unavailable, disconnected in mid-transaction, read-only or full (fault 14)."""
+"""Databases that are unavailable, disconnected in mid-transaction, read-only or full."""
 
 import sqlite3
 from collections.abc import Iterator

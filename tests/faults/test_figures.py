@@ -133,12 +133,12 @@ def test_an_unrequested_ledger_entry_fails_the_cell(ended: Ended) -> None:
 
 def test_an_ambiguous_case_left_to_people_lowers_the_automatic_share(ended: Ended) -> None:
     operation = ended(Status.UNKNOWN, answers=LOST, next_check_at=clock.now())
-    assert judged(done(operation, "T-1"), fails=False) == ["closed by machine: 0.0 %, not 99 %"]
+    assert judged(done(operation, "T-1"), fails=False) == ["closed automatically: 0.0 %, not 99 %"]
 
 
 @pytest.mark.parametrize(("closed", "missed"), [(98, 1), (99, 0), (100, 0)])
 def test_ninety_nine_percent_must_be_closed_automatically(closed: int, missed: int) -> None:
-    assert len(CampaignFigures(ambiguous=100, closed_by_machine=closed).missed()) == missed
+    assert len(CampaignFigures(ambiguous=100, closed_automatically=closed).missed()) == missed
 
 
 def test_no_ambiguous_cases_meet_the_target() -> None:

@@ -21,7 +21,7 @@ THEIRS = {"044": "Access", "999": "New Bank"}
 
 
 @pytest.fixture
-def switched_on(settings: Settings, tmp_path: Path) -> Settings:
+def banks_enabled(settings: Settings, tmp_path: Path) -> Settings:
     """The deployment says that the provider has a list of banks."""
     file = tmp_path / "profile.toml"
     file.write_text('capabilities = ["banks"]\n')
@@ -41,29 +41,29 @@ def test_the_bank_list_is_not_requested_when_disabled(settings: Settings) -> Non
     assert provider.connections == 0
 
 
-def test_the_bank_list_is_requested_once_when_enabled(switched_on: Settings) -> None:
+def test_the_bank_list_is_requested_once_when_enabled(banks_enabled: Settings) -> None:
     with Stub(LISTED) as provider:
-        switched_on.GATEWAY_URL = provider.url
+        banks_enabled.GATEWAY_URL = provider.url
         assert [ledger.banks(), ledger.banks()] == [THEIRS, THEIRS]
     assert [request.target for request in provider.requests] == ["/v2/bank/supported"]
 
 
-def test_the_withdrawal_form_offers_the_providers_banks(switched_on: Settings) -> None:
+def test_the_withdrawal_form_offers_the_providers_banks(banks_enabled: Settings) -> None:
     with Stub(LISTED) as provider:
-        switched_on.GATEWAY_URL = provider.url
+        banks_enabled.GATEWAY_URL = provider.url
         offered = str(WithdrawalForm()["bank_code"])
     assert '<option value="999">New Bank</option>' in offered
     assert "Zenith Bank" not in offered
 
 
-def test_the_withdrawal_form_falls_back_to_the_built_in_banks(switched_on: Settings) -> None:
-    switched_on.GATEWAY_URL = "http://127.0.0.1:9/v2"
+def test_the_withdrawal_form_falls_back_to_the_built_in_banks(banks_enabled: Settings) -> None:
+    banks_enabled.GATEWAY_URL = "http://127.0.0.1:9/v2"
     assert '<option value="057">Zenith Bank</option>' in str(WithdrawalForm()["bank_code"])
 
 
-def test_the_bank_list_is_requested_again_after_an_hour(switched_on: Settings, elapse: Elapse) -> None:
+def test_the_bank_list_is_requested_again_after_an_hour(banks_enabled: Settings, elapse: Elapse) -> None:
     with Stub(LISTED, OTHER) as provider:
-        switched_on.GATEWAY_URL = provider.url
+        banks_enabled.GATEWAY_URL = provider.url
         ledger.banks()
         elapse(timedelta(hours=1))
         assert ledger.banks() == {"998": "Newer Bank"}
@@ -82,13 +82,13 @@ def test_the_bank_list_is_requested_again_after_an_hour(switched_on: Settings, e
     ids=["500", "404", "401", "nonsense", "empty", "closed"],
 )
 def test_a_failed_read_falls_back_to_the_last_or_built_in_list(
-    switched_on: Settings, elapse: Elapse, failure: Behaviour
+    banks_enabled: Settings, elapse: Elapse, failure: Behaviour
 ) -> None:
     with Stub(failure) as provider:
-        switched_on.GATEWAY_URL = provider.url
+        banks_enabled.GATEWAY_URL = provider.url
         assert ledger.banks() == BANKS
     with Stub(LISTED, failure) as provider:
-        switched_on.GATEWAY_URL = provider.url
+        banks_enabled.GATEWAY_URL = provider.url
         elapse(timedelta(hours=1))
         ledger.banks()
         elapse(timedelta(hours=1))
@@ -96,17 +96,17 @@ def test_a_failed_read_falls_back_to_the_last_or_built_in_list(
         assert len(provider.requests) > 1
 
 
-def test_a_slow_provider_delays_one_page_only(switched_on: Settings) -> None:
+def test_a_slow_provider_delays_one_page_only(banks_enabled: Settings) -> None:
     with Stub(stub.silent) as provider:
-        switched_on.GATEWAY_URL = provider.url
+        banks_enabled.GATEWAY_URL = provider.url
         assert [ledger.banks(), ledger.banks()] == [BANKS, BANKS]
         assert provider.connections == 1
 
 
-def test_an_unreachable_provider_is_not_requested_by_every_page(switched_on: Settings) -> None:
-    switched_on.GATEWAY_URL = "http://127.0.0.1:9/v2"
+def test_an_unreachable_provider_is_not_requested_by_every_page(banks_enabled: Settings) -> None:
+    banks_enabled.GATEWAY_URL = "http://127.0.0.1:9/v2"
     assert ledger.banks() == BANKS
     with Stub(LISTED) as provider:
-        switched_on.GATEWAY_URL = provider.url
+        banks_enabled.GATEWAY_URL = provider.url
         assert ledger.banks() == BANKS
         assert provider.connections == 0

@@ -52,5 +52,5 @@ def unknown(provider: StubProvider, preparer: User, approver: User) -> Operation
 
 @pytest.fixture
 def review(unknown: Operation) -> Operation:
-    """The same when the machine has given up, and left it to people."""
+    """The same in review, after the automatic checks stopped."""
     return in_review(unknown)

@@ -1,4 +1,4 @@
-"""Withdrawals in the provider's list, and operations that were sent and answered, as plain functions."""
+"""Withdrawals in the provider's list, and operations that were sent and answered."""
 
 import json
 from datetime import UTC, datetime

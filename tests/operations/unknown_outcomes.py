@@ -1,4 +1,4 @@
-"""An operation whose answer was lost, and what people do to settle it, as plain functions."""
+"""An operation whose response was lost, and the steps that resolve it."""
 
 import uuid
 from datetime import timedelta
@@ -36,7 +36,7 @@ def lost(provider: StubProvider, preparer: User, approver: User, **changes: Any)
 
 
 def in_review(operation: Operation) -> Operation:
-    """The same when the machine has given up, and the provider can no longer execute it."""
+    """The same in review, past its execution deadline."""
     Attempt.objects.filter(operation=operation).update(
         started_at=timezone.now() - timedelta(hours=25), next_check_at=None
     )

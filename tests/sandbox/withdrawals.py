@@ -1,4 +1,4 @@
-"""A withdrawal, and what the books have of it, as plain functions."""
+"""A withdrawal and its ledger entries."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What people and processes do in a history, as plain functions of a world. They call the real services, as
+"""Actions of people and processes in a history. They call the real services, as
 pages and workers do.
 """
 
@@ -170,7 +170,7 @@ class HistoryActions:
     def is_paused(self) -> bool:
         return monitoring.is_paused()
 
-    def let_sending_go_on(self, person: str, countersigner: str | None) -> None:
+    def resume_by_two_people(self, person: str, countersigner: str | None) -> None:
         """One person proposes to resume sending, and another approves, now or later."""
         self._sign_here("resume", ResumeForm({"reason": "Looked at it"}), person, countersigner)
 

@@ -75,5 +75,5 @@ def _figures(office: HistoryActions, steps: int) -> SimulationFigures:
         is_ours = is_ours and could_come_after(attempt, matching[0])
         if attempt.pk in oracle.unmatched and is_ours and not attempt.resolved_by:
             made.ambiguous += 1
-            made.closed_by_machine += attempt.names == matching[0].transaction_id and not attempt.is_open
+            made.closed_automatically += attempt.names == matching[0].transaction_id and not attempt.is_open
     return made

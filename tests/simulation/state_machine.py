@@ -154,12 +154,17 @@ class HistoryMachine(RuleBasedStateMachine):
         self.office.receive_delivery_of(0, accuracy)
         self.office.process_deliveries(injected_fault)
 
-    @rule(number=which, accuracy=st.sampled_from(TOLD), is_rung=st.booleans(), injected_fault=injected_faults)
+    @rule(
+        number=which,
+        accuracy=st.sampled_from(TOLD),
+        is_enqueued=st.booleans(),
+        injected_fault=injected_faults,
+    )
     def a_delivery_arrives(
-        self, number: int, accuracy: str, is_rung: bool, injected_fault: InjectedFault | None
+        self, number: int, accuracy: str, is_enqueued: bool, injected_fault: InjectedFault | None
     ) -> None:
         self.office.receive_delivery_of(number, accuracy)
-        if is_rung:
+        if is_enqueued:
             self.office.process_deliveries(injected_fault)
 
     @rule(injected_fault=injected_faults)
@@ -199,9 +204,9 @@ class HistoryMachine(RuleBasedStateMachine):
 
     @precondition(has_operations)
     @rule(person=people, countersigner=st.sampled_from([None, *CAST]))
-    def pause_or_let_sending_go_on(self, person: str, countersigner: str | None) -> None:
+    def pause_or_resume_payments(self, person: str, countersigner: str | None) -> None:
         if self.office.is_paused:
-            self.office.let_sending_go_on(person, countersigner)
+            self.office.resume_by_two_people(person, countersigner)
         else:
             self.office.pause(person)
 

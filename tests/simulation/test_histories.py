@@ -135,7 +135,7 @@ def test_nothing_is_sent_during_a_pause_and_everything_after_it(office: HistoryA
     office.pause("Bola")
     office.work()
     assert office.status(ours) == "approved"
-    office.let_sending_go_on("Bola", "Amara")
+    office.resume_by_two_people("Bola", "Amara")
     office.sweep()
     office.world.wait(timedelta(seconds=5))
     office.sweep()

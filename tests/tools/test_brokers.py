@@ -93,7 +93,7 @@ def environment(sandbox: SandboxProcess, tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def released(sandbox: SandboxProcess, preparer: User, approver: User, settings: Settings) -> Operation:
-    """Approved and released, with a doorbell that nobody hears, and a code that workers have the time to use."""
+    """Approved and released without a message to a worker, with a one-time code that stays valid long enough."""
     settings.GATEWAY_PROFILE = str(ISSUED_CODES)
     settings.OTP_LIFETIME_SECONDS = 60 * settings.RELEASE_LIFETIME_MINUTES
     sandbox.options(token_reuse=True)

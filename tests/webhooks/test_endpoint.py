@@ -1,4 +1,4 @@
-"""The address: who knows it is heard, within limits; everybody else finds nothing there."""
+"""The endpoint: requests with the secret in the URL are accepted within limits; others are not found."""
 
 import pytest
 from django.test import Client

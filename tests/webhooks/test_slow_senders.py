@@ -87,14 +87,14 @@ def test_a_slow_sender_is_disconnected_and_the_thread_freed(port: int) -> None:
     began = time.monotonic()
     with begun(port, 1000) as slow:
         slow.settimeout(0.2)
-        while not is_hung_up_on(slow):
+        while not is_disconnected(slow):
             assert time.monotonic() - began < PATIENCE
         assert time.monotonic() - began > endpoint.BODY_TIMEOUT - 0.5
         with begun(port, 0) as next_one:
             assert b"HTTP/1.1 " in answer(next_one)
 
 
-def is_hung_up_on(connection: socket.socket) -> bool:
+def is_disconnected(connection: socket.socket) -> bool:
     """Whether the other end is gone, after one byte more of the body and a moment."""
     try:
         connection.sendall(b"x")

@@ -1,4 +1,4 @@
-"""Two people approve or reject one operation at the same moment (fault 12)."""
+"""Two people approve or reject one operation at the same moment."""
 
 from decimal import Decimal
 

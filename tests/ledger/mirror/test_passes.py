@@ -39,7 +39,7 @@ def of_today(number: int, **members: str) -> dict[str, object]:
     return member(f"D{number}", createdAt=(timezone.now() + DAY).isoformat(), **members)
 
 
-def come_by(after: timedelta, *, turns: int = 20) -> None:
+def sync_after(after: timedelta, *, turns: int = 20) -> None:
     with clock.use_clock(lambda: timezone.now() + after):
         for _ in range(turns):
             if not sync.sync_if_due():
@@ -58,11 +58,11 @@ def test_a_stalled_full_pass_does_not_keep_the_last_day_from_being_read(
     provider: LongList,
 ) -> None:
     provider.spoilt = {12: (500, "{}")}
-    come_by(DAY)
+    sync_after(DAY)
     assert mirror().pass_page == 12
     provider.listed[290] = of_today(290, status="failed")
 
-    come_by(DAY + HOUR)
+    sync_after(DAY + HOUR)
 
     assert status_of("D290") == "failed"
     assert (mirror().pass_depth, mirror().pass_page) == ("whole", 12)
@@ -74,7 +74,7 @@ def test_a_last_day_that_cannot_be_read_does_not_keep_the_whole_list_from_being_
 ) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)  # a page a turn
     removed = provider.listed.pop(1300)["transactionId"]
-    come_by(DAY, turns=5)
+    sync_after(DAY, turns=5)
     assert mirror().pass_page > 4
     provider.spoilt = {3: (500, "{}")}
     with clock.use_clock(lambda: timezone.now() + DAY + HOUR):
@@ -89,7 +89,7 @@ def test_a_last_day_that_cannot_be_read_does_not_keep_the_whole_list_from_being_
 
 def test_continuity_is_checked_during_a_pass(provider: LongList, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
-    come_by(DAY, turns=1)
+    sync_after(DAY, turns=1)
     assert mirror().pass_depth == "whole"
     assert ContinuityCheck.objects.get(currency="NGN").completed_at is not None
 
@@ -105,7 +105,7 @@ def test_a_last_day_pass_in_between_keeps_the_records_seen(
         Mirror.objects.update(
             day_pass_begun_at=timezone.now() - DAY
         )  # so it is due between two steps of the whole
-        come_by(DAY, turns=100)
+        sync_after(DAY, turns=100)
 
     missing = Transaction.objects.filter(missing_since__isnull=False)
     assert [row.transaction_id for row in missing] == [removed]
@@ -114,7 +114,7 @@ def test_a_last_day_pass_in_between_keeps_the_records_seen(
 def test_the_last_day_is_current_as_of_the_start_of_its_pass(provider: LongList) -> None:
     began = mirror().pass_begun_at
     assert mirror().day_pass_begun_at == began
-    come_by(HOUR)
+    sync_after(HOUR)
     later = mirror().day_pass_begun_at
     assert later is not None
     assert began is not None
@@ -124,10 +124,10 @@ def test_the_last_day_is_current_as_of_the_start_of_its_pass(provider: LongList)
 
 def test_the_start_of_a_full_pass_is_kept(provider: LongList, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
-    come_by(DAY, turns=1)
+    sync_after(DAY, turns=1)
     began, before = mirror().pass_begun_at, mirror().full_pass_begun_at
     assert (began != before, mirror().pass_depth) == (True, "whole")
-    come_by(DAY + DAY, turns=100)
+    sync_after(DAY + DAY, turns=100)
     assert mirror().full_pass_begun_at == began
 
 
@@ -138,7 +138,7 @@ def test_a_long_full_pass_does_not_replace_the_last_day_pass(provider: LongList)
     )
     provider.listed[290] = of_today(290, status="failed")
 
-    come_by(timedelta())
+    sync_after(timedelta())
 
     assert status_of("D290") == "failed"
     assert max(provider.asked[: provider.asked.index(4) + 1]) == 4
@@ -148,13 +148,13 @@ def test_the_last_day_pass_resumes_where_it_stopped(
     provider: LongList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
-    come_by(HOUR, turns=1)
+    sync_after(HOUR, turns=1)
     assert mirror().day_page == 2
     assert mirror().day_begun_at is not None
     provider.asked.clear()
-    come_by(HOUR, turns=1)
+    sync_after(HOUR, turns=1)
     assert provider.asked == [1, 2]  # the page for overlap, and the next
-    come_by(HOUR)
+    sync_after(HOUR)
     assert mirror().day_begun_at is None
 
 
@@ -163,7 +163,7 @@ def test_records_before_a_failing_page_are_kept(provider: LongList, spoilt: tupl
     provider.listed[490:500] = [member(f"N{number}") for number in range(10)]  # on the fifth page
     provider.spoilt = {6: spoilt}
 
-    come_by(DAY)
+    sync_after(DAY)
 
     assert Transaction.objects.filter(transaction_id__startswith="N").count() == 10
     assert mirror().pass_page == 6
@@ -173,7 +173,7 @@ def test_records_before_an_oversized_record_are_kept(provider: LongList) -> None
     provider.listed[490] = member("N1")
     provider.listed[550] = member("N2", currency="N" * 3000)
 
-    come_by(DAY)
+    sync_after(DAY)
 
     assert Transaction.objects.filter(transaction_id="N1").exists()
     assert mirror().pass_page == 6

@@ -1,4 +1,4 @@
-"""The sync among processes: killed ones, several at once, one that stood still, and the doorbell."""
+"""The sync across processes: killed, concurrent and stalled ones, and the task that requests it."""
 
 import signal
 import subprocess

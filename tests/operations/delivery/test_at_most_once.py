@@ -1,4 +1,4 @@
-"""At most one debit per operation, whatever is clicked, delivered or run at once (architecture.md, rule 1)."""
+"""At most one debit per operation, whatever is clicked, delivered or run at once."""
 
 import threading
 import uuid

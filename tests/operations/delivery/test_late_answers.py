@@ -39,7 +39,7 @@ REFUSED = SendResult(
 
 
 def closed_as(operation: Operation, status: Status, outcome: Outcome, transaction_id: str | None) -> Attempt:
-    """As the machine closed it by the list while the sender was frozen."""
+    """Closed by a status check while the sender was frozen."""
     now = timezone.now()
     put(operation, Status.SENDING, Status.UNKNOWN)
     Operation.objects.filter(pk=operation.pk).update(status=status, closed_at=now)

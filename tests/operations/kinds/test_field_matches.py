@@ -37,17 +37,17 @@ def recorded(name: str, **changes: Any) -> TransactionRecord:
     return TransactionRecord.model_validate(members | changes)
 
 
-def traits(name: str, record: TransactionRecord) -> dict[str, FieldMatch]:
+def field_matches(name: str, record: TransactionRecord) -> dict[str, FieldMatch]:
     kind = KINDS[name]
     assert isinstance(kind, MoneyKind)
     found = kind.match_fields(SAMPLES[name], record)
-    assert kind.is_match(SAMPLES[name], record) == all(trait.matches is not False for trait in found)
-    return {trait.label: trait for trait in found}
+    assert kind.is_match(SAMPLES[name], record) == all(match.matches is not False for match in found)
+    return {match.label: match for match in found}
 
 
 @pytest.mark.parametrize("name", MONEY)
 def test_all_fields_of_its_own_transaction_match(name: str) -> None:
-    assert {trait.matches for trait in traits(name, recorded(name)).values()} == {True, None}
+    assert {match.matches for match in field_matches(name, recorded(name)).values()} == {True, None}
 
 
 @pytest.mark.parametrize("name", MONEY)
@@ -60,15 +60,15 @@ def test_all_fields_of_its_own_transaction_match(name: str) -> None:
     ],
 )
 def test_another_type_currency_or_amount_differs(name: str, label: str, change: dict[str, Any]) -> None:
-    found = traits(name, recorded(name, **change))
-    assert [trait.label for trait in found.values() if trait.matches is False] == [label]
+    found = field_matches(name, recorded(name, **change))
+    assert [match.label for match in found.values() if match.matches is False] == [label]
 
 
 @pytest.mark.parametrize(("name", "member"), OTHER_END.items())
 def test_another_counterparty_differs_and_a_missing_one_is_not_provided(name: str, member: str) -> None:
-    label = list(traits(name, recorded(name)))[-1]
-    assert traits(name, recorded(name))[label].matches is None
-    assert traits(name, recorded(name, **{member: "somebody.else"}))[label].matches is False
+    label = list(field_matches(name, recorded(name)))[-1]
+    assert field_matches(name, recorded(name))[label].matches is None
+    assert field_matches(name, recorded(name, **{member: "somebody.else"}))[label].matches is False
 
 
 def attempt() -> Attempt:

@@ -1,4 +1,4 @@
-"""What the list shows of an operation, and a status check of it, as plain functions."""
+"""An operation's records in the provider's list, and its status check."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -45,15 +45,15 @@ DOUBTFUL = [
 ]
 
 
-Traits = Callable[[], dict[str, Any]]
+RecordFields = Callable[[], dict[str, Any]]
 
 
-@pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
+@pytest.mark.parametrize(("fields", "why"), DOUBTFUL)
 def test_a_candidate_that_may_predate_the_attempt_is_rejected(
-    unknown: Operation, provider: StubProvider, traits: Traits, why: str
+    unknown: Operation, provider: StubProvider, fields: RecordFields, why: str
 ) -> None:
     """Another channel may have paid it before, and list and balance have shown it only since: ours may not exist."""
-    theirs = record("T-7", **traits())
+    theirs = record("T-7", **fields())
     assert confirmed(unknown, provider, theirs).status == Status.UNKNOWN
     assert Attempt.objects.get().last_check == f"T-7 could be this one, but {why}"
     let_pass(HORIZON)
@@ -68,12 +68,12 @@ def test_a_candidate_that_may_predate_an_accepted_attempt_is_rejected(
     assert confirmed(accepted, provider, record("T-8", prevBalance=BALANCE)).status == Status.SUCCEEDED
 
 
-@pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
+@pytest.mark.parametrize(("fields", "why"), DOUBTFUL)
 def test_a_rejected_candidate_blocks_another_beside_it(
-    unknown: Operation, provider: StubProvider, traits: Traits, why: str
+    unknown: Operation, provider: StubProvider, fields: RecordFields, why: str
 ) -> None:
     """Where the list's times are minutes off, it may be ours, and the other one another's."""
-    found = [record("T-8"), record("T-7", **traits())]
+    found = [record("T-8"), record("T-7", **fields())]
     assert confirmed(unknown, provider, *found).status == Status.UNKNOWN
     assert confirmed(unknown, provider, *found[:1]).status == Status.SUCCEEDED
 

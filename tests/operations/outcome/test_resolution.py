@@ -1,4 +1,4 @@
-"""What became of an operation that the machine could not settle: one person says it, another signs it."""
+"""Resolving an operation that automatic checks could not close: one person prepares it, another approves it."""
 
 import re
 import uuid

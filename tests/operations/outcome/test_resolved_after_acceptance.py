@@ -61,7 +61,7 @@ def test_it_can_be_resolved_while_the_provider_stays_unreadable(
 def test_one_with_a_known_transaction_cannot_be_resolved(
     accepted: Operation, preparer: User, approver: User
 ) -> None:
-    """The machine follows it by its id, be it named after the proposal."""
+    """Status checks follow it by its id, even if it was named after the proposal."""
     let_pass(Attempt.EXECUTION_WINDOW)
     resolution = proposed(accepted, preparer, "did_not_happen")
     Attempt.objects.update(provider_transaction_id="T-7")

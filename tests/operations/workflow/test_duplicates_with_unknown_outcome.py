@@ -1,4 +1,4 @@
-"""While nobody knows whether something happened, the same is not prepared again."""
+"""Identical content is not prepared again while its outcome is unknown."""
 
 import pytest
 from django.db import connection

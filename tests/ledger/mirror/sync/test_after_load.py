@@ -9,7 +9,7 @@ from backoffice.ledger.mirror import passes
 from backoffice.ledger.mirror.passes import begin_full_pass, continue_full_pass, read_newest
 from backoffice.ledger.models import Mirror, Sighting, Transaction, TransactionChange
 from tests.ledger.long_list import LongList, member, numbered
-from tests.ledger.mirror.sync.steps import DAY, HOUR, MINUTE, come_by, here, load, state
+from tests.ledger.mirror.sync.steps import DAY, HOUR, MINUTE, here, load, state, sync_after
 from tests.ledger.sync_lease import acquired_sync_lease
 
 pytestmark = pytest.mark.django_db
@@ -20,9 +20,9 @@ def test_new_records_are_synced_within_a_minute_by_two_pages(provider: LongList)
     load()
     provider.grow("A", "B")
     provider.asked.clear()
-    come_by(timedelta())
+    sync_after(timedelta())
     assert provider.asked == []
-    come_by(MINUTE)
+    sync_after(MINUTE)
     assert here() >= {"A", "B"}
     assert provider.asked == [1, 2, 3]
 
@@ -32,7 +32,7 @@ def test_a_changed_record_is_updated_with_its_history(provider: LongList) -> Non
     load()
     before = Transaction.objects.get(transaction_id="A")
     provider.listed[0] = member("A", status="fullfiled", fee="1.50", updatedAt="2026-03-04T07:00:00Z")
-    come_by(MINUTE)
+    sync_after(MINUTE)
     after = Transaction.objects.get(transaction_id="A")
     assert (after.pk, after.first_seen_at, after.status) == (before.pk, before.first_seen_at, "fulfilled")
     change = TransactionChange.objects.get()
@@ -51,9 +51,9 @@ def test_a_late_change_is_synced_within_the_promised_time(
     provider.listed = old + numbered(300)
     load()
     provider.listed[290] = member("D290", createdAt=moment, status="failed")
-    come_by(2 * MINUTE)
+    sync_after(2 * MINUTE)
     assert Transaction.objects.get(transaction_id="D290").status == "fulfilled"
-    come_by(promise)
+    sync_after(promise)
     assert Transaction.objects.get(transaction_id="D290").status == "failed"
 
 
@@ -62,7 +62,7 @@ def test_the_last_day_pass_stops_after_a_page_of_older_records(provider: LongLis
     provider.listed = [member(f"D{number}", createdAt=moment) for number in range(250)] + numbered(2000)
     load()
     provider.asked.clear()
-    come_by(HOUR)
+    sync_after(HOUR)
     assert max(provider.asked) == 4
 
 
@@ -70,7 +70,7 @@ def test_a_record_that_leaves_the_list_is_kept_and_marked_missing(provider: Long
     provider.listed = numbered(400)
     load()
     removed = provider.listed.pop(350)
-    come_by(DAY)
+    sync_after(DAY)
     row = Transaction.objects.get(transaction_id=removed["transactionId"])
     assert row.missing_since is not None
     assert (state().missing, state().difference) == (1, 0)
@@ -80,7 +80,7 @@ def test_a_record_that_leaves_the_list_is_kept_and_marked_missing(provider: Long
     assert not Sighting.objects.exists()
 
     provider.listed.insert(0, removed)
-    come_by(DAY + MINUTE)
+    sync_after(DAY + MINUTE)
     row.refresh_from_db()
     assert row.missing_since is None
     assert row.changes.count() == 2
@@ -115,11 +115,11 @@ def test_a_record_without_a_time_keeps_the_time_first_seen(provider: LongList) -
     first = Transaction.objects.get(transaction_id="A")
     assert first.occurred_at == first.first_seen_at
     provider.listed[0] = member("A", createdAt=None, status="failed")
-    come_by(MINUTE)
+    sync_after(MINUTE)
     second = Transaction.objects.get(transaction_id="A")
     assert (second.status, second.occurred_at) == ("failed", first.occurred_at)
     provider.listed[0] = member("A", createdAt="2025-01-01T00:00:00Z", status="failed")
-    come_by(2 * MINUTE)
+    sync_after(2 * MINUTE)
     third = Transaction.objects.get(transaction_id="A")
     assert third.occurred_at.isoformat() == "2025-01-01T00:00:00+00:00"
 
@@ -131,6 +131,6 @@ def test_records_that_arrive_between_passes_are_counted(provider: LongList) -> N
     provider.before = lambda number: (
         provider.grow("A") if provider.asked.count(1) == number + 1 == 2 else None
     )
-    come_by(HOUR)
+    sync_after(HOUR)
     assert "A" in here()
     assert state().difference == 0

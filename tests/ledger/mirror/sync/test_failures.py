@@ -11,7 +11,7 @@ from backoffice.ledger.mirror import sync
 from backoffice.ledger.models import Mirror, Transaction
 from payments_gateway import GatewayError
 from tests.ledger.long_list import LongList, member, numbered
-from tests.ledger.mirror.sync.steps import DAY, MINUTE, come_by, here, load, state
+from tests.ledger.mirror.sync.steps import DAY, MINUTE, here, load, state, sync_after
 
 pytestmark = pytest.mark.django_db
 
@@ -50,12 +50,12 @@ def test_an_interrupted_newest_pass_leaves_no_gap_below_it(provider: LongList) -
     load()
     provider.grow(*(f"N{number}" for number in range(700)))
     provider.spoilt = {5: (500, "{}")}
-    come_by(MINUTE)
+    sync_after(MINUTE)
     assert Transaction.objects.count() == 900 + 400
     assert state().error
     provider.spoilt.clear()
     provider.grow("newest")
-    come_by(2 * MINUTE)
+    sync_after(2 * MINUTE)
     assert here() == provider.names()
 
 
@@ -87,7 +87,7 @@ def test_an_unreachable_provider_is_retried_once_a_minute_and_the_mirror_kept(
     assert not found.is_late
     assert state(timedelta(minutes=5)).is_late
     settings.GATEWAY_URL = address
-    come_by(3 * MINUTE)
+    sync_after(3 * MINUTE)
     assert state().error == ""
 
 
@@ -99,18 +99,18 @@ def test_an_unreadable_page_is_reported_and_the_newest_records_still_sync(
     load()
     provider.spoilt = {6: answer}
     provider.grow("A")
-    come_by(DAY)
+    sync_after(DAY)
     assert "A" in here()
     assert state().error
     assert not state(DAY).is_late
     provider.spoilt.clear()
-    come_by(DAY + MINUTE)
+    sync_after(DAY + MINUTE)
     assert state().error == ""
 
 
 def test_a_record_too_large_for_the_columns_is_named(provider: LongList) -> None:
     provider.listed = [member("A", currency="N" * 3000), *numbered(3)]
-    come_by(timedelta())
+    sync_after(timedelta())
     assert (
         state().error
         == "Transaction A cannot be kept: its id, or its currency, type and status, are too long"

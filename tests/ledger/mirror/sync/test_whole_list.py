@@ -6,7 +6,7 @@ from backoffice.ledger.mirror import sync
 from backoffice.ledger.mirror.passes import begin_full_pass, continue_full_pass
 from backoffice.ledger.models import Mirror, Transaction, TransactionChange
 from tests.ledger.long_list import LongList, member, numbered
-from tests.ledger.mirror.sync.steps import MINUTE, come_by, here, load, state
+from tests.ledger.mirror.sync.steps import MINUTE, here, load, state, sync_after
 from tests.ledger.sync_lease import acquired_sync_lease
 from tests.sandbox_process import SandboxProcess
 
@@ -44,7 +44,7 @@ def test_an_empty_list_is_loaded(provider: LongList) -> None:
     load()
     assert state().is_loaded
     provider.grow("A")
-    come_by(MINUTE)
+    sync_after(MINUTE)
     assert here() == {"A"}
 
 
@@ -63,7 +63,7 @@ def test_records_that_arrive_during_the_load_hide_no_others(provider: LongList) 
     )
     load()
     provider.before = lambda _: None
-    come_by(MINUTE)
+    sync_after(MINUTE)
     assert here() == provider.names()
 
 

@@ -1,4 +1,4 @@
-"""What proves the end of an operation about a key whose answer nobody has."""
+"""Confirming a key operation whose response was lost."""
 
 import uuid
 from typing import Any
