@@ -1,7 +1,7 @@
 """The actions of the audit log: one list for the whole product, one block for each app.
 
-A value is `object.past_participle` and never changes, since stored entries contain it. The label is the verb
-between the person and the object: "Ada Obi *approved* W-7Q2K9F …".
+A value is an object and a past participle (`operation.approved`) and never changes, since stored entries contain
+it. The label is the verb between the person and the object: "Ada Obi *approved* W-7Q2K9F …".
 """
 
 from django.db import models

@@ -1,4 +1,4 @@
-"""Who may do what to which operation. `check_` functions raise the reason; `may_` functions return a bool."""
+"""Who may do what to which operation. Functions named "check" raise the reason; those named "may" return a bool."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -72,17 +72,17 @@ def operation(status: Status, *, mine: bool = False) -> Callable[[People, Page],
 def case(status: Status) -> Callable[[People, Page], object]:
     """The evidence of the oldest operation listed in this status, read from the provider."""
 
-    def visit(office: People, page: Page) -> None:
-        operation(status)(office, page)
+    def visit(people: People, page: Page) -> None:
+        operation(status)(people, page)
         page.goto(f"{page.url}case/")
         expect(page.locator(".asking")).to_have_count(0)
 
     return visit
 
 
-def resolution(office: People, page: Page) -> None:
+def resolution(people: People, page: Page) -> None:
     """The form that says of an operation in review that it did not happen."""
-    case(Status.REVIEW)(office, page)
+    case(Status.REVIEW)(people, page)
     page.get_by_role("button", name="It did not happen…").click()
     expect(page.get_by_label("It did not happen")).to_be_checked()
 
@@ -114,17 +114,17 @@ def waiting(kind: str) -> Callable[[People, Page], object]:
     return visit
 
 
-def long_words(office: People, page: Page) -> None:
+def long_words(people: People, page: Page) -> None:
     """An operation that somebody rejected without ever pressing the space bar."""
-    page.goto(steps.prepared(office, PREPARER, steps.new_payment()))
+    page.goto(steps.prepared(people, PREPARER, steps.new_payment()))
     page.get_by_text("Reject…").click()
     page.get_by_label("Reason").fill(LONG_WORD)
     steps.press(page, "Reject")
     expect(steps.badge(page)).to_have_text("Rejected")
 
 
-def refused_rejection(office: People, page: Page) -> None:
-    page.goto(steps.prepared(office, PREPARER, steps.new_payment()))
+def refused_rejection(people: People, page: Page) -> None:
+    page.goto(steps.prepared(people, PREPARER, steps.new_payment()))
     page.get_by_text("Reject…").click()
     page.get_by_label("Reason").fill(" ")
     steps.press(page, "Reject")
@@ -142,9 +142,9 @@ def reviewed(_office: People, page: Page) -> None:
     steps.review(page, payment)
 
 
-def saved_account(office: People, page: Page) -> None:
+def saved_account(people: People, page: Page) -> None:
     """One that is refused a name; it is saved from an operation first, under the longest word that goes in."""
-    page.goto(steps.prepared(office, PREPARER, steps.new_payment()))
+    page.goto(steps.prepared(people, PREPARER, steps.new_payment()))
     page.get_by_text("Save the account…").click()
     page.get_by_label("Name of the account").fill(LONG_WORD[:60])
     steps.press(page, "Save the account")
@@ -164,9 +164,9 @@ def exports_of_long_words(_office: People, page: Page) -> None:
     expect(page.get_by_text(LONG_WORD[:190])).to_be_visible()
 
 
-def new_recovery_codes(office: People, page: Page) -> None:
+def new_recovery_codes(people: People, page: Page) -> None:
     """They are stored at once, because nobody may go on before that, not even somebody who has to sign in again."""
-    with office.screenless_browser_of(PREPARER) as browser:
+    with people.screenless_browser_of(PREPARER) as browser:
         page.goto("/account/recovery-codes/")
         steps.press(page, "Draw ten new codes")
         expect(page.locator(".codes li")).to_have_count(10)

@@ -1,4 +1,4 @@
-"""An operation whose answer was lost, and what people do to settle it, as plain functions."""
+"""An operation whose response was lost, and the steps that resolve it."""
 
 import uuid
 from datetime import timedelta
@@ -24,10 +24,10 @@ def record(transaction_id: str, status: str = "fullfiled", **changes: object) ->
     return provider_list.record(transaction_id, status, **{"prevBalance": 5000000, **changes})
 
 
-def lost(service: StubProvider, preparer: User, approver: User, **changes: Any) -> Operation:
+def lost(provider: StubProvider, preparer: User, approver: User, **changes: Any) -> Operation:
     """A withdrawal that was sent and whose answer cannot be read: unknown."""
-    shows(service)
-    service.answer_post = lambda: (502, "bad gateway")
+    shows(provider)
+    provider.answer_post = lambda: (502, "bad gateway")
     operation = factories.release(factories.approved(preparer, approver, **changes), approver)
     send.send_operation(operation.pk)
     operation.refresh_from_db()
@@ -36,7 +36,7 @@ def lost(service: StubProvider, preparer: User, approver: User, **changes: Any) 
 
 
 def in_review(operation: Operation) -> Operation:
-    """The same when the machine has given up, and the provider can no longer execute it."""
+    """The same in review, past its execution deadline."""
     Attempt.objects.filter(operation=operation).update(
         started_at=timezone.now() - timedelta(hours=25), next_check_at=None
     )

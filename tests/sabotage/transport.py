@@ -13,8 +13,8 @@ TRANSPORT = (
             ): "        response = self._fetch(request)\n"
         },
         (
-            "tests/payments_gateway/transport/test_money_calls.py::test_a_status_that_is_neither_yes_n"
-            "or_no_proves_nothing[503]"
+            "tests/payments_gateway/transport/test_money_calls.py::test_an_ambiguous_status_code_proves_n"
+            "othing[503]"
         ),
     ),
     Safeguard(
@@ -39,15 +39,15 @@ TRANSPORT = (
             "allow_redirects=False": "allow_redirects=True",
         },
         (
-            "tests/payments_gateway/transport/test_money_calls.py::test_a_status_that_is_neither_yes_n"
-            "or_no_proves_nothing[307]"
+            "tests/payments_gateway/transport/test_money_calls.py::test_an_ambiguous_status_code_proves_n"
+            "othing[307]"
         ),
     ),
     Safeguard(
         "a redirect is not even read",
         "payments_gateway.connection:_Session.get_redirect_target",
         {"    def get_redirect_target(self, resp": "    def never_asked(self, resp"},
-        "tests/payments_gateway/transport/test_money_calls.py::test_a_redirect_is_not_even_read",
+        "tests/payments_gateway/transport/test_money_calls.py::test_redirects_are_not_followed",
     ),
     Safeguard(
         "a broken exchange is unknown",
@@ -63,8 +63,8 @@ TRANSPORT = (
         "payments_gateway.connection:_PlainConnection.send",
         {"        if not _may_still_write.get()():\n": "        if not _may_still_write.get():\n"},
         (
-            "tests/payments_gateway/transport/test_not_sent.py::test_whoever_is_too_late_when_the_conn"
-            "ection_is_ready_writes_nothing"
+            "tests/payments_gateway/transport/test_not_sent.py::test_nothing_is_written_if_the_deadline_p"
+            "asses_while_connecting"
         ),
     ),
     Safeguard(
@@ -72,8 +72,8 @@ TRANSPORT = (
         "payments_gateway.connection:_PlainConnection.send",
         {"TimeoutError if self.has_written else": "TimeoutError if not self else"},
         (
-            "tests/payments_gateway/transport/test_not_sent.py::test_whoever_is_too_late_between_two_w"
-            "rites_does_not_complete_the_request"
+            "tests/payments_gateway/transport/test_not_sent.py::test_the_request_is_not_completed_if_the_"
+            "deadline_passes_between_writes"
         ),
     ),
     Safeguard(
@@ -83,8 +83,7 @@ TRANSPORT = (
             "        return 400 <= self._response.status < 500 and not": "        return not",
         },
         (
-            "tests/payments_gateway/transport/test_money_calls.py::test_a_status_that_is_neither_yes_n"
-            "or_no_proves_nothing"
+            "tests/payments_gateway/transport/test_money_calls.py::test_an_ambiguous_status_code_proves_nothing"
         ),
     ),
     Safeguard(
@@ -92,8 +91,8 @@ TRANSPORT = (
         "payments_gateway.responses:ResponseReader.is_rejected",
         {" < 500 and not self.unproven_reason\n": " < 500\n"},
         (
-            "tests/payments_gateway/transport/test_money_calls.py::test_a_refusal_that_may_follow_an_e"
-            "xecution_proves_nothing"
+            "tests/payments_gateway/transport/test_money_calls.py::test_a_refusal_possible_after_executio"
+            "n_proves_nothing"
         ),
     ),
     Safeguard(
@@ -112,15 +111,18 @@ TRANSPORT = (
         {
             '        if self._members.get("success", True) is not True:\n': "        if not self._response.status:\n"
         },
-        "tests/payments_gateway/transport/test_money_calls.py::test_a_success_that_is_none_proves_nothing",
+        (
+            "tests/payments_gateway/transport/test_money_calls.py::test_a_success_status_without_a_succes"
+            "s_body_proves_nothing"
+        ),
     ),
     Safeguard(
         "an answer that cannot be read is unknown",
         "payments_gateway.transport:Transport.send_once",
         {"_parse_success(reader, into, OutcomeUnknownError)": "_parse_success(reader, into, NotSentError)"},
         (
-            "tests/payments_gateway/transport/test_money_calls.py::test_an_unreadable_answer_proves_no"
-            "thing[200-html]"
+            "tests/payments_gateway/transport/test_money_calls.py::test_an_unreadable_response_proves_not"
+            "hing[200-html]"
         ),
     ),
     Safeguard(

@@ -232,7 +232,7 @@ class BothPages:
         return {"form": form, "jump": jump, "page": self.page, "rows": self.rows, "mirror": self.mirror}
 
     def _query(self, **changes: Any) -> str:
-        """Like the tag `querystring`."""
+        """Like the template tag "querystring"."""
         query = self.request.GET.copy()
         for name, value in changes.items():
             if value is None:

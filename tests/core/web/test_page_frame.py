@@ -55,7 +55,7 @@ def zipped(content: bytes) -> int:
         ("production", "PRODUCTION · REAL MONEY"),
     ],
 )
-def test_every_page_says_where_it_is_in_words_and_colour(
+def test_every_page_shows_its_environment_in_words_and_colour(
     client: Client, sign_in: SignIn, auditor: User, settings: Settings, environment: str, words: str
 ) -> None:
     settings.ENVIRONMENT = environment
@@ -83,7 +83,7 @@ LINK = re.compile(r">([A-Z][\w -]+)(?: <span[^>]*>\d+</span>)?</a>")
         ("outsider", []),
     ],
 )
-def test_the_menu_holds_what_is_open_to_the_person(
+def test_the_menu_lists_what_the_user_may_open(
     client: Client, sign_in: SignIn, request: pytest.FixtureRequest, person: str, places: list[str]
 ) -> None:
     html = page(sign_in(client, request.getfixturevalue(person)), "/")
@@ -156,7 +156,7 @@ def test_the_old_address_of_a_page_leads_to_the_new_one(
 
 
 @pytest.mark.parametrize("person", ["preparer", "approver", "auditor", "administrator", "outsider"])
-def test_every_kind_that_is_open_to_a_person_begins_under_operations(
+def test_every_kind_the_user_may_prepare_is_listed_under_operations(
     client: Client, sign_in: SignIn, request: pytest.FixtureRequest, person: str
 ) -> None:
     user = request.getfixturevalue(person)
@@ -169,14 +169,14 @@ def test_every_kind_that_is_open_to_a_person_begins_under_operations(
 
 
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])
-def test_the_theme_is_the_persons(client: Client, sign_in: SignIn, auditor: User, theme: str) -> None:
+def test_the_theme_is_the_users(client: Client, sign_in: SignIn, auditor: User, theme: str) -> None:
     User.objects.filter(pk=auditor.pk).update(theme=theme)
     html = page(sign_in(client, auditor), "/")
     assert (f'data-theme="{theme}"' in html) is (theme != "auto")
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_page_has_nothing_that_the_content_policy_forbids(
+def test_a_page_complies_with_the_content_security_policy(
     client: Client, sign_in: SignIn, preparer: User, address: str
 ) -> None:
     factories.prepared(preparer)
@@ -184,7 +184,7 @@ def test_a_page_has_nothing_that_the_content_policy_forbids(
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_full_page_keeps_within_its_bytes(
+def test_a_full_page_stays_within_its_size_limit(
     client: Client, sign_in: SignIn, preparer: User, approver: User, address: str
 ) -> None:
     for number in range(50):
@@ -197,16 +197,14 @@ def test_a_full_page_keeps_within_its_bytes(
     assert html + sum(zipped(file.read_bytes()) for file in files) <= CRITICAL_LIMIT
 
 
-def test_a_page_that_is_not_there_says_so_inside_the_frame(
-    client: Client, sign_in: SignIn, preparer: User
-) -> None:
+def test_a_missing_page_is_reported_inside_the_frame(client: Client, sign_in: SignIn, preparer: User) -> None:
     answer = sign_in(client, preparer).get("/operations/00000000-0000-4000-8000-000000000000/")
     assert answer.status_code == 404
     assert "There is nothing at this address" in answer.content.decode()
 
 
 @pytest.mark.parametrize("template", ["500.html", "403_csrf.html"])
-def test_the_last_resorts_need_no_context(template: str) -> None:
+def test_the_error_pages_need_no_context(template: str) -> None:
     html = render_to_string(template)
     assert "<h1>" in html
     assert NOT_ALLOWED.findall(html) == []

@@ -60,17 +60,17 @@ def _hang_up() -> None:
     connection.close()  # the connection of the thread that runs this
 
 
-def debits_of(operation: Operation, service: StubProvider) -> int:
+def debits_of(operation: Operation, provider: StubProvider) -> int:
     """How often the provider was asked to execute this operation, or anything else under its identity."""
     account = operation.payload.get("account_number")  # operations applied locally have none
-    return sum(json.loads(body)["accountNumber"] == account for body in service.posts)
+    return sum(json.loads(body)["accountNumber"] == account for body in provider.posts)
 
 
-def assert_sent_once_at_most(operations: Iterable[Operation], service: StubProvider) -> None:
+def assert_sent_once_at_most(operations: Iterable[Operation], provider: StubProvider) -> None:
     """One debit for each operation that was sent, none for the others."""
     for operation in operations:
         left = operation.attempts.exclude(outcome=Outcome.NOT_SENT).count()
-        assert debits_of(operation, service) == left <= 1, f"{operation} left {left} times"
+        assert debits_of(operation, provider) == left <= 1, f"{operation} left {left} times"
 
 
 def broken_rules(operations: Iterable[Operation], *names: str) -> dict[str, list[str]]:

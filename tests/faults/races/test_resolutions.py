@@ -19,8 +19,8 @@ from tests.stub_provider import StubProvider
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 
 
-def test_a_resolution_against_the_reconciler_one_of_them_closes_it(
-    races: Races, service: StubProvider, preparer: User, approver: User, second_approver: User
+def test_a_concurrent_resolution_and_status_check_close_once(
+    races: Races, provider: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     for number in races.rounds():
         operation = lost(service, preparer, approver, age=listing_delay())
@@ -37,17 +37,17 @@ def test_a_resolution_against_the_reconciler_one_of_them_closes_it(
     races.ended_well()
 
 
-def test_of_two_resolutions_that_contradict_each_other_one_waits_and_is_applied_once(
+def test_one_of_two_contradictory_resolutions_is_applied_once(
     races: Races,
-    service: StubProvider,
+    provider: StubProvider,
     preparer: User,
     approver: User,
     second_approver: User,
     third_checker: User,
 ) -> None:
     for number in races.rounds():
-        operation = lost(service, preparer, approver, age=timedelta(hours=2))
-        shows(service, record(f"R-{number}"))
+        operation = lost(provider, preparer, approver, age=timedelta(hours=2))
+        shows(provider, record(f"R-{number}"))
         happened, absent = (
             resolution_form(operation, "executed", f"R-{number}"),
             resolution_form(operation, "not_executed"),

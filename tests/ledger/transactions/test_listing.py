@@ -154,7 +154,7 @@ EVERY = {**ALONE, **TOGETHER}
 
 @pytest.mark.parametrize("order", [order for _, order in ORDERS.values()], ids=",".join)
 @pytest.mark.parametrize("chosen", EVERY.values(), ids=EVERY)
-def test_every_filter_in_every_order_lists_what_plain_python_finds(
+def test_every_filter_and_order_matches_a_python_reference(
     rows: list[Transaction], chosen: TransactionFilter, order: Order
 ) -> None:
     there = forwards(chosen, order)
@@ -165,7 +165,7 @@ def test_every_filter_in_every_order_lists_what_plain_python_finds(
 
 @pytest.mark.parametrize("listed", [2, 1_000])
 @pytest.mark.parametrize("chosen", EVERY.values(), ids=EVERY)
-def test_the_bounds_change_where_pages_end_and_nothing_else(
+def test_the_limits_change_page_ends_only(
     rows: list[Transaction], chosen: TransactionFilter, listed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(query_planner, "PROBED_ROWS", 3)
@@ -179,7 +179,7 @@ def test_the_bounds_change_where_pages_end_and_nothing_else(
         assert ids(backwards(chosen, there[-1], order)) == expected(rows, chosen, order)
 
 
-def test_random_filters_list_what_plain_python_finds(rows: list[Transaction]) -> None:
+def test_random_filters_match_a_python_reference(rows: list[Transaction]) -> None:
     chance = random.Random(6)  # noqa: S311 - the same every time, no secret
     for _ in range(60):
         picked = chance.sample(list(EVERY.values()), 3)
@@ -193,7 +193,7 @@ def test_random_filters_list_what_plain_python_finds(rows: list[Transaction]) ->
         ), chosen
 
 
-def test_an_id_leads_to_its_transaction_whatever_its_names(rows: list[Transaction]) -> None:
+def test_an_id_finds_its_transaction_regardless_of_names(rows: list[Transaction]) -> None:
     wanted = rows[99]
     for chosen in (
         TransactionFilter(transaction_id=wanted.transaction_id),
@@ -214,7 +214,7 @@ def test_an_id_leads_to_its_transaction_whatever_its_names(rows: list[Transactio
     ],
     ids=str,
 )
-def test_rows_that_arrive_in_between_neither_repeat_nor_hide_others(
+def test_rows_inserted_between_pages_neither_repeat_nor_hide_others(
     rows: list[Transaction], chosen: TransactionFilter
 ) -> None:
     pages = [transaction_page(chosen, order=NEWEST_FIRST, cursor=None, size=SIZE)]
@@ -225,7 +225,7 @@ def test_rows_that_arrive_in_between_neither_repeat_nor_hide_others(
     assert ids(backwards(chosen, pages[-1])) == expected(rows, chosen, NEWEST_FIRST)
 
 
-def test_a_facet_that_was_never_seen_before_is_listed_at_once(rows: list[Transaction]) -> None:
+def test_a_new_facet_is_listed_at_once(rows: list[Transaction]) -> None:
     transaction_page(TransactionFilter(), order=NEWEST_FIRST, cursor=None)
     new = stored(status="on hold", occurred_at=AT + timedelta(days=1))
     assert ids(forwards(TransactionFilter()))[0] == new.transaction_id
@@ -233,13 +233,13 @@ def test_a_facet_that_was_never_seen_before_is_listed_at_once(rows: list[Transac
     assert ids(forwards(TransactionFilter(status="on ice"))) == [newer.transaction_id]
 
 
-def test_a_facet_that_was_never_seen_before_is_counted_at_once(rows: list[Transaction]) -> None:
+def test_a_new_facet_is_counted_at_once(rows: list[Transaction]) -> None:
     transaction_page(TransactionFilter(), order=NEWEST_FIRST, cursor=None)
     stored(status="on hold")
     assert transaction_count(TransactionFilter(status="on hold")).number == 1
 
 
-def test_a_process_that_reads_no_rows_knows_new_facets_soon(
+def test_a_process_that_reads_no_rows_learns_new_facets(
     rows: list[Transaction], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = len(filters.known_facets())
@@ -249,16 +249,14 @@ def test_a_process_that_reads_no_rows_knows_new_facets_soon(
     assert len(filters.known_facets()) == before + 1
 
 
-def test_a_name_that_changed_is_found_as_it_is_now(rows: list[Transaction]) -> None:
+def test_a_changed_name_is_found_by_its_current_value(rows: list[Transaction]) -> None:
     Transaction.objects.filter(pk=rows[0].pk).update(username="Renamed Person", counterparty="Renamed Person")
     assert ids(forwards(TransactionFilter(text="renamed"))) == [rows[0].transaction_id]
     assert ids(forwards(TransactionFilter(counterparty="named per"))) == [rows[0].transaction_id]
 
 
 @pytest.mark.parametrize("forged", ["x", "' OR 1=1 --", "A" * 5_000])
-def test_a_cursor_that_is_forged_or_of_another_order_is_the_first_page(
-    rows: list[Transaction], forged: str
-) -> None:
+def test_a_forged_or_foreign_cursor_gives_the_first_page(rows: list[Transaction], forged: str) -> None:
     first = transaction_page(TransactionFilter(), order=NEWEST_FIRST, cursor=None)
     of_another = transaction_page(TransactionFilter(), order=("-amount", "-id"), cursor=None).next_cursor
     for cursor in (forged, of_another):
@@ -283,9 +281,7 @@ def test_up_to_the_limit_the_count_is_exact(rows: list[Transaction], chosen: Tra
     assert beyond.number >= there
 
 
-def test_a_count_that_would_have_to_walk_too_far_is_an_estimate(
-    rows: list[Transaction], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_expensive_count_is_estimated(rows: list[Transaction], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_planner, "MAX_GATHERED", 5)
     monkeypatch.setattr(query_planner, "MAX_SCANNED", 20)
     chosen = TransactionFilter(max_amount=Decimal(7), since=day(30))
@@ -306,11 +302,11 @@ def test_a_count_that_would_have_to_walk_too_far_is_an_estimate(
     ],
     ids=str,
 )
-def test_what_is_not_exact_does_not_look_exact(count: TransactionCount, words: str) -> None:
+def test_estimated_counts_are_rounded(count: TransactionCount, words: str) -> None:
     assert count.text == words
 
 
-def test_exactly_ten_thousand_are_counted_and_one_more_is_about_as_many(rows: list[Transaction]) -> None:
+def test_ten_thousand_are_counted_exactly_and_more_are_estimated(rows: list[Transaction]) -> None:
     store([unsaved(currency="EUR") for _ in range(9_999)])
     assert transaction_count(TransactionFilter(currency="EUR")) == TransactionCount(9_999, is_exact=True)
     stored(currency="EUR")
@@ -322,7 +318,7 @@ def test_exactly_ten_thousand_are_counted_and_one_more_is_about_as_many(rows: li
     )
 
 
-def test_beyond_the_limit_the_day_totals_estimate_how_many(rows: list[Transaction]) -> None:
+def test_day_totals_estimate_counts_beyond_the_limit(rows: list[Transaction]) -> None:
     stored(currency="EUR")
     facet = Facet.objects.get(currency="EUR")
     for back, number in ((0, 70_000), (1, 20_000), (2, 9_000)):
@@ -336,7 +332,7 @@ def test_beyond_the_limit_the_day_totals_estimate_how_many(rows: list[Transactio
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL breaks statements off")
-def test_what_takes_too_long_is_cancelled_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_query_is_cancelled_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_planner, "TIMEOUT_SECONDS", 0.05)
     with pytest.raises(FilterTooBroadError, match="shorter period"), query_planner.query_timeout():
         connection.cursor().execute("SELECT pg_sleep(60)")

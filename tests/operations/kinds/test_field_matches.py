@@ -86,7 +86,7 @@ def attempt() -> Attempt:
     ("passed", "fits"),
     [(-301, False), (-300, True), (0, True), (3900, True), (3901, False)],
 )
-def test_the_time_fits_from_our_watermark_until_the_provider_gives_up(passed: int, fits: bool) -> None:
+def test_the_time_matches_from_the_watermark_to_the_execution_deadline(passed: int, fits: bool) -> None:
     record = recorded("withdrawal", createdAt=(SENT_AT + timedelta(seconds=passed)).isoformat())
     assert attempt_match_fields(attempt(), record)[1].matches is fits
 
@@ -95,7 +95,7 @@ def test_the_time_fits_from_our_watermark_until_the_provider_gives_up(passed: in
     ("reported", "fits"),
     [({"prevBalance": "5000000"}, True), ({"prevBalance": "4999999.99"}, False), ({}, None)],
 )
-def test_the_balance_before_it_fits_if_nothing_came_between(
+def test_the_balance_before_matches_if_nothing_came_between(
     reported: dict[str, Any], fits: bool | None
 ) -> None:
     assert attempt_match_fields(attempt(), recorded("withdrawal", **reported))[0].matches is fits

@@ -17,15 +17,15 @@ from tests.stub_provider import StubProvider
 
 
 @pytest.fixture
-def service(service: StubProvider) -> StubProvider:
+def provider(provider: StubProvider) -> StubProvider:
     """One whose list has an old withdrawal only."""
-    shows(service)
-    return service
+    shows(provider)
+    return provider
 
 
 @pytest.fixture
 def history(
-    service: StubProvider, preparer: User, approver: User, second_approver: User
+    provider: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> dict[str, Operation]:
     """One operation in each status, each brought there by the services."""
     made = {
@@ -51,7 +51,7 @@ def history(
     approvals.cancel_operation(made["cancelled"].pk, actor=preparer)
     Operation.objects.filter(pk=made["expired"].pk).update(expires_at=timezone.now())
     approvals.expire_operation(made["expired"].pk)
-    shows(service, record("T-1"))
+    shows(provider, record("T-1"))
     confirmation.confirm_operation(made["succeeded"].pk)
     made["sent twice"] = _sent_after_a_refused_one_time_code(service, preparer, approver)
     made["resolved"] = _settled_by_two(service, preparer, approver, second_approver)
@@ -65,12 +65,12 @@ def _sent_after_a_refused_one_time_code(service: StubProvider, preparer: User, a
     service.answer_post = lambda: (200, '{"data": {"transactionId": "T-3"}}')
     factories.release(operation, approver)
     send.send_operation(operation.pk)
-    shows(service, record("T-3"), record("T-1"))
+    shows(provider, record("T-3"), record("T-1"))
     return confirmation.confirm_operation(operation.pk)
 
 
-def _settled_by_two(service: StubProvider, preparer: User, approver: User, other: User) -> Operation:
-    operation = sent(service, preparer, approver, (502, "bad gateway"), account_number="0000000002")
+def _settled_by_two(provider: StubProvider, preparer: User, approver: User, other: User) -> Operation:
+    operation = sent(provider, preparer, approver, (502, "bad gateway"), account_number="0000000002")
     Attempt.objects.filter(operation=operation).update(started_at=timezone.now() - timedelta(hours=25))
     confirmation.confirm_operation(operation.pk)
     return unknown_outcomes.resolved(operation, approver, other, "not_executed")

@@ -31,7 +31,7 @@ from tests.operations.monitoring.violations import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_what_one_minute_does_not_inspect_is_inspected_in_turn(
+def test_operations_beyond_one_minutes_batch_are_inspected_in_turn(
     history: dict[str, Operation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inspection, "OPERATIONS_PER_INSPECTION", 4)
@@ -43,7 +43,7 @@ def test_what_one_minute_does_not_inspect_is_inspected_in_turn(
     assert seen == sorted(seen), "what is broken is reported until it is repaired"
 
 
-def test_what_a_full_inspection_found_is_reported_until_it_is_repaired(
+def test_findings_of_a_full_inspection_are_reported_until_repaired(
     history: dict[str, Operation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inspect(full=True)
@@ -57,7 +57,7 @@ def test_what_a_full_inspection_found_is_reported_until_it_is_repaired(
         assert set(inspect(full=False).violations) == {"content_changed", "broken_audit_log"}
 
 
-def test_the_log_is_verified_from_where_it_was_found_whole(history: dict[str, Operation]) -> None:
+def test_the_audit_log_is_verified_from_the_last_checkpoint(history: dict[str, Operation]) -> None:
     assert inspect(full=False).violations == {}
     verified = Inspection.objects.get().log_position
     assert verified == Entry.objects.count()
@@ -74,7 +74,7 @@ def audit_something(operation: Operation) -> None:
         audit.record(Action.INCIDENT_RAISED, actor=None, target=operation)
 
 
-def test_one_turn_a_minute_whoever_asks(db: None) -> None:
+def test_an_inspection_runs_at_most_once_a_minute(db: None) -> None:
     assert [inspect_due() for _ in range(5)] == [1, 0, 0, 0, 0]
     at = Inspection.objects.get().at
     with clock.use_clock(lambda: timezone.now() + timedelta(seconds=61)):
@@ -82,7 +82,7 @@ def test_one_turn_a_minute_whoever_asks(db: None) -> None:
     assert Inspection.objects.get().at > at
 
 
-def test_an_inspection_that_takes_longer_than_a_minute_is_waited_for_and_a_dead_one_is_followed(
+def test_a_long_inspection_is_awaited_and_a_dead_one_replaced(
     db: None,
 ) -> None:
     now = timezone.now()

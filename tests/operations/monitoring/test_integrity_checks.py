@@ -1,4 +1,4 @@
-"""Every rule of what must always hold goes red when the database is broken past the services, and only that one."""
+"""Each integrity check fails when its rule is broken past the services, and only that one."""
 
 import pytest
 
@@ -16,19 +16,19 @@ def test_the_history_has_each_status(history: dict[str, Operation]) -> None:
     assert reached == set(Status) - {Status.SENDING, Status.REVIEW}
 
 
-def test_what_the_services_did_breaks_no_rule(history: dict[str, Operation]) -> None:
-    assert red() == set()
+def test_a_history_made_by_the_services_passes_all_checks(history: dict[str, Operation]) -> None:
+    assert violated_checks() == set()
     assert set(inspect(full=False).violations) == set()
 
 
-def test_each_break_turns_exactly_its_rule_red(history: dict[str, Operation]) -> None:
+def test_each_violation_is_found_by_exactly_its_check(history: dict[str, Operation]) -> None:
     seen = {}
-    for name, act in BREAKS.items():
+    for name, act in VIOLATIONS.items():
         with past_every_safeguard():
             act(history)
-            seen[name] = red()
-    assert seen == {name: {name.partition("__")[0]} for name in BREAKS}
-    assert red() == set()
+            seen[name] = violated_checks()
+    assert seen == {name: {name.partition("__")[0]} for name in VIOLATIONS}
+    assert violated_checks() == set()
 
 
 def test_every_rule_has_its_break() -> None:

@@ -1,4 +1,4 @@
-"""Ways to break the database past the services, each under the name of the rule that has to see it."""
+"""Violations made in the database past the services, each named after the integrity check that must find it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,15 +17,15 @@ from backoffice.operations.states import Outcome, Status
 from tests.append_only.triggers import lifted
 
 
-def red() -> set[str]:
+def violated_checks() -> set[str]:
     return set(inspect(full=True).violations)
 
 
-BREAKS: dict[str, Callable[[dict[str, Operation]], object]] = {}
+VIOLATIONS: dict[str, Callable[[dict[str, Operation]], object]] = {}
 
 
-def breaks(act: Callable[[dict[str, Operation]], object]) -> Callable[[dict[str, Operation]], object]:
-    BREAKS[act.__name__] = act
+def violation(act: Callable[[dict[str, Operation]], object]) -> Callable[[dict[str, Operation]], object]:
+    VIOLATIONS[act.__name__] = act
     return act
 
 
@@ -45,7 +45,7 @@ def past_every_safeguard() -> Iterator[None]:
         transaction.set_rollback(True)
 
 
-@breaks
+@violation
 def sent_again(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["sent twice"], number=1).update(outcome=Outcome.SUCCEEDED)
 
@@ -70,13 +70,13 @@ def insufficient_approvals__under_other_content(history: dict[str, Operation]) -
     Approval.objects.filter(operation=history["succeeded"]).update(digest="0" * 64)
 
 
-@breaks
+@violation
 def content_changed(history: dict[str, Operation]) -> None:
     changed = {**history["succeeded"].payload, "amount": "250000.01"}
     Operation.objects.filter(pk=history["succeeded"].pk).update(payload=changed)
 
 
-@breaks
+@violation
 def content_changed__when_it_was_sent(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["succeeded"]).update(digest="0" * 64)
 
@@ -124,17 +124,17 @@ def broken_audit_log(history: dict[str, Operation]) -> None:
     Entry.objects.filter(position=3).update(address="10.9.9.9")
 
 
-@breaks
+@violation
 def stale_release(history: dict[str, Operation]) -> None:
     Release.objects.update(expires_at=timezone.now() - timedelta(minutes=5))
 
 
-@breaks
+@violation
 def stale_release__that_lives_too_long(history: dict[str, Operation]) -> None:
     Release.objects.update(expires_at=timezone.now() + timedelta(minutes=5))
 
 
-@breaks
+@violation
 def stale_release__of_what_is_closed(history: dict[str, Operation]) -> None:
     Release.objects.update(operation=history["cancelled"])
 
@@ -175,7 +175,7 @@ def unchecked_outcome__for_long(history: dict[str, Operation]) -> None:
     )
 
 
-@breaks
+@violation
 def shared_transaction(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["processing"]).update(provider_transaction_id="T-1")
 

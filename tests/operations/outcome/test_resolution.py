@@ -1,4 +1,4 @@
-"""What became of an operation that the machine could not settle: one person says it, another signs it."""
+"""Resolving an operation that automatic checks could not close: one person prepares it, another approves it."""
 
 import re
 import uuid
@@ -32,8 +32,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
         ("failed", Status.FAILED, Outcome.FAILED),
     ],
 )
-def test_what_happened_is_closed_as_the_provider_shows_its_transaction(
-    service: StubProvider,
+def test_executed_closes_with_the_status_of_the_transaction(
+    provider: StubProvider,
     unknown: Operation,
     preparer: User,
     approver: User,
@@ -41,7 +41,7 @@ def test_what_happened_is_closed_as_the_provider_shows_its_transaction(
     status: str,
     outcome: str,
 ) -> None:
-    shows(service, record("T-7", shown))
+    shows(provider, record("T-7", shown))
     let_pass(Attempt.EXECUTION_WINDOW)
     assert resolved(unknown, preparer, approver, "executed", "T-7").status == status
     attempt = Attempt.objects.get()
@@ -87,7 +87,7 @@ def test_both_operations_have_it_on_record(review: Operation, preparer: User, ap
     assert resolution.status == Status.SUCCEEDED
 
 
-def test_it_cannot_be_said_not_to_have_happened_while_the_provider_may_still_execute_it(
+def test_not_executed_is_refused_before_the_execution_deadline(
     unknown: Operation,
 ) -> None:
     form = resolution_form(unknown, "not_executed")
@@ -95,7 +95,7 @@ def test_it_cannot_be_said_not_to_have_happened_while_the_provider_may_still_exe
     assert "may execute it until" in form.errors["choice"][0]
 
 
-def test_it_cannot_be_chosen_before_its_time_and_the_transaction_is_not_optional(
+def test_the_form_offers_not_executed_after_the_deadline_and_requires_a_transaction(
     unknown: Operation, as_preparer: Client
 ) -> None:
     page = f"/operations/prepare/resolution/?operation={unknown.pk}"
@@ -109,7 +109,7 @@ def test_it_cannot_be_chosen_before_its_time_and_the_transaction_is_not_optional
     assert " disabled" not in html.split('value="not_executed"')[1].split(">")[0]
 
 
-def test_nor_is_it_applied_while_the_provider_may_still_execute_it(
+def test_not_executed_is_not_applied_before_the_execution_deadline(
     review: Operation, preparer: User, approver: User
 ) -> None:
     resolution = proposed(review, preparer, "not_executed")
@@ -118,7 +118,7 @@ def test_nor_is_it_applied_while_the_provider_may_still_execute_it(
         factories.approve(resolution, approver)
 
 
-def test_nor_once_it_has_a_transaction_that_was_not_part_of_what_was_signed(
+def test_not_executed_is_not_applied_once_a_new_transaction_is_claimed(
     review: Operation, preparer: User, approver: User
 ) -> None:
     """A late answer may have named it since the resolution was proposed."""
@@ -129,8 +129,8 @@ def test_nor_once_it_has_a_transaction_that_was_not_part_of_what_was_signed(
 
 
 @pytest.mark.parametrize("shown", ["fullfiled", "processing"])
-def test_it_cannot_be_said_not_to_have_happened_while_its_transaction_is_executed(
-    service: StubProvider, review: Operation, shown: str
+def test_not_executed_is_refused_while_its_transaction_is_executed(
+    provider: StubProvider, review: Operation, shown: str
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
     shows(service, record("T-7", shown))
@@ -145,8 +145,8 @@ def test_it_cannot_be_said_not_to_have_happened_while_its_transaction_is_execute
     ],
     ids=["gone", "reversed"],
 )
-def test_two_people_settle_one_whose_transaction_is_gone_or_not_executed(
-    service: StubProvider,
+def test_two_people_resolve_one_whose_transaction_is_gone_or_failed(
+    provider: StubProvider,
     review: Operation,
     preparer: User,
     approver: User,
@@ -164,16 +164,16 @@ def test_two_people_settle_one_whose_transaction_is_gone_or_not_executed(
     assert ("Taken for it", fact) in kind.facts(kind.read(resolution.payload))
 
 
-def test_without_the_provider_nobody_says_that_its_transaction_is_gone(
-    service: StubProvider, review: Operation
+def test_a_gone_transaction_cannot_be_resolved_without_the_provider(
+    provider: StubProvider, review: Operation
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
     service.records = '"no list at all"'
     assert "cannot be read now" in resolution_form(review, "not_executed").errors["choice"][0]
 
 
-def test_if_the_machine_closes_it_first_the_resolution_is_not_applied_and_says_so(
-    service: StubProvider, unknown: Operation, as_approver: Client, preparer: User
+def test_a_resolution_is_not_applied_if_a_check_closed_it_first(
+    provider: StubProvider, unknown: Operation, as_approver: Client, preparer: User
 ) -> None:
     shows(service, record("T-7"))
     resolution = proposed(unknown, preparer, "executed", "T-7")
@@ -187,8 +187,8 @@ def test_if_the_machine_closes_it_first_the_resolution_is_not_applied_and_says_s
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED, target_id=str(resolution.pk)).exists()
 
 
-def test_the_evidence_is_part_of_what_is_signed(
-    service: StubProvider, unknown: Operation, preparer: User
+def test_the_evidence_is_part_of_the_approved_content(
+    provider: StubProvider, unknown: Operation, preparer: User
 ) -> None:
     shows(service, record("T-7", amount=250050))
     resolution = proposed(unknown, preparer, "executed", "T-7")
@@ -198,7 +198,7 @@ def test_the_evidence_is_part_of_what_is_signed(
     assert resolution.digest == resolution.current_digest()
 
 
-def test_one_proposal_about_one_operation_waits_at_a_time(
+def test_one_resolution_per_operation_is_pending_at_a_time(
     review: Operation, preparer: User, approver: User
 ) -> None:
     proposed(review, preparer, "not_executed")
@@ -216,7 +216,7 @@ def test_only_an_open_case_can_be_settled(preparer: User) -> None:
     assert "never open" in form.errors["__all__"][0]
 
 
-def test_it_is_proposed_and_signed_on_the_pages(
+def test_a_resolution_is_prepared_and_approved_on_the_pages(
     review: Operation, as_preparer: Client, as_approver: Client
 ) -> None:
     address = f"/operations/prepare/resolution/?operation={review.pk}&choice=not_executed"

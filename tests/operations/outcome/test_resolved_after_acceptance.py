@@ -20,17 +20,17 @@ DESK = "/reconciliation/unknown/"
 
 
 @pytest.fixture
-def accepted(service: StubProvider, preparer: User, approver: User) -> Operation:
+def accepted(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """Accepted without a name, with two transactions in the list that could be it: the balance is held."""
-    shows(service)
-    service.answer_post = lambda: (200, '{"data": {}}')
+    shows(provider)
+    provider.answer_post = lambda: (200, '{"data": {}}')
     operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
-    shows(service, record("T-7"), record("T-8"))
+    shows(provider, record("T-7"), record("T-8"))
     return confirmation.confirm_operation(operation.pk)
 
 
-def test_people_settle_it_only_when_it_can_come_no_more(
+def test_an_accepted_operation_is_resolved_only_after_the_execution_deadline(
     accepted: Operation, preparer: User, approver: User
 ) -> None:
     assert accepted.status == Status.PROCESSING
@@ -40,9 +40,7 @@ def test_people_settle_it_only_when_it_can_come_no_more(
     assert not Attempt.objects.unmatched("NGN").exists()
 
 
-def test_its_page_and_the_unknown_outcomes_page_offer_it_then(
-    accepted: Operation, as_preparer: Client
-) -> None:
+def test_both_pages_offer_the_resolution_after_the_deadline(accepted: Operation, as_preparer: Client) -> None:
     settle = f"/operations/prepare/resolution/?operation={accepted.pk}"
     assert settle not in text_of(show(as_preparer, accepted)) + text_of(as_preparer.get(DESK))
     assert "See the evidence" not in text_of(show(as_preparer, accepted))
@@ -51,19 +49,19 @@ def test_its_page_and_the_unknown_outcomes_page_offer_it_then(
     assert "See the evidence and settle it" in text_of(show(as_preparer, accepted))
 
 
-def test_it_may_be_settled_while_the_provider_cannot_be_read_for_good(
-    service: StubProvider, accepted: Operation, preparer: User, approver: User
+def test_it_can_be_resolved_while_the_provider_stays_unreadable(
+    provider: StubProvider, accepted: Operation, preparer: User, approver: User
 ) -> None:
     let_pass(Attempt.EXECUTION_WINDOW)
-    service.records = '"no list at all"'
+    provider.records = '"no list at all"'
     assert confirmation.confirm_operation(accepted.pk).status == Status.PROCESSING
     assert resolved(accepted, preparer, approver, "not_executed").status == Status.FAILED
 
 
-def test_nobody_settles_one_whose_transaction_is_known(
+def test_one_with_a_known_transaction_cannot_be_resolved(
     accepted: Operation, preparer: User, approver: User
 ) -> None:
-    """The machine follows it by its id, be it named after the proposal."""
+    """Status checks follow it by its id, even if it was named after the proposal."""
     let_pass(Attempt.EXECUTION_WINDOW)
     resolution = proposed(accepted, preparer, "not_executed")
     Attempt.objects.update(provider_transaction_id="T-7")

@@ -1,4 +1,4 @@
-"""What happens here, at the provider and in the mirror, as plain functions; and what reconciliation says of it."""
+"""Events here, at the provider and in the mirror, and the results of reconciliation."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal

@@ -32,7 +32,7 @@ from tests.operations.reconciliation.steps import (
 pytestmark = pytest.mark.django_db
 
 
-def test_an_operation_whose_record_says_the_same_is_matched(preparer: User) -> None:
+def test_an_operation_with_an_equal_record_is_matched(preparer: User) -> None:
     attempt = sent(preparer)
     listed()
     reconcile()
@@ -52,7 +52,7 @@ def test_an_operation_whose_record_says_the_same_is_matched(preparer: User) -> N
         ({"amount": Decimal(250001), "fee": Decimal(49)}, "amount 1.00 more there; fee 1.00 less there"),
     ],
 )
-def test_an_operation_whose_record_says_something_else_is_different(
+def test_an_operation_with_a_differing_record_is_mismatched(
     preparer: User, reported: dict[str, Any], words: str
 ) -> None:
     attempt = sent(preparer)
@@ -62,7 +62,7 @@ def test_an_operation_whose_record_says_something_else_is_different(
     assert difference() == words
 
 
-def test_a_failed_operation_is_matched_by_its_failed_record_and_differs_from_a_fulfilled_one(
+def test_a_failed_operation_matches_a_failed_record_only(
     preparer: User,
 ) -> None:
     sent(preparer, "T-1", outcome=Outcome.FAILED)
@@ -75,14 +75,14 @@ def test_a_failed_operation_is_matched_by_its_failed_record_and_differs_from_a_f
     assert [ends] in Comparison.objects.values_list("differences", flat=True)
 
 
-def test_a_fee_that_was_not_on_record_is_no_difference(preparer: User) -> None:
+def test_an_unrecorded_fee_is_no_mismatch(preparer: User) -> None:
     sent(preparer, fee=None)
     listed(fee=Decimal(75))
     reconcile()
     assert list(results().values()) == [ReconciliationResult.MATCHED]
 
 
-def test_one_that_the_provider_still_processes_is_matched_whatever_its_record_says_of_the_end(
+def test_a_processing_operation_is_matched_whatever_the_records_status(
     preparer: User,
 ) -> None:
     sent(preparer, outcome=Outcome.OPEN, closed_at=None)
@@ -91,7 +91,7 @@ def test_one_that_the_provider_still_processes_is_matched_whatever_its_record_sa
     assert list(results().values()) == [ReconciliationResult.MATCHED]
 
 
-def test_one_that_is_not_in_the_mirror_is_missing_only_once_the_list_was_read_an_hour_later(
+def test_an_unmirrored_operation_is_missing_only_after_a_list_read_an_hour_later(
     preparer: User,
 ) -> None:
     attempt = sent(preparer)
@@ -106,7 +106,7 @@ def test_one_that_is_not_in_the_mirror_is_missing_only_once_the_list_was_read_an
     assert list(results().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]
 
 
-def test_it_is_never_missing_while_it_is_open_or_the_first_load_is_under_way(preparer: User) -> None:
+def test_an_operation_is_not_missing_while_open_or_during_the_first_load(preparer: User) -> None:
     attempt = sent(preparer, outcome=Outcome.OPEN, closed_at=None)
     read_until(long_since())
     reconcile()
@@ -117,7 +117,7 @@ def test_it_is_never_missing_while_it_is_open_or_the_first_load_is_under_way(pre
     assert list(results().values()) == [ReconciliationResult.PENDING]
 
 
-def test_one_that_the_provider_lists_no_more_is_missing(preparer: User) -> None:
+def test_an_operation_no_longer_listed_is_missing(preparer: User) -> None:
     attempt = sent(preparer)
     listed(missing_since=timezone.now())
     reconcile()
@@ -125,7 +125,7 @@ def test_one_that_the_provider_lists_no_more_is_missing(preparer: User) -> None:
     assert difference().startswith("the service listed it, and lists it no more since ")
 
 
-def test_what_failed_without_a_transaction_is_not_searched_for(preparer: User) -> None:
+def test_a_failed_operation_without_a_transaction_is_not_compared(preparer: User) -> None:
     sent(preparer, None, outcome=Outcome.REJECTED, fee=None)
     with_unknown_outcome(preparer)
     read_until(long_since())
@@ -136,7 +136,7 @@ def test_what_failed_without_a_transaction_is_not_searched_for(preparer: User) -
 @pytest.mark.parametrize(
     "reported", [{}, {"status": "failed"}, {"type": "sent"}, {"direction": "", "type": "other"}]
 )
-def test_a_transaction_that_nobody_prepared_here_is_unrecognised(
+def test_a_transaction_without_an_operation_is_unrecognised(
     operation: Operation, reported: dict[str, Any]
 ) -> None:
     listed("X-1", **reported)
@@ -144,21 +144,21 @@ def test_a_transaction_that_nobody_prepared_here_is_unrecognised(
     assert results() == {"X-1": ReconciliationResult.UNRECOGNISED}
 
 
-def test_what_came_in_needs_nobody_here(operation: Operation) -> None:
+def test_incoming_transactions_need_no_operation(operation: Operation) -> None:
     for number, kind in enumerate(("deposit", "internalTransfer", "conversion")):
         listed(f"X-{number}", type=kind, direction="in")
     reconcile()
     assert results() == {}
 
 
-def test_what_is_older_than_the_first_operation_is_before_our_time(operation: Operation) -> None:
+def test_transactions_older_than_the_first_operation_are_ignored(operation: Operation) -> None:
     listed("X-1", occurred_at=operation.prepared_at - timedelta(seconds=1))
     listed("X-2", occurred_at=operation.prepared_at)
     reconcile()
     assert results() == {"X-2": ReconciliationResult.UNRECOGNISED}
 
 
-def test_before_the_first_operation_everything_is_before_our_time(db: None) -> None:
+def test_all_transactions_are_ignored_before_the_first_operation(db: None) -> None:
     listed("X-1")
     reconcile()
     assert results() == {}
@@ -191,7 +191,7 @@ def test_a_transaction_that_cannot_belong_to_the_unknown_outcome_is_unrecognised
     assert list(results().values()) == [ReconciliationResult.UNRECOGNISED]
 
 
-def test_what_was_taken_for_ours_explains_another_only_while_ours_may_come(preparer: User) -> None:
+def test_a_claimed_transaction_explains_another_only_while_ours_may_appear(preparer: User) -> None:
     """The provider said yes without a name, and works for days on what was taken for ours."""
     attempt = with_unknown_outcome(preparer)
     on_record(attempt, provider_transaction_id="T-1")
@@ -209,7 +209,7 @@ def test_what_was_taken_for_ours_explains_another_only_while_ours_may_come(prepa
     assert results()["X-1"] == ReconciliationResult.UNRECOGNISED
 
 
-def test_one_that_went_to_somebody_else_than_was_signed_is_different(preparer: User) -> None:
+def test_a_transaction_to_another_recipient_is_mismatched(preparer: User) -> None:
     transfer = prepare.prepare_operation(
         uuid.uuid4(), actor=preparer, kind="transfer", payload=SAMPLES["transfer"]
     )
@@ -228,7 +228,7 @@ def test_one_that_went_to_somebody_else_than_was_signed_is_different(preparer: U
     assert difference().endswith("here, mallory there")
 
 
-def test_a_status_that_is_not_final_differs_once_the_list_was_read_again(preparer: User) -> None:
+def test_a_non_final_status_is_a_mismatch_after_the_next_list_read(preparer: User) -> None:
     attempt = sent(preparer)
     assert attempt.closed_at is not None
     listed(status="reversed")
@@ -240,7 +240,7 @@ def test_a_status_that_is_not_final_differs_once_the_list_was_read_again(prepare
     assert difference() == "fulfilled here, reversed there"
 
 
-def test_one_that_was_settled_days_later_is_missing_only_once_the_whole_list_was_read(preparer: User) -> None:
+def test_a_late_settled_operation_is_missing_only_after_a_full_pass(preparer: User) -> None:
     attempt = sent(preparer, started_at=timezone.now() - timedelta(days=3))
     assert attempt.closed_at is not None
     read_until(attempt.closed_at + timedelta(hours=2))

@@ -133,7 +133,9 @@ class History:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_kept_is_the_same_as_from_scratch(preparer: User, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_stored_result_equals_a_full_recomputation(
+    preparer: User, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(runner, "BATCH_SIZE", 3)  # so that every feed is read in several steps
     monkeypatch.setattr(runner, "ROWS_PER_STEP", 2)
     history = History(seed, preparer)
@@ -158,7 +160,7 @@ def summed_up() -> set[tuple[object, ...]]:
     return {(*key, int(count), amount, fee) for key, (count, amount, fee) in sums.items()}
 
 
-def test_a_movement_becomes_ours_when_its_attempt_is_known(preparer: User) -> None:
+def test_a_transaction_is_matched_once_its_attempt_is_known(preparer: User) -> None:
     attempt = with_unknown_outcome(preparer)
     row = listed("T-1")
     reconcile()
@@ -169,7 +171,7 @@ def test_a_movement_becomes_ours_when_its_attempt_is_known(preparer: User) -> No
     assert totals() == {(row.occurred_at.date(), "NGN", "matched", 1, AMOUNT, Decimal(50))}
 
 
-def test_of_twins_the_one_that_is_not_ours_is_unknown_as_soon_as_ours_is_known(preparer: User) -> None:
+def test_of_two_equal_transactions_the_other_is_unrecognised_once_ours_is_known(preparer: User) -> None:
     attempt = with_unknown_outcome(preparer)
     listed("T-1")
     listed("T-2")
@@ -183,7 +185,7 @@ def test_of_twins_the_one_that_is_not_ours_is_unknown_as_soon_as_ours_is_known(p
     }
 
 
-def test_a_record_that_vanishes_after_it_was_matched_is_missing_and_matched_when_it_is_back(
+def test_a_matched_record_that_vanishes_is_missing_until_it_returns(
     preparer: User,
 ) -> None:
     sent(preparer)
@@ -198,7 +200,7 @@ def test_a_record_that_vanishes_after_it_was_matched_is_missing_and_matched_when
     assert list(results().values()) == [ReconciliationResult.MATCHED]
 
 
-def test_what_no_feed_reports_is_found_within_a_day(preparer: User) -> None:
+def test_changes_missed_by_the_feeds_are_found_within_a_day(preparer: User) -> None:
     attempt = sent(preparer)
     row = listed()
     reconcile()
@@ -212,7 +214,7 @@ def test_what_no_feed_reports_is_found_within_a_day(preparer: User) -> None:
     assert len(totals()) == 1
 
 
-def test_nothing_is_written_twice(preparer: User) -> None:
+def test_an_unchanged_result_is_not_rewritten(preparer: User) -> None:
     sent(preparer)
     listed()
     listed("X-1")
@@ -223,7 +225,7 @@ def test_nothing_is_written_twice(preparer: User) -> None:
     assert (set(Comparison.objects.values_list("pk", flat=True)), everything_kept()) == before
 
 
-def test_ids_with_wide_gaps_cost_no_steps(preparer: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gaps_between_ids_cost_no_queries(preparer: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "ROWS_PER_STEP", 2)
     monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 0.5)
     with_unknown_outcome(preparer)  # so that something was prepared here before
@@ -234,7 +236,7 @@ def test_ids_with_wide_gaps_cost_no_steps(preparer: User, monkeypatch: pytest.Mo
     assert ReconciliationState.objects.get().full_pass_rows_to is None
 
 
-def test_what_is_open_is_walked_through_in_bounds_up_to_the_last(
+def test_open_rows_are_compared_in_batches_to_the_last(
     preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after an upgrade: everything that is here is pending at first, and none of it raises an incident later."""
@@ -252,7 +254,7 @@ def test_what_is_open_is_walked_through_in_bounds_up_to_the_last(
     assert left == [5, 3, 1, 0]
 
 
-def test_open_ones_beyond_the_bound_are_compared_in_turn(
+def test_open_rows_beyond_the_batch_are_compared_in_turn(
     preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempts = [sent(preparer, None, outcome=Outcome.OPEN, closed_at=None, balance=None) for _ in range(5)]
@@ -266,14 +268,14 @@ def test_open_ones_beyond_the_bound_are_compared_in_turn(
         assert len(results()) == known
 
 
-def test_a_round_is_due_some_seconds_after_the_last(operation: Operation) -> None:
+def test_a_round_is_due_seconds_after_the_last(operation: Operation) -> None:
     assert [reconcile_due(), reconcile_due()] == [1, 0]
     with clock.use_clock(lambda: timezone.now() + runner.ROUND_INTERVAL):
         assert reconcile_due() == 1
 
 
 @pytest.mark.django_db(transaction=True)
-def test_several_at_once_come_to_what_one_does(preparer: User) -> None:
+def test_concurrent_rounds_give_the_result_of_one(preparer: User) -> None:
     for number in range(40):
         sent(preparer, f"T-{number}")
         listed(f"T-{number}")
@@ -301,7 +303,7 @@ def test_several_at_once_come_to_what_one_does(preparer: User) -> None:
     assert everything_kept() == from_scratch()
 
 
-def test_an_entry_about_a_closed_attempt_brings_only_the_rows_that_may_be_its_debit(preparer: User) -> None:
+def test_a_closed_attempt_recompares_only_possible_debits(preparer: User) -> None:
     now = timezone.now()
     attempt = sent(preparer, None, outcome=Outcome.REJECTED, watermark_provider_time=now)
     alike = listed("X-1")
@@ -316,7 +318,7 @@ def test_an_entry_about_a_closed_attempt_brings_only_the_rows_that_may_be_its_de
     assert (scope.attempts, scope.rows) == ({attempt.pk}, {alike.pk})
 
 
-def test_of_rows_far_apart_only_the_attempts_near_each_are_compared(preparer: User) -> None:
+def test_only_attempts_near_each_row_are_compared(preparer: User) -> None:
     """The full pass compares the oldest rows together with the newest ones."""
     now = timezone.now()
 

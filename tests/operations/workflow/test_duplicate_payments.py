@@ -42,10 +42,10 @@ def test_what_still_waits_counts_however_long_ago_it_was_prepared(preparer: User
 
 
 @pytest.mark.parametrize("status", [Status.UNKNOWN, Status.REVIEW])
-def test_what_nobody_knows_the_end_of_counts_however_long_ago_it_was_sent(
-    service: StubProvider, released: Operation, preparer: User, status: Status
+def test_unknown_outcomes_count_as_repeated_at_any_age(
+    provider: StubProvider, released: Operation, preparer: User, status: Status
 ) -> None:
-    service.answer_post = lambda: (500, "")
+    provider.answer_post = lambda: (500, "")
     send.send_operation(released.pk)
     put(released, *([] if status == Status.UNKNOWN else [status]))
     Attempt.objects.update(started_at=timezone.now() - 3 * A_DAY)
@@ -59,8 +59,8 @@ def test_what_nobody_knows_the_end_of_counts_however_long_ago_it_was_sent(
     ids=["just now", "almost a day ago", "more than a day ago"],
 )
 @pytest.mark.parametrize("prepared", [A_MOMENT, 3 * A_DAY], ids=["prepared lately", "prepared long ago"])
-def test_what_was_paid_counts_for_a_day_from_when_it_was_sent(
-    service: StubProvider,
+def test_executed_payments_count_as_repeated_for_a_day_after_sending(
+    provider: StubProvider,
     released: Operation,
     preparer: User,
     sent: timedelta,
@@ -78,7 +78,7 @@ def test_what_was_paid_counts_for_a_day_from_when_it_was_sent(
         assert again(preparer).status == Status.PENDING
 
 
-def test_of_two_people_at_once_the_second_must_say_why(preparer: User) -> None:
+def test_the_second_of_two_concurrent_payments_needs_a_reason(preparer: User) -> None:
     """The first has stored it and not committed it yet when the second one asks what there is."""
     colleague, outcome = factories.person("Kemi Balogun", Role.PREPARER), list[str]()
     asks = threading.Event()
@@ -118,7 +118,7 @@ def somebody_waits() -> bool:
 @pytest.mark.parametrize(
     ("kind", "member"), [("transfer", "receiver_username"), ("payment", "service_username")]
 )
-def test_a_user_in_capitals_is_the_same_user_and_is_sent_as_typed(
+def test_usernames_compare_case_insensitively_and_are_sent_as_typed(
     preparer: User, kind: str, member: str
 ) -> None:
     to_a_user = {"payment_type": "profile"} if kind == "payment" else {}

@@ -24,13 +24,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # What is applied here
 
 
-def test_every_effect_is_some_kinds_and_can_be_applied() -> None:
+def test_every_local_effect_belongs_to_a_kind_and_can_be_applied() -> None:
     declared = {kind.effect for kind in KINDS.values() if isinstance(kind, LocalKind)}
     assert declared == set(LocalEffect) == set(approvals._EFFECTS)
 
 
-def test_nothing_that_is_applied_here_is_ever_sent(
-    service: StubProvider, review: Operation, preparer: User, approver: User
+def test_local_kinds_are_never_sent(
+    provider: StubProvider, review: Operation, preparer: User, approver: User
 ) -> None:
     resolution = proposed(review, preparer, "not_executed")
     before = list(service.changes)
@@ -43,7 +43,7 @@ def test_nothing_that_is_applied_here_is_ever_sent(
     assert resolution.status == Status.PENDING
     factories.approve(resolution, approver)
     send.send_operation(resolution.pk)
-    assert service.changes == before
+    assert provider.changes == before
     assert not resolution.attempts.exists()
 
 
@@ -73,8 +73,8 @@ def test_it_is_decided_alone(review: Operation, preparer: User, approver: User) 
     assert resolution.status == Status.PENDING
 
 
-def test_the_database_lets_nothing_be_applied_that_was_sent_once(
-    service: StubProvider, review: Operation, preparer: User
+def test_the_database_refuses_to_apply_a_sent_operation(
+    provider: StubProvider, review: Operation, preparer: User
 ) -> None:
     resolution = proposed(review, preparer, "not_executed")
     put(resolution, Status.APPROVED)

@@ -17,7 +17,7 @@ from tests.payments_gateway.vectors.public_keys import BOTH, KEYS
 SIGNATURE = signed(RECORD)
 
 
-def test_a_body_of_the_largest_size_is_read_and_a_larger_one_is_not() -> None:
+def test_bodies_are_read_up_to_the_size_limit() -> None:
     frame = len(delivery(b'{"a":""}'))
     fits = b'{"a":"%s"}' % (b"x" * (MAX_BODY_BYTES - frame))
     assert verify_webhook(delivery(fits), BOTH).signature_status is SignatureStatus.VALID
@@ -65,7 +65,7 @@ DATA = st.dictionaries(st.text(), JSON, max_size=6)
 
 @settings(deadline=None, max_examples=60)
 @given(DATA, st.sampled_from(["current", "previous"]), st.sampled_from([0, 20, 32, 222]), st.text())
-def test_any_data_verifies_as_it_was_signed(data: dict[str, Any], key: str, salt: int, event: str) -> None:
+def test_any_signed_data_verifies(data: dict[str, Any], key: str, salt: int, event: str) -> None:
     text = dumps(data).encode()
     quoted = json.dumps(event).encode()
     signature = base64.b64encode(signed(text, key, salt))

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("written", ["0123456789", "012 345 6789", "0123-456-789"])
-def test_an_account_number_finds_what_was_paid_to_it(
+def test_an_account_number_finds_the_payments_to_it(
     as_preparer: Client, preparer: User, written: str
 ) -> None:
     here = paid(factories.prepared(preparer))
@@ -37,9 +37,7 @@ def test_an_account_number_finds_what_was_paid_to_it(
 @pytest.mark.parametrize(
     "written", ["0123456789", "012 345 6789", "01234567", "1bvbmseystwetqtfn5au4m4gfg7xjanvn2"]
 )
-def test_no_link_and_no_address_holds_an_account_number(
-    as_preparer: Client, preparer: User, written: str
-) -> None:
+def test_no_url_contains_an_account_number(as_preparer: Client, preparer: User, written: str) -> None:
     for _ in range(11):
         paid(factories.prepared(preparer))
     answer = search(as_preparer, written)
@@ -49,7 +47,7 @@ def test_no_link_and_no_address_holds_an_account_number(
     assert "found" not in (as_preparer.get("/search/", {"q": written}).context or {})
 
 
-def test_all_that_went_to_an_account_is_in_one_list(as_preparer: Client, preparer: User) -> None:
+def test_all_operations_to_an_account_are_in_one_list(as_preparer: Client, preparer: User) -> None:
     operations = [factories.prepared(preparer) for _ in range(12)]
     factories.prepared(preparer, account_number="5550001112")
     [link] = re.findall(r'There are more: <a href="([^"]+)"', text_of(search(as_preparer, "0123456789")))
