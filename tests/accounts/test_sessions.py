@@ -45,7 +45,7 @@ def test_authentication_takes_one_query_per_page(
         signed_in.get(reverse("accounts:password"))
 
 
-def test_my_account_stays_within_the_budget_of_a_page(signed_in: Client, warm_caches: None) -> None:
+def test_my_account_stays_within_the_query_budget(signed_in: Client, warm_caches: None) -> None:
     with CaptureQueriesContext(
         connection,
     ) as queries:

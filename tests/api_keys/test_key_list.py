@@ -74,7 +74,7 @@ def test_an_unreachable_provider_shows_the_last_reported_list_with_its_age(
         assert "till" in page
 
 
-def test_without_scripts_a_link_asks(as_administrator: Client, sandbox: SandboxProcess) -> None:
+def test_a_link_reads_the_list_without_javascript(as_administrator: Client, sandbox: SandboxProcess) -> None:
     assert 'href="/settings/api-keys/?now=1"' in text_of(as_administrator.get("/settings/api-keys/"))
     assert "first key" in text_of(as_administrator.get("/settings/api-keys/?now=1"))
 

@@ -85,7 +85,7 @@ def judged(*orders: dict[str, str], fails: bool = True) -> list[str]:
 SUCCEEDED = {"outcome": Outcome.SUCCEEDED, "provider_transaction_id": "T-1"}
 
 
-def test_what_ended_as_the_ledger_says_misses_nothing(ended: Ended) -> None:
+def test_operations_closed_as_in_the_ledger_have_no_failures(ended: Ended) -> None:
     operation = ended(Status.UNKNOWN, Status.SUCCEEDED, responses=LOST, **SUCCEEDED)
     assert judged(done(operation, "T-1"), fails=False) == []
 
@@ -131,7 +131,7 @@ def test_an_unrequested_ledger_entry_fails_the_cell(ended: Ended) -> None:
     judged(done(operation, "T-1"), {**done(operation, "T-2"), "amount": "3.50"})
 
 
-def test_an_ambiguous_case_left_to_people_counts_against_the_machine(ended: Ended) -> None:
+def test_an_ambiguous_case_left_to_people_lowers_the_automatic_share(ended: Ended) -> None:
     operation = ended(Status.UNKNOWN, responses=LOST, next_check_at=clock.now())
     assert judged(done(operation, "T-1"), fails=False) == ["closed by machine: 0.0 %, not 99 %"]
 

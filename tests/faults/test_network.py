@@ -136,8 +136,8 @@ def test_a_failed_connection_proves_that_nothing_was_sent(stage: FaultStage) -> 
         stage.wire.listen()
         assert status_of(operation) == Status.APPROVED
         assert "Nothing was sent" in operation.attempts.get().response
-    assert stage.service.ledger()["orders"] == []
-    compare_with_provider(stage.service, "no connection")
+    assert stage.provider.ledger()["orders"] == []
+    compare_with_provider(stage.provider, "no connection")
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_a_worker_frozen_for_longer_than_any_lease_sends_at_most_once(
     )
     for child in frozen:
         stage.thaw(child)
-    ledger = stage.service.ledger()
+    ledger = stage.provider.ledger()
     if point != "send.response_received":
         assert ledger["orders"] == ledger["payments"] == []
     stage.sweep_until_settled([one for one in operations if records_of(one, ledger)])

@@ -78,8 +78,8 @@ def test_a_page_gets_records_not_older_than_the_limit(provider: LongList) -> Non
     assert (len(listed.records), listed.is_complete) == (150, True)
 
 
-def test_two_passes_agree_on_what_is_sought_alone(service: LongList) -> None:
-    service.before = lambda number: service.grow(f"N{len(service.asked)}")
+def test_two_passes_are_compared_by_the_relevant_records_only(provider: LongList) -> None:
+    provider.before = lambda number: provider.grow(f"N{len(provider.asked)}")
     found = stable_transactions(
         "NGN", back_to=LONG_AGO, condition=lambda record: record.transaction_id == "T007"
     )

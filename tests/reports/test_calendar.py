@@ -94,7 +94,7 @@ def test_periods_are_relative_to_the_due_day(
     assert period_days(period, date.fromisoformat(today)) == ReportPeriod(*map(date.fromisoformat, days))
 
 
-def test_everything_has_no_days() -> None:
+def test_the_period_all_has_no_days() -> None:
     assert period_days(RelativePeriod.ALL, date(2026, 3, 1)) == ReportPeriod()
 
 

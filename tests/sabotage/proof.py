@@ -216,8 +216,8 @@ PROOF = (
         "backoffice.operations.matching:claim_transaction",
         {"Attempt.objects.filter(free, pk=attempt.pk)": "Attempt.objects.filter(pk=attempt.pk)"},
         (
-            "tests/operations/delivery/test_late_responses.py::TestWhileNothingIsDecided::test_an_attemp"
-            "t_that_has_a_transaction_takes_no_other"
+            "tests/operations/delivery/test_late_responses.py::TestOpenAttempt::"
+            "test_an_attempt_with_a_transaction_is_matched_to_no_other"
         ),
     ),
     Safeguard(
@@ -225,18 +225,15 @@ PROOF = (
         "backoffice.operations.delivery.record:_record_late",
         {"        _escalate(operation, attempt, result)\n": ""},
         (
-            "tests/operations/delivery/test_late_responses.py::TestWhileNothingIsDecided::test_a_refusal"
-            "_puts_it_before_people"
+            "tests/operations/delivery/test_late_responses.py::TestOpenAttempt::"
+            "test_a_late_refusal_moves_it_to_review"
         ),
     ),
     Safeguard(
         "a status we do not know decides nothing",
         "backoffice.operations.outcome.confirmation:_single_candidate",
         {"        or match.candidates[0].status not in {*_OUTCOMES, PROCESSING}\n": ""},
-        (
-            "tests/operations/outcome/test_rejected_candidates.py::test_a_status_we_do_not_know_decide"
-            "s_nothing"
-        ),
+        ("tests/operations/outcome/test_rejected_candidates.py::test_an_unknown_status_closes_nothing"),
     ),
     Safeguard(
         "failed only when ours cannot come any more",

@@ -181,10 +181,7 @@ RECORD = (
         "the books: a run of new records ends where another one stands",
         "backoffice.ledger.statements.breaks:run_ends",
         {"        if is_separated or one.after": "        if one.after"},
-        (
-            "tests/ledger/statements/test_run_ends.py::test_a_run_ends_where_a_balance_does_not_follow"
-            "_or_another_record_stands"
-        ),
+        ("tests/ledger/statements/test_run_ends.py::test_a_run_ends_at_a_break_or_at_another_record"),
     ),
     Safeguard(
         "the books: who may report the balance of the other side breaks nothing",

@@ -237,8 +237,8 @@ SENDING = (
         "backoffice.operations.delivery.record:_record_late",
         {"    if is_contradiction:\n": "    if not attempt.closed_at:\n"},
         (
-            "tests/operations/delivery/test_late_responses.py::test_it_moves_nothing_and_raises_an_incid"
-            "ent_where_it_contradicts"
+            "tests/operations/delivery/test_late_responses.py::"
+            "test_a_late_response_changes_nothing_and_raises_an_incident_on_contradiction"
         ),
     ),
     Safeguard(

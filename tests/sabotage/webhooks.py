@@ -9,19 +9,19 @@ WEBHOOKS = (
         "what the provider did not sign starts nothing",
         "backoffice.webhooks.processing:_fill_in",
         {"DeliveryVerification(received.signature_status.value)": "DeliveryVerification.VALID"},
-        "tests/webhooks/test_processing.py::test_what_the_provider_did_not_sign_starts_nothing",
+        "tests/webhooks/test_processing.py::test_an_unsigned_delivery_triggers_nothing",
     ),
     Safeguard(
         "the same delivery is kept once",
         "backoffice.webhooks.processing:_fill_in",
         {"delivery.identity = received.identity": 'delivery.identity = f"{delivery.received_at:%s%f}"'},
-        "tests/webhooks/test_storing.py::test_the_same_a_hundred_times_at_once_is_one",
+        "tests/webhooks/test_storing.py::test_a_hundred_concurrent_copies_are_stored_once",
     ),
     Safeguard(
         "whoever has a delivery can write it anew and it stays the same",
         "backoffice.webhooks.processing:_fill_in",
         {"delivery.identity = received.identity": "delivery.identity = delivery.digest"},
-        "tests/webhooks/test_storing.py::test_the_same_in_other_clothes_is_a_repeat",
+        "tests/webhooks/test_storing.py::test_the_same_data_in_another_body_is_a_repeat",
     ),
     Safeguard(
         "a repeated delivery starts nothing",
@@ -48,7 +48,7 @@ WEBHOOKS = (
         "requests without the secret of the receiver are ignored",
         "backoffice.webhooks.configuration:is_secret",
         {"constant_time_compare(candidate, settings.WEBHOOK_SECRET) and is_on()": "is_on()"},
-        "tests/webhooks/test_endpoint.py::test_a_wrong_address_is_no_address_and_leaves_no_trace",
+        "tests/webhooks/test_endpoint.py::test_a_wrong_secret_in_the_url_is_not_found_and_not_stored",
     ),
     Safeguard(
         "an address that can be guessed is no receiver",

@@ -76,7 +76,7 @@ def test_a_worker_that_resumes_long_after_its_claim_sends_nothing(office: Histor
 
 def test_a_response_lost_with_its_worker_is_found_in_the_list(office: HistoryActions) -> None:
     ours = office.order("wallet_transfer", 100)
-    office.work(Fate("send.response_received", is_deadly=True))
+    office.work(InjectedFault("send.response_received", is_kill=True))
     assert office.status(ours) == "sending"
     check_the_end(office)
     assert office.status(ours) == "succeeded"
@@ -161,8 +161,8 @@ def test_an_identical_transaction_listed_first_by_a_lagging_list_is_not_matched(
 
 def test_a_late_success_response_after_a_listed_failure_raises_no_incident(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
-    office.world.service.will("unnamed", Settlement("failed", timedelta(seconds=20)))
-    office.work(Fate("send.response_received", is_deadly=False))
+    office.world.provider.will("unnamed", Settlement("failed", timedelta(seconds=20)))
+    office.work(InjectedFault("send.response_received", is_kill=False))
     office.world.wait(timedelta(hours=2))
     office.sweep()
     assert office.status(ours) == "failed"

@@ -109,8 +109,8 @@ def assert_the_download_holds_it(approver: Page, payment: steps.NewPayment) -> N
     assert download.value.suggested_filename.endswith(".csv")
 
 
-def assert_the_auditor_sees_it(office: People, reference: str) -> None:
-    auditor = office.page_of(AUDITOR)
+def assert_the_auditor_sees_it(people: People, reference: str) -> None:
+    auditor = people.page_of(AUDITOR)
     auditor.goto("/settings/audit/")
     auditor.get_by_label("Reference or name").fill(reference)
     steps.press(auditor, "Show")

@@ -23,10 +23,10 @@ def test_a_concurrent_resolution_and_status_check_close_once(
     races: Races, provider: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     for number in races.rounds():
-        operation = lost(service, preparer, approver, age=listing_delay())
-        shows(service, record(f"R-{number}"))
+        operation = lost(provider, preparer, approver, age=listing_delay())
+        shows(provider, record(f"R-{number}"))
         resolution = proposed(operation, preparer, "executed", f"R-{number}")
-        signs = once_the_list_is_read(service, approves(resolution, second_approver), dawdling=number % 20)
+        signs = once_the_list_is_read(provider, approves(resolution, second_approver), dawdling=number % 20)
         signed, _ = races.race(signs, checks_status(operation))
         attempt = operation.attempts.get()
         assert (status_of(operation), attempt.provider_transaction_id) == (Status.SUCCEEDED, f"R-{number}")

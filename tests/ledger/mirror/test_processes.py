@@ -130,9 +130,9 @@ def test_the_command_restarts_on_request(provider: LongList) -> None:
     assert max(provider.asked) == 12
 
 
-def test_the_command_says_why_it_could_not_go_on(service: LongList) -> None:
-    service.listed = numbered(2300)
-    service.spoilt = {15: (500, "{}")}
+def test_the_command_reports_why_it_stopped(provider: LongList) -> None:
+    provider.listed = numbered(2300)
+    provider.spoilt = {15: (500, "{}")}
     with pytest.raises(
         CommandError, match=r"The pages read so far are stored\. Run this command again to continue\."
     ):

@@ -70,7 +70,7 @@ def test_a_sender_frozen_just_before_sending_sends_nothing(
     settings.FAULT_POINTS = night = PassingAt("send.before_request", timedelta(hours=8))
     with clock.use_clock(night.now):
         answer = make_request(claimed(released))
-    assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
+    assert (answer.outcome, provider.posts) == (Outcome.NOT_SENT, [])
     assert "had passed before it began" in answer.response["error"]
 
 

@@ -52,7 +52,7 @@ def test_nothing_is_sent_if_the_preparer_lost_the_permission(
 ) -> None:
     leave(preparer)
     send.send_operation(released.pk)
-    assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
+    assert (status_of(released), provider.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
     assert refusal() == errors.Refusal.PREPARER_NOT_ENTITLED
 
 

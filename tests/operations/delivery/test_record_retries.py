@@ -86,7 +86,7 @@ def test_recording_is_not_retried_for_permanent_errors(
     refused: list[str] = []
 
     def refuse(execute: Callable[..., object], sql: str, *rest: object) -> object:
-        if service.posts and '"responses" =' in sql:
+        if provider.posts and '"responses" =' in sql:
             refused.append(sql)
             raise error
         return execute(sql, *rest)

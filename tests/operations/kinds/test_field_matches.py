@@ -48,7 +48,7 @@ def field_matches(name: str, record: TransactionRecord) -> dict[str, FieldMatch]
 
 
 @pytest.mark.parametrize("name", MONEY)
-def test_its_own_transaction_differs_in_nothing(name: str) -> None:
+def test_all_fields_of_its_own_transaction_match(name: str) -> None:
     assert {field_match.matches for field_match in field_matches(name, recorded(name)).values()} == {
         True,
         None,
@@ -70,7 +70,7 @@ def test_another_type_currency_or_amount_differs(name: str, label: str, change: 
 
 
 @pytest.mark.parametrize(("name", "member"), OTHER_END.items())
-def test_another_counterparty_differs_and_one_that_is_not_provided_does_not(name: str, member: str) -> None:
+def test_another_counterparty_differs_and_a_missing_one_is_not_provided(name: str, member: str) -> None:
     label = list(field_matches(name, recorded(name)))[-1]
     assert field_matches(name, recorded(name))[label].matches is None
     assert field_matches(name, recorded(name, **{member: "somebody.else"}))[label].matches is False

@@ -35,10 +35,10 @@ def history(
         "rejected": factories.prepared(preparer),
         "cancelled": factories.approved(preparer, approver),
         "expired": factories.prepared(preparer),
-        "returned": sent(service, preparer, approver, OTP_REJECTED),
-        "failed": sent(service, preparer, approver, REFUSED),
-        "succeeded": sent(service, preparer, approver, NAMED),
-        "processing": sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-2"}}')),
+        "returned": sent(provider, preparer, approver, OTP_REJECTED),
+        "failed": sent(provider, preparer, approver, REFUSED),
+        "succeeded": sent(provider, preparer, approver, NAMED),
+        "processing": sent(provider, preparer, approver, (200, '{"data": {"transactionId": "T-2"}}')),
     }
     factories.approve(made["half signed"], approver)
     approvals.reject_operation(
@@ -53,16 +53,16 @@ def history(
     approvals.expire_operation(made["expired"].pk)
     shows(provider, record("T-1"))
     confirmation.confirm_operation(made["succeeded"].pk)
-    made["sent twice"] = _sent_after_a_refused_one_time_code(service, preparer, approver)
-    made["resolved"] = _settled_by_two(service, preparer, approver, second_approver)
-    made["unknown"] = sent(service, preparer, approver, (502, "bad gateway"), account_number="0000000001")
+    made["sent twice"] = _sent_after_a_refused_one_time_code(provider, preparer, approver)
+    made["resolved"] = _settled_by_two(provider, preparer, approver, second_approver)
+    made["unknown"] = sent(provider, preparer, approver, (502, "bad gateway"), account_number="0000000001")
     made["released"] = factories.release(factories.approved(preparer, approver), approver)
     return {name: Operation.objects.get(pk=each.pk) for name, each in made.items()}
 
 
-def _sent_after_a_refused_one_time_code(service: StubProvider, preparer: User, approver: User) -> Operation:
-    operation = sent(service, preparer, approver, OTP_REJECTED)
-    service.answer_post = lambda: (200, '{"data": {"transactionId": "T-3"}}')
+def _sent_after_a_refused_one_time_code(provider: StubProvider, preparer: User, approver: User) -> Operation:
+    operation = sent(provider, preparer, approver, OTP_REJECTED)
+    provider.answer_post = lambda: (200, '{"data": {"transactionId": "T-3"}}')
     factories.release(operation, approver)
     send.send_operation(operation.pk)
     shows(provider, record("T-3"), record("T-1"))

@@ -6,7 +6,12 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
 from backoffice.operations.states import Status
-from tests.operations.monitoring.violations import BREAKS, past_every_safeguard, red, unchecked_outcome
+from tests.operations.monitoring.violations import (
+    VIOLATIONS,
+    past_every_safeguard,
+    unchecked_outcome,
+    violated_checks,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,7 +37,7 @@ def test_each_violation_is_found_by_exactly_its_check(history: dict[str, Operati
 
 
 def test_every_rule_has_its_break() -> None:
-    assert {name.partition("__")[0] for name in BREAKS} == {rule.name for rule in INTEGRITY_CHECKS}
+    assert {name.partition("__")[0] for name in VIOLATIONS} == {rule.name for rule in INTEGRITY_CHECKS}
 
 
 def test_a_violation_names_the_operation(history: dict[str, Operation]) -> None:

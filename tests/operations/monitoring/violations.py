@@ -50,22 +50,22 @@ def sent_again(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["sent twice"], number=1).update(outcome=Outcome.SUCCEEDED)
 
 
-@breaks
+@violation
 def insufficient_approvals(history: dict[str, Operation]) -> None:
     Approval.objects.filter(operation=history["approved"]).delete()
 
 
-@breaks
+@violation
 def insufficient_approvals__but_by_the_preparer(history: dict[str, Operation]) -> None:
     Approval.objects.filter(operation=history["succeeded"]).update(approver=history["succeeded"].preparer)
 
 
-@breaks
+@violation
 def insufficient_approvals__by_a_second_person(history: dict[str, Operation]) -> None:
     Operation.objects.filter(pk=history["succeeded"].pk).update(approvals_needed=2)
 
 
-@breaks
+@violation
 def insufficient_approvals__under_other_content(history: dict[str, Operation]) -> None:
     Approval.objects.filter(operation=history["succeeded"]).update(digest="0" * 64)
 
@@ -81,36 +81,36 @@ def content_changed__when_it_was_sent(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["succeeded"]).update(digest="0" * 64)
 
 
-@breaks
+@violation
 def unrecorded_transition(history: dict[str, Operation]) -> None:
     Operation.objects.filter(pk=history["pending"].pk).update(
         status=Status.CANCELLED, closed_at=timezone.now()
     )
 
 
-@breaks
+@violation
 def unrecorded_transition__recorded_twice(history: dict[str, Operation]) -> None:
     audit.record(Action.OPERATION_CANCELLED, actor=None, target=history["cancelled"])
 
 
-@breaks
+@violation
 def unrecorded_transition__sent_without_a_release(history: dict[str, Operation]) -> None:
     attempt = Attempt.objects.get(operation=history["returned"])
     attempt.pk, attempt.number = 10**6, 2
     attempt.save(force_insert=True)
 
 
-@breaks
+@violation
 def inconsistent_status(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["succeeded"]).update(outcome=Outcome.REJECTED)
 
 
-@breaks
+@violation
 def inconsistent_status__that_names_no_transaction(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["succeeded"]).update(provider_transaction_id=None)
 
 
-@breaks
+@violation
 def inconsistent_status__of_what_was_never_sent(history: dict[str, Operation]) -> None:
     """What is applied here has no attempt; nothing that moves money gets there without one."""
     Operation.objects.filter(pk=history["approved"].pk).update(
@@ -119,7 +119,7 @@ def inconsistent_status__of_what_was_never_sent(history: dict[str, Operation]) -
     audit.record(Action.OPERATION_APPLIED, actor=None, target=history["approved"])
 
 
-@breaks
+@violation
 def broken_audit_log(history: dict[str, Operation]) -> None:
     Entry.objects.filter(position=3).update(address="10.9.9.9")
 
@@ -139,13 +139,13 @@ def stale_release__of_what_is_closed(history: dict[str, Operation]) -> None:
     Release.objects.update(operation=history["cancelled"])
 
 
-@breaks
+@violation
 def unneeded_secret(history: dict[str, Operation]) -> None:
     _keep_secret(history["succeeded"])
     audit.record(Action.SECRET_REVEALED, actor=None, target=history["succeeded"])
 
 
-@breaks
+@violation
 def unneeded_secret__in_use(history: dict[str, Operation]) -> None:
     _keep_secret(history["succeeded"])
     GatewayKey.objects.create(
@@ -163,12 +163,12 @@ def _keep_secret(operation: Operation) -> None:
     )
 
 
-@breaks
+@violation
 def unchecked_outcome(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["unknown"]).update(next_check_at=None)
 
 
-@breaks
+@violation
 def unchecked_outcome__for_long(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["unknown"]).update(
         next_check_at=timezone.now() - timedelta(hours=1)
@@ -180,6 +180,6 @@ def shared_transaction(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["processing"]).update(provider_transaction_id="T-1")
 
 
-@breaks
+@violation
 def two_unknown_at_balance(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["processing"]).update(provider_transaction_id=None)

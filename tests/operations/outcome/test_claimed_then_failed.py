@@ -86,8 +86,8 @@ def test_a_second_candidate_sends_it_to_review(
     both = (record("T-1", "failed"), record("T-2"))
     assert confirmed(taken, provider, *both) == Status.PROCESSING
     let_pass(Attempt.EXECUTION_WINDOW + timedelta(minutes=1))
-    shows(service, *both)
-    assert confirmed(taken, service, *both) == Status.REVIEW
+    shows(provider, *both)
+    assert confirmed(taken, provider, *both) == Status.REVIEW
     assert resolved(taken, preparer, approver, "executed", "T-2").status == Status.SUCCEEDED
     assert Attempt.objects.get().provider_transaction_id == "T-2"
 
@@ -99,7 +99,7 @@ def test_a_resolution_cannot_choose_another_than_the_named_transaction(
     Attempt.objects.update(id_received_at=attempt.started_at)
     let_pass(Attempt.EXECUTION_WINDOW + timedelta(minutes=1))
     Operation.objects.update(status=Status.REVIEW)
-    shows(service, record("T-1", "failed"), record("T-2"))
+    shows(provider, record("T-1", "failed"), record("T-2"))
     form = resolution_form(taken, "executed", "T-2")
     assert "named transaction T-1" in str(form.errors["transaction_id"])
 

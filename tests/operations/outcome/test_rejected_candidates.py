@@ -49,12 +49,12 @@ Changes = Callable[[], dict[str, Any]]
 
 
 @pytest.mark.parametrize(("changes", "why"), DOUBTFUL)
-def test_what_may_have_been_there_before_ours_is_never_taken(
-    unknown: Operation, service: StubProvider, changes: Changes, why: str
+def test_a_candidate_that_may_predate_the_attempt_is_rejected(
+    unknown: Operation, provider: StubProvider, changes: Changes, why: str
 ) -> None:
     """Another channel may have paid it before, and list and balance have shown it only since: ours may not exist."""
     theirs = record("T-7", **changes())
-    assert confirmed(unknown, service, theirs).status == Status.UNKNOWN
+    assert confirmed(unknown, provider, theirs).status == Status.UNKNOWN
     assert Attempt.objects.get().last_check == f"T-7 could be this one, but {why}"
     let_pass(HORIZON)
     assert confirmed(unknown, provider, theirs).status == Status.REVIEW
@@ -69,13 +69,13 @@ def test_a_candidate_that_may_predate_an_accepted_attempt_is_rejected(
 
 
 @pytest.mark.parametrize(("changes", "why"), DOUBTFUL)
-def test_nor_is_another_beside_it(
-    unknown: Operation, service: StubProvider, changes: Changes, why: str
+def test_a_rejected_candidate_blocks_another_beside_it(
+    unknown: Operation, provider: StubProvider, changes: Changes, why: str
 ) -> None:
     """Where the list's times are minutes off, it may be ours, and the other one another's."""
     found = [record("T-8"), record("T-7", **changes())]
-    assert confirmed(unknown, service, *found).status == Status.UNKNOWN
-    assert confirmed(unknown, service, *found[:1]).status == Status.SUCCEEDED
+    assert confirmed(unknown, provider, *found).status == Status.UNKNOWN
+    assert confirmed(unknown, provider, *found[:1]).status == Status.SUCCEEDED
 
 
 def test_an_unknown_status_closes_nothing(unknown: Operation, provider: StubProvider) -> None:

@@ -51,7 +51,7 @@ def test_executed_closes_with_the_status_of_the_transaction(
     assert attempt.closed_at is not None
 
 
-def test_what_did_not_happen_is_closed_as_failed(review: Operation, preparer: User, approver: User) -> None:
+def test_not_executed_closes_as_failed(review: Operation, preparer: User, approver: User) -> None:
     closed = resolved(review, preparer, approver, "not_executed")
     attempt = Attempt.objects.get()
     assert (closed.status, attempt.outcome, attempt.provider_transaction_id) == ("failed", "failed", None)
@@ -61,14 +61,14 @@ def test_what_did_not_happen_is_closed_as_failed(review: Operation, preparer: Us
     )
 
 
-def test_a_proposal_alone_changes_nothing(review: Operation, preparer: User) -> None:
+def test_an_unapproved_resolution_changes_nothing(review: Operation, preparer: User) -> None:
     proposed(review, preparer, "not_executed")
     review.refresh_from_db()
     assert review.status == Status.REVIEW
     assert Attempt.objects.get().closed_at is None
 
 
-def test_whoever_proposes_it_cannot_approve_it(review: Operation, approver: User) -> None:
+def test_the_preparer_cannot_approve_the_resolution(review: Operation, approver: User) -> None:
     resolution = proposed(review, approver, "not_executed")
     with pytest.raises(errors.SelfApprovalError):
         factories.approve(resolution, approver)
@@ -76,7 +76,9 @@ def test_whoever_proposes_it_cannot_approve_it(review: Operation, approver: User
     assert review.status == Status.REVIEW
 
 
-def test_both_operations_have_it_on_record(review: Operation, preparer: User, approver: User) -> None:
+def test_the_resolution_is_audited_on_both_operations(
+    review: Operation, preparer: User, approver: User
+) -> None:
     resolved(review, preparer, approver, "not_executed")
     resolution = Operation.objects.get(kind="resolution")
     on_target = Entry.objects.get(action=Action.OPERATION_RESOLVED)
@@ -133,7 +135,7 @@ def test_not_executed_is_refused_while_its_transaction_is_executed(
     provider: StubProvider, review: Operation, shown: str
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
-    shows(service, record("T-7", shown))
+    shows(provider, record("T-7", shown))
     assert "shows transaction T-7" in resolution_form(review, "not_executed").errors["choice"][0]
 
 
@@ -154,7 +156,7 @@ def test_two_people_resolve_one_whose_transaction_is_gone_or_failed(
     fact: str,
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
-    shows(service, *records)
+    shows(provider, *records)
     assert resolved(review, preparer, approver, "not_executed").status == Status.FAILED
     resolution = Operation.objects.get(kind="resolution")
     named = resolution.payload["claimed"]
@@ -168,14 +170,14 @@ def test_a_gone_transaction_cannot_be_resolved_without_the_provider(
     provider: StubProvider, review: Operation
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
-    service.records = '"no list at all"'
+    provider.records = '"no list at all"'
     assert "cannot be read now" in resolution_form(review, "not_executed").errors["choice"][0]
 
 
 def test_a_resolution_is_not_applied_if_a_check_closed_it_first(
     provider: StubProvider, unknown: Operation, as_approver: Client, preparer: User
 ) -> None:
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     resolution = proposed(unknown, preparer, "executed", "T-7")
     Attempt.objects.update(started_at=timezone.now() - timedelta(hours=2))
     confirmation.confirm_operation(unknown.pk)
@@ -190,7 +192,7 @@ def test_a_resolution_is_not_applied_if_a_check_closed_it_first(
 def test_the_evidence_is_part_of_the_approved_content(
     provider: StubProvider, unknown: Operation, preparer: User
 ) -> None:
-    shows(service, record("T-7", amount=250050))
+    shows(provider, record("T-7", amount=250050))
     resolution = proposed(unknown, preparer, "executed", "T-7")
     seen = resolution.payload["transaction"]
     assert (seen["transaction_id"], seen["amount"], seen["status"]) == ("T-7", "250050", "fulfilled")
@@ -206,12 +208,12 @@ def test_one_resolution_per_operation_is_pending_at_a_time(
         proposed(review, approver, "not_executed")
 
 
-def test_without_the_provider_nothing_is_proposed(service: StubProvider, unknown: Operation) -> None:
-    service.records = '"no list at all"'
+def test_nothing_is_prepared_without_the_provider(provider: StubProvider, unknown: Operation) -> None:
+    provider.records = '"no list at all"'
     assert "cannot be read now" in resolution_form(unknown, "executed", "T-7").errors["transaction_id"][0]
 
 
-def test_only_an_open_case_can_be_settled(preparer: User) -> None:
+def test_only_an_unknown_outcome_can_be_resolved(preparer: User) -> None:
     form = resolution_form(factories.prepared(preparer), "not_executed")
     assert "never open" in form.errors["__all__"][0]
 

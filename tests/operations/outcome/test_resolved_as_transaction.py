@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_executed_needs_a_listed_transaction_with_a_final_status(
     provider: StubProvider, unknown: Operation, shown: dict[str, object], wanted: str, problem: str
 ) -> None:
-    shows(service, record("T-7") | shown)
+    shows(provider, record("T-7") | shown)
     assert problem in resolution_form(unknown, "executed", wanted).errors["transaction_id"][0]
 
 
@@ -76,8 +76,8 @@ def test_the_page_requests_the_meaning_of_an_unknown_status(
     assert "ask the service yourself" in text_of(reviewed)
 
 
-def test_nobody_says_what_a_known_status_means(service: StubProvider, unknown: Operation) -> None:
-    shows(service, record("T-7"))
+def test_the_meaning_of_a_known_status_cannot_be_chosen(provider: StubProvider, unknown: Operation) -> None:
+    shows(provider, record("T-7"))
     form = resolution_form(unknown, "executed", "T-7", meaning="failed")
     assert "that tells how it ended" in form.errors["__all__"][0]
     assert not form.asks_for_meaning
@@ -88,7 +88,7 @@ def test_a_failed_transaction_cannot_be_chosen_before_the_execution_deadline(
     provider: StubProvider, unknown: Operation, preparer: User, approver: User, status: str, meaning: str
 ) -> None:
     """Ours may be executed minutes later, by then hidden behind `failed` and prepared again."""
-    shows(service, record("T-7", status))
+    shows(provider, record("T-7", status))
     form = resolution_form(unknown, "executed", "T-7", meaning=meaning)
     assert "may execute ours until" in form.errors["meaning" if meaning else "transaction_id"][0]
     let_pass(Attempt.EXECUTION_WINDOW)
@@ -126,7 +126,7 @@ def test_a_status_changed_since_the_proposal_is_not_applied(
     shows(provider, record("T-7", "pending"))
     let_pass(Attempt.EXECUTION_WINDOW)
     resolution = proposed(unknown, preparer, "executed", "T-7", "failed")
-    shows(service, *now or [])
+    shows(provider, *now or [])
     if now is None:
         provider.records = '"no list at all"'
     with pytest.raises(errors.CannotResolveError, match=said_so):
@@ -139,7 +139,7 @@ def test_a_status_changed_since_the_proposal_is_not_applied(
 def test_content_with_an_inconsistent_outcome_is_unreadable(
     provider: StubProvider, unknown: Operation, preparer: User, status: str, meaning: str | None
 ) -> None:
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     content = proposed(unknown, preparer, "executed", "T-7").payload
     changed = {"meaning": meaning, "transaction": {**content["transaction"], "status": status}}
     with pytest.raises(ValidationError, match="a meaning must be given"):
@@ -172,7 +172,7 @@ def test_a_transaction_of_another_operation_cannot_be_chosen(
 def test_a_transaction_claimed_by_another_meanwhile_closes_nothing(
     provider: StubProvider, unknown: Operation, preparer: User, approver: User
 ) -> None:
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     resolution = proposed(unknown, preparer, "executed", "T-7")
     claimed(factories.prepared_to_another_account(preparer), "T-7")
     with pytest.raises(errors.CannotResolveError, match="another operation's by now"):

@@ -163,11 +163,11 @@ def test_a_list_with_skewed_times_is_matched(
 
 
 @pytest.mark.parametrize("changes", [{}, {"prevBalance": BALANCE + 7}], ids=["not told", "another"])
-def test_what_was_accepted_takes_an_older_one_only_by_the_balance_before_it(
-    accepted: Operation, service: StubProvider, changes: dict[str, Any]
+def test_an_accepted_attempt_takes_an_older_candidate_only_by_its_balance_before(
+    accepted: Operation, provider: StubProvider, changes: dict[str, Any]
 ) -> None:
     older = record("T-7", createdAt=ago(minutes=1), **changes)
-    assert confirmed(accepted, service, older).status == Status.PROCESSING
+    assert confirmed(accepted, provider, older).status == Status.PROCESSING
     assert Attempt.objects.get().last_check == (
         "T-7 could be this one, but by its time it was before ours, and the balance before it is not the one we saw"
     )

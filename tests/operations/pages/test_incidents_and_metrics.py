@@ -56,7 +56,7 @@ def test_the_overview_shows_no_alert_when_all_checks_pass(as_approver: Client, o
     assert 'role="alert"' not in overview(as_approver)
 
 
-def test_the_overview_says_what_does_not_hold(as_approver: Client) -> None:
+def test_the_overview_shows_failed_checks(as_approver: Client) -> None:
     found(insufficient_approvals=["W-1"], broken_audit_log=["entry 3: is missing"])
     shown = overview(as_approver)
     for rule in INTEGRITY_CHECKS:

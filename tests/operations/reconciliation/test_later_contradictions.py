@@ -89,8 +89,8 @@ def test_a_failure_later_reported_executed_raises_an_incident(
 
 
 @pytest.mark.parametrize("answer", [REFUSED, OTP_REJECTED])
-def test_a_debit_of_what_is_on_record_as_not_executed(
-    answer: Answer, service: StubProvider, preparer: User, approver: User
+def test_a_debit_of_an_operation_resolved_not_executed_raises_an_incident(
+    answer: Answer, provider: StubProvider, preparer: User, approver: User
 ) -> None:
     operation = sent(provider, preparer, approver, answer)
     assert operation.status in {Status.FAILED, Status.APPROVED}

@@ -65,7 +65,7 @@ def test_preparing_stores_and_audits_the_exact_content(preparer: User) -> None:
     assert entry.detail["digest"] == operation.digest
 
 
-def test_the_same_form_sent_twice_is_one_operation(preparer: User) -> None:
+def test_resubmitting_a_form_makes_one_operation(preparer: User) -> None:
     first = factories.prepared(preparer, duplicate_reason="")
     again = prepare.prepare_operation(
         first.pk, actor=preparer, kind="withdrawal", payload=factories.payload()

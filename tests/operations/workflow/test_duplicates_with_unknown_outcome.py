@@ -81,7 +81,7 @@ def test_after_settlement_a_new_operation_names_the_previous_one(
 def test_an_executed_payment_is_not_named_by_a_further_one(
     provider: StubProvider, unknown: Operation, preparer: User, approver: User
 ) -> None:
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     resolved(unknown, preparer, approver, "executed", "T-7")
     assert factories.prepared(preparer).prepared_from is None
 

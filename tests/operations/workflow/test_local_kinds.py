@@ -33,7 +33,7 @@ def test_local_kinds_are_never_sent(
     provider: StubProvider, review: Operation, preparer: User, approver: User
 ) -> None:
     resolution = proposed(review, preparer, "not_executed")
-    before = list(service.changes)
+    before = list(provider.changes)
     now = timezone.now()
     with pytest.raises(errors.WrongStatusError, match="nothing to send"):
         approvals.approve_and_release_operation(
@@ -47,9 +47,7 @@ def test_local_kinds_are_never_sent(
     assert not resolution.attempts.exists()
 
 
-def test_the_page_speaks_of_applying_and_not_of_sending(
-    review: Operation, as_approver: Client, preparer: User
-) -> None:
+def test_the_page_says_apply_instead_of_send(review: Operation, as_approver: Client, preparer: User) -> None:
     resolution = proposed(review, preparer, "not_executed")
     html = text_of(show(as_approver, resolution))
     assert "Countersign and apply" in html
@@ -61,7 +59,7 @@ def test_the_page_speaks_of_applying_and_not_of_sending(
     assert "which two people signed" in text_of(show(as_approver, review))
 
 
-def test_it_is_decided_alone(review: Operation, preparer: User, approver: User) -> None:
+def test_local_kinds_are_not_decided_in_bulk(review: Operation, preparer: User, approver: User) -> None:
     resolution = proposed(review, preparer, "not_executed")
     line = approvals.approve_operations(
         [approvals.SelectedOperation(resolution, resolution.digest)],

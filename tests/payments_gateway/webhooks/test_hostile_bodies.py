@@ -43,11 +43,11 @@ def test_bodies_are_read_up_to_the_size_limit() -> None:
     ],
     ids=lambda body: f"{body[:20]!r} of {len(body)}",
 )
-def test_bodies_made_to_exhaust_the_reader_are_malformed(body: bytes) -> None:
+def test_bodies_that_exhaust_the_parser_are_malformed(body: bytes) -> None:
     assert verify_webhook(body, BOTH).signature_status is SignatureStatus.MALFORMED
 
 
-def test_a_signature_longer_than_any_is_invalid() -> None:
+def test_an_oversized_signature_is_invalid() -> None:
     assert verify_webhook(written(b"{}", b"A" * 60_000), BOTH).signature_status is SignatureStatus.INVALID
 
 

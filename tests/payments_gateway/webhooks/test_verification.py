@@ -26,7 +26,7 @@ def test_every_vector_has_its_verdict(vector: dict[str, Any]) -> None:
     assert found.identity == webhook_identity(body)
 
 
-def test_the_vectors_hold_every_verdict() -> None:
+def test_the_vectors_cover_every_verdict() -> None:
     assert {vector["verdict"] for vector in VECTORS} == {verdict.value for verdict in SignatureStatus}
 
 
@@ -151,7 +151,7 @@ def test_field_names_and_event_kinds_come_from_the_profile() -> None:
     assert (about.reference, about.resolve_id) == ("INV-1", "r1")
 
 
-def test_an_event_name_unknown_to_the_profile_is_not_taken_for_one() -> None:
+def test_an_event_name_unknown_to_the_profile_is_not_recognised() -> None:
     assert verify_webhook(delivery(), BOTH, OTHER_NAMES).signature_status is SignatureStatus.MALFORMED
     assert verify_webhook(renamed(delivery()), BOTH).signature_status is SignatureStatus.MALFORMED
     unknown = verify_webhook(renamed(delivery()), BOTH, OTHER_NAMES)

@@ -228,7 +228,7 @@ def test_columns_can_be_selected_and_keep_their_order(download: Get, preparer: U
     assert list(row) == ["reference", "status"]
 
 
-def test_the_byte_order_mark_is_there_for_those_who_want_it(client: Client) -> None:
+def test_the_byte_order_mark_is_written_on_request(client: Client) -> None:
     answer = client.get(reverse("reports:csv", args=["operations"]), {"has_byte_order_mark": "on"})
 
     assert b"".join(answer).startswith(b"\xef\xbb\xbfreference,")

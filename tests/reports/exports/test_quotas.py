@@ -59,9 +59,7 @@ def test_exports_without_a_file_do_not_count(auditor: User, settings: Settings, 
     requested_export(auditor)
 
 
-def test_all_together_have_so_many_and_no_more(
-    auditor: User, administrator: User, settings: Settings
-) -> None:
+def test_exports_of_all_users_are_limited(auditor: User, administrator: User, settings: Settings) -> None:
     settings.EXPORTS_TOTAL = 1
     requested_export(auditor)
 

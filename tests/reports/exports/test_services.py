@@ -129,7 +129,7 @@ def test_an_ended_export_cannot_be_cancelled(auditor: User) -> None:
     assert now(job).state == ExportState.DONE
 
 
-def test_the_same_can_be_asked_for_again(auditor: User) -> None:
+def test_an_export_can_be_repeated(auditor: User) -> None:
     job = made(auditor, filters={"group": ["export"]}, has_byte_order_mark=True)
 
     again = services.repeat_export(job, actor=auditor)

@@ -85,7 +85,7 @@ def test_a_refused_form_keeps_its_input(reader: Client) -> None:
     assert 'value="reference" checked' not in html
 
 
-def test_the_columns_that_were_chosen_are_open_on_a_refused_form(reader: Client) -> None:
+def test_selected_columns_are_expanded_on_a_refused_form(reader: Client) -> None:
     sent = {"chooses": "on", "columns": ["type", "currency", "amount"], "min_amount": "abc"}
 
     html = reader.post(page_of("transactions"), sent).content.decode()

@@ -93,14 +93,14 @@ def test_a_short_delay_ends_without_a_clock_step(provider: SandboxClient, receiv
         ("tampered_event", SignatureStatus.VALID),
     ],
 )
-def test_every_forgery_is_what_it_says(
-    service: Service, receive: Receive, forgery: str, verdict: SignatureStatus
+def test_every_forgery_is_of_the_named_kind(
+    provider: SandboxClient, receive: Receive, forgery: str, verdict: SignatureStatus
 ) -> None:
     receiver = receive()
     provider.process.webhook_fault("forge", forgery=forgery)
     deposit(provider, 1, 2)
     bodies = arrived(receiver, 2)
-    forged, honest = judged(service.process, bodies)
+    forged, honest = judged(provider.process, bodies)
     assert (forged.signature_status, honest.signature_status) == (verdict, SignatureStatus.VALID)
     assert (honest.event, honest.data["amount"]) == ("Transaction updated", 2)
     assert [each["forgery"] for each in provider.process.deliveries()] == ["", forgery]
@@ -133,8 +133,10 @@ def test_several_faults_can_apply_to_one_delivery(provider: SandboxClient, recei
     deposit(provider, 1, 2)
     in_state(provider.process, "delivered", 2)
     bodies = arrived(receiver, 4)
-    assert amounts(service, bodies) == [2, 2, 1, 1]
-    assert {found.signature_status for found in judged(service.process, bodies)} == {SignatureStatus.UNSIGNED}
+    assert amounts(provider, bodies) == [2, 2, 1, 1]
+    assert {found.signature_status for found in judged(provider.process, bodies)} == {
+        SignatureStatus.UNSIGNED
+    }
 
 
 def test_either_key_signs_for_an_hour_after_a_rotation(provider: SandboxClient, receive: Receive) -> None:

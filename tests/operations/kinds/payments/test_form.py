@@ -106,7 +106,7 @@ def test_another_form_has_another_reference(as_preparer: Client, bank: dict[str,
     assert reference != REFERENCE
 
 
-def test_the_same_payment_cannot_wait_twice_although_its_reference_is_new(preparer: User) -> None:
+def test_an_identical_pending_payment_is_refused_despite_a_new_reference(preparer: User) -> None:
     factories.prepared_of_kind("payment", of(duplicate_reason="Second part"), preparer)
     with pytest.raises(errors.DuplicatePendingError):
         factories.prepared_of_kind(
