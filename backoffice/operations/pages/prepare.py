@@ -243,7 +243,7 @@ def _review_page(
         "cautions": kind.cautions(payload),
         "digest": digest,
         "code": verification_code(digest),
-        "requirement": policy.approval_requirement(kind.plural, *kind.limited_amounts(payload)),
+        "requirement": policy.approval_requirement(*kind.limited_amounts(payload)),
         "balances": [row for row in balances.stored_balances() if debit and row.currency == debit.currency],
         "changed": changed,
     }

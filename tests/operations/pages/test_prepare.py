@@ -67,7 +67,7 @@ def test_the_review_shows_the_effect_and_the_approvals_needed(as_preparer: Clien
     answer = review(as_preparer, filled_in(holder))
     html = text_of(answer)
     assert f"<h1>Withdraw NGN 250,000.00 to {holder}, Access Bank ••6789</h1>" in html
-    assert "Withdrawals need one approver who did not prepare them." in html
+    assert "Requires one approver who is not the preparer." in html
     assert f'<p class="digest">{answer.context["code"]}</p>' in html
     assert not Operation.objects.exists()
 
