@@ -91,15 +91,15 @@ def test_letters_go_through_the_rows_and_choose_them(office: People) -> None:
     second.get_by_role("checkbox").check()
     steps.press(page, "Approve chosen…")
     expect(page.get_by_role("heading", level=1)).to_have_text("Approve 1 operation")
-    steps.press(page, "Approve 1")
-    expect(page.get_by_role("heading", level=1)).to_have_text("1 of 1 countersigned")
+    steps.press(page, "Approve 1 operation")
+    expect(page.get_by_role("heading", level=1)).to_have_text("1 of 1 approved")
 
 
 def test_after_a_refused_form_the_first_thing_to_mend_has_the_focus(office: People) -> None:
     page, payment = office.page_of(PREPARER), steps.new_payment()
     steps.fill_in(page, payment)
     page.get_by_label("Amount").fill("1e5")
-    steps.press(page, "Review…")
+    steps.press(page, "Review details")
     expect(page.get_by_label("Amount")).to_be_focused()
 
 

@@ -125,12 +125,12 @@ def test_without_a_pause_there_is_nothing_to_end(as_preparer: Client) -> None:
 def test_the_switch_is_pulled_on_its_page_and_every_page_says_so(
     as_preparer: Client, as_approver: Client
 ) -> None:
-    assert "Stop all sending" in text_of(as_preparer.get("/"))
+    assert "Pause payments…" in text_of(as_preparer.get("/"))
     assert as_preparer.post("/operations/pause/", {"reason": "A key has leaked"}).status_code == 302
     for address in ("/", "/operations/", "/operations/unknown/", "/transactions/"):
         html = text_of(as_approver.get(address))
         assert re.search(r"<b>Sending is paused</b> since .* by Tunde Bello, because: A key has leaked", html)
-    assert "Stop all sending…" not in text_of(as_preparer.get("/"))
+    assert "Pause payments…" not in text_of(as_preparer.get("/"))
 
 
 def test_a_pause_without_a_reason_or_during_another_is_refused_beside_the_form(

@@ -93,25 +93,25 @@ def test_the_overview_says_that_the_provider_counts_others(as_approver: Client) 
 @pytest.mark.parametrize("minutes", [4, 6])
 def test_the_overview_says_when_nobody_checks(as_approver: Client, minutes: int) -> None:
     Inspection.objects.update(at=timezone.now() - timedelta(minutes=minutes))
-    assert ("Nobody is checking" in overview(as_approver)) == (minutes > 5)
+    assert ("Integrity checks are not running" in overview(as_approver)) == (minutes > 5)
 
 
 def test_an_installation_that_was_never_checked_says_so(as_approver: Client) -> None:
     Inspection.objects.all().delete()
-    assert "was never checked" in overview(as_approver)
+    assert "They have never run." in overview(as_approver)
 
 
 def test_the_overview_leads_to_open_incidents_only(
     as_approver: Client, approver: User, incident: Incident
 ) -> None:
-    assert "1 incident is open" in overview(as_approver)
+    assert "1 open incident." in overview(as_approver)
     incidents.acknowledge_incident(incident.pk, actor=approver, note="Refunded")
     assert 'role="alert"' not in overview(as_approver)
 
 
 def test_before_the_first_inspection_incidents_show_as_well(as_approver: Client, incident: Incident) -> None:
     Inspection.objects.all().delete()
-    assert "1 incident is open" in overview(as_approver)
+    assert "1 open incident." in overview(as_approver)
 
 
 def test_somebody_without_a_role_reads_nothing_of_it(
@@ -163,7 +163,7 @@ def test_further_evidence_and_what_was_found_before_are_side_by_side(
 ) -> None:
     incidents.acknowledge_incident(incident.pk, actor=approver, note="Refunded")
     further = incidents.raise_incident(operation, kind=KIND, evidence={"named": "T-2"})
-    assert "1 incident is open" in overview(as_approver)
+    assert "1 open incident." in overview(as_approver)
     before = text_of(as_approver.get(incident.get_absolute_url()))
     assert f'<a href="{further.get_absolute_url()}">further evidence</a>' in before
     assert "T-1" in before

@@ -45,7 +45,7 @@ def test_a_provider_that_is_down_leaves_the_last_known_balances_and_says_so(
     balance()
     html = page(sign_in(client, auditor), "/balances/")
     assert "8,412,090.55" in html
-    assert "The service does not answer" in html
+    assert "The provider cannot be reached" in html
 
 
 def test_what_waits_for_a_person_is_never_what_this_person_prepared(
@@ -84,7 +84,7 @@ def test_the_overview_counts_all_that_waits_and_shows_the_first(
     html = page(sign_in(client, approver), "/")
     waiting = html.partition("Waiting for you</h2>")[2].partition("</section>")[0]
     assert waiting.count('class="row"') == 6
-    assert '<a href="/operations/?tab=waiting">All 8</a>' in waiting
+    assert '<a href="/operations/?tab=waiting">View all 8 operations</a>' in waiting
     assert '<b class="count">8</b> <span>waiting for you</span>' in html
 
 
@@ -105,7 +105,7 @@ def test_an_unknown_outcome_needs_attention(
     Operation.objects.filter(pk=operation.pk).update(status="sending")
     Operation.objects.filter(pk=operation.pk).update(status="unknown")
     html = page(sign_in(client, auditor), "/")
-    assert "Every operation that was sent has a known outcome" not in html
+    assert "Every sent operation has a known outcome" not in html
     assert html.index("Needs attention") < html.rindex(operation.reference)
 
 

@@ -45,9 +45,9 @@ def test_the_bank_is_asked_at_once_who_holds_the_chosen_account(
     as_preparer: Client, rent: SavedAccount, holder: str
 ) -> None:
     html = text_of(use(as_preparer, f"saved-{rent.pk}"))
-    assert "Filled in from “Rent”, with the holder as known so far." in html
+    assert "Filled in from “Rent”." in html
     assert f"<b>{holder}</b>" in html
-    assert "The names agree." in html
+    assert "The names match." in html
 
 
 def test_a_recent_account_fills_in_the_form_of_a_payment(
@@ -58,7 +58,7 @@ def test_a_recent_account_fills_in_the_form_of_a_payment(
     values = values_of(answer)
     assert values["account_number"] == NUMBER
     assert typed.items() <= values.items()
-    assert f"Filled in from {operation.reference}, " in text_of(answer)
+    assert f"Filled in from {operation.reference}." in text_of(answer)
 
 
 def test_what_htmx_puts_in_place_of_the_account_holds_all_of_it_and_no_amount(
@@ -72,7 +72,7 @@ def test_what_htmx_puts_in_place_of_the_account_holds_all_of_it_and_no_amount(
     assert 'hx-select="#account"' in account
     assert 'hx-select-oob="#check"' in account
     assert 'name="amount"' not in account
-    assert "The names agree." in rest
+    assert "The names match." in rest
 
 
 def test_enter_never_fills_in_an_account(as_preparer: Client, rent: SavedAccount) -> None:

@@ -41,7 +41,7 @@ def test_a_transaction_of_the_mirror_is_found_by_its_id_and_by_names(as_preparer
     one = stored(transaction_id="66f1c0ffee", counterparty="Kola Ventures", sender="Kola Ventures")
     stored(transaction_id="66f1c0ffed", business_id="biz-1")
     Transaction.objects.filter(pk=one.pk).update(business_id="biz-42")
-    assert "Look among them, too" in text_of(search(as_preparer, text))
+    assert "Search provider transactions" in text_of(search(as_preparer, text))
     for headers in ({}, HTMX):
         answer = listed(as_preparer, text, headers)
         assert answer.context["listed"].rows == [one]
@@ -51,7 +51,7 @@ def test_a_transaction_of_the_mirror_is_found_by_its_id_and_by_names(as_preparer
 def test_what_fills_in_the_page_is_the_part_alone(as_preparer: Client) -> None:
     html = text_of(listed(as_preparer, "nobody at all", HTMX))
     assert html.strip().startswith('<section class="panel" id="found-transactions">')
-    assert "None has this id, or a name with this text." in html
+    assert "No transaction has this ID or a name with this text." in html
 
 
 def test_who_may_not_see_transactions_is_shown_none(sign_in: SignIn, outsider: User) -> None:
@@ -74,7 +74,7 @@ def test_more_transactions_than_ten_lead_to_their_list(as_preparer: Client) -> N
     store([unsaved(counterparty="Kola Ventures") for _ in range(12)])
     answer = listed(as_preparer, "kola vent")
     assert len(answer.context["listed"].rows) == 10
-    [link] = re.findall(r'There are more: <a href="(/transactions/[^"]+)"', text_of(answer))
+    [link] = re.findall(r'<a href="(/transactions/[^"]+)">View all matching', text_of(answer))
     assert len(as_preparer.get(unescape(link)).context["rows"]) == 12
 
 

@@ -58,7 +58,9 @@ def test_what_there_is_more_of_is_in_one_list_whatever_its_status(
 ) -> None:
     operations = [factories.prepared(preparer) for _ in range(12)]
     done = {paid(one).pk for one in operations[:4]}
-    [link] = re.findall(r'There are more: <a href="([^"]+)"', text_of(search(as_preparer, "chidinma")))
+    [link] = re.findall(
+        r'<a href="([^"]+)">View all matching operations', text_of(search(as_preparer, "chidinma"))
+    )
     listed = {row.pk for row in as_preparer.get(unescape(link)).context["page"].rows}
     assert listed == {one.pk for one in operations}
     assert done < listed
