@@ -40,6 +40,21 @@ class IncidentKind(models.TextChoices):
     )
 
 
+class ApprovalRule(TextChoices):
+    """Which rule says how many people must approve an operation."""
+
+    ONE_APPROVER = "one_approver", _("Requires one approver who is not the preparer.")
+    TWO_ABOVE_LIMIT = (
+        "two_above_limit",
+        _("Amounts above {limit} require two approvers who are not the preparer."),
+    )  # limit
+
+
+def rule_sentence(rule: dict[str, str]) -> str:
+    """The stored rule of an operation in words."""
+    return code_sentence(ApprovalRule, rule)
+
+
 Difference: TypeAlias = "dict[str, Any]"
 """A `DifferenceCode` under `code`, and its parameters beside it, as stored in JSON."""
 
@@ -187,7 +202,7 @@ def coded(code: TextChoices, **parameters: str) -> dict[str, str]:
 def responses_sentence(responses: Sequence[Response]) -> str:
     """The responses to one request in words, the late ones after the first."""
     texts = [code_sentence(ResponseCode, one)[:500] for one in responses]
-    return " ".join(texts[:1] + [gettext("Later: {response}").format(response=text) for text in texts[1:]])
+    return " · ".join(texts[:1] + [gettext("Later: {response}").format(response=text) for text in texts[1:]])
 
 
 class ClosingReason(TextChoices):
