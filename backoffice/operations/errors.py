@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.web.formatting import code_sentence
 
@@ -23,164 +24,173 @@ class OperationAction(TextChoices):
 class Refusal(TextChoices):
     """Why it was refused. The label is the sentence, with its parameters in braces."""
 
-    REFUSED = "refused", "This could not be done."
-    PERMISSION_MISSING = "permission_missing", "You do not have the permission for this."
+    REFUSED = "refused", _("This could not be done. Nothing was changed.")
+    PERMISSION_MISSING = (
+        "permission_missing",
+        _("You do not have permission to do this. Nothing was changed."),
+    )
     PREPARER_NOT_ENTITLED = (
         "preparer_not_entitled",
-        "Whoever prepared it may not prepare such operations any more, so it is not countersigned "
-        "and not sent. Somebody else who may has to cancel it and prepare it again.",
+        _(
+            "The preparer no longer has permission to prepare this kind of operation, so it cannot be "
+            "approved or sent. Another preparer must cancel it and prepare it again."
+        ),
     )
     SELF_APPROVAL = (
         "self_approval",
-        "You prepared this operation, so somebody else has to countersign and send it.",
+        _("You prepared this operation, so another person must approve and send it."),
     )
     ALREADY_APPROVED = (
         "already_approved",
-        "You have countersigned this operation already; another person is needed.",
+        _("You have already approved this operation. Another person must approve it too."),
     )
     WRONG_STATUS = (
         "wrong_status",
-        "The operation is no longer in the state you saw. Nothing was changed; look at it again.",
+        _("The status of this operation has changed. Nothing was done; check it again."),
     )
     EXPIRED = (
         "expired",
-        "The operation has expired. Nothing was changed; prepare it again if it is still wanted.",
+        _("This operation has expired. Nothing was done; prepare it again if you still need it."),
     )
     CONTENT_CHANGED = (
         "content_changed",
-        "The content is not the one you saw, so nothing was done. Look at the operation again.",
+        _("The content is not what you saw. Nothing was done; check the operation again."),
     )
     CONTENT_UNREADABLE = (
         "content_unreadable",
-        "The content cannot be read by this version of the program, so nothing can be done with it.",
+        _("This version of Countersign cannot read the content. Nothing was done."),
     )
     SECOND_FACTOR_STALE = (
         "second_factor_stale",
-        "Enter your authenticator code: the last one is more than five minutes old.",
+        _("Enter your authenticator code: the last one is more than five minutes old."),
     )
-    REASON_MISSING = "reason_missing", "Say why: the person who prepared it will read the reason."
-    OTP_MISSING = "otp_missing", "Enter the service's one-time token."
-    ALREADY_RELEASED = "already_released", "The operation is being sent already. Nothing was changed."
+    REASON_MISSING = "reason_missing", _("Enter a reason. The preparer will read it.")
+    OTP_MISSING = "otp_missing", _("Enter the provider's one-time code. Nothing was sent.")
+    ALREADY_RELEASED = (
+        "already_released",
+        _("This operation has already been released for sending. Nothing was changed."),
+    )
     PAYMENTS_PAUSED = (
         "payments_paused",
-        "Sending is paused, so nothing was done, and no token was kept. It can be sent when two "
-        "people have let sending go on.",
+        _(
+            "Payments are paused. Nothing was done, and the one-time code was not stored. Try again "
+            "once payments are resumed."
+        ),
     )
     SUBMISSION_REUSED = (
         "submission_reused",
-        "This form was submitted before with other content. Open a new form to prepare another operation.",
+        _("This form was already submitted with other content. Nothing was prepared; open a new form."),
     )
     CONFIRMATION_WRONG = (
         "confirmation_wrong",
-        "What you typed from the content does not fit it. Nothing was done; compare them again.",
+        _("What you typed does not match the content. Nothing was done; compare them again."),
     )
     DUPLICATE_PAYMENT = (
         "duplicate_payment",
-        "The same amount for the same beneficiary waits already, or was sent within the last 24 "
-        "hours. Say that this is a further payment, and why. Nothing was prepared.",
+        _(
+            "The same amount for the same recipient is waiting or was sent within the last 24 hours. "
+            "Nothing was prepared. Confirm that this is a further payment, and enter the reason."
+        ),
     )
     CANNOT_RESOLVE = (
         "cannot_resolve",
-        "The outcome cannot be settled like this any more. Nothing was changed.",
+        _("This outcome can no longer be resolved like this. Nothing was changed."),
     )
-    NOT_IN_BULK = "not_in_bulk", "It is countersigned on its own page."
-    NOT_PAUSED = (
-        "not_paused",
-        "This pause does not stand any more, so there is nothing to end. Nothing was changed.",
-    )
+    NOT_IN_BULK = "not_in_bulk", _("This operation must be approved on its own page.")
+    NOT_PAUSED = "not_paused", _("This pause has already ended. Nothing was changed.")
     ALREADY_ACKNOWLEDGED = (
         "already_acknowledged",
-        "Somebody took note of this incident before. Nothing was changed.",
+        _("This incident was already acknowledged. Nothing was changed."),
     )
-    NOTE_MISSING = (
-        "note_missing",
-        "Say what you found: it stays with the incident, and others rely on it. Nothing was changed.",
-    )
+    NOTE_MISSING = "note_missing", _("Enter what you found. Nothing was changed.")
     DUPLICATE_PENDING = (
         "duplicate_pending",
-        "{reference} with exactly this content is waiting already. Nothing was prepared.",
+        _("{reference} with exactly this content is already waiting. Nothing was prepared."),
     )
     DUPLICATE_UNKNOWN = (
         "duplicate_unknown",
-        "{reference} is the same, was sent, and its outcome is not known. Nothing was prepared. If "
-        "it does not settle by itself, two people have to say first what became of it.",
+        _(
+            "{reference} with the same content was sent, and its outcome is unknown. Nothing was "
+            "prepared. Wait until its outcome is confirmed or resolved."
+        ),
     )
     POSSIBLY_EXECUTED = (
         "possibly_executed",
-        "An earlier attempt may have been executed after all: the service shows {transactions}. "
-        "Nothing was sent; compare it with this operation, and cancel it if it is paid.",
+        _(
+            "An earlier attempt may have been executed: the provider shows {transactions}. Nothing "
+            "was sent. Compare it with this operation, and cancel the operation if it is already "
+            "paid."
+        ),
     )
-    ALREADY_PAUSED = "already_paused", "Sending is paused already. Nothing was changed."
-    ALREADY_PAUSED_BY = "already_paused_by", "Sending is paused already, by {by}. Nothing was changed."
+    ALREADY_PAUSED = "already_paused", _("Payments are already paused. Nothing was changed.")
+    ALREADY_PAUSED_BY = "already_paused_by", _("Payments are already paused by {by}. Nothing was changed.")
     FURTHER_APPROVAL_NEEDED = (
         "further_approval_needed",
-        "Another person must countersign before this can be sent. Choose “Approve” alone.",
+        _("Another person must approve this before it can be sent. Choose “Approve” instead."),
     )
-    KIND_NOT_IN_BULK = "kind_not_in_bulk", "{kinds} are countersigned one by one, each on its own page."
+    KIND_NOT_IN_BULK = "kind_not_in_bulk", _("{kinds} must be approved one by one, each on its own page.")
     DUPLICATE_NOT_IN_BULK = (
         "duplicate_not_in_bulk",
-        "The same was paid before: read why, and countersign it on its own page.",
+        _("A possible duplicate: read the reason, and approve it on its own page."),
     )
     TWO_APPROVALS_NOT_IN_BULK = (
         "two_approvals_not_in_bulk",
-        "Two people must countersign it, so it is countersigned on its own page.",
+        _("Two approvals are required: approve it on its own page."),
     )
     CONFIRMATION_NOT_IN_BULK = (
         "confirmation_not_in_bulk",
-        "Part of its content has to be typed, so it is countersigned on its own page.",
+        _("Part of the content must be typed: approve it on its own page."),
     )
-    CAUTION_NOT_IN_BULK = (
-        "caution_not_in_bulk",
-        "Its page warns of something: read that, and countersign it there.",
+    CAUTION_NOT_IN_BULK = "caution_not_in_bulk", _("Its page shows a warning: read it, and approve it there.")
+    NOT_THE_PREPARER = (
+        "not_the_preparer",
+        _("Only the preparer can cancel this operation. Nothing was changed."),
     )
-    NOT_THE_PREPARER = "not_the_preparer", "Only the person who prepared an operation can cancel it."
     APPROVER_NOT_ENTITLED = (
         "approver_not_entitled",
-        "Somebody who countersigned is no longer entitled to: nothing was sent.",
+        _("An approver no longer has permission to approve. Nothing was sent."),
     )
     APPLIED_LOCALLY = (
         "applied_locally",
-        "This is applied here when it is countersigned; there is nothing to send.",
+        _("This operation is applied by its last approval and is never sent. Nothing was changed."),
     )
     STATUS_CHANGED = (
         "status_changed",
-        "The operation is {status} by now, so nothing was changed. Look at it again.",
+        _("The operation is now {status}. Nothing was changed; check it again."),
     )
     OTP_OF_OTHER_CONTENT = (
         "otp_of_other_content",
-        "The token was not sealed for this content, so nothing was sent.",
+        _("The one-time code belongs to other content. Nothing was sent."),
     )
-    PAUSE_REASON_MISSING = (
-        "pause_reason_missing",
-        "Say why: everybody who works here reads the reason. Sending goes on.",
-    )
+    PAUSE_REASON_MISSING = "pause_reason_missing", _("Enter a reason. Payments were not paused.")
     LIST_UNREADABLE = (
         "list_unreadable",
-        "The service's list cannot be read now, and its word may have changed. Nothing was changed. {error}",
+        _("The provider's list could not be read to check this. Nothing was changed. {error}"),
     )
     RECORD_CHANGED = (
         "record_changed",
-        "The service does not show transaction {transaction} as {status} any more. Nothing was "
-        "changed; look at it again.",
+        _(
+            "The provider no longer shows transaction {transaction} as {status}. Nothing was changed; "
+            "check it again."
+        ),
     )
-    OUTCOME_KNOWN = (
-        "outcome_known",
-        "{reference} is {status} by now, without this. Nothing was changed.",
-    )
+    OUTCOME_KNOWN = "outcome_known", _("{reference} is already {status}. Nothing was changed.")
     MAY_STILL_BE_EXECUTED = (
         "may_still_be_executed",
-        "{reference} may still be executed. Nothing was changed.",
+        _("{reference} may still be executed. Nothing was changed."),
     )
     TRANSACTION_CLAIMED = (
         "transaction_claimed",
-        "Transaction {transaction} is another operation's by now, or the service named another one "
-        "for this. Nothing was changed.",
+        _(
+            "Transaction {transaction} belongs to another operation, or the provider named a "
+            "different one for this operation. Nothing was changed."
+        ),
     )
     NO_FREE_REFERENCE = (
         "no_free_reference",
-        "No free reference was found. Nothing was prepared; try again.",
+        _("No free reference was found. Nothing was prepared; try again."),
     )
-    FORM_INVALID = "form_invalid", "The form was not accepted: {fields}."
+    FORM_INVALID = "form_invalid", _("The form was not accepted: {fields}.")
 
 
 def sentence(refusal: Mapping[str, str]) -> str:

@@ -4,22 +4,23 @@ The database repeats the table of transitions as a trigger.
 """
 
 from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
 
 
 class Status(TextChoices):
     """The status of an operation. The same word in code, database, screen, CSV and audit log."""
 
-    PENDING = "pending", "Pending"
-    APPROVED = "approved", "Approved"
-    SENDING = "sending", "Sending"
-    PROCESSING = "processing", "Processing"
-    UNKNOWN = "unknown", "Unknown"
-    REVIEW = "review", "Review"
-    SUCCEEDED = "succeeded", "Succeeded"
-    FAILED = "failed", "Failed"
-    REJECTED = "rejected", "Rejected"
-    EXPIRED = "expired", "Expired"
-    CANCELLED = "cancelled", "Cancelled"
+    PENDING = "pending", _("Pending")
+    APPROVED = "approved", _("Approved")
+    SENDING = "sending", _("Sending")
+    PROCESSING = "processing", _("Processing")
+    UNKNOWN = "unknown", _("Unknown")
+    REVIEW = "review", _("Review")
+    SUCCEEDED = "succeeded", _("Succeeded")
+    FAILED = "failed", _("Failed")
+    REJECTED = "rejected", _("Rejected")
+    EXPIRED = "expired", _("Expired")
+    CANCELLED = "cancelled", _("Cancelled")
 
 
 EDGES: dict[Status, frozenset[Status]] = {
@@ -54,9 +55,9 @@ OUTCOME_UNKNOWN = NEEDS_ATTENTION | {Status.SENDING}  # not known whether it was
 class Outcome(TextChoices):
     """How an attempt to send ended. An attempt without an end is open: money may be moving."""
 
-    OPEN = "open", "Open"
-    NOT_SENT = "not_sent", "Not sent"
-    OTP_REJECTED = "otp_rejected", "Token refused"
-    REJECTED = "rejected", "Rejected by the service"
-    SUCCEEDED = "succeeded", "Succeeded"
-    FAILED = "failed", "Failed at the service"
+    OPEN = "open", _("Open")
+    NOT_SENT = "not_sent", _("Not sent")
+    OTP_REJECTED = "otp_rejected", _("One-time code refused")
+    REJECTED = "rejected", _("Rejected by the provider")
+    SUCCEEDED = "succeeded", _("Succeeded")
+    FAILED = "failed", _("Failed at the provider")

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from django.db import models
 from django.db.models import TextChoices
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import SUM_CONTEXT, normalized_text
@@ -16,26 +17,26 @@ from backoffice.operations.states import Outcome
 
 
 class IncidentKind(models.TextChoices):
-    NOW_FAILED = "now_failed", "The service reports as failed what is closed as succeeded"
-    NOT_LISTED = "not_listed", "The service's list does not show its transaction"
-    NOW_EXECUTED = "now_executed", "The service reports as executed what is closed as failed"
+    NOW_FAILED = "now_failed", _("The provider reports as failed what is closed as succeeded")
+    NOT_LISTED = "not_listed", _("The provider's list does not show its transaction")
+    NOW_EXECUTED = "now_executed", _("The provider reports as executed what is closed as failed")
     EXECUTED_AFTER_ALL = (
         "executed_after_all",
-        "The service shows a debit that looks like this one, which is on record as not executed",
+        _("The provider shows a debit that looks like this operation, which is recorded as not executed"),
     )
-    SECOND_DEBIT = "second_debit", "The service shows a second debit that looks like this one"
-    UNRECOGNISED = "unrecognised", "The service shows a movement that nobody prepared here"
-    RECORD_MISMATCH = "record_mismatch", "The service's record is not what was countersigned"
-    FEE_MISMATCH = "fee_mismatch", "The service's record tells another fee than is on record"
-    OUTCOME_MISMATCH = "outcome_mismatch", "The service's record does not show the end that is on record"
+    SECOND_DEBIT = "second_debit", _("The provider shows a second debit that looks like this operation")
+    UNRECOGNISED = "unrecognised", _("The provider shows a transaction that no operation explains")
+    RECORD_MISMATCH = "record_mismatch", _("The provider's record differs from what was approved")
+    FEE_MISMATCH = "fee_mismatch", _("The provider's record shows a different fee")
+    OUTCOME_MISMATCH = "outcome_mismatch", _("The provider's record does not show the recorded outcome")
     ID_RECEIVED_FOR_ANOTHER = (
         "id_received_for_another",
-        "The service gave the transaction that closed this one as the answer to another",
+        _("The provider returned this operation's transaction in its response to another operation"),
     )
-    LATE_RESPONSE = "late_response", "A late answer of the service contradicts what is on record"
+    LATE_RESPONSE = "late_response", _("A late response from the provider contradicts the record")
     EXECUTED_DESPITE_PROOF = (
         "executed_despite_proof",
-        "Proven not to be executed, and yet the service shows what looks like it",
+        _("Proven not executed, but the provider shows a transaction that looks like it"),
     )
 
 
@@ -61,15 +62,15 @@ Difference: TypeAlias = "dict[str, Any]"
 class MatchField(TextChoices):
     """A field in which a transaction of the provider's list is compared with what we sent."""
 
-    TYPE = "type", "Type"
-    CURRENCY = "currency", "Currency"
-    AMOUNT = "amount", "Amount"
-    FROM_CURRENCY = "from_currency", "Given in"
-    RECEIVER = "receiver", "Receiver"
-    ADDRESS = "address", "Address"
-    RECIPIENT = "recipient", "Beneficiary"
-    PREVIOUS_BALANCE = "previous_balance", "Balance before it"
-    TIME = "time", "Time"
+    TYPE = "type", _("Type")
+    CURRENCY = "currency", _("Currency")
+    AMOUNT = "amount", _("Amount")
+    FROM_CURRENCY = "from_currency", _("Currency sold")
+    RECEIVER = "receiver", _("Receiver")
+    ADDRESS = "address", _("Address")
+    RECIPIENT = "recipient", _("Recipient")
+    PREVIOUS_BALANCE = "previous_balance", _("Balance before")
+    TIME = "time", _("Time")
 
 
 class DifferenceCode(TextChoices):
@@ -104,49 +105,88 @@ def sentences(found: list[Difference]) -> str:
 
 
 def _in_field(found: Difference) -> str:
-    name = str(MatchField(found["field"]).label).lower()
-    return f"{name} {found['local']} here, {found['provider']} there"
+    return gettext("{field}: {provider} at the provider, {local} expected").format(
+        field=str(MatchField(found["field"]).label), provider=found["provider"], local=found["local"]
+    )
 
 
 def _no_longer_listed(found: Difference) -> str:
     since = datetime.fromisoformat(found["since"])
-    return f"the service listed it, and lists it no more since {since:%Y-%m-%d %H:%M} UTC"
+    return gettext("no longer in the provider's list since {time} UTC").format(time=f"{since:%Y-%m-%d %H:%M}")
 
 
-def _more_or_less(found: Difference) -> str:
-    more = SUM_CONTEXT.subtract(Decimal(found["provider"]), Decimal(found["local"]))
-    return f"{format_amount(abs(more), found['currency'])} {'more' if more > 0 else 'less'}"
+def _more_or_less(found: Difference, more: str, less: str) -> str:
+    by = SUM_CONTEXT.subtract(Decimal(found["provider"]), Decimal(found["local"]))
+    return (more if by > 0 else less).format(amount=format_amount(abs(by), found["currency"]))
+
+
+def _currency(found: Difference) -> str:
+    if not found["provider"]:
+        return gettext("no currency at the provider, {local} expected").format(local=found["local"])
+    return gettext("currency {provider} at the provider, {local} expected").format(**found)
+
+
+def _amount_difference(found: Difference) -> str:
+    more, less = (
+        gettext("amount {amount} higher at the provider"),
+        gettext("amount {amount} lower at the provider"),
+    )
+    return _more_or_less(found, more, less)
+
+
+def _fee_difference(found: Difference) -> str:
+    more, less = gettext("fee {amount} higher at the provider"), gettext("fee {amount} lower at the provider")
+    return _more_or_less(found, more, less)
+
+
+def _outcome(found: Difference) -> str:
+    if not found["provider"]:
+        return gettext("no status at the provider, recorded as {local}").format(local=found["local"])
+    return gettext("{provider} at the provider, recorded as {local}").format(**found)
+
+
+def _may_be_unknown_operation(found: Difference) -> str:
+    operations = ", ".join(found["operations"])
+    return gettext("may belong to {operations}, whose outcome is unknown").format(operations=operations)
+
+
+def _status(found: Difference) -> str:
+    if not found["provider"]:
+        return gettext("no status at the provider")
+    return gettext("status at the provider: {status}").format(status=found["provider"])
 
 
 _DIFFERENCE_WORDS: dict[str, Callable[[Difference], str]] = {
-    DifferenceCode.CURRENCY: lambda it: f"currency {it['local']} here, {it['provider'] or 'none'} there",
-    DifferenceCode.AMOUNT: lambda it: f"amount {_more_or_less(it)} there",
-    DifferenceCode.FEE: lambda it: f"fee {_more_or_less(it)} there",
+    DifferenceCode.CURRENCY: _currency,
+    DifferenceCode.AMOUNT: _amount_difference,
+    DifferenceCode.FEE: _fee_difference,
     DifferenceCode.FIELD: _in_field,
-    DifferenceCode.OUTCOME: lambda it: f"{it['local']} here, {it['provider'] or 'nothing'} there",
+    DifferenceCode.OUTCOME: _outcome,
     DifferenceCode.NO_LONGER_LISTED: _no_longer_listed,
-    DifferenceCode.NOT_READ_FAR_ENOUGH: lambda _: "the service's list has not been read far enough since",
-    DifferenceCode.MAY_BE_UNKNOWN_OPERATION: lambda it: (
-        f"it may be {', '.join(it['operations'])}, which is not known yet"
+    DifferenceCode.NOT_READ_FAR_ENOUGH: lambda _found: gettext(
+        "the provider's list has not been read far enough yet"
     ),
-    DifferenceCode.DIRECTION_NOT_PROVIDED: lambda _: "the service does not tell which way it went",
-    DifferenceCode.STATUS: lambda it: f"{it['provider'] or 'no status'} there",
-    DifferenceCode.NOT_COMPARABLE: lambda _: "it could not be compared; the log says why",
+    DifferenceCode.MAY_BE_UNKNOWN_OPERATION: _may_be_unknown_operation,
+    DifferenceCode.DIRECTION_NOT_PROVIDED: lambda _found: gettext("direction not provided"),
+    DifferenceCode.STATUS: _status,
+    DifferenceCode.NOT_COMPARABLE: lambda _found: gettext("could not be compared; see the log"),
 }
 
 
 class ResponseCode(TextChoices):
     """What came of a request. The label is the sentence, with its parameters in braces."""
 
-    ACCEPTED = "accepted", "Accepted by the service"
-    ACCEPTED_AS = "accepted_as", "Accepted by the service, as {status}"
+    ACCEPTED = "accepted", _("Accepted by the provider")
+    ACCEPTED_AS = "accepted_as", _("Accepted by the provider as {status}")
     ERROR = "error", "{error}"  # of the client, with the provider's own words
-    UNREADABLE = "unreadable", "{error} It said: {excerpt}"
-    NOTHING_RECORDED = "nothing_recorded", "No answer was recorded before the deadline"
+    UNREADABLE = "unreadable", _("{error} Response: {excerpt}")
+    NOTHING_RECORDED = "nothing_recorded", _("No response was recorded before the deadline")
     ID_OF_ANOTHER = (
         "id_of_another",
-        "The service names transaction {transaction}, by which {operation} was closed. "
-        "People must look at both.",
+        _(
+            "The provider returned transaction {transaction}, which already closed {operation}. "
+            "Investigate both operations."
+        ),
     )
 
 
@@ -161,15 +201,16 @@ def coded(code: TextChoices, **parameters: str) -> dict[str, str]:
 
 def responses_sentence(responses: Sequence[Response]) -> str:
     """The responses to one request in words, the late ones after the first."""
-    return " Later: ".join(code_sentence(ResponseCode, one)[:500] for one in responses)
+    texts = [code_sentence(ResponseCode, one)[:500] for one in responses]
+    return " · ".join(texts[:1] + [gettext("Later: {response}").format(response=text) for text in texts[1:]])
 
 
 class ClosingReason(TextChoices):
     """Why an operation was rejected or failed. The label is the sentence, with its parameters in braces."""
 
     STATED = "stated", "{text}"  # by the person who rejected it
-    REPORTED_FAILED = "reported_failed", "The service reports this transaction as failed."
-    RESOLVED = "resolved", "Settled by {resolution}, which two people signed."
+    REPORTED_FAILED = "reported_failed", _("The provider reports this transaction as failed.")
+    RESOLVED = "resolved", _("Resolved by {resolution}.")
 
 
 def closing_sentence(reason: dict[str, str]) -> str:
@@ -182,20 +223,20 @@ def closing_sentence(reason: dict[str, str]) -> str:
 
 
 _NAMES = {
-    "transaction": "transaction",
-    "transactions": "transactions",
-    "occurred_at": "time",
-    "type": "type",
-    "amount": "amount",
-    "status": "status",
-    "counterparty": "with",
-    "other": "other",
-    "attempt": "attempt",
-    "responses": "answer",
-    "received_id": "named",
-    "on_record": "on record",
-    "in_list": "in the list",
-    "differences": "in the mirror",
+    "transaction": _("transaction"),
+    "transactions": _("transactions"),
+    "occurred_at": _("time"),
+    "type": _("type"),
+    "amount": _("amount"),
+    "status": _("status"),
+    "counterparty": _("counterparty"),
+    "other": _("other operation"),
+    "attempt": _("attempt"),
+    "responses": _("response"),
+    "received_id": _("transaction in the response"),
+    "on_record": _("recorded outcome"),
+    "in_list": _("provider's list"),
+    "differences": _("differences"),
 }  # in reading order; the currency follows the amount
 
 
@@ -219,7 +260,7 @@ def listed_transaction(
 
 def shown(evidence: dict[str, Any]) -> list[tuple[str, str]]:
     """Name and text of all stored evidence, in reading order."""
-    texts = [(name, _text(key, evidence)) for key, name in _NAMES.items() if key in evidence]
+    texts = [(str(name), _text(key, evidence)) for key, name in _NAMES.items() if key in evidence]
     return [(name, text) for name, text in texts if text]
 
 
@@ -233,15 +274,20 @@ def _text(key: str, evidence: dict[str, Any]) -> str:
 
 
 def _recorded_outcome(recorded: dict[str, Any]) -> str:
-    text = f"{Outcome(recorded['outcome']).label}, attempt {recorded['attempt']}"
-    return f"{text}, transaction {recorded['transaction']}" if recorded["transaction"] else text
+    values = {**recorded, "outcome": str(Outcome(recorded["outcome"]).label)}
+    if recorded["transaction"]:
+        return gettext("{outcome}, attempt {attempt}, transaction {transaction}").format(**values)
+    return gettext("{outcome}, attempt {attempt}").format(**values)
 
 
 def _listed(listed: dict[str, Any] | None) -> str:
     if listed is None:
-        return "nothing, although it reaches that far"
-    at = f" of {_moment(listed['created_at'])}" if listed["created_at"] else ""
-    return f"{listed['transaction']}{at}: {_amount(listed)}, {listed['status']}"
+        return gettext("not listed, although the list was read far enough back")
+    values = {"transaction": listed["transaction"], "amount": _amount(listed), "status": listed["status"]}
+    if listed["created_at"]:
+        time = _moment(listed["created_at"])
+        return gettext("{transaction} of {time}: {amount}, {status}").format(**values, time=time)
+    return gettext("{transaction}: {amount}, {status}").format(**values)
 
 
 def _moment(text: str) -> str:
@@ -265,19 +311,13 @@ _EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
 class Blocker(TextChoices):
     """What blocks a release. The label is the sentence, with its parameters in braces."""
 
-    PROVIDER_UNREADABLE = "provider_unreadable", "The service cannot be read. {error}"
-    LIST_CHANGING = (
-        "list_changing",
-        "The service cannot be read. The service's list changed each time it was read",
-    )
+    PROVIDER_UNREADABLE = "provider_unreadable", _("The provider could not be read. {error}")
+    LIST_CHANGING = "list_changing", _("The provider's list changed during every read.")
     DATABASE_SLOW = (
         "database_slow",
-        "The database answered too slowly, so what had been looked at was too old to act on.",
+        _("The database responded too slowly, so the values checked before sending were out of date."),
     )
-    INTERNAL_ERROR = (
-        "internal_error",
-        "An error in Countersign itself stands in the way ({error}); the log tells it.",
-    )
+    INTERNAL_ERROR = "internal_error", _("Internal error in Countersign ({error}). See the log.")
 
 
 def blocker_sentence(blocker: str, parameters: Mapping[str, object]) -> str:
@@ -288,49 +328,46 @@ def blocker_sentence(blocker: str, parameters: Mapping[str, object]) -> str:
 class MismatchReason(TextChoices):
     """Why the only candidate is rejected."""
 
-    NO_TIME = "no_time", "it tells no time"
-    ID_TOO_LONG = "id_too_long", "its id is too long to be kept"
+    NO_TIME = "no_time", _("it has no time")
+    ID_TOO_LONG = "id_too_long", _("its id is too long to store")
     BALANCE_AS_BEFORE = (
         "balance_as_before",
-        "the balance after it is the one we saw, so it was before ours",
+        _("the balance after it equals the balance before sending, so it is earlier"),
     )
     OLDER_AND_NOT_ACCEPTED = (
         "older_and_not_accepted",
-        "by its time it was before ours, and nothing says that ours was accepted",
+        _("it is older than this attempt, and no response shows that the provider accepted it"),
     )
     OLDER_AND_OTHER_BALANCE = (
         "older_and_other_balance",
-        "by its time it was before ours, and the balance before it is not the one we saw",
+        _("it is older than this attempt, and the balance before it differs"),
     )
 
 
 class CheckResult(TextChoices):
     """The result of a status check. The label is the sentence, with its parameters in braces."""
 
-    NOT_OBSERVABLE = (
-        "not_observable",
-        "No read of the service shows what became of it: people have to ask the service",
-    )
-    PROVIDER_UNREADABLE = "provider_unreadable", "The service could not be read: {error}"
-    LIST_CHANGING = "list_changing", "The service's list changed each time it was read"
+    NOT_OBSERVABLE = "not_observable", _("The provider's API does not show this outcome. Ask the provider.")
+    PROVIDER_UNREADABLE = "provider_unreadable", _("The provider could not be read: {error}")
+    LIST_CHANGING = "list_changing", _("The provider's list changed during every read")
     CONTENT_UNREADABLE = (
         "content_unreadable",
-        "The content cannot be read by this version of the program, so nothing can be done with it.",
+        _("This version of Countersign cannot read the content, so the outcome was not checked."),
     )
-    DONE = "done", "The service shows that it is done"
-    NOT_DONE = "not_done", "The service does not show it yet"
-    NOT_LISTED = "not_listed", "Not in the service's list yet"
-    SEVERAL_CANDIDATES = "several_candidates", "{count} transactions in the list could be this one"
-    CANDIDATE_REJECTED = "candidate_rejected", "{transaction} could be this one, but {reason}"
-    FOUND = "found", "Found as {transaction}: {status}"
+    DONE = "done", _("The provider shows this change as done")
+    NOT_DONE = "not_done", _("The provider does not show this change as done yet")
+    NOT_LISTED = "not_listed", _("Not in the provider's list yet")
+    SEVERAL_CANDIDATES = "several_candidates", _("{count} transactions in the list could match")
+    CANDIDATE_REJECTED = "candidate_rejected", _("{transaction} could match, but {reason}")
+    FOUND = "found", _("Matched to {transaction}: {status}")
     FOUND_TOO_EARLY = (
         "found_too_early",
-        "Found as {transaction}: {status}; not taken before {not_before} UTC, since ours may come yet",
+        _(
+            "Possible match {transaction}: {status}; not matched before {not_before} UTC, because "
+            "another transaction may still appear"
+        ),
     )
-    INTERNAL_ERROR = (
-        "internal_error",
-        "An error in Countersign itself stands in the way ({error}); the log tells it.",
-    )
+    INTERNAL_ERROR = "internal_error", _("Internal error in Countersign ({error}). See the log.")
 
 
 def check_sentence(result: str, parameters: Mapping[str, Any]) -> str:
@@ -351,7 +388,7 @@ def _stored_check(check: dict[str, Any]) -> str:
 
 
 def _stored_evidence(evidence: dict[str, Any]) -> str:
-    return ", ".join(f"{name}: {text}" for name, text in shown(evidence)) or "none"
+    return ", ".join(f"{name}: {text}" for name, text in shown(evidence)) or gettext("none")
 
 
 def _stored_response(response: Any) -> str:

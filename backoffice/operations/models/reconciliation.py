@@ -5,6 +5,7 @@
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import DecimalSumField, ExactDecimalField, UnsignedDecimalField
 from backoffice.operations.models.reason_codes import sentences
@@ -13,11 +14,11 @@ from backoffice.operations.models.reason_codes import sentences
 class ReconciliationResult(models.TextChoices):
     """The result of comparing an attempt with the provider's transactions."""
 
-    MATCHED = "matched", "Matched"
-    MISMATCHED = "mismatched", "Different"
-    MISSING_AT_PROVIDER = "missing_at_provider", "Missing there"
-    UNRECOGNISED = "unrecognised", "Unknown to us"
-    PENDING = "pending", "Too early to tell"
+    MATCHED = "matched", _("Matched")
+    MISMATCHED = "mismatched", _("Mismatched")
+    MISSING_AT_PROVIDER = "missing_at_provider", _("Missing at provider")
+    UNRECOGNISED = "unrecognised", _("Unrecognised")
+    PENDING = "pending", _("Pending")
 
 
 ALARMING = frozenset(
