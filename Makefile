@@ -7,7 +7,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .PHONY: demo smoke test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
-.PHONY: check types rules docs docs-tables messages bench run clean lock
+.PHONY: check types rules docs docs-tables messages pictures bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated provider
 	@$(BIN)/python -m tools.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT)
@@ -70,6 +70,9 @@ docs-tables: $(READY)  ## regenerate the tables of the documentation
 
 messages: $(READY)  ## collect the texts of the screens into locale/ and compile them
 	$(BIN)/python -m tools.messages
+
+pictures: $(READY)  ## take the pictures of README and docs from the demo; needs Chromium
+	$(BIN)/python -m tools.pictures
 
 bench: $(READY)  ## measure the size and speed targets of docs/benchmarks.md on this machine
 	@$(BIN)/python -m tools.bench
