@@ -1,0 +1,101 @@
+"""Every text of every page is translated: in a language of brackets, nothing but data is outside them."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
+from backoffice.operations.models.operations import Operation
+from tests import factories
+from tests.pseudo_language import CODE, pseudo_language, untranslated
+
+pytestmark = pytest.mark.django_db
+
+SignIn = Callable[[Client, User], Client]
+DATA = re.compile(
+    r"Countersign|Tunde Bello|Amara Okafor|Kemi Alade|Kemi|\bKA\b|[\w.]+@[\w.]+|\b[A-Z]-[0-9A-Z]{6}\b"
+    r"|\b(NGN|USD|USDT|UTC|WAT|CSV|XLSX|API|TRC20|ERC20|BEP20|POLYGON|SANDBOX|ADA OBI|GTBank|Access Bank|Lagos)\b"
+)
+PAGES = [
+    "/",
+    "/operations/",
+    "/operations/?tab=done",
+    "/operations/?tab=all&text=nothing",
+    "/operations/filters/",
+    "/operations/pause/",
+    "/operations/prepare/withdrawal/",
+    "/operations/prepare/conversion/",
+    "/operations/prepare/transfer/",
+    "/operations/prepare/wallet_transfer/",
+    "/operations/prepare/payment/",
+    "/operations/prepare/bank_account/",
+    "/operations/prepare/callback_url/",
+    "/operations/prepare/api_key_create/",
+    "/search/",
+    "/transactions/",
+    "/transactions/filters/",
+    "/payments/",
+    "/money/balances/",
+    "/money/bank-accounts/",
+    "/money/statements/",
+    "/money/wallets/",
+    "/reconciliation/",
+    "/reconciliation/unknown/",
+    "/reconciliation/incidents/",
+    "/reconciliation/continuity/",
+    "/reports/",
+    "/reports/exports/",
+    "/reports/schedules/",
+    "/reports/operations/",
+    "/reports/operations/schedule/",
+    "/settings/recipients/",
+    "/settings/api-keys/",
+    "/settings/api-keys/rotation/",
+    "/settings/webhooks/",
+    "/settings/audit/",
+    "/account/password/",
+    "/account/shortcuts/",
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def language(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pseudo_language(tmp_path_factory.mktemp("locale")):
+        yield
+
+
+@pytest.fixture
+def everything(client: Client, sign_in: SignIn) -> Client:
+    """Somebody with every role, who reads this language."""
+    person = factories.person("Kemi Alade", *Role)
+    User.objects.filter(pk=person.pk).update(language=CODE)
+    person.refresh_from_db()
+    return sign_in(client, person)
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_every_text_of_a_page_is_translated(everything: Client, approver: User, address: str) -> None:
+    factories.prepared(approver)
+    page = everything.get(address, follow=True)
+    assert page.status_code == 200
+    assert untranslated(page.content.decode(), DATA) == []
+
+
+@pytest.mark.parametrize("state", ["pending", "approved"])
+def test_every_text_of_an_operation_is_translated(
+    everything: Client, preparer: User, approver: User, state: str
+) -> None:
+    operation: Operation = (
+        factories.prepared(preparer) if state == "pending" else factories.approved(preparer, approver)
+    )
+    page = everything.get(operation.get_absolute_url())
+    assert untranslated(page.content.decode(), DATA) == []
+
+
+@pytest.mark.parametrize("address", ["/account/sign-in/", "/nothing/"])
+def test_every_text_before_sign_in_is_translated(client: Client, address: str) -> None:
+    page = client.get(address, headers={"Accept-Language": CODE}, follow=True)
+    assert untranslated(page.content.decode(), DATA) == []
