@@ -33,7 +33,7 @@ def note(response: requests.Response) -> str:
 def test_it_says_what_it_is_and_shows_one_time_codes_and_balances(service: Service) -> None:
     service.withdraw(accountName="<b>Ada</b>")
     page = console(service)
-    assert "Simulation, moves nothing" in page
+    assert "no real money moves" in page
     assert service.process.issued_otp() in page
     assert str(service.process.balance("NGN")) in page
     assert "&lt;b&gt;Ada&lt;/b&gt;, Access Bank 0123456789" in page
@@ -52,9 +52,9 @@ def test_it_shows_keys_by_their_hash_the_callback_url_and_deliveries(service: Se
 def test_it_shows_faults_with_their_counters(service: Service) -> None:
     service.process.fault("balances.list", "drop", when="after_read", times=3, containing="<NGN>", skip=1)
     page = console(service)
-    assert "with “&lt;NGN&gt;”" in page
+    assert "containing “&lt;NGN&gt;”" in page
     assert "when after_read" in page
-    assert "lets 1 pass first" in page
+    assert "skips 1 request first" in page
 
 
 def test_only_the_page_without_forms_refreshes_itself(service: Service) -> None:
@@ -69,11 +69,11 @@ def test_settlement_is_paused_resumed_and_done_at_once(service: Service) -> None
     service.process.options(token_reuse=True)
     assert "is paused" in note(press(service, "settlement", "pause"))
     service.withdraw()
-    assert note(press(service, "settlement", "now")) == "Settled: 1."
+    assert note(press(service, "settlement", "now")) == "1 order settled."
     service.withdraw()
     press(service, "settlement", "fail")
     assert [row["status"] for row in service.process.ledger()["withdrawals"]] == ["fullfiled", "failed"]
-    assert "goes on by itself" in note(press(service, "settlement", "resume"))
+    assert "Settlement is resumed" in note(press(service, "settlement", "resume"))
     assert service.process.options()["settle_after"] == 0
 
 
@@ -90,16 +90,16 @@ def test_the_clock_goes_forward(service: Service, button: str, minutes: str, sec
 def test_a_deposit_arrives(service: Service) -> None:
     before = service.process.balance("USD")
     response = press(service, "deposit", "deposit", currency="USD", amount="12.50", sender="X & Co")
-    assert note(response) == "USD 12.50 arrived from X &amp; Co."
+    assert note(response) == "USD 12.50 received from X &amp; Co."
     assert service.process.balance("USD") - before == 12.5
     assert "X &amp; Co" in console(service)
 
 
 def test_a_customer_pays_an_open_payment(service: Service) -> None:
-    assert "No payment is open." in console(service)
+    assert "No open payments." in console(service)
     assert service.post("/payment", PAYMENT).status_code == 200
     assert "INV-1" in console(service)
-    assert "INV-1 has paid" in note(press(service, "pay-in", "pay", reference="INV-1", amount=""))
+    assert "Pay-in received for INV-1" in note(press(service, "pay-in", "pay", reference="INV-1", amount=""))
     (payment,) = service.process.ledger()["payments"]
     assert payment["state"] == "unconfirmed"
 
@@ -115,7 +115,7 @@ def test_faults_are_added_and_cleared(service: Service) -> None:
     typed = {"operation": "balances.list", "number": "", "times": "2", "containing": ""}
     press(service, "fault", "add", what="status-503-before", **typed)
     assert [service.get("/balance").status_code for _ in range(3)] == [503, 503, 200]
-    assert "taken away: 1" in note(press(service, "fault", "clear", what="hide", **typed))
+    assert "1 fault cleared" in note(press(service, "fault", "clear", what="hide", **typed))
     assert service.process.faults() == []
 
 
@@ -132,7 +132,7 @@ def test_every_fault_that_is_offered_can_be_added(service: Service) -> None:
 def test_a_reset_forgets_everything(service: Service) -> None:
     service.withdraw()
     service.process.fault("*", "drop", when="before_read")
-    assert "seeded history of 60 transactions" in note(press(service, "reset", "reset"))
+    assert "sample history of 60 transactions" in note(press(service, "reset", "reset"))
     assert service.process.ledger()["debits"]["count"] == 0
     assert service.process.faults() == []
 
@@ -144,7 +144,7 @@ def test_a_reset_forgets_everything(service: Service) -> None:
         ("deposit", "deposit", {"currency": "EUR", "amount": "1", "sender": "Ada"}, "Select a valid choice"),
         ("deposit", "deposit", {"currency": "NGN", "amount": "", "sender": "Ada"}, "This field is required"),
         ("deposit", "steal", {"currency": "NGN", "amount": "1", "sender": "Ada"}, "Press one of the buttons"),
-        ("clock", "custom", {"minutes": ""}, "Say how many minutes"),
+        ("clock", "custom", {"minutes": ""}, "Enter the number of minutes"),
         ("clock", "custom", {"minutes": "-5"}, "greater than or equal to 1"),
         ("clock", "custom", {"minutes": "5256001"}, "less than or equal to 5256000"),
         ("pay-in", "pay", {"reference": "none"}, "Select a valid choice"),
@@ -234,7 +234,7 @@ class TestForeignPages:
         url = service.process.control + path
         response = requests.request(method, url, data=body, headers=headers, timeout=30)
         assert response.status_code == 403
-        assert "may change nothing here" in response.json()["message"]
+        assert "cannot change the simulation" in response.json()["message"]
         assert len(service.process.faults()) == 1
 
     def test_the_page_itself_posts(self, service: Service) -> None:
