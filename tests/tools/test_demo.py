@@ -87,7 +87,7 @@ def test_it_stops_at_ctrl_c_goes_on_from_there_and_ends_with_a_process_that_ends
     folder = tmp_path / "demo"
     with demo(None, log=tmp_path / "first", COUNTERSIGN_DATA_DIR=str(folder)) as first:
         wait_until(first.is_ready)
-        assert f"Data        {folder}, " in first.said()
+        assert f"Data           {folder}\n" in first.said()
         processes = first.processes()
         assert len(processes) >= 5
         assert_nobody_else_runs_in(folder)
@@ -95,7 +95,7 @@ def test_it_stops_at_ctrl_c_goes_on_from_there_and_ends_with_a_process_that_ends
         for _ in range(2):  # an impatient person presses twice
             first.running.send_signal(signal.SIGINT)
         assert first.running.wait(120) == 0
-        assert "Stopped. Everything is kept" in first.said()
+        assert "Stopped. `make demo` continues" in first.said()
         assert "Traceback" not in first.said()
         wait_until(lambda: still_running(processes) == [])
     kept = operations(folder)
@@ -107,7 +107,7 @@ def test_it_stops_at_ctrl_c_goes_on_from_there_and_ends_with_a_process_that_ends
         [sweeper] = [process for process in processes if process.cmdline()[-1] == "sweep"]
         sweeper.kill()
         assert second.running.wait(120) == 1
-        assert "The sweeper process ended by itself" in second.said()
+        assert "The sweeper process ended unexpectedly" in second.said()
         wait_until(lambda: still_running(processes) == [])
 
 
@@ -115,7 +115,7 @@ def assert_nobody_else_runs_in(folder: Path) -> None:
     """A second one in the same folder is refused, with the way out."""
     with demo(folder, log=folder.parent / "refused") as refused:
         assert refused.running.wait(120) == 1
-        assert f"The demo did not start. Another one runs in {folder}" in refused.said()
+        assert f"The demo did not start. Another instance runs in {folder}" in refused.said()
         assert "COUNTERSIGN_DATA_DIR=" in refused.said()
 
 
@@ -124,5 +124,5 @@ def test_a_port_that_is_taken_is_a_clear_message_and_no_start(tmp_path: Path) ->
         taken: int = server.getsockname()[1]
         with demo(tmp_path / "demo", port=taken) as refused:
             assert refused.running.wait(120) == 1
-    assert f"The demo did not start. Port {taken} is taken by another program" in refused.said()
+    assert f"The demo did not start. Port {taken} is used by another program" in refused.said()
     assert "Traceback" not in refused.said()
