@@ -139,7 +139,11 @@ def test_the_file_has_the_list_and_no_formula(as_approver: Client) -> None:
     known("0a1b2c3d", name="=HYPERLINK(1)")
     body = b"".join(as_approver.get("/reports/api-keys.csv").streaming_content)  # type: ignore[attr-defined]
     [row] = csv.DictReader(io.StringIO(body.decode()))
-    assert (row["short_hash"], row["name"], row["in_use"]) == ("0a1b2c3d", "'=HYPERLINK(1)", "false")
+    assert (row["Short hash"], row["Name"], row["Used by this installation"]) == (
+        "0a1b2c3d",
+        "'=HYPERLINK(1)",
+        "false",
+    )
 
 
 def test_a_key_whose_answer_was_lost_is_reported(

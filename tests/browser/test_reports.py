@@ -25,6 +25,6 @@ def test_a_double_click_on_download_brings_one_file_and_the_page_stays_of_use(
     with page.expect_download():
         press(page, "Download")
     expect(button(page, "Download")).not_to_have_attribute("aria-busy", "true")
-    press(page, "Make it in the background")
+    press(page, "Export in background")
     page.wait_for_url("**/reports/exports/*/")
     assert path_of(page).startswith("/reports/exports/")

@@ -140,9 +140,11 @@ def test_it_is_said_where_people_look(
 ) -> None:
     sign_in(client, approver)
     close(ended, 25)
-    assert "Webhooks are silent." in client.get("/webhooks/").content.decode()
+    assert "No valid webhook was ever received" in client.get("/webhooks/").content.decode()
     assert ">Webhooks are silent</a>" in client.get("/").content.decode()
     deliver(1)
     cache.clear()  # a minute later
     for address in ("/webhooks/", "/"):
-        assert "Webhooks are silent" not in client.get(address).content.decode()
+        page = client.get(address).content.decode()
+        assert "Webhooks are silent" not in page
+        assert "No valid webhook was ever received" not in page

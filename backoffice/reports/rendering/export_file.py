@@ -65,7 +65,7 @@ def _stored_csv_chunks(
 
 
 def _header_chunk(export_request: ExportRequest) -> FileChunk:
-    return FileChunk(csv_header(export_request.header, has_mark=export_request.has_mark), 0)
+    return FileChunk(csv_header(export_request.headings, has_mark=export_request.has_mark), 0)
 
 
 def _computed_rows(export_request: ExportRequest, report: ComputedReport[Any, Any]) -> Iterator[TextRow]:
@@ -93,7 +93,7 @@ def file_chunks(
     """
     if export_request.format == FileFormat.XLSX:
         return encode_xlsx(
-            export_request.header, text_rows(export_request, at_most=at_most), folder=str(export_folder())
+            export_request.headings, text_rows(export_request, at_most=at_most), folder=str(export_folder())
         )
     return csv_chunks(export_request, at_most=at_most, check=check)
 

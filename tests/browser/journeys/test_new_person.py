@@ -81,7 +81,7 @@ def test_a_newcomer_sets_up_an_authenticator_sees_the_codes_once_and_works(
     payment = steps.new_payment()
     steps.prepare(page, payment)
     [row] = steps.exported(office.page_of(APPROVER), payment)
-    assert (row["status"], row["prepared_by"]) == ("pending", "Kemi Adeyemi")
+    assert (row["Status"], row["Prepared by"]) == ("pending", "Kemi Adeyemi")
 
 
 def test_a_wrong_first_code_sets_nothing_up_and_keeps_the_secret(office: People, stack: Stack) -> None:
@@ -111,7 +111,7 @@ def test_whoever_may_do_both_does_not_decide_on_their_own(
     expect(page.get_by_role("alert")).to_contain_text("You prepared this operation, so somebody else has to")
     expect(steps.badge(page)).to_have_text("Pending")
     [row] = steps.exported(page, payment)
-    assert (row["status"], row["approved_by"]) == ("pending", "")
+    assert (row["Status"], row["Approved by"]) == ("pending", "")
     assert steps.debits(stack, payment) == []
 
 

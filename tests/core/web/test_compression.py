@@ -80,7 +80,7 @@ def test_a_file_leaves_as_it_is_made(client: Client, sign_in: SignIn, auditor: U
     assert "Content-Encoding" not in answer
     ended = Entry.objects.filter(action=Action.REPORT_EXPORTED)
     chunks = iter(answer)
-    assert next(chunks).decode("utf-8-sig").startswith("reference,")
+    assert next(chunks).decode("utf-8-sig").startswith("Reference,")
     assert not ended.exists(), "The first bytes waited for the last"
     assert list(chunks) == []
     assert ended.exists()

@@ -49,7 +49,7 @@ def test_the_addresses_of_the_provider_with_their_codes(reader: Client, sandbox:
         assert f">{network}</th>" in html
     assert html.count("data-copy=") == 4
     assert html.count("data:image/svg+xml") == 1
-    assert "Told by the service at" in html
+    assert "Reported by the provider at" in html
 
 
 def test_the_code_of_any_address_can_be_drawn_but_of_no_other_text(reader: Client, holding: Holding) -> None:
@@ -86,7 +86,7 @@ def test_an_unreachable_provider_leaves_the_last_reported_value_with_its_age(
     settings.GATEWAY_URL = SILENT
     html = text(reader, NOW)
     assert "addr-1" in html
-    assert "does not tell it now" in html
+    assert "Not updated: " in html
     assert "data-age" in html
 
 
@@ -95,8 +95,8 @@ def test_before_the_first_answer_the_page_says_so_and_asks(reader: Client, setti
     html = text(reader, PAGE)
     assert "Not known yet" in html
     assert f'hx-get="{NOW}' in html
-    assert 'read=1">Ask the service</a>' in html
-    assert "Nothing is known from before" in text(reader, f"{PAGE}?read=1")
+    assert 'read=1">Update from the provider</a>' in html
+    assert "No earlier values are stored." in text(reader, f"{PAGE}?read=1")
 
 
 def test_what_the_provider_says_is_never_markup(reader: Client, holding: Holding) -> None:
@@ -121,7 +121,7 @@ def test_the_csv_has_every_address(reader: Client, holding: Holding) -> None:
     holding({"address": "addr-1", "network": "A", "currency": "USDT"}, "addr-2")
     answer: Any = reader.get("/reports/wallets.csv")
     lines = b"".join(answer.streaming_content).decode("utf-8-sig").splitlines()
-    assert lines == ["currency,network,address", "USDT,A,addr-1", ",,addr-2"]
+    assert lines == ["Currency,Network,Address", "USDT,A,addr-1", ",,addr-2"]
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_the_days_of_a_filter_are_days_of_the_person_who_asks(
 @pytest.mark.parametrize(
     ("filters", "message"),
     [
-        ("since=2026-03-02&until=2026-03-01", "before the first one"),
+        ("since=2026-03-02&until=2026-03-01", "before the first day"),
         ("until=9999-12-31", "Choose a day from 2000-01-01 to 2099-12-31."),
         ("since=0001-01-01", "Choose a day from 2000-01-01 to 2099-12-31."),
     ],
@@ -164,7 +164,7 @@ def test_the_export_holds_the_rows_on_screen_in_their_order(
     if exported is not None:
         answer = signed_in.get(html.unescape(exported[1]))
         assert [
-            row["reference"] for row in csv.DictReader(answer.getvalue().decode().splitlines())
+            row["Reference"] for row in csv.DictReader(answer.getvalue().decode().splitlines())
         ] == on_screen
 
 

@@ -177,7 +177,7 @@ def test_a_silent_provider_leaves_what_is_known_and_says_so(
 ) -> None:
     operation = make()
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
-    assert "does not tell it now" in text(as_approver, f"{operation.get_absolute_url()}payment/")
+    assert "Not updated: " in text(as_approver, f"{operation.get_absolute_url()}payment/")
     html = text(as_approver, NOW)
     assert ">pending<" in html
     assert "not told now" in html
@@ -249,9 +249,9 @@ def test_the_csv_has_the_same(as_approver: Client, service: StubProvider, make: 
     operation = make()
     answer: Any = as_approver.get("/reports/payments.csv")
     (row,) = csv.DictReader(b"".join(answer.streaming_content).decode("utf-8-sig").splitlines())
-    assert (row["reference"], row["state"], row["address"]) == (
+    assert (row["Reference"], row["Status"], row["Pay-in address"]) == (
         operation.reference,
         "Waiting for funds",
         TRON,
     )
-    assert (row["incoming_amount"], row["customer_email"]) == ("100", "customer@example.com")
+    assert (row["Pay-in amount"], row["Customer's e-mail address"]) == ("100", "customer@example.com")

@@ -105,7 +105,7 @@ def test_it_says_so_while_nothing_has_moved(as_auditor: Client, operation: Opera
 def test_a_wrong_filter_is_reported_beside_its_field(as_auditor: Client) -> None:
     answer = as_auditor.get(PAGE, {"since": "2026-03-02", "until": "2026-03-01"})
     assert answer.status_code == 422
-    assert "This day is before the first one." in text_of(answer)
+    assert "The last day is before the first day." in text_of(answer)
 
 
 def test_it_asks_eight_questions_at_most(

@@ -233,7 +233,7 @@ def test_columns_are_chosen_and_are_in_their_order(download: Get, preparer: User
 def test_the_byte_order_mark_is_there_for_those_who_want_it(client: Client) -> None:
     answer = client.get(reverse("reports:csv", args=["operations"]), {"has_mark": "on"})
 
-    assert b"".join(answer).startswith(b"\xef\xbb\xbfreference,")
+    assert b"".join(answer).startswith(b"\xef\xbb\xbfReference,")
 
 
 def test_what_was_exported_is_on_record_with_its_filters_and_rows(download: Get, auditor: User) -> None:

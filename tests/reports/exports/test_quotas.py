@@ -41,7 +41,7 @@ def test_one_person_has_so_many_exports_and_no_more(
     settings.EXPORTS_PER_PERSON = 2
     first, _ = made(auditor), requested_export(auditor)
 
-    with pytest.raises(QuotaExceededError, match="2 exports of one person"):
+    with pytest.raises(QuotaExceededError, match="limit of 2 exports"):
         requested_export(auditor)
     with pytest.raises(QuotaExceededError):
         services.repeat_export(first, actor=auditor)
@@ -67,7 +67,7 @@ def test_all_together_have_so_many_and_no_more(
     settings.EXPORTS_IN_ALL = 1
     requested_export(auditor)
 
-    with pytest.raises(QuotaExceededError, match="of all people together"):
+    with pytest.raises(QuotaExceededError, match="This installation has reached the limit"):
         requested_export(administrator)
 
 
@@ -86,7 +86,7 @@ def test_no_export_begins_without_the_reserve_of_the_disk(auditor: User, setting
     job = requested_export(auditor)
     settings.EXPORT_DISK_RESERVE_MB = MORE_THAN_ANY_DISK
 
-    with pytest.raises(QuotaExceededError, match="of this installation's disk are free"):
+    with pytest.raises(QuotaExceededError, match="of disk space is free"):
         requested_export(auditor)
     runner.run_export(job.pk)
 
@@ -142,7 +142,7 @@ def test_the_page_says_it_beside_the_button_and_keeps_what_was_typed(
 
     page = answer.content.decode()
     assert answer.status_code == 422
-    assert "0 exports of one person" in page.partition('id="which-file"')[2].partition("<button")[0]
+    assert "limit of 0 exports" in page.partition('id="which-file"')[2].partition("<button")[0]
     assert '<option value="export" selected>' in page
     assert not ExportJob.objects.exists()
 
@@ -155,9 +155,9 @@ def test_making_again_without_room_is_said_on_the_page(
 
     page = browser.post(reverse("reports:again", args=[job.pk]), follow=True).content.decode()
 
-    assert "1 exports of one person" in page
+    assert "limit of 1 exports" in page
     browser.post(reverse("reports:remove_export", args=[job.pk]))
-    assert "You removed the file." in browser.get(job.get_absolute_url()).content.decode()
+    assert "You deleted the file." in browser.get(job.get_absolute_url()).content.decode()
     assert Entry.objects.filter(action="export.deleted").get().actor_id == auditor.pk
 
 
@@ -211,7 +211,7 @@ def test_a_schedule_without_room_for_one_serves_the_others_and_says_so(
     states = dict(of_schedule.values_list("person__pk", "state"))
     assert states == {auditor.pk: ExportState.FAILED, administrator.pk: ExportState.WAITING}
     assert (
-        "1 files of schedules may wait or be kept for one person"
+        "The recipient has reached the limit of 1 scheduled files"
         in of_schedule.get(person=auditor).failure_text
     )
 
@@ -229,5 +229,5 @@ def test_files_of_schedules_and_what_people_ask_for_leave_each_other_room(
 
     assert ExportJob.objects.filter(state=ExportState.WAITING).exclude(pk=made_before.pk).count() == 6
     requested_export(administrator)
-    with pytest.raises(QuotaExceededError, match="1 exports of one person"):
+    with pytest.raises(QuotaExceededError, match="limit of 1 exports"):
         requested_export(auditor)

@@ -78,7 +78,7 @@ def test_what_a_killed_worker_began_is_made_anew_from_nothing(auditor: User) -> 
 
     job = now(job)
     assert (job.state, job.rows) == (ExportState.DONE, 1)
-    assert job.file.read_bytes().startswith(b"position,actor,action\r\n1,")
+    assert job.file.read_bytes().startswith(b"Position,Actor,Action\r\n1,")
 
 
 def test_a_stopped_runner_ends_at_the_next_chunk_and_another_begins_anew(
@@ -126,7 +126,10 @@ def test_what_kills_every_worker_is_given_up(auditor: User) -> None:
 
     runner.run_next_export()
 
-    assert (now(job).state, now(job).failure_text) == (ExportState.FAILED, "It was broken off 3 times.")
+    assert (now(job).state, now(job).failure_text) == (
+        ExportState.FAILED,
+        "The export was interrupted 3 times.",
+    )
 
 
 def test_a_runner_that_lost_its_lease_changes_nothing(auditor: User, offer: Callable[[Rows], None]) -> None:
@@ -246,7 +249,7 @@ def test_a_defect_in_a_report_costs_the_file_and_not_the_process(
     runner.run_export(job.pk)
 
     assert now(job).state == ExportState.FAILED
-    assert "in its log" in now(job).failure_text
+    assert "could not be written" in now(job).failure_text
 
 
 def test_a_commit_that_breaks_off_takes_no_file_from_a_state_that_names_it(

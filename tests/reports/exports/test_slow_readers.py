@@ -213,7 +213,7 @@ def test_finished_files_have_the_same_few_places_and_leave_them(
     held = [browser.get(address) for _ in range(settings.EXPORT_STREAMS)]
 
     refused = browser.get(address, follow=True)
-    assert "Other files are being sent just now." in refused.content.decode()
+    assert "Too many downloads are in progress." in refused.content.decode()
     assert Entry.objects.filter(action="export.downloaded").count() == settings.EXPORT_STREAMS
 
     for answer in held:

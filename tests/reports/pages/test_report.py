@@ -111,7 +111,7 @@ def test_where_columns_are_not_asked_about_all_of_them_come(reader: Client) -> N
     assert ExportJob.objects.get().columns == []
     html = reader.get(page_of("operations")).content.decode()
     assert 'type="hidden" name="chooses"' in html
-    assert re.search(r"<details class=\"fold\">\s*<summary>\d+ columns; choose some of them</summary>", html)
+    assert re.search(r"<details class=\"fold\">\s*<summary>All \d+ columns</summary>", html)
 
 
 def test_no_link_to_a_file_is_marked_as_a_download() -> None:

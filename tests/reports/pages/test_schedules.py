@@ -94,8 +94,8 @@ def test_a_report_with_days_of_its_own_says_whose_they_are(
     browser = sign_in(client, auditor)
     schedule = stored_schedule(auditor, report="reconciliation", filters={}, columns=[])
 
-    assert "Yesterday; its days are those of UTC</dd>" in page(browser, "reports:schedules")
-    assert "The days of this report are those of UTC." in page(browser, "reports:schedule", schedule.pk)
+    assert "Yesterday (days in UTC)</dd>" in page(browser, "reports:schedules")
+    assert "Days of this report are in UTC." in page(browser, "reports:schedule", schedule.pk)
     form = page(browser, "reports:report", "reconciliation")
     assert "From, in UTC" in form
     assert "To, in UTC" in form
@@ -139,7 +139,7 @@ def test_whoever_receives_it_sees_what_it_was_made_with(
 
     assert "<dt>About</dt><dd>Export</dd>" in seen
     assert f"<dt>Person</dt><dd>{auditor}</dd>" in seen
-    assert "<dt>Columns</dt><dd>position, action</dd>" in seen
+    assert "<dt>Columns</dt><dd>Position, Action</dd>" in seen
 
 
 def test_a_schedule_is_about_yesterday_unless_somebody_says_otherwise(
@@ -160,6 +160,6 @@ def test_before_a_schedule_is_removed_its_owner_is_asked(
 
     seen = page(sign_in(client, auditor), "reports:schedules")
 
-    folded = seen.partition("<summary>Remove…</summary>")[2].partition("</details>")[0]
+    folded = seen.partition("<summary>Delete schedule…</summary>")[2].partition("</details>")[0]
     assert f'action="{reverse("reports:remove", args=[schedule.pk])}"' in folded
     assert seen.count(reverse("reports:remove", args=[schedule.pk])) == 1

@@ -58,7 +58,7 @@ def test_a_full_sheet_is_followed_by_another_under_the_same_headings(
 
 
 def test_a_cell_that_excel_has_no_room_for_is_not_cut_off_in_silence(tmp_path: Path) -> None:
-    with pytest.raises(FileTooLongError, match="Take the CSV"):
+    with pytest.raises(FileTooLongError, match="Export as CSV"):
         written([["x" * (MAX_CELL_CHARACTERS + 1), ""]], tmp_path)
 
 
