@@ -23,7 +23,7 @@ def test_a_double_click_on_download_brings_one_file_and_the_page_stays_of_use(
     expect(button(page, "Download")).not_to_have_attribute("aria-busy", "true")
     assert len(sent) == 1
     with page.expect_download():
-        press(page, "Download")
+        press(page, "Download file")
     expect(button(page, "Download")).not_to_have_attribute("aria-busy", "true")
     press(page, "Export in background")
     page.wait_for_url("**/reports/exports/*/")

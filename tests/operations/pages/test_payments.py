@@ -177,7 +177,7 @@ def test_a_silent_provider_leaves_what_is_known_and_says_so(
 ) -> None:
     operation = make()
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
-    assert "Not updated: " in text(as_approver, f"{operation.get_absolute_url()}payment/")
+    assert "does not tell it now" in text(as_approver, f"{operation.get_absolute_url()}payment/")
     html = text(as_approver, NOW)
     assert ">pending<" in html
     assert "not told now" in html
