@@ -45,7 +45,7 @@ def main() -> int:
         print(f"\nThe demo did not start. {exc}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nStopped. `make demo` continues with the same data; `make clean` deletes it.")
+        print("\nStopped. The data is kept: `make demo` continues with it, `make clean` deletes it.")
         return 0
 
 

@@ -24,7 +24,7 @@ class Frequency(TextChoices):
 class RelativePeriod(TextChoices):
     """A period relative to the due day."""
 
-    AS_IT_STANDS = "as_it_stands", _("All records")
+    ALL = "all", _("All records")
     YESTERDAY = "yesterday", _("Yesterday")
     LAST_WEEK = "last_week", _("Last week (Monday to Sunday)")
     LAST_MONTH = "last_month", _("Last month")

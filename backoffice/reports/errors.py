@@ -42,12 +42,12 @@ class FailureCode(TextChoices):
             "You have reached the limit of {limit} exports. Delete one under Background exports, then try again."
         ),
     )
-    QUOTA_IN_ALL = (
-        "quota_in_all",
+    QUOTA_TOTAL = (
+        "quota_total",
         _("This installation has reached the limit of {limit} exports. Delete exports that nobody needs."),
     )
-    QUOTA_OF_SCHEDULES = (
-        "quota_of_schedules",
+    QUOTA_SCHEDULED = (
+        "quota_scheduled",
         _("The recipient has reached the limit of {limit} scheduled files and must delete some first."),
     )
     DOWNLOADS_BUSY = "downloads_busy", _("Too many downloads are in progress.")

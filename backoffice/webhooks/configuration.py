@@ -26,9 +26,9 @@ def is_on() -> bool:
     return _SECRET.fullmatch(settings.WEBHOOK_SECRET) is not None
 
 
-def is_secret(presented: str) -> bool:
+def is_secret(candidate: str) -> bool:
     """Whether this is the secret part of our URL; compared in constant time."""
-    return constant_time_compare(presented, settings.WEBHOOK_SECRET) and is_on()
+    return constant_time_compare(candidate, settings.WEBHOOK_SECRET) and is_on()
 
 
 def public_keys() -> tuple[PublicKey, ...]:
@@ -49,15 +49,15 @@ def public_keys() -> tuple[PublicKey, ...]:
 
 
 @lru_cache(maxsize=4)
-def _read_keys(file: Path, _changed: int) -> tuple[PublicKey, ...]:
-    found = _PEM.findall(file.read_bytes())
-    if not 1 <= len(found) <= MAX_PUBLIC_KEYS:
+def _read_keys(file: Path, _modified_at: int) -> tuple[PublicKey, ...]:
+    pems = _PEM.findall(file.read_bytes())
+    if not 1 <= len(pems) <= MAX_PUBLIC_KEYS:
         raise ValueError(
             gettext("{file} contains {count} public keys in PEM; it must contain 1 or {limit}.").format(
-                file=file, count=len(found), limit=MAX_PUBLIC_KEYS
+                file=file, count=len(pems), limit=MAX_PUBLIC_KEYS
             )
         )
-    return tuple(map(load_public_key, found))
+    return tuple(map(load_public_key, pems))
 
 
 @register(deploy=True)

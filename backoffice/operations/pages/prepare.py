@@ -17,21 +17,21 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.ledger import balances
 from backoffice.operations import policy, selectors
 from backoffice.operations.errors import (
+    ContentUnreadableError,
+    DuplicatePaymentError,
     DuplicatePendingError,
     DuplicateUnknownError,
     OperationError,
-    PaidBeforeError,
-    UnreadableContentError,
 )
 from backoffice.operations.kinds.base import KindForm, OperationKind
 from backoffice.operations.kinds.registry import KINDS, facts_of, read_content
 from backoffice.operations.models.operations import Operation, content_digest, verification_code
 from backoffice.operations.pages.saved_accounts import AccountOption, account_option, account_options
 from backoffice.operations.workflow.prepare import (
+    duplicate_payments,
     duplicates_with_unknown_outcome,
     earlier_submission,
     prepare_operation,
-    repeated_payments,
 )
 
 
@@ -87,7 +87,7 @@ class AccountChoiceForm(forms.Form):
         return str(self[name].value() or "").strip()[:60]
 
 
-SHOWN_REPEATS = 3
+SHOWN_DUPLICATES = 3
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -140,8 +140,12 @@ def _review(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
     duplicate = duplicates_with_unknown_outcome(kind, form.payload()).first()
     if duplicate is not None:
         return _refused(request, kind, form, waiting=DuplicateUnknownError(duplicate.reference, duplicate.pk))
-    repeats = _unexplained_repeats(request, kind, form)
-    return _refused(request, kind, form, repeats=repeats) if repeats else _review_page(request, kind, form)
+    duplicates = _unexplained_duplicates(request, kind, form)
+    return (
+        _refused(request, kind, form, duplicates=duplicates)
+        if duplicates
+        else _review_page(request, kind, form)
+    )
 
 
 def _prepare(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
@@ -174,8 +178,8 @@ def _store(request: StaffRequest, kind: OperationKind[Any], form: KindForm, subm
         )
     except (DuplicatePendingError, DuplicateUnknownError) as exc:
         return _refused(request, kind, form, waiting=exc)
-    except PaidBeforeError:
-        return _refused(request, kind, form, repeats=_unexplained_repeats(request, kind, form))
+    except DuplicatePaymentError:
+        return _refused(request, kind, form, duplicates=_unexplained_duplicates(request, kind, form))
     except OperationError as exc:
         form.add_error(None, str(exc))
         return _refused(request, kind, form)
@@ -183,18 +187,20 @@ def _store(request: StaffRequest, kind: OperationKind[Any], form: KindForm, subm
     return redirect(operation)
 
 
-def _unexplained_repeats(request: StaffRequest, kind: OperationKind[Any], form: KindForm) -> list[Operation]:
+def _unexplained_duplicates(
+    request: StaffRequest, kind: OperationKind[Any], form: KindForm
+) -> list[Operation]:
     """The same payments within a day, if the form does not say why it is paid again; the form is informed."""
     payload = form.payload()
-    if payload.repeat_reason:
+    if payload.duplicate_reason:
         return []
-    found = repeated_payments(kind.recipient(payload).key, kind.exposure(payload))
-    repeats = list(found.exclude(pk=_submission(request))[:SHOWN_REPEATS])
-    if repeats and not form.cleaned_data["repeat_confirmed"]:
-        form.add_error("repeat_confirmed", "Tick this if you mean it.")
-    if repeats and not form.cleaned_data["repeat_reason"]:
-        form.add_error("repeat_reason", "Say why, for the person who countersigns.")
-    return repeats
+    found = duplicate_payments(kind.recipient(payload).key, kind.exposure(payload))
+    duplicates = list(found.exclude(pk=_submission(request))[:SHOWN_DUPLICATES])
+    if duplicates and not form.cleaned_data["duplicate_confirmed"]:
+        form.add_error("duplicate_confirmed", "Tick this if you mean it.")
+    if duplicates and not form.cleaned_data["duplicate_reason"]:
+        form.add_error("duplicate_reason", "Say why, for the person who countersigns.")
+    return duplicates
 
 
 def _refused(request: StaffRequest, kind: OperationKind[Any], form: KindForm, **shown: Any) -> HttpResponse:
@@ -206,7 +212,7 @@ def _form_page(
 ) -> HttpResponse:
     """The page with the form.
 
-    `shown`: `check` is the form after the provider's checks, `repeats` the same payments before, `waiting`
+    `shown`: `check` is the form after the provider's checks, `duplicates` the same payments before, `waiting`
     the operation with the same content, `choice` the choice of an account and `chosen` the one filled in.
     """
     context = {
@@ -273,7 +279,7 @@ def _copied_values(request: StaffRequest, kind: OperationKind[Any]) -> dict[str,
     original = _original(request, kind)
     try:
         return kind.initial(read_content(original)[1]) if original else {}
-    except UnreadableContentError as exc:
+    except ContentUnreadableError as exc:
         raise Http404(str(exc)) from exc
 
 

@@ -17,7 +17,7 @@ _TONES = {
     ReconciliationResult.UNRECOGNISED: "bad",
     ReconciliationResult.PENDING: "info",
 }
-_SAID = ("comment", "reason", "refusal", "answer", "check")
+_TEXT_KEYS = ("comment", "reason", "refusal", "response", "check")
 
 
 @register.simple_tag
@@ -52,8 +52,8 @@ def kind_label(name: str) -> str:
 
 
 @register.filter
-def verdict_tone(verdict: str) -> str:
-    return _TONES[ReconciliationResult(verdict)]
+def result_tone(result: str) -> str:
+    return _TONES[ReconciliationResult(result)]
 
 
 @register.filter
@@ -64,6 +64,6 @@ def in_groups(text: str) -> list[str]:
 
 @register.filter
 def entry_text(entry: Entry) -> str:
-    """The text that an entry carries: the comment, the reason, or the provider's answer."""
-    name = next((name for name in _SAID if entry.detail.get(name)), None)
+    """The text that an entry carries: the comment, the reason, or the provider's response."""
+    name = next((name for name in _TEXT_KEYS if entry.detail.get(name)), None)
     return AUDIT_SENTENCES.get(name, str)(entry.detail[name]) if name else ""

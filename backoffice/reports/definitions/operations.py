@@ -16,7 +16,7 @@ from backoffice.operations.lifecycle.incidents import all_incidents
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.models.reason_codes import IncidentKind
-from backoffice.operations.models.reconciliation import Comparison, VerdictTotal
+from backoffice.operations.models.reconciliation import Comparison, ReconciliationTotal
 from backoffice.operations.pages.operation_list import OperationFilterForm
 from backoffice.operations.pages.payments import CreatedPayment, created_payments, payment_operations
 from backoffice.operations.pages.reconciliation import ReconciliationFilterForm
@@ -183,8 +183,8 @@ ATTEMPTS = ComputedReport(
         Column("currency", _("Currency"), "operation.currency"),
         Column("amount", _("Amount"), "operation.amount"),
         Column("outcome", _("Outcome"), "outcome"),
-        Column("answer_status", _("HTTP status"), "answer_status"),
-        Column("answer", _("Response"), "answer"),
+        Column("response_status", _("HTTP status"), "response_status"),
+        Column("response", _("Response"), "response"),
         Column("provider_transaction_id", _("Transaction ID"), "provider_transaction_id"),
         Column("fee", _("Fee"), "fee"),
         Column("checks", _("Status checks"), "checks"),
@@ -252,10 +252,10 @@ def comparisons_query(_user: User, form: ReconciliationFilterForm) -> QuerySet[C
     return form.chosen().comparisons()
 
 
-def daily_totals_query(_user: User, form: ReconciliationFilterForm) -> QuerySet[VerdictTotal]:
-    """The daily sums, optionally of one verdict."""
+def daily_totals_query(_user: User, form: ReconciliationFilterForm) -> QuerySet[ReconciliationTotal]:
+    """The daily sums, optionally of one result."""
     chosen = form.chosen()
-    return chosen.totals().filter(verdict=chosen.verdict) if chosen.verdict else chosen.totals()
+    return chosen.totals().filter(result=chosen.result) if chosen.result else chosen.totals()
 
 
 RECONCILIATION = StoredReport(
@@ -265,7 +265,7 @@ RECONCILIATION = StoredReport(
     permissions=REQUIRED_PERMISSIONS,
     form=ReconciliationFilterForm,
     columns=(
-        Column("result", _("Result"), "verdict"),
+        Column("result", _("Result"), "result"),
         Column(
             "differences",
             _("Differences (JSON)"),
@@ -312,13 +312,13 @@ RECONCILIATION_BY_DAY = StoredReport(
     columns=(
         Column("day", _("Day (UTC)"), "day"),
         Column("currency", _("Currency"), "currency"),
-        Column("result", _("Result"), "verdict"),
+        Column("result", _("Result"), "result"),
         Column("count", _("Count"), "count"),
         Column("amount", _("Total amount"), "amount"),
         Column("fee", _("Total fees"), "fee"),
     ),
     query=daily_totals_query,
-    order=("-day", "currency", "verdict"),
+    order=("-day", "currency", "result"),
     own_zone=DAYS_ZONE,
     synced_until=compared_up_to,
 )

@@ -30,7 +30,7 @@ from payments_gateway.sandbox.lifecycle import (
     pay_as_customer,
     reset_to_seed,
 )
-from payments_gateway.sandbox.merchant import profile
+from payments_gateway.sandbox.merchant import details as merchant_details
 from payments_gateway.sandbox.settings import SETTLE_AFTER
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ class KycForm(ConsoleForm):
     buttons = (("on", _("Mark completed")), ("off", _("Mark not completed")))
 
     def perform(self) -> str:
-        profile.set_kyc(self.pressed == "on")
+        merchant_details.set_kyc(self.pressed == "on")
         if self.pressed == "on":
             return gettext("KYC is completed.")
         return gettext("KYC is not completed. Bank accounts are refused.")

@@ -176,7 +176,7 @@ def first_page(person: User, within: Q) -> QuerySet[Operation]:
     return selectors.visible_operations(person).filter(within).order_by(*NEWEST_FIRST)[:51]
 
 
-def test_lists_and_search_stay_within_their_queries_and_bytes_and_read_indexes(
+def test_lists_and_search_use_indexes_and_stay_within_their_limits(
     as_approver: Client, preparer: User, approver: User, warm_caches: None
 ) -> None:
     seed(preparer, approver)

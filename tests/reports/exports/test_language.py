@@ -24,7 +24,7 @@ from tests.reports.schedule_requests import now, ran, stored_schedule
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("public_address", "tongues")]
 SignIn = Callable[[Client, User], Client]
-PERIOD = {"report": "tongues", "filters": {}, "columns": [], "period": "as_it_stands"}
+PERIOD = {"report": "tongues", "filters": {}, "columns": [], "period": "all"}
 
 
 def translated(text: str) -> Any:
@@ -90,7 +90,7 @@ def test_the_browser_decides_for_whoever_chose_no_language(
 def test_an_export_that_is_repeated_is_in_the_same_language(auditor: User, reader: Client) -> None:
     job = requested_export(auditor, report="tongues", columns=[], language="fr")
     content_of(job)
-    reader.post(reverse("reports:again", args=[job.pk]))
+    reader.post(reverse("reports:repeat", args=[job.pk]))
     assert set(ExportJob.objects.values_list("language", flat=True)) == {"fr"}
 
 
@@ -113,7 +113,7 @@ def test_a_schedule_has_the_language_of_the_page(
         "day": "1",
         "hour": "6",
         "time_zone": "Africa/Lagos",
-        "period": "as_it_stands",
+        "period": "all",
         "recipients": [auditor.pk],
     }
     french_reader.post(reverse("reports:new_schedule", args=["tongues"]), typed)
