@@ -52,7 +52,7 @@ class FailureCode(TextChoices):
     )
     DOWNLOADS_BUSY = "downloads_busy", _("Too many downloads are in progress.")
     UNDER_WAY = "under_way", _("This export is still in progress.")
-    ENDED_BEFORE = "ended_before", _("This export had already ended.")
+    ENDED_BEFORE = "ended_before", _("This export has already ended.")
     NOTHING_TO_REMOVE = "nothing_to_remove", _("There is no file to delete.")
     NO_FILE = "no_file", _("There is no file to download.")
     RECIPIENT_MISSING = "recipient_missing", _("Choose at least one recipient.")

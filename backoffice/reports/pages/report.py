@@ -137,7 +137,7 @@ def get_readable_report(request: StaffRequest, name: str) -> AnyReport:
         raise PermissionDenied from exc
 
 
-_BIG_MESSAGE = _("This report is too large to download at once. Export it in background; you need not wait.")
+_BIG_MESSAGE = _("This report is too large to download at once. Export it in background instead.")
 _BUSY_MESSAGE = _("Too many downloads are in progress. Try again in a moment, or export in background.")
 
 

@@ -74,7 +74,7 @@ class ScheduleForm(forms.Form):
         recipients.queryset = people_who_may_read(report)
         period: Any = self.fields["period"]
         if report.own_zone:
-            period.help_text = gettext("Days of this report are in {zone}.").format(zone=report.own_zone)
+            period.help_text = gettext("The days of this report are in {zone}.").format(zone=report.own_zone)
         if not report.has_days:
             period.choices = [(RelativePeriod.ALL, RelativePeriod.ALL.label)]
 

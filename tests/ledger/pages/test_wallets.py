@@ -49,7 +49,7 @@ def test_the_providers_addresses_are_listed_with_qr_codes(reader: Client, sandbo
         assert f">{network}</th>" in html
     assert html.count("data-copy=") == 4
     assert html.count("data:image/svg+xml") == 1
-    assert "Reported by the provider at" in html
+    assert "Reported by the provider:" in html
 
 
 def test_qr_codes_are_drawn_for_addresses_only(reader: Client, holding: Holding) -> None:
@@ -87,7 +87,7 @@ def test_an_unreachable_provider_shows_the_last_reported_value_with_its_age(
     html = text(reader, NOW)
     assert "addr-1" in html
     assert "Not updated: " in html
-    assert "The values shown were reported at <time" in html
+    assert "Values last reported: <time" in html
 
 
 def test_before_the_first_read_the_page_says_so_and_requests_it(reader: Client, settings: Settings) -> None:

@@ -102,7 +102,7 @@ def test_kinds_without_a_status_read_are_explained(
     put(operation, Status.SENDING, Status.UNKNOWN, Status.REVIEW)
     html = evidence(as_preparer, operation)
     assert "No read of the service shows what became of it." in html
-    assert "Reported by the provider" not in html
+    assert "Reported by the provider:" not in html
     assert "does not show that it is done" not in html
 
 

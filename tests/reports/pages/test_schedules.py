@@ -93,7 +93,7 @@ def test_a_report_with_fixed_days_explains_them(client: Client, auditor: User, s
     schedule = stored_schedule(auditor, report="reconciliation", filters={}, columns=[])
 
     assert "Yesterday (days in UTC)</dd>" in page(browser, "reports:schedules")
-    assert "Days of this report are in UTC." in page(browser, "reports:schedule", schedule.pk)
+    assert "The days of this report are in UTC." in page(browser, "reports:schedule", schedule.pk)
     form = page(browser, "reports:report", "reconciliation")
     assert "From, in UTC" in form
     assert "To, in UTC" in form
