@@ -69,14 +69,14 @@ def review(client: Client, **changes: str) -> Any:
 
 
 def test_the_form_explains_kyc_before_anything_is_typed(as_administrator: Client) -> None:
-    assert "KYC comes first" in as_administrator.get(ADDRESS).content.decode()
+    assert "KYC must be complete" in as_administrator.get(ADDRESS).content.decode()
 
 
 def test_the_review_shows_the_account_to_open(as_administrator: Client, provider: StubProvider) -> None:
     html = review(as_administrator).content.decode()
     assert "<h1>Open a bank account in NGN in the name of Lagos shop</h1>" in html
     assert "No account of this name in this currency" in html
-    assert "New bank accounts need one approver who did not prepare them." in html
+    assert "Requires one approver who is not the preparer." in html
 
 
 def test_an_existing_account_of_the_same_name_is_warned_of(

@@ -26,7 +26,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_the_review_shows_payer_amounts_and_recipient(as_preparer: Client, bank: dict[str, str]) -> None:
     html = post(as_preparer, bank).content.decode()
     assert "<h1>Take USDT 100.000000 in, pay NGN out to" in html
-    for shown in (REFERENCE, BUSINESS, "customer@example.com", "Payments need one approver", "Access Bank"):
+    for shown in (
+        REFERENCE,
+        BUSINESS,
+        "customer@example.com",
+        "Requires one approver who is not the preparer.",
+        "Access Bank",
+    ):
         assert shown in html
 
 
@@ -201,4 +207,4 @@ def test_the_check_shows_the_recipient_and_the_rate_with_its_key(
 
 def test_no_rate_is_requested_without_the_capability(as_preparer: Client, bank: dict[str, str]) -> None:
     html = as_preparer.post(f"{ADDRESS}check/", {**bank, "submission": SUBMISSION}).content.decode()
-    assert "rate now" not in html
+    assert "current rate" not in html
