@@ -19,7 +19,7 @@ def test_the_day_field_is_shown_only_for_weekly_and_monthly_schedules(people: Pe
         ("monthly", False, True),
         ("daily", False, False),
     ):
-        page.get_by_label("How often").select_option(frequency)
+        page.get_by_label("Frequency").select_option(frequency)
         expect(weekday).to_be_visible(visible=is_of_week)
         expect(day).to_be_visible(visible=is_of_month)
     press(page, "Save schedule")
