@@ -100,7 +100,7 @@ class _TimedReader(io.RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         left = self._until - time.monotonic()
         if left <= 0:
-            raise TimeoutError("the answer did not arrive in time")
+            raise TimeoutError("the response did not arrive in time")
         self._sock.settimeout(left)
         return self._stream.readinto(buffer)
 
@@ -193,7 +193,7 @@ def exchange(
     Raises NotSentError when it is proven that no byte of the request was sent, OutcomeUnknownError otherwise.
     """
     if total <= 0:
-        raise NotSentError("No time was left for the request, so nothing was sent.")
+        raise NotSentError("There was no time left for the request. Nothing was sent.")
     # `requests` documents urllib3's Timeout for a total time; its type stubs omit it.
     timeout: Any = urllib3.Timeout(connect=min(connect, total), total=total)
     try:
@@ -219,11 +219,11 @@ def _classify(exc: Exception) -> GatewayError:
     """Return the error for a failed exchange. Only a connection that was never ready proves "not sent"."""
     reason = getattr(exc.args[0], "reason", None) if exc.args else None
     if isinstance(reason, SendWindowClosedError):
-        return NotSentError("The time for sending had passed before it began. Nothing was sent.")
+        return NotSentError("The time limit for sending had passed. Nothing was sent.")
     if isinstance(reason, NotConnectedError):
-        return NotSentError(f"The service could not be reached ({reason.why}). Nothing was sent.")
+        return NotSentError(f"The provider could not be reached ({reason.why}). Nothing was sent.")
     return OutcomeUnknownError(
-        f"The service's answer did not arrive whole and in time ({_innermost_name(exc)})."
+        f"The provider's response did not arrive completely and in time ({_innermost_name(exc)})."
     )
 
 

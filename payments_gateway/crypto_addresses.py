@@ -36,12 +36,12 @@ def witness_program(prefix: str, address: str) -> tuple[int, bytes]:
     """
     values, constant = _decode_bech32(prefix, address)
     if not values:
-        raise NotBech32Error("it holds nothing after its prefix.")
+        raise NotBech32Error("it has no characters after its prefix.")
     version, program = values[0], _five_bits_to_octets(values[1:])
     if version > 16:
         raise NotBech32Error("its version does not exist.")
     if constant != (_BECH32 if version == 0 else _BECH32M):
-        raise Bech32ChecksumError("the checksum does not fit.")
+        raise Bech32ChecksumError("the checksum does not match.")
     if not 2 <= len(program) <= 40 or (version == 0 and len(program) not in {20, 32}):
         raise NotBech32Error("it is too short or too long.")
     return version, program
@@ -50,17 +50,17 @@ def witness_program(prefix: str, address: str) -> tuple[int, bytes]:
 def _decode_bech32(prefix: str, text: str) -> tuple[Sequence[int], int]:
     """Return the five-bit values without the checksum, and the checksum constant (Bech32 or Bech32m)."""
     if text not in {text.lower(), text.upper()}:
-        raise NotBech32Error("it mixes capitals and small letters.")
+        raise NotBech32Error("it mixes upper-case and lower-case letters.")
     text = text.lower()
     rest = text.removeprefix(f"{prefix}1")
     if rest == text or len(text) > _BECH32_MAX_LENGTH or len(rest) < _BECH32_CHECKSUM_LENGTH:
         raise NotBech32Error(f"it does not begin with {prefix}1, or is too short or too long.")
     values = [_BECH32_ALPHABET.find(char) for char in rest]
     if -1 in values:
-        raise NotBech32Error(f"the character {rest[values.index(-1)]!r} never occurs in such an address.")
+        raise NotBech32Error(f"the character {rest[values.index(-1)]!r} is not valid in such an address.")
     constant = _bch_remainder([*_expand_prefix(prefix), *values])
     if constant not in {_BECH32, _BECH32M}:
-        raise Bech32ChecksumError("the checksum does not fit.")
+        raise Bech32ChecksumError("the checksum does not match.")
     return values[:-_BECH32_CHECKSUM_LENGTH], constant
 
 
@@ -86,14 +86,14 @@ def _five_bits_to_octets(values: Sequence[int]) -> bytes:
         number = number << 5 | value
     length, left_over = divmod(5 * len(values), 8)
     if left_over >= 5 or number & ((1 << left_over) - 1):
-        raise NotBech32Error("its end is padded wrongly.")
+        raise NotBech32Error("its padding is wrong.")
     return (number >> left_over).to_bytes(length, "big")
 
 
 _EVM = re.compile(r"0x[0-9a-fA-F]{40}")
 _NOT_BASE58 = re.compile(r"[^1-9A-HJ-NP-Za-km-z]")
 _CHECKSUM_BYTES = 4
-_CHECKSUM_FAILED = "One character is probably mistyped: the checksum does not fit."
+_CHECKSUM_FAILED = "The checksum does not match: a character is probably mistyped."
 
 
 class AddressError(ValueError):
@@ -120,7 +120,7 @@ def check_address(network: str, address: str) -> AddressProof:
     if not address:
         raise AddressError("Enter the address.")
     if re.search(r"\s", address):
-        raise AddressError("The address holds a space or a line break. Copy it again, without them.")
+        raise AddressError("The address contains a space or a line break. Copy it again without them.")
     return check(address)
 
 
@@ -161,7 +161,7 @@ class _Chain:
 def _check_base58(chain: _Chain, address: str) -> AddressProof:
     wrong = _NOT_BASE58.search(address)
     if wrong:
-        raise AddressError(f"The character {wrong[0]!r} never occurs in {chain.name} address.")
+        raise AddressError(f"The character {wrong[0]!r} is not valid in {chain.name} address.")
     if not 25 <= len(address) <= 36:
         raise AddressError(
             f"{chain.name.capitalize()} address begins with {chain.beginnings} and has about 34 characters; "
@@ -172,9 +172,7 @@ def _check_base58(chain: _Chain, address: str) -> AddressProof:
     if hashlib.sha256(hashlib.sha256(payload).digest()).digest()[:_CHECKSUM_BYTES] != checksum:
         raise AddressError(_CHECKSUM_FAILED)
     if len(payload) != 21 or payload[0] not in chain.versions:
-        raise AddressError(
-            f"This is an address, but not {chain.name} address: those begin with {chain.beginnings}."
-        )
+        raise AddressError(f"This is not {chain.name} address: those begin with {chain.beginnings}.")
     return AddressProof.CHECKSUM
 
 

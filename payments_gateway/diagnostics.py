@@ -36,10 +36,10 @@ class DiagnosticOutcome(enum.Enum):
 
     ANSWERED = "answered"
     UNUSABLE = "not usable"
-    REJECTED = "refused"
+    REJECTED = "rejected"
     FAILED = "failed"
     UNREACHABLE = "unreachable"
-    NOT_CALLED = "not asked"
+    NOT_CALLED = "not called"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def run_diagnostics(
             base = base_url_of(operation, config)
             if base in out_of_reach:
                 yield DiagnosticResult(
-                    operation, DiagnosticOutcome.NOT_CALLED, remarks=("the address is out of reach",)
+                    operation, DiagnosticOutcome.NOT_CALLED, remarks=("the address cannot be reached",)
                 )
                 continue
             result = _call(client, transport, config.profile, operation, account)
@@ -253,7 +253,7 @@ def _resolved(part: Any) -> Any:
 
 def _differences(schema: Any, value: object, place: str) -> Iterator[str]:
     schema = _resolved(schema)
-    here = place or "the answer"
+    here = place or "the response"
     expected = schema.get("type")
     kinds = [expected] if isinstance(expected, str) else expected
     if kinds and not any(_is_of_type(value, kind) for kind in kinds):
@@ -261,7 +261,7 @@ def _differences(schema: Any, value: object, place: str) -> Iterator[str]:
         return
     allowed = [schema["const"]] if "const" in schema else schema.get("enum")
     if allowed and value not in allowed:
-        yield f"{here} is none of {', '.join(map(str, allowed))}"
+        yield f"{here} is not one of {', '.join(map(str, allowed))}"
     if isinstance(value, dict):
         yield from _object_differences(schema, value, place)
     if isinstance(value, list) and "items" in schema:
@@ -272,11 +272,11 @@ def _differences(schema: Any, value: object, place: str) -> Iterator[str]:
 def _object_differences(schema: Any, value: dict[str, object], place: str) -> Iterator[str]:
     properties: Mapping[str, Any] = schema.get("properties", {})
     others = schema.get("additionalProperties")
-    here, dot = place or "the answer", f"{place}." if place else ""
+    here, dot = place or "the response", f"{place}." if place else ""
     missing = [name for name in schema.get("required", []) if name not in value]
     unknown = [_printable(name) for name in value if name not in properties] if others is False else []
     if missing:
-        yield f"{here} lacks {_comma_separated(missing)}"
+        yield f"{here} has no {_comma_separated(missing)}"
     if unknown:
         yield f"{here} has unknown {_comma_separated(unknown)}"
     for name, item in value.items():
@@ -294,7 +294,7 @@ def _comma_separated(names: Sequence[str]) -> str:
 _TYPE_NAMES = {
     "object": "an object",
     "array": "a list",
-    "string": "a text",
+    "string": "text",
     "number": "a number",
     "integer": "a whole number",
     "boolean": "true or false",

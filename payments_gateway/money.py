@@ -61,7 +61,7 @@ def parse_amount(text: str, code: str) -> Decimal:
     if not text:
         raise AmountError("Enter an amount.")
     if not _TYPED_AMOUNT.fullmatch(text):
-        raise AmountError("Enter the amount with digits and one point only, for example 1000.50.")
+        raise AmountError("Enter digits and at most one point, for example 1000.50.")
     amount = Decimal(text)
     check_amount(amount, code)
     return amount.quantize(Decimal(1).scaleb(-currency(code).decimals))
@@ -168,21 +168,21 @@ def _decimal(digits: str) -> Decimal:
     try:
         number = Decimal(digits)
     except InvalidOperation:
-        raise UnreadableError("it holds a number out of all proportion") from None
+        raise UnreadableError("it contains a number that is too large") from None
     if abs(number.adjusted()) > LARGEST_EXPONENT:
-        raise UnreadableError("it holds a number out of all proportion")
+        raise UnreadableError("it contains a number that is too large")
     return number
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise UnreadableError(f"it holds {name}, which is not a number")
+    raise UnreadableError(f"it contains {name}, which is not a number")
 
 
 def _object_without_conflicts(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Build an object. A repeated name is accepted with the same value only: another is ambiguous."""
     members = dict(pairs)
     if len(members) < len(pairs) and any(members[name] != value for name, value in pairs):
-        raise UnreadableError("it gives one name two different values")
+        raise UnreadableError("it contains one name with two different values")
     return members
 
 

@@ -40,7 +40,7 @@ class ParsedResponse:
         """The `data` object of the envelope. Raises UnreadableError if there is none."""
         data = self.members.get("data")
         if not isinstance(data, dict):
-            raise UnreadableError("it holds no data")
+            raise UnreadableError("it contains no data")
         return data
 
 
@@ -64,7 +64,7 @@ def first_object(value: object, paths: Iterable[tuple[str, ...]]) -> dict[str, o
     """Return the first object found at one of these paths. Raises UnreadableError if there is none."""
     found = next((found for path in paths if isinstance(found := value_at(value, *path), dict)), None)
     if found is None:
-        raise UnreadableError("it does not hold what was asked for")
+        raise UnreadableError("it does not contain the requested data")
     return found
 
 
@@ -72,7 +72,7 @@ def first_list(value: object, paths: Iterable[tuple[str, ...]]) -> list[object]:
     """Return the first list found at one of these paths. Raises UnreadableError if there is none."""
     found = next((found for path in paths if isinstance(found := value_at(value, *path), list)), None)
     if found is None:
-        raise UnreadableError("it does not hold the list that was asked for")
+        raise UnreadableError("it does not contain the requested list")
     return found
 
 
@@ -98,7 +98,7 @@ def read_acknowledgement(response: ParsedResponse) -> None:
     without message, data or `success` (an empty one, say): it may not come from the provider.
     """
     if not any(response.members.get(name) for name in ("success", "message", "data")):
-        raise UnreadableError("it does not say that anything was done")
+        raise UnreadableError("it does not confirm the request")
 
 
 class ResponseReader:
@@ -125,7 +125,7 @@ class ResponseReader:
     def accept(self, into: Callable[[ParsedResponse], T]) -> T:
         """Parse a success into its typed value. Raises ValueError (UnreadableError) if it is not one."""
         if self._members.get("success", True) is not True:
-            raise UnreadableError(f"it denies its own success: {self._message}")
+            raise UnreadableError(f"it reports a failure: {self._message}")
         return into(ParsedResponse(self._members, self._response.date, self._response.status))
 
     def rejection(self) -> errors.RejectedError | None:
@@ -141,12 +141,12 @@ class ResponseReader:
     def failure(self, kind: type[errors.GatewayError], why: str) -> errors.GatewayError:
         """Return an error of this type that gives the HTTP status, the reason and an excerpt of the body."""
         status = self._response.status
-        return kind(f"The service answered HTTP {status}: {why}.", status, self._excerpt)
+        return kind(f"The provider responded with HTTP {status}: {why}.", status, self._excerpt)
 
     @cached_property
     def _members(self) -> dict[str, object]:
         if not self._response.is_complete:
-            raise UnreadableError("it is longer than any answer should be")
+            raise UnreadableError("it is too long")
         members = loads(self._response.body)
         if not isinstance(members, dict):
             raise UnreadableError("it is not an object")

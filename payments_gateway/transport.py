@@ -42,7 +42,7 @@ def require_otp(otp: SecretStr | None, profile: ProviderProfile) -> None:
     if not isinstance(otp, SecretStr | None):
         raise TypeError("A one-time code must be a SecretStr, so that it cannot be printed by accident.")
     if otp is None and profile.otp_required:
-        raise NotSentError("The service asks for a one-time token, and none was given. Nothing was sent.")
+        raise NotSentError("The provider's one-time code is missing. Nothing was sent.")
 
 
 class Transport:
@@ -133,7 +133,7 @@ class Transport:
             except (NotSentError, OutcomeUnknownError) as exc:
                 pause = self._pause(attempt, deadline, retry_after=0)
                 if pause is None:
-                    raise ReadFailedError(f"{exc.message} Trying again may help.") from exc
+                    raise ReadFailedError(f"{exc.message} Try again.") from exc
             else:
                 if response.status not in self._config.profile.retry_statuses:
                     return response
@@ -193,7 +193,7 @@ class Transport:
         except UnicodeEncodeError:
             pass
         # Raised outside the handler, without a cause: the original error holds the text, which may be a secret.
-        raise NotSentError("The request holds a text that cannot be sent. Nothing was sent.")
+        raise NotSentError("The request contains a text that cannot be sent. Nothing was sent.")
 
     def _build_request(
         self,
@@ -256,7 +256,7 @@ def _parse_success(
     except ValueError as exc:
         why = _reason(exc)
     # Raised outside the handler, without a cause: pydantic's error holds its input, which may be an API key.
-    raise reader.failure(failed, f"an answer that cannot be read ({why})")
+    raise reader.failure(failed, f"a response that cannot be read ({why})")
 
 
 def _reason(exc: ValueError) -> str:

@@ -69,13 +69,13 @@ def _scan_object(text: str) -> dict[str, str]:
     while mark != "}":
         name, at = _scan_name(text, at)
         if name in members or len(members) == MAX_MEMBERS:
-            raise UnreadableError("it gives one name twice, or has too many members")
+            raise UnreadableError("it contains one name twice, or too many members")
         start, _ = _skip_structural_character(text, at, ":")
         _, end = _VALUE_SCANNER.raw_decode(text, start)
         members[name] = text[start:end]
         at, mark = _skip_structural_character(text, end, ",}")
     if at != len(text):
-        raise UnreadableError("something follows its end")
+        raise UnreadableError("it contains data after its end")
     return members
 
 
@@ -89,7 +89,7 @@ def _skip_structural_character(text: str, at: int, marks: str) -> tuple[int, str
 
 def _checked_digits(text: str) -> str:
     if len(text) > MAX_NUMBER_LENGTH:
-        raise UnreadableError("it holds a number out of all proportion")
+        raise UnreadableError("it contains a number that is too large")
     return text
 
 
@@ -99,7 +99,7 @@ _VALUE_SCANNER = json.JSONDecoder(parse_float=_checked_digits, parse_int=_checke
 
 def _scan_name(text: str, at: int) -> tuple[str, int]:
     if not text.startswith('"', at):
-        raise UnreadableError("a name is no text")
+        raise UnreadableError("a name is not text")
     return _VALUE_SCANNER.raw_decode(text, at)
 
 
@@ -127,12 +127,14 @@ def load_public_key(pem: str | bytes) -> PublicKey:
     """Read one RSA public key of 2048 to 8192 bits in PEM. Raises ValueError with the reason."""
     raw = pem.encode() if isinstance(pem, str) else pem
     if b"PRIVATE KEY-----" in raw:
-        raise ValueError("This is a private key, which only the service may have. Give its public key.")
+        raise ValueError(
+            "This is a private key, which only the provider may have. Use the provider's public key."
+        )
     if raw.count(b"-----BEGIN ") != 1:
-        raise ValueError("Give exactly one public key in PEM, beginning with -----BEGIN PUBLIC KEY-----.")
+        raise ValueError("Use exactly one public key in PEM, beginning with -----BEGIN PUBLIC KEY-----.")
     key = _parse_pem(raw)
     if not isinstance(key, RSAPublicKey):
-        raise ValueError("The service signs with RSA, and this is a key of another kind.")
+        raise ValueError("This is not an RSA key. The provider signs with RSA.")
     if not MIN_KEY_BITS <= key.key_size <= MAX_KEY_BITS:
         raise ValueError(
             f"The key has {key.key_size} bits; it must have between {MIN_KEY_BITS} and {MAX_KEY_BITS}."
@@ -279,11 +281,11 @@ def _parse_members(
     event, data = values.get(profile.delivery_event_member), values.get(profile.delivery_data_member)
     signature = values.get(profile.delivery_signature_member)
     if not isinstance(event, str):
-        raise UnreadableError("it names no event")
+        raise UnreadableError("it contains no event")
     if not isinstance(data, dict):
-        raise UnreadableError("it holds no data")
+        raise UnreadableError("it contains no data")
     if not isinstance(signature, str | None):
-        raise UnreadableError("its signature is not a text")
+        raise UnreadableError("its signature is not text")
     return event, data, signature or ""
 
 

@@ -69,15 +69,17 @@ def _arguments() -> argparse.Namespace:
 
 def _welcome(stack: Stack, seconds: float) -> str:
     return f"""
-Countersign is ready ({seconds:.0f} s).  It talks to a simulated provider: no real money moves.
+Countersign is ready ({seconds:.0f} s).  The provider is simulated: no real money moves.
 
-  Open        {stack.web}
-  Sign in     the page lists six people, each with password and current code.
-              Prepare a withdrawal as Tunde Bello, then approve and send it as Amara Okafor.
-  Send        needs a one-time code, shown at {stack.sandbox}/_sandbox/
-  Data        {stack.folder}, with the logs in {stack.folder / "logs"}
+  Open           {stack.web}
+  Sign in        The sign-in page lists six people with their passwords and authenticator codes.
+                 Prepare a withdrawal as Tunde Bello, then approve and send it as Amara Okafor.
+  One-time code  To send, enter the provider's one-time code (not the authenticator code):
+                 {stack.sandbox}/_sandbox/
+  Data           {stack.folder}
+  Logs           {stack.folder / "logs"}
 
-Ctrl-C stops everything.
+Press Ctrl-C to stop.
 """
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -22,6 +23,7 @@ DATABASE = "countersign.sqlite3"
 START_TIMEOUT = 60.0
 WEBHOOK_SECRET = "of-a-simulation-so-nobody-needs-to-guess-it"  # noqa: S105
 STOP_TIMEOUT = 10.0
+_FIRST_SUGGESTED_PORT = 8100
 _FIRST_PORT = 15_000  # above the ports of well-known servers
 _FIRST_OUTGOING_PORT = 32_768
 _KILL_AT_END_OF_INPUT = 'for group in $(cat); do kill -s KILL -- "-$group"; done'
@@ -199,11 +201,13 @@ class Stack:
         deadline = time.monotonic() + START_TIMEOUT
         while time.monotonic() < deadline:
             if self.processes[name].poll() is not None:
-                raise StackError(f"The {name} process ended at once. Its last words:\n{self.log_tail(name)}")
+                raise StackError(
+                    f"The {name} process ended at once. The end of its log:\n{self.log_tail(name)}"
+                )
             if _answers(address, certificate):
                 return
             time.sleep(0.05)
-        raise StackError(f"The {name} process does not answer at {address}:\n{self.log_tail(name)}")
+        raise StackError(f"The {name} process does not respond at {address}:\n{self.log_tail(name)}")
 
     def log_tail(self, name: str) -> str:
         """The last lines of a process's log."""
@@ -287,22 +291,33 @@ def _lock_folder(folder: Path) -> IO[bytes]:
     except OSError as exc:
         lock.close()
         raise StackError(
-            f"Another one runs in {folder}, and two would spoil each other's data. Stop that one, or choose another "
-            "folder: COUNTERSIGN_DATA_DIR=/tmp/second make demo PORT=8100 SANDBOX_PORT=8101"
+            f"Another instance runs in {folder}, and two would overwrite each other's data. Stop that instance, or "
+            f"choose another folder: COUNTERSIGN_DATA_DIR=/tmp/second {_demo_on_free_ports()}"
         ) from exc
     return lock
 
 
 def _check_port_is_free(port: int) -> None:
+    if not _is_free(port):
+        raise StackError(
+            f"Port {port} is used by another program. Stop that program, or choose other ports: {_demo_on_free_ports()}"
+        )
+
+
+def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
-        except OSError as exc:
-            raise StackError(
-                f"Port {port} is taken by another program. Stop that one, or choose another port: "
-                "make demo PORT=8100 SANDBOX_PORT=8101"
-            ) from exc
+        except OSError:
+            return False
+    return True
+
+
+def _demo_on_free_ports() -> str:
+    """The command that starts the demo on two ports that are free now."""
+    web, sandbox = islice(filter(_is_free, range(_FIRST_SUGGESTED_PORT, _FIRST_OUTGOING_PORT)), 2)
+    return f"make demo PORT={web} SANDBOX_PORT={sandbox}"
 
 
 def _answers(address: str, certificate: str | None) -> bool:

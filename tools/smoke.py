@@ -59,11 +59,11 @@ def run(stack: Stack) -> dict[str, Any]:
         rows = list(
             csv.DictReader(io.StringIO(approver.get("/reports/operations.csv").content.decode("utf-8-sig")))
         )
-    [row] = [row for row in rows if Decimal(row["amount"] or 0) == AMOUNT]
+    [row] = [row for row in rows if Decimal(row["Amount"] or 0) == AMOUNT]
     return {
-        "status": status if status == row["status"] else f"{status} on the page, {row['status']} in the CSV",
+        "status": status if status == row["Status"] else f"{status} on the page, {row['Status']} in the CSV",
         **provider_debits(requests.get(f"{stack.sandbox}/_sandbox/ledger", timeout=10).json()),
-        "approvals": len(names(row["approved_by"])),
+        "approvals": len(names(row["Approved by"])),
         "audit_entries": verified_entries(stack),
         "csv_rows": len(rows),
     }

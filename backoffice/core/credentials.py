@@ -23,10 +23,9 @@ from backoffice.core.models import GatewayKey
 from payments_gateway import NotSentError
 
 CACHE_SECONDS = 1.0
-_ENVIRONMENT_KEY_NAME = "Key of the environment"
+_ENVIRONMENT_KEY_NAME = "Key from the environment"
 _CANNOT_BE_DECRYPTED = (
-    "The API key cannot be opened: the encryption key that encrypted it is not among the configured ones. "
-    "Nothing was sent."
+    "The API key cannot be decrypted: its encryption key is not configured. Nothing was sent."
 )
 
 
@@ -58,9 +57,7 @@ def key_in_use() -> KeyInUse:
         row = _cached_row()
         return environment_key() if row is None else _decrypted(row)
     except DatabaseError as exc:
-        raise NotSentError(
-            "The API key in use cannot be read from our own database. Nothing was sent."
-        ) from exc
+        raise NotSentError("The API key in use cannot be read from the database. Nothing was sent.") from exc
     except encryption.DecryptionError as exc:
         raise NotSentError(_CANNOT_BE_DECRYPTED) from exc
 

@@ -137,9 +137,7 @@ class LimitedTransport(Transport):
 
     def read(self, *args: Any, **kwargs: Any) -> Any:
         if not _READ_SLOTS.acquire(timeout=_SLOT_WAIT):
-            raise ReadFailedError(
-                "Others wait for the service already, so it was not asked. Try again in a moment."
-            )
+            raise ReadFailedError("Too many requests to the provider are in progress. Try again in a moment.")
         try:
             return super().read(*args, **kwargs)
         finally:

@@ -53,7 +53,7 @@ _SAMPLE_MEMOS = (
 )
 _REASONS = (
     "The invoice says 25,000, not 250,000.",
-    "This supplier was paid yesterday; ask Ngozi.",
+    "This supplier was paid yesterday. Please check with Ngozi.",
     "The account is not the one in the contract.",
 )
 _BANK_CODES = ("044", "058", "057", "033", "011", "214")

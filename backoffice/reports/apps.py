@@ -6,6 +6,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register
+from django.utils.translation import gettext
 
 from backoffice.reports.errors import failure_sentence, obstacle_sentence
 
@@ -17,8 +18,8 @@ def check_public_url(**_of_django: Any) -> Iterable[CheckMessage]:
         return []
     return [
         Warning(
-            "COUNTERSIGN_PUBLIC_URL is not set, so nobody can keep a schedule, and those that are kept tell nobody.",
-            hint="Set it to the address with https under which people reach this installation.",
+            "COUNTERSIGN_PUBLIC_URL is not set: no schedule can be created, and existing schedules send no e-mails.",
+            hint="Set it to the https address of this installation.",
             id="reports.W001",
         )
     ]
@@ -34,4 +35,4 @@ class ReportsConfig(AppConfig):
         from backoffice.audit.models import SENTENCES
 
         SENTENCES["failure"] = failure_sentence
-        SENTENCES["not_sent"] = lambda missed: "; ".join(map(obstacle_sentence, missed)) or "none"
+        SENTENCES["not_sent"] = lambda missed: "; ".join(map(obstacle_sentence, missed)) or gettext("none")

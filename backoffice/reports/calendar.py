@@ -4,29 +4,31 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from django.db.models import TextChoices
+from django.utils.dates import WEEKDAYS
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.reports.report import ReportPeriod
 
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _SHORTEST_MONTH, _LONGEST_MONTH = 28, 31
 
 
 class Frequency(TextChoices):
     """How often a schedule runs."""
 
-    DAILY = "daily", "Every day"
-    WEEKLY = "weekly", "Every week"
-    MONTHLY = "monthly", "Every month"
+    DAILY = "daily", _("Every day")
+    WEEKLY = "weekly", _("Every week")
+    MONTHLY = "monthly", _("Every month")
 
 
 class RelativePeriod(TextChoices):
     """A period relative to the due day."""
 
-    ALL = "all", "Everything"
-    YESTERDAY = "yesterday", "Yesterday"
-    LAST_WEEK = "last_week", "Last week, Monday to Sunday"
-    LAST_MONTH = "last_month", "Last month"
-    MONTH_TO_DATE = "month_to_date", "This month until yesterday"
+    ALL = "all", _("All records")
+    YESTERDAY = "yesterday", _("Yesterday")
+    LAST_WEEK = "last_week", _("Last week (Monday to Sunday)")
+    LAST_MONTH = "last_month", _("Last month")
+    MONTH_TO_DATE = "month_to_date", _("This month until yesterday")
 
 
 def period_days(period: RelativePeriod, today: date) -> ReportPeriod:
@@ -50,12 +52,14 @@ def period_days(period: RelativePeriod, today: date) -> ReportPeriod:
 
 
 def frequency_text(frequency: str, day: int) -> str:
-    """`Every Monday`, or `Every month on day 31 or its last`: frequency with weekday or day of the month."""
+    """`Every Monday`, or `Every month on day 31, or on the last day`: frequency with weekday or day of the month."""
     match frequency:
         case Frequency.WEEKLY:
-            return f"Every {WEEKDAYS[day - 1]}"
+            return gettext("Every {weekday}").format(weekday=WEEKDAYS[day - 1])
         case Frequency.MONTHLY:
-            return f"Every month on day {day}{' or its last' if day > _SHORTEST_MONTH else ''}"
+            if day > _SHORTEST_MONTH:
+                return gettext("Every month on day {day}, or on the last day").format(day=day)
+            return gettext("Every month on day {day}").format(day=day)
     return str(Frequency(frequency).label)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.web.formatting import code_sentence
 
@@ -14,67 +15,64 @@ Failure: TypeAlias = dict[str, Any]
 class FailureCode(TextChoices):
     """The label is the sentence, with its parameters in braces."""
 
-    REPORT_NOT_ALLOWED = "report_not_allowed", "{person} may not read this report."
-    NOT_OWNER = "not_owner", "Only its owner changes a schedule."
-    INVALID_FILTER = "invalid_filter", "A filter no longer makes sense. {errors}"
-    TOO_MANY_TRIES = "too_many_tries", "It was broken off {tries} times."
+    REPORT_NOT_ALLOWED = "report_not_allowed", _("{person} does not have permission for this report.")
+    NOT_OWNER = "not_owner", _("Only the owner can change a schedule.")
+    INVALID_FILTER = "invalid_filter", _("A filter is no longer valid. {errors}")
+    TOO_MANY_TRIES = "too_many_tries", _("The export was interrupted {tries} times.")
     PROVIDER_UNREADABLE = "provider_unreadable", "{error}"
     INTERNAL_ERROR = (
         "internal_error",
-        "The rows could not be read or written. Whoever runs this installation finds the reason in its log.",
+        _("The file could not be written. Export it again; if it still fails, contact the operator."),
     )
     DISK_FULL = (
         "disk_full",
-        "The disk of this installation is full. Nothing of the file was kept; whoever runs it has to make room.",
+        _("The disk is full, so no file was kept. Contact the operator."),
     )
     DISK_RESERVE = (
         "disk_reserve",
-        "Less than {reserve} of this installation's disk are free, and so much is kept for its other work. "
-        "Nothing of the file was kept; whoever runs it has to make room.",
+        _("Less than {reserve} of disk space is free, so no file was kept. Contact the operator."),
     )
     CELL_TOO_LONG = (
         "cell_too_long",
-        "A cell has more than {limit:,} characters, which Excel has no room for. Take the CSV.",
+        _("A cell has more than {limit:,} characters, the limit of Excel. Export as CSV."),
     )
     QUOTA_OF_PERSON = (
         "quota_of_person",
-        "{limit} exports of one person may wait or be kept at once, and so many do. "
-        "Remove one under Exports, or wait until its seven days are over.",
+        _(
+            "You have reached the limit of {limit} exports. Delete one under Background exports, then try again."
+        ),
     )
     QUOTA_TOTAL = (
         "quota_total",
-        "{limit} exports of all people together may wait or be kept at once, and so many do. "
-        "Remove those that you no longer need under Exports, and ask your colleagues to.",
+        _("This installation has reached the limit of {limit} exports. Delete exports that nobody needs."),
     )
     QUOTA_SCHEDULED = (
         "quota_scheduled",
-        "{limit} files of schedules may wait or be kept for one person at once, and so many do. "
-        "Its recipient removes some under Exports, or waits until their seven days are over.",
+        _("The recipient has reached the limit of {limit} scheduled files and must delete some first."),
     )
-    DOWNLOADS_BUSY = "downloads_busy", "Other files are being sent just now."
-    UNDER_WAY = "under_way", "It is still being made."
-    ENDED_BEFORE = "ended_before", "It had ended before."
-    NOTHING_TO_REMOVE = "nothing_to_remove", "There is no file to remove."
-    NO_FILE = "no_file", "There is no file to take away."
-    RECIPIENT_MISSING = "recipient_missing", "Choose at least one person who receives it."
-    NO_DAYS = "no_days", "This report has no days to choose."
+    DOWNLOADS_BUSY = "downloads_busy", _("Too many downloads are in progress.")
+    UNDER_WAY = "under_way", _("This export is still in progress.")
+    ENDED_BEFORE = "ended_before", _("This export has already ended.")
+    NOTHING_TO_REMOVE = "nothing_to_remove", _("There is no file to delete.")
+    NO_FILE = "no_file", _("There is no file to download.")
+    RECIPIENT_MISSING = "recipient_missing", _("Choose at least one recipient.")
+    NO_DAYS = "no_days", _("This report cannot be restricted to a period.")
     NO_PUBLIC_URL = (
         "no_public_url",
-        "Nobody has told Countersign its own public address, so a message could not say where the file is. "
-        "Whoever runs this installation sets COUNTERSIGN_PUBLIC_URL.",
+        _("E-mails cannot link to the file: ask the operator to set COUNTERSIGN_PUBLIC_URL."),
     )
 
 
 class DeliveryObstacle(TextChoices):
     """Why a recipient of a schedule got no file. The label is the sentence, with its parameters in braces."""
 
-    REPORT_GONE = "report_gone", "there is no such report any more"
+    REPORT_GONE = "report_gone", _("{person}: the report no longer exists")
     OWNER_NOT_ALLOWED = (
         "owner_not_allowed",
-        "{owner}, who made the schedule, may no longer read the report",
+        _("{person}: the owner, {owner}, no longer has permission for the report"),
     )
-    DEACTIVATED = "deactivated", "the account was deactivated"
-    NOT_ALLOWED = "not_allowed", "may no longer read the report"
+    DEACTIVATED = "deactivated", _("{person}: the account is deactivated")
+    NOT_ALLOWED = "not_allowed", _("{person}: no longer has permission for the report")
 
 
 def failure_sentence(failure: Mapping[str, Any]) -> str:
@@ -83,9 +81,8 @@ def failure_sentence(failure: Mapping[str, Any]) -> str:
 
 
 def obstacle_sentence(obstacle: Mapping[str, Any]) -> str:
-    """`Femi Ade: the account was deactivated`: a recipient (`person`) with the obstacle in words."""
-    reason = code_sentence(DeliveryObstacle, obstacle)
-    return f"{obstacle['person']}: {reason}"
+    """`Femi Ade: the account is deactivated`: a recipient (`person`) with the obstacle in words."""
+    return code_sentence(DeliveryObstacle, obstacle)
 
 
 class ReportError(Exception):

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q, TextChoices
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User, validate_time_zone
 from backoffice.reports.calendar import Frequency, RelativePeriod, frequency_text
@@ -18,13 +19,13 @@ from backoffice.reports.report import FileFormat
 class ExportState(TextChoices):
     """The state of an export. The same word in code, database, screen and audit log."""
 
-    WAITING = "waiting", "Waiting"
-    RUNNING = "running", "Running"
-    DONE = "done", "Done"
-    FAILED = "failed", "Failed"
-    CANCELLED = "cancelled", "Cancelled"
-    EXPIRED = "expired", "Expired"
-    REMOVED = "removed", "Removed"
+    WAITING = "waiting", _("Waiting")
+    RUNNING = "running", _("Running")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Failed")
+    CANCELLED = "cancelled", _("Cancelled")
+    EXPIRED = "expired", _("Expired")
+    REMOVED = "removed", _("Deleted")
 
 
 TRANSITIONS: dict[ExportState, frozenset[ExportState]] = {
@@ -75,7 +76,7 @@ class Schedule(models.Model):
     name = models.CharField(max_length=80)
     report = models.CharField(max_length=40)
     filters = models.JSONField(default=_no_filters)  # names and values, as in a query string
-    columns = models.JSONField(default=list)  # headings; empty: all columns
+    columns = models.JSONField(default=list)  # names; empty: all columns
     format = models.CharField(max_length=4, choices=FileFormat, default=FileFormat.CSV)
     has_byte_order_mark = models.BooleanField(default=False)
     period = models.CharField(max_length=16, choices=RelativePeriod, default=RelativePeriod.ALL)
@@ -83,6 +84,7 @@ class Schedule(models.Model):
     day = models.PositiveSmallIntegerField(default=1)  # day of the week (Monday is 1) or of the month
     hour = models.PositiveSmallIntegerField()
     time_zone = models.CharField(max_length=64, validators=[validate_time_zone])
+    language = models.CharField(max_length=5, default="en")  # of the files, not "auto"
     recipients = models.ManyToManyField(User, related_name="+")
     is_paused = models.BooleanField(default=False)
     next_at = models.DateTimeField(db_index=True)
@@ -128,6 +130,7 @@ class ExportJob(models.Model):
     format = models.CharField(max_length=4, choices=FileFormat, default=FileFormat.CSV)
     has_byte_order_mark = models.BooleanField(default=False)
     time_zone = models.CharField(max_length=64)
+    language = models.CharField(max_length=5, default="en")  # of the file, not "auto"
     state = models.CharField(max_length=9, choices=ExportState, default=ExportState.WAITING)
     rows = models.PositiveBigIntegerField(default=0)
     estimate = models.PositiveBigIntegerField(null=True)
@@ -220,7 +223,16 @@ class ExportJob(models.Model):
     @property
     def request_fields(self) -> dict[str, Any]:
         """What was requested, to request it again."""
-        names = ("report", "filters", "columns", "format", "has_byte_order_mark", "time_zone", "estimate")
+        names = (
+            "report",
+            "filters",
+            "columns",
+            "format",
+            "has_byte_order_mark",
+            "time_zone",
+            "language",
+            "estimate",
+        )
         return {name: getattr(self, name) for name in names}
 
 

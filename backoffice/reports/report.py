@@ -1,20 +1,26 @@
 """The declaration of a report (columns, filters, permissions, query), and a person's request for one."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from operator import attrgetter
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from zoneinfo import ZoneInfo
 
 from django import forms
 from django.db import models
 from django.db.models import Case, F, Model, QuerySet, TextChoices, TextField, Value, When
 from django.db.models.expressions import Combinable
+from django.utils import timezone, translation
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
 from backoffice.core.web.forms import PeriodForm, end_of_day, start_of_day
 from backoffice.core.web.pagination import keyset_page
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 Row = TypeVar("Row")
 Stored = TypeVar("Stored", bound=Model)
@@ -40,23 +46,28 @@ def period_lookups(field: str, form: PeriodForm) -> dict[str, datetime]:
     }
 
 
-def labelled(field: str, choices: type[TextChoices]) -> Case:
-    """The label for the code in this field, as a database expression."""
-    labels = [When(**{field: code}, then=Value(str(label))) for code, label in choices.choices]
-    return Case(*labels, default=F(field), output_field=TextField())
+def labelled(field: str, choices: type[TextChoices]) -> Callable[[], Case]:
+    """The label for the code in this field, as a database expression in the current language."""
+
+    def expression() -> Case:
+        labels = [When(**{field: code}, then=Value(str(label))) for code, label in choices.choices]
+        return Case(*labels, default=F(field), output_field=TextField())
+
+    return expression
 
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """The heading, description and source of a column.
+    """The name, heading and source of a column. URLs and stored requests contain names, files contain headings.
 
-    In a `StoredReport` the value is a field name (such as `approver__full_name`) or a database expression; in
-    a `ComputedReport` it is an attribute of the row (such as `preparer.full_name`) or a function of the row.
+    In a `StoredReport` the value is a field name (such as `approver__full_name`), a database expression, or a
+    function that returns one for the current language; in a `ComputedReport` it is an attribute of the row (such
+    as `preparer.full_name`) or a function of the row.
     """
 
-    header: str
-    about: str
-    value: Callable[[Row], object] | Combinable | str
+    name: str
+    heading: "StrOrPromise"
+    value: Callable[[Row], object] | Callable[[], Combinable] | Combinable | str
 
     @property
     def function(self) -> Callable[[Row], object]:
@@ -68,7 +79,13 @@ class Column(Generic[Row]):
     @property
     def expression(self) -> Combinable:
         """The value as a database expression."""
-        return F(self.value) if isinstance(self.value, str) else cast(Combinable, self.value)
+        if isinstance(self.value, str):
+            return F(self.value)
+        return (
+            self.value
+            if isinstance(self.value, Combinable)
+            else cast("Callable[[], Combinable]", self.value)()
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +93,8 @@ class ReportDeclaration(Generic[Filters]):
     """What every report declares. Its functions get a valid form, and a person who has all `permissions`."""
 
     name: str
-    title: str
-    about: str
+    title: "StrOrPromise"
+    about: "StrOrPromise"
     permissions: tuple[str, ...]
     form: type[Filters]
     columns: tuple[Column[Any], ...]
@@ -93,13 +110,22 @@ class ReportDeclaration(Generic[Filters]):
         return self.synced_until() if self.synced_until else None
 
     @property
-    def header(self) -> list[str]:
-        """The headings of the columns."""
-        return [column.header for column in self.columns]
+    def audit_target(self) -> str:
+        """The report as the audit log names it: in English, whatever the language of the page."""
+        with translation.override("en"):
+            return f"the report {self.title}"
 
-    def columns_named(self, headers: list[str]) -> tuple[Column[Any], ...]:
-        """The columns with these headings, in declaration order; all columns if none is given."""
-        return tuple(one for one in self.columns if one.header in headers) or self.columns
+    @property
+    def column_names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def columns_named(self, names: list[str]) -> tuple[Column[Any], ...]:
+        """The columns with these names, in declaration order; all columns if none is given."""
+        return tuple(one for one in self.columns if one.name in names) or self.columns
+
+    def headings_of(self, names: list[str]) -> list[str]:
+        """The headings of the columns with these names, in declaration order."""
+        return [str(one.heading) for one in self.columns if one.name in names]
 
     def may_be_read_by(self, user: User) -> bool:
         return user.has_perms(self.permissions)
@@ -158,12 +184,12 @@ def in_batches(queryset: QuerySet[Stored], *, order: tuple[str, ...]) -> Iterato
 
 class FileFormat(models.TextChoices):
     CSV = "csv", "CSV"
-    XLSX = "xlsx", "Excel (XLSX)"
+    XLSX = "xlsx", _("Excel (XLSX)")
 
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """One export: a report for a person, restricted by a valid form, with times in this zone.
+    """One export: a report for a person, restricted by a valid form, with times in this zone, in this language.
 
     `has_byte_order_mark` adds the byte order mark to a CSV, by which some versions of Excel detect UTF-8.
     """
@@ -175,11 +201,18 @@ class ExportRequest:
     columns: tuple[Column[Any], ...]
     format: FileFormat = FileFormat.CSV
     has_byte_order_mark: bool = False
+    language: str = "en"
 
     @property
-    def header(self) -> list[str]:
-        """The headings of the chosen columns."""
-        return [column.header for column in self.columns]
+    def headings(self) -> list[str]:
+        """The headings of the chosen columns, in the current language."""
+        return [str(column.heading) for column in self.columns]
+
+    @contextmanager
+    def localized(self) -> Iterator[None]:
+        """Activates the time zone and the language of the file."""
+        with timezone.override(self.zone), translation.override(self.language):
+            yield
 
     @property
     def filters(self) -> dict[str, str]:

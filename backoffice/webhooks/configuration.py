@@ -13,6 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.utils.crypto import constant_time_compare
+from django.utils.translation import gettext
 
 from payments_gateway.webhooks import MAX_PUBLIC_KEYS, PublicKey, load_public_key
 
@@ -42,14 +43,20 @@ def public_keys() -> tuple[PublicKey, ...]:
         file = Path(settings.WEBHOOK_KEYS)
         return _read_keys(file, file.stat().st_mtime_ns)
     except OSError as exc:
-        raise ValueError(f"{settings.WEBHOOK_KEYS} cannot be read: {exc.strerror}.") from exc
+        raise ValueError(
+            gettext("{file} cannot be read: {error}.").format(file=settings.WEBHOOK_KEYS, error=exc.strerror)
+        ) from exc
 
 
 @lru_cache(maxsize=4)
 def _read_keys(file: Path, _modified_at: int) -> tuple[PublicKey, ...]:
     pems = _PEM.findall(file.read_bytes())
     if not 1 <= len(pems) <= MAX_PUBLIC_KEYS:
-        raise ValueError(f"{file} holds {len(pems)} keys in PEM, and must hold one or {MAX_PUBLIC_KEYS}.")
+        raise ValueError(
+            gettext("{file} contains {count} public keys in PEM; it must contain 1 or {limit}.").format(
+                file=file, count=len(pems), limit=MAX_PUBLIC_KEYS
+            )
+        )
     return tuple(map(load_public_key, pems))
 
 
@@ -60,8 +67,8 @@ def secret_cannot_be_guessed(**_of_django: Any) -> Iterable[CheckMessage]:
         return []
     return [
         Error(
-            "COUNTERSIGN_WEBHOOK_SECRET needs 32 characters at least, of A-Z, a-z, 0-9, _ and -.",
-            hint='Make one: python -c "import secrets; print(secrets.token_urlsafe(32))"',
+            "COUNTERSIGN_WEBHOOK_SECRET needs at least 32 characters of A-Z, a-z, 0-9, _ and -.",
+            hint='Generate one: python -c "import secrets; print(secrets.token_urlsafe(32))"',
             id="webhooks.E001",
         )
     ]
@@ -84,8 +91,8 @@ def deliveries_can_be_verified(**_of_django: Any) -> Iterable[CheckMessage]:
         return []
     return [
         Warning(
-            "COUNTERSIGN_WEBHOOK_KEYS is not set, so no delivery can be verified, and none triggers a status check.",
-            hint="Set it to a file with the provider's public key in PEM, or with both during a key change.",
+            "COUNTERSIGN_WEBHOOK_KEYS is not set: deliveries cannot be verified and trigger no status check.",
+            hint="Set it to a file with the provider's public key in PEM, or with both keys during a rotation.",
             id="webhooks.W001",
         )
     ]

@@ -9,6 +9,7 @@ from django import forms
 from django.core.cache import cache
 from django.db.models import Max, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
 from backoffice.core.web.forms import PeriodForm
@@ -27,8 +28,10 @@ VIEW_PERMISSIONS = ("ledger.view_balance", "ledger.view_transaction")
 class DeliveryFilterForm(PeriodForm):
     """The filters of the report of deliveries. Every field is optional."""
 
-    verdict = forms.ChoiceField(required=False, choices=[("", "Any verdict"), *DeliveryVerification.choices])
-    event = forms.CharField(required=False, max_length=200, label="Event", help_text="Its name, in any case")
+    verdict = forms.ChoiceField(
+        required=False, label=_("Signature"), choices=[("", _("All")), *DeliveryVerification.choices]
+    )
+    event = forms.CharField(required=False, max_length=200, label=_("Event"))
     field_order = ("verdict", "event", "since", "until")
 
 

@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models import Q, TextChoices
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH
 
@@ -10,18 +11,20 @@ from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH
 class DeliveryVerification(TextChoices):
     """The result of verifying the signature. Only a valid delivery triggers status checks."""
 
-    VALID = "valid", "Valid"
-    INVALID = "invalid", "Invalid"
-    UNSIGNED = "unsigned", "Unsigned"
-    MALFORMED = "malformed", "Malformed"
-    UNVERIFIED = "unverified", "Not verified"  # no key was configured to verify it
+    VALID = "valid", _("Valid")
+    INVALID = "invalid", _("Invalid")
+    UNSIGNED = "unsigned", _("Unsigned")
+    MALFORMED = "malformed", _("Malformed")
+    UNVERIFIED = "unverified", _("Not verified")  # no key was configured to verify it
 
 
 PROBLEMS = {
-    DeliveryVerification.INVALID: "No known key made this signature.",
-    DeliveryVerification.UNSIGNED: "The delivery carries no signature.",
-    DeliveryVerification.MALFORMED: "The delivery cannot be read: {error}.",
-    DeliveryVerification.UNVERIFIED: "No public key of the service can be used, so nothing can be verified.",
+    DeliveryVerification.INVALID: _("The signature does not match any configured public key."),
+    DeliveryVerification.UNSIGNED: _("The delivery has no signature."),
+    DeliveryVerification.MALFORMED: _("The delivery cannot be read: {error}."),
+    DeliveryVerification.UNVERIFIED: _(
+        "The signature was not verified: no usable public key of the provider is configured."
+    ),
 }
 """Why a delivery is not valid, as a sentence. A valid one has none."""
 
@@ -74,4 +77,4 @@ class Delivery(models.Model):
     @property
     def problem(self) -> str:
         """Why it is not valid; empty if it is."""
-        return PROBLEMS.get(DeliveryVerification(self.verdict), "").format(error=self.error)
+        return str(PROBLEMS.get(DeliveryVerification(self.verdict), "")).format(error=self.error)

@@ -5,6 +5,7 @@ from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
@@ -62,9 +63,7 @@ def check_again(request: StaffRequest, pk: int) -> HttpResponse:
         raise PermissionDenied
     delivery = get_object_or_404(deliveries.all_deliveries(), pk=pk)
     processing.recheck_delivery(delivery.pk, actor=request.user)
-    messages.info(
-        request, "The service is read again within seconds. Only what it shows itself moves anything."
-    )
+    messages.info(request, gettext("The status is checked within seconds."))
     return redirect(delivery)
 
 

@@ -45,7 +45,7 @@ def _name(text: str) -> str:
 
 def _lower_case(word: str) -> str:
     if word != word.strip().lower():
-        raise ValueError("the words of the wire are compared without case, and written here in lower case")
+        raise ValueError("the provider's values are written in lower case")
     return word
 
 

@@ -95,7 +95,7 @@ def _parse_transfer_detail(profile: ProviderProfile, response: ParsedResponse) -
 def _parse_balances(profile: ProviderProfile, response: ParsedResponse) -> list[Balance]:
     name = next((name for name in profile.balances_members if name in response.data), None)
     if name is None:
-        raise UnreadableError("it holds no balances")
+        raise UnreadableError("it contains no balances")
     return [Balance.model_validate(entry) for entry in _balance_entries(response.data[name], profile)]
 
 
@@ -112,4 +112,4 @@ def _balance_entries(found: object, profile: ProviderProfile) -> Iterator[dict[s
             for code, entry in found.items():
                 yield {"toCurrency": code, **entry}
         case _:
-            raise UnreadableError("its balances have an unknown shape")
+            raise UnreadableError("its balances have an unknown structure")

@@ -57,7 +57,7 @@ class Callbacks(Resource):
 
 def _parse_callback_url(response: ParsedResponse) -> str:
     if "callbackUrl" not in response.data:
-        raise UnreadableError("it does not say which callback URL is set, nor that none is")
+        raise UnreadableError("it contains no callback URL")
     url = response.data["callbackUrl"]
     if not isinstance(url, str | None):
         raise UnreadableError("its callback URL is not a text")

@@ -150,8 +150,8 @@ class Extras(Resource):
         """Send the read if it is a capability. Raises CapabilityOffError otherwise; then nothing is sent."""
         if not self.is_on(name):
             raise CapabilityOffError(
-                f"Reading {name} is not switched on for this service. Nothing was asked. "
-                "It is, once `capabilities` in the profile names it."
+                f"Reading {name} is not enabled for this provider. Nothing was sent. "
+                "To enable it, add it to `capabilities` in the provider profile."
             )
         path = EXTRA_OPERATIONS[name].path_in(self._profile)
         path = path if identity is None else _fill_in_id(path, identity)
@@ -165,11 +165,11 @@ def _fill_in_id(path: str, identity: str) -> str:
     backslash, percent sign, only dots, control characters), and for one that would name another operation.
     """
     if len(identity) > _LONGEST_ID or _FORBIDDEN_IN_ID.search(identity):
-        raise NotSentError("This cannot be an id of the service. Nothing was asked.")
+        raise NotSentError("This is not a valid id of the provider. Nothing was sent.")
     try:
         return re.sub(r"\{\w+\}", lambda _: quote(identity, safe=""), path)
     except UnicodeEncodeError as exc:
-        raise NotSentError("This cannot be an id of the service. Nothing was asked.") from exc
+        raise NotSentError("This is not a valid id of the provider. Nothing was sent.") from exc
 
 
 def _entries_of(data: object, name: str, value: str) -> Iterator[object]:
@@ -181,7 +181,7 @@ def _entries_of(data: object, name: str, value: str) -> Iterator[object]:
             for key, item in data.items():
                 yield {name: key, **item} if isinstance(item, dict) else {name: key, value: item}
         case _:
-            raise UnreadableError("its data have an unknown shape")
+            raise UnreadableError("its data has an unknown structure")
 
 
 EntryT = TypeVar("EntryT", Bank, SupportedCurrency, Minimum, WalletOption)
@@ -210,7 +210,7 @@ def _parse_transaction(
     members = response.members if "transactionId" in response.members else response.data
     record = TransactionRecord.model_validate(members)
     if record.transaction_id != transaction_id:
-        raise UnreadableError("it tells of another transaction")
+        raise UnreadableError("it is about another transaction")
     return record.model_copy(update={"status": profile.status(record.status)})
 
 
@@ -219,5 +219,5 @@ def _parse_payment(payment_id: str, response: ParsedResponse) -> Payment:
     members = response.members if "_id" in response.members else response.data
     payment = Payment.model_validate(members | {"raw": members})
     if payment.id != payment_id:
-        raise UnreadableError("it tells of another payment")
+        raise UnreadableError("it is about another payment")
     return payment

@@ -33,7 +33,7 @@ def _parse_payment(reference: str | None, response: ParsedResponse) -> Payment:
     payment = Payment.model_validate(response.data | {"raw": response.data})
     named = payment.reference.strip()
     if not (payment.id or named or payment.address.strip()):
-        raise UnreadableError("it names no payment: no id, no reference, no address")
+        raise UnreadableError("it contains no payment id, reference or address")
     if reference is not None and named not in {"", reference}:
-        raise UnreadableError("it tells of a payment of another reference than the one sent")
+        raise UnreadableError("it is about a payment with another reference")
     return payment

@@ -78,7 +78,7 @@ class PageReader:
         self.number = max(1, self.number + change // self._least_size(page))
         del self._sizes[self.number - 1 :]
         if (self._furthest - self.number) * self._per_page > WINDOW // 2:
-            raise ReadFailedError("More transactions vanished than are remembered. Read the list again.")
+            raise ReadFailedError("Too many transactions disappeared from the list. Read it again.")
 
     def _advance(self, page: TransactionPage, *, has_progressed: bool) -> None:
         if has_progressed:
@@ -91,8 +91,8 @@ class PageReader:
         shown = sum(self._sizes)
         if page.total > shown:
             raise ReadFailedError(
-                f"The service counts {page.total} transactions, and shows {shown} up to page {self.number}, the last. "
-                "What was read is not the whole list."
+                f"The provider counts {page.total} transactions, but lists {shown} up to page {self.number}, the last. "
+                "The list that was read is incomplete."
             )
         self.is_done = True
 
@@ -105,16 +105,14 @@ class PageReader:
         self._wasted_reads += 1
         if self._wasted_reads >= _MAX_WASTED_READS:
             raise ReadFailedError(
-                f"The service counts {self._total} transactions, but {why}. What was read is not the whole list."
+                f"The provider counts {self._total} transactions, but {why}. The list that was read is incomplete."
             )
 
     def _check_not_previous_page(self, page: TransactionPage) -> None:
         """Detect a provider that ignores the page number and returns the same page forever."""
         shown = (page.page, [record.transaction_id for record in page.records])
         if page.records and shown == self._previous:
-            raise ReadFailedError(
-                f"The service was asked for page {self.number} and answered with page {page.page} once more."
-            )
+            raise ReadFailedError(f"The provider returned page {page.page} instead of page {self.number}.")
         self._previous = shown
 
     def _is_new(self, transaction_id: str) -> bool:

@@ -51,10 +51,10 @@ def _parse_transfer_detail(profile: ProviderProfile, response: ParsedResponse) -
 def _parse_wallet(profile: ProviderProfile, response: ParsedResponse) -> Wallet:
     wallet = first_object(response.members, _WALLET_PATHS)
     if not _WALLET_MEMBERS & wallet.keys():
-        raise UnreadableError("it says nothing of a wallet")
+        raise UnreadableError("it contains no wallet")
     elements = wallet.get("addresses") or []
     if not isinstance(elements, list):
-        raise UnreadableError("its addresses are no list")
+        raise UnreadableError("its addresses are not a list")
     return Wallet.model_validate(
         wallet | {"addresses": [_parse_address(profile, element) for element in elements]}
     )
@@ -65,7 +65,7 @@ def _parse_address(profile: ProviderProfile, element: object) -> WalletAddress:
     if isinstance(element, str):
         return WalletAddress(address=element)
     if not isinstance(element, dict):
-        raise UnreadableError("one of its addresses is neither a text nor an object")
+        raise UnreadableError("one of its addresses is neither text nor an object")
     named = {
         "address": profile.wallet_address_members,
         "network": profile.wallet_network_members,

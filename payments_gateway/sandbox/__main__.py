@@ -21,7 +21,7 @@ def main(arguments: Sequence[str]) -> int:
     """Serve until SIGTERM or Ctrl-C. Returns 1 when the address is not available."""
     parser = argparse.ArgumentParser(
         prog="python -m payments_gateway.sandbox",
-        description="Simulates the Business Payments API on a local port. It moves nothing.",
+        description="Simulates the Business Payments API on a local port. No real money moves.",
     )
     add_options(parser)
     options = parser.parse_args(arguments)

@@ -157,13 +157,13 @@ def startup_banner(state: SandboxState, address: Sequence[Any]) -> str:
     return "\n".join(
         (
             "",
-            "SIMULATION: this is not the Business Payments API. It is a sandbox and moves nothing.",
+            "SIMULATION of the Business Payments API: no real money moves.",
             f"  Base addresses {base}/v2 and {base}/v4",
-            f"  Console        {base}/_sandbox/   (balances, the present token)",
+            f"  Console        {base}/_sandbox/   (balances, one-time codes, faults)",
             f"  X-Api-Key      {parties.API_KEY}",
             f"  X-Api-User     {parties.API_USER}",
             f"  X-User-Version {parties.USER_VERSIONS[0]}",
-            f"  One-time code  {state.one_time_code}   (otp; totp codes are on the console)",
+            f"  One-time code  {state.one_time_code}   (type otp; codes of type totp are on the console)",
             f"  History        {state.last_seeded_id} transactions of seed {state.seed},"
             f" until {clock.iso_timestamp(state.seeded_until)}",
             f"Sandbox ready at {base}",
@@ -228,7 +228,7 @@ def pay_as_customer(reference: str, amount: str | None) -> Payment:
     """
     payment = Payment.objects.filter(reference=reference).first()
     if payment is None:
-        raise RefusedError(404, "there is no payment of this reference")
+        raise RefusedError(404, "there is no payment with this reference")
     units = missing_units(payment) if amount is None else minor_units(amount, payment.incoming_currency)
     return payments.pay_in(payment.payment_id, units)
 

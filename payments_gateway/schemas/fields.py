@@ -37,7 +37,7 @@ def _exact(value: object) -> Decimal:
         case _:
             raise ValueError("not a number")
     if not fits_ledger(number):
-        raise ValueError("a number out of all proportion")
+        raise ValueError("a number that is too large")
     return number
 
 

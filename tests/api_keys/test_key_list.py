@@ -49,7 +49,7 @@ def test_the_page_does_not_call_the_provider_and_loads_the_list_by_htmx(
     page = text_of(as_administrator.get("/settings/api-keys/"))
     assert 'hx-get="/settings/api-keys/list/" hx-trigger="load"' in page
     assert "till" in page
-    assert "Key of the environment" in page
+    assert "Key from the environment" in page
 
 
 def test_the_list_is_read_from_the_provider(as_administrator: Client, sandbox: SandboxProcess) -> None:
@@ -145,7 +145,11 @@ def test_the_csv_export_has_the_list_and_escapes_formulas(as_approver: Client) -
     known("0a1b2c3d", name="=HYPERLINK(1)")
     body = b"".join(as_approver.get("/reports/api-keys.csv").streaming_content)  # type: ignore[attr-defined]
     [row] = csv.DictReader(io.StringIO(body.decode()))
-    assert (row["short_hash"], row["name"], row["in_use"]) == ("0a1b2c3d", "'=HYPERLINK(1)", "false")
+    assert (row["Short hash"], row["Name"], row["Used by this installation"]) == (
+        "0a1b2c3d",
+        "'=HYPERLINK(1)",
+        "false",
+    )
 
 
 def test_a_key_whose_creation_response_was_lost_is_reported(

@@ -142,7 +142,7 @@ def test_days_are_in_the_readers_time_zone(reader: Client, auditor: User) -> Non
 @pytest.mark.parametrize(
     ("filters", "message"),
     [
-        ({"since": "2026-03-02", "until": "2026-03-01"}, "This day is before the first one"),
+        ({"since": "2026-03-02", "until": "2026-03-01"}, "The last day is before the first day."),
         ({"since": "yesterday"}, "Enter a valid date"),
         ({"since": "0001-01-01"}, "Choose a day from 2000-01-01 to 2099-12-31."),
         ({"until": "9999-12-31"}, "Choose a day from 2000-01-01 to 2099-12-31."),

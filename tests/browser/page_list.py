@@ -158,7 +158,7 @@ def saved_account(people: People, page: Page) -> None:
 def exports_of_long_words(_office: People, page: Page) -> None:
     """What was made, narrowed by the longest word that goes in."""
     page.goto(f"/reports/operations/?text={LONG_WORD[:190]}")
-    steps.press(page, "Make it in the background")
+    steps.press(page, "Export in background")
     page.wait_for_url("**/reports/exports/*/")
     page.goto("/reports/exports/")
     expect(page.get_by_text(LONG_WORD[:190])).to_be_visible()
@@ -272,14 +272,14 @@ PAGES = [
     ListedPage(APPROVER, "report refused", at("/reports/operations.csv?since=yesterday")),
     ListedPage(APPROVER, "a report", at("/reports/transactions/")),
     ListedPage(APPROVER, "no export", at("/reports/exports/")),
-    ListedPage(APPROVER, "an export", sending("/reports/operations/", "Make it in the background")),
+    ListedPage(APPROVER, "an export", sending("/reports/operations/", "Export in background")),
     ListedPage(APPROVER, "exports", exports_of_long_words),
     ListedPage(APPROVER, "no schedule", at("/reports/schedules/")),
     ListedPage(APPROVER, "a schedule", at("/reports/operations/schedule/")),
     ListedPage(
         APPROVER,
         "schedule refused",
-        sending("/reports/operations/schedule/", "Keep the schedule", Time_zone="Atlantis"),
+        sending("/reports/operations/schedule/", "Save schedule", Time_zone="Atlantis"),
     ),
     ListedPage(AUDITOR, "overview", at("/")),
     ListedPage(AUDITOR, "pending operation", operation(Status.PENDING)),

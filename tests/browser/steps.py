@@ -125,7 +125,7 @@ def exported(page: Page, payment: NewPayment) -> list[dict[str, str]]:
 
 def rows_of(content: bytes, payment: NewPayment) -> list[dict[str, str]]:
     rows = csv.DictReader(io.StringIO(content.decode("utf-8-sig")))
-    return [row for row in rows if row["amount"] == payment.amount]
+    return [row for row in rows if row["Amount"] == payment.amount]
 
 
 def debits(stack: Stack, payment: NewPayment) -> list[str]:

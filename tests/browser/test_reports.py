@@ -18,13 +18,13 @@ def test_a_double_click_on_download_downloads_one_file_and_keeps_the_page_usable
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
     with page.expect_download() as file:
-        button(page, "Download").dblclick()
+        button(page, "Download file").dblclick()
     assert file.value.suggested_filename.endswith(".csv")
-    expect(button(page, "Download")).not_to_have_attribute("aria-busy", "true")
+    expect(button(page, "Download file")).not_to_have_attribute("aria-busy", "true")
     assert len(sent) == 1
     with page.expect_download():
-        press(page, "Download")
-    expect(button(page, "Download")).not_to_have_attribute("aria-busy", "true")
-    press(page, "Make it in the background")
+        press(page, "Download file")
+    expect(button(page, "Download file")).not_to_have_attribute("aria-busy", "true")
+    press(page, "Export in background")
     page.wait_for_url("**/reports/exports/*/")
     assert path_of(page).startswith("/reports/exports/")

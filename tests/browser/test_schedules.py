@@ -19,8 +19,8 @@ def test_the_day_field_is_shown_only_for_weekly_and_monthly_schedules(people: Pe
         ("monthly", False, True),
         ("daily", False, False),
     ):
-        page.get_by_label("How often").select_option(frequency)
+        page.get_by_label("Frequency").select_option(frequency)
         expect(weekday).to_be_visible(visible=is_of_week)
         expect(day).to_be_visible(visible=is_of_month)
-    press(page, "Keep the schedule")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Schedules")
+    press(page, "Save schedule")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Scheduled reports")

@@ -26,7 +26,7 @@ def elapse(monkeypatch: pytest.MonkeyPatch) -> Elapse:
 
 
 def away() -> int:
-    raise ReadFailedError("The service could not be reached.")
+    raise ReadFailedError("The provider could not be reached.")
 
 
 def never() -> int:
@@ -39,7 +39,7 @@ def test_the_last_value_is_used_while_the_provider_is_unreachable() -> None:
     assert (later.value, later.read_at, later.error) == (
         7,
         first.read_at,
-        "The service could not be reached.",
+        "The provider could not be reached.",
     )
 
 

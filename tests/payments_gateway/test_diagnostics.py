@@ -33,16 +33,16 @@ def test_a_response_as_specified_has_no_differences() -> None:
 @pytest.mark.parametrize(
     ("change", "remark"),
     [
-        (lambda answer: answer.update(colour="x"), "the answer has unknown colour"),
-        (lambda answer: answer.pop("message"), "the answer lacks message"),
-        (lambda answer: answer.update(message=None), "message is null, not a text"),
-        (lambda answer: answer.update(success=False), "success is none of True"),
+        (lambda answer: answer.update(colour="x"), "the response has unknown colour"),
+        (lambda answer: answer.pop("message"), "the response has no message"),
+        (lambda answer: answer.update(message=None), "message is null, not text"),
+        (lambda answer: answer.update(success=False), "success is not one of True"),
         (lambda answer: answer.update(data=[]), "data is a list, not an object"),
         (lambda answer: answer["data"].update(balances={}), "data.balances is an object, not a list"),
         (lambda answer: answer["data"]["balances"].append(1), "data.balances[] is a number, not an object"),
         (
             lambda answer: answer["data"]["balances"][0].update(amount="10.5"),
-            "data.balances[].amount is a text, not a number",
+            "data.balances[].amount is text, not a number",
         ),
         (
             lambda answer: answer["data"]["balances"][0].update(txnCount=Decimal("1.5")),
@@ -54,11 +54,11 @@ def test_a_response_as_specified_has_no_differences() -> None:
         ),
         (
             lambda answer: answer["data"]["balances"][0].update(toCurrency="EUR"),
-            "data.balances[].toCurrency is none of NGN, USD, USDT",
+            "data.balances[].toCurrency is not one of NGN, USD, USDT",
         ),
         (
             lambda answer: answer["data"]["balances"][0].pop("totalSent"),
-            "data.balances[] lacks totalSent",
+            "data.balances[] has no totalSent",
         ),
     ],
 )
@@ -68,7 +68,7 @@ def test_differences_are_named(change: Any, remark: str) -> None:
 
 def test_a_difference_is_reported_once() -> None:
     answer = {**GOOD, "data": {"balances": [{**BALANCE, "amount": "1"} for _ in range(50)]}}
-    assert schema_differences("balances.list", answer) == ["data.balances[].amount is a text, not a number"]
+    assert schema_differences("balances.list", answer) == ["data.balances[].amount is text, not a number"]
 
 
 def test_the_number_of_unknown_fields_reported_is_limited() -> None:

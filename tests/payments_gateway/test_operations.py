@@ -222,7 +222,7 @@ def test_a_required_one_time_code_is_checked_before_sending(
 ) -> None:
     monkeypatch.setattr("tests.payments_gateway.calls.TOKEN", None)
     server = serve(stub.answer(200, CALLS[name].answer))
-    with pytest.raises(NotSentError, match="token"):
+    with pytest.raises(NotSentError, match="one-time code"):
         CALLS[name].call(gateway(server.url))
     assert server.connections == 0
     CALLS[name].call(gateway(server.url, profile=ProviderProfile(otp_required=False)))

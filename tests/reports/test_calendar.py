@@ -105,7 +105,7 @@ def test_the_period_all_has_no_days() -> None:
         (Frequency.WEEKLY, 1, "Every Monday"),
         (Frequency.WEEKLY, 7, "Every Sunday"),
         (Frequency.MONTHLY, 28, "Every month on day 28"),
-        (Frequency.MONTHLY, 29, "Every month on day 29 or its last"),
+        (Frequency.MONTHLY, 29, "Every month on day 29, or on the last day"),
     ],
 )
 def test_the_frequency_label_has_its_day(frequency: Frequency, day: int, words: str) -> None:

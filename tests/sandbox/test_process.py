@@ -19,7 +19,7 @@ def test_the_banner_shows_that_it_is_a_simulation_and_the_credentials(process: S
     banner = process.output()
     for text in (
         "SIMULATION",
-        "moves nothing",
+        "no real money moves",
         process.url,
         f"{process.address}/v4",
         process.api_key,

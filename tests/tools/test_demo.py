@@ -87,7 +87,7 @@ def test_the_demo_stops_at_ctrl_c_resumes_and_ends_with_any_of_its_processes(tmp
     folder = tmp_path / "demo"
     with demo(None, log=tmp_path / "first", COUNTERSIGN_DATA_DIR=str(folder)) as first:
         wait_until(first.is_ready)
-        assert f"Data        {folder}, " in first.said()
+        assert f"Data           {folder}\n" in first.said()
         processes = first.processes()
         assert len(processes) >= 5
         assert_nobody_else_runs_in(folder)
@@ -115,7 +115,7 @@ def assert_nobody_else_runs_in(folder: Path) -> None:
     """A second one in the same folder is refused, with the way out."""
     with demo(folder, log=folder.parent / "refused") as refused:
         assert refused.running.wait(120) == 1
-        assert f"The demo did not start. Another one runs in {folder}" in refused.said()
+        assert f"The demo did not start. Another instance runs in {folder}" in refused.said()
         assert "COUNTERSIGN_DATA_DIR=" in refused.said()
 
 
@@ -124,5 +124,5 @@ def test_a_port_in_use_is_reported_and_prevents_startup(tmp_path: Path) -> None:
         taken: int = server.getsockname()[1]
         with demo(tmp_path / "demo", port=taken) as refused:
             assert refused.running.wait(120) == 1
-    assert f"The demo did not start. Port {taken} is taken by another program" in refused.said()
+    assert f"The demo did not start. Port {taken} is used by another program" in refused.said()
     assert "Traceback" not in refused.said()

@@ -1,5 +1,6 @@
 """What `make smoke` and `make demo` are made of, without starting them."""
 
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import closing
@@ -99,10 +100,27 @@ def test_a_port_in_use_is_reported_with_a_remedy(tmp_path: Path, taken_port: int
     ports = [free_port(), free_port()]
     ports[place] = taken_port
     stack = Stack(tmp_path, ports[0], ports[1])
-    with pytest.raises(StackError, match=rf"Port {taken_port} is taken .* make demo PORT="), stack:
+    with pytest.raises(StackError, match=rf"Port {taken_port} is used .* make demo PORT="), stack:
         pytest.fail("It started on a port that belongs to another program")
     assert stack.processes == {}
     assert [left.name for left in tmp_path.iterdir()] == ["running.lock"]
+
+
+def test_the_ports_that_are_suggested_instead_are_free(tmp_path: Path, taken_port: int) -> None:
+    first, _ = suggested_ports(tmp_path / "first", taken_port)
+    with closing(socket.create_server(("127.0.0.1", first))):
+        ports = suggested_ports(tmp_path / "second", taken_port)
+        assert first not in ports
+        for port in ports:
+            socket.create_server(("127.0.0.1", port)).close()
+    assert len({*ports}) == 2
+
+
+def suggested_ports(folder: Path, taken_port: int) -> list[int]:
+    """The ports that the refusal of a taken one names."""
+    with pytest.raises(StackError) as refused, Stack(folder, taken_port, free_port()):
+        pytest.fail("It started on a port that belongs to another program")
+    return [int(port) for port in re.findall(r"PORT=(\d+)", str(refused.value))]
 
 
 def test_a_process_that_ends_at_once_is_reported_with_its_last_output(tmp_path: Path) -> None:

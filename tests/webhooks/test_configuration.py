@@ -46,8 +46,8 @@ def test_one_or_two_keys_are_accepted(use_keys: UseKeys) -> None:
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ((), "holds 0 keys"),
-        (("current", "previous", "stranger"), "holds 3 keys"),
+        ((), "contains 0 public keys"),
+        (("current", "previous", "stranger"), "contains 3 public keys"),
         (((FOLDER / "current.pem").read_text(),), "private key"),
         (("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----",), "damaged"),
     ],

@@ -87,7 +87,7 @@ def test_a_delivery_is_listed_with_its_verdict_and_count(reader: Client) -> None
     html = text(reader)
     assert '<span class="badge good">Valid</span>' in html
     assert '<span class="badge bad">Invalid</span>' in html
-    assert '<td class="num" data-label="times">3</td>' in html
+    assert '<td class="num" data-label="Deliveries">3</td>' in html
     assert html.index("Invalid") < html.index(">Valid<")
 
 
@@ -129,13 +129,13 @@ def test_the_body_is_shown_escaped_as_received(reader: Client) -> None:
 
 def test_requesting_a_status_check_is_audited_and_enqueued(reader: Client, approver: User) -> None:
     receive_delivery(forged())
-    assert "It started nothing.</p>" in text(reader, address_of("delivery"))
+    assert "It triggered no status check. </p>" in text(reader, address_of("delivery"))
     answer = reader.post(address_of("check_again"))
     assert (answer.status_code, answer["Location"]) == (302, address_of("delivery"))
     assert only_delivery().check_due_at is not None
-    assert "It started nothing by itself: somebody wanted" in text(reader, address_of("delivery"))
+    assert "It triggered no status check; a person requested one." in text(reader, address_of("delivery"))
     Delivery.objects.update(check_due_at=None, checked_at=timezone.now())
-    assert "It started nothing by itself: somebody wanted" in text(reader, address_of("delivery"))
+    assert "It triggered no status check; a person requested one." in text(reader, address_of("delivery"))
     entry = Entry.objects.get(action="delivery.rechecked")
     assert (entry.actor, entry.target_url) == (approver, address_of("delivery"))
 
@@ -147,14 +147,14 @@ def test_requesting_a_status_check_needs_a_post(reader: Client) -> None:
 
 def test_readers_are_not_offered_a_status_check(client: Client, sign_in: SignIn, auditor: User) -> None:
     receive_delivery(status_delivery())
-    assert "Look again" not in text(sign_in(client, auditor), address_of("delivery"))
+    assert "Check status" not in text(sign_in(client, auditor), address_of("delivery"))
 
 
 @pytest.mark.parametrize(
     ("secret", "keys", "message"),
     [
-        ("", "", "No deliveries are received here"),
-        ("s" * 32, "", "no public key of the service is configured"),
+        ("", "", "Webhooks are not received."),
+        ("s" * 32, "", "public key is missing"),
         ("s" * 32, "/nowhere", "/nowhere cannot be read"),
     ],
 )
@@ -166,8 +166,8 @@ def test_the_page_shows_missing_configuration(
 
 
 def test_the_page_shows_the_key_and_the_last_valid_delivery(reader: Client) -> None:
-    assert "None has come yet" in text(reader)
+    assert "None yet" in text(reader)
     receive_delivery(status_delivery())
     assert only_delivery().key in text(reader)
-    assert "None has come yet" not in text(reader)
+    assert "None yet" not in text(reader)
     assert Delivery.objects.count() == 1

@@ -8,6 +8,8 @@ from django import template
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.web.formatting import (
     exact_time,
@@ -23,7 +25,7 @@ register = template.Library()
 register.filter(whole_ids)
 register.filter("day", format_day)
 register.filter("day_of_month", format_day_of_month)
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+_UNITS = ((86_400, _("{n} d")), (3_600, _("{n} h")), (60, _("{n} min")))
 
 
 @register.filter
@@ -80,18 +82,23 @@ def countdown(moment: datetime) -> SafeString:
     """`in 12 min` until the moment, then `passed`; app.js updates it while the page is open."""
     remaining = int((moment - timezone.now()).total_seconds())
     written = '<time datetime="{}" title="{}" data-until>{}</time>'
-    text = "passed" if remaining <= 0 else f"in {_largest_unit(remaining) or 'less than 1 min'}"
-    return format_html(written, moment.isoformat(), local_time(moment), text)
+    return format_html(written, moment.isoformat(), local_time(moment), _until(remaining))
+
+
+def _until(seconds: int) -> str:
+    if seconds <= 0:
+        return gettext("passed")
+    return gettext("in {time}").format(time=_largest_unit(seconds) or gettext("less than 1 min"))
 
 
 def _since(moment: datetime) -> str:
     """The largest whole unit; `just now` for less than a minute and for a moment ahead of our clock."""
-    return _largest_unit(int((timezone.now() - moment).total_seconds())) or "just now"
+    return _largest_unit(int((timezone.now() - moment).total_seconds())) or gettext("just now")
 
 
 def _largest_unit(seconds: int) -> str:
     """`12 min`: the largest whole unit; empty for less than a minute."""
-    return next((f"{seconds // size} {unit}" for size, unit in _UNITS if seconds >= size), "")
+    return next((str(unit).format(n=seconds // size) for size, unit in _UNITS if seconds >= size), "")
 
 
 _MAX_QR_TEXT = 500  # characters; a phone could not read a denser code from a screen
@@ -105,5 +112,9 @@ def qr_code(text: str) -> SafeString | str:
         return ""
     source = segno.make_qr(text).svg_data_uri(scale=4, border=3, light="#fff")
     return format_html(
-        '<img src="{}" width="{}" height="{}" alt="QR code of {}">', source, _QR_SIDE, _QR_SIDE, text
+        '<img src="{}" width="{}" height="{}" alt="{}">',
+        source,
+        _QR_SIDE,
+        _QR_SIDE,
+        gettext("QR code of {text}").format(text=text),
     )

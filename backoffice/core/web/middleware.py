@@ -12,6 +12,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.web import request_context
 
@@ -78,9 +79,9 @@ def _address(text: str) -> str | None:
 
 
 _BANNER_TEXTS = {
-    "sandbox": "SANDBOX · NO REAL MONEY",
-    "staging": "STAGING · TEST MONEY",
-    "production": "PRODUCTION · REAL MONEY",
+    "sandbox": _("SANDBOX · NO REAL MONEY"),
+    "staging": _("STAGING · TEST MONEY"),
+    "production": _("PRODUCTION · REAL MONEY"),
 }
 
 
@@ -94,4 +95,4 @@ class EnvironmentBanner:
 
 def environment(_request: HttpRequest) -> dict[str, EnvironmentBanner]:
     """Context processor: `environment` in every template."""
-    return {"environment": EnvironmentBanner(settings.ENVIRONMENT, _BANNER_TEXTS[settings.ENVIRONMENT])}
+    return {"environment": EnvironmentBanner(settings.ENVIRONMENT, str(_BANNER_TEXTS[settings.ENVIRONMENT]))}

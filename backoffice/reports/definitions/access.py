@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from django import forms
 from django.db.models import Case, QuerySet, TextField, Value, When
 from django.db.models.functions import Concat
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
 from backoffice.api_keys.key_list import KeyRow, key_rows
@@ -36,18 +37,18 @@ def _roles(person: User) -> str:
 
 STAFF = ComputedReport(
     name="staff",
-    title="Staff",
-    about="Everybody with an account: their roles, and whether they may still sign in.",
+    title=_("Staff"),
+    about=_("Everyone with an account: roles, status and last sign-in."),
     permissions=("accounts.view_user",),
     form=forms.Form,
     columns=(
-        Column("name", "Who it is", "full_name"),
-        Column("email", "The address to sign in with", "email"),
-        Column("roles", "What they come to do", _roles),
-        Column("is_active", "Whether they may sign in", "is_active"),
-        Column("time_zone", "In which they see times", "time_zone"),
-        Column("created_at", "Since when there is the account", "created_at"),
-        Column("signed_in_at", "The last time somebody signed in with it", "last_login"),
+        Column("name", _("Name"), "full_name"),
+        Column("email", _("E-mail address"), "email"),
+        Column("roles", _("Roles"), _roles),
+        Column("is_active", _("Active"), "is_active"),
+        Column("time_zone", _("Time zone"), "time_zone"),
+        Column("created_at", _("Created at"), "created_at"),
+        Column("signed_in_at", _("Last sign-in at"), "last_login"),
     ),
     rows=staff_rows,
     counted=staff_query,
@@ -61,18 +62,18 @@ def api_key_rows(_user: User, _form: forms.Form) -> Iterator[KeyRow]:
 
 API_KEYS = ComputedReport(
     name="api-keys",
-    title="API keys",
-    about="Every API key by its short hash, with what it may and when it ends, as the service last listed it.",
+    title=_("API keys"),
+    about=_("API keys by short hash, with permissions, expiry and status, as last reported."),
     permissions=("operations.view_operation",),
     form=forms.Form,
     columns=(
-        Column("short_hash", "The first characters of its hash", "short_hash"),
-        Column("name", "What it is called", "name"),
-        Column("scope", "What it may do", "scope"),
-        Column("expires_at", "When it ends", "expires_at"),
-        Column("state", "Whether it can be used", "state"),
-        Column("in_use", "Whether this installation calls with it", "is_in_use"),
-        Column("as_of", "When the service listed it", "as_of"),
+        Column("short_hash", _("Short hash"), "short_hash"),
+        Column("name", _("Name"), "name"),
+        Column("scope", _("Permissions"), "scope"),
+        Column("expires_at", _("Expires at"), "expires_at"),
+        Column("state", _("Status"), "state"),
+        Column("in_use", _("Used by this installation"), "is_in_use"),
+        Column("as_of", _("Reported at"), "as_of"),
     ),
     rows=api_key_rows,
 )
@@ -89,32 +90,32 @@ def deliveries_query(_user: User, form: DeliveryFilterForm) -> QuerySet[Delivery
 
 def _problem() -> Case:
     """`Delivery.problem` as a database expression."""
-    parts = {verdict: sentence.partition("{error}") for verdict, sentence in PROBLEMS.items()}
+    parts = {verdict: str(sentence).partition("{error}") for verdict, sentence in PROBLEMS.items()}
     cases = [
         When(verdict=verdict, then=Concat(Value(before), "error", Value(after)))
-        for verdict, (before, _, after) in parts.items()
+        for verdict, (before, _error, after) in parts.items()
     ]
     return Case(*cases, default=Value(""), output_field=TextField())
 
 
 DELIVERIES = StoredReport(
     name="webhook-deliveries",
-    title="Webhook deliveries",
-    about="What arrived at the address for webhooks, with what its signature says and how often it came.",
+    title=_("Webhook deliveries"),
+    about=_("Webhooks received, with the result of the signature check."),
     permissions=VIEW_PERMISSIONS,
     form=DeliveryFilterForm,
     columns=(
-        Column("received_at", "When it came first", "received_at"),
-        Column("last_at", "When it came last", "last_at"),
-        Column("received_count", "How often it came", "received_count"),
-        Column("verdict", "What its signature says", "verdict"),
-        Column("problem", "Why it is not valid", _problem()),
-        Column("event", "The kind of event that it names", "event"),
-        Column("transaction_id", "The service's transaction that it names", "transaction_id"),
-        Column("reference", "The merchant's reference that it names", "reference"),
-        Column("checked_at", "When the service was last read because of it", "checked_at"),
-        Column("key", "The fingerprint of the key that signed it", "key"),
-        Column("digest", "The SHA-256 of its body", "digest"),
+        Column("received_at", _("First received at"), "received_at"),
+        Column("last_at", _("Last received at"), "last_at"),
+        Column("received_count", _("Deliveries"), "received_count"),
+        Column("verdict", _("Signature"), "verdict"),
+        Column("problem", _("Problem"), _problem),
+        Column("event", _("Event"), "event"),
+        Column("transaction_id", _("Transaction ID"), "transaction_id"),
+        Column("reference", _("Merchant reference"), "reference"),
+        Column("checked_at", _("Status checked at"), "checked_at"),
+        Column("key", _("Signing key"), "key"),
+        Column("digest", _("SHA-256 of the body"), "digest"),
     ),
     query=deliveries_query,
     order=NEWEST_FIRST,
@@ -127,25 +128,25 @@ def audit_query(_user: User, form: EntryFilterForm) -> QuerySet[Entry]:
 
 AUDIT_LOG = StoredReport(
     name="audit-log",
-    title="Audit log",
-    about="Who did what, to what, when and from where, with the hash of every entry.",
+    title=_("Audit log"),
+    about=_("Every recorded action: who, what, when and from where, with the hash of each entry."),
     permissions=("audit.view_entry",),
     form=EntryFilterForm,
     columns=(
-        Column("position", "Its place in the chain", "position"),
-        Column("at", "When it happened", "at"),
-        Column("actor", "Who did it, by the name of then", "actor_label"),
-        Column("actor_id", "Which account that is", "actor_id"),
-        Column("action", "What was done", "action"),
-        Column("target_type", "What kind of thing it was done to", "target_type"),
-        Column("target_id", "Which one, by its id", "target_id"),
-        Column("target", "Which one, by its name of then", "target_label"),
-        Column("address", "The network address it came from", "address"),
-        Column("request_id", "The request or job", "request_id"),
-        Column("detail", "What was said with it, as JSON", "detail"),
-        Column("version", "How its hash is worked out", "version"),
-        Column("previous_hash", "The hash of the entry before", "previous_hash"),
-        Column("hash", "Its own hash", "hash"),
+        Column("position", _("Position"), "position"),
+        Column("at", _("Time"), "at"),
+        Column("actor", _("Actor"), "actor_label"),
+        Column("actor_id", _("Actor ID"), "actor_id"),
+        Column("action", _("Action"), "action"),
+        Column("target_type", _("Object type"), "target_type"),
+        Column("target_id", _("Object ID"), "target_id"),
+        Column("target", _("Object"), "target_label"),
+        Column("address", _("IP address"), "address"),
+        Column("request_id", _("Request ID"), "request_id"),
+        Column("detail", _("Details (JSON)"), "detail"),
+        Column("version", _("Hash version"), "version"),
+        Column("previous_hash", _("Previous hash"), "previous_hash"),
+        Column("hash", _("Hash"), "hash"),
     ),
     query=audit_query,
     order=("-position",),

@@ -1,5 +1,7 @@
 """The list of all reports. To add one, declare it in a module of this package and list it here."""
 
+from django.utils.translation import gettext
+
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import PERMISSIONS
 from backoffice.reports.definitions.access import API_KEYS, AUDIT_LOG, DELIVERIES, STAFF
@@ -52,5 +54,5 @@ def reports_for(user: User) -> list[AnyReport]:
 
 def roles_that_may_read(report: AnyReport) -> list[str]:
     """The roles with the permission to read it; a single word if all have it."""
-    roles = [role.label for role, names in PERMISSIONS.items() if names.issuperset(report.permissions)]
-    return roles if len(roles) < len(PERMISSIONS) else ["Everybody"]
+    roles = [str(role.label) for role, names in PERMISSIONS.items() if names.issuperset(report.permissions)]
+    return roles if len(roles) < len(PERMISSIONS) else [gettext("Everyone")]

@@ -11,9 +11,11 @@ from datetime import datetime, timedelta
 from decimal import Decimal, localcontext
 from itertools import chain, islice, takewhile
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from django import forms
 from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
 from backoffice.core.fields import SUM_CONTEXT
@@ -38,6 +40,9 @@ from backoffice.reports.report import (
 )
 from payments_gateway import Account, Asset, WalletAddress
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
 
 def transactions_query(_user: User, form: TransactionFilterForm) -> QuerySet[Transaction]:
     """The transactions that match the filters, as in the transaction list."""
@@ -46,32 +51,30 @@ def transactions_query(_user: User, form: TransactionFilterForm) -> QuerySet[Tra
 
 TRANSACTIONS = StoredReport(
     name="transactions",
-    title="Transactions",
-    about="Every movement that the service told of, as it told it last.",
+    title=_("Transactions"),
+    about=_("The provider's transactions, as last reported."),
     permissions=("ledger.view_transaction",),
     form=TransactionFilterForm,
     columns=(
-        Column("transaction_id", "The service's id", "transaction_id"),
-        Column("created_at", "When it began, as the service told it", "created_at"),
-        Column("updated_at", "When the service changed it last", "updated_at"),
-        Column("type", "What it was", "type"),
-        Column("status", "What became of it", "status"),
-        Column("direction", "Into or out of your balance", "direction"),
-        Column("currency", "The balance that it moved", "currency"),
-        Column("amount", "How much, without a sign", "amount"),
-        Column("fee", "What the service took", "fee"),
-        Column("previous_balance", "The balance before it", "previous_balance"),
-        Column("from_currency", "Where a conversion came from", "from_currency"),
-        Column("from_amount", "How much was converted", "from_amount"),
-        Column("counterparty", "Who was at the other end", "counterparty"),
-        Column("sender", "Who sent it, as told", "sender"),
-        Column("username", "The user of the service, as told", "username"),
-        Column("business_id", "The business at the service", "business_id"),
-        Column("occurred_at", "The time that lists sort by: told, or when it was first seen", "occurred_at"),
-        Column("changed_at", "When we last saw it change", "changed_at"),
-        Column(
-            "missing_since", "Since when the service lists it no more; empty while it does", "missing_since"
-        ),
+        Column("transaction_id", _("Transaction ID"), "transaction_id"),
+        Column("created_at", _("Created at"), "created_at"),
+        Column("updated_at", _("Updated at"), "updated_at"),
+        Column("type", _("Type"), "type"),
+        Column("status", _("Status"), "status"),
+        Column("direction", _("Direction"), "direction"),
+        Column("currency", _("Currency"), "currency"),
+        Column("amount", _("Amount"), "amount"),
+        Column("fee", _("Fee"), "fee"),
+        Column("previous_balance", _("Balance before"), "previous_balance"),
+        Column("from_currency", _("From currency"), "from_currency"),
+        Column("from_amount", _("From amount"), "from_amount"),
+        Column("counterparty", _("Counterparty"), "counterparty"),
+        Column("sender", _("Sender"), "sender"),
+        Column("username", _("Username"), "username"),
+        Column("business_id", _("Business ID"), "business_id"),
+        Column("occurred_at", _("Occurred at"), "occurred_at"),
+        Column("changed_at", _("Change synced at"), "changed_at"),
+        Column("missing_since", _("Missing since"), "missing_since"),
     ),
     query=transactions_query,
     order=("-occurred_at", "-id"),
@@ -174,28 +177,28 @@ def _statement_count(_user: User, form: CurrencyPeriodForm) -> QuerySet[Transact
     return found.filter(currency=form.cleaned_data["currency"]) if form.cleaned_data["currency"] else found
 
 
-def _transaction_column(header: str, about: str, name: str) -> Column[StatementReportLine]:
-    return Column(header, about, lambda line: line.field(name))
+def _transaction_column(name: str, heading: "StrPromise", field: str) -> Column[StatementReportLine]:
+    return Column(name, heading, lambda line: line.field(field))
 
 
 STATEMENT: ComputedReport[StatementReportLine, CurrencyPeriodForm] = ComputedReport(
     name="statement",
-    title="Statement",
-    about="Each currency from its opening balance over every movement to its closing balance.",
+    title=_("Statement"),
+    about=_("Each currency from its opening to its closing balance, with every transaction."),
     permissions=("ledger.view_transaction",),
     form=CurrencyPeriodForm,
     columns=(
-        Column("line", "Opening, movement, closing, or what lies unexplained between two", "kind"),
-        _transaction_column("occurred_at", "When it began, or when it was first seen", "occurred_at"),
-        _transaction_column("transaction_id", "The service's id", "transaction_id"),
-        _transaction_column("type", "What it was", "type"),
-        _transaction_column("status", "What became of it", "status"),
-        _transaction_column("counterparty", "Who was at the other end", "counterparty"),
-        Column("currency", "Which balance", "currency"),
-        Column("in", "What came in", "received"),
-        Column("out", "What went out", "sent"),
-        Column("fee", "What the service took on top", "fee"),
-        Column("balance", "What is there after this line", "balance"),
+        Column("line", _("Line"), "kind"),
+        _transaction_column("occurred_at", _("Occurred at"), "occurred_at"),
+        _transaction_column("transaction_id", _("Transaction ID"), "transaction_id"),
+        _transaction_column("type", _("Type"), "type"),
+        _transaction_column("status", _("Status"), "status"),
+        _transaction_column("counterparty", _("Counterparty"), "counterparty"),
+        Column("currency", _("Currency"), "currency"),
+        Column("in", _("Money in"), "received"),
+        Column("out", _("Money out"), "sent"),
+        Column("fee", _("Fee"), "fee"),
+        Column("balance", _("Balance after"), "balance"),
     ),
     rows=statement_rows,
     counted=_statement_count,
@@ -210,21 +213,21 @@ def continuity_query(_user: User, form: CurrencyPeriodForm) -> QuerySet[BalanceB
 
 CONTINUITY = StoredReport(
     name="continuity",
-    title="Continuity",
-    about="Every place where a balance does not follow from the transaction before it.",
+    title=_("Balance continuity"),
+    about=_("Transactions whose balance does not follow from the one before."),
     permissions=("ledger.view_transaction",),
     form=CurrencyPeriodForm,
     columns=(
-        Column("at", "When the second of the two transactions began", "at"),
-        Column("currency", "The balance that is broken", "currency"),
-        Column("kind", "What is known of it: gap, vanished, changed, fee or unmoved", "kind"),
-        Column("expected", "What the first transaction left", "expected"),
-        Column("found", "What the second one began with", "found"),
-        Column("difference", "How far the two are apart, without a sign", "difference"),
-        Column("direction", "Whether so much came in or went out that no transaction tells of", "direction"),
-        Column("transaction_before", "The service's id of the first", "before__transaction_id"),
-        Column("transaction_after", "The service's id of the second", "after__transaction_id"),
-        Column("detected_at", "When it was seen first", "detected_at"),
+        Column("at", _("Time"), "at"),
+        Column("currency", _("Currency"), "currency"),
+        Column("kind", _("Discrepancy"), "kind"),
+        Column("expected", _("Expected balance"), "expected"),
+        Column("found", _("Reported balance"), "found"),
+        Column("difference", _("Difference"), "difference"),
+        Column("direction", _("Direction"), "direction"),
+        Column("transaction_before", _("Previous transaction ID"), "before__transaction_id"),
+        Column("transaction_after", _("Next transaction ID"), "after__transaction_id"),
+        Column("detected_at", _("Detected at"), "detected_at"),
     ),
     query=continuity_query,
     order=NEWEST_BREAKS_FIRST,
@@ -251,18 +254,18 @@ def _kept_as(row: Balance | BalanceSnapshot) -> str:
 
 BALANCES: ComputedReport[Balance | BalanceSnapshot, PeriodForm] = ComputedReport(
     name="balances",
-    title="Balances",
-    about="What the service said of each currency: last, and every 15 minutes before.",
+    title=_("Balances"),
+    about=_("The current balance of each currency, and snapshots every 15 minutes."),
     permissions=("ledger.view_balance",),
     form=PeriodForm,
     columns=(
-        Column("kept_as", "Whether it is the last one known or an earlier one", _kept_as),
-        Column("currency", "Which balance", "currency"),
-        Column("amount", "What was in it", "amount"),
-        Column("total_received", "Received in all until then", "total_received"),
-        Column("total_sent", "Sent in all until then", "total_sent"),
-        Column("transaction_count", "Transactions until then", "transaction_count"),
-        Column("as_of", "When the service said it", "as_of"),
+        Column("kept_as", _("Record"), _kept_as),
+        Column("currency", _("Currency"), "currency"),
+        Column("amount", _("Amount"), "amount"),
+        Column("total_received", _("Total received"), "total_received"),
+        Column("total_sent", _("Total sent"), "total_sent"),
+        Column("transaction_count", _("Transactions"), "transaction_count"),
+        Column("as_of", _("Reported at"), "as_of"),
     ),
     rows=balance_rows,
     counted=lambda _user, form: _snapshots(form),
@@ -286,29 +289,29 @@ def _of_asset(member: str) -> Callable[[AccountAsset], object]:
 
 BANK_ACCOUNTS = ComputedReport(
     name="bank-accounts",
-    title="Bank accounts",
-    about="The accounts that the service opened for you, read from the service while you download.",
+    title=_("Bank accounts"),
+    about=_("Your accounts at the provider, read when you export."),
     permissions=("ledger.view_balance",),
     form=forms.Form,
     columns=(
-        Column("account_name", "Whose name it bears", lambda holding: holding[0].account_name),
-        Column("currency", "What it holds", _of_asset("currency")),
-        Column("account_number", "The number or address", _of_asset("address")),
-        Column("type", "Of what kind it is", _of_asset("type")),
-        Column("holds", "How much is in it", _of_asset("balance")),
+        Column("account_name", _("Account name"), lambda holding: holding[0].account_name),
+        Column("currency", _("Currency"), _of_asset("currency")),
+        Column("account_number", _("Account number or address"), _of_asset("address")),
+        Column("type", _("Type"), _of_asset("type")),
+        Column("holds", _("Balance"), _of_asset("balance")),
     ),
     rows=bank_account_rows,
 )
 
 
-_ALL_PLACEHOLDER = forms.TextInput(attrs={"placeholder": "All"})
+_ALL_PLACEHOLDER = forms.TextInput(attrs={"placeholder": _("All")})
 
 
 class WalletFilterForm(forms.Form):
     """The filters of the wallets page."""
 
-    currency = forms.CharField(required=False, max_length=40, widget=_ALL_PLACEHOLDER)
-    network = forms.CharField(required=False, max_length=40, widget=_ALL_PLACEHOLDER)
+    currency = forms.CharField(label=_("Currency"), required=False, max_length=40, widget=_ALL_PLACEHOLDER)
+    network = forms.CharField(label=_("Network"), required=False, max_length=40, widget=_ALL_PLACEHOLDER)
 
 
 def wallet_rows(_user: User, form: WalletFilterForm) -> Iterator[WalletAddress]:
@@ -318,14 +321,14 @@ def wallet_rows(_user: User, form: WalletFilterForm) -> Iterator[WalletAddress]:
 
 WALLETS = ComputedReport(
     name="wallets",
-    title="Wallet addresses",
-    about="Where you receive crypto, by currency and network, read from the service while you download.",
+    title=_("Wallet addresses"),
+    about=_("Your crypto addresses by currency and network, read when you export."),
     permissions=("ledger.view_balance",),
     form=WalletFilterForm,
     columns=(
-        Column("currency", "What can be received", "currency"),
-        Column("network", "Over which network", "network"),
-        Column("address", "Where to send it", "address"),
+        Column("currency", _("Currency"), "currency"),
+        Column("network", _("Network"), "network"),
+        Column("address", _("Address"), "address"),
     ),
     rows=wallet_rows,
 )

@@ -16,7 +16,6 @@ from uuid import UUID
 
 from django.db import connection, transaction
 from django.http import StreamingHttpResponse
-from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
@@ -173,9 +172,8 @@ class ReportDownload(Download):
     def _next(self) -> FileChunk | None:
         """The next chunk with content, counting the rows of empty chunks before it; None at the end."""
         rows = 0
-        # The response is sent after the middleware has ended, so the person's time zone must be activated
-        # again.
-        with timezone.override(self.request.zone):
+        # The response is sent after the middleware has ended, so time zone and language must be activated again.
+        with self.request.localized():
             for chunk in self._chunks:
                 rows += chunk.rows
                 if chunk.content:
@@ -197,7 +195,7 @@ class ReportDownload(Download):
             audit.record(
                 action,
                 actor=self.request.user,
-                target=f"the report {self.request.report.title}",
+                target=self.request.report.audit_target,
                 report=self.request.report.name,
                 filters=self.request.filters,
                 **outcome,

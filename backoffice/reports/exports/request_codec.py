@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 from django.forms import ChoiceField, Form, ModelChoiceField
 from django.http import QueryDict
+from django.utils import translation
 
 from backoffice.accounts.models import User
 from backoffice.core.web.forms import describe_value
@@ -82,13 +83,17 @@ def decode_request(user: User, stored: ExportJob | Schedule, filters: FilterText
     report = readable_report(user, stored.report)
     form = filter_form(report, filters)
     if not form.is_valid():
-        problems = "; ".join(f"{name}: {' '.join(map(str, errors))}" for name, errors in form.errors.items())
+        with translation.override("en"):  # it is stored
+            problems = "; ".join(
+                f"{name}: {' '.join(map(str, errors))}" for name, errors in form.errors.items()
+            )
         raise ReportError(FailureCode.INVALID_FILTER, errors=problems[:270])
     return ExportRequest(
         report=report,
         user=user,
         form=form,
         zone=ZoneInfo(stored.time_zone),
+        language=stored.language,
         columns=report.columns_named(stored.columns),
         format=FileFormat(stored.format),
         has_byte_order_mark=stored.has_byte_order_mark,
@@ -97,7 +102,11 @@ def decode_request(user: User, stored: ExportJob | Schedule, filters: FilterText
 
 def encode_request(export_request: ExportRequest, filters: FilterTexts) -> dict[str, Any]:
     """The request as texts that can be stored."""
-    chosen = [] if export_request.columns == export_request.report.columns else export_request.header
+    chosen = (
+        []
+        if export_request.columns == export_request.report.columns
+        else [column.name for column in export_request.columns]
+    )
     return {
         "report": export_request.report.name,
         "filters": dict(filters),
@@ -105,4 +114,5 @@ def encode_request(export_request: ExportRequest, filters: FilterTexts) -> dict[
         "format": export_request.format.value,
         "has_byte_order_mark": export_request.has_byte_order_mark,
         "time_zone": export_request.zone.key,
+        "language": export_request.language,
     }

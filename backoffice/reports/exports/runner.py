@@ -23,7 +23,6 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.db.models import F, Q
-from django.utils import timezone
 from psycopg import Error as PostgresError
 
 from backoffice.accounts.models import User
@@ -214,7 +213,7 @@ def _run(job: ExportJob, lease: Lease) -> None:
         job.as_of = (
             export_request.report.as_of()
         )  # before any read: the file contains everything up to this time
-        with timezone.override(export_request.zone):
+        with export_request.localized():
             _make_file(job, export_request, lease)
     except LeaseLostError:
         logger.info("Export %s was cancelled or is made by another process", job.pk)

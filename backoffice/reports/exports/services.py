@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 from django.db import transaction
 from django.db.models import Min, Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
@@ -77,13 +78,11 @@ def freshness_text(job: ExportJob) -> str:
     if job.report not in REPORTS or REPORTS[job.report].synced_until is None:
         return ""
     if job.as_of is None:
-        return (
-            "When it was begun, the service's list had not been read to its end: transactions may be missing."
-        )
-    read = f"The service's list was read up to {exact_time(job.as_of)}"
+        return gettext("The first sync was not complete: transactions may be missing.")
+    synced = exact_time(job.as_of)
     if job.covers_until and job.as_of < job.covers_until:
-        return f"{read}, and no further for a day: what came after it is missing."
-    return f"{read}."
+        return gettext("Transactions are synced up to {time}. Later ones are missing.").format(time=synced)
+    return gettext("Transactions are synced up to {time}.").format(time=synced)
 
 
 RUN_TASK = "reports.run_export"
@@ -111,7 +110,7 @@ def request_export(user: User, request_fields: Mapping[str, Any], **schedule_fie
     audit.record(
         Action.EXPORT_REQUESTED,
         actor=user,
-        target=f"the report {report.title}",
+        target=report.audit_target,
         report=report.name,
         filters={name: ", ".join(values) for name, values in job.filters.items()},
         export=str(job.pk),

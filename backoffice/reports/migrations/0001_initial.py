@@ -40,9 +40,9 @@ class Migration(migrations.Migration):
                     "period",
                     models.CharField(
                         choices=[
-                            ("all", "Everything"),
+                            ("all", "All records"),
                             ("yesterday", "Yesterday"),
-                            ("last_week", "Last week, Monday to Sunday"),
+                            ("last_week", "Last week (Monday to Sunday)"),
                             ("last_month", "Last month"),
                             ("month_to_date", "This month until yesterday"),
                         ],
@@ -69,6 +69,7 @@ class Migration(migrations.Migration):
                         max_length=64, validators=[backoffice.accounts.models.validate_time_zone]
                     ),
                 ),
+                ("language", models.CharField(default="en", max_length=5)),
                 ("is_paused", models.BooleanField(default=False)),
                 ("next_at", models.DateTimeField(db_index=True)),
                 ("last_at", models.DateTimeField(null=True)),
@@ -106,6 +107,7 @@ class Migration(migrations.Migration):
                 ),
                 ("has_byte_order_mark", models.BooleanField(default=False)),
                 ("time_zone", models.CharField(max_length=64)),
+                ("language", models.CharField(default="en", max_length=5)),
                 (
                     "state",
                     models.CharField(
@@ -116,7 +118,7 @@ class Migration(migrations.Migration):
                             ("failed", "Failed"),
                             ("cancelled", "Cancelled"),
                             ("expired", "Expired"),
-                            ("removed", "Removed"),
+                            ("removed", "Deleted"),
                         ],
                         default="waiting",
                         max_length=9,

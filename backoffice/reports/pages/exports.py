@@ -12,6 +12,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST, require_safe
 from django_htmx.http import reswap, retarget
 
@@ -105,10 +106,10 @@ def download(request: StaffRequest, pk: UUID) -> HttpResponseBase:
     try:
         file = ExportDownload(pk, actor=request.user, hang_up=partial(close_connection, request))
     except ExportGoneError:
-        messages.warning(request, "This file is no longer there. Have it made again.")
+        messages.warning(request, gettext("This file was deleted. Export the report again."))
         return redirect("reports:export", pk)
     except DownloadsBusyError:
-        messages.warning(request, "Other files are being sent just now. Try again in a moment.")
+        messages.warning(request, gettext("Too many downloads are in progress. Try again in a moment."))
         return redirect("reports:export", pk)
     answer = file_response(file, FileFormat(file.job.format), file.job.name)
     answer["Content-Length"] = str(file.job.size)
@@ -136,6 +137,7 @@ def _export_context(job: ExportJob) -> dict[str, object]:
         "job": job,
         "report": report,
         "filters": describe_filters(report, job.filters),
+        "columns": report.headings_of(job.columns),
         "is_waiting_for_sync": is_waiting,
         "synced_until": report.as_of(),
         "freshness": freshness_text(job),

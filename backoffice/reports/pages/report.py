@@ -8,12 +8,15 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.forms import Form
 from django.http import Http404, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import get_language, gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_http_methods, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
@@ -48,40 +51,38 @@ class FileForm(forms.Form):
 
     chooses = forms.BooleanField(required=False, widget=forms.HiddenInput)
     columns = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
-    format = forms.ChoiceField(required=False, label="File", choices=FileFormat.choices)
+    format = forms.ChoiceField(required=False, label=_("Format"), choices=FileFormat.choices)
     has_byte_order_mark = forms.BooleanField(
-        required=False, label="For old versions of Excel (with a byte order mark)"
+        required=False, label=_("Add a byte order mark (for old versions of Excel)")
     )
 
     def __init__(self, data: Any, report: AnyReport) -> None:
         super().__init__(data, auto_id="file-%s")
         self.report = report
         columns: Any = self.fields["columns"]
-        columns.choices = [(column.header, column.header) for column in report.columns]
+        columns.choices = [(column.name, column.heading) for column in report.columns]
 
     def clean(self) -> dict[str, Any]:
         """Reject a file without columns."""
         values = self.cleaned_data
         if values["chooses"] and not values.get("columns", True):
-            self.add_error("columns", "Choose at least one column.")
+            self.add_error("columns", gettext("Choose at least one column."))
         return values
 
     @property
     def offered(self) -> list[tuple[str, str, bool]]:
-        """Heading, description and whether it is chosen, of every column in file order."""
-        return [
-            (column.header, column.about, column.header in self._chosen) for column in self.report.columns
-        ]
+        """Name, heading and whether it is chosen, of every column in file order."""
+        return [(one.name, str(one.heading), one.name in self._chosen) for one in self.report.columns]
 
     @property
     def count(self) -> int:
         """The number of chosen columns."""
-        return sum(is_chosen for _, _, is_chosen in self.offered)
+        return sum(is_chosen for _name, _heading, is_chosen in self.offered)
 
     @property
     def _chosen(self) -> set[str]:
         chosen = set(self["columns"].value())
-        return chosen if chosen or self["chooses"].value() else set(self.report.header)
+        return chosen if chosen or self["chooses"].value() else set(self.report.column_names)
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ class ReportQuery:
             user=self.request.user,
             form=self.form,
             zone=ZoneInfo(self.request.user.time_zone),
+            language=get_language() or settings.LANGUAGE_CODE,
             columns=self.report.columns_named(values["columns"]),
             format=FileFormat(values["format"] or FileFormat.CSV),
             has_byte_order_mark=values["has_byte_order_mark"],
@@ -135,10 +137,8 @@ def get_readable_report(request: StaffRequest, name: str) -> AnyReport:
         raise PermissionDenied from exc
 
 
-_BIG_MESSAGE = "It is big, so it is made in the background: you need not wait, and nobody else has to."
-_BUSY_MESSAGE = (
-    "Other files are being sent just now. Try again in a moment, or have it made in the background."
-)
+_BIG_MESSAGE = _("This report is too large to download at once. Export it in background instead.")
+_BUSY_MESSAGE = _("Too many downloads are in progress. Try again in a moment, or export in background.")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -182,12 +182,12 @@ def _download(query: ReportQuery) -> HttpResponseBase:
     export_request = query.export_request
     estimate = estimated_rows(export_request)
     if needs_background(export_request, estimate):
-        return _offer_background(query, _BIG_MESSAGE, estimate)
+        return _offer_background(query, str(_BIG_MESSAGE), estimate)
     as_of = export_request.report.as_of()
     try:
         export = ReportDownload(export_request, hang_up=partial(close_connection, query.request))
     except DownloadsBusyError:
-        return _offer_background(query, _BUSY_MESSAGE, estimate, status=HTTPStatus.SERVICE_UNAVAILABLE)
+        return _offer_background(query, str(_BUSY_MESSAGE), estimate, status=HTTPStatus.SERVICE_UNAVAILABLE)
     except FileTooLongError as exc:
         return _offer_background(query, str(exc), estimate, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     except GatewayError as exc:

@@ -8,11 +8,14 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.dates import WEEKDAYS
+from django.utils.translation import get_language, gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.models import User, validate_time_zone
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.reports.calendar import WEEKDAYS, Frequency, RelativePeriod
+from backoffice.reports.calendar import Frequency, RelativePeriod
 from backoffice.reports.definitions.catalogue import REPORTS, reports_for
 from backoffice.reports.errors import ReportError, ScheduleError
 from backoffice.reports.exports.request_codec import FilterDescriber, describe_filters, encode_request
@@ -32,35 +35,37 @@ from backoffice.reports.schedules.services import (
 class ScheduleForm(forms.Form):
     """Time, recipients and period of a schedule."""
 
-    name = forms.CharField(max_length=80, help_text="Stands in the list and in the message.")
-    frequency = forms.ChoiceField(label="How often", choices=Frequency.choices)
+    name = forms.CharField(label=_("Name"), max_length=80, help_text=_("Used as the subject of the e-mail."))
+    frequency = forms.ChoiceField(label=_("Frequency"), choices=Frequency.choices)
     weekday = forms.TypedChoiceField(
-        label="Weekday",
+        label=_("Weekday"),
         coerce=int,
-        choices=list(enumerate(WEEKDAYS, start=1)),
+        choices=[(number + 1, name) for number, name in WEEKDAYS.items()],
     )
     day = forms.TypedChoiceField(
-        label="Day of the month",
+        label=_("Day of the month"),
         coerce=int,
         choices=[(day, str(day)) for day in range(1, 32)],
-        help_text="A shorter month: its last day.",
+        help_text=_("In a shorter month, the last day."),
     )
     hour = forms.TypedChoiceField(
-        label="At", coerce=int, initial=6, choices=[(hour, f"{hour:02}:00") for hour in range(24)]
+        label=_("Time"), coerce=int, initial=6, choices=[(hour, f"{hour:02}:00") for hour in range(24)]
     )
     time_zone = forms.CharField(
+        label=_("Time zone"),
         max_length=64,
         validators=[validate_time_zone],
         widget=forms.TextInput(attrs={"list": "zones", "autocomplete": "off"}),
     )
     period = forms.ChoiceField(
-        label="About which days", initial=RelativePeriod.YESTERDAY, choices=RelativePeriod.choices
+        label=_("Period"), initial=RelativePeriod.YESTERDAY, choices=RelativePeriod.choices
     )
     recipients = forms.ModelMultipleChoiceField(
         User.objects.none(),
+        label=_("Recipients"),
         widget=forms.CheckboxSelectMultiple,
-        help_text="Those who may read this report. Each gets a file of their own and a message with a link to it.",
-        error_messages={"required": "Choose at least one person."},
+        help_text=_("Everyone who may see this report is listed. Each recipient gets an e-mail with a link."),
+        error_messages={"required": _("Choose at least one person.")},
     )
 
     def __init__(self, data: Any, *, report: AnyReport, initial: dict[str, Any]) -> None:
@@ -69,7 +74,7 @@ class ScheduleForm(forms.Form):
         recipients.queryset = people_who_may_read(report)
         period: Any = self.fields["period"]
         if report.own_zone:
-            period.help_text = f"The days of this report are those of {report.own_zone}."
+            period.help_text = gettext("The days of this report are in {zone}.").format(zone=report.own_zone)
         if not report.has_days:
             period.choices = [(RelativePeriod.ALL, RelativePeriod.ALL.label)]
 
@@ -79,7 +84,8 @@ class ScheduleForm(forms.Form):
         values = self.cleaned_data
         day = values["weekday"] if values["frequency"] == Frequency.WEEKLY else values["day"]
         names = ("name", "frequency", "hour", "time_zone", "period")
-        return {**{name: values[name] for name in names}, "day": day}
+        language = get_language() or settings.LANGUAGE_CODE
+        return {**{name: values[name] for name in names}, "day": day, "language": language}
 
 
 def schedule_initial(schedule: Schedule) -> dict[str, Any]:
@@ -107,6 +113,7 @@ def schedules(request: StaffRequest) -> HttpResponse:
             schedule,
             report,
             describe(report, schedule.filters),
+            report.headings_of(schedule.columns),
             recipients_with_obstacles(schedule),
             failed_exports(schedule),
         )
@@ -140,7 +147,7 @@ def new_schedule(request: StaffRequest, name: str) -> HttpResponse:
         except ReportError as exc:
             form.add_error(None, str(exc))
         else:
-            messages.success(request, "The schedule is kept.")
+            messages.success(request, gettext("Schedule saved."))
             return redirect("reports:schedules")
     return _form_page(request, query.report, form, {"filters": export_request["filters"]})
 
@@ -157,7 +164,7 @@ def schedule(request: StaffRequest, pk: int) -> HttpResponse:
         except ReportError as exc:
             form.add_error(None, str(exc))
         else:
-            messages.success(request, "The schedule was changed.")
+            messages.success(request, gettext("Schedule saved."))
             return redirect("reports:schedules")
     return _form_page(request, report, form, {"schedule": stored, "filters": stored.filters})
 
@@ -180,7 +187,7 @@ def resume(request: StaffRequest, pk: int) -> HttpResponse:
 @require_POST
 def remove(request: StaffRequest, pk: int) -> HttpResponse:
     services.delete_schedule(_own_schedule(request, pk).pk, actor=request.user)
-    messages.success(request, "The schedule was removed. Files that it made stay until their time is over.")
+    messages.success(request, gettext("Schedule deleted. Existing files remain until they expire."))
     return redirect("reports:schedules")
 
 

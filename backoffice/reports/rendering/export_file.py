@@ -66,7 +66,7 @@ def _stored_csv_chunks(
 
 def _header_chunk(export_request: ExportRequest) -> FileChunk:
     return FileChunk(
-        csv_header(export_request.header, has_byte_order_mark=export_request.has_byte_order_mark), 0
+        csv_header(export_request.headings, has_byte_order_mark=export_request.has_byte_order_mark), 0
     )
 
 
@@ -95,7 +95,7 @@ def file_chunks(
     """
     if export_request.format == FileFormat.XLSX:
         return encode_xlsx(
-            export_request.header, text_rows(export_request, at_most=at_most), folder=str(export_folder())
+            export_request.headings, text_rows(export_request, at_most=at_most), folder=str(export_folder())
         )
     return csv_chunks(export_request, at_most=at_most, check=check)
 

@@ -11,9 +11,10 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.core.mail import send_mail
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
+from django.utils.translation import gettext
 
-from backoffice.accounts.models import User
+from backoffice.accounts.models import Language, User
 from backoffice.core import clock
 from backoffice.core.leases import claim_due_row
 from backoffice.reports.definitions.catalogue import REPORTS
@@ -73,15 +74,11 @@ def _mail_recipient(job: ExportJob) -> bool:
     if not _may_read(job.person, job):
         return False
     title = _title(job)
-    with timezone.override(ZoneInfo(job.time_zone)):
-        text = f"{title}: the file is ready for you. {freshness_text(job)}".strip()
-    return _mail(
-        job.person,
-        title,
-        text,
-        job.get_absolute_url(),
-        "Sign in to take it away. It is kept for seven days.",
-    )
+    with timezone.override(ZoneInfo(job.time_zone)), translation.override(_language(job.person, job)):
+        ready = gettext("{report}: your file is ready.").format(report=title)
+        advice = gettext("Sign in to download it. The file is deleted after seven days.")
+        text = f"{ready} {freshness_text(job)}".strip()
+    return _mail(job.person, title, text, job.get_absolute_url(), advice)
 
 
 def _mail_owner(job: ExportJob) -> bool:
@@ -90,13 +87,17 @@ def _mail_owner(job: ExportJob) -> bool:
     if schedule is None or not _may_read(schedule.owner, job):
         return False
     title = _title(job)
-    return _mail(
-        schedule.owner,
-        title,
-        f"{title}: no file could be made for {job.person}. {job.failure_text}",
-        reverse("reports:schedules"),
-        "Sign in to see the schedule. It goes on by itself with its next moment.",
-    )
+    with translation.override(_language(schedule.owner, job)):
+        text = gettext("{report}: no file was created for {person}. {reason}").format(
+            report=title, person=job.person, reason=job.failure_text
+        )
+        advice = gettext("Sign in to see the schedule. The next run is not affected.")
+    return _mail(schedule.owner, title, text, reverse("reports:schedules"), advice)
+
+
+def _language(person: User, job: ExportJob) -> str:
+    """The language that the person chose, or else that of the file."""
+    return job.language if person.language == Language.AUTO else person.language
 
 
 def _may_read(person: User, job: ExportJob) -> bool:

@@ -185,7 +185,7 @@ def _request_fields(schedule: Schedule, due_at: datetime) -> dict[str, Any]:
     zone = REPORTS[schedule.report].zone_of_days(ZoneInfo(schedule.time_zone))
     days = period_days(RelativePeriod(schedule.period), due_at.astimezone(zone).date())
     period = {"since": [str(days.since)], "until": [str(days.until)]} if days.since else {}
-    names = ("report", "columns", "format", "has_byte_order_mark", "time_zone")
+    names = ("report", "columns", "format", "has_byte_order_mark", "time_zone", "language")
     return {**{name: getattr(schedule, name) for name in names}, "filters": {**schedule.filters, **period}}
 
 

@@ -21,7 +21,7 @@ class Command(BaseCommand):
     The settings, database and secrets of the application are removed from its environment.
     """
 
-    help = "Simulate the Business Payments API on a local port. It moves nothing."
+    help = "Simulate the Business Payments API on a local port. No real money moves."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:

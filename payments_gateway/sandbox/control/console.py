@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from django.db.transaction import atomic
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
+from django.utils.translation import gettext
 
 from payments_gateway.sandbox import clock, parties
 from payments_gateway.sandbox.amounts import amount_text
@@ -137,7 +138,7 @@ def _key_row(key: ApiKey) -> dict[str, object]:
         "short_hash": key.short_hash,
         "name": key.name,
         "scope": names[key.scope],
-        "expires": _local_time(expires) if expires else "never",
+        "expires": _local_time(expires) if expires else gettext("never"),
         "state": _key_state(key, expires),
     }
 
@@ -165,7 +166,7 @@ def _fault_row(fault: ActiveFault) -> dict[str, object]:
         "containing": fault.definition.containing,
         "particulars": ", ".join(f"{name} {value}" for name, value in particulars.items()),
         "hits": fault.hits,
-        "left": "until taken away" if fault.left is None else fault.left,
+        "left": gettext("until cleared") if fault.left is None else fault.left,
         "waiting": fault.definition.skip - fault.passed,
     }
 
@@ -178,7 +179,9 @@ def _offset_text(offset: timedelta) -> str:
     days, seconds = offset.days, offset.seconds
     if not offset:
         return ""
-    return f"{days} d {seconds // 3600} h {seconds // 60 % 60} min {seconds % 60} s"
+    return gettext("{days} d {hours} h {minutes} min {seconds} s").format(
+        days=days, hours=seconds // 3600, minutes=seconds // 60 % 60, seconds=seconds % 60
+    )
 
 
 _SEE_OTHER = 303

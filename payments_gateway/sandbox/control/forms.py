@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from django import forms
 from django.http import QueryDict
+from django.utils.text import format_lazy
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from payments_gateway.operations import OPERATIONS
 from payments_gateway.sandbox import lifecycle
@@ -30,61 +33,78 @@ from payments_gateway.sandbox.lifecycle import (
 from payments_gateway.sandbox.merchant import details as merchant_details
 from payments_gateway.sandbox.settings import SETTLE_AFTER
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 
 @dataclass(frozen=True, slots=True)
 class FaultPreset:
     """Members of a fault. `number` is the member taken from the number field, `usual` its default."""
 
-    label: str
+    label: "StrOrPromise"
     members: Mapping[str, object]
     number: str = ""
     usual: Decimal = field(default=Decimal(0))
     whole: bool = False
 
 
-_NOT_EXECUTED = "not executed"
-_EXECUTED = "executed"
-
 FAULT_PRESETS: Mapping[str, FaultPreset] = {
     "delay-before": FaultPreset(
-        "wait, then execute (seconds)", {"kind": "delay", "when": "before_execution"}, "seconds", Decimal(30)
+        _("Delay, then execute (seconds)"),
+        {"kind": "delay", "when": "before_execution"},
+        "seconds",
+        Decimal(30),
     ),
     "delay-after": FaultPreset(
-        "execute, then wait (seconds)", {"kind": "delay", "when": "after_execution"}, "seconds", Decimal(30)
+        _("Execute, then delay (seconds)"),
+        {"kind": "delay", "when": "after_execution"},
+        "seconds",
+        Decimal(30),
     ),
     **{
         f"status-{status}-{when}": FaultPreset(
-            f"status {status}, {outcome}", {"kind": "status", "status": status, "when": f"{when}_execution"}
+            format_lazy(label, status=status),
+            {"kind": "status", "status": status, "when": f"{when}_execution"},
         )
         for status in (400, 401, 403, 409, 429, 500, 502, 503, 504)
-        for when, outcome in (("before", _NOT_EXECUTED), ("after", _EXECUTED))
+        for when, label in (
+            ("before", _("Status {status}, not executed")),
+            ("after", _("Status {status}, executed")),
+        )
     },
     "drop-read": FaultPreset(
-        f"reset before the body is read, {_NOT_EXECUTED}", {"kind": "drop", "when": "before_read"}
+        _("Connection reset before the body is read, not executed"), {"kind": "drop", "when": "before_read"}
     ),
     "drop-unexecuted": FaultPreset(
-        f"close without an answer, {_NOT_EXECUTED}", {"kind": "drop", "when": "after_read"}
+        _("Connection closed without a response, not executed"), {"kind": "drop", "when": "after_read"}
     ),
     "drop-executed": FaultPreset(
-        f"close without an answer, {_EXECUTED}", {"kind": "drop", "when": "after_execution"}
+        _("Connection closed without a response, executed"), {"kind": "drop", "when": "after_execution"}
     ),
-    "drop-answer": FaultPreset(f"reset in mid-answer, {_EXECUTED}", {"kind": "drop", "when": "mid_answer"}),
+    "drop-answer": FaultPreset(
+        _("Connection reset in mid-response, executed"), {"kind": "drop", "when": "mid_answer"}
+    ),
     "truncate": FaultPreset(
-        f"cut the answer (bytes), {_EXECUTED}", {"kind": "truncate"}, "at", Decimal(40), whole=True
+        _("Response truncated (bytes), executed"), {"kind": "truncate"}, "at", Decimal(40), whole=True
     ),
-    "duplicate": FaultPreset("a record comes twice in the list", {"kind": "duplicate_record"}),
-    "hide": FaultPreset("the list lags (seconds)", {"kind": "hide_record_for"}, "seconds", Decimal(60)),
-    "rate": FaultPreset("rate limit (requests per second)", {"kind": "rate_limit"}, "per_second", Decimal(1)),
+    "duplicate": FaultPreset(_("Duplicate record in the transaction list"), {"kind": "duplicate_record"}),
+    "hide": FaultPreset(
+        _("New records listed late (seconds)"), {"kind": "hide_record_for"}, "seconds", Decimal(60)
+    ),
+    "rate": FaultPreset(
+        _("Rate limit (requests per second)"), {"kind": "rate_limit"}, "per_second", Decimal(1)
+    ),
     **{
         f"garbage-{form}": FaultPreset(
-            f"garbage: {form.replace('_', ' ')}, {_EXECUTED}", {"kind": "garbage", "form": form}
+            format_lazy(_("Invalid response, executed: {form}"), form=form.replace("_", " ")),
+            {"kind": "garbage", "form": form},
         )
         for form in GARBAGE_FORMS
     },
 }
 
 
-def preset_choices() -> list[tuple[str, str]]:
+def preset_choices() -> list[tuple[str, "StrOrPromise"]]:
     """Values and labels of the select field."""
     return [(name, preset.label) for name, preset in FAULT_PRESETS.items()]
 
@@ -118,8 +138,8 @@ class ConsoleForm(forms.Form):
     """A form of the console. `buttons` are (value, label) pairs; the value of the pressed one is in `press`."""
 
     name: ClassVar[str]
-    title: ClassVar[str]
-    buttons: ClassVar[tuple[tuple[str, str], ...]]
+    title: ClassVar["StrOrPromise"]
+    buttons: ClassVar[tuple[tuple[str, "StrOrPromise"], ...]]
 
     def __init__(self, data: QueryDict | None = None) -> None:
         super().__init__(data, prefix=self.name, label_suffix="")
@@ -137,7 +157,7 @@ class ConsoleForm(forms.Form):
     def clean(self) -> dict[str, object]:
         """Reject an unknown button."""
         if self.pressed not in dict(self.buttons):
-            raise forms.ValidationError("Press one of the buttons of the form.")
+            raise forms.ValidationError(gettext("Press one of the buttons of this form."))
         return self.cleaned_data
 
     def perform(self) -> str:
@@ -149,70 +169,90 @@ class SettlementForm(ConsoleForm):
     """Pause, resume or force the settlement of orders."""
 
     name = "settlement"
-    title = "Settlement"
-    buttons = (("pause", "Pause"), ("resume", "Resume"), ("now", "Settle now"), ("fail", "Fail now"))
+    title = _("Settlement")
+    buttons = (
+        ("pause", _("Pause settlement")),
+        ("resume", _("Resume settlement")),
+        ("now", _("Settle all now")),
+        ("fail", _("Fail all now")),
+    )
 
     def perform(self) -> str:
         if self.pressed == "pause":
             lifecycle.change_options({"settle_after": None})
-            return "Settlement is paused: orders stay processing until you settle them."
+            return gettext("Settlement is paused. Orders stay in processing.")
         if self.pressed == "resume":
             lifecycle.change_options({"settle_after": SETTLE_AFTER})
-            return f"Settlement goes on by itself after {SETTLE_AFTER:g} s."
+            return gettext("Settlement is resumed. Orders settle after {seconds} s.").format(
+                seconds=f"{SETTLE_AFTER:g}"
+            )
         settled = settlement.settle_now(failed=True if self.pressed == "fail" else None)
-        return f"Settled: {settled}."
+        return ngettext("{count} order settled.", "{count} orders settled.", settled).format(count=settled)
 
 
 class ClockForm(ConsoleForm):
     """Advance the provider's clock."""
 
     name = "clock"
-    title = "Fast-forward"
-    buttons = (("custom", "Forward"), ("hour", "1 hour"), ("day", "1 day"))
+    title = _("Advance the clock")
+    buttons = (("custom", _("Advance")), ("hour", _("1 hour")), ("day", _("1 day")))
 
-    minutes = forms.IntegerField(min_value=1, max_value=3650 * 24 * 60, required=False)
+    minutes = forms.IntegerField(label=_("Minutes"), min_value=1, max_value=3650 * 24 * 60, required=False)
 
     def clean(self) -> dict[str, object]:
         """Minutes are required for the button next to them only."""
         cleaned = super().clean()
         if self.pressed == "custom" and not self.errors and cleaned.get("minutes") is None:
-            self.add_error("minutes", "Say how many minutes.")
+            self.add_error("minutes", gettext("Enter the number of minutes."))
         return cleaned
 
     def perform(self) -> str:
         steps = {"hour": _HOUR, "day": _DAY}
         seconds = steps.get(self.pressed) or int(self.cleaned_data["minutes"]) * 60
         advance_clock(seconds)
-        return f"The service's clock went forward by {seconds // 60} minutes."
+        minutes = seconds // 60
+        return ngettext(
+            "The provider's clock advanced by {count} minute.",
+            "The provider's clock advanced by {count} minutes.",
+            minutes,
+        ).format(count=minutes)
 
 
 class DepositForm(ConsoleForm):
     """Receive money from outside."""
 
     name = "deposit"
-    title = "Deposit"
-    buttons = (("deposit", "Deposit"),)
+    title = _("Deposit")
+    buttons = (("deposit", _("Credit deposit")),)
 
-    currency = forms.ChoiceField(choices=[(code, code) for code in DECIMALS])
-    amount = forms.CharField(max_length=40, widget=forms.TextInput(attrs={"inputmode": "decimal"}))
-    sender = forms.CharField(max_length=120, initial="Adaeze Obi")
+    currency = forms.ChoiceField(label=_("Currency"), choices=[(code, code) for code in DECIMALS])
+    amount = forms.CharField(
+        label=_("Amount"), max_length=40, widget=forms.TextInput(attrs={"inputmode": "decimal"})
+    )
+    sender = forms.CharField(label=_("Sender"), max_length=120, initial="Adaeze Obi")
 
     def perform(self) -> str:
         currency, amount = self.cleaned_data["currency"], self.cleaned_data["amount"]
         orders.deposit(currency, minor_units(amount, currency), self.cleaned_data["sender"])
-        return f"{currency} {amount} arrived from {self.cleaned_data['sender']}."
+        return gettext("{currency} {amount} received from {sender}.").format(
+            currency=currency, amount=amount, sender=self.cleaned_data["sender"]
+        )
 
 
 class PayInForm(ConsoleForm):
     """Pay an open payment as its customer."""
 
     name = "pay-in"
-    title = "Customer pays"
-    buttons = (("pay", "Pay in"),)
+    title = _("Customer's pay-in")
+    buttons = (("pay", _("Pay in")),)
 
-    reference = forms.ChoiceField(label="Payment")
+    reference = forms.ChoiceField(label=_("Payment"))
     amount = forms.CharField(
-        max_length=40, required=False, help_text="Empty: all that is missing", widget=forms.TextInput
+        label=_("Amount"),
+        max_length=40,
+        required=False,
+        help_text=_("Leave empty to pay the outstanding amount."),
+        widget=forms.TextInput,
     )
 
     def __init__(self, data: QueryDict | None = None) -> None:
@@ -223,66 +263,89 @@ class PayInForm(ConsoleForm):
 
     @property
     def idle(self) -> str:
-        return "" if self.is_bound or open_payments() else "No payment is open."
+        return "" if self.is_bound or open_payments() else gettext("No open payments.")
 
     def perform(self) -> str:
         payment = pay_as_customer(self.cleaned_data["reference"], self.cleaned_data["amount"] or None)
-        return f"The customer of {payment.reference} has paid; the payment is {payment.state}."
+        return gettext("Pay-in received for {reference}. Status: {state}").format(
+            reference=payment.reference, state=payment.state
+        )
 
 
 class KycForm(ConsoleForm):
     """Set whether the merchant has completed KYC."""
 
     name = "kyc"
-    title = "KYC of the merchant"
-    buttons = (("on", "Completed"), ("off", "Not completed"))
+    title = _("Merchant's KYC")
+    buttons = (("on", _("Mark completed")), ("off", _("Mark not completed")))
 
     def perform(self) -> str:
         merchant_details.set_kyc(self.pressed == "on")
-        return (
-            f"KYC is {'completed' if self.pressed == 'on' else 'not completed: bank accounts are refused'}."
-        )
+        if self.pressed == "on":
+            return gettext("KYC is completed.")
+        return gettext("KYC is not completed. Bank accounts are rejected.")
 
 
 class FaultForm(ConsoleForm):
     """Add one of the most common faults; the control API offers all of them."""
 
     name = "fault"
-    title = "Provoke a fault"
-    buttons = (("add", "Add fault"), ("clear", "Clear all faults"))
+    title = _("Add a fault")
+    buttons = (("add", _("Add fault")), ("clear", _("Clear all faults")))
 
     operation = forms.ChoiceField(
-        choices=[(ANY_OPERATION, "any operation"), *((each.name, each.name) for each in OPERATIONS)]
+        label=_("Request"),
+        choices=[(ANY_OPERATION, _("Any request")), *((each.name, each.name) for each in OPERATIONS)],
     )
-    what = forms.ChoiceField(choices=preset_choices(), label="What happens")
+    what = forms.ChoiceField(choices=preset_choices(), label=_("Fault"))
     number = forms.DecimalField(
-        required=False, min_value=0, max_value=1_000_000, help_text="Seconds, requests per second, or bytes"
+        label=_("Number"),
+        required=False,
+        min_value=0,
+        max_value=1_000_000,
+        help_text=_("Seconds, requests per second, or bytes"),
     )
     times = forms.IntegerField(
+        label=_("Times"),
         required=False,
         min_value=1,
         max_value=1_000_000,
-        help_text="Empty: once; a lag or a rate until cleared",
+        help_text=_("If empty: once. Late listing and rate limit: until cleared."),
     )
-    containing = forms.CharField(required=False, max_length=200, help_text="Only requests with this text")
+    containing = forms.CharField(
+        label=_("Containing"),
+        required=False,
+        max_length=200,
+        help_text=_("Only requests that contain this text"),
+    )
 
     def perform(self) -> str:
         """Add the fault, or remove all faults."""
         if self.pressed == "clear":
-            return f"Faults taken away: {FAULTS.clear(abandon=False)}."
+            cleared = FAULTS.clear(abandon=False)
+            return ngettext("{count} fault cleared.", "{count} faults cleared.", cleared).format(
+                count=cleared
+            )
         fault = FAULTS.add(preset_fault(self.cleaned_data))
-        return f"Fault {fault.id} is in force: {fault.definition.kind} for {fault.definition.operation}."
+        return gettext("Fault {id} added: {kind} for {request}").format(
+            id=fault.id, kind=fault.definition.kind, request=fault.definition.operation
+        )
 
 
 class ResetForm(ConsoleForm):
     """Reset the simulation to its seeded state."""
 
     name = "reset"
-    title = "Reset"
-    buttons = (("reset", "Forget everything since the seed"),)
+    title = _("Reset")
+    buttons = (("reset", _("Reset simulation")),)
 
     def perform(self) -> str:
-        return f"Everything is forgotten but the seeded history of {reset_to_seed()} transactions."
+        count = reset_to_seed()
+        return ngettext(
+            "Reset to the sample history of {count} transaction.",
+            "Reset to the sample history of {count} transactions.",
+            count,
+        ).format(count=count)
 
 
 FORMS: Mapping[str, type[ConsoleForm]] = {

@@ -56,9 +56,9 @@ def _cross_site_problem(request: HttpRequest) -> str:
     if request.method in _SAFE_METHODS:
         return ""
     if request.headers.get("Origin", f"{request.scheme}://{host}") != f"{request.scheme}://{host}":
-        return "a page of another origin may change nothing here"
+        return "requests from another origin cannot change the simulation"
     if request.headers.get("Sec-Fetch-Site", "none") not in _OWN_FETCH_SITES:
-        return "a page of another site may change nothing here"
+        return "requests from another site cannot change the simulation"
     return ""
 
 

@@ -35,7 +35,7 @@ def test_a_rejected_operation_shows_the_reason_and_can_be_copied(
     steps.press(preparer, "Submit for approval")
     expect(steps.badge(preparer)).to_have_text("Pending")
     expect(preparer.locator(f'dd a[href="{path}"]')).to_be_visible()
-    assert sorted(row["status"] for row in steps.exported(preparer, payment)) == ["pending", "rejected"]
+    assert sorted(row["Status"] for row in steps.exported(preparer, payment)) == ["pending", "rejected"]
 
 
 def test_rejecting_needs_a_reason(people: People) -> None:
@@ -96,7 +96,7 @@ def test_a_stale_page_changes_nothing_and_reports_it(people: People, action: str
     expect(stale.get_by_role("alert")).to_contain_text("is rejected by now, so nothing was changed")
     expect(steps.badge(stale)).to_have_text("Rejected")
     [row] = steps.exported(stale, payment)
-    assert (row["status"], row["reason"]) == ("rejected", REASON)
+    assert (row["Status"], row["Reason"]) == ("rejected", REASON)
     assert steps.debits(stack, payment) == []
 
 

@@ -35,7 +35,7 @@ def test_a_double_click_on_approve_makes_one_approval(people: People, scripts: b
     approver.goto(path)
     expect(steps.timeline(approver, "countersigned")).to_have_count(1)
     [row] = steps.exported(approver, payment)
-    assert (row["status"], row["approved_by"]) == ("approved", APPROVER)
+    assert (row["Status"], row["Approved by"]) == ("approved", APPROVER)
 
 
 def test_a_double_click_on_approve_and_send_makes_one_debit(people: People, stack: Stack) -> None:

@@ -79,7 +79,7 @@ def test_a_new_user_enrols_and_sees_the_recovery_codes_once(people: People, stac
     payment = steps.new_payment()
     steps.prepare(page, payment)
     [row] = steps.exported(people.page_of(APPROVER), payment)
-    assert (row["status"], row["prepared_by"]) == ("pending", "Kemi Adeyemi")
+    assert (row["Status"], row["Prepared by"]) == ("pending", "Kemi Adeyemi")
 
 
 def test_a_wrong_first_code_does_not_enrol_and_keeps_the_secret(people: People, stack: Stack) -> None:
@@ -109,7 +109,7 @@ def test_a_user_with_both_roles_cannot_approve_their_own_operation(
     expect(page.get_by_role("alert")).to_contain_text("You prepared this operation, so somebody else has to")
     expect(steps.badge(page)).to_have_text("Pending")
     [row] = steps.exported(page, payment)
-    assert (row["status"], row["approved_by"]) == ("pending", "")
+    assert (row["Status"], row["Approved by"]) == ("pending", "")
     assert steps.debits(stack, payment) == []
 
 

@@ -105,7 +105,7 @@ def assert_the_download_holds_it(approver: Page, payment: steps.NewPayment) -> N
     with approver.expect_download() as download:
         approver.get_by_role("link", name="Export CSV").click()
     [row] = steps.rows_of(Path(download.value.path()).read_bytes(), payment)
-    assert (row["status"], row["direction"], row["recipient"]) == ("succeeded", "out", payment.holder)
+    assert (row["Status"], row["Direction"], row["Recipient"]) == ("succeeded", "out", payment.holder)
     assert download.value.suggested_filename.endswith(".csv")
 
 

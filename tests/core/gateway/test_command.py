@@ -78,8 +78,8 @@ def test_every_read_of_a_conforming_provider_passes(run: Run, sandbox_process: S
     done = run(sandbox_process.url, "check", "--account-number", "0123456789", "--bank-code", "044")
     assert (done.returncode, done.stderr) == (0, "")
     for name in READS:
-        assert re.fullmatch(rf"{name}  answered, HTTP 200  \d+ ms  nothing", row(done, name))
-    assert f"Clock of {sandbox_process.url}: agrees with ours." in done.stdout
+        assert re.fullmatch(rf"{name}  answered, HTTP 200  \d+ ms  none", row(done, name))
+    assert f"Clock of {sandbox_process.url}: correct." in done.stdout
     assert f"{len(READS)} answered. Addresses and credentials work." in done.stdout
     assert sandbox_process.api_key not in done.stdout
 
@@ -89,7 +89,7 @@ def test_account_resolution_is_skipped_unless_an_account_is_given(
 ) -> None:
     done = run(sandbox_process.url, "check")
     assert done.returncode == 0
-    assert row(done, "banks.resolve") == "banks.resolve  not asked  needs an account number and a bank code"
+    assert row(done, "banks.resolve") == "banks.resolve  not called  needs an account number and a bank code"
 
 
 def test_an_incomplete_account_is_refused(run: Run, sandbox_process: SandboxProcess) -> None:
@@ -116,7 +116,7 @@ def test_an_unreadable_optional_read_is_reported(run: Run) -> None:
 def test_an_address_without_any_answer_fails_the_check(run: Run) -> None:
     done = check_against(run, stub.answer(200, {}))
     assert done.returncode == 1
-    assert "gave no usable answer" in done.stderr
+    assert "gave no usable response" in done.stderr
     assert "work" not in done.stdout
     for name in READS:
         assert name == "banks.resolve" or "not usable, HTTP 200" in row(done, name)
@@ -127,10 +127,10 @@ def test_unreadable_answers_are_reported_and_the_other_checks_continue(run: Run)
     assert done.returncode == 0
     line = row(done, "balances.list")
     assert "not usable, HTTP 200" in line
-    assert "cannot be read (it holds no balances)" in line
+    assert "cannot be read (it contains no balances)" in line
     assert "answered, HTTP 200" in row(done, "callbacks.url")
     assert re.search(
-        r" \d not usable, .*Addresses and credentials work\. Some answers are unusable", done.stdout
+        r" \d not usable, .*Addresses and credentials work\. Some responses are unusable", done.stdout
     )
 
 
@@ -146,7 +146,7 @@ def test_only_get_requests_are_sent(run: Run) -> None:
 def test_a_refused_key_is_a_configuration_error(run: Run, sandbox_process: SandboxProcess) -> None:
     done = run(sandbox_process.url, "check", key=CANARY)
     assert done.returncode == 1
-    assert "refused, HTTP 401" in row(done, "balances.list")
+    assert "rejected, HTTP 401" in row(done, "balances.list")
     assert f"{sandbox_process.url} does not accept our credentials: X-Api-Key is not valid" in done.stderr
     assert CANARY not in done.stdout + done.stderr
 
@@ -166,8 +166,8 @@ def test_an_unreachable_address_is_a_configuration_error(run: Run, address: str)
         url = address.format(port=port)
         done = run(url, "check", key=CANARY)
     assert done.returncode == 1
-    assert f"{url} cannot be reached: The service could not be reached" in done.stderr
-    assert row(done, "wallets.get") == "wallets.get  not asked  the address is out of reach"
+    assert f"{url} cannot be reached: The provider could not be reached" in done.stderr
+    assert row(done, "wallets.get") == "wallets.get  not called  the address cannot be reached"
 
 
 def test_an_address_without_tls_fails_the_check(run: Run) -> None:
@@ -180,14 +180,14 @@ def test_an_address_without_tls_fails_the_check(run: Run) -> None:
 def test_an_address_that_answers_404_fails_the_check(run: Run) -> None:
     done = check_against(run, stub.answer(404, b"<html>nothing here"))
     assert done.returncode == 1
-    assert "answered HTTP 404 to every request: the address is probably wrong." in done.stderr
+    assert "returned HTTP 404 for every request: the address is probably wrong." in done.stderr
 
 
 @pytest.mark.parametrize("body", [UNREADABLE[name] for name in ("empty", "html", "truncated", "deep", "NaN")])
 def test_an_address_with_only_unreadable_answers_fails_the_check(run: Run, body: bytes) -> None:
     done = check_against(run, stub.answer(200, body))
     assert done.returncode == 1
-    assert done.stderr.count("gave no usable answer: address and credentials could not be confirmed.") == 2
+    assert done.stderr.count("gave no usable response: address and credentials could not be confirmed.") == 2
     assert "work" not in done.stdout
     assert "failed, HTTP 200" in row(done, "balances.list")
     assert "cannot be read" in row(done, "balances.list")
@@ -196,8 +196,8 @@ def test_an_address_with_only_unreadable_answers_fails_the_check(run: Run, body:
 @pytest.mark.parametrize("name", ["reset after request", "not http", "broken chunks"])
 def test_a_connection_that_breaks_is_reported(run: Run, name: str) -> None:
     done = check_against(run, BROKEN[name])
-    assert (done.returncode, "gave no usable answer" in done.stderr) == (1, True)
-    assert "did not arrive whole" in row(done, "balances.list")
+    assert (done.returncode, "gave no usable response" in done.stderr) == (1, True)
+    assert "did not arrive completely" in row(done, "balances.list")
 
 
 def test_unexpected_fields_in_an_answer_are_reported(run: Run) -> None:
@@ -207,10 +207,10 @@ def test_unexpected_fields_in_an_answer_are_reported(run: Run) -> None:
     line = row(done, "transactions.page")
     assert "answered, HTTP 201" in line
     for remark in (
-        "data.data[].amount is a text, not a number",
+        "data.data[].amount is text, not a number",
         "data.data[] has unknown note",
-        "data.page is a text, not",
-        "data.data[] lacks currency, version",
+        "data.page is text, not",
+        "data.data[] has no currency, version",
         "status 'on hold' is not in the profile",
     ):
         assert remark in line, remark
@@ -236,7 +236,7 @@ def test_the_printed_operations_are_those_of_the_specification(run: Run) -> None
     assert max(map(len, lines)) <= WIDTH
     cells = {line.split()[0]: re.split(r" {2,}", line) for line in lines}
     assert cells["balances.withdraw"][1:] == [
-        *("POST", "/balance/withdraw", "v2", "moves money", "needs token", "withdrawal")
+        *("POST", "/balance/withdraw", "v2", "moves money", "one-time code", "withdrawal")
     ]
     assert cells["api_keys.list"][1:] == ["GET", "/user/apikeys", "v4", "reads"]
 
@@ -270,7 +270,7 @@ def test_the_command_needs_no_database_and_prints_no_secret(tmp_path: Path) -> N
 
 def test_the_command_uses_the_key_in_use_after_a_switch(run: Run, sandbox_process: SandboxProcess) -> None:
     own = run(sandbox_process.url, "check")
-    assert "Uses the API key in use: Key of the environment." in own.stdout
+    assert "Uses the API key in use: Key from the environment." in own.stdout
     key = GatewayKey(name="till", short_hash="0a1b2c3d")
     key.encrypt(API_KEY)
     credentials.switch_to_key(key)

@@ -96,7 +96,7 @@ def test_another_process_sees_the_switch_without_a_restart() -> None:
         command, env=_with(environment), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert other.stdout is not None
-    assert other.stdout.readline().strip() == "Key of the environment"
+    assert other.stdout.readline().strip() == "Key from the environment"
     switched_to()
     output, _ = other.communicate("go on\n", timeout=180)
     assert output.strip() == "second"
@@ -162,7 +162,7 @@ def test_a_call_fails_without_sending_if_the_key_table_cannot_be_read(provider: 
         editor.alter_db_table(GatewayKey, "core_gatewaykey", "core_elsewhere")
     try:
         credentials.clear_key_cache()
-        with pytest.raises(NotSentError, match="cannot be read from our own database"):
+        with pytest.raises(NotSentError, match="cannot be read from the database"):
             gateway().balances.list()
     finally:
         with connection.schema_editor() as editor:

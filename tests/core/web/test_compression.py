@@ -80,7 +80,7 @@ def test_a_streamed_file_is_not_compressed(client: Client, sign_in: SignIn, audi
     assert "Content-Encoding" not in answer
     ended = Entry.objects.filter(action=Action.REPORT_EXPORTED)
     chunks = iter(answer)
-    assert next(chunks).decode("utf-8-sig").startswith("reference,")
+    assert next(chunks).decode("utf-8-sig").startswith("Reference,")
     assert not ended.exists(), "The first bytes waited for the last"
     assert list(chunks) == []
     assert ended.exists()

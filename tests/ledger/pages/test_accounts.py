@@ -82,9 +82,8 @@ def test_the_first_answer_does_not_wait_for_the_provider(
 ) -> None:
     with held_back(provider):
         html = text(reader.get(address))
-    assert "being asked" in html
     assert 'hx-trigger="load"' in html
-    assert 'read=1">Ask the service</a>' in html
+    assert 'read=1">' in html
 
 
 @pytest.mark.parametrize("address", [BALANCES, ACCOUNTS, WEBHOOKS])
@@ -242,11 +241,11 @@ def test_own_accounts_are_read_and_stored_with_their_age(
 ) -> None:
     provider.accounts = listed("Lagos shop")
     assert "0455001122" in text(reader.get(f"{ACCOUNTS}own/"))
-    assert 'old. <span class="asking">The service is being asked' in text(reader.get(ACCOUNTS))
+    assert '<span class="asking">Updating…' in text(reader.get(ACCOUNTS))
     settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v4"
     html = text(reader.get(f"{ACCOUNTS}own/"))
     assert "Lagos shop" in html
-    assert "The service does not tell it now" in html
+    assert "Not updated: " in html
 
 
 def test_the_export_has_every_account_with_its_number(reader: Client, provider: StubProvider) -> None:
@@ -314,5 +313,5 @@ def test_the_callback_url_is_compared_with_ours(
 
 def test_a_callback_url_that_cannot_be_read_is_reported(reader: Client, unreachable: None) -> None:
     html = text(reader.get(f"{WEBHOOKS}?read=1"))
-    assert "The service does not tell it now" in html
-    assert "Nothing is known from before." in html
+    assert "Not updated: " in html
+    assert "No earlier values are stored." in html

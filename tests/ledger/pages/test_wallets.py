@@ -49,7 +49,7 @@ def test_the_providers_addresses_are_listed_with_qr_codes(reader: Client, sandbo
         assert f">{network}</th>" in html
     assert html.count("data-copy=") == 4
     assert html.count("data:image/svg+xml") == 1
-    assert "Told by the service at" in html
+    assert "Reported by the provider:" in html
 
 
 def test_qr_codes_are_drawn_for_addresses_only(reader: Client, holding: Holding) -> None:
@@ -86,8 +86,8 @@ def test_an_unreachable_provider_shows_the_last_reported_value_with_its_age(
     settings.GATEWAY_URL = SILENT
     html = text(reader, NOW)
     assert "addr-1" in html
-    assert "does not tell it now" in html
-    assert "data-age" in html
+    assert "Not updated: " in html
+    assert "Values last reported: <time" in html
 
 
 def test_before_the_first_read_the_page_says_so_and_requests_it(reader: Client, settings: Settings) -> None:
@@ -95,8 +95,8 @@ def test_before_the_first_read_the_page_says_so_and_requests_it(reader: Client, 
     html = text(reader, PAGE)
     assert "Not known yet" in html
     assert f'hx-get="{NOW}' in html
-    assert 'read=1">Ask the service</a>' in html
-    assert "Nothing is known from before" in text(reader, f"{PAGE}?read=1")
+    assert 'read=1">Update from the provider</a>' in html
+    assert "No earlier values are stored." in text(reader, f"{PAGE}?read=1")
 
 
 def test_provider_text_is_escaped(reader: Client, holding: Holding) -> None:
@@ -121,7 +121,7 @@ def test_the_csv_has_every_address(reader: Client, holding: Holding) -> None:
     holding({"address": "addr-1", "network": "A", "currency": "USDT"}, "addr-2")
     answer: Any = reader.get("/reports/wallets.csv")
     lines = b"".join(answer.streaming_content).decode("utf-8-sig").splitlines()
-    assert lines == ["currency,network,address", "USDT,A,addr-1", ",,addr-2"]
+    assert lines == ["Currency,Network,Address", "USDT,A,addr-1", ",,addr-2"]
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_the_estimate_is_rounded_down(amount: str, about: str) -> None:
         ("direction", "NGN-USDT", "Select a valid choice"),
         ("direction", "", "This field is required."),
         ("amount", "", "Enter an amount."),
-        ("amount", "1,000", "digits and one point only"),
+        ("amount", "1,000", "digits and at most one point"),
         ("amount", "0.005", "NGN has at most 2 decimals."),
         ("amount", "5000000.01", "The balance is NGN 5,000,000.00"),
     ],

@@ -102,7 +102,7 @@ def test_kinds_without_a_status_read_are_explained(
     put(operation, Status.SENDING, Status.UNKNOWN, Status.REVIEW)
     html = evidence(as_preparer, operation)
     assert "No read of the service shows what became of it." in html
-    assert "Told by the service" not in html
+    assert "Reported by the provider:" not in html
     assert "does not show that it is done" not in html
 
 
@@ -154,7 +154,7 @@ def test_an_unreachable_provider_shows_the_last_evidence_with_its_age(
     evidence(as_preparer, unknown)
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     html = evidence(as_preparer, unknown)
-    assert "The service does not tell it now" in html
+    assert "Not updated: " in html
     assert "T-7" in html
     assert "T-7" in text_of(as_preparer.get(DESK))
 

@@ -249,9 +249,9 @@ def test_the_csv_has_the_listed_payments(as_approver: Client, provider: StubProv
     operation = make()
     answer: Any = as_approver.get("/reports/payments.csv")
     (row,) = csv.DictReader(b"".join(answer.streaming_content).decode("utf-8-sig").splitlines())
-    assert (row["reference"], row["state"], row["address"]) == (
+    assert (row["Reference"], row["Status"], row["Pay-in address"]) == (
         operation.reference,
         "Waiting for funds",
         TRON,
     )
-    assert (row["incoming_amount"], row["customer_email"]) == ("100", "customer@example.com")
+    assert (row["Pay-in amount"], row["Customer's e-mail address"]) == ("100", "customer@example.com")

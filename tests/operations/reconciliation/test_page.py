@@ -105,7 +105,7 @@ def test_days_without_movements_are_reported(as_auditor: Client, operation: Oper
 def test_an_invalid_filter_is_reported_at_its_field(as_auditor: Client) -> None:
     answer = as_auditor.get(PAGE, {"since": "2026-03-02", "until": "2026-03-01"})
     assert answer.status_code == 422
-    assert "This day is before the first one." in text_of(answer)
+    assert "The last day is before the first day." in text_of(answer)
 
 
 def test_the_page_takes_at_most_eight_queries(

@@ -18,7 +18,7 @@ def test_a_disabled_capability_is_not_requested(serve: Serve, gateway: Gateway, 
     others = tuple(other for other in CAPABILITIES if other != name)
     client = gateway(server.url, profile=ProviderProfile(capabilities=others))
     assert not client.extras.is_on(name)
-    with pytest.raises(CapabilityOffError, match=f"{name} is not switched on.*Nothing was asked"):
+    with pytest.raises(CapabilityOffError, match=f"{name} is not enabled.*Nothing was sent"):
         READS[name](client)
     assert (server.connections, server.requests) == (0, [])
 

@@ -117,7 +117,7 @@ def test_a_page_with_a_missing_record_is_detected(serve: Serve, gateway: Gateway
     )
     got, error = refused(gateway(server.url), 2)
     assert got == ["A"]
-    assert "counts 3 transactions, and shows 2" in error.message
+    assert "counts 3 transactions, but lists 2" in error.message
 
 
 @pytest.mark.parametrize("claims", [{}, {"pages": 1}, {"pages": 0}])
@@ -167,14 +167,14 @@ def test_a_page_that_stays_empty_is_an_error(serve: Serve, gateway: Gateway) -> 
 def test_an_early_last_page_is_an_error(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(200, {"data": page(list("ABCD"), 1, 2, pages=1)}))
     _, error = refused(gateway(server.url), 2)
-    assert "counts 4 transactions, and shows 2 up to page 1" in str(error)
+    assert "counts 4 transactions, but lists 2 up to page 1" in str(error)
 
 
 def test_a_repeated_page_is_refused(serve: Serve, gateway: Gateway) -> None:
     """As when the provider knows the number of the page by another name."""
     server = serve(stub.answer(200, {"data": page(list("ABCD"), 1, 2)}))
     _, error = refused(gateway(server.url), 2)
-    assert "asked for page 2 and answered with page 1 once more" in str(error)
+    assert "returned page 1 instead of page 2" in str(error)
 
 
 def test_an_oscillating_total_is_an_error(serve: Serve, gateway: Gateway) -> None:
@@ -213,7 +213,7 @@ def test_steps_back_beyond_what_is_remembered_are_refused() -> None:
         asked.append(number)
         return TransactionPage.model_validate(page(names, number, 100, total=totals[len(asked) - 1]))
 
-    with pytest.raises(ReadFailedError, match="vanished"):
+    with pytest.raises(ReadFailedError, match="disappeared"):
         list(read_all_pages(read, 100))
     assert asked[-3:] == [100, 101, 52]
 

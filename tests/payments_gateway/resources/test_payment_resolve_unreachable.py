@@ -54,7 +54,7 @@ def test_an_invalid_id_is_not_requested(serve: Serve, gateway: Gateway, identity
     server = serve(stub.answer(200, RECORD))
     client = gateway(server.url, profile=ALL_ON)
     for read in BY_ID.values():
-        with pytest.raises(NotSentError, match="Nothing was asked"):
+        with pytest.raises(NotSentError, match="Nothing was sent"):
             read(client, identity)
     assert server.connections == 0
 

@@ -131,12 +131,12 @@ def test_fields_beside_a_key_are_kept_and_redacted(serve: Serve, gateway: Gatewa
 
 def test_the_current_key_is_not_accepted_as_a_new_one(serve: Serve, gateway: Gateway) -> None:
     """As when a provider echoes the key that was to be replaced."""
-    with pytest.raises(GatewayError, match="holds no new key"):
+    with pytest.raises(GatewayError, match="contains no new key"):
         CALLS["generate"](gateway(serve(stub.answer(200, {"data": {"apikey": OLD}})).url))
 
 
 def test_a_key_that_contains_the_current_one_is_returned_whole(serve: Serve, gateway: Gateway) -> None:
-    with pytest.raises(GatewayError, match="holds no new key"):
+    with pytest.raises(GatewayError, match="contains no new key"):
         CALLS["generate"](gateway(serve(stub.answer(200, {"data": {"apikey": f"{OLD}-2"}})).url))
 
 

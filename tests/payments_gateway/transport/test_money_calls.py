@@ -188,7 +188,7 @@ def test_reading_stops_at_the_size_limit(serve: Serve, gateway: Gateway) -> None
     server = serve(stub.raw(endless))
     error = refused(gateway(server.url, response_limit=1000))
     assert type(error) is OutcomeUnknownError
-    assert "longer" in str(error)
+    assert "too long" in str(error)
 
 
 def test_each_money_call_has_a_connection_of_its_own(serve: Serve, gateway: Gateway) -> None:

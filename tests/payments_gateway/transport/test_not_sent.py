@@ -60,7 +60,7 @@ def test_nothing_is_written_if_the_deadline_passes_while_connecting(serve: Serve
     with write_only_while(lambda: not server.has_accepted()):
         error = refused(gateway(server.url))
     assert type(error) is NotSentError
-    assert str(error) == "The time for sending had passed before it began. Nothing was sent."
+    assert str(error) == "The time limit for sending had passed. Nothing was sent."
     assert server.ended(received) == b""
 
 

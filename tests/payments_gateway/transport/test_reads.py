@@ -93,7 +93,7 @@ def test_no_retry_follows_a_pause_that_exceeded_the_deadline(
 ) -> None:
     server = serve(stub.answer(503, b""), NOTHING)
     monkeypatch.setattr(clock, "sleep", lambda seconds: Clock.sleep(clock, seconds + 60))
-    with pytest.raises(ReadFailedError, match="No time was left"):
+    with pytest.raises(ReadFailedError, match="There was no time left"):
         gateway(server.url).balances.list()
     assert len(server.requests) == 1
 

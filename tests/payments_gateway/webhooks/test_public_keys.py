@@ -48,7 +48,7 @@ SMALL = rsa.generate_private_key(public_exponent=65_537, key_size=1024)  # noqa:
         (CURRENT.replace(b"M", b"!", 3), "damaged"),
         (CURRENT[:200], "damaged"),
         (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "damaged"),
-        (public_pem(ec.generate_private_key(ec.SECP256R1())), "another kind"),
+        (public_pem(ec.generate_private_key(ec.SECP256R1())), "not an RSA key"),
         (public_pem(SMALL), "1024 bits"),
     ],
 )

@@ -231,7 +231,7 @@ def test_columns_can_be_selected_and_keep_their_order(download: Get, preparer: U
 def test_the_byte_order_mark_is_written_on_request(client: Client) -> None:
     answer = client.get(reverse("reports:csv", args=["operations"]), {"has_byte_order_mark": "on"})
 
-    assert b"".join(answer).startswith(b"\xef\xbb\xbfreference,")
+    assert b"".join(answer).startswith(b"\xef\xbb\xbfReference,")
 
 
 def test_an_export_is_audited_with_its_filters_and_rows(download: Get, auditor: User) -> None:

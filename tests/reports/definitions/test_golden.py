@@ -45,7 +45,7 @@ def stored_report(*fields: str) -> StoredReport[forms.Form]:
         about="For a test.",
         permissions=("ledger.view_transaction",),
         form=forms.Form,
-        columns=tuple(Column(field, "", field) for field in fields),
+        columns=tuple(Column(field, field, field) for field in fields),
         query=lambda _user, _form: Transaction.objects.all(),
         order=("-occurred_at", "-id"),
     )
@@ -56,7 +56,7 @@ def worked_out(report: StoredReport[forms.Form]) -> ComputedReport[Transaction, 
     members: dict[str, Any] = {
         name: getattr(report, name) for name in ("name", "title", "about", "permissions", "form")
     }
-    columns = tuple(Column(column.header, "", attrgetter(column.header)) for column in report.columns)
+    columns = tuple(Column(column.name, column.heading, attrgetter(column.name)) for column in report.columns)
     return ComputedReport(
         rows=lambda _user, _form: iter(Transaction.objects.order_by(*report.order)),
         columns=columns,
@@ -78,7 +78,7 @@ def by_the_database(one: ExportRequest) -> bytes:
 def by_its_texts(one: ExportRequest) -> bytes:
     """The rows as the database returns them, written here: what SQLite's way is, on either engine."""
     chunks = encode_csv(text_rows(one, at_most=LONG), columns=len(one.columns))
-    return csv_header(one.header, has_byte_order_mark=one.has_byte_order_mark) + b"".join(
+    return csv_header(one.headings, has_byte_order_mark=one.has_byte_order_mark) + b"".join(
         chunk.content for chunk in chunks
     )
 
@@ -150,12 +150,12 @@ def test_json_is_identical_on_both_engines(auditor: User, preparer: User) -> Non
     report = REPORTS["audit-log"]
     one = replace(
         export_request(report, auditor),
-        columns=tuple(column for column in report.columns if column.header == "detail"),
+        columns=tuple(column for column in report.columns if column.name == "detail"),
     )
 
     text = '{"a": {}, "b": "x\\"\\n₦\\u0001", "zz": [1, {"a": true, "b": null}], "é": "1.50", "amount": -2}'
     quoted = text.replace('"', '""')
-    assert by_the_database(one).decode() == f'"detail"\r\n"{quoted}"\r\n'
+    assert by_the_database(one).decode() == f'"Details (JSON)"\r\n"{quoted}"\r\n'
 
 
 @pytest.mark.parametrize(
@@ -166,4 +166,4 @@ def test_every_stored_report_can_be_rendered_by_this_engine(auditor: User, name:
 
     content = by_the_database(one)
 
-    assert content.partition(b"\r\n")[0] == ",".join(one.header).encode()
+    assert content.partition(b"\r\n")[0] == ",".join(one.headings).encode()

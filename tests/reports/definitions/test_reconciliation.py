@@ -44,7 +44,9 @@ def by_values(one: ExportRequest) -> bytes:
         found = one.report.query(user, form).order_by(*one.report.order)
         return ([_as_exported(value) for value in row] for row in found.values_list(*values))
 
-    columns = tuple(Column(column.header, "", itemgetter(place)) for place, column in enumerate(one.columns))
+    columns = tuple(
+        Column(column.name, column.heading, itemgetter(place)) for place, column in enumerate(one.columns)
+    )
     report: ComputedReport[Any, Any] = ComputedReport(rows=rows, columns=columns, **members)
     return by_the_database(replace(one, report=report, columns=columns))
 

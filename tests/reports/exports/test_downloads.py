@@ -34,7 +34,7 @@ def report(rows: Callable[[], Iterator[object]]) -> ComputedReport[object, TextF
         about="Numbers for a test.",
         permissions=("operations.view_operation",),
         form=TextForm,
-        columns=(Column("value", "", lambda row: row), Column("end", "", lambda _row: "")),
+        columns=(Column("value", "value", lambda row: row), Column("end", "end", lambda _row: "")),
         rows=lambda _user, _form: rows(),
     )
 

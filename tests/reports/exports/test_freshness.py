@@ -104,7 +104,7 @@ def test_an_export_waits_for_the_first_full_pass(
     read_up_to(MIDNIGHT, loaded_at=None)
     job = made(auditor, report="transactions", columns=[], filters=filters)
     assert job.state == ExportState.WAITING
-    assert "which is read for the first time" in page(sign_in(client, auditor), job)
+    assert "the first sync is not complete" in page(sign_in(client, auditor), job)
 
     read_up_to(MIDNIGHT)
     assert runner.run_next_export() == 1
@@ -117,14 +117,14 @@ def test_the_page_shows_what_it_waits_for_and_then_its_freshness(
     job, browser = of_yesterday(auditor), sign_in(client, auditor)
 
     html = page(browser, job)
-    assert "It waits for the service's list, read up to" in html
+    assert "Waiting for transactions: synced up to" in html
     assert "4 Mar 2026, 21:00:00 WAT" in html
-    assert "its days end" in html
-    assert "It waits for its turn." not in html
+    assert "the period ends" in html
+    assert "Waiting for other exports to finish." not in html
     read_up_to(MIDNIGHT)
-    assert "It waits for its turn." in page(browser, job)
+    assert "Waiting for other exports to finish." in page(browser, job)
     runner.run_next_export()
-    assert "was read up to 5 Mar 2026, 01:00:00 WAT.</p>" in page(browser, job)
+    assert "Transactions are synced up to 5 Mar 2026, 01:00:00 WAT.</p>" in page(browser, job)
 
 
 def test_after_a_day_it_is_rendered_with_a_note_on_what_is_missing(
@@ -138,9 +138,9 @@ def test_after_a_day_it_is_rendered_with_a_note_on_what_is_missing(
         assert runner.run_next_export() == 1
         assert messages.send_due_messages() == 1
 
-    words = "The service's list was read up to 4 Mar 2026, 20:00:00 UTC, and no further for a day: what came after"
+    words = "Transactions are synced up to 4 Mar 2026, 20:00:00 UTC. Later ones are missing."
     assert words in mail.outbox[0].body
-    assert "and no further for a day" in page(sign_in(client, auditor), now(job))
+    assert "Later ones are missing." in page(sign_in(client, auditor), now(job))
 
 
 def test_after_a_day_without_a_full_pass_it_has_a_note(auditor: User) -> None:
@@ -149,7 +149,7 @@ def test_after_a_day_without_a_full_pass_it_has_a_note(auditor: User) -> None:
         assert runner.run_next_export() == 1
         assert messages.send_due_messages() == 1
 
-    assert "had not been read to its end" in mail.outbox[0].body
+    assert "The first sync was not complete" in mail.outbox[0].body
 
 
 def test_the_message_has_the_freshness_in_the_schedules_zone(auditor: User) -> None:
@@ -158,7 +158,7 @@ def test_the_message_has_the_freshness_in_the_schedules_zone(auditor: User) -> N
     runner.run_next_export()
     messages.send_due_messages()
 
-    assert "The service's list was read up to 5 Mar 2026, 00:00:00 UTC." in mail.outbox[0].body
+    assert "Transactions are synced up to 5 Mar 2026, 00:00:00 UTC." in mail.outbox[0].body
 
 
 def test_unfinished_days_are_rendered_at_once_with_their_time(auditor: User) -> None:

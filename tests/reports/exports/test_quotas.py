@@ -39,7 +39,7 @@ def test_exports_per_user_are_limited(auditor: User, administrator: User, settin
     settings.EXPORTS_PER_PERSON = 2
     first, _ = made(auditor), requested_export(auditor)
 
-    with pytest.raises(QuotaExceededError, match="2 exports of one person"):
+    with pytest.raises(QuotaExceededError, match="limit of 2 exports"):
         requested_export(auditor)
     with pytest.raises(QuotaExceededError):
         services.repeat_export(first, actor=auditor)
@@ -63,7 +63,7 @@ def test_exports_of_all_users_are_limited(auditor: User, administrator: User, se
     settings.EXPORTS_TOTAL = 1
     requested_export(auditor)
 
-    with pytest.raises(QuotaExceededError, match="of all people together"):
+    with pytest.raises(QuotaExceededError, match="This installation has reached the limit"):
         requested_export(administrator)
 
 
@@ -82,7 +82,7 @@ def test_no_export_starts_below_the_disk_reserve(auditor: User, settings: Settin
     job = requested_export(auditor)
     settings.EXPORT_DISK_RESERVE_MB = MORE_THAN_ANY_DISK
 
-    with pytest.raises(QuotaExceededError, match="of this installation's disk are free"):
+    with pytest.raises(QuotaExceededError, match="of disk space is free"):
         requested_export(auditor)
     runner.run_export(job.pk)
 
@@ -138,7 +138,7 @@ def test_an_exceeded_quota_is_reported_at_the_button_and_keeps_the_input(
 
     page = answer.content.decode()
     assert answer.status_code == 422
-    assert "0 exports of one person" in page.partition('id="which-file"')[2].partition("<button")[0]
+    assert "limit of 0 exports" in page.partition('id="which-file"')[2].partition("<button")[0]
     assert '<option value="export" selected>' in page
     assert not ExportJob.objects.exists()
 
@@ -151,9 +151,9 @@ def test_an_exceeded_quota_is_reported_when_exporting_again(
 
     page = browser.post(reverse("reports:repeat", args=[job.pk]), follow=True).content.decode()
 
-    assert "1 exports of one person" in page
+    assert "limit of 1 exports" in page
     browser.post(reverse("reports:remove_export", args=[job.pk]))
-    assert "You removed the file." in browser.get(job.get_absolute_url()).content.decode()
+    assert "You deleted the file." in browser.get(job.get_absolute_url()).content.decode()
     assert Entry.objects.filter(action="export.deleted").get().actor_id == auditor.pk
 
 
@@ -207,7 +207,7 @@ def test_a_schedule_skips_recipients_without_quota_and_reports_them(
     states = dict(of_schedule.values_list("person__pk", "state"))
     assert states == {auditor.pk: ExportState.FAILED, administrator.pk: ExportState.WAITING}
     assert (
-        "1 files of schedules may wait or be kept for one person"
+        "The recipient has reached the limit of 1 scheduled files"
         in of_schedule.get(person=auditor).failure_text
     )
 
@@ -225,5 +225,5 @@ def test_scheduled_and_requested_exports_have_separate_quotas(
 
     assert ExportJob.objects.filter(state=ExportState.WAITING).exclude(pk=made_before.pk).count() == 6
     requested_export(administrator)
-    with pytest.raises(QuotaExceededError, match="1 exports of one person"):
+    with pytest.raises(QuotaExceededError, match="limit of 1 exports"):
         requested_export(auditor)

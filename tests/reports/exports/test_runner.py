@@ -78,7 +78,7 @@ def test_an_export_of_a_killed_worker_is_restarted(auditor: User) -> None:
 
     job = now(job)
     assert (job.state, job.rows) == (ExportState.DONE, 1)
-    assert job.file.read_bytes().startswith(b"position,actor,action\r\n1,")
+    assert job.file.read_bytes().startswith(b"Position,Actor,Action\r\n1,")
 
 
 def test_a_stopped_runner_ends_at_the_next_chunk_and_another_restarts(
@@ -126,7 +126,10 @@ def test_an_export_that_kills_every_worker_fails(auditor: User) -> None:
 
     runner.run_next_export()
 
-    assert (now(job).state, now(job).failure_text) == (ExportState.FAILED, "It was broken off 3 times.")
+    assert (now(job).state, now(job).failure_text) == (
+        ExportState.FAILED,
+        "The export was interrupted 3 times.",
+    )
 
 
 def test_a_runner_that_lost_its_lease_changes_nothing(auditor: User, offer: Callable[[Rows], None]) -> None:
@@ -244,7 +247,7 @@ def test_a_bug_in_a_report_fails_the_export_and_not_the_process(
     runner.run_export(job.pk)
 
     assert now(job).state == ExportState.FAILED
-    assert "in its log" in now(job).failure_text
+    assert "could not be written" in now(job).failure_text
 
 
 def test_a_failed_commit_keeps_the_file_of_a_finished_export(

@@ -27,7 +27,7 @@ def test_a_finished_export_is_a_file_with_its_digest_and_rows(auditor: User) -> 
     rows = list(csv.reader(content.decode().splitlines()))
     assert (job.state, job.size, job.rows) == (ExportState.DONE, len(content), len(rows) - 1)
     assert job.sha256 == hashlib.sha256(content).hexdigest()
-    assert rows[0] == ["position", "actor", "action"]
+    assert rows[0] == ["Position", "Actor", "Action"]
     assert rows[1][2] == "export.requested"
     assert job.name.startswith("countersign-audit-log-as-of-")
     assert job.expires_at is not None
@@ -84,7 +84,10 @@ def test_an_export_fails_if_its_user_lost_the_permission(auditor: User) -> None:
     runner.run_export(job.pk)
 
     job = now(job)
-    assert (job.state, job.failure_text) == (ExportState.FAILED, "Femi Ade may not read this report.")
+    assert (job.state, job.failure_text) == (
+        ExportState.FAILED,
+        "Femi Ade does not have permission for this report.",
+    )
     assert files() == []
     assert actions(job) == ["export.requested", "export.failed"]
 
@@ -150,7 +153,7 @@ def test_background_exports_apply_filters_columns_and_zone(auditor: User) -> Non
     )
 
     content = job.file.read_bytes()
-    assert content.startswith(b"\xef\xbb\xbfat,action\r\n")
+    assert content.startswith(b"\xef\xbb\xbfTime,Action\r\n")
     assert b"+05:45,export.requested\r\n" in content
     assert job.name.startswith("countersign-audit-log-2026-01-01-to-")
 

@@ -213,14 +213,14 @@ def test_finished_files_share_the_download_limit(
     held = [browser.get(address) for _ in range(settings.EXPORT_STREAMS)]
 
     refused = browser.get(address, follow=True)
-    assert "Other files are being sent just now." in refused.content.decode()
+    assert "Too many downloads are in progress." in refused.content.decode()
     assert Entry.objects.filter(action="export.downloaded").count() == settings.EXPORT_STREAMS
 
     for answer in held:
         assert (answer["Content-Length"], len(b"".join(answer))) == ("200000", 200_000)
     assert places(settings) == settings.EXPORT_STREAMS
     job.file.unlink()
-    assert "no longer there" in browser.get(address, follow=True).content.decode()
+    assert "This file was deleted." in browser.get(address, follow=True).content.decode()
     assert places(settings) == settings.EXPORT_STREAMS
 
 

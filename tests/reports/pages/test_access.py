@@ -117,7 +117,7 @@ def test_downloads_accept_get_only(reader: Client) -> None:
             "operations",
             {"since": "2026-03-02", "until": "2026-03-01"},
             "operations-until",
-            "before the first one",
+            "before the first day",
         ),
         ("operations", {"until": "9999-12-31"}, "operations-until", "Choose a day from 2000-01-01"),
         ("audit-log", {"since": "0001-01-01"}, "audit-log-since", "Choose a day from 2000-01-01"),
@@ -172,8 +172,8 @@ def test_an_unreachable_provider_is_reported_on_a_page(reader: Client, settings:
 
     assert response.status_code == 502
     page = response.content.decode()
-    assert "Wallet addresses could not be read" in page
-    assert "No file was made and nothing was changed" in page
+    assert "Wallet addresses: not available" in page
+    assert "No file was created." in page
     assert f'href="{address("wallets")}?currency=NGN"' in page
     assert not Entry.objects.exists()
 
@@ -198,7 +198,7 @@ def test_a_large_report_is_offered_as_a_background_export(reader: Client, settin
 
     page = response.content.decode()
     assert response.status_code == 200
-    assert "made in the background" in page
+    assert "Export it in background" in page
     for name, text in (("type", "withdrawal"), ("columns", "type"), ("columns", "fee")):
         assert f'<input type="hidden" name="{name}" value="{text}">' in page
     assert not Entry.objects.exists()
@@ -214,5 +214,5 @@ def test_a_background_export_is_offered_when_all_download_slots_are_taken(
         place.release()
 
     assert response.status_code == 503
-    assert "Other files are being sent" in response.content.decode()
+    assert "Too many downloads are in progress" in response.content.decode()
     assert not Entry.objects.exists()

@@ -106,7 +106,7 @@ def test_the_page_shows_progress_without_a_script_and_polls_with_one(reader: Cli
     assert '<progress value="250" max="1000"' in page
     assert "250 of about 1,000 rows written" in page
     assert f'hx-get="{address("progress", job)}?announced=25%20%25"' in page
-    assert f'<a href="{address("export", job)}">Look again</a>' in page
+    assert f'<a href="{address("export", job)}">Refresh progress</a>' in page
 
 
 def test_a_finished_export_stops_polling_and_shows_its_digest(reader: Client, auditor: User) -> None:
@@ -168,7 +168,7 @@ def test_an_export_is_cancelled_by_its_user(reader: Client, auditor: User) -> No
     assert reader.post(address("cancel", job))["Location"] == address("export", job)
 
     assert now(job).state == ExportState.CANCELLED
-    assert "It was cancelled" in reader.get(address("export", job)).content.decode()
+    assert "Cancelled: no file was created." in reader.get(address("export", job)).content.decode()
 
 
 def test_an_export_is_repeated_with_the_same_request(reader: Client, auditor: User) -> None:
@@ -185,7 +185,7 @@ def test_a_deleted_file_is_reported(reader: Client, auditor: User) -> None:
 
     answer = reader.get(address("download", job), follow=True)
 
-    assert "no longer there" in answer.content.decode()
+    assert "This file was deleted." in answer.content.decode()
 
 
 def test_the_reason_for_a_missing_file_is_shown(reader: Client, auditor: User) -> None:
@@ -194,7 +194,7 @@ def test_the_reason_for_a_missing_file_is_shown(reader: Client, auditor: User) -
         state=ExportState.FAILED, failure={"code": "provider_unreadable", "error": "The service went away"}
     )
 
-    assert "There is no file: The service went away" in reader.get(address("export", job)).content.decode()
+    assert "No file was created. The service went away" in reader.get(address("export", job)).content.decode()
 
 
 def test_the_list_has_own_exports_newest_first(reader: Client, auditor: User, administrator: User) -> None:
@@ -240,10 +240,10 @@ def test_a_deleted_export_is_not_shown_as_expired(reader: Client, auditor: User)
 
     page = reader.post(address("remove_export", job), follow=True).content.decode()
 
-    assert '<span class="badge ">Removed</span>' in page
-    assert "You removed the file." in page
+    assert '<span class="badge ">Deleted</span>' in page
+    assert "You deleted the file." in page
     ExportJob.objects.filter(pk=job.pk).update(expires_at=clock.now())
-    assert "You removed the file." in reader.get(address("export", job)).content.decode()
+    assert "You deleted the file." in reader.get(address("export", job)).content.decode()
 
 
 @pytest.mark.parametrize(

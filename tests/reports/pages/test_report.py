@@ -111,7 +111,7 @@ def test_a_request_without_column_choice_has_all_columns(reader: Client) -> None
     assert ExportJob.objects.get().columns == []
     html = reader.get(page_of("operations")).content.decode()
     assert 'type="hidden" name="chooses"' in html
-    assert re.search(r"<details class=\"fold\">\s*<summary>\d+ columns; choose some of them</summary>", html)
+    assert re.search(r"<details class=\"fold\">\s*<summary>All \d+ columns</summary>", html)
 
 
 def test_download_links_have_no_download_attribute() -> None:

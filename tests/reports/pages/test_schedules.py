@@ -92,8 +92,8 @@ def test_a_report_with_fixed_days_explains_them(client: Client, auditor: User, s
     browser = sign_in(client, auditor)
     schedule = stored_schedule(auditor, report="reconciliation", filters={}, columns=[])
 
-    assert "Yesterday; its days are those of UTC</dd>" in page(browser, "reports:schedules")
-    assert "The days of this report are those of UTC." in page(browser, "reports:schedule", schedule.pk)
+    assert "Yesterday (days in UTC)</dd>" in page(browser, "reports:schedules")
+    assert "The days of this report are in UTC." in page(browser, "reports:schedule", schedule.pk)
     form = page(browser, "reports:report", "reconciliation")
     assert "From, in UTC" in form
     assert "To, in UTC" in form
@@ -137,7 +137,7 @@ def test_a_recipient_sees_the_filters(
 
     assert "<dt>About</dt><dd>Export</dd>" in seen
     assert f"<dt>Person</dt><dd>{auditor}</dd>" in seen
-    assert "<dt>Columns</dt><dd>position, action</dd>" in seen
+    assert "<dt>Columns</dt><dd>Position, Action</dd>" in seen
 
 
 def test_the_default_period_of_a_schedule_is_yesterday(
@@ -156,6 +156,6 @@ def test_deleting_a_schedule_needs_confirmation(client: Client, auditor: User, s
 
     seen = page(sign_in(client, auditor), "reports:schedules")
 
-    folded = seen.partition("<summary>Remove…</summary>")[2].partition("</details>")[0]
+    folded = seen.partition("<summary>Delete schedule…</summary>")[2].partition("</details>")[0]
     assert f'action="{reverse("reports:remove", args=[schedule.pk])}"' in folded
     assert seen.count(reverse("reports:remove", args=[schedule.pk])) == 1

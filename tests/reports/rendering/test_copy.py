@@ -47,7 +47,7 @@ def chunks(
         about="",
         permissions=("ledger.view_transaction",),
         form=forms.Form,
-        columns=(Column("transaction_id", "", "transaction_id"), *columns),
+        columns=(Column("transaction_id", "transaction_id", "transaction_id"), *columns),
         query=lambda _user, _form: Transaction.objects.all(),
         order=("-occurred_at", "-id"),
     )
@@ -91,7 +91,7 @@ def test_the_header_is_sent_before_the_first_row(auditor: User) -> None:
 @on_postgresql
 def test_a_slow_query_does_not_delay_the_header(auditor: User) -> None:
     odd_values.stored()
-    with closing(chunks(auditor, Column("slow", "", SLEEP))) as pieces:
+    with closing(chunks(auditor, Column("slow", "slow", SLEEP))) as pieces:
         assert next(pieces).content == b"transaction_id,slow\r\n"
         assert at_work() == 1
 
@@ -100,7 +100,7 @@ def test_the_file_is_read_from_one_snapshot(auditor: User) -> None:
     many(6)  # more than the server sends ahead
     before = Transaction.objects.count()
     with closing(
-        chunks(auditor, Column("long", "", REPEAT if connection.vendor == "postgresql" else "sender"))
+        chunks(auditor, Column("long", "long", REPEAT if connection.vendor == "postgresql" else "sender"))
     ) as pieces:
         next(pieces)
         first = next(pieces)
@@ -116,7 +116,7 @@ def test_the_file_is_read_from_one_snapshot(auditor: User) -> None:
 @on_postgresql
 def test_chunks_are_large_and_every_row_is_counted(auditor: User) -> None:
     many(6)
-    pieces = list(chunks(auditor, Column("long", "", REPEAT)))
+    pieces = list(chunks(auditor, Column("long", "long", REPEAT)))
 
     assert all(len(piece.content) >= CHUNK_BYTES for piece in pieces[1:-1])
     assert len(pieces) > 20
@@ -126,7 +126,7 @@ def test_chunks_are_large_and_every_row_is_counted(auditor: User) -> None:
 @on_postgresql
 def test_an_aborted_download_cancels_the_query(auditor: User) -> None:
     odd_values.stored()
-    pieces = chunks(auditor, Column("slow", "", SLEEP))
+    pieces = chunks(auditor, Column("slow", "slow", SLEEP))
     next(pieces)
     assert until(lambda: at_work() == 1)
 
@@ -143,7 +143,9 @@ def test_an_export_can_be_stopped_while_the_query_finds_no_row(
     odd_values.stored()
     monkeypatch.setattr(runner, "RENEWAL_SECONDS", 0.02)
     slow = replace(
-        REPORTS["audit-log"], name="slow", columns=(Column("slow", "", SLEEP), Column("again", "", SLEEP))
+        REPORTS["audit-log"],
+        name="slow",
+        columns=(Column("slow", "slow", SLEEP), Column("again", "again", SLEEP)),
     )
     monkeypatch.setitem(REPORTS, slow.name, slow)
     job = requested_export(auditor, report=slow.name, columns=[])
@@ -175,7 +177,7 @@ def test_an_export_can_be_stopped_while_the_query_finds_no_row(
 @on_postgresql
 def test_a_query_timeout_aborts_the_file(auditor: User) -> None:
     odd_values.stored()
-    pieces = chunks(auditor, Column("slow", "", SLEEP), at_most=timedelta(seconds=1))
+    pieces = chunks(auditor, Column("slow", "slow", SLEEP), at_most=timedelta(seconds=1))
     next(pieces)
 
     with pytest.raises(QueryCanceled):
@@ -187,7 +189,7 @@ def test_a_refused_query_gives_no_file(auditor: User) -> None:
     unknown = Func(Value("x"), function="no_such_function", output_field=TextField())
 
     with pytest.raises(UndefinedFunction):
-        list(chunks(auditor, Column("unknown", "", unknown)))
+        list(chunks(auditor, Column("unknown", "unknown", unknown)))
 
 
 def test_exports_use_a_read_only_transaction(auditor: User) -> None:

@@ -58,7 +58,7 @@ def test_a_full_sheet_continues_on_another_with_the_same_header(
 
 
 def test_an_oversized_cell_is_not_truncated_silently(tmp_path: Path) -> None:
-    with pytest.raises(FileTooLongError, match="Take the CSV"):
+    with pytest.raises(FileTooLongError, match="Export as CSV"):
         written([["x" * (MAX_CELL_CHARACTERS + 1), ""]], tmp_path)
 
 

@@ -91,7 +91,7 @@ def test_without_a_public_url_no_message_is_sent_and_the_schedule_reports_it(
     assert messages.send_due_messages() == 0
     assert mail.outbox == []
     page = sign_in(client, auditor).get(reverse("reports:schedules")).content.decode()
-    assert "Whoever runs this installation sets COUNTERSIGN_PUBLIC_URL" in page
+    assert "Ask the operator to set COUNTERSIGN_PUBLIC_URL" in page
 
     settings.PUBLIC_URL = "https://office.example"
     assert messages.send_due_messages() == 1
@@ -120,12 +120,10 @@ def test_the_owner_is_informed_that_a_file_could_not_be_made_and_why(
 
     (message,) = mail.outbox
     assert message.to == [administrator.email]
-    assert (
-        "Every morning: no file could be made for Femi Ade. A filter no longer makes sense." in message.body
-    )
+    assert "Every morning: no file was created for Femi Ade. A filter is no longer valid." in message.body
     assert f"https://office.example{reverse('reports:schedules')}" in message.body
     page = sign_in(client, administrator).get(reverse("reports:schedules")).content.decode()
-    assert "no file could be made for Femi Ade: A filter no longer makes sense." in page
+    assert "no file was created for Femi Ade. A filter is no longer valid." in page
 
 
 def test_a_failed_requested_export_sends_no_message(auditor: User) -> None:

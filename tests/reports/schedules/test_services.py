@@ -165,11 +165,11 @@ def test_a_recipient_who_lost_the_permission_is_skipped_and_reported(
     services.run_due_schedules()
 
     assert list(ExportJob.objects.values_list("person", flat=True)) == [administrator.pk]
-    assert now(schedule).last_obstacles_text == "Femi Ade: may no longer read the report"
-    assert recipients_with_obstacles(now(schedule)) == ["Femi Ade: may no longer read the report"]
+    assert now(schedule).last_obstacles_text == "Femi Ade: no longer has permission for the report"
+    assert recipients_with_obstacles(now(schedule)) == ["Femi Ade: no longer has permission for the report"]
     entry = Entry.objects.filter(action="schedule.run").get()
     assert entry.detail["not_sent"] == [{"code": "not_allowed", "person": "Femi Ade"}]
-    assert dict(entry.facts)["Not sent"] == "Femi Ade: may no longer read the report"
+    assert dict(entry.facts)["Not sent"] == "Femi Ade: no longer has permission for the report"
 
 
 def test_a_deactivated_recipient_is_skipped(auditor: User, administrator: User) -> None:
@@ -191,7 +191,7 @@ def test_a_schedule_of_a_deactivated_owner_does_not_run(auditor: User, administr
     services.run_due_schedules()
 
     assert not ExportJob.objects.exists()
-    assert "who made the schedule" in now(schedule).last_obstacles_text
+    assert "the owner, Zainab Musa, no longer has permission" in now(schedule).last_obstacles_text
 
 
 @pytest.mark.parametrize(

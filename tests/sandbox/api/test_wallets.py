@@ -25,7 +25,11 @@ WRONG = [
     ("currency", "NGN", "must be 'USDT'"),
     ("address", None, "is required"),
     ("address", ETHEREUM, "cannot be one on TRC20"),
-    ("address", TRON[:-1] + "9", "cannot be one on TRC20: One character is probably mistyped"),
+    (
+        "address",
+        TRON[:-1] + "9",
+        "cannot be one on TRC20: The checksum does not match: a character is probably mistyped",
+    ),
     ("address", TRON + " ", "must not hold spaces"),
     ("address", "T" * 129, "must have at most 128 characters"),
     ("address", address_on("TRC20", "countersign-demo"), "is that of your own wallet"),

@@ -33,7 +33,7 @@ def note(response: requests.Response) -> str:
 def test_the_console_shows_that_it_is_a_simulation_with_codes_and_balances(provider: SandboxClient) -> None:
     provider.withdraw(accountName="<b>Ada</b>")
     page = console(provider)
-    assert "Simulation, moves nothing" in page
+    assert "no real money moves" in page
     assert provider.process.issued_otp() in page
     assert str(provider.process.balance("NGN")) in page
     assert "&lt;b&gt;Ada&lt;/b&gt;, Access Bank 0123456789" in page
@@ -52,9 +52,9 @@ def test_the_console_shows_key_hashes_callback_url_and_deliveries(provider: Sand
 def test_the_console_shows_faults_with_their_counters(provider: SandboxClient) -> None:
     provider.process.fault("balances.list", "drop", when="after_read", times=3, containing="<NGN>", skip=1)
     page = console(provider)
-    assert "with “&lt;NGN&gt;”" in page
+    assert "containing “&lt;NGN&gt;”" in page
     assert "when after_read" in page
-    assert "lets 1 pass first" in page
+    assert "skips 1 request first" in page
 
 
 def test_only_the_page_without_forms_refreshes_itself(provider: SandboxClient) -> None:
@@ -69,11 +69,11 @@ def test_settlement_can_be_paused_resumed_and_forced(provider: SandboxClient) ->
     provider.process.options(token_reuse=True)
     assert "is paused" in note(press(provider, "settlement", "pause"))
     provider.withdraw()
-    assert note(press(provider, "settlement", "now")) == "Settled: 1."
+    assert note(press(provider, "settlement", "now")) == "1 order settled."
     provider.withdraw()
     press(provider, "settlement", "fail")
     assert [row["status"] for row in provider.process.ledger()["withdrawals"]] == ["fullfiled", "failed"]
-    assert "goes on by itself" in note(press(provider, "settlement", "resume"))
+    assert "Settlement is resumed" in note(press(provider, "settlement", "resume"))
     assert provider.process.options()["settle_after"] == 0
 
 
@@ -90,16 +90,16 @@ def test_the_clock_can_be_advanced(provider: SandboxClient, button: str, minutes
 def test_a_deposit_can_be_made(provider: SandboxClient) -> None:
     before = provider.process.balance("USD")
     response = press(provider, "deposit", "deposit", currency="USD", amount="12.50", sender="X & Co")
-    assert note(response) == "USD 12.50 arrived from X &amp; Co."
+    assert note(response) == "USD 12.50 received from X &amp; Co."
     assert provider.process.balance("USD") - before == 12.5
     assert "X &amp; Co" in console(provider)
 
 
 def test_an_open_payment_can_be_paid(provider: SandboxClient) -> None:
-    assert "No payment is open." in console(provider)
+    assert "No open payments." in console(provider)
     assert provider.post("/payment", PAYMENT).status_code == 200
     assert "INV-1" in console(provider)
-    assert "INV-1 has paid" in note(press(provider, "pay-in", "pay", reference="INV-1", amount=""))
+    assert "Pay-in received for INV-1" in note(press(provider, "pay-in", "pay", reference="INV-1", amount=""))
     (payment,) = provider.process.ledger()["payments"]
     assert payment["state"] == "unconfirmed"
 
@@ -115,7 +115,7 @@ def test_faults_are_added_and_cleared(provider: SandboxClient) -> None:
     typed = {"operation": "balances.list", "number": "", "times": "2", "containing": ""}
     press(provider, "fault", "add", what="status-503-before", **typed)
     assert [provider.get("/balance").status_code for _ in range(3)] == [503, 503, 200]
-    assert "taken away: 1" in note(press(provider, "fault", "clear", what="hide", **typed))
+    assert "1 fault cleared" in note(press(provider, "fault", "clear", what="hide", **typed))
     assert provider.process.faults() == []
 
 
@@ -133,7 +133,7 @@ def test_every_offered_fault_can_be_added(provider: SandboxClient) -> None:
 def test_a_reset_clears_everything(provider: SandboxClient) -> None:
     provider.withdraw()
     provider.process.fault("*", "drop", when="before_read")
-    assert "seeded history of 60 transactions" in note(press(provider, "reset", "reset"))
+    assert "sample history of 60 transactions" in note(press(provider, "reset", "reset"))
     assert provider.process.ledger()["debits"]["count"] == 0
     assert provider.process.faults() == []
 
@@ -145,7 +145,7 @@ def test_a_reset_clears_everything(provider: SandboxClient) -> None:
         ("deposit", "deposit", {"currency": "EUR", "amount": "1", "sender": "Ada"}, "Select a valid choice"),
         ("deposit", "deposit", {"currency": "NGN", "amount": "", "sender": "Ada"}, "This field is required"),
         ("deposit", "steal", {"currency": "NGN", "amount": "1", "sender": "Ada"}, "Press one of the buttons"),
-        ("clock", "custom", {"minutes": ""}, "Say how many minutes"),
+        ("clock", "custom", {"minutes": ""}, "Enter the number of minutes"),
         ("clock", "custom", {"minutes": "-5"}, "greater than or equal to 1"),
         ("clock", "custom", {"minutes": "5256001"}, "less than or equal to 5256000"),
         ("pay-in", "pay", {"reference": "none"}, "Select a valid choice"),
@@ -235,7 +235,7 @@ class TestForeignPages:
         url = provider.process.control + path
         response = requests.request(method, url, data=body, headers=headers, timeout=30)
         assert response.status_code == 403
-        assert "may change nothing here" in response.json()["message"]
+        assert "cannot change the simulation" in response.json()["message"]
         assert len(provider.process.faults()) == 1
 
     def test_a_same_site_post_is_accepted(self, provider: SandboxClient) -> None:

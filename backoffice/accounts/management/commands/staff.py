@@ -111,6 +111,6 @@ def _check(user: User, password: str) -> None:
 
 def _typed_password() -> str:
     password = getpass.getpass("Password (12 characters or more): ")
-    if getpass.getpass("The same again: ") != password:
+    if getpass.getpass("Repeat the password: ") != password:
         raise CommandError("The two passwords differ. Nobody was created.")
     return password

@@ -27,7 +27,7 @@ WIDTH = 120
 _CALL_TIMEOUT = 10.0  # seconds for one request
 _CLOCK_TOLERANCE = 5  # seconds; the Date header has whole seconds, plus latency
 _FINDING_WIDTHS = (23, 22, 9)
-_OPERATION_WIDTHS = (24, 8, 29, 6, 17, 13)
+_OPERATION_WIDTHS = (24, 8, 29, 6, 15, 15)
 
 
 class Command(BaseCommand):
@@ -124,7 +124,7 @@ def _row(finding: DiagnosticResult) -> tuple[str, ...]:
         if finding.outcome is not DiagnosticOutcome.NOT_CALLED
         else ""
     )
-    return finding.operation.name, status, elapsed, "; ".join(finding.remarks) or "nothing"
+    return finding.operation.name, status, elapsed, "; ".join(finding.remarks) or "none"
 
 
 def _clocks(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iterator[str]:
@@ -137,10 +137,10 @@ def _clocks(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iter
     for base, skew in skews.items():
         seconds = int(skew.total_seconds())
         if abs(seconds) <= _CLOCK_TOLERANCE:
-            yield f"Clock of {base}: agrees with ours."
+            yield f"Clock of {base}: correct."
         else:
             offset_text = "ahead of" if seconds > 0 else "behind"
-            yield f"Clock of {base}: {abs(seconds)} s {offset_text} ours. One-time codes may be refused."
+            yield f"Clock of {base}: {abs(seconds)} s {offset_text} ours. One-time codes may be rejected."
 
 
 def _misconfigurations(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iterator[str]:
@@ -159,11 +159,11 @@ def _misconfigurations(findings: Sequence[DiagnosticResult], config: GatewayConf
         yield f"{base} {problem}: {remark}"
     for base, results in _results_by_base_url(findings, config).items():
         if {finding.status for finding in results} == {404}:
-            yield f"{base} answered HTTP 404 to every request: the address is probably wrong."
+            yield f"{base} returned HTTP 404 for every request: the address is probably wrong."
         elif not any(
             finding.outcome is DiagnosticOutcome.ANSWERED or finding.is_misconfigured for finding in results
         ):
-            yield f"{base} gave no usable answer: address and credentials could not be confirmed."
+            yield f"{base} gave no usable response: address and credentials could not be confirmed."
 
 
 def _results_by_base_url(
@@ -182,12 +182,12 @@ def _summary(findings: Sequence[DiagnosticResult]) -> str:
         outcome: sum(finding.outcome is outcome for finding in findings) for outcome in DiagnosticOutcome
     }
     counts = ", ".join(f"{count} {outcome.value}" for outcome, count in counted.items() if count)
-    advice = " Some answers are unusable: check whether the provider profile can map their fields."
+    advice = " Some responses are unusable: check whether the provider profile can map their fields."
     return f"{counts}. Addresses and credentials work.{advice if counted[DiagnosticOutcome.UNUSABLE] else ''}"
 
 
 def _rows_of_operations() -> Iterator[tuple[str, ...]]:
-    yield "CLIENT METHOD", "METHOD", "PATH", "BASE", "EFFECT", "TOKEN", "KIND OF OPERATION"
+    yield "CLIENT METHOD", "METHOD", "PATH", "BASE", "EFFECT", "CODE", "KIND OF OPERATION"
     yield from map(_row_of, OPERATIONS)
     yield from map(
         _row_of,
@@ -202,6 +202,6 @@ def _row_of(operation: ApiOperation) -> tuple[str, ...]:
         operation.path_in(provider_profile()),
         operation.endpoint_in(provider_profile()).name[:2].lower(),
         operation.effect.value,
-        "needs token" if operation.needs_otp else "",
+        "one-time code" if operation.needs_otp else "",
         operation.kind,
     )

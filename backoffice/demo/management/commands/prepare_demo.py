@@ -24,10 +24,10 @@ from backoffice.operations.models.operations import Operation
 class Command(BaseCommand):
     """Available in the demo only, because its app is installed there only."""
 
-    help = "Migrate the demo's database, collect its static files, and create its people and operations."
+    help = "Prepare the demo: database, static files, people and sample operations."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--otp", required=True, help="a one-time code of the sandbox")
+        parser.add_argument("--otp", required=True, help="the provider's one-time code, from the sandbox")
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0, interactive=False)

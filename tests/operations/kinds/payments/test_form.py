@@ -41,7 +41,7 @@ def test_the_review_shows_payer_amounts_and_recipient(as_preparer: Client, bank:
     [
         ("incoming_currency", "NGN", "NGN is not one of the available choices"),
         ("incoming_amount", "", "Enter one of the two amounts."),
-        ("incoming_amount", "1,000", "digits and one point only"),
+        ("incoming_amount", "1,000", "digits and at most one point"),
         ("incoming_amount", "0.0000001", "USDT has at most 6 decimals."),
         ("incoming_amount", "0", "greater than zero"),
         ("outgoing_currency", "USDT", "USDT is not one of the available choices"),

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
         ({"currency": "EUR"}, "Select a valid choice"),
         ({"sort": "colour"}, "Select a valid choice"),
         ({"since": "yesterday"}, "Enter a valid date"),
-        ({"since": "2026-02-02", "until": "2026-02-01"}, "before the first one"),
+        ({"since": "2026-02-02", "until": "2026-02-01"}, "before the first day"),
         ({"min_amount": "-1"}, "greater than or equal to 0"),
         ({"min_amount": "1e999999"}, "digits"),
         ({"min_amount": "NaN"}, "Enter an amount"),

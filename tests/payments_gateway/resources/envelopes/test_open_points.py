@@ -39,5 +39,5 @@ def test_a_success_may_have_no_data(answered: Answered, name: str, body: dict[st
 def test_an_object_without_a_success_flag_proves_nothing(
     answered: Answered, name: str, body: dict[str, Any]
 ) -> None:
-    with pytest.raises(OutcomeUnknownError, match="does not say that anything was done"):
+    with pytest.raises(OutcomeUnknownError, match="does not confirm the request"):
         answered(name, body)

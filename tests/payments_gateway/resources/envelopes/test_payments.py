@@ -32,12 +32,12 @@ def test_a_payment_with_only_an_address_is_read(answered: Answered) -> None:
 
 @pytest.mark.parametrize("data", [{}, {"_id": "", "reference": None, "address": " ", "state": "pending"}])
 def test_a_success_without_a_payment_proves_nothing(answered: Answered, data: dict[str, Any]) -> None:
-    with pytest.raises(OutcomeUnknownError, match="it names no payment: no id, no reference, no address"):
+    with pytest.raises(OutcomeUnknownError, match="it contains no payment id, reference or address"):
         answered("payments.create", {**DONE, "data": data})
 
 
 def test_a_payment_with_another_reference_is_refused(answered: Answered) -> None:
-    with pytest.raises(OutcomeUnknownError, match="of another reference than the one sent"):
+    with pytest.raises(OutcomeUnknownError, match="is about a payment with another reference"):
         answered("payments.create", {**DONE, "data": PAID | {"reference": "R2"}})
 
 
