@@ -67,7 +67,7 @@ def test_an_unreachable_provider_leaves_the_last_known_list_with_its_age(
     settings.GATEWAY_URL_V4 = UNREACHABLE
     for address in ("/keys/list/", "/keys/?now=1"):
         page = text_of(as_administrator.get(address))
-        assert "so this is the last known one" in page
+        assert "This is the last reported list" in page
         assert "As the service listed them <time" in page
         assert "till" in page
 
@@ -152,7 +152,7 @@ def test_a_key_whose_answer_was_lost_is_reported(
     )
     assert confirmation.confirm_operation(operation.pk).status == "succeeded"
     page = text_of(as_administrator.get("/keys/list/"))
-    assert "the answer with the key was lost: nobody has it" in page
+    assert "the response with the key was lost. Nobody has it" in page
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_calls_are_counted_from_the_switch_on_and_the_new_key_is_kept_in_one_pla
     switch(as_administrator, approver, relaxed)
     gateway().balances.list("NGN")
     assert not Secret.objects.exists()
-    assert "<dt>Calls since the switch</dt><dd>1</dd>" in text_of(as_administrator.get(PAGE))
+    assert "<dt>Requests since the switch</dt><dd>1</dd>" in text_of(as_administrator.get(PAGE))
 
 
 def test_there_is_only_one_at_a_time(administrator: User) -> None:
@@ -193,7 +193,7 @@ def test_refused_calls_are_counted_and_the_way_back_is_offered(
     with pytest.raises(CredentialsError):
         gateway().balances.list("NGN")
     page = text_of(as_administrator.get(PAGE))
-    assert "The service refused calls with the new key." in page
+    assert "The provider refused requests with the new key." in page
     assert f"?target=kept%3A{credentials.former_keys()[0].pk}" in page
     counted = GatewayKey.objects.get(state="in_use")
     assert (counted.calls, counted.refused) == (2, 1)
@@ -214,7 +214,7 @@ def test_it_goes_back_to_the_old_key_if_that_is_approved(
     assert steps.approve_and_send(back, approver, relaxed).status == Status.SUCCEEDED
     assert credentials.key_in_use().pk == old.pk
     assert [key.name for key in credentials.former_keys()] == ["till"]
-    assert "Countersign calls with another key by now" in text_of(as_administrator.get(PAGE))
+    assert "Countersign no longer uses the new key" in text_of(as_administrator.get(PAGE))
 
 
 @pytest.mark.parametrize("button", ["test", "watch", "finish"])
@@ -256,7 +256,7 @@ def test_a_key_that_was_not_created_is_reported_and_can_be_prepared_again(
     cancel_operation(operation.pk, actor=administrator)
     page = text_of(as_administrator.get(PAGE))
     assert f"{operation.reference}</a> came to nothing: cancelled." in page
-    assert "Prepare the new key" in page
+    assert "Prepare new key" in page
 
 
 def test_the_page_of_an_operation_that_is_a_step_leads_back(
@@ -266,8 +266,8 @@ def test_the_page_of_an_operation_that_is_a_step_leads_back(
     typed = {**steps.NAMED, "rotation": str(current().rotation.pk)}
     step = steps.prepare(as_administrator, "api_key_create", **typed)
     alone = steps.prepare(as_administrator, "api_key_create", **{**steps.NAMED, "key_name": "by itself"})
-    assert f'<a href="{PAGE}">See where it stands</a>' in text_of(as_approver.get(step.get_absolute_url()))
-    assert "See where it stands" not in text_of(as_approver.get(alone.get_absolute_url()))
+    assert f'<a href="{PAGE}">Open rotation</a>' in text_of(as_approver.get(step.get_absolute_url()))
+    assert "Open rotation" not in text_of(as_approver.get(alone.get_absolute_url()))
 
 
 def test_others_see_its_progress_and_can_change_nothing(

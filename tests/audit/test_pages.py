@@ -174,7 +174,7 @@ def test_verifying_shows_the_verdict_and_records_it(reader: Client, auditor: Use
 
     page = reader.post(VERIFY).content.decode()
 
-    assert "The audit log is whole" in page
+    assert "The audit log is intact" in page
     assert "1 entry verified, the chain is whole" in page
     assert str(Entry.objects.first()) == f"{auditor} verified the audit log"
 

@@ -168,7 +168,7 @@ def new_recovery_codes(office: People, page: Page) -> None:
     """They are stored at once, because nobody may go on before that, not even somebody who has to sign in again."""
     with office.screenless_browser_of(PREPARER) as browser:
         page.goto("/account/recovery-codes/")
-        steps.press(page, "Draw ten new codes")
+        steps.press(page, "Generate ten new codes")
         expect(page.locator(".codes li")).to_have_count(10)
         browser.submit(browser.get("/account/recovery-codes/"), "/account/recovery-codes/kept/")
 
@@ -224,7 +224,7 @@ PAGES = [
     ListedPage(PREPARER, "transactions that no filter fits", at("/transactions/?currency=EUR")),
     ListedPage(PREPARER, "bank accounts", at("/money/bank-accounts/")),
     ListedPage(
-        PREPARER, "account refused", sending("/money/bank-accounts/", "Show the holder", Account_number="12")
+        PREPARER, "account refused", sending("/money/bank-accounts/", "Look up name", Account_number="12")
     ),
     ListedPage(PREPARER, "wallet transfer", at("/operations/prepare/wallet_transfer/")),
     ListedPage(
@@ -244,7 +244,7 @@ PAGES = [
     ListedPage(PREPARER, "nothing there", at(_OPERATION)),
     ListedPage(PREPARER, "my account", at("/account/")),
     ListedPage(PREPARER, "password", at("/account/password/")),
-    ListedPage(PREPARER, "password refused", sending("/account/password/", "Change the password")),
+    ListedPage(PREPARER, "password refused", sending("/account/password/", "Change password")),
     ListedPage(PREPARER, "authenticator", at("/account/authenticator/")),
     ListedPage(PREPARER, "recovery codes", at("/account/recovery-codes/")),
     ListedPage(PREPARER, "new recovery codes", new_recovery_codes),

@@ -136,7 +136,7 @@ def test_a_page_that_is_not_there_says_so_inside_the_frame(
 ) -> None:
     answer = sign_in(client, preparer).get("/operations/00000000-0000-4000-8000-000000000000/")
     assert answer.status_code == 404
-    assert "There is nothing at this address" in answer.content.decode()
+    assert "Page not found" in answer.content.decode()
 
 
 @pytest.mark.parametrize("template", ["500.html", "403_csrf.html"])

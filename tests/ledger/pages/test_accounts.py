@@ -82,9 +82,9 @@ def test_the_first_answer_does_not_wait_for_the_provider(
 ) -> None:
     with held_back(service):
         html = text(reader.get(address))
-    assert "being asked" in html
+    assert "Loading balances from the provider" in html
     assert 'hx-trigger="load"' in html
-    assert 'read=1">Ask the service</a>' in html
+    assert 'read=1">Load balances</a>' in html
 
 
 @pytest.mark.parametrize("address", [BALANCES, ACCOUNTS, WEBHOOKS])
@@ -142,7 +142,7 @@ def test_a_provider_that_is_away_leaves_the_last_known_balances_and_says_so(
     balance()
     html = text(reader.get(f"{BALANCES}now/"))
     assert "8,412,090.55" in html
-    assert "The service does not answer" in html
+    assert "Not refreshed: " in html
 
 
 def test_the_trend_is_drawn_and_said(reader: Client) -> None:
@@ -260,7 +260,7 @@ def test_the_export_has_an_account_without_any_currency_as_the_page_does(
     reader: Client, service: StubProvider
 ) -> None:
     service.accounts = '[{"accountName": "Empty shop", "assets": []}]'
-    assert "Nothing in any currency yet" in text(reader.get(f"{ACCOUNTS}own/"))
+    assert "No balance in any currency" in text(reader.get(f"{ACCOUNTS}own/"))
     lines = b"".join(reader.get("/reports/bank-accounts.csv")).decode().splitlines()
     assert lines[1].split(",") == ["Empty shop", "", "", "", ""]
 
@@ -294,16 +294,28 @@ def test_a_change_is_proposed_by_who_may(
 @pytest.mark.parametrize(
     ("public", "reported", "message"),
     [
-        ("https://pay.example.com", "https://pay.example.com/webhooks", "This is our address"),
-        ("https://pay.example.com", "https://pay.example.com", "This is our address"),
-        ("https://pay.example.com", "https://PAY.example.com:443/webhooks", "This is our address"),
-        ("https://pay.example.com/a", "https://pay.example.com/ab", "This is not our address"),
-        ("https://pay.example.com", "http://pay.example.com/webhooks", "This is not our address"),
-        ("https://pay.example.com", "https://pay.example.com.evil.example/", "This is not our address"),
-        ("https://pay.example.com", "https://pay.example.com@evil.example/", "This is not our address"),
-        ("https://pay.example.com", "https://pay.example.com:x/", "This is not our address"),
+        ("https://pay.example.com", "https://pay.example.com/webhooks", "This is Countersign's own address"),
+        ("https://pay.example.com", "https://pay.example.com", "This is Countersign's own address"),
+        (
+            "https://pay.example.com",
+            "https://PAY.example.com:443/webhooks",
+            "This is Countersign's own address",
+        ),
+        ("https://pay.example.com/a", "https://pay.example.com/ab", "This is not Countersign's address"),
+        ("https://pay.example.com", "http://pay.example.com/webhooks", "This is not Countersign's address"),
+        (
+            "https://pay.example.com",
+            "https://pay.example.com.evil.example/",
+            "This is not Countersign's address",
+        ),
+        (
+            "https://pay.example.com",
+            "https://pay.example.com@evil.example/",
+            "This is not Countersign's address",
+        ),
+        ("https://pay.example.com", "https://pay.example.com:x/", "This is not Countersign's address"),
         ("", "https://pay.example.com/webhooks", "COUNTERSIGN_PUBLIC_URL"),
-        ("https://pay.example.com", "", "None is set"),
+        ("https://pay.example.com", "", "No callback URL is set"),
     ],
 )
 def test_the_callback_address_is_judged(

@@ -67,7 +67,7 @@ def test_the_overview_says_what_does_not_hold(as_approver: Client) -> None:
 @pytest.mark.parametrize("minutes", [4, 6])
 def test_the_overview_says_when_the_mirror_is_late(as_approver: Client, minutes: int) -> None:
     Mirror.objects.update(as_of=timezone.now() - timedelta(minutes=minutes))
-    assert ("The transactions here are not up to date." in overview(as_approver)) == (minutes > 5)
+    assert ("Transactions are out of date." in overview(as_approver)) == (minutes > 5)
 
 
 def test_the_overview_says_how_far_the_first_load_is(as_approver: Client) -> None:

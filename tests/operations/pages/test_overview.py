@@ -154,13 +154,13 @@ def test_states_and_the_time_to_approve_are_shown(
 
 def test_with_nothing_mirrored_yet_the_page_says_so(as_approver: Client) -> None:
     html = page(as_approver)
-    assert "No transaction is known yet" in html
+    assert "No transactions yet" in html
     assert tables(html) == []
 
 
 def test_with_nothing_in_these_days_the_page_says_so(as_approver: Client) -> None:
     mirrored()
-    assert "No transaction in these days" in page(as_approver)
+    assert "No transactions in the last 30 days" in page(as_approver)
 
 
 def test_each_block_is_for_who_may_see_it(client: Client, sign_in: SignIn, outsider: User) -> None:
@@ -169,7 +169,7 @@ def test_each_block_is_for_who_may_see_it(client: Client, sign_in: SignIn, outsi
     mirrored()
     blocks = {
         "view_balance": 'aria-label="Balances"',
-        "view_transaction": "The last 30 days",
+        "view_transaction": "Last 30 days",
         "view_operation": "Operations by state",
     }
     for permission, block in blocks.items():
@@ -182,7 +182,7 @@ def test_somebody_without_any_role_reads_what_to_do(client: Client, sign_in: Sig
     totals("NGN")
     html = page(sign_in(client, outsider))
     assert "You have no role yet" in html
-    assert "The last 30 days" not in html
+    assert "Last 30 days" not in html
 
 
 @pytest.mark.parametrize("person", ["preparer", "approver", "auditor", "administrator"])
