@@ -1,7 +1,7 @@
 """Settings of Countersign, read from the environment (12-factor).
 
 Every default suits development against the sandbox. Outside the sandbox no setting has an unsafe default: the
-process refuses to start with one (`_refuse`, at the end).
+process refuses to start with one (`_check_safety`, at the end).
 """
 
 import re
@@ -97,7 +97,9 @@ GATEWAY_PROFILE: str = env.str("COUNTERSIGN_GATEWAY_PROFILE", default="")
 #: A file of certificate authorities to trust for calls to the provider. Default: those of the system.
 GATEWAY_CA_FILE: str = env.str("COUNTERSIGN_GATEWAY_CA_FILE", default="")
 #: What host names of the provider's staging addresses contain: required in staging, refused in production.
-GATEWAY_STAGING_MARK: str = env.str("COUNTERSIGN_GATEWAY_STAGING_MARK", default="staging").lower()
+GATEWAY_STAGING_HOST_MARKER: str = env.str(
+    "COUNTERSIGN_GATEWAY_STAGING_HOST_MARKER", default="staging"
+).lower()
 
 # == Webhooks
 #: The secret part of the callback URL, `/hooks/<secret>/`: at least 32 characters of `A-Z a-z 0-9 _ -`. Without it no
@@ -170,6 +172,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "backoffice.accounts.access.AuthenticationMiddleware",
     "backoffice.accounts.access.StaffOnlyMiddleware",
+    "backoffice.core.web.submissions.PostRedirectGetMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -188,8 +191,9 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "backoffice.core.web.middleware.environment",
+                "backoffice.operations.pages.context_processors.section",
                 "backoffice.operations.pages.context_processors.waiting_count",
-                "backoffice.operations.pages.context_processors.sending_pause",
+                "backoffice.operations.pages.context_processors.payments_pause",
                 "backoffice.operations.pages.context_processors.unrecognised_transactions",
                 "backoffice.api_keys.pages.expiring_keys",
                 "backoffice.webhooks.pages.missing_webhooks",
@@ -234,9 +238,9 @@ EXPORTS_AT_ONCE: int = env.int("COUNTERSIGN_EXPORTS_AT_ONCE", default=2)
 #: Background exports of one person that may be queued, running or kept.
 EXPORTS_PER_PERSON: int = env.int("COUNTERSIGN_EXPORTS_PER_PERSON", default=20)
 #: The same for all people together.
-EXPORTS_IN_ALL: int = env.int("COUNTERSIGN_EXPORTS_IN_ALL", default=1000)
+EXPORTS_TOTAL: int = env.int("COUNTERSIGN_EXPORTS_TOTAL", default=1000)
 #: The same for the exports of one person's scheduled reports, counted separately.
-EXPORTS_OF_SCHEDULES: int = env.int("COUNTERSIGN_EXPORTS_OF_SCHEDULES", default=200)
+SCHEDULED_EXPORTS_PER_PERSON: int = env.int("COUNTERSIGN_SCHEDULED_EXPORTS_PER_PERSON", default=200)
 #: No export starts or continues with less free space, in megabytes, on the disk of the data folder.
 EXPORT_DISK_RESERVE_MB: int = env.int("COUNTERSIGN_EXPORT_DISK_RESERVE_MB", default=512)
 
@@ -354,11 +358,11 @@ LOGGING: dict[str, Any] = {
 }
 
 
-def _refuse() -> None:
+def _check_safety() -> None:
     """Stop the start with a message that names the setting, if a value would be unsafe."""
     gateways = [urlsplit(GATEWAY_URL), urlsplit(GATEWAY_URL_V4)]
-    at_staging = [GATEWAY_STAGING_MARK in (url.hostname or "") for url in gateways]
-    rules = [
+    are_staging_hosts = [GATEWAY_STAGING_HOST_MARKER in (url.hostname or "") for url in gateways]
+    checks = [
         (ENVIRONMENT in {"sandbox", "staging", "production"}, "COUNTERSIGN_ENVIRONMENT is not known"),
         (
             not DEMO or (_IN_SANDBOX and all(is_loopback(host) for host in ALLOWED_HOSTS)),
@@ -374,7 +378,7 @@ def _refuse() -> None:
         ),
         (
             _IN_SANDBOX or SEND_DEADLINE_SECONDS >= 30,
-            "COUNTERSIGN_SEND_DEADLINE_SECONDS is too short: the service may take 30 seconds",
+            "COUNTERSIGN_SEND_DEADLINE_SECONDS is too short: the provider may take 30 seconds",
         ),
         (
             _IN_SANDBOX or not METRICS_TOKEN or len(METRICS_TOKEN) >= 16,
@@ -393,20 +397,20 @@ def _refuse() -> None:
         ),
         (
             _IN_SANDBOX or all(url.scheme == "https" and not is_loopback(url.hostname) for url in gateways),
-            "COUNTERSIGN_GATEWAY_URL and _V4 must be https addresses of the service",
+            "COUNTERSIGN_GATEWAY_URL and _V4 must be https addresses of the provider",
         ),
         (
-            ENVIRONMENT != "production" or not any(at_staging),
+            ENVIRONMENT != "production" or not any(are_staging_hosts),
             "COUNTERSIGN_GATEWAY_URL or _V4 is a staging address in production",
         ),
         (
-            ENVIRONMENT != "staging" or all(at_staging),
-            "COUNTERSIGN_GATEWAY_URL or _V4 is no staging address: COUNTERSIGN_GATEWAY_STAGING_MARK is not in it",
+            ENVIRONMENT != "staging" or all(are_staging_hosts),
+            "COUNTERSIGN_GATEWAY_URL or _V4 is no staging address (COUNTERSIGN_GATEWAY_STAGING_HOST_MARKER)",
         ),
     ]
-    for holds, message in rules:
-        if not holds:
+    for is_safe, message in checks:
+        if not is_safe:
             raise ImproperlyConfigured(message)
 
 
-_refuse()
+_check_safety()

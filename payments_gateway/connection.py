@@ -228,7 +228,7 @@ def _classify(exc: Exception) -> GatewayError:
 
 
 def _innermost_name(exc: Exception) -> str:
-    """Return the type name of the innermost error: `ReadTimeoutError` says more than `ConnectionError`."""
+    """Return the type name of the innermost error: urllib3's says more than the one of requests around it."""
     inner = next((arg for arg in exc.args if isinstance(arg, Exception)), None)
     return type(exc).__name__ if inner is None else _innermost_name(inner)
 

@@ -23,7 +23,7 @@ from payments_gateway.errors import CredentialsError, GatewayError, NotSentError
 from payments_gateway.operations import OPERATIONS, ApiOperation, CallEffect, Endpoint
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.resources.extras import EXTRA_OPERATIONS
-from payments_gateway.responses import Reply
+from payments_gateway.responses import ParsedResponse
 from payments_gateway.transport import Transport
 
 T = TypeVar("T")
@@ -36,10 +36,10 @@ class DiagnosticOutcome(enum.Enum):
 
     ANSWERED = "answered"
     UNUSABLE = "not usable"
-    REFUSED = "refused"
+    REJECTED = "refused"
     FAILED = "failed"
     UNREACHABLE = "unreachable"
-    NOT_ASKED = "not asked"
+    NOT_CALLED = "not asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +88,13 @@ def run_diagnostics(
             base = base_url_of(operation, config)
             if base in out_of_reach:
                 yield DiagnosticResult(
-                    operation, DiagnosticOutcome.NOT_ASKED, remarks=("the address is out of reach",)
+                    operation, DiagnosticOutcome.NOT_CALLED, remarks=("the address is out of reach",)
                 )
                 continue
-            finding = _call(client, transport, config.profile, operation, account)
-            if finding.outcome is DiagnosticOutcome.UNREACHABLE:
+            result = _call(client, transport, config.profile, operation, account)
+            if result.outcome is DiagnosticOutcome.UNREACHABLE:
                 out_of_reach.add(base)
-            yield finding
+            yield result
 
 
 def base_url_of(operation: ApiOperation, config: GatewayConfig) -> str:
@@ -106,16 +106,16 @@ class _RecordingTransport(Transport):
 
     def __init__(self, config: GatewayConfig) -> None:
         super().__init__(config)
-        self.replies: list[Reply] = []
+        self.responses: list[ParsedResponse] = []
 
-    def read(self, method: str, path: str, *, into: Callable[[Reply], T], **particulars: Any) -> T:
+    def read(self, method: str, path: str, *, into: Callable[[ParsedResponse], T], **arguments: Any) -> T:
         """Read as usual, and keep the response."""
 
-        def keep(reply: Reply) -> T:
-            self.replies.append(reply)
-            return into(reply)
+        def keep(response: ParsedResponse) -> T:
+            self.responses.append(response)
+            return into(response)
 
-        return super().read(method, path, into=keep, **particulars)
+        return super().read(method, path, into=keep, **arguments)
 
 
 def _call(
@@ -128,7 +128,7 @@ def _call(
     """Call the client's own method, so that a response passes only if the back office could use it."""
     if operation.endpoint is Endpoint.V2_OPEN and account is None:
         return DiagnosticResult(
-            operation, DiagnosticOutcome.NOT_ASKED, remarks=("needs an account number and a bank code",)
+            operation, DiagnosticOutcome.NOT_CALLED, remarks=("needs an account number and a bank code",)
         )
     resource, method = operation.name.split(".")
     started, problem = time.monotonic(), ""
@@ -136,22 +136,26 @@ def _call(
         getattr(getattr(client, resource), method)(**_arguments(operation, account))
     except GatewayError as exc:
         problem = exc.message
-        if not transport.replies:
+        if not transport.responses:
             return _failed_result(operation, exc, timedelta(seconds=time.monotonic() - started))
     elapsed = timedelta(seconds=time.monotonic() - started)
-    return _answered_result(operation, profile, transport.replies.pop(), problem, elapsed)
+    return _result_of_response(operation, profile, transport.responses.pop(), problem, elapsed)
 
 
-def _answered_result(
-    operation: ApiOperation, profile: ProviderProfile, reply: Reply, problem: str, elapsed: timedelta
+def _result_of_response(
+    operation: ApiOperation,
+    profile: ProviderProfile,
+    response: ParsedResponse,
+    problem: str,
+    elapsed: timedelta,
 ) -> DiagnosticResult:
     outcome = DiagnosticOutcome.UNUSABLE if problem else DiagnosticOutcome.ANSWERED
     remarks = (
-        *schema_differences(operation.name, reply.members),
-        *_unknown_statuses(operation, profile, reply),
+        *schema_differences(operation.name, response.members),
+        *_unknown_statuses(operation, profile, response),
     )
     remarks = (problem, *remarks) if problem else remarks
-    return DiagnosticResult(operation, outcome, reply.status, elapsed, remarks, _clock_skew(reply))
+    return DiagnosticResult(operation, outcome, response.status, elapsed, remarks, _clock_skew(response))
 
 
 def _arguments(operation: ApiOperation, account: SampleAccount | None) -> Mapping[str, object]:
@@ -164,22 +168,26 @@ def _arguments(operation: ApiOperation, account: SampleAccount | None) -> Mappin
 
 def _failed_result(operation: ApiOperation, exc: GatewayError, elapsed: timedelta) -> DiagnosticResult:
     """Classify an error: an unreachable address or rejected credentials mean a wrong configuration."""
-    outcome = DiagnosticOutcome.REFUSED if isinstance(exc, RejectedError) else DiagnosticOutcome.FAILED
+    outcome = DiagnosticOutcome.REJECTED if isinstance(exc, RejectedError) else DiagnosticOutcome.FAILED
     if isinstance(exc, NotSentError) or isinstance(exc.__cause__, NotSentError):
         outcome = DiagnosticOutcome.UNREACHABLE
-    is_ours = (
+    is_misconfigured = (
         outcome is DiagnosticOutcome.UNREACHABLE
         or isinstance(exc, CredentialsError)
         or exc.status in {401, 403}
     )
-    return DiagnosticResult(operation, outcome, exc.status, elapsed, (exc.message,), is_misconfigured=is_ours)
+    return DiagnosticResult(
+        operation, outcome, exc.status, elapsed, (exc.message,), is_misconfigured=is_misconfigured
+    )
 
 
-def _unknown_statuses(operation: ApiOperation, profile: ProviderProfile, reply: Reply) -> list[str]:
+def _unknown_statuses(
+    operation: ApiOperation, profile: ProviderProfile, response: ParsedResponse
+) -> list[str]:
     """Statuses of transaction records that the profile does not translate. They are stored as they are."""
     if not operation.name.startswith("transactions."):
         return []
-    data = reply.members.get("data")
+    data = response.members.get("data")
     page = data.get("txn", data) if isinstance(data, dict) else None
     records = page.get("data") if isinstance(page, dict) else None
     found = {
@@ -191,10 +199,10 @@ def _unknown_statuses(operation: ApiOperation, profile: ProviderProfile, reply: 
     return [f"status {status[:40]!r} is not in the profile" for status in unknown]
 
 
-def _clock_skew(reply: Reply) -> timedelta | None:
-    if reply.date is None:
+def _clock_skew(response: ParsedResponse) -> timedelta | None:
+    if response.date is None:
         return None
-    return timedelta(seconds=round((reply.date - datetime.now(UTC)).total_seconds()))
+    return timedelta(seconds=round((response.date - datetime.now(UTC)).total_seconds()))
 
 
 _OPENAPI_FILE = Path(__file__).with_name("openapi.yaml")

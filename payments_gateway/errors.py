@@ -50,7 +50,7 @@ class RejectedError(GatewayError):
     """The provider rejected the request. Nothing was executed."""
 
 
-class OtpRefusedError(RejectedError):
+class OtpRejectedError(RejectedError):
     """The one-time code was missing, wrong, used or expired."""
 
 
@@ -81,7 +81,7 @@ class RateLimitedError(RejectedError):
 #: Names of the kinds of rejection in the provider profile -> error raised for them.
 REJECTION_KINDS: Mapping[str, type[RejectedError]] = MappingProxyType(
     {
-        "token_refused": OtpRefusedError,
+        "otp_rejected": OtpRejectedError,
         "insufficient_funds": InsufficientFundsError,
         "kyc_required": KycRequiredError,
         "credentials": CredentialsError,

@@ -54,7 +54,7 @@ def currency(code: str) -> Currency:
 def parse_amount(text: str, code: str) -> Decimal:
     """Parse an amount typed by a person, exactly, and pad it to all decimals of its currency.
 
-    Accepts ASCII digits and one point only: rejects `1e5`, `NaN`, `1,000.50`, other digits, signs, zero, and
+    Accepts ASCII digits and one point only: rejects "1e5", "NaN", "1,000.50", other digits, signs, zero, and
     more decimals than the currency has. Raises AmountError.
     """
     text = text.strip()

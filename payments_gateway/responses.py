@@ -28,7 +28,7 @@ _KEY_PATTERN = re.compile(r"[\w.~+/=-]{16,}")
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ParsedResponse:
     """A parsed response: the members of its body, its Date header and its HTTP status."""
 
     members: dict[str, object]
@@ -76,82 +76,83 @@ def first_list(value: object, paths: Iterable[tuple[str, ...]]) -> list[object]:
     return found
 
 
-def transfer_detail(reply: Reply) -> dict[str, object]:
+def transfer_detail(response: ParsedResponse) -> dict[str, object]:
     """Return the detail of a conversion or transfer: `transferDetail` in the data, or the data itself."""
-    return first_object(reply.data, [("transferDetail",), ()])
+    return first_object(response.data, [("transferDetail",), ()])
 
 
 def rename_members(members: dict[str, object], places: Mapping[str, Iterable[str]]) -> dict[str, object]:
-    """Rename members to our names: ours -> possible names, of which the first one present wins. Keeps others."""
+    """Rename members: local name -> the provider's possible names, the first one present wins. Keeps others."""
     found = {
-        ours: next((name for name in theirs if name in members), None) for ours, theirs in places.items()
+        local_name: next((name for name in provider_names if name in members), None)
+        for local_name, provider_names in places.items()
     }
     others = {name: value for name, value in members.items() if name not in found.values()}
-    return others | {ours: members[name] for ours, name in found.items() if name is not None}
+    return others | {local_name: members[name] for local_name, name in found.items() if name is not None}
 
 
-def read_acknowledgement(reply: Reply) -> None:
+def read_acknowledgement(response: ParsedResponse) -> None:
     """Accept a success of which no value is needed.
 
     The message and data are not returned: both may contain an API key. Raises UnreadableError for an object
     without message, data or `success` (an empty one, say): it may not come from the provider.
     """
-    if not any(reply.members.get(name) for name in ("success", "message", "data")):
+    if not any(response.members.get(name) for name in ("success", "message", "data")):
         raise UnreadableError("it does not say that anything was done")
 
 
 class ResponseReader:
     """Reads one response. Removes the secrets of its call from every value and message it returns."""
 
-    def __init__(self, answer: RawResponse, profile: ProviderProfile, secrets: Iterable[SecretStr]) -> None:
-        self._answer = answer
+    def __init__(self, response: RawResponse, profile: ProviderProfile, secrets: Iterable[SecretStr]) -> None:
+        self._response = response
         self._profile = profile
         self._secrets = tuple(secret for secret in secrets if secret.get_secret_value())
 
     @property
     def is_success(self) -> bool:
-        return self._answer.status in self._profile.success_statuses
+        return self._response.status in self._profile.success_statuses
 
     @property
-    def is_refused(self) -> bool:
-        return 400 <= self._answer.status < 500 and not self.unproven_because
+    def is_rejected(self) -> bool:
+        return 400 <= self._response.status < 500 and not self.unproven_reason
 
     @property
-    def unproven_because(self) -> str:
+    def unproven_reason(self) -> str:
         """Why this status does not prove that nothing was executed; empty if it does."""
-        return self._profile.uncertain_statuses.get(self._answer.status, "")
+        return self._profile.uncertain_statuses.get(self._response.status, "")
 
-    def accept(self, into: Callable[[Reply], T]) -> T:
+    def accept(self, into: Callable[[ParsedResponse], T]) -> T:
         """Parse a success into its typed value. Raises ValueError (UnreadableError) if it is not one."""
         if self._members.get("success", True) is not True:
             raise UnreadableError(f"it denies its own success: {self._message}")
-        return into(Reply(self._members, self._answer.date, self._answer.status))
+        return into(ParsedResponse(self._members, self._response.date, self._response.status))
 
-    def refusal(self) -> errors.RejectedError | None:
+    def rejection(self) -> errors.RejectedError | None:
         """Return the provider's rejection as an error, or None if the body is not a readable rejection."""
         try:
-            denied = self._members.get("success", None if self.is_success else False)
+            success = self._members.get("success", None if self.is_success else False)
         except UnreadableError:
             return None
-        if denied is not False or not (message := self._message):
+        if success is not False or not (message := self._message):
             return None
-        return self._kind(message)(message, self._answer.status, self._excerpt)
+        return self._kind(message)(message, self._response.status, self._excerpt)
 
     def failure(self, kind: type[errors.GatewayError], why: str) -> errors.GatewayError:
         """Return an error of this type that gives the HTTP status, the reason and an excerpt of the body."""
-        status = self._answer.status
+        status = self._response.status
         return kind(f"The service answered HTTP {status}: {why}.", status, self._excerpt)
 
     @cached_property
     def _members(self) -> dict[str, object]:
-        if not self._answer.is_complete:
+        if not self._response.is_complete:
             raise UnreadableError("it is longer than any answer should be")
-        members = loads(self._answer.body)
+        members = loads(self._response.body)
         if not isinstance(members, dict):
             raise UnreadableError("it is not an object")
-        body = self._answer.body  # may hold a secret literally, or written with JSON escapes
+        body = self._response.body  # may hold a secret literally, or written with JSON escapes
         if b"\\" in body or any(secret.get_secret_value().encode() in body for secret in self._secrets):
-            return {self._covered_text(name): self._covered(value) for name, value in members.items()}
+            return {self._hide_in_text(name): self._hide_in_value(value) for name, value in members.items()}
         return members
 
     @property
@@ -165,17 +166,17 @@ class ResponseReader:
     @property
     def _excerpt(self) -> str:
         """The beginning of the body, without secrets and safe to store."""
-        text = self._answer.body.decode("utf-8", "replace")
+        text = self._response.body.decode("utf-8", "replace")
         return _one_line(self._hide(text)[: 4 * _LONGEST_EXCERPT], _LONGEST_EXCERPT)
 
     def _texts_in(self, names: Iterable[str]) -> list[str]:
         return [text for name in names for text in _texts(self._members.get(name))]
 
     def _kind(self, message: str) -> type[errors.RejectedError]:
-        for kind, pattern in self._profile.refusal_patterns.items():
+        for kind, pattern in self._profile.rejection_patterns.items():
             if re.search(pattern, message, re.IGNORECASE):
                 return errors.REJECTION_KINDS[kind]
-        kind = self._profile.refusal_statuses.get(self._answer.status, "")
+        kind = self._profile.rejection_statuses.get(self._response.status, "")
         return errors.REJECTION_KINDS.get(kind, errors.RejectedError)
 
     def _hide(self, text: str) -> str:
@@ -183,20 +184,20 @@ class ResponseReader:
             text = text.replace(secret.get_secret_value(), HIDDEN)
         return text
 
-    def _covered(self, value: object) -> object:
+    def _hide_in_value(self, value: object) -> object:
         """Hide secrets: in texts, in member names, and in numbers with the digits of a one-time code."""
         match value:
             case dict():
-                return {self._covered_text(name): self._covered(item) for name, item in value.items()}
+                return {self._hide_in_text(name): self._hide_in_value(item) for name, item in value.items()}
             case list():
-                return [self._covered(item) for item in value]
+                return [self._hide_in_value(item) for item in value]
             case str():
-                return self._covered_text(value)
+                return self._hide_in_text(value)
             case int() | Decimal() if not isinstance(value, bool) and self._is_secret(value):
                 return HIDDEN
         return value
 
-    def _covered_text(self, text: str) -> str:
+    def _hide_in_text(self, text: str) -> str:
         """Hide a text that equals a secret, and an API key anywhere in a text.
 
         A one-time code inside a longer text is kept: its digits may occur in an id by chance.

@@ -22,7 +22,7 @@ from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownEr
 from payments_gateway.money import UnreadableError, dumps
 from payments_gateway.operations import Endpoint
 from payments_gateway.profile.model import ProviderProfile
-from payments_gateway.responses import Reply, ResponseReader
+from payments_gateway.responses import ParsedResponse, ResponseReader
 
 T = TypeVar("T")
 Clock = Callable[[], float]
@@ -68,25 +68,25 @@ class Transport:
         method: str,
         path: str,
         *,
-        into: Callable[[Reply], T],
+        into: Callable[[ParsedResponse], T],
         query: Mapping[str, object] | None = None,
         body: Body | None = None,
         endpoint: Endpoint = Endpoint.V2,
-        reads: type[ResponseReader] = ResponseReader,
+        reader_type: type[ResponseReader] = ResponseReader,
     ) -> T:
         """Send a request that changes nothing; retry connection failures and the profile's retry statuses.
 
         Raises RejectedError when the provider rejected the request with a message, NotSentError for text that
         cannot be encoded, ReadFailedError otherwise.
         """
-        request = self._prepared(method, path, query=query, body=body, endpoint=endpoint)
-        reading = self._reading(reads, self._fetch(request), body)
-        refusal = reading.refusal() if reading.is_success or reading.is_refused else None
-        if refusal is not None:
-            raise refusal
-        if not reading.is_success:
-            raise reading.failure(ReadFailedError, reading.unproven_because or "no answer to the question")
-        return _parse_success(reading, into, ReadFailedError)
+        request = self._prepare(method, path, query=query, body=body, endpoint=endpoint)
+        reader = self._reader(reader_type, self._fetch(request), body)
+        rejection = reader.rejection() if reader.is_success or reader.is_rejected else None
+        if rejection is not None:
+            raise rejection
+        if not reader.is_success:
+            raise reader.failure(ReadFailedError, reader.unproven_reason or "no answer to the question")
+        return _parse_success(reader, into, ReadFailedError)
 
     def send_once(
         self,
@@ -94,28 +94,26 @@ class Transport:
         path: str,
         body: Body | None,
         *,
-        into: Callable[[Reply], T],
+        into: Callable[[ParsedResponse], T],
         query: Mapping[str, object] | None = None,
         endpoint: Endpoint = Endpoint.V2,
-        reads: type[ResponseReader] = ResponseReader,
+        reader_type: type[ResponseReader] = ResponseReader,
     ) -> T:
         """Send a request that must not be executed twice: on a new connection, once, without a retry.
 
         Raises NotSentError or RejectedError when it is proven that nothing was executed, OutcomeUnknownError
         otherwise. A success status whose body has `success: false` proves neither.
         """
-        request = self._prepared(method, path, query=query, body=body, endpoint=endpoint)
+        request = self._prepare(method, path, query=query, body=body, endpoint=endpoint)
         with open_session(self._config.ca_file) as session:
-            answer = self._exchange(session, request, self._config.deadline)
-        reading = self._reading(reads, answer, body)
-        if reading.is_success:
-            return _parse_success(reading, into, OutcomeUnknownError)
-        refusal = reading.refusal() if reading.is_refused else None
-        if refusal is None:
-            raise reading.failure(
-                OutcomeUnknownError, reading.unproven_because or "no proof of what happened"
-            )
-        raise refusal
+            response = self._exchange(session, request, self._config.deadline)
+        reader = self._reader(reader_type, response, body)
+        if reader.is_success:
+            return _parse_success(reader, into, OutcomeUnknownError)
+        rejection = reader.rejection() if reader.is_rejected else None
+        if rejection is None:
+            raise reader.failure(OutcomeUnknownError, reader.unproven_reason or "no proof of what happened")
+        raise rejection
 
     def close(self) -> None:
         """Close the pooled connections. New ones are opened when the transport is used again."""
@@ -131,17 +129,17 @@ class Transport:
         while True:
             attempt += 1
             try:
-                answer = self._exchange(self._session(), request, deadline - self._clock())
+                response = self._exchange(self._session(), request, deadline - self._clock())
             except (NotSentError, OutcomeUnknownError) as exc:
                 pause = self._pause(attempt, deadline, retry_after=0)
                 if pause is None:
                     raise ReadFailedError(f"{exc.message} Trying again may help.") from exc
             else:
-                if answer.status not in self._config.profile.retry_statuses:
-                    return answer
-                pause = self._pause(attempt, deadline, retry_after=answer.retry_after)
+                if response.status not in self._config.profile.retry_statuses:
+                    return response
+                pause = self._pause(attempt, deadline, retry_after=response.retry_after)
                 if pause is None:
-                    return answer
+                    return response
             self._sleep(pause)
 
     def _pause(self, attempt: int, deadline: float, *, retry_after: float) -> float | None:
@@ -161,14 +159,14 @@ class Transport:
         config = self._config
         where = f"{request.method} {urlsplit(request.url or '').path}"
         try:
-            answer = exchange(
+            response = exchange(
                 session, request, connect=config.connect_timeout, total=total, limit=config.response_limit
             )
         except (NotSentError, OutcomeUnknownError) as exc:
             logger.warning("%s: %s", where, exc.message)
             raise
-        logger.info("%s answered %d", where, answer.status)
-        return answer
+        logger.info("%s answered %d", where, response.status)
+        return response
 
     def _session(self) -> requests.Session:
         """Return this process's pooled session. A forked child opens its own and leaves its parent's alone."""
@@ -177,7 +175,7 @@ class Transport:
                 self._pooled = (os.getpid(), open_session(self._config.ca_file))
             return self._pooled[1]
 
-    def _prepared(
+    def _prepare(
         self,
         method: str,
         path: str,
@@ -191,13 +189,13 @@ class Transport:
         Raises NotSentError for text that UTF-8 cannot encode (a lone surrogate).
         """
         try:
-            return self._built(method, path, query=query, body=body, endpoint=endpoint)
+            return self._build_request(method, path, query=query, body=body, endpoint=endpoint)
         except UnicodeEncodeError:
             pass
         # Raised outside the handler, without a cause: the original error holds the text, which may be a secret.
         raise NotSentError("The request holds a text that cannot be sent. Nothing was sent.")
 
-    def _built(
+    def _build_request(
         self,
         method: str,
         path: str,
@@ -210,11 +208,15 @@ class Transport:
         parameters = {name: value for name, value in (query or {}).items() if value is not None}
         url = f"{base}{path}" + (f"?{urlencode(parameters, quote_via=quote)}" if parameters else "")
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "countersign"}
-        content = None
         if body is not None:
             headers["Content-Type"] = "application/json"
-            content = _encoded(body)
-        return requests.Request(method, url, headers | self._credentials(endpoint), data=content).prepare()
+        # Encoded in place: a local would keep the one-time code in this frame, where `prepare` can still fail.
+        return requests.Request(
+            method,
+            url,
+            headers | self._credentials(endpoint),
+            data=None if body is None else _encoded(body),
+        ).prepare()
 
     def _credentials(self, endpoint: Endpoint) -> dict[str, str]:
         config = self._config
@@ -231,9 +233,11 @@ class Transport:
             case Endpoint.V2_OPEN:
                 return {}
 
-    def _reading(self, reads: type[ResponseReader], answer: RawResponse, body: Body | None) -> ResponseReader:
+    def _reader(
+        self, reader_type: type[ResponseReader], response: RawResponse, body: Body | None
+    ) -> ResponseReader:
         secrets = [value for value in (body or {}).values() if isinstance(value, SecretStr)]
-        return reads(answer, self._config.profile, [self._config.api_key, *secrets])
+        return reader_type(response, self._config.profile, [self._config.api_key, *secrets])
 
 
 class Resource:
@@ -244,13 +248,15 @@ class Resource:
         self._profile = profile
 
 
-def _parse_success(reading: ResponseReader, into: Callable[[Reply], T], failed: type[GatewayError]) -> T:
+def _parse_success(
+    reader: ResponseReader, into: Callable[[ParsedResponse], T], failed: type[GatewayError]
+) -> T:
     try:
-        return reading.accept(into)
+        return reader.accept(into)
     except ValueError as exc:
         why = _reason(exc)
     # Raised outside the handler, without a cause: pydantic's error holds its input, which may be an API key.
-    raise reading.failure(failed, f"an answer that cannot be read ({why})")
+    raise reader.failure(failed, f"an answer that cannot be read ({why})")
 
 
 def _reason(exc: ValueError) -> str:

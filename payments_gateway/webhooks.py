@@ -148,7 +148,7 @@ def _parse_pem(raw: bytes) -> object:
         raise ValueError("This is not a public key in PEM, or it is damaged.") from exc
 
 
-class SignatureVerdict(enum.Enum):
+class SignatureStatus(enum.Enum):
     """Result of verifying a delivery, as defined in `verify_webhook`."""
 
     VALID = "valid"
@@ -169,7 +169,7 @@ class ReceivedWebhook:
     * `identity` is the `webhook_identity` of its body.
     """
 
-    signature_status: SignatureVerdict
+    signature_status: SignatureStatus
     event: str = ""
     data: dict[str, object] = field(default_factory=dict)
     key: PublicKey | None = None
@@ -232,18 +232,18 @@ def verify_webhook(
         event, data, signature = _parse_members(members, profile)
     except UnreadableError as exc:
         return ReceivedWebhook(
-            SignatureVerdict.MALFORMED, error=str(exc), identity=_sha256(body), profile=profile
+            SignatureStatus.MALFORMED, error=str(exc), identity=_sha256(body), profile=profile
         )
     raw, signed = _decode_signature(signature), members[profile.delivery_data_member].encode()
-    judged = partial(
+    webhook = partial(
         ReceivedWebhook, event=event, data=data, identity=_identity_of(body, signed, raw), profile=profile
     )
     if not signature:
-        return judged(SignatureVerdict.UNSIGNED)
+        return webhook(SignatureStatus.UNSIGNED)
     key = next((key for key in public_keys if _has_signed(key, raw, signed)), None)
     if key is None:
-        return judged(SignatureVerdict.INVALID)
-    return judged(SignatureVerdict.VALID, key=key)
+        return webhook(SignatureStatus.INVALID)
+    return webhook(SignatureStatus.VALID, key=key)
 
 
 def webhook_identity(body: bytes, profile: ProviderProfile = _DEFAULT_PROFILE) -> str:

@@ -2,6 +2,7 @@
    No page state is kept here: the server's HTML is the only truth. */
 
 const notice = document.getElementById("notice");
+const palette = document.getElementById("palette"); // templates/ui/palette.html
 const words = document.getElementById("words").dataset; // templates/ui/words.html, in the language of the page
 
 /** The text with each `{name}` replaced by the value of that name. */
@@ -23,6 +24,10 @@ function isTyping(target) {
 }
 
 document.addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key === "k" && palette) {
+    event.preventDefault();
+    import(palette.dataset.module).then((module) => module.openPalette());
+  }
   if (event.key === "Escape") {
     const open = document.querySelector(".bar details[open]");
     open?.removeAttribute("open");
@@ -36,9 +41,23 @@ document.addEventListener("keydown", (event) => {
     search.focus();
     search.select();
   }
+  const named = document.querySelector(`:is(a, details, form, summary)[aria-keyshortcuts="${CSS.escape(event.key)}"]`);
+  if (named) {
+    event.preventDefault();
+    if (event.key === "?" && palette) import(palette.dataset.module).then((module) => module.showShortcuts(named.href));
+    else reveal(named);
+  }
   if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
   if (event.key === "x") document.activeElement.closest("tr")?.querySelector(".pick input")?.click();
 });
+
+/** Open what a key is for and put the focus into it. Never presses a button. */
+function reveal(element) {
+  const details = element.closest("details");
+  if (details) details.open = true;
+  const scope = element.matches("summary") ? details : element;
+  (scope.querySelector("input:not([type=hidden]), textarea, select, .drop a, button") ?? element).focus();
+}
 
 /** To the next or the previous row of a list; the first one if none has the focus. */
 function step(by) {
@@ -67,11 +86,11 @@ function addCopyButtons(root) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "ghost copy";
-    button.textContent = words.copy;
+    button.textContent = words.textCopy;
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(source.dataset.copy);
-      button.textContent = words.copied;
-      setTimeout(() => { button.textContent = words.copy; }, 1500);
+      button.textContent = words.textCopied;
+      setTimeout(() => { button.textContent = words.textCopy; }, 1500);
     });
     source.after(button);
   }
@@ -84,7 +103,7 @@ function addCounters(root) {
     input.dataset.countReady = "";
     const counter = document.createElement("small");
     counter.className = "help";
-    const show = () => { counter.textContent = fill(words.characters, { used: [...input.value].length, limit: input.dataset.count }); };
+    const show = () => { counter.textContent = fill(words.textCharacters, { used: [...input.value].length, limit: input.dataset.count }); };
     input.addEventListener("input", show);
     input.after(counter);
     show();
@@ -120,14 +139,14 @@ window.addEventListener("pageshow", (event) => {
 
 /* ---- ages grow while the page stays open ---- */
 
-const STEPS = [[86400, words.day], [3600, words.hour], [60, words.minute]];
+const STEPS = [[86400, words.textDay], [3600, words.textHour], [60, words.textMinute]];
 
 /** The same words as the template tag `age`: "just now", "12 min", "3 h", "2 d". */
 function age(seconds) {
   for (const [size, unit] of STEPS) {
     if (seconds >= size) return fill(unit, { n: Math.floor(seconds / size) });
   }
-  return words.now;
+  return words.textNow;
 }
 
 function refreshAges() {
@@ -143,7 +162,7 @@ function refreshCountdowns() {
   for (const time of document.querySelectorAll("time[data-until]")) {
     const left = Math.floor((Date.parse(time.dateTime) - Date.now()) / 1000);
     const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
-    time.textContent = left <= 0 ? words.passed : fill(words.until, { time: left < 3600 ? clock : age(left) });
+    time.textContent = left <= 0 ? words.textPassed : fill(words.textUntil, { time: left < 3600 ? clock : age(left) });
   }
 }
 
@@ -174,12 +193,12 @@ function enrich() {
 
 document.addEventListener("htmx:afterSwap", enrich);
 
-document.addEventListener("htmx:sendError", () => showNotice(words.unreachable));
+document.addEventListener("htmx:sendError", () => showNotice(words.textUnreachable));
 
 document.addEventListener("htmx:responseError", (event) => {
   const { status } = event.detail.xhr;
-  if (status === 403 || status === 404) showNotice(words.closed);
-  else showNotice(fill(words.failed, { status }));
+  if (status === 403 || status === 404) showNotice(words.textClosed);
+  else showNotice(fill(words.textFailed, { status }));
 });
 
 enrich();

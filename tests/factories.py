@@ -87,7 +87,7 @@ def approve(operation: Operation, approver: User) -> Operation:
 
 def prepared(preparer: User, **changes: Any) -> Operation:
     """A pending withdrawal, marked as a repeated payment, so that tests can prepare many equal ones."""
-    further = {"repeat_reason": f"Delivery {next(_NUMBERS)}"}
+    further = {"duplicate_reason": f"Delivery {next(_NUMBERS)}"}
     return prepare.prepare_operation(
         uuid.uuid4(), actor=preparer, kind="withdrawal", payload=payload(**{**further, **changes})
     )
@@ -95,7 +95,9 @@ def prepared(preparer: User, **changes: Any) -> Operation:
 
 def prepared_to_another_account(preparer: User, **changes: Any) -> Operation:
     """A pending withdrawal to an account of its own, so that nothing is a repeated payment."""
-    return prepared(preparer, **{"repeat_reason": "", "account_number": f"{next(_NUMBERS):010}", **changes})
+    return prepared(
+        preparer, **{"duplicate_reason": "", "account_number": f"{next(_NUMBERS):010}", **changes}
+    )
 
 
 def approved(preparer: User, approver: User, **changes: Any) -> Operation:

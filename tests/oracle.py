@@ -20,7 +20,7 @@ _DESTINATION = {
 _PAYMENT = "payment"  # debits no balance; the provider has it under our reference
 _CURRENCY = {"conversion": "from_currency"}  # where the payload uses another name
 _FAILED = "failed"  # the ledger's word: debited and refunded
-_WITHOUT_EFFECT = {Outcome.NOT_SENT, Outcome.OTP_REFUSED, Outcome.REJECTED}
+_WITHOUT_EFFECT = {Outcome.NOT_SENT, Outcome.OTP_REJECTED, Outcome.REJECTED}
 
 Content = tuple[object, ...]
 Debit = Mapping[str, str]

@@ -1,6 +1,8 @@
 """The rules of the house that the import contracts of pyproject.toml cannot express."""
 
 import ast
+import builtins
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ NAMED_BY_DJANGO = ("management", "commands", "templatetags", "formats", "en", "f
 # The sandbox's models can be imported only after the settings are known and Django is set up.
 IMPORTS_AFTER_SETUP = {"payments_gateway.sandbox.__main__"}
 IMPORTS_BY_STRING = {"__import__", "import_module", "import_string"}
+IN_BACKTICKS = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)*)(?:\(\))?`")
 
 
 @cache
@@ -70,18 +73,18 @@ def private_names_used(module: str) -> Iterator[str]:
                 yield f"{module} uses {owner}.{node.attr}"
 
 
-def test_no_module_uses_a_private_name_of_another() -> None:
+def test_modules_use_no_private_names_of_others() -> None:
     assert [use for module in modules() for use in private_names_used(module)] == []
 
 
-def test_no_folder_has_more_modules_than_can_be_seen_at_once() -> None:
+def test_folders_have_a_limited_number_of_modules() -> None:
     folders = Counter(module.rpartition(".")[0] for module in modules() if not is_package(module))
     assert folders["backoffice.core"] > 1  # they were found
     large = {folder for folder, count in folders.items() if count > MOST_MODULES}
     assert large <= {HAS_A_FILE_PER_KIND}
 
 
-def test_no_module_is_too_long_to_have_one_subject() -> None:
+def test_modules_have_a_limited_number_of_lines() -> None:
     lines = {module: len(path.read_text().splitlines()) for module, path in modules().items()}
     assert {module: count for module, count in lines.items() if count > MOST_LINES} == {}
 
@@ -103,7 +106,7 @@ def names_handed_on(package: str) -> set[str]:
     return {name for name in exported | taken if f"{package}.{name}" not in modules()}
 
 
-def test_no_package_hands_names_on() -> None:
+def test_packages_reexport_no_names() -> None:
     packages = [module for module in modules() if is_package(module) and module != HANDS_NAMES_ON]
     assert {package: names for package in packages if (names := names_handed_on(package))} == {}
 
@@ -118,14 +121,14 @@ def late_imports(module: str) -> Iterator[str]:
             yield from (f"{module}, TYPE_CHECKING: {source}" for source, _, _ in imports_in(node))
 
 
-def test_what_is_imported_is_imported_at_the_top() -> None:
+def test_imports_are_at_module_level() -> None:
     """Save where Django has to be set up first: in `AppConfig.ready`, and in the process of the sandbox."""
     assert [
         one for module in modules() if module not in IMPORTS_AFTER_SETUP for one in late_imports(module)
     ] == []
 
 
-def test_nothing_is_imported_by_a_string() -> None:
+def test_no_imports_by_string() -> None:
     by_string = [
         f"{module}: {ast.unparse(node.func)}"
         for module in modules()
@@ -135,7 +138,7 @@ def test_nothing_is_imported_by_a_string() -> None:
     assert by_string == []
 
 
-def test_every_package_has_a_contract_that_names_all_its_modules() -> None:
+def test_every_package_has_an_exhaustive_import_contract() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layered = {
         container
@@ -145,3 +148,42 @@ def test_every_package_has_a_contract_that_names_all_its_modules() -> None:
     }
     parents = {module.rpartition(".")[0] for module in modules()} - {""}
     assert {one for one in parents if one.rpartition(".")[2] not in NAMED_BY_DJANGO} == layered
+
+
+def docstrings_in(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Docstrings of modules, classes and functions, and the strings below assignments that document them."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            yield node.value
+
+
+def names_in(module: str) -> Iterator[str]:
+    """The names in the code of a module, those in its strings (columns, fields of the API, settings) included."""
+    tree = parsed(module)
+    docstrings = {id(node) for node in docstrings_in(tree)}
+    yield from [*module.split("."), modules()[module].name.removesuffix(".py"), "py"]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and id(node) not in docstrings:
+                yield from re.findall(r"\w+", node.value)
+            continue
+        for _, value in ast.iter_fields(node):
+            for text in value if isinstance(value, list) else [value]:
+                if isinstance(text, str):
+                    yield from text.split(".")
+
+
+def test_docstrings_name_only_what_exists() -> None:
+    """What is in backticks is a name in the code of the application, not in its docstrings alone."""
+    known = {name for module in modules() for name in names_in(module)} | set(dir(builtins))
+    assert [
+        f"{module}:{docstring.lineno}: `{name}`"
+        for module in modules()
+        for docstring in docstrings_in(parsed(module))
+        for name in IN_BACKTICKS.findall(str(docstring.value))
+        if not known.issuperset(name.split("."))
+    ] == []

@@ -55,7 +55,7 @@ def found(sandbox: SandboxProcess) -> str:
 
 
 @pytest.mark.parametrize("kind", ["withdrawal", "conversion", "transfer", "wallet_transfer", "payment"])
-def test_what_was_sent_once_is_accounted_for(
+def test_an_operation_sent_once_is_accounted_for(
     kind: str, sandbox: SandboxProcess, preparer: User, approver: User
 ) -> None:
     if kind == "withdrawal":
@@ -69,7 +69,7 @@ def test_what_was_sent_once_is_accounted_for(
     assert_accounted_for(sandbox)
 
 
-def test_a_second_debit_of_the_same_shows(sandbox: SandboxProcess, sent: Operation) -> None:
+def test_a_double_debit_is_reported(sandbox: SandboxProcess, sent: Operation) -> None:
     twin = withdraw_elsewhere(sandbox, sent)
     assert f"The debit {twin}" in found(sandbox)
     with pytest.raises(AssertionError, match="belongs to no operation"):
@@ -77,26 +77,28 @@ def test_a_second_debit_of_the_same_shows(sandbox: SandboxProcess, sent: Operati
     assert_accounted_for(sandbox, by_others=[twin])
 
 
-def test_taking_a_debit_of_somebody_else_shows(sandbox: SandboxProcess, sent: Operation) -> None:
+def test_a_claimed_foreign_debit_is_reported(sandbox: SandboxProcess, sent: Operation) -> None:
     [named] = sent.attempts.values_list("provider_transaction_id", flat=True)
     with pytest.raises(AssertionError, match="somebody else"):
         assert_accounted_for(sandbox, by_others=[named or ""])
 
 
-def test_an_amount_that_was_not_approved_shows(sandbox: SandboxProcess, sent: Operation) -> None:
+def test_an_unapproved_amount_is_reported(sandbox: SandboxProcess, sent: Operation) -> None:
     ledger = sandbox.ledger()
     ledger["orders"][0]["amount"] = "250000.01"
     assert "was approved as" in "\n".join(disagreements(ledger))
 
 
-def test_a_debit_that_a_failure_hides_shows(sandbox: SandboxProcess, sent: Operation) -> None:
+def test_a_debit_of_a_failed_operation_is_reported(sandbox: SandboxProcess, sent: Operation) -> None:
     Attempt.objects.update(outcome=Outcome.REJECTED, provider_transaction_id=None)
     shown = found(sandbox)
     assert "belongs to no operation" in shown
     assert "names no transaction" in shown
 
 
-def test_a_success_that_was_none_shows(sandbox: SandboxProcess, preparer: User, approver: User) -> None:
+def test_a_success_without_a_debit_is_reported(
+    sandbox: SandboxProcess, preparer: User, approver: User
+) -> None:
     sandbox.options(settle_after=None)
     operation = send(sandbox, preparer, approver)
     assert operation.status == "processing"
@@ -106,7 +108,7 @@ def test_a_success_that_was_none_shows(sandbox: SandboxProcess, preparer: User, 
     assert "failed at the service" in found(sandbox)
 
 
-def test_a_lost_answer_that_nobody_settled_is_accounted_for_once(
+def test_an_unresolved_lost_response_is_accounted_for_once(
     sandbox: SandboxProcess, preparer: User, approver: User
 ) -> None:
     sandbox.fault("balances.withdraw", "drop", when="after_execution")

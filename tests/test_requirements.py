@@ -8,21 +8,25 @@ from tests.sandbox_process import ROOT
 
 
 @pytest.mark.django_db
-def test_one_with_the_mark_asks_for_the_database(request: pytest.FixtureRequest) -> None:
+def test_a_test_with_the_mark_needs_the_database(request: pytest.FixtureRequest) -> None:
     assert asks_for_the_database(request.node)
 
 
-def test_one_with_a_fixture_that_needs_it_does(request: pytest.FixtureRequest, preparer: User) -> None:
+def test_a_test_with_a_database_fixture_needs_the_database(
+    request: pytest.FixtureRequest, preparer: User
+) -> None:
     assert asks_for_the_database(request.node)
 
 
-def test_any_other_does_not(request: pytest.FixtureRequest) -> None:
+def test_other_tests_do_not_need_the_database(request: pytest.FixtureRequest) -> None:
     assert not asks_for_the_database(request.node)
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("person", opened_by(("preparer", "approver"), on_both_engines="preparer"))
-def test_of_a_matrix_of_access_one_column_passes_on_both(request: pytest.FixtureRequest, person: str) -> None:
+def test_one_column_of_an_access_matrix_runs_on_both_engines(
+    request: pytest.FixtureRequest, person: str
+) -> None:
     assert depends_on_the_engine(request.node) is (person == "preparer")
 
 

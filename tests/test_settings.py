@@ -24,7 +24,7 @@ STARTS = {
     "staging": STAGING,
     "staging, named in another way": {
         **STAGING,
-        "COUNTERSIGN_GATEWAY_STAGING_MARK": "Preview",
+        "COUNTERSIGN_GATEWAY_STAGING_HOST_MARKER": "Preview",
         "COUNTERSIGN_GATEWAY_URL": "https://preview.service.example/v2",
         "COUNTERSIGN_GATEWAY_URL_V4": "https://preview.service.example/v4",
     },
@@ -112,7 +112,7 @@ def refusals() -> list[Start]:
 
 
 @pytest.mark.parametrize("name", STARTS)
-def test_it_starts(starts: dict[str, Start], name: str) -> None:
+def test_valid_settings_load(starts: dict[str, Start], name: str) -> None:
     assert starts[name].refused == ""
     assert starts[name].values["ROOT_URLCONF"] == "backoffice.urls"
 
@@ -122,7 +122,7 @@ def test_it_starts(starts: dict[str, Start], name: str) -> None:
     range(len(REFUSED)),
     ids=[f"{base.get('COUNTERSIGN_ENVIRONMENT', 'sandbox')}-{name}-{value}" for base, name, value in REFUSED],
 )
-def test_it_refuses_to_start_and_names_the_setting(refusals: list[Start], row: int) -> None:
+def test_an_invalid_setting_prevents_startup_and_is_named(refusals: list[Start], row: int) -> None:
     _environment, name, value = REFUSED[row]
     refusal = refusals[row].refused
     assert refusal.startswith("ImproperlyConfigured: ")
@@ -131,7 +131,7 @@ def test_it_refuses_to_start_and_names_the_setting(refusals: list[Start], row: i
     assert not [text for text in (value or "").split() if len(text) > 20 and text in refusal]
 
 
-def test_the_process_ends_with_the_refusal_as_its_last_words(start_settings: StartProcess) -> None:
+def test_the_process_ends_with_the_error_as_its_last_line(start_settings: StartProcess) -> None:
     assert start_settings(**PRODUCTION).returncode == 0
     refused = start_settings(**changed(PRODUCTION, "DEBUG", "true"))
     assert refused.returncode != 0
@@ -139,14 +139,14 @@ def test_the_process_ends_with_the_refusal_as_its_last_words(start_settings: Sta
     assert last_words.endswith("ImproperlyConfigured: COUNTERSIGN_DEBUG must be off outside the sandbox")
 
 
-def test_the_key_that_is_refused_is_the_one_that_the_simulation_prints() -> None:
+def test_the_sandboxs_printed_key_is_refused() -> None:
     assert settings_in(SANDBOX)["GATEWAY_API_KEY"] == SANDBOX_API_KEY
 
 
 @pytest.mark.parametrize(
     "environment", [SANDBOX, STAGING, PRODUCTION], ids=["sandbox", "staging", "production"]
 )
-def test_nothing_of_the_demo_is_installed_outside_of_it(environment: dict[str, str]) -> None:
+def test_nothing_of_the_demo_is_installed_outside_the_demo(environment: dict[str, str]) -> None:
     values = settings_in(environment)
     processors = values["TEMPLATES"][0]["OPTIONS"]["context_processors"]
     assert not [name for name in [*values["INSTALLED_APPS"], *processors] if "demo" in name]
@@ -162,14 +162,14 @@ def test_nothing_of_the_demo_is_installed_outside_of_it(environment: dict[str, s
         ("USDT=0, USD=5000", {"NGN": "10000000", "USD": "5000", "USDT": "0"}),
     ],
 )
-def test_a_currency_keeps_its_limit_unless_it_is_given_another(
+def test_a_currency_has_its_default_limit_unless_overridden(
     written: str | None, limits: dict[str, str]
 ) -> None:
     changed = {} if written is None else {"COUNTERSIGN_SECOND_APPROVAL_ABOVE": written}
     assert settings_in({**PRODUCTION, **changed})["SECOND_APPROVAL_ABOVE"] == limits
 
 
-def test_the_domain_of_the_customer_is_bound_to_tls_only_where_the_customer_says_so() -> None:
+def test_hsts_for_subdomains_is_opt_in() -> None:
     names = {"COUNTERSIGN_HSTS_SUBDOMAINS": "true", "COUNTERSIGN_HSTS_PRELOAD": "true"}
     for environment, bound in ((PRODUCTION, False), ({**PRODUCTION, **names}, True)):
         values = settings_in(environment)
@@ -177,7 +177,7 @@ def test_the_domain_of_the_customer_is_bound_to_tls_only_where_the_customer_says
         assert (values["SECURE_HSTS_INCLUDE_SUBDOMAINS"], values["SECURE_HSTS_PRELOAD"]) == (bound, bound)
 
 
-def test_on_postgresql_a_commit_is_on_disk_and_what_the_address_says_still_counts() -> None:
+def test_postgresql_commits_are_synchronous_and_url_options_are_kept() -> None:
     address = "postgres://countersign@db.example/countersign?sslmode=require&options=-c%20lock_timeout%3D5s"
     database = settings_in({**PRODUCTION, "COUNTERSIGN_DATABASE_URL": address})["DATABASES"]["default"]
     assert database["OPTIONS"] == {
@@ -187,7 +187,7 @@ def test_on_postgresql_a_commit_is_on_disk_and_what_the_address_says_still_count
 
 
 @pytest.mark.django_db
-def test_with_the_products_options_a_commit_in_this_very_database_waits_for_the_disk() -> None:
+def test_commits_in_this_database_wait_for_the_disk() -> None:
     query = (
         "PRAGMA synchronous"
         if connection.vendor == "sqlite"
@@ -200,7 +200,7 @@ def test_with_the_products_options_a_commit_in_this_very_database_waits_for_the_
         assert cursor.fetchone() in [(2,), ("on", "client")]  # 2 is FULL
 
 
-def test_a_secret_may_come_from_a_file_that_ends_with_a_line(tmp_path: Path) -> None:
+def test_a_secret_file_may_end_with_a_line_break(tmp_path: Path) -> None:
     environment = dict(PRODUCTION)
     for name in ("SECRET_KEY", "GATEWAY_API_KEY", "ENCRYPTION_KEYS"):
         file = tmp_path / name

@@ -45,7 +45,7 @@ def main() -> int:
         print(f"\nThe demo did not start. {exc}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nStopped. Everything is kept; `make demo` goes on from here, `make clean` begins anew.")
+        print("\nStopped. The data is kept: `make demo` continues with it, `make clean` deletes it.")
         return 0
 
 
@@ -69,12 +69,12 @@ def _arguments() -> argparse.Namespace:
 
 def _welcome(stack: Stack, seconds: float) -> str:
     return f"""
-Countersign is ready ({seconds:.0f} s).  It talks to a simulation: no real money moves.
+Countersign is ready ({seconds:.0f} s).  It talks to a simulated provider: no real money moves.
 
   Open        {stack.web}
-  Sign in     the page lists six people, each with password and present code.
-              Prepare a withdrawal as Tunde Bello, then countersign and send it as Amara Okafor.
-  The token   that the service wants for sending is shown at {stack.sandbox}/_sandbox/
+  Sign in     the page lists six people, each with password and current code.
+              Prepare a withdrawal as Tunde Bello, then approve and send it as Amara Okafor.
+  Send        needs a one-time code, shown at {stack.sandbox}/_sandbox/
   Data        {stack.folder}, with the logs in {stack.folder / "logs"}
 
 Ctrl-C stops everything.
@@ -86,7 +86,7 @@ def _wait_for_exit(stack: Stack) -> int:
     while True:
         for name, process in stack.processes.items():
             if process.poll() is not None:
-                print(f"The {name} process ended by itself:\n{stack.log_tail(name)}", file=sys.stderr)
+                print(f"The {name} process ended unexpectedly:\n{stack.log_tail(name)}", file=sys.stderr)
                 return 1
         time.sleep(0.5)
 

@@ -127,12 +127,12 @@ def settings_read(source: str | None = None) -> list[Setting]:
     found: dict[str, Setting] = {}
     for call, statement in _reads(ast.parse(text)):
         name = str(ast.literal_eval(call.args[0]))
-        described = _comment_above(lines, call.lineno) or _comment_above(lines, statement.lineno)
+        comment = _comment_above(lines, call.lineno) or _comment_above(lines, statement.lineno)
         if name in found:
             continue  # read a second time: described at the first
-        if not described:
+        if not comment:
             raise ValueError(f"{name} has no comment that begins with `#:` above it")
-        default, meaning = _default_and_meaning(name, call, described)
+        default, meaning = _default_and_meaning(name, call, comment)
         section = _section_above(lines, statement.lineno)
         found[name] = Setting(section, name, default, name in required, meaning)
     return list(found.values())
@@ -193,19 +193,19 @@ def _section_above(lines: list[str], number: int) -> str:
     return headings[-1]
 
 
-def _default_and_meaning(name: str, call: ast.Call, described: str) -> tuple[str, str]:
-    match = re.search(r"\s*Default: (.+?)\.(?=\s|$)", described)
+def _default_and_meaning(name: str, call: ast.Call, comment: str) -> tuple[str, str]:
+    match = re.search(r"\s*Default: (.+?)\.(?=\s|$)", comment)
     if match:
-        return match[1], described.replace(match[0], "", 1).strip()
+        return match[1], comment.replace(match[0], "", 1).strip()
     default = next((keyword.value for keyword in call.keywords if keyword.arg == "default"), None)
     try:
         value = None if default is None else ast.literal_eval(default)
     except ValueError:
         raise ValueError(f'{name}: say the default in its comment, as in "Default: none."') from None
-    return _shown(value), described
+    return _default_text(value), comment
 
 
-def _shown(value: object) -> str:
+def _default_text(value: object) -> str:
     match value:
         case bool():
             return f"`{str(value).lower()}`"
@@ -297,17 +297,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="change nothing; fail if something is wrong")
     parser.add_argument("--site", type=Path, help="the folder of the built site, to check what it loads")
     options = parser.parse_args(arguments)
-    wrong = (
-        [*_wrong_in_pages(is_check=options.check)]
+    problems_found = (
+        [*_problems_in_pages(is_check=options.check)]
         if options.site is None
-        else [*_wrong_in_site(options.site)]
+        else [*_problems_in_site(options.site)]
     )
-    for line in wrong:
+    for line in problems_found:
         print(line, file=sys.stderr)
-    return 1 if wrong else 0
+    return 1 if problems_found else 0
 
 
-def _wrong_in_pages(*, is_check: bool) -> Iterator[str]:
+def _problems_in_pages(*, is_check: bool) -> Iterator[str]:
     for page in pages():
         text = page.read_text()
         fresh = refreshed(text)
@@ -318,7 +318,7 @@ def _wrong_in_pages(*, is_check: bool) -> Iterator[str]:
         yield from (f"{page}: {problem}" for problem in problems(page, fresh))
 
 
-def _wrong_in_site(site: Path) -> Iterator[str]:
+def _problems_in_site(site: Path) -> Iterator[str]:
     for file in sorted([*site.rglob("*.html"), *site.rglob("*.css")]):
         yield from (f"{file}: loads {address}" for address in foreign_loads(file.read_text()))
 

@@ -38,13 +38,13 @@ def main() -> int:
             tempfile.TemporaryDirectory(prefix="countersign-smoke-") as folder,
             temporary_stack(Path(folder)) as stack,
         ):
-            seen = run(stack)
+            observations = run(stack)
     except (StackError, BrowserError) as exc:
         print(json.dumps({"status": "error", "problem": str(exc)}))
         return 1
-    seen["seconds"] = round(time.monotonic() - began, 1)
-    print(json.dumps(seen))
-    return 0 if is_passed(seen) else 1
+    observations["seconds"] = round(time.monotonic() - began, 1)
+    print(json.dumps(observations))
+    return 0 if is_passed(observations) else 1
 
 
 def run(stack: Stack) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def provider_debits(ledger: dict[str, Any]) -> dict[str, Any]:
     """What the provider withdrew to our account: how often the right amount, and the total before fees."""
     account = WITHDRAWAL["account_number"]
     debits = [Decimal(row["amount"]) for row in ledger["withdrawals"] if row["accountNumber"] == account]
-    return {"debits_at_service": debits.count(AMOUNT), "debited": str(sum(debits, Decimal(0)))}
+    return {"debits_at_provider": debits.count(AMOUNT), "debited": str(sum(debits, Decimal(0)))}
 
 
 def names(cell: str) -> list[str]:
@@ -113,15 +113,15 @@ def verified_entries(stack: Stack) -> int:
     return int(verdict[0].replace(",", "")) if verdict else 0
 
 
-def is_passed(seen: dict[str, Any]) -> bool:
+def is_passed(observations: dict[str, Any]) -> bool:
     """Exactly one debit of the right amount, approved once, confirmed, and on record."""
     return (
-        seen["status"] == "succeeded"
-        and seen["debits_at_service"] == 1
-        and Decimal(seen["debited"]) == AMOUNT
-        and seen["approvals"] == 1
-        and seen["audit_entries"] > 0
-        and seen["csv_rows"] > 0
+        observations["status"] == "succeeded"
+        and observations["debits_at_provider"] == 1
+        and Decimal(observations["debited"]) == AMOUNT
+        and observations["approvals"] == 1
+        and observations["audit_entries"] > 0
+        and observations["csv_rows"] > 0
     )
 
 

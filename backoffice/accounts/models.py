@@ -152,7 +152,7 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
     class Meta:
         default_permissions = ()
         constraints = [
-            models.UniqueConstraint(fields=["user", "confirmed"], name="authenticator_one_of_each"),
+            models.UniqueConstraint(fields=["user", "confirmed"], name="authenticator_once_per_state"),
         ]
 
     def __str__(self) -> str:

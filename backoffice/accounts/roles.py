@@ -17,7 +17,7 @@ from django.db.models import Model
 from backoffice.accounts.models import User
 
 _VIEW_PERMISSIONS = {"operations.view_operation", "ledger.view_balance", "ledger.view_transaction"}
-_OVERSIGHT_PERMISSIONS = {"operations.resolve_operation", "operations.pause_sending"}
+_OVERSIGHT_PERMISSIONS = {"operations.resolve_operation", "operations.pause_payments"}
 
 
 class Role(models.TextChoices):

@@ -81,8 +81,8 @@ def issue_recovery_codes(user: User) -> list[str]:
 def confirm_recovery_codes_stored(user: User) -> None:
     """Record that the person has stored the codes. Without codes nothing changes."""
     has_codes = RecoveryCode.objects.filter(user=user, used_at=None).exists()
-    waiting = User.objects.filter(pk=user.pk, recovery_codes_stored_at=None)
-    if has_codes and waiting.update(recovery_codes_stored_at=timezone.now()):
+    unconfirmed = User.objects.filter(pk=user.pk, recovery_codes_stored_at=None)
+    if has_codes and unconfirmed.update(recovery_codes_stored_at=timezone.now()):
         record(Action.RECOVERY_CODES_STORED, actor=user)
 
 
@@ -92,8 +92,8 @@ def use_recovery_code(device: AuthenticatorDevice, code: str) -> bool:
     A wrong code delays the next attempt like a wrong code of the authenticator.
     """
     digests = RecoveryCode.digests(code, user_id=device.user_id)
-    mine = RecoveryCode.objects.filter(user=device.user_id, digest__in=digests)
-    if mine.filter(used_at=None).update(used_at=timezone.now()) != 1:
+    codes_of_user = RecoveryCode.objects.filter(user=device.user_id, digest__in=digests)
+    if codes_of_user.filter(used_at=None).update(used_at=timezone.now()) != 1:
         device.record_failure()
         return False
     device.clear_failures()
@@ -127,10 +127,10 @@ def confirm_second_factor(request: StaffRequest, code: str) -> bool:
     if device is None:
         return False
     completes_sign_in = request.session.authenticator is None
-    written = re.sub(r"[\s-]", "", code)
-    is_recovery_code = re.fullmatch(r"[0-9]{6}", written) is None
+    normalized_code = re.sub(r"[\s-]", "", code)
+    is_recovery_code = re.fullmatch(r"[0-9]{6}", normalized_code) is None
     accepts = _accepts_recovery_code if is_recovery_code else AuthenticatorDevice.verify_token
-    if not accepts(device, written):
+    if not accepts(device, normalized_code):
         return _record_refusal(request, device)
     request.session.confirm_second_factor(device)
     if is_recovery_code:
@@ -141,8 +141,8 @@ def confirm_second_factor(request: StaffRequest, code: str) -> bool:
     return True
 
 
-def _accepts_recovery_code(device: AuthenticatorDevice, written: str) -> bool:
-    return device.wait() is None and use_recovery_code(device, written)
+def _accepts_recovery_code(device: AuthenticatorDevice, normalized_code: str) -> bool:
+    return device.wait() is None and use_recovery_code(device, normalized_code)
 
 
 def _record_refusal(request: StaffRequest, device: AuthenticatorDevice) -> bool:

@@ -116,8 +116,8 @@ class SessionStore(db.SessionStore):
         return row
 
     def _get_session_from_db(self) -> StaffSession | None:
-        found = clock.with_read_time(StaffSession.objects.live_with_person().filter(pk=self.session_key))
-        self.row = found.first()
+        sessions = clock.with_read_time(StaffSession.objects.live_with_person().filter(pk=self.session_key))
+        self.row = sessions.first()
         if self.row is None:
             self._session_key = None
         else:
@@ -153,7 +153,9 @@ def live_sessions_of(user: User) -> QuerySet[StaffSession]:
 @transaction.atomic
 def end_session(user: User, reference: str) -> bool:
     """End one of the person's own sessions. False if it had ended already."""
-    session = next((one for one in live_sessions_of(user) if one.reference == reference), None)
+    session = next(
+        (session_row for session_row in live_sessions_of(user) if session_row.reference == reference), None
+    )
     if session is None:
         return False
     session.delete()

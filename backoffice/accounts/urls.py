@@ -13,6 +13,7 @@ urlpatterns = [
     path("authenticator/", sign_in.enrol, name="enrol"),
     path("recovery-codes/", sign_in.recovery_codes, name="recovery_codes"),
     path("recovery-codes/kept/", sign_in.recovery_codes_kept, name="recovery_codes_kept"),
+    path("shortcuts/", my_account.shortcuts, name="shortcuts"),
     path("preferences/", my_account.preferences, name="preferences"),
     path("password/", my_account.change_password_page, name="password"),
     path("sessions/end-others/", my_account.end_other_sessions, name="end_other_sessions"),

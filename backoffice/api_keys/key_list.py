@@ -57,10 +57,10 @@ def key_rows() -> list[KeyRow]:
 def expiring_keys() -> list[KeyRow]:
     """The first five keys that expire within 30 days or have expired in the last week, the earliest first."""
     now = timezone.now()
-    soon = KnownKey.objects.filter(
+    expiring = KnownKey.objects.filter(
         ended_at=None, expires_at__gt=now - EXPIRED_SHOWN_FOR, expires_at__lte=now + EXPIRY_WARNINGS[-1][0]
     )
-    return [_key_row(key, "", now) for key in soon.order_by("expires_at")[:5]]
+    return [_key_row(key, "", now) for key in expiring.order_by("expires_at")[:5]]
 
 
 def own_key() -> KeyInUse | None:
@@ -104,11 +104,11 @@ def expiry_warning(expires_at: datetime | None, now: datetime) -> tuple[str, str
     """Text and tone of the warning 30, 7 and 1 days before expiry; empty before."""
     if expires_at is None:
         return "", ""
-    left = expires_at - now
-    if left <= timedelta(0):
+    remaining = expires_at - now
+    if remaining <= timedelta(0):
         return "expired", "bad"
-    tone = next((tone for within, tone in EXPIRY_WARNINGS if left <= within), "")
-    days = left.days
+    tone = next((tone for limit, tone in EXPIRY_WARNINGS if remaining <= limit), "")
+    days = remaining.days
     period_text = f"in {days} day{'' if days == 1 else 's'}" if days else "within a day"
     return (period_text, tone) if tone else ("", "")
 
@@ -142,8 +142,8 @@ def refresh_keys() -> None:
     """
     listed = gateway(deadline=PAGE_TIMEOUT).api_keys.list()
     _complete_results(listed)
-    made, lost = scopes_of_own_keys(), _lost_key_names()
-    found = [_known_key(place, key, made, lost) for place, key in enumerate(listed)]
+    scopes, lost_names = scopes_of_own_keys(), _lost_key_names()
+    found = [_known_key(position, key, scopes, lost_names) for position, key in enumerate(listed)]
     rows = {row.short_hash: row for row in found}
     with transaction.atomic():
         KnownKey.objects.bulk_create(
@@ -157,25 +157,25 @@ def refresh_keys() -> None:
 
 def _complete_results(listed: list[KeyInfo]) -> None:
     """Complete the results of operations that created a key when it was not in the list yet."""
-    gaps = Attempt.objects.filter(operation__kind=CREATING_KIND, result__short_hash="").select_related(
+    incomplete = Attempt.objects.filter(operation__kind=CREATING_KIND, result__short_hash="").select_related(
         "operation"
     )
-    for attempt in gaps:
+    for attempt in incomplete:
         payload = ApiKeyCreatePayload.model_validate(attempt.operation.payload)
         if details := details_from_list(payload, listed):
             complete_result(attempt.pk, details)
 
 
-def _known_key(place: int, key: KeyInfo, made: dict[str, str], lost: set[str]) -> KnownKey:
+def _known_key(position: int, key: KeyInfo, scopes: dict[str, str], lost_names: set[str]) -> KnownKey:
     return KnownKey(
         short_hash=_storable(key.short_hash),
-        position=place,
+        position=position,
         name=_storable(key.name),
         expires_at=expiry_of(key),
         ended_at=key.deleted_at,
         as_of=timezone.now(),
-        scope=made.get(key.short_hash, ""),
-        is_lost=key.name in lost and key.short_hash not in made,
+        scope=scopes.get(key.short_hash, ""),
+        is_lost=key.name in lost_names and key.short_hash not in scopes,
     )
 
 
@@ -185,6 +185,6 @@ def _storable(text: str) -> str:
 
 def _lost_key_names() -> set[str]:
     """Names of keys that were created although no response arrived, so that their secret is lost."""
-    made = Operation.objects.filter(kind=CREATING_KIND, status=Status.SUCCEEDED).exclude(recipient="")
-    lost = made.exclude(attempts__result__isnull=False)
+    created = Operation.objects.filter(kind=CREATING_KIND, status=Status.SUCCEEDED).exclude(recipient="")
+    lost = created.exclude(attempts__result__isnull=False)
     return set(lost.values_list("recipient", flat=True))

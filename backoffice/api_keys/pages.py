@@ -22,6 +22,7 @@ from backoffice.api_keys.key_list import own_key
 from backoffice.api_keys.models import Rotation
 from backoffice.api_keys.reveal import ApiKeyError, NotSenderOfKeyError, SecretGoneError
 from backoffice.api_keys.rotation import open_rotation, progress_of
+from backoffice.core.web.submissions import shown_once
 from backoffice.operations import permissions
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
@@ -42,7 +43,7 @@ class RotationWatchForm(forms.Form):
     minutes = forms.ChoiceField(label="Watch for", choices=_MINUTES, initial="60")
 
     @property
-    def lasting(self) -> timedelta:
+    def duration(self) -> timedelta:
         """The chosen duration. Call only on a valid form."""
         return timedelta(minutes=int(self.cleaned_data["minutes"]))
 
@@ -73,6 +74,7 @@ def key_list_part(request: StaffRequest) -> HttpResponse:
     return render(request, "api_keys/_keys.html", {**_refreshed_list(), "own": key_list.own_key()})
 
 
+@shown_once
 @cache_control(no_store=True, private=True)
 @sensitive_post_parameters("code")
 @sensitive_variables("shown")
@@ -91,12 +93,14 @@ def secret_page(request: StaffRequest, pk: UUID) -> HttpResponse:
         shown = reveal.reveal_secret(pk, actor=request.user, second_factor_at=second_factor_at(request))
     except ApiKeyError as exc:
         return _refused_page(request, pk, exc)
-    return render(request, "api_keys/shown.html", {"operation": secret.operation, "shown": shown})
+    return render(request, "api_keys/revealed_secret.html", {"operation": secret.operation, "shown": shown})
 
 
 def _refused_page(request: StaffRequest, pk: UUID, reason: ApiKeyError) -> HttpResponse:
     context = {"operation": Operation.objects.filter(pk=pk).first(), "reason": str(reason)}
-    return render(request, "api_keys/not_shown.html", context, status=_HTTP_STATUS.get(type(reason), 409))
+    return render(
+        request, "api_keys/secret_unavailable.html", context, status=_HTTP_STATUS.get(type(reason), 409)
+    )
 
 
 def _stored_list() -> dict[str, object]:
@@ -112,7 +116,7 @@ def _refreshed_list() -> dict[str, object]:
     return {"keys": key_list.key_rows(), "fresh": True}
 
 
-EARLIER_SHOWN = 5
+MAX_PAST_ROTATIONS = 5
 
 
 @require_safe
@@ -132,10 +136,10 @@ _ACTIONS: dict[str, tuple[Callable[..., Rotation], str]] = {
 
 @require_POST
 @permission_required(permissions.PROPOSE, raise_exception=True)
-def act(request: StaffRequest, action: str, **of_rotation: UUID) -> HttpResponse:
+def act(request: StaffRequest, action: str, **url_kwargs: UUID) -> HttpResponse:
     """A step of the rotation that asks for nothing: `start`, `test`, `finish` or `abandon`."""
-    service, done = _ACTIONS[action]
-    return _run(request, partial(service, *of_rotation.values(), actor=request.user), done)
+    service, success_message = _ACTIONS[action]
+    return _run(request, partial(service, *url_kwargs.values(), actor=request.user), success_message)
 
 
 @require_POST
@@ -146,29 +150,29 @@ def watch(request: StaffRequest, pk: UUID) -> HttpResponse:
         return _rotation_page(request, form, status=422)
     return _run(
         request,
-        lambda: rotation.start_watch(pk, actor=request.user, lasting=form.lasting),
+        lambda: rotation.start_watch(pk, actor=request.user, duration=form.duration),
         "The new key is being watched. The old one goes on working.",
     )
 
 
-def _run(request: StaffRequest, service: Callable[[], Rotation], done: str) -> HttpResponse:
+def _run(request: StaffRequest, service: Callable[[], Rotation], success_message: str) -> HttpResponse:
     try:
         service()
     except ApiKeyError as exc:
         messages.error(request, str(exc))
     else:
-        if done:
-            messages.success(request, done)
+        if success_message:
+            messages.success(request, success_message)
     return redirect("api_keys:rotation")
 
 
 def _rotation_page(request: StaffRequest, form: RotationWatchForm, *, status: int = 200) -> HttpResponse:
-    under_way = open_rotation()
-    earlier = Rotation.objects.select_related("started_by").filter(is_open=False)
+    current = open_rotation()
+    past_rotations = Rotation.objects.select_related("started_by").filter(is_open=False)
     context = {
-        "progress": progress_of(under_way) if under_way else None,
-        "own": None if under_way else own_key(),
-        "earlier": earlier[:EARLIER_SHOWN],
+        "progress": progress_of(current) if current else None,
+        "own": None if current else own_key(),
+        "past_rotations": past_rotations[:MAX_PAST_ROTATIONS],
         "form": form,
     }
     return render(request, "api_keys/rotation.html", context, status=status)

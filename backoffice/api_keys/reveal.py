@@ -66,17 +66,17 @@ def secret_of(operation_id: UUID) -> Secret | None:
     return Secret.objects.select_related("operation", "viewer").filter(operation=operation_id).first()
 
 
-Rest = ParamSpec("Rest")
-Shown = TypeVar("Shown")
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
 
 
 def audit_refusals(
-    service: Callable[Concatenate[UUID, Rest], Shown],
-) -> Callable[Concatenate[UUID, Rest], Shown]:
+    service: Callable[Concatenate[UUID, Arguments], Returned],
+) -> Callable[Concatenate[UUID, Arguments], Returned]:
     """Record a refused request in a transaction of its own, since that of the service is rolled back."""
 
     @wraps(service)
-    def audited(operation_id: UUID, /, *args: Rest.args, **kwargs: Rest.kwargs) -> Shown:
+    def audited(operation_id: UUID, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
         try:
             return service(operation_id, *args, **kwargs)
         except ApiKeyError as exc:

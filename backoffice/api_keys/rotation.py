@@ -150,8 +150,8 @@ class RotationProgress:
     @property
     def former_key(self) -> GatewayKey | None:
         """The old key, if it is still stored."""
-        of_old = (key for key in self.keys if key.short_hash == self.old_hash)
-        return next((key for key in of_old if key.state == GatewayKey.State.FORMER), None)
+        with_old_hash = (key for key in self.keys if key.short_hash == self.old_hash)
+        return next((key for key in with_old_hash if key.state == GatewayKey.State.FORMER), None)
 
     @property
     def next_link(self) -> str:
@@ -164,8 +164,8 @@ class RotationProgress:
             RotationStep.SWITCH: (SWITCH_KIND, {"target": f"made:{self.created.pk}" if self.created else ""}),
             RotationStep.RETIRE: (INVALIDATE_KIND, {"short_hash": self.old_hash}),
         }
-        kind, filled_in = links[self.step]
-        return _link(kind, {**filled_in, "rotation": str(self.rotation.pk)})
+        kind, initial = links[self.step]
+        return _link(kind, {**initial, "rotation": str(self.rotation.pk)})
 
     @property
     def back_link(self) -> str:
@@ -180,10 +180,10 @@ class RotationProgress:
         return [
             ShownStep(
                 label,
-                "done" if place < self.step else "now" if place == self.step else "todo",
-                notes[place],
+                "done" if index < self.step else "now" if index == self.step else "todo",
+                notes[index],
             )
-            for place, label in enumerate(_LABELS)
+            for index, label in enumerate(_LABELS)
         ]
 
     def _notes(self) -> tuple[str, ...]:
@@ -205,8 +205,8 @@ def open_rotation() -> Rotation | None:
 
 def progress_of(rotation: Rotation) -> RotationProgress:
     """The present progress. Reads our own database only."""
-    found = _operations_of(rotation)
-    created, switched, retired = (_newest(found, kind) for kind in _KINDS)
+    operations = _operations_of(rotation)
+    created, switched, retired = (_newest(operations, kind) for kind in _KINDS)
     step = _current_step(rotation, created, switched, retired, timezone.now())
     keys = tuple(GatewayKey.objects.all())
     return RotationProgress(rotation, created, switched, retired, own_key(), keys, step)
@@ -232,19 +232,19 @@ def _current_step(
 def _operations_of(rotation: Rotation) -> list[Operation]:
     """All operations prepared for the rotation, newest first."""
     attempts = Prefetch("attempts", Attempt.objects.order_by("number"))
-    found = Operation.objects.filter(
+    operations = Operation.objects.filter(
         kind__in=_KINDS, prepared_at__gte=rotation.started_at, payload__rotation=str(rotation.pk)
     )
     return list(
-        found.select_related("preparer", "secret").prefetch_related(attempts).order_by("-prepared_at")
+        operations.select_related("preparer", "secret").prefetch_related(attempts).order_by("-prepared_at")
     )
 
 
-def _newest(found: list[Operation], kind: str) -> Operation | None:
+def _newest(operations: list[Operation], kind: str) -> Operation | None:
     """The newest operation of this kind; a successful one takes precedence."""
-    of_kind = [one for one in found if one.kind == kind]
-    succeeded = (one for one in of_kind if _has_succeeded(one))
-    return next(succeeded, of_kind[0] if of_kind else None)
+    operations_of_kind = [one for one in operations if one.kind == kind]
+    succeeded = (one for one in operations_of_kind if _has_succeeded(one))
+    return next(succeeded, operations_of_kind[0] if operations_of_kind else None)
 
 
 def _has_succeeded(operation: Operation | None) -> bool:
@@ -262,8 +262,8 @@ def _note(operation: Operation | None) -> str:
     return f"{operation.reference}: {operation.get_status_display().lower()}"
 
 
-def _link(kind: str, filled_in: dict[str, str]) -> str:
-    return f"{reverse('operations:prepare', args=[kind])}?{urlencode(filled_in)}"
+def _link(kind: str, initial: dict[str, str]) -> str:
+    return f"{reverse('operations:prepare', args=[kind])}?{urlencode(initial)}"
 
 
 MAX_ERROR = 350
@@ -312,20 +312,20 @@ def verify_new_key(rotation_id: UUID, *, actor: User) -> Rotation:
 
 
 @transaction.atomic
-def start_watch(rotation_id: UUID, *, actor: User, lasting: timedelta) -> Rotation:
+def start_watch(rotation_id: UUID, *, actor: User, duration: timedelta) -> Rotation:
     """Observe the new key for this long before the old one may be invalidated.
 
     Raises WrongRotationStepError.
     """
     _locked(rotation_id)
     rotation = _progress_at(rotation_id, RotationStep.WATCH, RotationStep.RETIRE).rotation
-    rotation.watched_until = timezone.now() + lasting
+    rotation.watched_until = timezone.now() + duration
     rotation.save()
     audit.record(
         Action.ROTATION_WATCH_STARTED,
         actor=actor,
         target=rotation,
-        minutes=int(lasting.total_seconds()) // 60,
+        minutes=int(duration.total_seconds()) // 60,
     )
     return rotation
 

@@ -1,7 +1,7 @@
 """The actions of the audit log: one list for the whole product, one block for each app.
 
-A value is `object.past_participle` and never changes, since stored entries contain it. The label is the verb
-between the person and the object: "Ada Obi *approved* W-7Q2K9F …".
+A value is an object and a past participle (`operation.approved`) and never changes, since stored entries contain
+it. The label is the verb between the person and the object: "Ada Obi *approved* W-7Q2K9F …".
 """
 
 from django.db import models
@@ -65,7 +65,10 @@ class Action(models.TextChoices):
     OPERATION_RETURNED = "operation.returned", "took back, because nothing was executed,"
     OPERATION_ACCEPTED = "operation.accepted", "noted that the service accepted"
     OPERATION_OUTCOME_UNKNOWN = "operation.outcome_unknown", "could not tell the outcome of"
-    OPERATION_ANSWERED_LATE = "operation.answered_late", "got an answer, too late to count, about"
+    OPERATION_LATE_RESPONSE_RECORDED = (
+        "operation.late_response_recorded",
+        "got an answer, too late to count, about",
+    )
     OPERATION_CONTRADICTED = "operation.contradicted", "got a contradictory answer about"
     OPERATION_ESCALATED = "operation.escalated", "asked people to review"
     OPERATION_SUCCEEDED = "operation.succeeded", "confirmed"

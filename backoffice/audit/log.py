@@ -77,10 +77,10 @@ def advance_head(head: ChainHead, entry: Entry) -> None:
     Locks alone do not prevent two entries with the same predecessor, since SQLite has no row locks. Raises
     ChainMovedError.
     """
-    moved = ChainHead.objects.filter(pk=head.pk, position=head.position, hash=head.hash).update(
+    updated = ChainHead.objects.filter(pk=head.pk, position=head.position, hash=head.hash).update(
         position=entry.position, hash=entry.hash
     )
-    if moved != 1:
+    if updated != 1:
         raise ChainMovedError(f"Another entry took position {entry.position}")
 
 

@@ -105,25 +105,28 @@ def verify_chain() -> ChainVerification:
     return verdict if verdict.fault else _with_end_fault(before, verdict)
 
 
-def verify_since(mark: ChainCheckpoint, *, at_most: int) -> ChainVerification:
+def verify_since(checkpoint: ChainCheckpoint, *, at_most: int) -> ChainVerification:
     """The same for entries after the checkpoint, at most so many at a time. The entry of the checkpoint must
     be unchanged.
 
     A change before the checkpoint is found by `verify_chain` only.
     """
     before = _head()
-    if mark.position and not Entry.objects.filter(position=mark.position, hash=mark.hash).exists():
-        fault = ChainFault(mark.position, FaultCode.CHECKPOINT_CHANGED)
-        return ChainVerification(mark.position, mark.hash, fault)
-    verdict = _verify_entries(mark, islice(_entries_after(mark.position or None), at_most))
-    if verdict.fault or verdict.verified - mark.position >= at_most:
+    if (
+        checkpoint.position
+        and not Entry.objects.filter(position=checkpoint.position, hash=checkpoint.hash).exists()
+    ):
+        fault = ChainFault(checkpoint.position, FaultCode.CHECKPOINT_CHANGED)
+        return ChainVerification(checkpoint.position, checkpoint.hash, fault)
+    verdict = _verify_entries(checkpoint, islice(_entries_after(checkpoint.position or None), at_most))
+    if verdict.fault or verdict.verified - checkpoint.position >= at_most:
         return verdict
     return _with_end_fault(before, verdict)
 
 
-def _verify_entries(mark: ChainCheckpoint, entries: Iterator[Entry]) -> ChainVerification:
+def _verify_entries(checkpoint: ChainCheckpoint, entries: Iterator[Entry]) -> ChainVerification:
     """Whether these entries follow the checkpoint and each other."""
-    position, newest_hash = mark.position, mark.hash
+    position, newest_hash = checkpoint.position, checkpoint.hash
     try:
         for entry in entries:
             if fault := _entry_fault(entry, position, newest_hash):
@@ -211,7 +214,9 @@ def verify_log(*, actor: AbstractBaseUser | None) -> ChainVerification:
                 fault=verdict.fault.detail if verdict.fault else {},
             )
     except (AuditError, DatabaseError):
-        logger.exception("The verdict on the audit log could not be recorded: %s", verdict)
+        logger.exception(
+            "The result of the audit log verification could not be recorded in the log: %s", verdict
+        )
     return verdict
 
 

@@ -28,7 +28,7 @@ def _send(task: str, identifier: str) -> None:
     try:
         app.send_task(task, args=[identifier])
     except (OperationalError, OSError) as exc:
-        logger.warning("The broker cannot be reached (%s); the sweeper will do %s", type(exc).__name__, task)
+        logger.warning("The broker cannot be reached (%s); the sweeper will run %s", type(exc).__name__, task)
 
 
 stop_requested = Event()

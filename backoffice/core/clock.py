@@ -31,15 +31,15 @@ def deadline_checker(moment: datetime) -> Callable[[], bool]:
     It measures from now on with a monotonic clock of this machine, which also runs while the process is
     stopped or the machine is asleep. The time of the query itself counts as elapsed.
     """
-    began = _steady_seconds()
-    left = (moment - now()).total_seconds()
-    return lambda: _steady_seconds() - began < left
+    started = _steady_seconds()
+    remaining = (moment - now()).total_seconds()
+    return lambda: _steady_seconds() - started < remaining
 
 
 def with_read_time(rows: QuerySet[Row]) -> QuerySet[Row]:
     """The same rows, annotated so that `read_time_of` needs no query of its own."""
-    is_asked = connection.vendor == "postgresql" and _source is _database_now
-    return cast("QuerySet[Row]", rows.annotate(read_at=Now())) if is_asked else rows
+    is_database_clock = connection.vendor == "postgresql" and _source is _database_now
+    return cast("QuerySet[Row]", rows.annotate(read_at=Now())) if is_database_clock else rows
 
 
 def read_time_of(row: Model) -> datetime:

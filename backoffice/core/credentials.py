@@ -90,11 +90,11 @@ def switch_to_environment_key() -> bool:
     """Use the key of the environment again and keep the present one as a former key. False if it is in use
     already.
     """
-    moved = GatewayKey.objects.filter(state=GatewayKey.State.IN_USE).update(
+    updated = GatewayKey.objects.filter(state=GatewayKey.State.IN_USE).update(
         state=GatewayKey.State.FORMER, since=timezone.now(), is_counted=False
     )
     transaction.on_commit(clear_key_cache)
-    return bool(moved)
+    return bool(updated)
 
 
 def former_keys() -> list[GatewayKey]:
@@ -110,8 +110,8 @@ def stored_key(short_hash: str) -> SecretStr | None:
             return SecretStr(row.decrypted())
     except encryption.DecryptionError as exc:
         raise NotSentError(_CANNOT_BE_DECRYPTED) from exc
-    own = environment_key()
-    return own.secret if own.short_hash == short_hash else None
+    key_of_environment = environment_key()
+    return key_of_environment.secret if key_of_environment.short_hash == short_hash else None
 
 
 @transaction.atomic
@@ -185,12 +185,12 @@ def _store(key: GatewayKey) -> None:
 def _retire_key_in_use(now: datetime) -> None:
     """Make the key in use a former key. The first time that is the key of the environment, which gets a row."""
     state = GatewayKey.State
-    present = GatewayKey.objects.select_for_update().filter(state=state.IN_USE).first()
-    if present is None:
-        own = environment_key()
-        if GatewayKey.objects.filter(short_hash=own.short_hash).exists():
+    current = GatewayKey.objects.select_for_update().filter(state=state.IN_USE).first()
+    if current is None:
+        key_of_environment = environment_key()
+        if GatewayKey.objects.filter(short_hash=key_of_environment.short_hash).exists():
             return
-        present = GatewayKey(name=own.name, short_hash=own.short_hash)
-        present.encrypt(own.secret.get_secret_value())
-    present.state, present.since, present.is_counted = state.FORMER, now, False
-    present.save()
+        current = GatewayKey(name=key_of_environment.name, short_hash=key_of_environment.short_hash)
+        current.encrypt(key_of_environment.secret.get_secret_value())
+    current.state, current.since, current.is_counted = state.FORMER, now, False
+    current.save()

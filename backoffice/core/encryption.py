@@ -1,7 +1,7 @@
 """Encryption of the few secrets that must be stored: AES-256-GCM, bound to the row that holds them.
 
 Keys come from `ENCRYPTION_KEYS` as `id:base64`, newest first. The first one encrypts; all of them decrypt. To
-rotate: put a new key in front, run `manage.py reencryptsecrets`, then drop the old one. `EncryptedRow` is the
+rotate: put a new key in front, run `manage.py reencrypt_secrets`, then drop the old one. `EncryptedRow` is the
 base of every model whose secret may outlive an encryption key.
 """
 
@@ -84,7 +84,7 @@ def _key(item: str) -> tuple[str, AESGCM]:
 
 
 class EncryptedRow(models.Model):
-    """A row with one encrypted secret. `manage.py reencryptsecrets` finds every model of this kind."""
+    """A row with one encrypted secret. `manage.py reencrypt_secrets` finds every model of this kind."""
 
     ENCRYPTED_FIELD: ClassVar[str]  # name of the column with the ciphertext
 

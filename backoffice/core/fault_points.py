@@ -16,7 +16,7 @@ NAMES = frozenset(
         "send.before_claim",  # the watermark is read
         "send.claimed",  # the attempt is stored, nothing is sent
         "send.before_request",  # directly before the request
-        "send.answered",  # the response is received and not stored
+        "send.response_received",  # the response is received and not stored
         "send.recorded",  # the response is stored
         "confirm.seen",  # the provider's list is read, the result not stored
         "confirm.closed",  # the result is stored

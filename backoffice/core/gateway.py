@@ -23,7 +23,7 @@ from payments_gateway import (
     CredentialsError,
     GatewayConfig,
     GatewayError,
-    OtpRefusedError,
+    OtpRejectedError,
     PaymentsGateway,
     ProviderProfile,
     ReadFailedError,
@@ -106,10 +106,10 @@ def _configured_values() -> tuple[str, ...]:
 @cache
 def _client(deadline: float, counted_key: UUID | None, *configured: str) -> PaymentsGateway:
     config = _client_configuration(deadline, *configured)
-    is_few_at_once = deadline in _PAGE_TIMEOUTS
+    is_limited = deadline in _PAGE_TIMEOUTS
     if counted_key is None:
-        return PaymentsGateway(config, transport=(LimitedTransport if is_few_at_once else Transport)(config))
-    counting = LimitedCountingTransport if is_few_at_once else CountingTransport
+        return PaymentsGateway(config, transport=(LimitedTransport if is_limited else Transport)(config))
+    counting = LimitedCountingTransport if is_limited else CountingTransport
     return PaymentsGateway(config, transport=counting(config, counted_key))
 
 
@@ -179,7 +179,7 @@ class CountingTransport(Transport):
         try:
             credentials.count_call(self._key, refused=refused)
         except DatabaseError as exc:
-            logger.warning("A call was not counted (%s)", type(exc).__name__)
+            logger.warning("A call with the API key in use could not be counted (%s)", type(exc).__name__)
 
 
 class LimitedCountingTransport(LimitedTransport, CountingTransport):
@@ -187,5 +187,5 @@ class LimitedCountingTransport(LimitedTransport, CountingTransport):
 
 
 def _is_key_refusal(exc: GatewayError) -> bool:
-    of_status = exc.status in {401, 403} and not isinstance(exc, OtpRefusedError)
-    return isinstance(exc, CredentialsError) or of_status
+    is_auth_status = exc.status in {401, 403} and not isinstance(exc, OtpRejectedError)
+    return isinstance(exc, CredentialsError) or is_auth_status

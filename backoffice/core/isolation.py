@@ -52,13 +52,13 @@ def run_each_isolated(
             try:
                 failed(row, type(exc).__name__)
             except Error:
-                logger.exception("That %s failed could not be written down", name)
+                logger.exception("The failure of %s could not be stored", name)
         finally:
             _busy.discard(key)
     return done
 
 
-def ignore(*_of: object) -> None:
+def ignore(*_args: object) -> None:
     """For `failed`, where no page shows the row: the log has the failure."""
 
 
@@ -75,7 +75,7 @@ def run_isolated(name: str, job: Callable[[], int]) -> int | None:
         return job()
     except Exception as exc:
         if _may_be_database_failure(exc):
-            logger.exception("The database did not allow %s; the next round tries again", name)
+            logger.exception("The job %s failed in the database; the next round tries again", name)
             close_old_connections()  # the next job needs a working connection
         else:
             _postpone(key, f"The job {name}", exc)
@@ -91,15 +91,15 @@ def postponed() -> set[Hashable]:
 def _reserve(key: Hashable) -> bool:
     """Reserve the row for this thread, unless it is being processed or postponed."""
     with _lock:
-        is_free = key not in _busy | postponed()
-        if is_free:
+        is_available = key not in _busy | postponed()
+        if is_available:
             _busy.add(key)
             _postponed_until.pop(key, None)
-    return is_free
+    return is_available
 
 
 def _postpone(key: Hashable, name: str, exc: Exception) -> None:
-    logger.error("%s failed, and is left alone for a minute", name, exc_info=exc)
+    logger.error("%s failed and is skipped for a minute", name, exc_info=exc)
     _postponed_until[key] = time.monotonic() + POSTPONED_SECONDS
 
 
@@ -113,7 +113,7 @@ def _retry_if_disconnected(work: Callable[[], Result]) -> Result:
     except Error as exc:
         if not _was_disconnected(exc):
             raise
-        logger.warning("The connection to the database broke; tried again over a new one", exc_info=exc)
+        logger.warning("The database connection was lost; retrying over a new one", exc_info=exc)
     connection.close()
     return work()
 

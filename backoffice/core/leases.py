@@ -47,8 +47,8 @@ class Lease:
         """Extend the lease, and lock its row until the end of the transaction, so that nobody acquires it
         before the caller's changes are committed. Raises LeaseLostError.
         """
-        mine = LeaseRow.objects.filter(name=self.name, number=self.number)
-        if not mine.update(held_until=clock.now() + self.duration):
+        own_row = LeaseRow.objects.filter(name=self.name, number=self.number)
+        if not own_row.update(held_until=clock.now() + self.duration):
             raise LeaseLostError
         self._extended_at = time.monotonic()
 
@@ -59,8 +59,8 @@ class Lease:
 
     def release(self, *, free_at: datetime | None = None) -> None:
         """End the lease; others can acquire it now, or from `free_at`. Does nothing if it is lost already."""
-        mine = LeaseRow.objects.filter(name=self.name, number=self.number)
-        mine.update(number=F("number") + 1, held_until=free_at or clock.now())
+        own_row = LeaseRow.objects.filter(name=self.name, number=self.number)
+        own_row.update(number=F("number") + 1, held_until=free_at or clock.now())
 
 
 def acquire_lease(name: str, duration: timedelta) -> Lease | None:
@@ -72,8 +72,8 @@ def acquire_lease(name: str, duration: timedelta) -> Lease | None:
     row, _ = LeaseRow.objects.get_or_create(name=name, defaults={"acquired_at": now, "held_until": now})
     if row.held_until > now:
         return None
-    free = LeaseRow.objects.filter(name=name, number=row.number, held_until__lte=now)
-    if not free.update(number=row.number + 1, acquired_at=now, held_until=now + duration):
+    expired = LeaseRow.objects.filter(name=name, number=row.number, held_until__lte=now)
+    if not expired.update(number=row.number + 1, acquired_at=now, held_until=now + duration):
         return None
     return Lease(name, row.number + 1, duration)
 
@@ -106,8 +106,8 @@ def claim_due_row(row: Model, due: str, *, until: datetime) -> bool:
 
     Of two processes that saw the same row due, one gets it. If it dies, the row is due again at `until`.
     """
-    unchanged = type(row)._default_manager.filter(pk=row.pk, **{due: getattr(row, due)})
-    return unchanged.update(**{due: until}) == 1
+    unclaimed = type(row)._default_manager.filter(pk=row.pk, **{due: getattr(row, due)})
+    return unclaimed.update(**{due: until}) == 1
 
 
 def lock_until_commit(name: str) -> None:

@@ -36,9 +36,7 @@ class Channel(filesystem.Channel):
                 if text is not None:
                     return loads(text)
             except ValueError:
-                logger.warning(
-                    "The message %s is damaged and was dropped; the sweeper will do its work", name
-                )
+                logger.warning("Dropped the damaged message %s; the sweeper will do its work", name)
         raise Empty
 
     def _queue_bind(self, exchange: str, routing_key: str, pattern: str | None, queue: str) -> None:

@@ -1,9 +1,10 @@
-"""Models of core: the API keys used to call the provider, the leases, and the cached reads."""
+"""Models of core: the API keys used to call the provider, leases, cached reads, and answers to submitted forms."""
 
 import uuid
 
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 from backoffice.core.encryption import EncryptedRow
 
@@ -93,3 +94,18 @@ class CachedReadRow(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class AnsweredForm(models.Model):
+    """The page that answers a submitted form (see `web.submissions`), encrypted for the session that sent it."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    encrypted_page = models.BinaryField()
+    status = models.PositiveSmallIntegerField()
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.pk)

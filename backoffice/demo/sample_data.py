@@ -225,8 +225,8 @@ def new_sample_operations(otp: SecretStr) -> SampleOperations:
     people = {
         user.first_name: user for user in User.objects.filter(email__in=[one.email for one in DEMO_PEOPLE])
     }
-    pace, chance = (random.Random(2026) for _ in range(2))  # noqa: S311 - the same history each time, nothing secret
-    return SampleOperations(people, pace, chance, otp)
+    timing_rng, choice_rng = (random.Random(2026) for _ in range(2))  # noqa: S311 - the same history each time, nothing secret
+    return SampleOperations(people, timing_rng, choice_rng, otp)
 
 
 def make_sample_withdrawals(history: SampleOperations) -> None:
@@ -236,14 +236,14 @@ def make_sample_withdrawals(history: SampleOperations) -> None:
 
 
 def _plan(history: SampleOperations) -> list[Callable[[], object]]:
-    closed = (
+    closed_operations = (
         [history.make_succeeded] * 15
         + [history.make_failed] * 2
         + [history.make_rejected, history.make_expired, history.make_cancelled] * 3
     )
-    history.random.shuffle(closed)
-    waiting = [history.make_approved] * 3 + [history.make_half_approved] + [history.make_pending] * 6
-    return [*closed, *[history.make_processing] * 2, *waiting]
+    history.random.shuffle(closed_operations)
+    open_operations = [history.make_approved] * 3 + [history.make_half_approved] + [history.make_pending] * 6
+    return [*closed_operations, *[history.make_processing] * 2, *open_operations]
 
 
 _TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
@@ -259,8 +259,10 @@ def make_sample_operations(history: SampleOperations) -> None:
         history.send(history.prepare_kind(kind, payload))
     for kind, payload in _pending_payloads(history):
         history.prepare_kind(kind, payload)
-    elsewhere = CallbackUrlPayload(url=_FOREIGN_CALLBACK_URL, previous=callback_url.fetch_callback_url())
-    history.prepare_kind("callback_url", elsewhere, preparer="Zainab")
+    foreign_payload = CallbackUrlPayload(
+        url=_FOREIGN_CALLBACK_URL, previous=callback_url.fetch_callback_url()
+    )
+    history.prepare_kind("callback_url", foreign_payload, preparer="Zainab")
     # The next operation on the USD balance waits for the first of these; a payment debits no balance.
     history.make_unknown(history.prepare(currency="USD", amount="1250.00"))
     history.make_review(
@@ -270,8 +272,8 @@ def make_sample_operations(history: SampleOperations) -> None:
         history.prepare_kind("payment", _payment(history, "90.00", "sade.cole@customers.example"))
     )
     # Last, because the web process that receives the webhooks is not running yet.
-    ours = f"{settings.PUBLIC_URL}{reverse('webhooks:receive', args=[settings.WEBHOOK_SECRET])}"
-    payload = CallbackUrlPayload(url=ours, previous=callback_url.fetch_callback_url())
+    own_url = f"{settings.PUBLIC_URL}{reverse('webhooks:receive', args=[settings.WEBHOOK_SECRET])}"
+    payload = CallbackUrlPayload(url=own_url, previous=callback_url.fetch_callback_url())
     history.send(history.prepare_kind("callback_url", payload, preparer="Zainab"))
 
 
@@ -292,11 +294,11 @@ def _pending_payloads(history: SampleOperations) -> Iterator[tuple[str, Payload]
     yield "payment", _payment(history, "120.00", "ife.ade@customers.example")
 
 
-def _conversion(given: str, received: str, amount: str) -> ConversionPayload:
-    rate = rates.last_rate(given, received)
+def _conversion(from_currency: str, to_currency: str, amount: str) -> ConversionPayload:
+    rate = rates.last_rate(from_currency, to_currency)
     return ConversionPayload(
-        from_currency=given,
-        to_currency=received,
+        from_currency=from_currency,
+        to_currency=to_currency,
         amount=Decimal(amount),
         known_rate=rate.rate if rate else None,
     )
@@ -374,13 +376,13 @@ def _snapshot_times(began: datetime) -> Iterator[datetime]:
     return (at for at in quarters if at >= began - TREND_PERIOD or at.minute == 0)
 
 
-def _snapshot_at(like: Balance | BalanceSnapshot, at: datetime) -> BalanceSnapshot:
+def _snapshot_at(source: Balance | BalanceSnapshot, at: datetime) -> BalanceSnapshot:
     return BalanceSnapshot(
-        currency=like.currency,
+        currency=source.currency,
         slot=snapshot_slot(at),
         as_of=at,
-        amount=like.amount,
-        total_received=like.total_received,
-        total_sent=like.total_sent,
-        transaction_count=like.transaction_count,
+        amount=source.amount,
+        total_received=source.total_received,
+        total_sent=source.total_sent,
+        transaction_count=source.transaction_count,
     )

@@ -53,13 +53,13 @@ def snapshot_slot(moment: datetime) -> datetime:
 
 
 @transaction.atomic
-def _store(answered: Sequence[TheirBalance], now: datetime) -> list[Balance]:
-    rows = [_columns(balance, now) for balance in answered]
+def _store(reported: Sequence[TheirBalance], now: datetime) -> list[Balance]:
+    rows = [_columns(balance, now) for balance in reported]
     BalanceSnapshot.objects.bulk_create(
-        [BalanceSnapshot(slot=snapshot_slot(now), **members) for members in rows], ignore_conflicts=True
+        [BalanceSnapshot(slot=snapshot_slot(now), **columns) for columns in rows], ignore_conflicts=True
     )
     return Balance.objects.bulk_create(
-        [Balance(**members) for members in rows],
+        [Balance(**columns) for columns in rows],
         update_conflicts=True,
         unique_fields=["currency"],
         update_fields=["amount", "total_received", "total_sent", "transaction_count", "as_of"],
@@ -87,9 +87,9 @@ def snapshots_since(moment: datetime) -> list[BalanceSnapshot]:
     return list(BalanceSnapshot.objects.filter(slot__gte=moment))
 
 
-def current_balance(currency: str, *, patience: float = PAGE_TIMEOUT) -> Decimal | None:
+def current_balance(currency: str, *, deadline: float = PAGE_TIMEOUT) -> Decimal | None:
     """The balance that the provider reports now; None if it has no such currency. Raises GatewayError."""
-    balances = gateway(deadline=patience).balances.list(currency)
+    balances = gateway(deadline=deadline).balances.list(currency)
     found = [balance for balance in balances if balance.currency == currency]
     return found[0].amount if found else None
 
@@ -131,14 +131,16 @@ def balances_with_long_trend(now: datetime) -> list[tuple[Balance, BalanceTrend]
 
     One query of a few hundred short rows.
     """
-    earlier = (
+    older_readings = (
         BalanceSnapshot.objects.filter(slot__in=_slots(now)).order_by().values_list(*_StoredBalance._fields)
     )
-    known = Balance.objects.order_by().values_list(*_StoredBalance._fields).union(earlier, all=True)
-    readings = [_StoredBalance._make(row) for row in known]
+    all_readings = (
+        Balance.objects.order_by().values_list(*_StoredBalance._fields).union(older_readings, all=True)
+    )
+    readings = [_StoredBalance._make(row) for row in all_readings]
     newest = {reading.currency: reading for reading in sorted(readings, key=lambda reading: reading.as_of)}
     balances = [Balance(**reading._asdict()) for _, reading in sorted(newest.items())]
-    return [(balance, balance_trend(balance, readings, reach=LONG_TREND_PERIOD)) for balance in balances]
+    return [(balance, balance_trend(balance, readings, period=LONG_TREND_PERIOD)) for balance in balances]
 
 
 def _slots(now: datetime) -> list[datetime]:
@@ -149,37 +151,37 @@ def _slots(now: datetime) -> list[datetime]:
     """
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     slots = [hour - timedelta(hours=back) for back in range(LONG_TREND_PERIOD // timedelta(hours=1))]
-    beginning = [hour - LONG_TREND_PERIOD + quarter * timedelta(minutes=15) for quarter in range(12)]
-    return [*beginning, *(slot for back, slot in enumerate(slots) if back < 24 or slot.hour % 12 == 0)]
+    first_hours = [hour - LONG_TREND_PERIOD + quarter * timedelta(minutes=15) for quarter in range(12)]
+    return [*first_hours, *(slot for back, slot in enumerate(slots) if back < 24 or slot.hour % 12 == 0)]
 
 
 def balance_trend(
     balance: Balance,
     snapshots: Sequence[BalanceSnapshot | _StoredBalance],
     *,
-    reach: timedelta = TREND_PERIOD,
+    period: timedelta = TREND_PERIOD,
 ) -> BalanceTrend:
     """The trend of a balance up to its last reading. Snapshots of other currencies and times are ignored."""
-    since = balance.as_of - reach
-    earlier = [
+    since = balance.as_of - period
+    older_readings = [
         BalanceReading(snapshot.as_of, snapshot.amount)
         for snapshot in snapshots
         if snapshot.currency == balance.currency and since <= snapshot.as_of < balance.as_of
     ]
     readings = [
-        *sorted(earlier, key=lambda reading: reading.at),
+        *sorted(older_readings, key=lambda reading: reading.at),
         BalanceReading(balance.as_of, balance.amount),
     ]
     if len(readings) < 2:
         return BalanceTrend("", "The trend begins with the second reading.")
-    return BalanceTrend(_points(readings, since, reach), _sentence(readings, balance.currency))
+    return BalanceTrend(_points(readings, since, period), _sentence(readings, balance.currency))
 
 
-def _points(readings: Sequence[BalanceReading], since: datetime, reach: timedelta) -> str:
+def _points(readings: Sequence[BalanceReading], since: datetime, period: timedelta) -> str:
     amounts = [reading.amount for reading in readings]
     lowest, span = min(amounts), max(amounts) - min(amounts)
     return " ".join(
-        f"{int((reading.at - since) * WIDTH / reach)},{_y(reading.amount - lowest, span)}"
+        f"{int((reading.at - since) * WIDTH / period)},{_y(reading.amount - lowest, span)}"
         for reading in readings
     )
 
@@ -194,10 +196,10 @@ def _sentence(readings: Sequence[BalanceReading], currency: str) -> str:
     first, last = readings[0].amount, readings[-1].amount
     lowest = min(reading.amount for reading in readings)
     highest = max(reading.amount for reading in readings)
-    moved = f"{'up' if last > first else 'down'} {format_amount(abs(last - first), currency)}"
+    change = f"{'up' if last > first else 'down'} {format_amount(abs(last - first), currency)}"
     span = _duration_text(readings[-1].at - readings[0].at)
     return (
-        f"Last {span}: {moved if last != first else 'unchanged'}, lowest {format_amount(lowest, currency)}, "
+        f"Last {span}: {change if last != first else 'unchanged'}, lowest {format_amount(lowest, currency)}, "
         f"highest {format_amount(highest, currency)} of {len(readings)} readings"
     )
 

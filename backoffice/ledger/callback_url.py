@@ -21,9 +21,9 @@ def cached_callback_url() -> CachedValue[str]:
     return _CALLBACK_URL.cached()
 
 
-def fetch_callback_url(*, patience: float = PAGE_TIMEOUT) -> str:
+def fetch_callback_url(*, deadline: float = PAGE_TIMEOUT) -> str:
     """The callback URL set at the provider; empty if none is set. Raises GatewayError."""
-    return gateway(deadline=patience).callbacks.url()
+    return gateway(deadline=deadline).callbacks.url()
 
 
 def callback_url_context(cached: CachedValue[str]) -> dict[str, object]:
@@ -46,8 +46,8 @@ def is_own_address(address: str) -> bool | None:
         is_same_origin = _origin(address) == _origin(settings.PUBLIC_URL)
     except ValueError:
         return False  # the provider's value is not a URL
-    ours = urlsplit(settings.PUBLIC_URL).path.rstrip("/")
-    return is_same_origin and f"{urlsplit(address).path}/".startswith(f"{ours}/")
+    own_path = urlsplit(settings.PUBLIC_URL).path.rstrip("/")
+    return is_same_origin and f"{urlsplit(address).path}/".startswith(f"{own_path}/")
 
 
 def is_same_address(one: str, other: str) -> bool:
@@ -73,5 +73,5 @@ def _normalised(address: str) -> tuple[object, ...]:
 
 def _origin(address: str) -> tuple[str, str, int | None]:
     parts = urlsplit(address)
-    usual = {"https": 443, "http": 80}.get(parts.scheme)
-    return parts.scheme, (parts.hostname or "").rstrip("."), parts.port or usual
+    default_port = {"https": 443, "http": 80}.get(parts.scheme)
+    return parts.scheme, (parts.hostname or "").rstrip("."), parts.port or default_port

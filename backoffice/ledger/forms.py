@@ -26,17 +26,20 @@ _DIRECTIONS = (("in", "In"), ("out", "Out"))
 # Filters are part of the URL, and so of logs and histories, where account numbers do not belong. The
 # provider's transactions contain none, so nothing is lost; with the same pattern the browser does not even
 # send one.
-_NO_ACCOUNT = r"(?![\d\s\-]{8,}$).*"
-_GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
-_ADVICE = "Account numbers do not belong into an address. Use the search at the top, or the whole id under Transaction."
+_NO_ACCOUNT_NUMBER = r"(?![\d\s\-]{8,}$).*"
+_GROUPED_AMOUNT = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
+_ACCOUNT_NUMBER_ADVICE = (
+    "Account numbers do not belong into an address. "
+    "Use the search at the top, or the whole id under Transaction."
+)
 
 
-def _facet_choices(column: str, everything: str) -> Callable[[], list[tuple[str, str]]]:
+def _facet_choices(column: str, empty_label: str) -> Callable[[], list[tuple[str, str]]]:
     """The values that have occurred in transactions, as choices."""
 
     def choices() -> list[tuple[str, str]]:
         values = {str(getattr(facet, column)) for facet in known_facets()}
-        return [("", everything), *((word, word) for word in sorted(values - {""}))]
+        return [("", empty_label), *((value, value) for value in sorted(values - {""}))]
 
     return choices
 
@@ -50,7 +53,7 @@ class AmountField(forms.DecimalField):
     def to_python(self, value: Any) -> Any:
         """Accept `1,234,567.89` as `1234567.89`; commas in other places are invalid."""
         text = str(value or "").strip()
-        return super().to_python(text.replace(",", "") if _GROUPED.fullmatch(text) else value)
+        return super().to_python(text.replace(",", "") if _GROUPED_AMOUNT.fullmatch(text) else value)
 
 
 def _amount_field(label: str) -> AmountField:
@@ -78,13 +81,13 @@ def _text_field(label: str, placeholder: str, **attributes: str) -> forms.CharFi
         label=label,
         min_length=MIN_TEXT_LENGTH,
         max_length=200,
-        validators=[RegexValidator(rf"^{_NO_ACCOUNT}\Z", _ADVICE), _require_searchable],
+        validators=[RegexValidator(rf"^{_NO_ACCOUNT_NUMBER}\Z", _ACCOUNT_NUMBER_ADVICE), _require_searchable],
         widget=forms.TextInput(
             attrs={
                 "placeholder": placeholder,
                 "autocomplete": "off",
-                "pattern": _NO_ACCOUNT,
-                "title": _ADVICE,
+                "pattern": _NO_ACCOUNT_NUMBER,
+                "title": _ACCOUNT_NUMBER_ADVICE,
                 **attributes,
             }
         ),
@@ -100,8 +103,8 @@ class TransactionFilterForm(ListFilterForm):
     type = forms.ChoiceField(required=False, choices=_facet_choices("type", "Any type"))
     status = forms.ChoiceField(required=False, choices=_facet_choices("status", "Any status"))
     direction = forms.ChoiceField(required=False, choices=[("", "In and out"), *_DIRECTIONS])
-    least = _amount_field("Amount from")
-    most = _amount_field("Amount to")
+    min_amount = _amount_field("Amount from")
+    max_amount = _amount_field("Amount to")
     counterparty = _text_field("With", "Part of the name")
     transaction_id = forms.CharField(
         required=False,
@@ -113,9 +116,9 @@ class TransactionFilterForm(ListFilterForm):
     def clean(self) -> dict[str, Any]:
         """Reject an amount range that ends before it begins."""
         values = super().clean()
-        least, most = values.get("least"), values.get("most")
-        if least is not None and most is not None and least > most:
-            self.add_error("most", "This is less than the amount before it. Enter the same or more.")
+        min_amount, max_amount = values.get("min_amount"), values.get("max_amount")
+        if min_amount is not None and max_amount is not None and min_amount > max_amount:
+            self.add_error("max_amount", "This is less than the amount before it. Enter the same or more.")
         return values
 
     def transaction_filter(self) -> TransactionFilter:
@@ -130,7 +133,7 @@ class TransactionFilterForm(ListFilterForm):
 _FILTER_FIELDS = tuple(name for name in TransactionFilterForm.base_fields if name not in {"since", "until"})
 
 
-_NEIGHBOURS = {
+_PAGE_LABELS = {
     "": ("Newer", "Older"),
     "oldest": ("Older", "Newer"),
     "largest": ("Larger", "Smaller"),
@@ -159,12 +162,12 @@ class TransactionListForm(TransactionFilterForm):
     @property
     def previous_label(self) -> str:
         """The label of the link to the previous page."""
-        return _NEIGHBOURS[self.cleaned_data["sort"]][0]
+        return _PAGE_LABELS[self.cleaned_data["sort"]][0]
 
     @property
     def next_label(self) -> str:
         """The label of the link to the next page."""
-        return _NEIGHBOURS[self.cleaned_data["sort"]][1]
+        return _PAGE_LABELS[self.cleaned_data["sort"]][1]
 
     @property
     def is_by_time(self) -> bool:

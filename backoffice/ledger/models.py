@@ -138,7 +138,7 @@ class Transaction(models.Model):
             models.Index(fields=["facet", "amount", "id", "occurred_at"], name="transaction_by_amount"),
             models.Index(fields=["currency", "occurred_at", "id"], name="transaction_by_currency"),
             models.Index(
-                fields=["currency", "occurred_at"], name="transaction_untold", condition=UNPLACEABLE
+                fields=["currency", "occurred_at"], name="transaction_unplaceable", condition=UNPLACEABLE
             ),
             models.Index(
                 fields=["missing_since"],

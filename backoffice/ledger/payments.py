@@ -39,5 +39,5 @@ def business_id() -> str:
 
 def _listed_business_id() -> str | None:
     records = gateway(deadline=FORM_HINT_TIMEOUT).transactions.page(per_page=_RECORDS_READ).records
-    named = {record.business_id for record in records if record.business_id}
-    return named.pop() if len(named) == 1 else None
+    ids = {record.business_id for record in records if record.business_id}
+    return ids.pop() if len(ids) == 1 else None

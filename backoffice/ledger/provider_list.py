@@ -74,8 +74,8 @@ def read_pages(
         page = read(start.page - 1)
         shorter_by = max(0, start.total - page.total)
         if shorter_by:
-            back = 1 - (-shorter_by // max(1, min(PAGE_SIZE, page.per_page)))
-            reader, page = PageReader(PAGE_SIZE, max(1, start.page - back)), None
+            pages_back = 1 - (-shorter_by // max(1, min(PAGE_SIZE, page.per_page)))
+            reader, page = PageReader(PAGE_SIZE, max(1, start.page - pages_back)), None
         else:
             reader = PageReader(PAGE_SIZE, start.page - 1)
     older_in_a_row, is_last = 0, False
@@ -106,15 +106,15 @@ def recent_transactions(currency: str, *, back_to: datetime) -> Iterator[Transac
 
 
 def stable_transactions(
-    currency: str, *, back_to: datetime, only: Callable[[TransactionRecord], bool]
+    currency: str, *, back_to: datetime, condition: Callable[[TransactionRecord], bool]
 ) -> list[TransactionRecord]:
-    """The recent transactions for which `only` is true, once two consecutive passes agree on them.
+    """The recent transactions for which `condition` is true, once two consecutive passes agree on them.
 
     Pages shift while they are read, so one pass proves nothing. Raises GatewayError, UnstableListError.
     """
     seen: dict[str, str] | None = None
     for _ in range(MAX_PASSES):
-        found = [record for record in recent_transactions(currency, back_to=back_to) if only(record)]
+        found = [record for record in recent_transactions(currency, back_to=back_to) if condition(record)]
         before, seen = seen, {record.transaction_id: record.status for record in found}
         if seen == before:
             return found
@@ -137,13 +137,13 @@ def transactions_since(currency: str, moment: datetime) -> ListedTransactions:
 
     Raises GatewayError.
     """
-    until, found, is_whole = time.monotonic() + PAGE_TIMEOUT, [], False
+    until, found, is_complete = time.monotonic() + PAGE_TIMEOUT, [], False
     for page in read_pages(currency, back_to=moment, deadline=PAGE_TIMEOUT):
         found += _not_before(page.records, moment)
-        is_whole = page.is_last
+        is_complete = page.is_last
         if time.monotonic() > until:
             break
-    return ListedTransactions(found, is_whole)
+    return ListedTransactions(found, is_complete)
 
 
 def _not_before(records: list[TransactionRecord], moment: datetime) -> list[TransactionRecord]:
@@ -169,7 +169,7 @@ class Watermark:
 EMPTY_WATERMARK = Watermark("", None, None)
 
 
-def read_watermark(currency: str, *, lately: timedelta = timedelta()) -> Watermark:
+def read_watermark(currency: str, *, recent_period: timedelta = timedelta()) -> Watermark:
     """The newest transactions and the balance of a currency now. Raises GatewayError.
 
     Without a currency, for operations that move no money, the newest transaction of all and no balance.
@@ -179,7 +179,9 @@ def read_watermark(currency: str, *, lately: timedelta = timedelta()) -> Waterma
         transaction_id=newest.records[0].transaction_id if newest.records else "",
         balance=current_balance(currency) if currency else None,
         provider_time=newest.answered_at,
-        recent=_recent_since(currency, newest, newest.answered_at - lately) if newest.answered_at else (),
+        recent=_recent_since(currency, newest, newest.answered_at - recent_period)
+        if newest.answered_at
+        else (),
     )
 
 

@@ -56,13 +56,15 @@ def _rate_of_newest_conversion(from_currency: str, to_currency: str) -> Conversi
     The record of the currency received contains both amounts.
     """
     records = gateway(deadline=FORM_HINT_TIMEOUT).transactions.page(type="conversion", per_page=20).records
-    there, back = (from_currency, to_currency), (to_currency, from_currency)
-    for pair in (there, back):
+    direct, inverse = (from_currency, to_currency), (to_currency, from_currency)
+    for pair in (direct, inverse):
         for record in records:
             if record.from_amount and record.amount and (record.from_currency, record.currency) == pair:
-                brought = record.amount / record.from_amount
+                rate_of_pair = record.amount / record.from_amount
                 return ConversionRate(
-                    _rounded_rate(brought if pair == there else 1 / brought), pair, record.created_at
+                    _rounded_rate(rate_of_pair if pair == direct else 1 / rate_of_pair),
+                    pair,
+                    record.created_at,
                 )
     return None
 

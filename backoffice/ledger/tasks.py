@@ -7,7 +7,7 @@ from backoffice.ledger.mirror import sync
 
 
 @shared_task(name=sync.SYNC_TASK, ignore_result=True, acks_late=False, max_retries=0)
-def sync_mirror(_because: str) -> None:
+def sync_mirror(_row_id: str) -> None:
     """Read the newest pages now, because something happened at the provider."""
     with call_context(request_id="mirror"):
         sync.sync_now()

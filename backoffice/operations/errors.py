@@ -23,9 +23,9 @@ class OperationAction(TextChoices):
 class Refusal(TextChoices):
     """Why it was refused. The label is the sentence, with its parameters in braces."""
 
-    IMPOSSIBLE = "impossible", "This could not be done."
-    NOT_ALLOWED = "not_allowed", "You do not have the permission for this."
-    MAKER_NOT_ENTITLED = (
+    REFUSED = "refused", "This could not be done."
+    PERMISSION_MISSING = "permission_missing", "You do not have the permission for this."
+    PREPARER_NOT_ENTITLED = (
         "preparer_not_entitled",
         "Whoever prepared it may not prepare such operations any more, so it is not countersigned "
         "and not sent. Somebody else who may has to cancel it and prepare it again.",
@@ -59,10 +59,10 @@ class Refusal(TextChoices):
         "Enter your authenticator code: the last one is more than five minutes old.",
     )
     REASON_MISSING = "reason_missing", "Say why: the person who prepared it will read the reason."
-    CODE_MISSING = "code_missing", "Enter the service's one-time token."
+    OTP_MISSING = "otp_missing", "Enter the service's one-time token."
     ALREADY_RELEASED = "already_released", "The operation is being sent already. Nothing was changed."
-    PAUSED = (
-        "paused",
+    PAYMENTS_PAUSED = (
+        "payments_paused",
         "Sending is paused, so nothing was done, and no token was kept. It can be sent when two "
         "people have let sending go on.",
     )
@@ -74,36 +74,39 @@ class Refusal(TextChoices):
         "confirmation_wrong",
         "What you typed from the content does not fit it. Nothing was done; compare them again.",
     )
-    PAID_BEFORE = (
-        "paid_before",
+    DUPLICATE_PAYMENT = (
+        "duplicate_payment",
         "The same amount for the same beneficiary waits already, or was sent within the last 24 "
         "hours. Say that this is a further payment, and why. Nothing was prepared.",
     )
-    CANNOT_SETTLE = (
-        "cannot_settle",
+    CANNOT_RESOLVE = (
+        "cannot_resolve",
         "The outcome cannot be settled like this any more. Nothing was changed.",
     )
-    ONE_BY_ONE = "one_by_one", "It is countersigned on its own page."
+    NOT_IN_BULK = "not_in_bulk", "It is countersigned on its own page."
     NOT_PAUSED = (
         "not_paused",
         "This pause does not stand any more, so there is nothing to end. Nothing was changed.",
     )
-    INCIDENT_SEEN = "incident_seen", "Somebody took note of this incident before. Nothing was changed."
+    ALREADY_ACKNOWLEDGED = (
+        "already_acknowledged",
+        "Somebody took note of this incident before. Nothing was changed.",
+    )
     NOTE_MISSING = (
         "note_missing",
         "Say what you found: it stays with the incident, and others rely on it. Nothing was changed.",
     )
-    SAME_CONTENT_WAITS = (
-        "same_content_waits",
+    DUPLICATE_PENDING = (
+        "duplicate_pending",
         "{reference} with exactly this content is waiting already. Nothing was prepared.",
     )
-    SAME_IN_DOUBT = (
-        "same_in_doubt",
+    DUPLICATE_UNKNOWN = (
+        "duplicate_unknown",
         "{reference} is the same, was sent, and its outcome is not known. Nothing was prepared. If "
         "it does not settle by itself, two people have to say first what became of it.",
     )
-    SEEMS_EXECUTED = (
-        "seems_executed",
+    POSSIBLY_EXECUTED = (
+        "possibly_executed",
         "An earlier attempt may have been executed after all: the service shows {transactions}. "
         "Nothing was sent; compare it with this operation, and cancel it if it is paid.",
     )
@@ -113,21 +116,21 @@ class Refusal(TextChoices):
         "further_approval_needed",
         "Another person must countersign before this can be sent. Choose “Approve” alone.",
     )
-    KIND_ONE_BY_ONE = "kind_one_by_one", "{kinds} are countersigned one by one, each on its own page."
-    PAID_AGAIN_ONE_BY_ONE = (
-        "paid_again_one_by_one",
+    KIND_NOT_IN_BULK = "kind_not_in_bulk", "{kinds} are countersigned one by one, each on its own page."
+    DUPLICATE_NOT_IN_BULK = (
+        "duplicate_not_in_bulk",
         "The same was paid before: read why, and countersign it on its own page.",
     )
-    TWO_APPROVALS_ONE_BY_ONE = (
-        "two_approvals_one_by_one",
+    TWO_APPROVALS_NOT_IN_BULK = (
+        "two_approvals_not_in_bulk",
         "Two people must countersign it, so it is countersigned on its own page.",
     )
-    CONFIRMATION_ONE_BY_ONE = (
-        "confirmation_one_by_one",
+    CONFIRMATION_NOT_IN_BULK = (
+        "confirmation_not_in_bulk",
         "Part of its content has to be typed, so it is countersigned on its own page.",
     )
-    CAUTION_ONE_BY_ONE = (
-        "caution_one_by_one",
+    CAUTION_NOT_IN_BULK = (
+        "caution_not_in_bulk",
         "Its page warns of something: read that, and countersign it there.",
     )
     NOT_THE_PREPARER = "not_the_preparer", "Only the person who prepared an operation can cancel it."
@@ -135,16 +138,16 @@ class Refusal(TextChoices):
         "approver_not_entitled",
         "Somebody who countersigned is no longer entitled to: nothing was sent.",
     )
-    APPLIED_HERE = (
-        "applied_here",
+    APPLIED_LOCALLY = (
+        "applied_locally",
         "This is applied here when it is countersigned; there is nothing to send.",
     )
     STATUS_CHANGED = (
         "status_changed",
         "The operation is {status} by now, so nothing was changed. Look at it again.",
     )
-    CODE_OF_OTHER_CONTENT = (
-        "code_of_other_content",
+    OTP_OF_OTHER_CONTENT = (
+        "otp_of_other_content",
         "The token was not sealed for this content, so nothing was sent.",
     )
     PAUSE_REASON_MISSING = (
@@ -157,19 +160,19 @@ class Refusal(TextChoices):
     )
     RECORD_CHANGED = (
         "record_changed",
-        "The service does not show transaction {transaction} as {word} any more. Nothing was "
+        "The service does not show transaction {transaction} as {status} any more. Nothing was "
         "changed; look at it again.",
     )
-    SETTLED_MEANWHILE = (
-        "settled_meanwhile",
+    OUTCOME_KNOWN = (
+        "outcome_known",
         "{reference} is {status} by now, without this. Nothing was changed.",
     )
     MAY_STILL_BE_EXECUTED = (
         "may_still_be_executed",
         "{reference} may still be executed. Nothing was changed.",
     )
-    TRANSACTION_TAKEN = (
-        "transaction_taken",
+    TRANSACTION_CLAIMED = (
+        "transaction_claimed",
         "Transaction {transaction} is another operation's by now, or the service named another one "
         "for this. Nothing was changed.",
     )
@@ -188,7 +191,7 @@ def sentence(refusal: Mapping[str, str]) -> str:
 class OperationError(Exception):
     """The action was refused and nothing was changed. `refusal` holds the code and its parameters."""
 
-    code = Refusal.IMPOSSIBLE
+    code = Refusal.REFUSED
 
     def __init__(self, code: Refusal | None = None, **parameters: str) -> None:
         self.refusal = {"code": (code or self.code).value, **parameters}
@@ -196,11 +199,11 @@ class OperationError(Exception):
 
 
 class PermissionMissingError(OperationError):
-    code = Refusal.NOT_ALLOWED
+    code = Refusal.PERMISSION_MISSING
 
 
 class PreparerNotEntitledError(OperationError):
-    code = Refusal.MAKER_NOT_ENTITLED
+    code = Refusal.PREPARER_NOT_ENTITLED
 
 
 class SelfApprovalError(OperationError):
@@ -223,7 +226,7 @@ class ContentChangedError(OperationError):
     code = Refusal.CONTENT_CHANGED
 
 
-class UnreadableContentError(OperationError):
+class ContentUnreadableError(OperationError):
     code = Refusal.CONTENT_UNREADABLE
 
 
@@ -236,15 +239,15 @@ class ReasonMissingError(OperationError):
 
 
 class OtpMissingError(OperationError):
-    code = Refusal.CODE_MISSING
+    code = Refusal.OTP_MISSING
 
 
 class AlreadyReleasedError(OperationError):
     code = Refusal.ALREADY_RELEASED
 
 
-class SendingPausedError(OperationError):
-    code = Refusal.PAUSED
+class PaymentsPausedError(OperationError):
+    code = Refusal.PAYMENTS_PAUSED
 
 
 class SubmissionReusedError(OperationError):
@@ -259,7 +262,7 @@ class DuplicatePendingError(OperationError):
     """An operation with the same content is pending or approved. `waiting` is its id."""
 
     def __init__(self, reference: str, waiting: UUID) -> None:
-        super().__init__(Refusal.SAME_CONTENT_WAITS, reference=reference)
+        super().__init__(Refusal.DUPLICATE_PENDING, reference=reference)
         self.duplicate_id = waiting
 
 
@@ -267,27 +270,27 @@ class DuplicateUnknownError(OperationError):
     """A duplicate was sent and its outcome is unknown. `waiting` is the id of that operation."""
 
     def __init__(self, reference: str, waiting: UUID) -> None:
-        super().__init__(Refusal.SAME_IN_DOUBT, reference=reference)
+        super().__init__(Refusal.DUPLICATE_UNKNOWN, reference=reference)
         self.duplicate_id = waiting
 
 
-class PaidBeforeError(OperationError):
-    code = Refusal.PAID_BEFORE
+class DuplicatePaymentError(OperationError):
+    code = Refusal.DUPLICATE_PAYMENT
 
 
 class PossiblyExecutedError(OperationError):
     """The provider's list shows what an earlier attempt may have caused after all."""
 
     def __init__(self, transaction_ids: str) -> None:
-        super().__init__(Refusal.SEEMS_EXECUTED, transactions=transaction_ids)
+        super().__init__(Refusal.POSSIBLY_EXECUTED, transactions=transaction_ids)
 
 
 class CannotResolveError(OperationError):
-    code = Refusal.CANNOT_SETTLE
+    code = Refusal.CANNOT_RESOLVE
 
 
 class NotInBulkError(OperationError):
-    code = Refusal.ONE_BY_ONE
+    code = Refusal.NOT_IN_BULK
 
 
 class AlreadyPausedError(OperationError):
@@ -303,7 +306,7 @@ class NotPausedError(OperationError):
 
 
 class AlreadyAcknowledgedError(OperationError):
-    code = Refusal.INCIDENT_SEEN
+    code = Refusal.ALREADY_ACKNOWLEDGED
 
 
 class NoteMissingError(OperationError):

@@ -1,7 +1,7 @@
 """Match an attempt to its transaction in the provider's list, and claim it.
 
-Matching is read-only; `outcome.confirmation` acts on the result. An attempt the provider answered with a
-transaction id is matched by that id. Otherwise a transaction is a candidate when
+Matching is read-only; `outcome.confirmation` acts on the result. An attempt whose
+response contained a transaction id is matched by that id. Otherwise a transaction is a candidate when
 
 * its id was not in the list we read just before sending (the watermark),
 * its type, currency and amount (and recipient, where reported) match the operation,
@@ -26,7 +26,7 @@ from backoffice.audit.canonical import storable_text
 from backoffice.core import clock
 from backoffice.core.gateway import gateway
 from backoffice.ledger.provider_list import UnstableListError, recent_transactions, stable_transactions
-from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import ChangeKind, MoneyKind
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation
@@ -39,7 +39,7 @@ TIME_TOLERANCE = timedelta(seconds=5)
 
 
 _PROBLEMS: dict[type[Exception], CheckResult] = {
-    UnreadableContentError: CheckResult.CONTENT_UNREADABLE,
+    ContentUnreadableError: CheckResult.CONTENT_UNREADABLE,
     UnstableListError: CheckResult.LIST_CHANGING,
 }
 
@@ -52,7 +52,7 @@ class MatchResult:
     candidates: list[TransactionRecord] = field(default_factory=list)
     problem: CheckResult | None = None  # why it could not be read
     error: str = ""  # the client's error message for `problem`
-    rejected_because: MismatchReason | None = None  # why a single candidate is not accepted
+    mismatch_reason: MismatchReason | None = None  # why a single candidate is not accepted
     # For kinds without a transaction: whether another read shows the change as done.
     confirmed_done: bool | None = None
 
@@ -67,16 +67,16 @@ class MatchResult:
             return self.problem, {"error": storable_text(self.error)[:250]} if self.error else {}
         if self.confirmed_done is not None:
             return CheckResult.DONE if self.confirmed_done else CheckResult.NOT_DONE, {}
-        return self._candidates_text()
+        return self._candidates_result()
 
-    def _candidates_text(self) -> tuple[CheckResult, dict[str, Any]]:
+    def _candidates_result(self) -> tuple[CheckResult, dict[str, Any]]:
         if not self.candidates:
             return CheckResult.NOT_LISTED, {}
         if len(self.candidates) > 1:
             return CheckResult.SEVERAL_CANDIDATES, {"count": len(self.candidates)}
         only = self.candidates[0]
-        if self.rejected_because:
-            reason = self.rejected_because.value
+        if self.mismatch_reason:
+            reason = self.mismatch_reason.value
             return CheckResult.CANDIDATE_REJECTED, {"transaction": only.transaction_id, "reason": reason}
         return CheckResult.FOUND, {"transaction": only.transaction_id, "status": only.status}
 
@@ -92,20 +92,20 @@ def find_match(operation: Operation, attempt: Attempt) -> MatchResult:
         if isinstance(kind, MoneyKind):
             found = own + find_candidates(operation, attempt, partial(kind.is_match, payload))
             is_new = len(found) == 1 and not own
-            rejected = _mismatch(operation, attempt, found[0]) if is_new else None
-            return MatchResult(now, found, rejected_because=rejected)
+            mismatch = _mismatch(operation, attempt, found[0]) if is_new else None
+            return MatchResult(now, found, mismatch_reason=mismatch)
         if isinstance(kind, ChangeKind):
             is_done = kind.is_done(gateway(), payload)
             return MatchResult(now, confirmed_done=is_done, is_unobservable=is_done is None)
         return MatchResult(now, is_unobservable=True)  # a local kind: never sent
     except GatewayError as exc:
         return MatchResult(now, problem=CheckResult.PROVIDER_UNREADABLE, error=str(exc))
-    except (UnreadableContentError, UnstableListError) as exc:
+    except (ContentUnreadableError, UnstableListError) as exc:
         return MatchResult(now, problem=_PROBLEMS[type(exc)])
 
 
 def find_candidates(
-    operation: Operation, attempt: Attempt, recognises: Callable[[TransactionRecord], bool]
+    operation: Operation, attempt: Attempt, matches: Callable[[TransactionRecord], bool]
 ) -> list[TransactionRecord]:
     """Unclaimed transactions that match the attempt by content, id and time.
 
@@ -114,12 +114,12 @@ def find_candidates(
     if attempt.watermark_provider_time is None:
         return []  # without the provider's time, new and old transactions cannot be distinguished
 
-    def may_be_ours(record: TransactionRecord) -> bool:
-        return recognises(record) and (
+    def is_candidate(record: TransactionRecord) -> bool:
+        return matches(record) and (
             is_in_search_window(record, attempt) or _is_new_without_time(record, attempt)
         )
 
-    found = stable_transactions(operation.currency, back_to=attempt.search_from, only=may_be_ours)
+    found = stable_transactions(operation.currency, back_to=attempt.search_from, condition=is_candidate)
     return exclude_claimed(found)
 
 
@@ -139,14 +139,14 @@ def _is_new_without_time(record: TransactionRecord, attempt: Attempt) -> bool:
 
 def _mismatch(operation: Operation, attempt: Attempt, record: TransactionRecord) -> MismatchReason | None:
     """Why the only candidate is rejected; None if it is accepted."""
-    mark = attempt.watermark_provider_time
-    if mark is None or record.created_at is None:
+    watermark_time = attempt.watermark_provider_time
+    if watermark_time is None or record.created_at is None:
         return MismatchReason.NO_TIME
     if len(record.transaction_id) > TRANSACTION_ID_LENGTH:
         return MismatchReason.ID_TOO_LONG
     if _preceded_watermark(attempt, record):
         return MismatchReason.BALANCE_AS_BEFORE
-    if record.created_at >= mark - TIME_TOLERANCE:
+    if record.created_at >= watermark_time - TIME_TOLERANCE:
         return None
     return _mismatch_of_an_older(operation, attempt, record)
 
@@ -156,8 +156,10 @@ def _mismatch_of_an_older(
 ) -> MismatchReason | None:
     if operation.status == Status.UNKNOWN:
         return MismatchReason.OLDER_AND_NOT_ACCEPTED
-    found_it_so = record.previous_balance is not None and record.previous_balance == attempt.watermark_balance
-    if not found_it_so:
+    follows_watermark = (
+        record.previous_balance is not None and record.previous_balance == attempt.watermark_balance
+    )
+    if not follows_watermark:
         return MismatchReason.OLDER_AND_OTHER_BALANCE
     return None
 
@@ -172,12 +174,12 @@ def _preceded_watermark(attempt: Attempt, record: TransactionRecord) -> bool:
 
 def _may_be_wrongly_claimed(attempt: Attempt, own: list[TransactionRecord]) -> bool:
     """Whether the matched transaction failed: the attempt's own may be another one, listed by now."""
-    return attempt.named_at is None and [record.status for record in own] == ["failed"]
+    return attempt.id_received_at is None and [record.status for record in own] == ["failed"]
 
 
 def _claimed_records(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
-    """The record of the transaction id that the provider named or that was claimed by matching."""
-    records = recent_transactions(operation.currency, back_to=attempt.named_search_from)
+    """The record of the transaction id that a response contained or that was claimed by matching."""
+    records = recent_transactions(operation.currency, back_to=attempt.received_id_search_from)
     return [record for record in records if record.transaction_id == attempt.provider_transaction_id]
 
 
@@ -192,33 +194,39 @@ def exclude_claimed(records: list[TransactionRecord]) -> list[TransactionRecord]
 
 
 def claim_transaction(
-    attempt: Attempt, transaction_id: str, *, named_at: datetime | None = None, instead_of: str | None = None
+    attempt: Attempt,
+    transaction_id: str,
+    *,
+    id_received_at: datetime | None = None,
+    instead_of: str | None = None,
 ) -> bool:
     """Assign a provider's transaction to this attempt, by compare-and-set and a unique index.
 
-    `named_at` is when the provider named the id in an answer; without it the transaction was matched in the
-    list, or chosen in an approved resolution, which may replace an earlier match (`instead_of`). False if
+    `id_received_at` is when a response contained the id; without it the transaction was matched in the list,
+    or chosen in an approved resolution, which may replace an earlier match (`instead_of`). False if
     another attempt has claimed it, or this attempt has another transaction by now.
     """
     free = Q(provider_transaction_id__isnull=True) | Q(
         provider_transaction_id__in=[transaction_id, instead_of]
     )
     return claim_transaction_where(
-        attempt, Attempt.objects.filter(free, pk=attempt.pk), transaction_id, named_at
+        attempt, Attempt.objects.filter(free, pk=attempt.pk), transaction_id, id_received_at
     )
 
 
 def claim_transaction_where(
-    attempt: Attempt, where: QuerySet[Attempt], transaction_id: str, named_at: datetime | None
+    attempt: Attempt, where: QuerySet[Attempt], transaction_id: str, id_received_at: datetime | None
 ) -> bool:
     try:
         with transaction.atomic():
-            bound = where.update(provider_transaction_id=transaction_id, named_at=named_at or F("named_at"))
+            claimed = where.update(
+                provider_transaction_id=transaction_id, id_received_at=id_received_at or F("id_received_at")
+            )
     except IntegrityError:
         if not Attempt.objects.filter(provider_transaction_id=transaction_id).exclude(pk=attempt.pk).exists():
             raise
         return False
-    if bound:
+    if claimed:
         attempt.provider_transaction_id = transaction_id
-        attempt.named_at = named_at or attempt.named_at
-    return bool(bound)
+        attempt.id_received_at = id_received_at or attempt.id_received_at
+    return bool(claimed)

@@ -1,4 +1,4 @@
-"""Who may do what to which operation. `check_` functions raise the reason; `may_` functions return a bool."""
+"""Who may do what to which operation. Functions named "check" raise the reason; those named "may" return a bool."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,27 +14,31 @@ from backoffice.operations import errors, permissions
 from backoffice.operations.kinds.base import Debit, LocalKind
 from backoffice.operations.kinds.registry import permission_for, read_content
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.reason_codes import ApprovalRule, coded, rule_sentence
 from backoffice.operations.permissions import APPROVE, RELEASE
 from backoffice.operations.states import BEFORE_SENDING, EDGES, Status
 
 
 @dataclass(frozen=True)
 class ApprovalRequirement:
-    """How many approvals are needed, and the sentence of the rule that requires them."""
+    """How many approvals are needed, and the rule that requires them, as stored."""
 
     approvals: int
-    sentence: str
+    rule: dict[str, str]
+
+    @property
+    def sentence(self) -> str:
+        """The rule in words."""
+        return rule_sentence(self.rule)
 
 
-def approval_requirement(plural: str, *amounts: Debit | None) -> ApprovalRequirement:
+def approval_requirement(*amounts: Debit | None) -> ApprovalRequirement:
     """One other person; two above the deployment's limit for an amount."""
     for debit in filter(None, amounts):
         if debit.amount > (limit := settings.SECOND_APPROVAL_ABOVE[debit.currency]):
             above = f"{debit.currency} {format_amount(limit, debit.currency)}"
-            return ApprovalRequirement(
-                2, f"{plural} above {above} need two approvers who did not prepare them."
-            )
-    return ApprovalRequirement(1, f"{plural} need one approver who did not prepare them.")
+            return ApprovalRequirement(2, coded(ApprovalRule.TWO_ABOVE_LIMIT, limit=above))
+    return ApprovalRequirement(1, coded(ApprovalRule.ONE_APPROVER))
 
 
 def check_may_prepare(person: User, kind: str) -> None:
@@ -85,19 +89,19 @@ def check_is_decidable(
 def check_may_approve_in_bulk(operation: Operation) -> None:
     """Raises NotInBulkError for an operation that must be approved on its own page.
 
-    Rejecting is always possible in bulk. Also raises UnreadableContentError.
+    Rejecting is always possible in bulk. Also raises ContentUnreadableError.
     """
     kind, payload = read_content(operation)
     if kind.excluded_from_bulk:
-        raise errors.NotInBulkError(errors.Refusal.KIND_ONE_BY_ONE, kinds=kind.plural)
-    if payload.repeat_reason:
-        raise errors.NotInBulkError(errors.Refusal.PAID_AGAIN_ONE_BY_ONE)
+        raise errors.NotInBulkError(errors.Refusal.KIND_NOT_IN_BULK, kinds=kind.plural)
+    if payload.duplicate_reason:
+        raise errors.NotInBulkError(errors.Refusal.DUPLICATE_NOT_IN_BULK)
     if operation.approvals_needed > 1:
-        raise errors.NotInBulkError(errors.Refusal.TWO_APPROVALS_ONE_BY_ONE)
+        raise errors.NotInBulkError(errors.Refusal.TWO_APPROVALS_NOT_IN_BULK)
     if kind.confirmation(payload) is not None:
-        raise errors.NotInBulkError(errors.Refusal.CONFIRMATION_ONE_BY_ONE)
+        raise errors.NotInBulkError(errors.Refusal.CONFIRMATION_NOT_IN_BULK)
     if kind.cautions(payload):
-        raise errors.NotInBulkError(errors.Refusal.CAUTION_ONE_BY_ONE)
+        raise errors.NotInBulkError(errors.Refusal.CAUTION_NOT_IN_BULK)
 
 
 def check_may_cancel(person: User, operation: Operation) -> None:
@@ -127,7 +131,7 @@ def check_may_release(
 def check_may_send(operation: Operation, releaser: User) -> None:
     """The last check before sending: content, approvals and permissions, as they are at this moment.
 
-    Raises ContentChangedError, UnreadableContentError, ExpiredError or PermissionMissingError.
+    Raises ContentChangedError, ContentUnreadableError, ExpiredError or PermissionMissingError.
     """
     check_content(operation, operation.digest)
     read_content(operation)
@@ -147,10 +151,10 @@ def check_may_send(operation: Operation, releaser: User) -> None:
 
 
 def check_is_sendable(operation: Operation) -> None:
-    """Raises WrongStatusError for local kinds, which are never sent. Also raises UnreadableContentError."""
+    """Raises WrongStatusError for local kinds, which are never sent. Also raises ContentUnreadableError."""
     kind, _ = read_content(operation)
     if isinstance(kind, LocalKind):
-        raise errors.WrongStatusError(errors.Refusal.APPLIED_HERE)
+        raise errors.WrongStatusError(errors.Refusal.APPLIED_LOCALLY)
 
 
 def check_transition(operation: Operation, status: Status) -> None:

@@ -44,7 +44,7 @@ EDGES: dict[Status, frozenset[Status]] = {
 CLOSED = frozenset(status for status, onward in EDGES.items() if not onward)
 OPEN = frozenset(Status) - CLOSED
 BEFORE_SENDING = frozenset({Status.PENDING, Status.APPROVED})
-SENT = frozenset({Status.SENDING, Status.PROCESSING, Status.UNKNOWN, Status.REVIEW})
+IN_FLIGHT = frozenset({Status.SENDING, Status.PROCESSING, Status.UNKNOWN, Status.REVIEW})
 AWAITING_PROVIDER = frozenset({Status.PROCESSING, Status.UNKNOWN})
 NOT_EXECUTED = frozenset({Status.REJECTED, Status.EXPIRED, Status.CANCELLED, Status.FAILED})
 NEEDS_ATTENTION = frozenset({Status.UNKNOWN, Status.REVIEW})
@@ -56,7 +56,7 @@ class Outcome(TextChoices):
 
     OPEN = "open", "Open"
     NOT_SENT = "not_sent", "Not sent"
-    OTP_REFUSED = "token_refused", "Token refused"
+    OTP_REJECTED = "otp_rejected", "Token refused"
     REJECTED = "rejected", "Rejected by the service"
     SUCCEEDED = "succeeded", "Succeeded"
     FAILED = "failed", "Failed at the service"

@@ -42,17 +42,17 @@ urlpatterns = [
     path(
         "operations/filters/<int:pk>/delete/", operation_list.saved_filter_delete, name="saved_filter_delete"
     ),
-    path("operations/unknown/", investigation.investigation, name="investigation"),
+    path("reconciliation/unknown/", investigation.investigation, name="investigation"),
     path("operations/pause/", pause.pause, name="pause"),
-    path("operations/accounts/", saved_accounts.saved_accounts, name="saved_accounts"),
-    path("operations/accounts/<int:pk>/", saved_accounts.saved_account, name="saved_account"),
+    path("settings/recipients/", saved_accounts.saved_accounts, name="saved_accounts"),
+    path("settings/recipients/<int:pk>/", saved_accounts.saved_account, name="saved_account"),
     path(
-        "operations/accounts/<int:pk>/delete/",
+        "settings/recipients/<int:pk>/delete/",
         saved_accounts.saved_account_delete,
         name="saved_account_delete",
     ),
-    path("operations/incidents/", incidents.incident_list, name="incidents"),
-    path("operations/incidents/<int:pk>/", incidents.incident, name="incident"),
+    path("reconciliation/incidents/", incidents.incident_list, name="incidents"),
+    path("reconciliation/incidents/<int:pk>/", incidents.incident, name="incident"),
     path("metrics", metrics.metrics, name="metrics"),
     path("search/", search.search, name="search"),
     path("operations/prepare/<slug:kind_name>/", prepare.prepare, name="prepare"),

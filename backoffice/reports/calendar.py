@@ -22,7 +22,7 @@ class Frequency(TextChoices):
 class RelativePeriod(TextChoices):
     """A period relative to the due day."""
 
-    AS_IT_STANDS = "as_it_stands", "Everything"
+    ALL = "all", "Everything"
     YESTERDAY = "yesterday", "Yesterday"
     LAST_WEEK = "last_week", "Last week, Monday to Sunday"
     LAST_MONTH = "last_month", "Last month"

@@ -41,13 +41,13 @@ class FailureCode(TextChoices):
         "{limit} exports of one person may wait or be kept at once, and so many do. "
         "Remove one under Exports, or wait until its seven days are over.",
     )
-    QUOTA_IN_ALL = (
-        "quota_in_all",
+    QUOTA_TOTAL = (
+        "quota_total",
         "{limit} exports of all people together may wait or be kept at once, and so many do. "
         "Remove those that you no longer need under Exports, and ask your colleagues to.",
     )
-    QUOTA_OF_SCHEDULES = (
-        "quota_of_schedules",
+    QUOTA_SCHEDULED = (
+        "quota_scheduled",
         "{limit} files of schedules may wait or be kept for one person at once, and so many do. "
         "Its recipient removes some under Exports, or waits until their seven days are over.",
     )

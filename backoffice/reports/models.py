@@ -77,8 +77,8 @@ class Schedule(models.Model):
     filters = models.JSONField(default=_no_filters)  # names and values, as in a query string
     columns = models.JSONField(default=list)  # headings; empty: all columns
     format = models.CharField(max_length=4, choices=FileFormat, default=FileFormat.CSV)
-    has_mark = models.BooleanField(default=False)
-    period = models.CharField(max_length=16, choices=RelativePeriod, default=RelativePeriod.AS_IT_STANDS)
+    has_byte_order_mark = models.BooleanField(default=False)
+    period = models.CharField(max_length=16, choices=RelativePeriod, default=RelativePeriod.ALL)
     frequency = models.CharField(max_length=8, choices=Frequency)
     day = models.PositiveSmallIntegerField(default=1)  # day of the week (Monday is 1) or of the month
     hour = models.PositiveSmallIntegerField()
@@ -94,7 +94,7 @@ class Schedule(models.Model):
     class Meta:
         default_permissions = ()
         ordering = ("name", "pk")
-        constraints = [models.CheckConstraint(condition=Q(hour__lt=24), name="schedule_hour_of_a_day")]
+        constraints = [models.CheckConstraint(condition=Q(hour__lt=24), name="schedule_hour_below_24")]
 
     def __str__(self) -> str:
         return self.name
@@ -126,7 +126,7 @@ class ExportJob(models.Model):
     filters = models.JSONField(default=_no_filters)
     columns = models.JSONField(default=list)
     format = models.CharField(max_length=4, choices=FileFormat, default=FileFormat.CSV)
-    has_mark = models.BooleanField(default=False)
+    has_byte_order_mark = models.BooleanField(default=False)
     time_zone = models.CharField(max_length=64)
     state = models.CharField(max_length=9, choices=ExportState, default=ExportState.WAITING)
     rows = models.PositiveBigIntegerField(default=0)
@@ -157,19 +157,15 @@ class ExportJob(models.Model):
         default_permissions = ()
         ordering = ("-created_at", "-id")
         indexes = [
-            models.Index(fields=["person", "-created_at", "-id"], name="export_of_a_person"),
-            models.Index(
-                fields=["created_at"], name="export_under_way", condition=Q(state__in=ACTIVE_STATES)
-            ),
+            models.Index(fields=["person", "-created_at", "-id"], name="export_by_person"),
+            models.Index(fields=["created_at"], name="export_active", condition=Q(state__in=ACTIVE_STATES)),
             models.Index(fields=["expires_at"], name="export_done", condition=Q(state=ExportState.DONE)),
             models.Index(
-                fields=["mail_due_at"], name="export_to_tell", condition=Q(mail_due_at__isnull=False)
+                fields=["mail_due_at"], name="export_mail_due", condition=Q(mail_due_at__isnull=False)
             ),
         ]
         constraints = [
-            models.UniqueConstraint(
-                fields=["schedule", "due_at", "person"], name="export_once_for_each_due_moment"
-            ),
+            models.UniqueConstraint(fields=["schedule", "due_at", "person"], name="export_once_per_due_time"),
             models.CheckConstraint(condition=Q(state__in=ExportState.values), name="export_state_known"),
             models.CheckConstraint(
                 condition=~Q(state=ExportState.DONE)
@@ -195,7 +191,7 @@ class ExportJob(models.Model):
         return failure_sentence(self.failure) if self.failure else ""
 
     @property
-    def is_under_way(self) -> bool:
+    def is_active(self) -> bool:
         """Whether it is waiting or running."""
         return ExportState(self.state) in ACTIVE_STATES
 
@@ -224,7 +220,7 @@ class ExportJob(models.Model):
     @property
     def request_fields(self) -> dict[str, Any]:
         """What was requested, to request it again."""
-        names = ("report", "filters", "columns", "format", "has_mark", "time_zone", "estimate")
+        names = ("report", "filters", "columns", "format", "has_byte_order_mark", "time_zone", "estimate")
         return {name: getattr(self, name) for name in names}
 
 

@@ -84,9 +84,9 @@ class ReportDeclaration(Generic[Filters]):
     own_zone: ZoneInfo | None = None  # time zone of its days, if it is not that of the person
     synced_until: Callable[[], datetime | None] | None = None  # for reports that read the mirror, see `as_of`
 
-    def zone_of_days(self, asked_in: ZoneInfo) -> ZoneInfo:
-        """The time zone in which its days begin and end, for a person in the zone `asked_in`."""
-        return self.own_zone or asked_in
+    def zone_of_days(self, viewer_zone: ZoneInfo) -> ZoneInfo:
+        """The time zone in which its days begin and end, for a person in the zone `viewer_zone`."""
+        return self.own_zone or viewer_zone
 
     def as_of(self) -> datetime | None:
         """Up to when the mirror is complete; None if unknown, or if it does not read the mirror."""
@@ -165,7 +165,7 @@ class FileFormat(models.TextChoices):
 class ExportRequest:
     """One export: a report for a person, restricted by a valid form, with times in this zone.
 
-    `has_mark` adds the byte order mark to a CSV, by which some versions of Excel detect UTF-8.
+    `has_byte_order_mark` adds the byte order mark to a CSV, by which some versions of Excel detect UTF-8.
     """
 
     report: AnyReport
@@ -174,7 +174,7 @@ class ExportRequest:
     zone: ZoneInfo
     columns: tuple[Column[Any], ...]
     format: FileFormat = FileFormat.CSV
-    has_mark: bool = False
+    has_byte_order_mark: bool = False
 
     @property
     def header(self) -> list[str]:

@@ -25,9 +25,9 @@ def is_on() -> bool:
     return _SECRET.fullmatch(settings.WEBHOOK_SECRET) is not None
 
 
-def is_secret(presented: str) -> bool:
+def is_secret(candidate: str) -> bool:
     """Whether this is the secret part of our URL; compared in constant time."""
-    return constant_time_compare(presented, settings.WEBHOOK_SECRET) and is_on()
+    return constant_time_compare(candidate, settings.WEBHOOK_SECRET) and is_on()
 
 
 def public_keys() -> tuple[PublicKey, ...]:
@@ -46,11 +46,11 @@ def public_keys() -> tuple[PublicKey, ...]:
 
 
 @lru_cache(maxsize=4)
-def _read_keys(file: Path, _changed: int) -> tuple[PublicKey, ...]:
-    found = _PEM.findall(file.read_bytes())
-    if not 1 <= len(found) <= MAX_PUBLIC_KEYS:
-        raise ValueError(f"{file} holds {len(found)} keys in PEM, and must hold one or {MAX_PUBLIC_KEYS}.")
-    return tuple(map(load_public_key, found))
+def _read_keys(file: Path, _modified_at: int) -> tuple[PublicKey, ...]:
+    pems = _PEM.findall(file.read_bytes())
+    if not 1 <= len(pems) <= MAX_PUBLIC_KEYS:
+        raise ValueError(f"{file} holds {len(pems)} keys in PEM, and must hold one or {MAX_PUBLIC_KEYS}.")
+    return tuple(map(load_public_key, pems))
 
 
 @register(deploy=True)
@@ -84,8 +84,8 @@ def deliveries_can_be_verified(**_of_django: Any) -> Iterable[CheckMessage]:
         return []
     return [
         Warning(
-            "COUNTERSIGN_WEBHOOK_KEYS is not set, so no delivery can be verified, and none starts anything.",
-            hint="Set it to a file with the service's public key in PEM, or both while it changes them.",
+            "COUNTERSIGN_WEBHOOK_KEYS is not set, so no delivery can be verified, and none triggers a status check.",
+            hint="Set it to a file with the provider's public key in PEM, or with both during a key change.",
             id="webhooks.W001",
         )
     ]

@@ -37,7 +37,7 @@ DELIVERY_GRACE = timedelta(days=1)
 _CLOSED_BY_DELIVERY = timedelta(
     hours=1
 )  # an operation closed so soon after a delivery may have been closed because of it
-_LOOK_BACK = timedelta(days=7)
+_LOOKBACK = timedelta(days=7)
 _CACHE_KEY = "webhooks:silence"
 _TONES = {DeliveryVerification.VALID: "good", DeliveryVerification.UNVERIFIED: "warn"}
 
@@ -89,14 +89,17 @@ def all_deliveries() -> QuerySet[Delivery]:
 
 def deliveries_with_transaction() -> QuerySet[Delivery]:
     """The same, annotated with the mirrored transaction that each names, as `transaction_pk`."""
-    named = Transaction.objects.filter(transaction_id=OuterRef("transaction_id")).values("pk")
-    return cast("QuerySet[Delivery]", all_deliveries().annotate(transaction_pk=Subquery(named[:1])))
+    mirrored = Transaction.objects.filter(transaction_id=OuterRef("transaction_id")).values("pk")
+    return cast("QuerySet[Delivery]", all_deliveries().annotate(transaction_pk=Subquery(mirrored[:1])))
 
 
-def delivery_rows(user: User, found: Sequence[Delivery]) -> list[DeliveryRow]:
+def delivery_rows(user: User, deliveries: Sequence[Delivery]) -> list[DeliveryRow]:
     """Rows of `deliveries_with_transaction` with their subjects, as far as this person may see them."""
-    caused = operations_by_transaction(user, {delivery.transaction_id for delivery in found} - {""})
-    return [DeliveryRow(one, vars(one)["transaction_pk"], caused.get(one.transaction_id)) for one in found]
+    operations = operations_by_transaction(user, {delivery.transaction_id for delivery in deliveries} - {""})
+    return [
+        DeliveryRow(one, vars(one)["transaction_pk"], operations.get(one.transaction_id))
+        for one in deliveries
+    ]
 
 
 def delivery_row(user: User, delivery: Delivery) -> DeliveryRow:
@@ -104,8 +107,8 @@ def delivery_row(user: User, delivery: Delivery) -> DeliveryRow:
     (row,) = delivery_rows(user, [delivery])
     if row.operation is not None or not delivery.reference:
         return row
-    paid = visible_operations(user).filter(kind="payment", payload__reference=delivery.reference)
-    return DeliveryRow(delivery, row.transaction_pk, paid.first())
+    payments = visible_operations(user).filter(kind="payment", payload__reference=delivery.reference)
+    return DeliveryRow(delivery, row.transaction_pk, payments.first())
 
 
 def last_valid_at() -> datetime | None:
@@ -136,16 +139,16 @@ def missing_deliveries() -> MissingDeliveries | None:
     """
     if not configuration.is_on():
         return None
-    set_by = (
+    setting = (
         Operation.objects.filter(kind="callback_url", status=Status.SUCCEEDED).order_by("-closed_at").first()
     )
     cached = callback_url.cached_callback_url()
-    address = cached.value if cached.is_known else set_by and str(set_by.payload.get("url", ""))
+    address = cached.value if cached.is_known else setting and str(setting.payload.get("url", ""))
     if not address or not is_own_address(address):
         return None
     now, last_at = timezone.now(), last_valid_at()
-    known = (last_at, set_by.closed_at if set_by else None)
-    since = max([now - _LOOK_BACK, *(moment for moment in known if moment is not None)])
+    known = (last_at, setting.closed_at if setting else None)
+    since = max([now - _LOOKBACK, *(moment for moment in known if moment is not None)])
     settled = Operation.objects.filter(
         Q(closed_at__gt=since + _CLOSED_BY_DELIVERY, closed_at__lte=now - DELIVERY_GRACE),
         status__in=(Status.SUCCEEDED, Status.FAILED),

@@ -62,7 +62,7 @@ class Delivery(models.Model):
             models.Index(
                 fields=["id"], condition=~Q(verdict=DeliveryVerification.VALID), name="delivery_not_valid"
             ),
-            models.Index(fields=["id"], condition=Q(check_due_at__isnull=False), name="delivery_wanted"),
+            models.Index(fields=["id"], condition=Q(check_due_at__isnull=False), name="delivery_check_due"),
         ]
 
     def __str__(self) -> str:

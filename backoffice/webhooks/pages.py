@@ -45,11 +45,11 @@ def delivery_list(request: StaffRequest) -> HttpResponse:
 @permission_required(VIEW_PERMISSIONS, raise_exception=True)
 def delivery_detail(request: StaffRequest, pk: int) -> HttpResponse:
     """One delivery with its exact body."""
-    found = get_object_or_404(deliveries.deliveries_with_transaction().defer(None), pk=pk)
+    delivery = get_object_or_404(deliveries.deliveries_with_transaction().defer(None), pk=pk)
     context = {
-        "row": deliveries.delivery_row(request.user, found),
-        "body": bytes(found.body).decode("utf-8", "backslashreplace").replace("\x00", "\\x00"),
-        "may_look": may_check_status(request.user),
+        "row": deliveries.delivery_row(request.user, delivery),
+        "body": bytes(delivery.body).decode("utf-8", "backslashreplace").replace("\x00", "\\x00"),
+        "may_check_status": may_check_status(request.user),
     }
     return render(request, "webhooks/delivery.html", context)
 
@@ -60,12 +60,12 @@ def check_again(request: StaffRequest, pk: int) -> HttpResponse:
     """Trigger the same status checks as a new valid delivery."""
     if not may_check_status(request.user):
         raise PermissionDenied
-    found = get_object_or_404(deliveries.all_deliveries(), pk=pk)
-    processing.recheck_delivery(found.pk, actor=request.user)
+    delivery = get_object_or_404(deliveries.all_deliveries(), pk=pk)
+    processing.recheck_delivery(delivery.pk, actor=request.user)
     messages.info(
         request, "The service is read again within seconds. Only what it shows itself moves anything."
     )
-    return redirect(found)
+    return redirect(delivery)
 
 
 def missing_webhooks(_request: HttpRequest) -> dict[str, object]:

@@ -23,10 +23,9 @@ from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH
 from backoffice.operations.outcome import schedule
 from backoffice.webhooks import configuration
 from backoffice.webhooks.models import Delivery, DeliveryVerification
-from payments_gateway.webhooks import ReceivedWebhook as Judged
-from payments_gateway.webhooks import verify_webhook, webhook_identity
+from payments_gateway.webhooks import ReceivedWebhook, verify_webhook, webhook_identity
 
-PROCESS_TASK = "webhooks.look"
+PROCESS_TASK = "webhooks.process"
 MIN_INTERVAL = timedelta(seconds=1)
 """Due deliveries are processed at most this often, however many arrive."""
 CHECK_LEASE = "webhook checks"
@@ -122,10 +121,10 @@ def receive_delivery(body: bytes) -> DeliveryVerification:
     nothing. Never raises for any body.
     """
     delivery = _verified(body)
-    received_count, is_wanted = _store(delivery)
+    received_count, is_check_due = _store(delivery)
     if delivery.verdict != DeliveryVerification.VALID and received_count == 1:
         _delete_oldest_invalid()
-    if is_wanted:
+    if is_check_due:
         _enqueue()
     return DeliveryVerification(delivery.verdict)
 
@@ -149,19 +148,19 @@ def _verified(body: bytes) -> Delivery:
     return delivery
 
 
-def _fill_in(delivery: Delivery, judged: Judged) -> None:
+def _fill_in(delivery: Delivery, received: ReceivedWebhook) -> None:
     """Set the result of the verification and the searchable fields, as far as their columns are long enough."""
-    data = judged.typed_data()
-    delivery.identity = judged.identity
-    delivery.verdict = DeliveryVerification(judged.signature_status.value)
-    delivery.error = judged.error[:300]
-    delivery.key = judged.key.fingerprint if judged.key else ""
-    delivery.event = storable_text(judged.event)[:200]
-    delivery.transaction_id = _text_if_it_fits(getattr(data, "transaction_id", ""), TRANSACTION_ID_LENGTH)
-    delivery.reference = _text_if_it_fits(getattr(data, "reference", ""), 200)
+    data = received.typed_data()
+    delivery.identity = received.identity
+    delivery.verdict = DeliveryVerification(received.signature_status.value)
+    delivery.error = received.error[:300]
+    delivery.key = received.key.fingerprint if received.key else ""
+    delivery.event = storable_text(received.event)[:200]
+    delivery.transaction_id = _text_within(getattr(data, "transaction_id", ""), TRANSACTION_ID_LENGTH)
+    delivery.reference = _text_within(getattr(data, "reference", ""), 200)
 
 
-def _text_if_it_fits(text: str, length: int) -> str:
+def _text_within(text: str, length: int) -> str:
     """The text, or empty if it is too long: a truncated id would be another id."""
     return text if len(text) <= length else ""
 
@@ -170,11 +169,11 @@ def _store(delivery: Delivery) -> tuple[int, bool]:
     """Store it, or count a repeat; returns how often it was received, and whether a read is due because of
     it.
     """
-    further = _SET_VALID if delivery.verdict == DeliveryVerification.VALID else ""
+    set_valid = _SET_VALID if delivery.verdict == DeliveryVerification.VALID else ""
     with connection.cursor() as cursor:
-        cursor.execute(f"{_INSERT}{further}{_RETURNING}", _values(delivery))
-        received_count, is_wanted = cursor.fetchone()
-    return received_count, bool(is_wanted)
+        cursor.execute(f"{_INSERT}{set_valid}{_RETURNING}", _values(delivery))
+        received_count, is_check_due = cursor.fetchone()
+    return received_count, bool(is_check_due)
 
 
 def _values(delivery: Delivery) -> list[Any]:
@@ -184,8 +183,8 @@ def _values(delivery: Delivery) -> list[Any]:
 def _delete_oldest_invalid() -> None:
     """Keep only the newest invalid deliveries."""
     not_valid = Delivery.objects.exclude(verdict=DeliveryVerification.VALID).order_by("-pk")
-    for newest_to_go in not_valid.values_list("pk", flat=True)[MAX_INVALID_KEPT : MAX_INVALID_KEPT + 1]:
-        not_valid.filter(pk__lte=newest_to_go).delete()
+    for newest_surplus in not_valid.values_list("pk", flat=True)[MAX_INVALID_KEPT : MAX_INVALID_KEPT + 1]:
+        not_valid.filter(pk__lte=newest_surplus).delete()
 
 
 def _enqueue() -> None:

@@ -8,7 +8,7 @@ from backoffice.webhooks.processing import PROCESS_TASK
 
 
 @shared_task(name=PROCESS_TASK, ignore_result=True, acks_late=False, max_retries=0)
-def process_deliveries(_because: str = "") -> None:
+def process_deliveries(_row_id: str = "") -> None:
     """Process due deliveries. `manage.py sweep` does the same without a broker."""
     with call_context(request_id="webhooks"):
         processing.process_due_deliveries()

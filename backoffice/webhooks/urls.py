@@ -7,7 +7,7 @@ from backoffice.webhooks import endpoint, pages
 app_name = "webhooks"
 urlpatterns = [
     path("hooks/<str:secret>/", endpoint.receive, name="receive"),
-    path("webhooks/", pages.delivery_list, name="deliveries"),
-    path("webhooks/<int:pk>/", pages.delivery_detail, name="delivery"),
-    path("webhooks/<int:pk>/look-again/", pages.check_again, name="check_again"),
+    path("settings/webhooks/", pages.delivery_list, name="deliveries"),
+    path("settings/webhooks/<int:pk>/", pages.delivery_detail, name="delivery"),
+    path("settings/webhooks/<int:pk>/check-again/", pages.check_again, name="check_again"),
 ]

@@ -407,7 +407,7 @@ class ProviderProfile(BaseModel):
         _ERRORS_SECTION,
         "4xx statuses that do not prove that nothing was executed -> reason. A money call then has an unknown outcome.",
     )
-    refusal_patterns: Table[RejectionKind, Pattern] = _point(
+    rejection_patterns: Table[RejectionKind, Pattern] = _point(
         {
             "kyc_required": r"\bkyc\b|know your customer",
             "insufficient_funds": r"insufficient\W+(?:\w+\W+)?(?:funds?|balance)|balance\b.*\b(?:insufficient|too low)"
@@ -415,7 +415,7 @@ class ProviderProfile(BaseModel):
             "invalid_request": r"\binvalid api scope\b",
             "credentials": r"api[\s_-]*(?:key|user|scope)|\b(?:access|bearer|api) token|credential|\bscope\b"
             r"|endpoint (?:is )?disabled",
-            "token_refused": r"\b(?:t?otp|2fa|two[\s-]?factor|one[\s-]?time|token|passcode|authenticator)\b"
+            "otp_rejected": r"\b(?:t?otp|2fa|two[\s-]?factor|one[\s-]?time|token|passcode|authenticator)\b"
             r"|(?:verification|security) code",
             "rate_limited": r"too many (?:requests|calls)|rate limit",
         },
@@ -424,7 +424,7 @@ class ProviderProfile(BaseModel):
         "Kind of rejection -> pattern of its message, tried in this order, before the HTTP status (the same rejection "
         "occurs with several statuses).",
     )
-    refusal_statuses: Table[ClientErrorStatus, RejectionKind] = _point(
+    rejection_statuses: Table[ClientErrorStatus, RejectionKind] = _point(
         {
             400: "invalid_request",
             401: "credentials",

@@ -5,7 +5,7 @@ from functools import partial
 from payments_gateway.money import UnreadableError
 from payments_gateway.operations import Endpoint
 from payments_gateway.profile.model import ProviderProfile
-from payments_gateway.responses import Reply, first_list, first_text, value_at
+from payments_gateway.responses import ParsedResponse, first_list, first_text, value_at
 from payments_gateway.schemas.accounts import Account, AccountHolder, AccountRequest, Asset, CreatedAccount
 from payments_gateway.transport import Resource
 
@@ -48,16 +48,16 @@ class Accounts(Resource):
         )
 
 
-def _parse_created_accounts(reply: Reply) -> list[CreatedAccount]:
-    data = reply.members.get("data")
+def _parse_created_accounts(response: ParsedResponse) -> list[CreatedAccount]:
+    data = response.members.get("data")
     if not isinstance(data, (list, dict)):
         raise UnreadableError("it holds no accounts")
     accounts = data if isinstance(data, list) else [data]
     return [CreatedAccount.model_validate(account) for account in accounts if account != {}]
 
 
-def _parse_accounts(profile: ProviderProfile, reply: Reply) -> list[Account]:
-    found = first_list(reply.members.get("data"), profile.account_list_paths)
+def _parse_accounts(profile: ProviderProfile, response: ParsedResponse) -> list[Account]:
+    found = first_list(response.members.get("data"), profile.account_list_paths)
     return [_parse_account(profile, account) for account in found]
 
 
@@ -95,9 +95,9 @@ class Banks(Resource):
         return self._transport.read("POST", "/bank/resolve", body=body, endpoint=Endpoint.V2_OPEN, into=into)
 
 
-def _parse_holder(profile: ProviderProfile, reply: Reply) -> AccountHolder:
+def _parse_holder(profile: ProviderProfile, response: ParsedResponse) -> AccountHolder:
     bank = {
-        "bank_code": first_text(reply.data, profile.bank_code_paths),
-        "bank_name": first_text(reply.data, profile.bank_name_paths),
+        "bank_code": first_text(response.data, profile.bank_code_paths),
+        "bank_name": first_text(response.data, profile.bank_name_paths),
     }
-    return AccountHolder.model_validate(reply.data | bank)
+    return AccountHolder.model_validate(response.data | bank)

@@ -12,7 +12,7 @@ from payments_gateway.profile.values import OtpType
 from payments_gateway.responses import (
     HIDDEN,
     KeyResponseReader,
-    Reply,
+    ParsedResponse,
     first_list,
     first_text,
     read_acknowledgement,
@@ -45,7 +45,9 @@ class ApiKeys(Resource):
         require_otp(otp, self._profile)
         body = {"otpType": otp_type or self._profile.otp_type} | ({} if otp is None else {"token": otp})
         into = partial(_parse_created_key, self._profile)
-        return self._transport.send_once("POST", "/auth/api-key", body, into=into, reads=KeyResponseReader)
+        return self._transport.send_once(
+            "POST", "/auth/api-key", body, into=into, reader_type=KeyResponseReader
+        )
 
     def generate(self, request: KeyRequest, *, otp: SecretStr | None) -> CreatedKey:
         """Create an API key with a name, a scope and an expiry (POST /user/api-key).
@@ -66,7 +68,7 @@ class ApiKeys(Resource):
             request.wire(otp, self._profile),
             into=partial(_parse_created_key, self._profile),
             endpoint=self._endpoint,
-            reads=KeyResponseReader,
+            reader_type=KeyResponseReader,
         )
 
     def list(self) -> list[KeyInfo]:
@@ -77,7 +79,11 @@ class ApiKeys(Resource):
         """
         into = partial(_parse_key_list, self._profile)
         return self._transport.read(
-            "GET", self._profile.key_list_path, into=into, endpoint=self._endpoint, reads=KeyResponseReader
+            "GET",
+            self._profile.key_list_path,
+            into=into,
+            endpoint=self._endpoint,
+            reader_type=KeyResponseReader,
         )
 
     def scopes(self) -> dict[str, str]:
@@ -102,7 +108,12 @@ class ApiKeys(Resource):
         body = {self._profile.key_invalidate_member: key}
         path = self._profile.key_invalidate_path
         self._transport.send_once(
-            "POST", path, body, into=read_acknowledgement, endpoint=self._endpoint, reads=KeyResponseReader
+            "POST",
+            path,
+            body,
+            into=read_acknowledgement,
+            endpoint=self._endpoint,
+            reader_type=KeyResponseReader,
         )
 
     def delete(self, short_hash: str) -> None:
@@ -122,7 +133,7 @@ class ApiKeys(Resource):
             into=read_acknowledgement,
             query=query,
             endpoint=self._endpoint,
-            reads=KeyResponseReader,
+            reader_type=KeyResponseReader,
         )
 
 
@@ -132,18 +143,18 @@ def _require_text(text: str, how: str) -> None:
         raise NotSentError(f"{how}, and none was given. Nothing was sent.")
 
 
-def _parse_created_key(profile: ProviderProfile, reply: Reply) -> CreatedKey:
-    key = first_text(reply.data, profile.created_key_paths)
+def _parse_created_key(profile: ProviderProfile, response: ParsedResponse) -> CreatedKey:
+    key = first_text(response.data, profile.created_key_paths)
     if key is None or HIDDEN in key:
         raise UnreadableError("it holds no new key")
     places = {path[-1:] for path in (*profile.created_key_paths, *profile.created_key_expiry_paths)}
-    others = {name: value for name, value in reply.data.items() if (name,) not in places}
-    expires = first_text(reply.data, profile.created_key_expiry_paths)
+    others = {name: value for name, value in response.data.items() if (name,) not in places}
+    expires = first_text(response.data, profile.created_key_expiry_paths)
     return CreatedKey.model_validate(others | {"key": key, "expires": expires})
 
 
-def _parse_key_list(profile: ProviderProfile, reply: Reply) -> list[KeyInfo]:
-    found = first_list(reply.members.get("data"), profile.key_list_paths)
+def _parse_key_list(profile: ProviderProfile, response: ParsedResponse) -> list[KeyInfo]:
+    found = first_list(response.members.get("data"), profile.key_list_paths)
     return [_parse_key(profile, key) for key in found]
 
 
@@ -161,8 +172,8 @@ def _parse_key(profile: ProviderProfile, key: object) -> KeyInfo:
     return KeyInfo.model_validate(rename_members(key, places))
 
 
-def _parse_scopes(reply: Reply) -> dict[str, str]:
-    scopes = {name: first_text(reply.data, [(name,)]) for name in reply.data}
+def _parse_scopes(response: ParsedResponse) -> dict[str, str]:
+    scopes = {name: first_text(response.data, [(name,)]) for name in response.data}
     if not scopes or None in scopes.values():
         raise UnreadableError("it holds no scopes")
     return {name: code for name, code in scopes.items() if code is not None}

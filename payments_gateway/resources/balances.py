@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from payments_gateway.money import UnreadableError
 from payments_gateway.profile.model import ProviderProfile
-from payments_gateway.responses import Reply, first_text, transfer_detail
+from payments_gateway.responses import ParsedResponse, first_text, transfer_detail
 from payments_gateway.schemas.balances import (
     Balance,
     Conversion,
@@ -78,25 +78,25 @@ class Balances(Resource):
         return self._transport.send_once("POST", "/balance/transfer", body, into=into)
 
 
-def _parse_receipt(profile: ProviderProfile, reply: Reply) -> WithdrawalReceipt:
+def _parse_receipt(profile: ProviderProfile, response: ParsedResponse) -> WithdrawalReceipt:
     return WithdrawalReceipt(
-        transaction_id=first_text(reply.data, profile.withdrawal_id_paths),
-        status=profile.status(first_text(reply.data, profile.withdrawal_status_paths)),
-        raw=reply.data,
+        transaction_id=first_text(response.data, profile.withdrawal_id_paths),
+        status=profile.status(first_text(response.data, profile.withdrawal_status_paths)),
+        raw=response.data,
     )
 
 
-def _parse_transfer_detail(profile: ProviderProfile, reply: Reply) -> TransferDetail:
-    found = transfer_detail(reply)
-    detail = TransferDetail.model_validate(found | {"raw": reply.data})
+def _parse_transfer_detail(profile: ProviderProfile, response: ParsedResponse) -> TransferDetail:
+    found = transfer_detail(response)
+    detail = TransferDetail.model_validate(found | {"raw": response.data})
     return detail.model_copy(update={"status": profile.status(detail.status)})
 
 
-def _parse_balances(profile: ProviderProfile, reply: Reply) -> list[Balance]:
-    name = next((name for name in profile.balances_members if name in reply.data), None)
+def _parse_balances(profile: ProviderProfile, response: ParsedResponse) -> list[Balance]:
+    name = next((name for name in profile.balances_members if name in response.data), None)
     if name is None:
         raise UnreadableError("it holds no balances")
-    return [Balance.model_validate(entry) for entry in _balance_entries(reply.data[name], profile)]
+    return [Balance.model_validate(entry) for entry in _balance_entries(response.data[name], profile)]
 
 
 def _balance_entries(found: object, profile: ProviderProfile) -> Iterator[dict[str, object]]:

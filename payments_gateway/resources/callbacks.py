@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from payments_gateway.money import UnreadableError
-from payments_gateway.responses import Reply, read_acknowledgement
+from payments_gateway.responses import ParsedResponse, read_acknowledgement
 from payments_gateway.schemas.fields import RequiredText, WireModel
 from payments_gateway.transport import Resource
 
@@ -55,10 +55,10 @@ class Callbacks(Resource):
         return self._transport.read("GET", "/callbackurl", into=_parse_callback_url)
 
 
-def _parse_callback_url(reply: Reply) -> str:
-    if "callbackUrl" not in reply.data:
+def _parse_callback_url(response: ParsedResponse) -> str:
+    if "callbackUrl" not in response.data:
         raise UnreadableError("it does not say which callback URL is set, nor that none is")
-    url = reply.data["callbackUrl"]
+    url = response.data["callbackUrl"]
     if not isinstance(url, str | None):
         raise UnreadableError("its callback URL is not a text")
     return url or ""

@@ -19,7 +19,7 @@ from payments_gateway.money import UnreadableError
 from payments_gateway.operations import ApiOperation, Endpoint
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import CAPABILITIES, Capability
-from payments_gateway.responses import Reply
+from payments_gateway.responses import ParsedResponse
 from payments_gateway.schemas.fields import Amount, Text, WireModel
 from payments_gateway.schemas.payments import Payment
 from payments_gateway.schemas.transactions import TransactionRecord
@@ -143,7 +143,7 @@ class Extras(Resource):
     def _ask(
         self,
         name: Capability,
-        into: Callable[[Reply], T],
+        into: Callable[[ParsedResponse], T],
         identity: str | None = None,
         query: Mapping[str, object] | None = None,
     ) -> T:
@@ -187,13 +187,13 @@ def _entries_of(data: object, name: str, value: str) -> Iterator[object]:
 EntryT = TypeVar("EntryT", Bank, SupportedCurrency, Minimum, WalletOption)
 
 
-def _parse_entries(kind: type[EntryT], name: str, value: str, reply: Reply) -> list[EntryT]:
-    return [kind.model_validate(entry) for entry in _entries_of(reply.members.get("data"), name, value)]
+def _parse_entries(kind: type[EntryT], name: str, value: str, response: ParsedResponse) -> list[EntryT]:
+    return [kind.model_validate(entry) for entry in _entries_of(response.members.get("data"), name, value)]
 
 
-def _parse_rates(reply: Reply) -> dict[str, Rate]:
+def _parse_rates(response: ParsedResponse) -> dict[str, Rate]:
     """Read the currency pairs; other members beside them (a timestamp, a note) are ignored."""
-    pairs = {pair: item for pair, item in reply.data.items() if isinstance(item, dict)}
+    pairs = {pair: item for pair, item in response.data.items() if isinstance(item, dict)}
     return {pair: Rate.model_validate({"pair": pair, **item}) for pair, item in pairs.items()}
 
 
@@ -203,18 +203,20 @@ _parse_minimums = partial(_parse_entries, Minimum, "currency", "amount")
 _parse_wallet_config = partial(_parse_entries, WalletOption, "currency", "networks")
 
 
-def _parse_transaction(profile: ProviderProfile, transaction_id: str, reply: Reply) -> TransactionRecord:
+def _parse_transaction(
+    profile: ProviderProfile, transaction_id: str, response: ParsedResponse
+) -> TransactionRecord:
     """Read a record from the response itself or from its `data`."""
-    members = reply.members if "transactionId" in reply.members else reply.data
+    members = response.members if "transactionId" in response.members else response.data
     record = TransactionRecord.model_validate(members)
     if record.transaction_id != transaction_id:
         raise UnreadableError("it tells of another transaction")
     return record.model_copy(update={"status": profile.status(record.status)})
 
 
-def _parse_payment(payment_id: str, reply: Reply) -> Payment:
+def _parse_payment(payment_id: str, response: ParsedResponse) -> Payment:
     """Read a payment from the response itself or from its `data`."""
-    members = reply.members if "_id" in reply.members else reply.data
+    members = response.members if "_id" in response.members else response.data
     payment = Payment.model_validate(members | {"raw": members})
     if payment.id != payment_id:
         raise UnreadableError("it tells of another payment")

@@ -3,7 +3,7 @@
 from functools import partial
 
 from payments_gateway.money import UnreadableError
-from payments_gateway.responses import Reply
+from payments_gateway.responses import ParsedResponse
 from payments_gateway.schemas.payments import Payment, PaymentRequest
 from payments_gateway.transport import Resource
 
@@ -28,9 +28,9 @@ class Payments(Resource):
         return self._transport.send_once("POST", "/payment", request.wire(self._profile), into=into)
 
 
-def _parse_payment(reference: str | None, reply: Reply) -> Payment:
+def _parse_payment(reference: str | None, response: ParsedResponse) -> Payment:
     """Read the created payment and check its reference; without one in the request the provider assigns it."""
-    payment = Payment.model_validate(reply.data | {"raw": reply.data})
+    payment = Payment.model_validate(response.data | {"raw": response.data})
     named = payment.reference.strip()
     if not (payment.id or named or payment.address.strip()):
         raise UnreadableError("it names no payment: no id, no reference, no address")

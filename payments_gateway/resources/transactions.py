@@ -10,7 +10,7 @@ from functools import partial
 from payments_gateway.errors import ReadFailedError
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import Duration
-from payments_gateway.responses import Reply, first_object
+from payments_gateway.responses import ParsedResponse, first_object
 from payments_gateway.schemas.transactions import (
     TransactionPage,
     TransactionRecord,
@@ -28,7 +28,7 @@ _MAX_WASTED_READS = 5
 class PageReader:
     """Position in the paged list. `number` is the page to request next.
 
-    Pass each requested page to `take` until `is_done`. Every record that is in the list from the first answer
+    Pass each requested page to `take` until `is_done`. Every record that is in the list from the first response
     to the last is returned exactly once, although the list changes meanwhile. New records shift the others
     towards later pages: repeated ones are left out, and the new ones are found by the next reading. When
     records disappear, the others shift towards earlier pages: the total reveals it, and earlier pages are read
@@ -44,7 +44,7 @@ class PageReader:
         self._per_page = per_page
         self._furthest = number
         self._total: int | None = None
-        self._in_vain = 0
+        self._wasted_reads = 0
         self._previous: tuple[int, list[str]] | None = None
         self._seen: dict[str, None] = {}
         self._sizes = [per_page] * (number - 1)
@@ -55,34 +55,34 @@ class PageReader:
         Raises ReadFailedError rather than leave out a record or end early: also when the provider counts more
         records than it returns, or changes its list faster than it can be read.
         """
-        moved = 0 if self._total is None else page.total - self._total
+        change = 0 if self._total is None else page.total - self._total
         self._total = page.total
-        if abs(moved) > WINDOW // 2:
+        if abs(change) > WINDOW // 2:
             raise ReadFailedError(
-                f"The list changed by {abs(moved)} transactions while one page was read. Read it again."
+                f"The list changed by {abs(change)} transactions while one page was read. Read it again."
             )
-        if moved < 0 and self.number > 1:
-            self._step_back(moved, page)
+        if change < 0 and self.number > 1:
+            self._step_back(change, page)
             return []
         if not page.records and page.total > (self.number - 1) * self._least_size(page):
-            self._waste(f"page {self.number} of {page.pages} is empty")
+            self._count_wasted_read(f"page {self.number} of {page.pages} is empty")
             return []
-        self._refuse_a_repetition(page)
-        fresh = [record for record in page.records if self._is_new(record.transaction_id)]
-        self._go_on(page, has_progressed=bool(fresh))
-        return fresh
+        self._check_not_previous_page(page)
+        new = [record for record in page.records if self._is_new(record.transaction_id)]
+        self._advance(page, has_progressed=bool(new))
+        return new
 
-    def _step_back(self, moved: int, page: TransactionPage) -> None:
-        self._waste("the list gets shorter all the time")
+    def _step_back(self, change: int, page: TransactionPage) -> None:
+        self._count_wasted_read("the list gets shorter all the time")
         self._previous = None
-        self.number = max(1, self.number + moved // self._least_size(page))
+        self.number = max(1, self.number + change // self._least_size(page))
         del self._sizes[self.number - 1 :]
         if (self._furthest - self.number) * self._per_page > WINDOW // 2:
             raise ReadFailedError("More transactions vanished than are remembered. Read the list again.")
 
-    def _go_on(self, page: TransactionPage, *, has_progressed: bool) -> None:
+    def _advance(self, page: TransactionPage, *, has_progressed: bool) -> None:
         if has_progressed:
-            self._in_vain = 0
+            self._wasted_reads = 0
         self._sizes.append(len(page.records))
         if page.records and self.number < page.pages:
             self.number += 1
@@ -100,15 +100,15 @@ class PageReader:
         """The minimum number of records on a full page; the provider may return fewer than requested."""
         return max(1, min(self._per_page, page.per_page))
 
-    def _waste(self, why: str) -> None:
+    def _count_wasted_read(self, why: str) -> None:
         """Count a read without progress. Raises ReadFailedError after too many in a row."""
-        self._in_vain += 1
-        if self._in_vain >= _MAX_WASTED_READS:
+        self._wasted_reads += 1
+        if self._wasted_reads >= _MAX_WASTED_READS:
             raise ReadFailedError(
                 f"The service counts {self._total} transactions, but {why}. What was read is not the whole list."
             )
 
-    def _refuse_a_repetition(self, page: TransactionPage) -> None:
+    def _check_not_previous_page(self, page: TransactionPage) -> None:
         """Detect a provider that ignores the page number and returns the same page forever."""
         shown = (page.page, [record.transaction_id for record in page.records])
         if page.records and shown == self._previous:
@@ -187,19 +187,19 @@ class Transactions(Resource):
 
 
 def _parse_page(
-    profile: ProviderProfile, reply: Reply, members: dict[str, object] | None = None
+    profile: ProviderProfile, response: ParsedResponse, members: dict[str, object] | None = None
 ) -> TransactionPage:
-    """Read a page from the data of the reply, or from these members of it."""
-    members = reply.data if members is None else members
+    """Read a page from the data of the response, or from these members of it."""
+    members = response.data if members is None else members
     records = members.get("data")
     if isinstance(records, list):
         records = [_with_known_status(profile, record) for record in records]
-    return TransactionPage.model_validate(members | {"data": records, "answered_at": reply.date})
+    return TransactionPage.model_validate(members | {"data": records, "answered_at": response.date})
 
 
-def _parse_summary(profile: ProviderProfile, reply: Reply) -> TransactionSummary:
-    page = _parse_page(profile, reply, first_object(reply.data, [("txn",)]))
-    totals = first_object(reply.data, [("summary",)])
+def _parse_summary(profile: ProviderProfile, response: ParsedResponse) -> TransactionSummary:
+    page = _parse_page(profile, response, first_object(response.data, [("txn",)]))
+    totals = first_object(response.data, [("summary",)])
     return TransactionSummary.model_validate(totals | {"page": page})
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from payments_gateway.money import UnreadableError
 from payments_gateway.profile.model import ProviderProfile
-from payments_gateway.responses import Reply, first_object, first_text, transfer_detail
+from payments_gateway.responses import ParsedResponse, first_object, first_text, transfer_detail
 from payments_gateway.schemas.wallets import Wallet, WalletAddress, WalletTransfer, WalletTransferDetail
 from payments_gateway.transport import Resource
 
@@ -42,14 +42,14 @@ class Wallets(Resource):
         return self._transport.send_once("POST", "/wallet/transfer", request.wire(), into=into)
 
 
-def _parse_transfer_detail(profile: ProviderProfile, reply: Reply) -> WalletTransferDetail:
-    found = transfer_detail(reply)
-    detail = WalletTransferDetail.model_validate(found | {"raw": reply.data})
+def _parse_transfer_detail(profile: ProviderProfile, response: ParsedResponse) -> WalletTransferDetail:
+    found = transfer_detail(response)
+    detail = WalletTransferDetail.model_validate(found | {"raw": response.data})
     return detail.model_copy(update={"status": profile.status(detail.status)})
 
 
-def _parse_wallet(profile: ProviderProfile, reply: Reply) -> Wallet:
-    wallet = first_object(reply.members, _WALLET_PATHS)
+def _parse_wallet(profile: ProviderProfile, response: ParsedResponse) -> Wallet:
+    wallet = first_object(response.members, _WALLET_PATHS)
     if not _WALLET_MEMBERS & wallet.keys():
         raise UnreadableError("it says nothing of a wallet")
     elements = wallet.get("addresses") or []

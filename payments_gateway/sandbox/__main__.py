@@ -61,10 +61,10 @@ def _application(address: Sequence[Any]) -> Any:
     from payments_gateway.sandbox.faults.registry import FAULTS
     from payments_gateway.sandbox.webhooks import delivery
 
-    simulation = lifecycle.prepare()
-    delivery.start_courier(before_each_round=settle_if_due)
+    state = lifecycle.prepare()
+    delivery.start_delivery_thread(before_each_round=settle_if_due)
     application = FaultMiddleware(WSGIHandler(), FAULTS)
-    otp.print_now(lifecycle.startup_banner(simulation, address))
+    otp.print_now(lifecycle.startup_banner(state, address))
     return application
 
 

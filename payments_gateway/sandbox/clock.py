@@ -1,6 +1,6 @@
 """The clocks of the sandbox: the provider's, which can be advanced, and real time.
 
-The offset of the provider's clock is stored in the simulation row and cached in the only serving process, so
+The offset of the provider's clock is stored in the row of `SandboxState` and cached in the only serving process, so
 reading the time needs no query.
 """
 

@@ -15,13 +15,13 @@ from payments_gateway.sandbox.books import ledger, payments, settlement
 from payments_gateway.sandbox.books.seed import seed_books
 from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.faults.registry import FAULTS
-from payments_gateway.sandbox.merchant import profile as merchant
+from payments_gateway.sandbox.merchant import details as merchant
 from payments_gateway.sandbox.models import (
     Account,
     Arrival,
     Entry,
     Payment,
-    Simulation,
+    SandboxState,
     Transaction,
     Transfer,
     WalletTransfer,
@@ -38,21 +38,21 @@ _OPTIONS = ("settle_after", "otp_required", "token_reuse", "fail_next", "custome
 _SECONDS = ("settle_after", "customer_pays_after")
 
 
-def prepare() -> Simulation:
+def prepare() -> SandboxState:
     """Create the database if needed, seed it if it is new, and apply the options of this start."""
     DATABASE.resolve().parent.mkdir(parents=True, exist_ok=True)
     call_command("migrate", verbosity=0, interactive=False)
     with atomic(durable=True):
-        simulation = Simulation.objects.first() or _create_simulation()
+        state = SandboxState.objects.first() or _create_state()
         merchant.ensure_merchant()
-        _restore_options(simulation)
-    clock.set_offset(simulation.clock_ahead)
-    return simulation
+        _restore_options(state)
+    clock.set_offset(state.clock_ahead)
+    return state
 
 
-def _create_simulation() -> Simulation:
+def _create_state() -> SandboxState:
     end = clock.last_midnight()
-    return Simulation.objects.create(
+    return SandboxState.objects.create(
         seed=SEED,
         seeded_until=end,
         last_seeded_id=seed_books(SEED, TRANSACTIONS, end),
@@ -61,17 +61,17 @@ def _create_simulation() -> Simulation:
     )
 
 
-def _restore_options(simulation: Simulation) -> None:
-    simulation.settle_after = SETTLE_AFTER
-    simulation.otp_required = True
-    simulation.token_reuse = False
-    simulation.fail_next = 0
-    simulation.customer_pays_after = None
-    simulation.save(update_fields=_OPTIONS)
+def _restore_options(state: SandboxState) -> None:
+    state.settle_after = SETTLE_AFTER
+    state.otp_required = True
+    state.token_reuse = False
+    state.fail_next = 0
+    state.customer_pays_after = None
+    state.save(update_fields=_OPTIONS)
 
 
-def options_of(simulation: Simulation) -> dict[str, object]:
-    values = {name: getattr(simulation, name) for name in _OPTIONS}
+def options_of(state: SandboxState) -> dict[str, object]:
+    values = {name: getattr(state, name) for name in _OPTIONS}
     return values | {name: _exact_seconds(values[name]) for name in _SECONDS}
 
 
@@ -82,7 +82,7 @@ def _exact_seconds(seconds: float | None) -> Decimal | None:
 @atomic(durable=True)
 def change_options(changes: Mapping[str, object]) -> None:
     """Change some options until the next start or reset."""
-    Simulation.objects.update(**changes)
+    SandboxState.objects.update(**changes)
 
 
 def reset_to_seed() -> int:
@@ -93,24 +93,24 @@ def reset_to_seed() -> int:
     """
     FAULTS.clear(abandon=True)
     with clock.offset_lock:
-        simulation = _restore()
+        state = _restore()
         clock.set_offset(timedelta())
-    return simulation.last_seeded_id
+    return state.last_seeded_id
 
 
 @atomic(durable=True)
-def _restore() -> Simulation:
-    simulation = Simulation.objects.get()
-    _delete_since_seed(simulation.last_seeded_id)
+def _restore() -> SandboxState:
+    state = SandboxState.objects.get()
+    _delete_since_seed(state.last_seeded_id)
     _recompute_totals()
     merchant.reset_merchant()
     webhooks.delete_deliveries()
-    _restore_options(simulation)
-    simulation.last_totp_step = 0
-    simulation.clock_ahead = timedelta()
-    simulation.save(update_fields=["last_totp_step", "clock_ahead"])
-    otp.issue_code(simulation)
-    return simulation
+    _restore_options(state)
+    state.last_totp_step = 0
+    state.clock_ahead = timedelta()
+    state.save(update_fields=["last_totp_step", "clock_ahead"])
+    otp.issue_code(state)
+    return state
 
 
 def _delete_since_seed(last_seeded_id: int) -> None:
@@ -125,13 +125,13 @@ def _delete_since_seed(last_seeded_id: int) -> None:
 def _recompute_totals() -> None:
     Account.objects.update(balance=0, received=0, sent=0, transactions=0)
     added = Sum(Case(When(amount__gt=0, then=F("amount")), default=0))
-    taken = Sum(Case(When(amount__lt=0, then=-F("amount")), default=0))
-    totals = Entry.objects.values("account").annotate(added=added, taken=taken, lines=Count("id"))
+    subtracted = Sum(Case(When(amount__lt=0, then=-F("amount")), default=0))
+    totals = Entry.objects.values("account").annotate(added=added, subtracted=subtracted, lines=Count("id"))
     for row in totals:
         Account.objects.filter(id=row["account"]).update(
             received=row["added"],
-            sent=row["taken"],
-            balance=row["added"] - row["taken"],
+            sent=row["subtracted"],
+            balance=row["added"] - row["subtracted"],
             transactions=row["lines"],
         )
 
@@ -150,7 +150,7 @@ def _invalid_step() -> RefusedError:
     return RefusedError(400, f"seconds {phrase}", [("seconds", phrase)])
 
 
-def startup_banner(simulation: Simulation, address: Sequence[Any]) -> str:
+def startup_banner(state: SandboxState, address: Sequence[Any]) -> str:
     """Text for the terminal: what this is, its address, the credentials, and where the one-time codes are."""
     host, port = address[0], address[1]
     base = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -163,9 +163,9 @@ def startup_banner(simulation: Simulation, address: Sequence[Any]) -> str:
             f"  X-Api-Key      {parties.API_KEY}",
             f"  X-Api-User     {parties.API_USER}",
             f"  X-User-Version {parties.USER_VERSIONS[0]}",
-            f"  One-time code  {simulation.one_time_code}   (otp; totp codes are on the console)",
-            f"  History        {simulation.last_seeded_id} transactions of seed {simulation.seed},"
-            f" until {clock.iso_timestamp(simulation.seeded_until)}",
+            f"  One-time code  {state.one_time_code}   (otp; totp codes are on the console)",
+            f"  History        {state.last_seeded_id} transactions of seed {state.seed},"
+            f" until {clock.iso_timestamp(state.seeded_until)}",
             f"Sandbox ready at {base}",
         )
     )
@@ -173,19 +173,19 @@ def startup_banner(simulation: Simulation, address: Sequence[Any]) -> str:
 
 def current_codes() -> dict[str, object]:
     """The current one-time codes, in real time, as authenticator apps use it."""
-    simulation, at = Simulation.objects.get(), clock.real_now()
+    state, at = SandboxState.objects.get(), clock.real_now()
     step = otp.step_of(at)
     return {
-        "totp": otp.totp(simulation.totp_secret, step),
+        "totp": otp.totp(state.totp_secret, step),
         "secondsLeft": (step + 1) * otp.STEP_SECONDS - int(at.timestamp()),
-        "used": step <= simulation.last_totp_step,
-        "otp": simulation.one_time_code,
-        "secret": simulation.totp_secret,
+        "used": step <= state.last_totp_step,
+        "otp": state.one_time_code,
+        "secret": state.totp_secret,
     }
 
 
 def current_options() -> dict[str, object]:
-    return options_of(Simulation.objects.get())
+    return options_of(SandboxState.objects.get())
 
 
 def balances() -> dict[str, str]:
@@ -213,12 +213,12 @@ def advance_clock(seconds: float) -> None:
     """
     with clock.offset_lock:
         with atomic(durable=True):
-            simulation = Simulation.objects.get()
-            simulation.clock_ahead = _advanced_offset(simulation.clock_ahead, seconds)
-            simulation.save(update_fields=["clock_ahead"])
-        clock.set_offset(simulation.clock_ahead)
+            state = SandboxState.objects.get()
+            state.clock_ahead = _advanced_offset(state.clock_ahead, seconds)
+            state.save(update_fields=["clock_ahead"])
+        clock.set_offset(state.clock_ahead)
     settlement.settle_due()
-    delivery.wake_courier()
+    delivery.wake_delivery_thread()
 
 
 def pay_as_customer(reference: str, amount: str | None) -> Payment:

@@ -10,8 +10,8 @@ from django.db.models import F, Q
 from payments_gateway.sandbox.parties import MERCHANT
 
 
-class Simulation(models.Model):
-    """The single row of the simulation's state: its seed, its one-time codes, and the current options."""
+class SandboxState(models.Model):
+    """The sandbox's state, a single row: its seed, its one-time codes, and the current options."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     seed = models.BigIntegerField()
@@ -27,13 +27,13 @@ class Simulation(models.Model):
     clock_ahead = models.DurationField(default=timedelta)
     customer_pays_after = models.FloatField(null=True)
 
-    objects: ClassVar["models.Manager[Simulation]"] = models.Manager()
+    objects: ClassVar["models.Manager[SandboxState]"] = models.Manager()
 
     class Meta:
-        constraints = [models.CheckConstraint(condition=Q(id=1), name="one_simulation")]
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="one_state_row")]
 
     def __str__(self) -> str:
-        return f"simulation of seed {self.seed}"
+        return f"sandbox of seed {self.seed}"
 
 
 class Account(models.Model):
@@ -297,17 +297,17 @@ class Scope(enum.StrEnum):
     NO_WITHDRAWAL = "N"
 
 
-class Profile(models.Model):
-    """The single row of the merchant's profile: its KYC status and its callback URL."""
+class MerchantDetails(models.Model):
+    """The simulated merchant, a single row: its KYC status and its callback URL."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     kyc = models.BooleanField(default=True)
     callback_url = models.CharField(max_length=2048, blank=True, default="")
 
-    objects: ClassVar["models.Manager[Profile]"] = models.Manager()
+    objects: ClassVar["models.Manager[MerchantDetails]"] = models.Manager()
 
     class Meta:
-        constraints = [models.CheckConstraint(condition=Q(id=1), name="one_merchant")]
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="one_merchant_row")]
 
     def __str__(self) -> str:
         return "verified merchant" if self.kyc else "merchant without KYC"

@@ -19,7 +19,7 @@ from datetime import datetime
 from django.db.transaction import on_commit
 
 from payments_gateway.sandbox.errors import RefusedError
-from payments_gateway.sandbox.models import Simulation
+from payments_gateway.sandbox.models import SandboxState
 
 
 def print_now(text: str) -> None:
@@ -65,7 +65,7 @@ def totp(secret: str, step: int) -> str:
 
 def code_of_unknown_type(code: str) -> OneTimeCode:
     """The code of a request without a type: `otp` if it is the issued code, `totp` otherwise."""
-    issued = Simulation.objects.get().one_time_code
+    issued = SandboxState.objects.get().one_time_code
     return OneTimeCode("otp" if _equal_in_constant_time(issued, code) else "totp", code)
 
 
@@ -74,41 +74,39 @@ def use_code(code: OneTimeCode | None, *, at: datetime, member: str = "token") -
 
     `member` is the name of the request member for the code.
     """
-    simulation = Simulation.objects.get()
+    state = SandboxState.objects.get()
     if code is None:
-        if simulation.otp_required:
+        if state.otp_required:
             raise RefusedError(400, f"{member} is required", [(member, "is required")])
         return
-    if code.type == "totp":
-        problem = _use_totp(simulation, code.code, step_of(at))
-    else:
-        problem = _use_one_time_code(simulation, code.code)
+    is_totp = code.type == "totp"
+    problem = _use_totp(state, code.code, step_of(at)) if is_totp else _use_one_time_code(state, code.code)
     if problem:
         raise RefusedError(400, f"{member} {problem}", [(member, problem)])
 
 
-def _use_totp(simulation: Simulation, code: str, present: int) -> str:
+def _use_totp(state: SandboxState, code: str, present: int) -> str:
     """The reason for a rejection; empty if the code was accepted."""
     steps = range(present - _DRIFT_STEPS, present + _DRIFT_STEPS + 1)
-    matching = [step for step in steps if _equal_in_constant_time(totp(simulation.totp_secret, step), code)]
+    matching = [step for step in steps if _equal_in_constant_time(totp(state.totp_secret, step), code)]
     if not matching:
         return "is not valid or has expired"
-    if simulation.token_reuse:
+    if state.token_reuse:
         return ""
-    fresh = [step for step in matching if step > simulation.last_totp_step]
+    fresh = [step for step in matching if step > state.last_totp_step]
     if not fresh:
         return "has already been used"
-    simulation.last_totp_step = fresh[0]
-    simulation.save(update_fields=["last_totp_step"])
+    state.last_totp_step = fresh[0]
+    state.save(update_fields=["last_totp_step"])
     return ""
 
 
-def _use_one_time_code(simulation: Simulation, code: str) -> str:
+def _use_one_time_code(state: SandboxState, code: str) -> str:
     """The reason for a rejection; empty if the code was accepted."""
-    if not _equal_in_constant_time(simulation.one_time_code, code):
+    if not _equal_in_constant_time(state.one_time_code, code):
         return "is not valid or has already been used"
-    if not simulation.token_reuse:
-        issue_code(simulation)
+    if not state.token_reuse:
+        issue_code(state)
     return ""
 
 
@@ -116,9 +114,9 @@ def _equal_in_constant_time(ours: str, given: str) -> bool:
     return hmac.compare_digest(ours.encode(), given.encode())
 
 
-def issue_code(simulation: Simulation) -> None:
+def issue_code(state: SandboxState) -> None:
     """Replace the issued code, and print the new one after the commit."""
     code = new_code()
-    simulation.one_time_code = code
-    simulation.save(update_fields=["one_time_code"])
+    state.one_time_code = code
+    state.save(update_fields=["one_time_code"])
     on_commit(lambda: print_now(f"A new one-time code (otp) was issued: {code}"))

@@ -35,7 +35,7 @@ v4 = [
     path("user/invalidate-apikey", api_keys.invalidate),
 ]
 
-simulation = [
+control = [
     path("", console.console),
     path("watch", console.watch),
     path("console/<slug:name>", console.submit_form),
@@ -60,7 +60,7 @@ urlpatterns = [
     path("openapi.json", extras.openapi),
     path("v2/", include(v2)),
     path("v4/", include(v4)),
-    path("_sandbox/", include(simulation)),
+    path("_sandbox/", include(control)),
 ]
 
 handler400 = "payments_gateway.sandbox.api.http.bad_request"

@@ -1,4 +1,4 @@
-"""What people do at sign-in, as plain functions."""
+"""Steps of sign-in and enrolment."""
 
 from datetime import timedelta
 from typing import Any

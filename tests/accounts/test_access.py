@@ -29,6 +29,7 @@ ANSWERS = {
     "recovery_codes":      ("sign_in", "second_factor", "enrol",        200,              200),
     "recovery_codes_kept": ("sign_in", "second_factor", "enrol",        405,              405),
     "my_account":          ("sign_in", "second_factor", "enrol",        "recovery_codes", 200),
+    "shortcuts":           ("sign_in", "second_factor", "enrol",        "recovery_codes", 200),
     "preferences":         ("sign_in", "second_factor", "enrol",        "recovery_codes", 405),
     "password":            ("sign_in", "second_factor", "enrol",        "recovery_codes", 200),
     "end_session":         ("sign_in", "second_factor", "enrol",        "recovery_codes", 405),
@@ -36,63 +37,63 @@ ANSWERS = {
 }  # fmt: skip
 
 
-def test_the_table_names_every_address() -> None:
+def test_access_table_covers_every_url() -> None:
     assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
 
 
 @pytest.mark.any_engine
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_stranger(client: Client, name: str) -> None:
+def test_access_when_signed_out(client: Client, name: str) -> None:
     assert _answer(client, name) == ANSWERS[name][0]
 
 
 @pytest.mark.any_engine
 @pytest.mark.parametrize("name", ANSWERS)
-def test_somebody_who_gave_the_password_only(password_only: Client, name: str) -> None:
+def test_access_after_the_password_only(password_only: Client, name: str) -> None:
     assert _answer(password_only, name) == ANSWERS[name][1]
 
 
 @pytest.mark.any_engine
 @pytest.mark.parametrize("name", ANSWERS)
-def test_somebody_new_who_gave_the_password(client: Client, newcomer: User, name: str) -> None:
+def test_access_of_a_new_user_after_the_password(client: Client, newcomer: User, name: str) -> None:
     steps.give_password(client, newcomer)
     assert _answer(client, name) == ANSWERS[name][2]
 
 
 @pytest.mark.any_engine
 @pytest.mark.parametrize("name", ANSWERS)
-def test_somebody_who_has_not_stored_the_recovery_codes(signed_in: Client, preparer: User, name: str) -> None:
+def test_access_before_recovery_codes_are_confirmed(signed_in: Client, preparer: User, name: str) -> None:
     User.objects.filter(pk=preparer.pk).update(recovery_codes_stored_at=None)
     assert _answer(signed_in, name) == ANSWERS[name][3]
 
 
 @pytest.mark.any_engine
 @pytest.mark.parametrize("name", ANSWERS)
-def test_somebody_signed_in(signed_in: Client, name: str) -> None:
+def test_access_when_signed_in(signed_in: Client, name: str) -> None:
     assert _answer(signed_in, name) == ANSWERS[name][4]
 
 
-def test_of_the_whole_product_only_sign_in_metrics_and_webhooks_are_open_to_strangers() -> None:
+def test_only_sign_in_metrics_and_webhooks_are_open_without_sign_in() -> None:
     opened = {name for name, view in _views() if not getattr(view, "login_required", True)}
     assert opened == OPEN_TO_STRANGERS
 
 
-def test_of_the_whole_product_only_the_steps_of_sign_in_open_with_the_password_alone() -> None:
+def test_only_the_sign_in_steps_open_with_the_password_alone() -> None:
     opened = {name for name, view in _views() if not getattr(view, "second_factor_required", True)}
     assert opened == OPEN_WITH_THE_PASSWORD_ALONE
 
 
-def test_the_browser_comes_back_to_where_it_was(client: Client) -> None:
+def test_sign_in_redirects_to_the_page_requested(client: Client) -> None:
     answer = client.get("/account/password/?again=1")
     assert answer["Location"] == "/account/sign-in/?next=%2Faccount%2Fpassword%2F%3Fagain%3D1"
 
 
-def test_after_a_form_the_browser_comes_back_to_the_page_with_the_form(client: Client) -> None:
+def test_sign_in_after_a_post_redirects_to_the_page_with_the_form(client: Client) -> None:
     answer = client.post("/account/preferences/", headers={"Referer": "http://testserver/account/"})
     assert answer["Location"] == "/account/sign-in/?next=%2Faccount%2F"
 
 
-def test_a_page_elsewhere_is_nothing_to_come_back_to(client: Client) -> None:
+def test_sign_in_does_not_redirect_to_another_site(client: Client) -> None:
     answer = client.post("/account/preferences/", headers={"Referer": "http://elsewhere.example/account/"})
     assert answer["Location"] == "/account/sign-in/"
 
@@ -105,7 +106,7 @@ def test_a_request_by_htmx_is_redirected_to_the_whole_sign_in_page(client: Clien
 
 
 @pytest.mark.parametrize("name", ["my_account", "password", "sign_in", "second_factor", "recovery_codes"])
-def test_no_page_stays_in_a_cache(signed_in: Client, name: str) -> None:
+def test_pages_are_not_cached(signed_in: Client, name: str) -> None:
     assert signed_in.get(reverse(f"accounts:{name}"))["Cache-Control"] == "no-store"
 
 
@@ -116,7 +117,7 @@ def test_a_change_without_the_permission_is_refused_and_recorded(signed_in: Clie
     assert (entry.actor, entry.target_label) == (preparer, address)
 
 
-def test_times_are_shown_in_the_time_zone_of_the_person(signed_in: Client, preparer: User) -> None:
+def test_times_are_shown_in_the_users_time_zone(signed_in: Client, preparer: User) -> None:
     User.objects.filter(pk=preparer.pk).update(time_zone="Asia/Tokyo")
     assert " JST" in signed_in.get(reverse("accounts:my_account")).content.decode()
 
@@ -153,7 +154,7 @@ def strict() -> Client:
     return Client(enforce_csrf_checks=True)
 
 
-def test_a_form_without_its_token_does_nothing_and_is_recorded(
+def test_a_post_without_a_csrf_token_is_refused_and_audited(
     strict: Client, preparer: User, sign_in: Callable[[Client, User], Client]
 ) -> None:
     address = reverse("accounts:end_other_sessions")
@@ -167,7 +168,7 @@ def test_a_form_without_its_token_does_nothing_and_is_recorded(
     assert StaffSession.objects.filter(user=preparer).exists()
 
 
-def test_a_stranger_cannot_fill_the_log_with_forged_forms(strict: Client) -> None:
+def test_csrf_failures_without_sign_in_are_not_audited(strict: Client) -> None:
     answer = strict.post(reverse("accounts:sign_in"), {"email": "ada@countersign.example"})
     assert answer.status_code == 403
     assert "This form is out of date" in answer.content.decode()

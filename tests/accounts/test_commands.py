@@ -29,7 +29,7 @@ def run(action: str, email: str, *arguments: str, reason: str = REASON) -> str:
         ("reset-second-factor", [], Action.AUTHENTICATOR_RESET),
     ],
 )
-def test_the_program_is_on_record_with_the_reason(
+def test_commands_are_audited_with_the_reason(
     preparer: User, action: str, arguments: list[str], recorded: Action
 ) -> None:
     output = run(action, "Tunde@countersign.example", *arguments)
@@ -40,30 +40,30 @@ def test_the_program_is_on_record_with_the_reason(
     assert "Every session has ended." in output
 
 
-def test_set_roles_gives_exactly_the_roles_named(preparer: User) -> None:
+def test_set_roles_assigns_exactly_the_roles_named(preparer: User) -> None:
     assert "Approver, Auditor" in run("set-roles", preparer.email, "--role", "Approver", "--role", "Auditor")
     assert sorted(group.name for group in preparer.groups.all()) == [Role.APPROVER, Role.AUDITOR]
     assert "without a role" in run("set-roles", preparer.email)
     assert not preparer.groups.exists()
 
 
-def test_deactivate_keeps_the_account_and_closes_it(preparer: User) -> None:
+def test_deactivate_keeps_the_account_and_prevents_sign_in(preparer: User) -> None:
     run("deactivate", preparer.email)
     assert not User.objects.get(pk=preparer.pk).is_active
 
 
-def test_reset_second_factor_throws_the_authenticator_away(preparer: User) -> None:
+def test_reset_second_factor_deletes_the_authenticator(preparer: User) -> None:
     run("reset-second-factor", preparer.email)
     assert not AuthenticatorDevice.objects.exists()
 
 
 @pytest.mark.parametrize("action", ["set-roles", "deactivate", "reset-second-factor"])
-def test_nobody_is_changed_without_a_reason_or_under_another_name(preparer: User, action: str) -> None:
+def test_commands_refuse_a_missing_reason_or_an_unknown_user(preparer: User, action: str) -> None:
     with pytest.raises(CommandError, match="--reason"):
         call_command("staff", action, preparer.email)
-    with pytest.raises(CommandError, match="Say why"):
+    with pytest.raises(CommandError, match="A reason is required"):
         run(action, preparer.email, reason="  ")
-    with pytest.raises(CommandError, match="Nobody signs in as nobody@"):
+    with pytest.raises(CommandError, match="No account has the e-mail address nobody@"):
         run(action, "nobody@countersign.example")
     assert not Entry.objects.exists()
 

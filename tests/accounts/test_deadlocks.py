@@ -75,7 +75,7 @@ def set_up_authenticator(client: Client, user: User) -> None:
     ],
     ids=["roles", "deactivation", "second factor", "password", "authenticator"],
 )
-def test_a_person_is_changed_while_something_that_person_did_is_recorded(
+def test_changing_a_user_does_not_deadlock_with_auditing_their_action(
     signed_in: Client, preparer: User, change: Callable[[Client, User], Any]
 ) -> None:
     with ThreadPoolExecutor(1) as thread:
@@ -88,7 +88,9 @@ def test_a_person_is_changed_while_something_that_person_did_is_recorded(
 
 
 @pytest.mark.parametrize("by", ["a recovery code", "signing out"])
-def test_a_session_changes_while_the_person_ends_all_others(client: Client, preparer: User, by: str) -> None:
+def test_saving_a_session_does_not_deadlock_with_ending_the_others(
+    client: Client, preparer: User, by: str
+) -> None:
     code = steps.recovery_codes(preparer)[0]
     steps.give_password(client, preparer)
     before = Entry.objects.count()
@@ -106,7 +108,7 @@ def test_a_session_changes_while_the_person_ends_all_others(client: Client, prep
     assert Entry.objects.count() >= before + 2
 
 
-def test_two_tabs_begin_one_enrolment(client: Client, newcomer: User) -> None:
+def test_two_tabs_starting_enrolment_do_not_deadlock(client: Client, newcomer: User) -> None:
     steps.give_password(client, newcomer)
     tabs = [Client(), Client()]
     for tab in tabs:

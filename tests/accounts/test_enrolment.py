@@ -30,7 +30,7 @@ def at_enrolment(client: Client, newcomer: User) -> Client:
     return client
 
 
-def test_a_new_person_is_led_through_all_steps_to_the_page_wanted(client: Client, newcomer: User) -> None:
+def test_a_new_user_passes_all_steps_and_reaches_the_page_requested(client: Client, newcomer: User) -> None:
     first = steps.give_password(client, newcomer, next="/account/")
     page = client.get(first["Location"], follow=True)
     assert page.redirect_chain[-1][0].startswith(ENROL)
@@ -40,14 +40,14 @@ def test_a_new_person_is_led_through_all_steps_to_the_page_wanted(client: Client
     assert client.get("/account/").status_code == 200
 
 
-def test_the_secret_that_people_type_makes_the_codes_that_count(at_enrolment: Client, newcomer: User) -> None:
+def test_the_secret_shown_generates_the_accepted_codes(at_enrolment: Client, newcomer: User) -> None:
     typed = at_enrolment.get(ENROL).context["secret"]
     totp = TOTP(base64.b32decode(typed.replace(" ", "")))
     answer = at_enrolment.post(ENROL, {"code": f"{totp.token():06d}"})
     assert len(answer.context["codes"]) == 10
 
 
-def test_the_qr_code_says_the_secret_its_issuer_and_the_account(newcomer: User, at_enrolment: Client) -> None:
+def test_the_qr_code_holds_secret_issuer_and_account(newcomer: User, at_enrolment: Client) -> None:
     device = steps.authenticator(newcomer, confirmed=False)
     uri = urlsplit(device.provisioning_uri())
     assert (uri.scheme, uri.netloc) == ("otpauth", "totp")
@@ -60,7 +60,7 @@ def test_the_qr_code_says_the_secret_its_issuer_and_the_account(newcomer: User, 
     }
 
 
-def test_the_qr_code_is_an_image_that_the_content_policy_allows(at_enrolment: Client) -> None:
+def test_the_qr_code_is_allowed_by_the_content_security_policy(at_enrolment: Client) -> None:
     page = at_enrolment.get(ENROL)
     assert page.context["qr_code"].startswith("data:image/svg+xml")
     assert "img-src 'self' data:" in page["Content-Security-Policy"]
@@ -70,9 +70,7 @@ def test_reloading_the_page_shows_the_same_secret(at_enrolment: Client) -> None:
     assert at_enrolment.get(ENROL).context["secret"] == at_enrolment.get(ENROL).context["secret"]
 
 
-def test_a_secret_that_another_session_saw_never_comes_into_force(
-    at_enrolment: Client, newcomer: User
-) -> None:
+def test_a_secret_shown_in_another_session_is_not_accepted(at_enrolment: Client, newcomer: User) -> None:
     seen_by_the_first = steps.code_of(steps.authenticator(newcomer, confirmed=False))
     second = Client()
     steps.give_password(second, newcomer)
@@ -81,7 +79,7 @@ def test_a_secret_that_another_session_saw_never_comes_into_force(
     assert not AuthenticatorDevice.objects.filter(user=newcomer, confirmed=True).exists()
 
 
-def test_a_wrong_code_sets_up_nothing_and_is_audited(at_enrolment: Client, newcomer: User) -> None:
+def test_a_wrong_code_does_not_enrol_and_is_audited(at_enrolment: Client, newcomer: User) -> None:
     answer = at_enrolment.post(
         ENROL, {"code": steps.wrong_code(steps.authenticator(newcomer, confirmed=False))}
     )
@@ -90,13 +88,15 @@ def test_a_wrong_code_sets_up_nothing_and_is_audited(at_enrolment: Client, newco
     assert Entry.objects.latest("position").action == Action.SECOND_FACTOR_REFUSED
 
 
-def test_wrong_codes_slow_down_enrolment_too(at_enrolment: Client, newcomer: User) -> None:
+def test_wrong_codes_throttle_enrolment(at_enrolment: Client, newcomer: User) -> None:
     device = steps.authenticator(newcomer, confirmed=False)
     at_enrolment.post(ENROL, {"code": steps.wrong_code(device)})
     assert at_enrolment.post(ENROL, {"code": steps.code_of(device)}).status_code == 422
 
 
-def test_the_code_that_confirmed_an_authenticator_is_used_up(at_enrolment: Client, newcomer: User) -> None:
+def test_the_code_that_confirmed_an_authenticator_cannot_be_reused(
+    at_enrolment: Client, newcomer: User
+) -> None:
     code = steps.code_of(steps.authenticator(newcomer, confirmed=False))
     at_enrolment.post(ENROL, {"code": code})
     other = Client()
@@ -111,12 +111,12 @@ def test_the_password_alone_does_not_replace_an_authenticator(password_only: Cli
     assert steps.authenticator(preparer).pk == before
 
 
-def test_replacing_needs_a_fresh_second_factor(signed_in: Client) -> None:
+def test_replacing_the_authenticator_needs_a_fresh_second_factor(signed_in: Client) -> None:
     steps.age_second_factor(signed_in, minutes=6)
     assert signed_in.get(ENROL)["Location"].startswith(reverse("accounts:second_factor"))
 
 
-def test_an_enrolment_that_another_session_finished_first_is_over(client: Client, newcomer: User) -> None:
+def test_enrolment_ends_when_another_session_has_completed_it(client: Client, newcomer: User) -> None:
     slow = Client()
     steps.give_password(slow, newcomer)
     slow.get(ENROL)
@@ -128,7 +128,7 @@ def test_an_enrolment_that_another_session_finished_first_is_over(client: Client
     assert steps.authenticator(newcomer).pk == mine
 
 
-def test_replacing_ends_the_other_sessions_and_the_old_codes(
+def test_replacing_the_authenticator_ends_other_sessions_and_old_recovery_codes(
     signed_in: Client, preparer: User, sign_in: Callable[[Client, User], Client]
 ) -> None:
     elsewhere = sign_in(Client(), preparer)
@@ -143,7 +143,7 @@ def test_replacing_ends_the_other_sessions_and_the_old_codes(
     assert signed_in.get("/account/").status_code == 200
 
 
-def test_the_codes_are_shown_once_and_stored_as_hashes(at_enrolment: Client, newcomer: User) -> None:
+def test_recovery_codes_are_shown_once_and_stored_as_hashes(at_enrolment: Client, newcomer: User) -> None:
     codes = _confirm(at_enrolment, newcomer).context["codes"]
     assert not any(code in at_enrolment.get(CODES).content.decode() for code in codes)
     stored = set(RecoveryCode.objects.values_list("digest", flat=True))
@@ -151,12 +151,12 @@ def test_the_codes_are_shown_once_and_stored_as_hashes(at_enrolment: Client, new
     assert not any(code.replace("-", "") in digest.upper() for code in codes for digest in stored)
 
 
-def test_no_page_opens_until_the_codes_are_stored(at_enrolment: Client, newcomer: User) -> None:
+def test_no_page_opens_until_the_recovery_codes_are_confirmed(at_enrolment: Client, newcomer: User) -> None:
     _confirm(at_enrolment, newcomer)
     assert at_enrolment.get("/account/")["Location"].startswith(CODES)
 
 
-def test_codes_that_do_not_exist_cannot_be_confirmed(signed_in: Client, preparer: User) -> None:
+def test_recovery_codes_that_do_not_exist_cannot_be_confirmed(signed_in: Client, preparer: User) -> None:
     User.objects.filter(pk=preparer.pk).update(recovery_codes_stored_at=None)
     signed_in.post(KEPT)
     assert User.objects.get(pk=preparer.pk).recovery_codes_stored_at is None
@@ -172,18 +172,18 @@ def test_a_recovery_code_replaces_the_authenticator_once(client: Client, prepare
     assert steps.give_code(other, code).status_code == 422
 
 
-def test_the_code_of_somebody_else_is_wrong(password_only: Client, approver: User) -> None:
+def test_another_users_recovery_code_is_refused(password_only: Client, approver: User) -> None:
     assert steps.give_code(password_only, steps.recovery_codes(approver)[0]).status_code == 422
 
 
-def test_a_wrong_recovery_code_slows_down_the_next_attempt(password_only: Client, preparer: User) -> None:
+def test_a_wrong_recovery_code_throttles_the_next_attempt(password_only: Client, preparer: User) -> None:
     code = steps.recovery_codes(preparer)[0]
     steps.give_code(password_only, RecoveryCode.generate())
     assert steps.give_code(password_only, code).status_code == 422
     assert RecoveryCode.objects.filter(user=preparer, used_at=None).count() == 10
 
 
-def test_new_codes_replace_the_old_ones(signed_in: Client, preparer: User) -> None:
+def test_new_recovery_codes_replace_the_old_ones(signed_in: Client, preparer: User) -> None:
     old = steps.recovery_codes(preparer)[0]
     new = signed_in.post(CODES).context["codes"]
     assert RecoveryCode.objects.filter(user=preparer).count() == 10
@@ -194,7 +194,7 @@ def test_new_codes_replace_the_old_ones(signed_in: Client, preparer: User) -> No
     assert steps.give_code(signed_in, new[0]).status_code == 302
 
 
-def test_new_codes_need_a_fresh_second_factor(signed_in: Client, preparer: User) -> None:
+def test_new_recovery_codes_need_a_fresh_second_factor(signed_in: Client, preparer: User) -> None:
     steps.age_second_factor(signed_in, minutes=6)
     assert signed_in.post(CODES)["Location"].startswith(reverse("accounts:second_factor"))
     assert not RecoveryCode.objects.exists()
@@ -209,7 +209,7 @@ def test_recovery_codes_survive_a_new_secret_key_while_the_old_one_is_listed(
     assert before in RecoveryCode.digests(code, user_id=user_id)[1:]
 
 
-def test_each_step_is_audited_and_no_code_is(at_enrolment: Client, newcomer: User) -> None:
+def test_each_step_is_audited_without_codes(at_enrolment: Client, newcomer: User) -> None:
     secret = steps.authenticator(newcomer, confirmed=False).secret_text()
     codes = _confirm(at_enrolment, newcomer).context["codes"]
     at_enrolment.post(KEPT)

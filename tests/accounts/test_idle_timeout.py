@@ -24,13 +24,13 @@ def test_a_session_ends_after_fifteen_minutes_without_use(signed_in: Client) -> 
     assert signed_in.get(ME)["Location"].startswith(reverse("accounts:sign_in"))
 
 
-def test_use_puts_off_the_end(signed_in: Client) -> None:
+def test_activity_extends_the_session(signed_in: Client) -> None:
     _last_used(minutes=10)
     signed_in.get(ME)
     assert StaffSession.objects.get().expire_date > timezone.now() + timedelta(minutes=14)
 
 
-def test_use_is_written_at_most_once_a_minute(
+def test_activity_is_stored_at_most_once_a_minute(
     signed_in: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     _last_used(minutes=2)
@@ -41,7 +41,7 @@ def test_use_is_written_at_most_once_a_minute(
 
 
 @pytest.mark.urls("tests.accounts.idle_urls")
-def test_a_page_that_refreshes_itself_does_not_keep_the_session_alive(signed_in: Client) -> None:
+def test_polling_does_not_extend_the_session(signed_in: Client) -> None:
     _last_used(minutes=10)
     before = StaffSession.objects.get().expire_date
     assert signed_in.get("/refreshed/").status_code == 200
@@ -50,14 +50,14 @@ def test_a_page_that_refreshes_itself_does_not_keep_the_session_alive(signed_in:
     assert StaffSession.objects.get().expire_date > before
 
 
-def test_no_use_puts_off_the_end_beyond_twelve_hours(signed_in: Client) -> None:
+def test_activity_does_not_extend_the_session_beyond_twelve_hours(signed_in: Client) -> None:
     began = timezone.now() - timedelta(hours=11, minutes=55)
     StaffSession.objects.update(created_at=began, last_seen_at=timezone.now() - timedelta(minutes=2))
     signed_in.get(ME)
     assert StaffSession.objects.get().expire_date == began + timedelta(hours=12)
 
 
-def test_neither_a_new_code_nor_a_new_password_begins_the_twelve_hours_again(
+def test_renewing_the_code_or_password_does_not_restart_the_twelve_hours(
     signed_in: Client, preparer: User
 ) -> None:
     began = timezone.now() - timedelta(hours=11, minutes=55)
@@ -67,14 +67,14 @@ def test_neither_a_new_code_nor_a_new_password_begins_the_twelve_hours_again(
     assert StaffSession.objects.get().expire_date == began + timedelta(hours=12)
 
 
-def test_the_cookie_is_gone_with_the_browser(client: Client, preparer: User) -> None:
+def test_the_session_cookie_ends_with_the_browser(client: Client, preparer: User) -> None:
     cookie = steps.give_password(client, preparer).cookies["countersign_session"]
     assert cookie["max-age"] == ""
     assert cookie["httponly"]
     assert cookie["samesite"] == "Lax"
 
 
-def test_expired_sessions_are_cleared_away_at_the_next_sign_in(
+def test_expired_sessions_are_deleted_at_the_next_sign_in(
     client: Client, preparer: User, approver: User, sign_in: SignIn
 ) -> None:
     sign_in(Client(), approver)

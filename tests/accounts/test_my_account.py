@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 ME = "/account/"
 
 
-def test_the_page_is_small_and_says_how_the_person_signs_in(signed_in: Client, preparer: User) -> None:
+def test_the_page_shows_the_sign_in_methods_and_is_small(signed_in: Client, preparer: User) -> None:
     steps.recovery_codes(preparer)
     page = signed_in.get(ME)
     assert len(gzip.compress(page.content)) <= 14_000
@@ -26,7 +26,7 @@ def test_the_page_is_small_and_says_how_the_person_signs_in(signed_in: Client, p
     assert all(words in text for words in ("Tunde Bello", preparer.email, "10 of 10 unused", "this session"))
 
 
-def test_few_recovery_codes_left_are_pointed_out(signed_in: Client) -> None:
+def test_a_low_number_of_recovery_codes_is_warned_of(signed_in: Client) -> None:
     assert "few left" in signed_in.get(ME).content.decode()
 
 
@@ -49,7 +49,7 @@ def test_preferences_are_saved_and_used_from_the_next_page_on(signed_in: Client,
         ({"language": "tlh"}, "language"),
     ],
 )
-def test_a_choice_that_does_not_exist_is_refused_beside_its_field(
+def test_an_invalid_choice_is_reported_at_its_field(
     signed_in: Client, preparer: User, change: dict[str, str], field: str
 ) -> None:
     sent = {"time_zone": "UTC", "theme": "dark", "language": "en", **change}
@@ -63,7 +63,7 @@ def test_a_choice_that_does_not_exist_is_refused_beside_its_field(
 @pytest.mark.parametrize(
     "name", ["sign_in", "second_factor", "enrol", "recovery_codes", "my_account", "password"]
 )
-def test_no_page_holds_what_the_content_policy_forbids(signed_in: Client, name: str) -> None:
+def test_no_page_violates_the_content_security_policy(signed_in: Client, name: str) -> None:
     page = signed_in.get(reverse(f"accounts:{name}"))
     text = page.content.decode()
     assert "unsafe" not in page["Content-Security-Policy"]
@@ -74,7 +74,7 @@ def test_no_page_holds_what_the_content_policy_forbids(signed_in: Client, name: 
 SignIn = Callable[[Client, User], Client]
 
 
-def test_changing_the_password_ends_the_other_sessions_and_changes_the_key(
+def test_changing_the_password_ends_other_sessions_and_rotates_the_session_key(
     signed_in: Client, preparer: User, sign_in: SignIn
 ) -> None:
     other, key = sign_in(Client(), preparer), signed_in.session.session_key
@@ -95,7 +95,7 @@ def test_changing_the_password_ends_the_other_sessions_and_changes_the_key(
         ({"new_password": "tunde@countersign", "repeated": "tunde@countersign"}, "new_password", "similar"),
     ],
 )
-def test_a_password_that_will_not_do_is_refused_beside_its_field(
+def test_an_unacceptable_password_is_reported_at_its_field(
     signed_in: Client, change: dict[str, str], field: str, reason: str
 ) -> None:
     answer = steps.change_password(signed_in, **change)
@@ -104,7 +104,7 @@ def test_a_password_that_will_not_do_is_refused_beside_its_field(
     assert not Entry.objects.exists()
 
 
-def test_a_wrong_present_password_changes_nothing_and_is_recorded(signed_in: Client, preparer: User) -> None:
+def test_a_wrong_current_password_changes_nothing_and_is_audited(signed_in: Client, preparer: User) -> None:
     answer = steps.change_password(signed_in, old_password="not this one")
     assert answer.status_code == 422
     assert answer.context["form"].errors["old_password"] == [
@@ -119,7 +119,7 @@ def test_a_wrong_present_password_changes_nothing_and_is_recorded(signed_in: Cli
     assert User.objects.get(pk=preparer.pk).check_password(PASSWORD)
 
 
-def test_the_present_password_cannot_be_guessed_at_an_unlocked_desk(
+def test_guesses_of_the_current_password_are_throttled(
     signed_in: Client, preparer: User, settings: Settings
 ) -> None:
     for number in range(settings.AXES_FAILURE_LIMIT):

@@ -15,7 +15,7 @@ SignIn = Callable[[Client, User], Client]
 
 
 @pytest.mark.parametrize("role", Role)
-def test_the_permissions_that_come_with_the_session_are_those_of_the_role(
+def test_session_permissions_are_those_of_the_role(
     client: Client, outsider: User, sign_in: SignIn, role: Role
 ) -> None:
     outsider.groups.set(Group.objects.filter(name=role))
@@ -25,27 +25,27 @@ def test_the_permissions_that_come_with_the_session_are_those_of_the_role(
     assert User.objects.get(pk=outsider.pk).permission_names == PERMISSIONS[role]
 
 
-def test_somebody_without_a_role_may_nothing(client: Client, outsider: User, sign_in: SignIn) -> None:
+def test_a_user_without_a_role_has_no_permissions(client: Client, outsider: User, sign_in: SignIn) -> None:
     session = SessionStore(sign_in(client, outsider).session.session_key)
     assert session.person is not None
     assert session.person.permission_names == frozenset()
     assert session.person.get_all_permissions() == set()
 
 
-def test_a_permission_given_to_one_person_directly_counts_for_nothing(preparer: User) -> None:
+def test_a_permission_assigned_directly_to_a_user_is_ignored(preparer: User) -> None:
     preparer.user_permissions.set(Permission.objects.filter(codename="approve_operation"))
     person = User.objects.get(pk=preparer.pk)
     assert not person.has_perm("operations.approve_operation")
     assert person.get_user_permissions() == set()
 
 
-def test_a_deactivated_person_may_nothing(preparer: User) -> None:
+def test_a_deactivated_user_has_no_permissions(preparer: User) -> None:
     preparer.is_active = False
     assert not preparer.has_perm("operations.prepare_operation")
     assert preparer.get_all_permissions() == set()
 
 
-def test_a_removed_permission_is_gone_at_the_next_request(
+def test_a_removed_permission_takes_effect_at_the_next_request(
     client: Client, approver: User, sign_in: SignIn
 ) -> None:
     sign_in(client, approver)

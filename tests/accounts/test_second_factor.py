@@ -21,7 +21,7 @@ PASSWORD_PAGE = "/account/password/"
 
 
 @pytest.mark.parametrize("drift", [-1, 0, 1])
-def test_a_code_of_the_step_before_or_after_is_right(
+def test_a_code_of_an_adjacent_time_step_is_accepted(
     password_only: Client, preparer: User, drift: int
 ) -> None:
     code = steps.code_of(steps.authenticator(preparer), steps=drift)
@@ -29,7 +29,9 @@ def test_a_code_of_the_step_before_or_after_is_right(
 
 
 @pytest.mark.parametrize("drift", [-2, 2])
-def test_a_code_further_away_is_wrong(password_only: Client, preparer: User, drift: int) -> None:
+def test_a_code_two_or_more_time_steps_away_is_refused(
+    password_only: Client, preparer: User, drift: int
+) -> None:
     code = steps.code_of(steps.authenticator(preparer), steps=drift)
     assert steps.give_code(password_only, code).status_code == 422
 
@@ -40,14 +42,14 @@ def test_a_code_may_be_typed_with_a_space(password_only: Client, preparer: User)
 
 
 @pytest.mark.parametrize("typed", ["", "12345", "1234567", "١٢٣٤٥٦", "12e456", "-12345", "x" * 65])
-def test_anything_else_is_refused_beside_the_field(password_only: Client, typed: str) -> None:
+def test_malformed_codes_are_reported_at_the_field(password_only: Client, typed: str) -> None:
     answer = steps.give_code(password_only, typed)
     assert answer.status_code == 422
     assert answer.context["form"].errors["code"]
     assert _is_closed(password_only)
 
 
-def test_a_code_counts_once(client: Client, preparer: User) -> None:
+def test_a_code_is_accepted_once(client: Client, preparer: User) -> None:
     code = steps.code_of(steps.authenticator(preparer))
     steps.give_password(client, preparer)
     steps.give_code(client, code)
@@ -57,7 +59,7 @@ def test_a_code_counts_once(client: Client, preparer: User) -> None:
     assert _is_closed(other)
 
 
-def test_an_older_code_does_not_count_after_a_newer_one(password_only: Client, preparer: User) -> None:
+def test_an_older_code_is_refused_after_a_newer_one(password_only: Client, preparer: User) -> None:
     device = steps.authenticator(preparer)
     steps.give_code(password_only, steps.code_of(device, steps=1))
     other = Client()
@@ -66,7 +68,7 @@ def test_an_older_code_does_not_count_after_a_newer_one(password_only: Client, p
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_at_the_same_time_with_one_code_one_gets_in(preparer: User) -> None:
+def test_one_of_two_concurrent_sign_ins_with_the_same_code_succeeds(preparer: User) -> None:
     code = steps.code_of(steps.authenticator(preparer))
     browsers = [Client() for _ in range(4)]
     for browser in browsers:
@@ -76,13 +78,13 @@ def test_of_two_at_the_same_time_with_one_code_one_gets_in(preparer: User) -> No
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_code_is_used_up_by_compare_and_set_and_not_by_the_lock_alone(preparer: User) -> None:
+def test_using_a_code_is_a_compare_and_set(preparer: User) -> None:
     one, other = steps.authenticator(preparer), steps.authenticator(preparer)
     code = steps.code_of(one)
     assert [one.verify_token(code), other.verify_token(code)] == [True, False]
 
 
-def test_a_wrong_code_makes_the_next_one_wait_even_if_it_is_right(
+def test_after_a_wrong_code_a_correct_one_is_refused_until_the_delay_ends(
     password_only: Client, preparer: User
 ) -> None:
     device = steps.authenticator(preparer)
@@ -104,16 +106,14 @@ def test_each_wrong_code_doubles_the_wait(password_only: Client, preparer: User)
     assert timedelta(seconds=60) < wait <= timedelta(seconds=64)
 
 
-def test_an_attempt_that_came_too_soon_does_not_prolong_the_wait(
-    password_only: Client, preparer: User
-) -> None:
+def test_an_attempt_during_the_delay_does_not_prolong_it(password_only: Client, preparer: User) -> None:
     device = steps.authenticator(preparer)
     for _ in range(3):
         steps.give_code(password_only, steps.wrong_code(device))
     assert steps.authenticator(preparer).throttling_failure_count == 1
 
 
-def test_a_right_code_forgives_the_wrong_ones(password_only: Client, preparer: User) -> None:
+def test_a_correct_code_resets_the_delay(password_only: Client, preparer: User) -> None:
     AuthenticatorDevice.objects.filter(user=preparer).update(
         throttling_failure_count=3, throttling_failure_timestamp=timezone.now() - timedelta(minutes=1)
     )
@@ -136,7 +136,7 @@ def test_refused_codes_are_audited_with_the_reason_and_without_the_code(
     ]
 
 
-def test_a_fresh_code_is_asked_for_before_the_password_is_changed(signed_in: Client, preparer: User) -> None:
+def test_changing_the_password_needs_a_fresh_second_factor(signed_in: Client, preparer: User) -> None:
     steps.age_second_factor(signed_in, minutes=6)
     asked = signed_in.get(PASSWORD_PAGE)
     assert asked["Location"] == f"{reverse('accounts:second_factor')}?next=%2Faccount%2Fpassword%2F"
@@ -145,19 +145,21 @@ def test_a_fresh_code_is_asked_for_before_the_password_is_changed(signed_in: Cli
     assert signed_in.get(PASSWORD_PAGE).status_code == 200
 
 
-def test_a_code_of_four_minutes_ago_is_fresh_enough(signed_in: Client) -> None:
+def test_a_second_factor_is_fresh_after_four_minutes(signed_in: Client) -> None:
     steps.age_second_factor(signed_in, minutes=4)
     assert signed_in.get(PASSWORD_PAGE).status_code == 200
 
 
-def test_renewing_keeps_the_session_and_is_audited_as_such(signed_in: Client, preparer: User) -> None:
+def test_renewing_the_second_factor_keeps_the_session_and_is_audited(
+    signed_in: Client, preparer: User
+) -> None:
     key = signed_in.session.session_key
     steps.give_code(signed_in, steps.code_of(steps.authenticator(preparer)))
     assert signed_in.session.session_key == key
     assert Entry.objects.get().action == Action.SECOND_FACTOR_CONFIRMED
 
 
-def test_the_code_of_somebody_else_is_wrong(password_only: Client, approver: User) -> None:
+def test_another_users_code_is_refused(password_only: Client, approver: User) -> None:
     assert steps.give_code(password_only, steps.code_of(steps.authenticator(approver))).status_code == 422
 
 
@@ -191,7 +193,7 @@ def _at_once(browsers: list[Client], code: str) -> list[int]:
     return answers
 
 
-def test_a_refused_code_is_not_sent_back_with_the_page(password_only: Client) -> None:
+def test_a_refused_code_is_not_rendered_in_the_form(password_only: Client) -> None:
     page = password_only.post(reverse("accounts:second_factor"), {"code": "ABCD-EFGH-JKLM-NPQR"})
     assert page.status_code == 422
     assert "ABCD-EFGH-JKLM-NPQR" not in page.content.decode()

@@ -23,7 +23,7 @@ ME = "/account/"
 SignIn = Callable[[Client, User], Client]
 
 
-def test_one_query_brings_session_person_authenticator_and_permissions(
+def test_session_user_authenticator_and_permissions_take_one_query(
     signed_in: Client, preparer: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     key = signed_in.session.session_key
@@ -38,14 +38,14 @@ def test_one_query_brings_session_person_authenticator_and_permissions(
         assert not person.has_perm("operations.approve_operation")
 
 
-def test_a_page_behind_sign_in_costs_one_query_before_its_own(
+def test_authentication_takes_one_query_per_page(
     signed_in: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(1):
         signed_in.get(reverse("accounts:password"))
 
 
-def test_my_account_stays_within_the_budget_of_a_page(signed_in: Client) -> None:
+def test_my_account_stays_within_the_query_budget(signed_in: Client, warm_caches: None) -> None:
     with CaptureQueriesContext(
         connection,
     ) as queries:
@@ -54,19 +54,19 @@ def test_my_account_stays_within_the_budget_of_a_page(signed_in: Client) -> None
     assert len(queries) <= 6
 
 
-def test_a_deactivated_person_is_out_at_the_next_request(signed_in: Client, preparer: User) -> None:
+def test_a_deactivated_user_is_signed_out_at_the_next_request(signed_in: Client, preparer: User) -> None:
     User.objects.filter(pk=preparer.pk).update(is_active=False)
     assert signed_in.get(ME).status_code == 302
     assert not StaffSession.objects.exists()
 
 
-def test_a_password_changed_behind_the_back_of_a_session_ends_it(signed_in: Client, preparer: User) -> None:
+def test_a_password_changed_elsewhere_ends_the_session(signed_in: Client, preparer: User) -> None:
     preparer.set_password("another horse battery staple")
     preparer.save()
     assert signed_in.get(ME).status_code == 302
 
 
-def test_a_session_of_an_earlier_secret_key_goes_on_while_that_key_is_listed(
+def test_a_session_signed_with_a_fallback_secret_key_stays_valid(
     signed_in: Client, preparer: User, settings: Settings
 ) -> None:
     stored = signed_in.session
@@ -75,7 +75,7 @@ def test_a_session_of_an_earlier_secret_key_goes_on_while_that_key_is_listed(
     assert SessionStore(stored.session_key).person == preparer
 
 
-def test_a_session_moved_to_somebody_else_in_the_table_signs_nobody_in(
+def test_a_session_row_reassigned_to_another_user_is_invalid(
     signed_in: Client, preparer: User, approver: User
 ) -> None:
     key = signed_in.session.session_key
@@ -84,13 +84,13 @@ def test_a_session_moved_to_somebody_else_in_the_table_signs_nobody_in(
     assert SessionStore(key).person is None
 
 
-def test_data_without_our_signature_signs_nobody_in(signed_in: Client) -> None:
+def test_unsigned_session_data_is_invalid(signed_in: Client) -> None:
     key = signed_in.session.session_key
     StaffSession.objects.filter(pk=key).update(session_data="forged")
     assert SessionStore(key).person is None
 
 
-def test_an_authenticator_of_somebody_else_vouches_for_nobody(signed_in: Client, approver: User) -> None:
+def test_a_session_with_another_users_authenticator_is_invalid(signed_in: Client, approver: User) -> None:
     key = signed_in.session.session_key
     assert SessionStore(key).authenticator is not None
     StaffSession.objects.filter(pk=key).update(device=steps.authenticator(approver))
@@ -116,7 +116,7 @@ def test_each_session_can_be_ended(signed_in: Client, preparer: User, sign_in: S
     assert Entry.objects.get().action == Action.SESSION_ENDED
 
 
-def test_nobody_ends_the_session_of_somebody_else(signed_in: Client, approver: User, sign_in: SignIn) -> None:
+def test_a_user_cannot_end_another_users_session(signed_in: Client, approver: User, sign_in: SignIn) -> None:
     other = sign_in(Client(), approver)
     row = StaffSession.objects.get(pk=other.session.session_key)
     signed_in.post(reverse("accounts:end_session", args=[row.reference]))
@@ -131,7 +131,7 @@ def test_all_other_sessions_can_be_ended_at_once(signed_in: Client, preparer: Us
     assert [other.get(ME).status_code for other in others] == [302, 302]
 
 
-def test_a_session_that_was_ended_does_not_come_back_when_its_last_request_saves_it(
+def test_a_concurrent_request_does_not_restore_an_ended_session(
     signed_in: Client,
 ) -> None:
     session = SessionStore(signed_in.session.session_key)
@@ -152,7 +152,7 @@ def test_a_session_that_was_ended_does_not_come_back_when_its_last_request_saves
     ],
     ids=["roles", "deactivation", "second factor"],
 )
-def test_a_change_of_what_a_person_is_ends_every_session(
+def test_changing_roles_or_status_ends_every_session(
     signed_in: Client, preparer: User, change: Callable[[User], User]
 ) -> None:
     change(preparer)

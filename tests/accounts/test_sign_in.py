@@ -25,12 +25,12 @@ def test_password_and_code_lead_to_the_overview(client: Client, preparer: User) 
     assert client.get(HOME).status_code != 302
 
 
-def test_the_e_mail_address_may_be_typed_in_any_case(client: Client, preparer: User) -> None:
+def test_the_email_address_is_case_insensitive(client: Client, preparer: User) -> None:
     answer = client.post(reverse("accounts:sign_in"), {"email": preparer.email.upper(), "password": PASSWORD})
     assert answer.status_code == 302
 
 
-def test_the_session_changes_its_key_at_each_step(client: Client, preparer: User) -> None:
+def test_the_session_key_is_rotated_at_each_step(client: Client, preparer: User) -> None:
     steps.give_password(client, preparer)
     after_password = client.session.session_key
     steps.give_code(client, steps.code_of(steps.authenticator(preparer)))
@@ -38,7 +38,7 @@ def test_the_session_changes_its_key_at_each_step(client: Client, preparer: User
     assert not StaffSession.objects.filter(pk=after_password).exists()
 
 
-def test_signing_in_again_ends_the_session_that_the_browser_had(signed_in: Client, preparer: User) -> None:
+def test_signing_in_again_ends_the_previous_session(signed_in: Client, preparer: User) -> None:
     before = signed_in.session.session_key
     steps.give_password(signed_in, preparer)
     assert not StaffSession.objects.filter(pk=before).exists()
@@ -48,7 +48,7 @@ def test_signing_in_again_ends_the_session_that_the_browser_had(signed_in: Clien
 @pytest.mark.parametrize(
     ("change", "value"), [("email", "nobody@countersign.example"), ("password", "wrong horse battery")]
 )
-def test_a_wrong_password_and_an_unknown_address_get_the_same_answer(
+def test_a_wrong_password_and_an_unknown_address_get_the_same_response(
     client: Client, preparer: User, change: str, value: str
 ) -> None:
     typed = {"email": preparer.email, "password": PASSWORD, change: value}
@@ -61,7 +61,7 @@ def test_a_wrong_password_and_an_unknown_address_get_the_same_answer(
     assert not StaffSession.objects.exists()
 
 
-def test_a_deactivated_person_gets_the_same_answer(client: Client, preparer: User) -> None:
+def test_a_deactivated_user_gets_the_same_response_as_an_unknown_one(client: Client, preparer: User) -> None:
     User.objects.filter(pk=preparer.pk).update(is_active=False)
     answer = steps.give_password(client, preparer)
     assert answer.status_code == 422
@@ -75,9 +75,7 @@ def test_the_form_keeps_the_address_and_never_the_password(client: Client, prepa
 
 
 @pytest.mark.parametrize("typed", [{}, {"email": "no address", "password": "x"}, {"email": "a@b.example"}])
-def test_a_form_that_is_not_filled_in_is_answered_beside_its_fields(
-    client: Client, typed: dict[str, str]
-) -> None:
+def test_an_empty_form_is_reported_at_its_fields(client: Client, typed: dict[str, str]) -> None:
     answer = client.post(reverse("accounts:sign_in"), typed)
     assert answer.status_code == 422
     assert 'class="error"' in answer.content.decode()
@@ -85,7 +83,7 @@ def test_a_form_that_is_not_filled_in_is_answered_beside_its_fields(
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_the_fifth_wrong_password_locks_out_whether_the_person_exists_or_not(
+def test_the_fifth_wrong_password_locks_out_known_and_unknown_users(
     client: Client, preparer: User, exists: bool
 ) -> None:
     email = preparer.email if exists else "nobody@countersign.example"
@@ -96,22 +94,20 @@ def test_the_fifth_wrong_password_locks_out_whether_the_person_exists_or_not(
     assert actions == [Action.SIGN_IN_REFUSED] * 4 + [Action.SIGN_IN_LOCKED, Action.SIGN_IN_REFUSED]
 
 
-def test_the_right_password_does_not_help_while_locked_out(client: Client, preparer: User) -> None:
+def test_the_correct_password_is_refused_while_locked_out(client: Client, preparer: User) -> None:
     for _ in range(5):
         _try(client, preparer.email)
     assert steps.give_password(client, preparer).status_code == 429
 
 
-def test_the_lock_holds_for_one_address_from_one_place(
-    client: Client, preparer: User, approver: User
-) -> None:
+def test_the_lockout_is_per_email_and_ip_address(client: Client, preparer: User, approver: User) -> None:
     for _ in range(5):
         _try(client, preparer.email)
     assert steps.give_password(client, approver).status_code == 302
     assert steps.give_password(Client(REMOTE_ADDR="10.9.8.7"), preparer).status_code == 302
 
 
-def test_another_browser_at_the_same_place_is_locked_out_too(client: Client, preparer: User) -> None:
+def test_another_browser_at_the_same_ip_address_is_locked_out(client: Client, preparer: User) -> None:
     for attempt in range(5):
         _try(Client(HTTP_USER_AGENT=f"browser {attempt}"), preparer.email)
     assert steps.give_password(client, preparer).status_code == 429
@@ -127,7 +123,7 @@ def test_another_browser_at_the_same_place_is_locked_out_too(client: Client, pre
         ("", HOME),
     ],
 )
-def test_sign_in_leads_to_the_page_wanted_if_it_is_ours(
+def test_sign_in_redirects_to_the_page_requested_on_this_host_only(
     client: Client, preparer: User, next_url: str, leads_to: str
 ) -> None:
     first = steps.give_password(client, preparer, next=next_url)
@@ -146,7 +142,7 @@ def test_signing_out_needs_a_post(signed_in: Client) -> None:
     assert signed_in.get(reverse("accounts:sign_out")).status_code == 405
 
 
-def test_every_attempt_is_audited_without_its_secrets(client: Client, preparer: User) -> None:
+def test_every_attempt_is_audited_without_secrets(client: Client, preparer: User) -> None:
     client.post(reverse("accounts:sign_in"), {"email": "nobody@countersign.example", "password": "canary-1"})
     steps.give_password(client, preparer, "canary-2")
     steps.give_password(client, preparer)
@@ -165,7 +161,7 @@ def test_every_attempt_is_audited_without_its_secrets(client: Client, preparer: 
     assert not any(secret in log for secret in ("canary", PASSWORD, code))
 
 
-def test_neither_table_nor_log_keeps_a_wrong_password(client: Client, preparer: User, caplog: Any) -> None:
+def test_a_wrong_password_is_neither_stored_nor_logged(client: Client, preparer: User, caplog: Any) -> None:
     steps.give_password(client, preparer, "canary-in-the-cage")
     attempt = AccessAttempt.objects.get()
     assert "canary" not in attempt.post_data + attempt.get_data + caplog.text

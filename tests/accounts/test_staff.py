@@ -33,7 +33,7 @@ def test_a_name_has_a_first_word_and_initials(full_name: str, first_name: str, i
     assert (str(user), user.first_name, user.initials) == (full_name, first_name, initials)
 
 
-def test_the_database_refuses_an_address_in_capital_letters() -> None:
+def test_the_database_refuses_an_email_address_in_upper_case() -> None:
     with pytest.raises(IntegrityError), transaction.atomic():
         User.objects.create(email="Ada@countersign.example", full_name="Ada Obi")
 
@@ -44,19 +44,19 @@ def test_every_role_has_exactly_the_permissions_of_the_table(role: Role) -> None
     assert {f"{app}.{codename}" for app, codename in held} == PERMISSIONS[role]
 
 
-def test_a_permission_that_the_table_does_not_name_is_taken_back_at_the_next_migrate() -> None:
+def test_migrate_removes_permissions_not_in_the_table() -> None:
     group, extra = Group.objects.get(name=Role.AUDITOR), Permission.objects.get(codename="approve_operation")
     group.permissions.add(extra)
     call_command("migrate", verbosity=0)
     assert extra not in group.permissions.all()
 
 
-def test_nobody_prepares_and_approves_by_one_role() -> None:
+def test_no_role_both_prepares_and_approves() -> None:
     both = {"operations.prepare_operation", "operations.approve_operation"}
     assert not [role for role, names in PERMISSIONS.items() if both <= names]
 
 
-def test_those_who_may_do_something_are_found_by_their_roles(
+def test_users_with_a_permission_are_found_by_their_roles(
     preparer: User, approver: User, second_approver: User, auditor: User
 ) -> None:
     staff.deactivate_staff(second_approver.pk, actor=None)
@@ -64,7 +64,7 @@ def test_those_who_may_do_something_are_found_by_their_roles(
     assert set(staff.users_with_permission("operations.view_operation")) == {preparer, approver, auditor}
 
 
-def test_the_superuser_flag_counts_for_nothing(outsider: User) -> None:
+def test_the_superuser_flag_grants_nothing(outsider: User) -> None:
     User.objects.filter(pk=outsider.pk).update(is_superuser=True)
     person = User.objects.get(pk=outsider.pk)
     assert not person.has_perm("operations.approve_operation")
@@ -72,12 +72,12 @@ def test_the_superuser_flag_counts_for_nothing(outsider: User) -> None:
     assert list(staff.users_with_permission("operations.approve_operation")) == []
 
 
-def test_a_role_opens_its_applications_and_no_others(auditor: User) -> None:
+def test_a_role_has_module_permissions_for_its_applications_only(auditor: User) -> None:
     assert auditor.has_module_perms("audit")
     assert not auditor.has_module_perms("accounts")
 
 
-def test_creating_somebody_is_audited_with_the_roles(administrator: User) -> None:
+def test_creating_a_user_is_audited_with_the_roles(administrator: User) -> None:
     user = staff.create_staff(
         " Ada@Countersign.example ",
         full_name="Ada Obi",
@@ -91,7 +91,7 @@ def test_creating_somebody_is_audited_with_the_roles(administrator: User) -> Non
     assert entry.detail == {"email": "ada@countersign.example", "roles": ["Auditor"]}
 
 
-def test_an_address_belongs_to_one_person(preparer: User) -> None:
+def test_an_email_address_is_unique(preparer: User) -> None:
     with pytest.raises(staff.EmailTakenError, match="already"):
         staff.create_staff(preparer.email.upper(), full_name="Twin", password=PASSWORD, roles=[])
     assert not Entry.objects.exists()
@@ -115,7 +115,7 @@ def test_changing_roles_is_audited_with_before_and_after(preparer: User, adminis
     assert User.objects.get(pk=preparer.pk).has_perm("operations.approve_operation")
 
 
-def test_resetting_the_second_factor_leads_to_a_new_enrolment(client: Any, preparer: User) -> None:
+def test_resetting_the_second_factor_requires_a_new_enrolment(client: Any, preparer: User) -> None:
     steps.recovery_codes(preparer)
     staff.reset_second_factor(preparer.pk, actor=None)
     assert not AuthenticatorDevice.objects.exists()
@@ -124,13 +124,13 @@ def test_resetting_the_second_factor_leads_to_a_new_enrolment(client: Any, prepa
     assert client.get("/account/")["Location"].startswith("/account/authenticator/")
 
 
-def test_a_person_on_record_cannot_be_deleted(client: Any, preparer: User) -> None:
+def test_a_user_named_in_the_audit_log_cannot_be_deleted(client: Any, preparer: User) -> None:
     steps.give_password(client, preparer)
     with pytest.raises(IntegrityError):
         preparer.delete()
 
 
-def test_staff_create_makes_somebody_who_can_sign_in(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_staff_create_makes_a_user_who_can_sign_in(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     output = _run_create(monkeypatch, "Ada@countersign.example", roles=["Preparer", "Auditor"])
     assert "Created Ada Obi <ada@countersign.example>, Preparer, Auditor." in output
     assert "Next: sign in" in output
@@ -151,7 +151,7 @@ def test_staff_create_makes_somebody_who_can_sign_in(client: Any, monkeypatch: p
         ("ada@countersign.example", "Ada Obi", "", "password: .*at least 12"),
     ],
 )
-def test_staff_create_says_what_is_wrong_and_makes_nobody(
+def test_staff_create_reports_invalid_input_and_creates_no_user(
     preparer: User, monkeypatch: pytest.MonkeyPatch, email: str, name: str, password: str, reason: str
 ) -> None:
     with pytest.raises(CommandError, match=f"(?s)Nobody was created.*{reason}"):

@@ -1,4 +1,4 @@
-"""What people do about keys, as plain functions."""
+"""Steps of creating, revealing and rotating API keys."""
 
 import uuid
 from typing import Any

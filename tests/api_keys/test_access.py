@@ -49,13 +49,13 @@ def another_preparer() -> User:
     return factories.person("Ngozi Eze", Role.PREPARER)
 
 
-def test_the_table_names_every_address() -> None:
+def test_access_table_covers_every_url() -> None:
     assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
 
 
 @pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="administrator"))
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_role_opens_what_the_table_says(
+def test_each_role_has_the_access_listed(
     sign_in: Callable[[Client, User], Client],
     request: pytest.FixtureRequest,
     settings: Settings,
@@ -71,7 +71,7 @@ def test_a_role_opens_what_the_table_says(
 
 
 @pytest.mark.parametrize("name", [n for n, row in ANSWERS.items() if row[0] == "post" and n != "secret"])
-def test_what_changes_something_is_never_done_by_a_link(
+def test_get_is_refused_for_views_that_change_data(
     sign_in: Callable[[Client, User], Client], administrator: User, name: str
 ) -> None:
     client = sign_in(Client(), administrator)

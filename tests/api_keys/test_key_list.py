@@ -41,18 +41,20 @@ def known(short_hash: str, **members: Any) -> KnownKey:
     )
 
 
-def test_the_page_asks_nobody_and_lets_htmx_ask(as_administrator: Client, settings: Settings) -> None:
+def test_the_page_does_not_call_the_provider_and_loads_the_list_by_htmx(
+    as_administrator: Client, settings: Settings
+) -> None:
     settings.GATEWAY_URL_V4 = UNREACHABLE
     known("0a1b2c3d", name="till")
-    page = text_of(as_administrator.get("/keys/"))
-    assert 'hx-get="/keys/list/" hx-trigger="load"' in page
+    page = text_of(as_administrator.get("/settings/api-keys/"))
+    assert 'hx-get="/settings/api-keys/list/" hx-trigger="load"' in page
     assert "till" in page
     assert "Key of the environment" in page
 
 
-def test_the_list_is_what_the_provider_says_now(as_administrator: Client, sandbox: SandboxProcess) -> None:
+def test_the_list_is_read_from_the_provider(as_administrator: Client, sandbox: SandboxProcess) -> None:
     known("gone", name="gone at the service")
-    page = text_of(as_administrator.get("/keys/list/"))
+    page = text_of(as_administrator.get("/settings/api-keys/list/"))
     assert "first key" in page
     assert "gone at the service" not in page
     assert "In use" in page
@@ -60,21 +62,21 @@ def test_the_list_is_what_the_provider_says_now(as_administrator: Client, sandbo
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
 
 
-def test_an_unreachable_provider_leaves_the_last_known_list_with_its_age(
+def test_an_unreachable_provider_shows_the_last_reported_list_with_its_age(
     as_administrator: Client, settings: Settings
 ) -> None:
     known("0a1b2c3d", name="till")
     settings.GATEWAY_URL_V4 = UNREACHABLE
-    for address in ("/keys/list/", "/keys/?now=1"):
+    for address in ("/settings/api-keys/list/", "/settings/api-keys/?now=1"):
         page = text_of(as_administrator.get(address))
         assert "This is the last reported list" in page
-        assert "As the service listed them <time" in page
+        assert "Last reported <time" in page
         assert "till" in page
 
 
-def test_without_scripts_a_link_asks(as_administrator: Client, sandbox: SandboxProcess) -> None:
-    assert 'href="/keys/?now=1"' in text_of(as_administrator.get("/keys/"))
-    assert "first key" in text_of(as_administrator.get("/keys/?now=1"))
+def test_a_link_reads_the_list_without_javascript(as_administrator: Client, sandbox: SandboxProcess) -> None:
+    assert 'href="/settings/api-keys/?now=1"' in text_of(as_administrator.get("/settings/api-keys/"))
+    assert "first key" in text_of(as_administrator.get("/settings/api-keys/?now=1"))
 
 
 @pytest.mark.parametrize(
@@ -90,13 +92,15 @@ def test_without_scripts_a_link_asks(as_administrator: Client, sandbox: SandboxP
         (timedelta(0), "expired", "bad"),
     ],
 )
-def test_an_end_is_warned_of_thirty_seven_and_one_days_before(left: timedelta, words: str, tone: str) -> None:
+def test_an_expiry_is_warned_of_thirty_seven_and_one_days_before(
+    left: timedelta, words: str, tone: str
+) -> None:
     now = timezone.now()
     assert expiry_warning(now + left, now) == (words, tone)
     assert expiry_warning(None, now) == ("", "")
 
 
-def test_each_key_says_how_it_stands() -> None:
+def test_each_key_shows_its_status() -> None:
     now = timezone.now()
     known("a", name="ended", ended_at=now)
     known("b", name="expired", expires_at=now - timedelta(days=1))
@@ -109,7 +113,9 @@ def test_each_key_says_how_it_stands() -> None:
     assert key_rows()[-1].state_tone == "bad"
 
 
-def test_a_key_made_here_is_listed_with_what_it_may(as_administrator: Client, created: Operation) -> None:
+def test_a_key_created_here_is_listed_with_its_permissions(
+    as_administrator: Client, created: Operation
+) -> None:
     key_list.refresh_keys()
     row = next(row for row in key_rows() if row.name == "till")
     assert row.scope == "Everything: read, convert, pay out, and manage API keys (Master)"
@@ -117,32 +123,32 @@ def test_a_key_made_here_is_listed_with_what_it_may(as_administrator: Client, cr
     assert row.expires_at is not None
 
 
-def test_buttons_are_filled_in_and_only_for_who_may_propose(
+def test_buttons_prefill_the_form_and_need_the_permission_to_prepare(
     as_administrator: Client, as_approver: Client
 ) -> None:
     known("0a1b2c3d", name="till")
-    page = text_of(as_administrator.get("/keys/"))
+    page = text_of(as_administrator.get("/settings/api-keys/"))
     assert "/operations/prepare/api_key_invalidate/?short_hash=0a1b2c3d" in page
     assert "/operations/prepare/api_key_delete/?short_hash=0a1b2c3d" in page
     assert "/operations/prepare/api_key_create/" in page
-    assert "/operations/prepare/" not in text_of(as_approver.get("/keys/")).partition("<main")[2]
+    assert "/operations/prepare/" not in text_of(as_approver.get("/settings/api-keys/")).partition("<main")[2]
 
 
-def test_a_hostile_name_is_text(as_administrator: Client) -> None:
+def test_a_key_name_with_markup_is_escaped(as_administrator: Client) -> None:
     known("<b>", name="<script>alert(1)</script>&")
-    page = text_of(as_administrator.get("/keys/"))
+    page = text_of(as_administrator.get("/settings/api-keys/"))
     assert "<script>alert" not in page
     assert "short_hash=%3Cb%3E" in page
 
 
-def test_the_file_has_the_list_and_no_formula(as_approver: Client) -> None:
+def test_the_csv_export_has_the_list_and_escapes_formulas(as_approver: Client) -> None:
     known("0a1b2c3d", name="=HYPERLINK(1)")
     body = b"".join(as_approver.get("/reports/api-keys.csv").streaming_content)  # type: ignore[attr-defined]
     [row] = csv.DictReader(io.StringIO(body.decode()))
     assert (row["short_hash"], row["name"], row["in_use"]) == ("0a1b2c3d", "'=HYPERLINK(1)", "false")
 
 
-def test_a_key_whose_answer_was_lost_is_reported(
+def test_a_key_whose_creation_response_was_lost_is_reported(
     as_administrator: Client, approver: User, sandbox: SandboxProcess
 ) -> None:
     sandbox.options(token_reuse=True)
@@ -151,7 +157,7 @@ def test_a_key_whose_answer_was_lost_is_reported(
         steps.prepare(as_administrator, "api_key_create", **steps.NAMED), approver, sandbox
     )
     assert confirmation.confirm_operation(operation.pk).status == "succeeded"
-    page = text_of(as_administrator.get("/keys/list/"))
+    page = text_of(as_administrator.get("/settings/api-keys/list/"))
     assert "the response with the key was lost. Nobody has it" in page
 
 
@@ -165,7 +171,7 @@ def test_a_key_whose_answer_was_lost_is_reported(
         (-timedelta(days=8), ""),
     ],
 )
-def test_the_overview_names_a_key_that_ends_within_thirty_days(
+def test_the_overview_warns_of_a_key_that_expires_within_thirty_days(
     as_administrator: Client, settings: Settings, ends_in: timedelta, words: str
 ) -> None:
     settings.GATEWAY_URL_V4 = UNREACHABLE
@@ -174,13 +180,13 @@ def test_the_overview_names_a_key_that_ends_within_thirty_days(
     assert ("till" in shown, words in shown) == (bool(words), True)
 
 
-def test_the_overview_says_nothing_of_a_key_that_was_ended(as_administrator: Client) -> None:
+def test_the_overview_does_not_warn_of_an_ended_key(as_administrator: Client) -> None:
     now = timezone.now()
     known("0a1b2c3d", name="till", expires_at=now + timedelta(days=3), ended_at=now)
     assert "till" not in text_of(as_administrator.get("/"))
 
 
-def test_the_timer_refreshes_the_list_that_nobody_opens(sandbox: SandboxProcess, settings: Settings) -> None:
+def test_the_sweeper_refreshes_a_list_that_is_not_opened(sandbox: SandboxProcess, settings: Settings) -> None:
     key_list.refresh_keys_if_due()
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
     settings.GATEWAY_URL_V4 = UNREACHABLE
@@ -189,7 +195,9 @@ def test_the_timer_refreshes_the_list_that_nobody_opens(sandbox: SandboxProcess,
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
 
 
-def test_the_list_is_read_once_an_hour_whoever_asks(sandbox: SandboxProcess, settings: Settings) -> None:
+def test_the_list_is_read_at_most_once_an_hour_in_the_background(
+    sandbox: SandboxProcess, settings: Settings
+) -> None:
     assert [key_list.refresh_keys_if_due(), key_list.refresh_keys_if_due()] == [1, 0]
     KnownKey.objects.update(name="an hour ago")
     an_hour_passes()
@@ -197,20 +205,20 @@ def test_the_list_is_read_once_an_hour_whoever_asks(sandbox: SandboxProcess, set
     assert KnownKey.objects.get().name == "first key"
 
 
-def test_a_list_that_a_person_read_saves_the_timer_the_call(sandbox: SandboxProcess) -> None:
+def test_a_list_read_by_a_user_postpones_the_background_read(sandbox: SandboxProcess) -> None:
     key_list.refresh_keys()
     assert key_list.refresh_keys_if_due() == 0
     assert not LeaseRow.objects.exists()
 
 
-def test_a_provider_that_gives_no_list_is_asked_now_and_then_only(settings: Settings) -> None:
+def test_failed_background_reads_back_off(settings: Settings) -> None:
     settings.GATEWAY_URL_V4 = UNREACHABLE
     assert [key_list.refresh_keys_if_due(), key_list.refresh_keys_if_due()] == [0, 0]
     pause = LeaseRow.objects.get().held_until - timezone.now()
     assert key_list.RETRY_INTERVAL - timedelta(minutes=1) < pause <= key_list.RETRY_INTERVAL
 
 
-def test_pages_need_eight_queries_at_most_with_fifty_keys(
+def test_the_page_takes_at_most_eight_queries_with_fifty_keys(
     as_administrator: Client, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(50):
@@ -218,4 +226,4 @@ def test_pages_need_eight_queries_at_most_with_fifty_keys(
     credentials.clear_key_cache()
     cache.clear()
     with django_assert_max_num_queries(8):
-        assert len(as_administrator.get("/keys/").content) < 60_000
+        assert len(as_administrator.get("/settings/api-keys/").content) < 60_000

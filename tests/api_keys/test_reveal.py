@@ -30,7 +30,7 @@ SignIn = Callable[[Client, User], Client]
 
 
 def address_of(operation: Operation) -> str:
-    return f"/keys/secret/{operation.pk}/"
+    return f"/settings/api-keys/secret/{operation.pk}/"
 
 
 def kept(operation: Operation) -> str:
@@ -41,7 +41,7 @@ def recorded(action: Action) -> list[Any]:
     return list(Entry.objects.filter(action=action).values_list("actor__full_name", flat=True))
 
 
-def test_it_is_shown_once_and_works_and_is_gone(
+def test_the_secret_is_shown_once_and_then_deleted(
     as_approver: Client, created: Operation, relaxed: SandboxProcess
 ) -> None:
     key = kept(created)
@@ -58,7 +58,7 @@ def test_it_is_shown_once_and_works_and_is_gone(
     assert recorded(Action.SECRET_REVEALED) == ["Amara Okafor"]
 
 
-def test_the_operation_keeps_the_short_hash_only(as_approver: Client, created: Operation) -> None:
+def test_the_operation_stores_only_the_short_hash(as_approver: Client, created: Operation) -> None:
     key = kept(created)
     as_approver.post(address_of(created))
     page = text_of(as_approver.get(f"/operations/{created.pk}/"))
@@ -68,7 +68,7 @@ def test_the_operation_keeps_the_short_hash_only(as_approver: Client, created: O
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_anybody_else_is_refused_and_on_record(
+def test_a_reveal_by_anyone_else_is_refused_and_audited(
     as_administrator: Client, created: Operation, method: str
 ) -> None:
     key = kept(created)
@@ -78,12 +78,12 @@ def test_anybody_else_is_refused_and_on_record(
     assert kept(created) == key
 
 
-def test_another_approver_is_refused_too(sign_in: SignIn, created: Operation) -> None:
+def test_a_reveal_by_another_approver_is_refused(sign_in: SignIn, created: Operation) -> None:
     other = factories.person("Chidi Nwosu", Role.APPROVER, Role.ADMINISTRATOR)
     assert sign_in(Client(), other).post(address_of(created)).status_code == 403
 
 
-def test_an_old_second_factor_is_asked_for_anew(
+def test_a_reveal_needs_a_fresh_second_factor(
     as_approver: Client, approver: User, created: Operation
 ) -> None:
     key = kept(created)
@@ -95,13 +95,15 @@ def test_an_old_second_factor_is_asked_for_anew(
     assert kept(created) == key
 
 
-def test_with_the_next_code_it_is_shown(as_approver: Client, approver: User, created: Operation) -> None:
+def test_the_secret_is_shown_after_the_second_factor_is_renewed(
+    as_approver: Client, approver: User, created: Operation
+) -> None:
     key = kept(created)
     let_second_factor_age(as_approver)
     assert key in text_of(as_approver.post(address_of(created), {"code": code_of(approver)}))
 
 
-def test_the_service_layer_asks_for_it_as_well(approver: User, created: Operation) -> None:
+def test_the_service_also_requires_a_fresh_second_factor(approver: User, created: Operation) -> None:
     for stale in (None, timezone.now() - timedelta(minutes=6)):
         with pytest.raises(StaleSecondFactorError):
             reveal.reveal_secret(created.pk, actor=approver, second_factor_at=stale)
@@ -109,14 +111,14 @@ def test_the_service_layer_asks_for_it_as_well(approver: User, created: Operatio
     assert Entry.objects.filter(action=Action.SECRET_REFUSED).count() == 2
 
 
-def test_of_two_reveals_at_once_one_is_shown(approver: User, created: Operation) -> None:
+def test_one_of_two_concurrent_reveals_succeeds(approver: User, created: Operation) -> None:
     now = timezone.now()
     assert reveal.reveal_secret(created.pk, actor=approver, second_factor_at=now).get_secret_value()
     with pytest.raises(SecretGoneError):
         reveal.reveal_secret(created.pk, actor=approver, second_factor_at=now)
 
 
-def test_a_key_of_an_open_rotation_is_shown_to_nobody(
+def test_a_key_of_an_open_rotation_cannot_be_revealed(
     as_administrator: Client,
     as_approver: Client,
     approver: User,
@@ -145,13 +147,15 @@ def test_a_key_that_cannot_be_decrypted_is_reported(
     assert Secret.objects.exists()
 
 
-def test_an_operation_that_made_nothing_has_nothing_to_show(as_approver: Client, preparer: User) -> None:
+def test_an_operation_that_created_no_key_has_no_secret_to_reveal(
+    as_approver: Client, preparer: User
+) -> None:
     assert as_approver.post(address_of(factories.prepared(preparer))).status_code == 410
-    missing = as_approver.get("/keys/secret/00000000-0000-4000-8000-000000000000/")
+    missing = as_approver.get("/settings/api-keys/secret/00000000-0000-4000-8000-000000000000/")
     assert missing.status_code == 410
 
 
-def test_the_key_is_encrypted_under_our_own_keys(created: Operation) -> None:
+def test_the_secret_is_encrypted_with_the_field_keys(created: Operation) -> None:
     secret = Secret.objects.get()
     assert secret.decrypted().encode() not in bytes(secret.encrypted_value)
     assert secret.encryption_key_id == product_settings.ENCRYPTION_KEYS[0].partition(":")[0]

@@ -37,7 +37,7 @@ from tests.api_keys.steps import text_of
 from tests.sandbox_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PAGE = "/keys/rotation/"
+PAGE = "/settings/api-keys/rotation/"
 
 
 def current() -> RotationProgress:
@@ -65,7 +65,7 @@ def switch(client: Client, approver: User, sandbox: SandboxProcess) -> Operation
     return steps.approve_and_send(steps.prepare(client, "api_key_switch", **typed), approver, sandbox)
 
 
-def let_the_watch_end() -> None:
+def end_observation_period() -> None:
     Rotation.objects.update(watched_until=timezone.now() - timedelta(seconds=1))
 
 
@@ -74,7 +74,7 @@ def status_at_the_provider(sandbox: SandboxProcess, key: str) -> int:
     return requests.get(f"{sandbox.url}/balance", headers=headers, timeout=30).status_code
 
 
-def test_from_end_to_end_the_old_key_ends_and_the_application_goes_on(
+def test_a_full_rotation_ends_the_old_key_and_calls_continue(
     as_administrator: Client, approver: User, relaxed: SandboxProcess
 ) -> None:
     assert begin(as_administrator).step == RotationStep.CREATE
@@ -87,7 +87,7 @@ def test_from_end_to_end_the_old_key_ends_and_the_application_goes_on(
     assert credentials.key_in_use().name == "till"
     press(as_administrator, "watch", minutes="5")
     assert current().step == RotationStep.WATCH
-    let_the_watch_end()
+    end_observation_period()
     assert status_at_the_provider(relaxed, relaxed.api_key) == 200
     assert retire(as_administrator, approver, relaxed).status == Status.SUCCEEDED
     assert status_at_the_provider(relaxed, relaxed.api_key) == 401
@@ -115,7 +115,7 @@ def recorded_of_rotations() -> set[str]:
     return set(Entry.objects.filter(target_type="api_keys.rotation").values_list("action", flat=True))
 
 
-def test_calls_are_counted_from_the_switch_on_and_the_new_key_is_kept_in_one_place_only(
+def test_calls_are_counted_after_the_switch_and_the_new_key_is_stored_once(
     as_administrator: Client, approver: User, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
@@ -128,21 +128,21 @@ def test_calls_are_counted_from_the_switch_on_and_the_new_key_is_kept_in_one_pla
     assert "<dt>Requests since the switch</dt><dd>1</dd>" in text_of(as_administrator.get(PAGE))
 
 
-def test_there_is_only_one_at_a_time(administrator: User) -> None:
+def test_only_one_rotation_is_open_at_a_time(administrator: User) -> None:
     rotation.start_rotation(actor=administrator)
     with pytest.raises(RotationOpenError):
         rotation.start_rotation(actor=administrator)
     assert Rotation.objects.count() == 1
 
 
-def test_it_can_be_abandoned_and_begun_anew(as_administrator: Client, administrator: User) -> None:
+def test_an_abandoned_rotation_can_be_started_again(as_administrator: Client, administrator: User) -> None:
     begin(as_administrator)
     press(as_administrator, "abandon")
     assert "Abandoned" in text_of(as_administrator.get(PAGE))
     assert begin(as_administrator).step == RotationStep.CREATE
 
 
-def test_abandoned_after_the_switch_keys_stay_as_they_are(
+def test_abandoning_after_the_switch_changes_no_keys(
     as_administrator: Client, approver: User, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
@@ -158,7 +158,7 @@ def test_abandoned_after_the_switch_keys_stay_as_they_are(
     assert status_at_the_provider(relaxed, relaxed.api_key) == 200
 
 
-def test_a_key_that_the_provider_refuses_is_not_switched_to(
+def test_a_key_refused_by_the_provider_is_not_activated(
     as_administrator: Client, approver: User, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
@@ -181,7 +181,7 @@ def expire_at_the_provider(sandbox: SandboxProcess, made: Operation) -> None:
     requests.post(address, json=body, headers=sandbox.headers, timeout=30).raise_for_status()
 
 
-def test_refused_calls_are_counted_and_the_way_back_is_offered(
+def test_refused_calls_are_counted_and_switching_back_is_offered(
     as_administrator: Client, approver: User, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
@@ -200,7 +200,7 @@ def test_refused_calls_are_counted_and_the_way_back_is_offered(
 
 
 @pytest.mark.parametrize("is_refused", [False, True], ids=["while it works", "when it is refused"])
-def test_it_goes_back_to_the_old_key_if_that_is_approved(
+def test_an_approved_switch_back_activates_the_old_key(
     as_administrator: Client, approver: User, relaxed: SandboxProcess, *, is_refused: bool
 ) -> None:
     begin(as_administrator)
@@ -218,14 +218,14 @@ def test_it_goes_back_to_the_old_key_if_that_is_approved(
 
 
 @pytest.mark.parametrize("button", ["test", "watch", "finish"])
-def test_a_button_of_another_step_changes_nothing(as_administrator: Client, button: str) -> None:
+def test_an_action_of_another_step_is_refused(as_administrator: Client, button: str) -> None:
     begin(as_administrator)
     page = text_of(press(as_administrator, button, minutes="5"))
     assert "not at this step any more" in page
     assert current().step == RotationStep.CREATE
 
 
-def test_a_rotation_that_is_closed_takes_no_steps(administrator: User) -> None:
+def test_a_closed_rotation_accepts_no_steps(administrator: User) -> None:
     rotation = start_rotation(actor=administrator)
     abandon_rotation(rotation.pk, actor=administrator)
     with pytest.raises(WrongRotationStepError):
@@ -234,7 +234,7 @@ def test_a_rotation_that_is_closed_takes_no_steps(administrator: User) -> None:
         verify_new_key(rotation.pk, actor=administrator)
 
 
-def test_a_made_up_time_to_watch_is_refused(
+def test_an_invalid_observation_period_is_refused(
     as_administrator: Client, approver: User, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
@@ -259,7 +259,7 @@ def test_a_key_that_was_not_created_is_reported_and_can_be_prepared_again(
     assert "Prepare new key" in page
 
 
-def test_the_page_of_an_operation_that_is_a_step_leads_back(
+def test_the_operation_of_a_step_links_to_the_rotation(
     as_administrator: Client, as_approver: Client, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
@@ -270,7 +270,7 @@ def test_the_page_of_an_operation_that_is_a_step_leads_back(
     assert "Open rotation" not in text_of(as_approver.get(alone.get_absolute_url()))
 
 
-def test_others_see_its_progress_and_can_change_nothing(
+def test_readers_see_the_progress_and_cannot_change_it(
     as_administrator: Client, as_approver: Client, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
@@ -280,7 +280,7 @@ def test_others_see_its_progress_and_can_change_nothing(
     assert press(as_approver, "abandon").status_code == 403
 
 
-def test_its_page_needs_eight_queries_at_most_at_its_last_step(
+def test_the_rotation_page_takes_at_most_eight_queries(
     as_administrator: Client,
     approver: User,
     relaxed: SandboxProcess,
@@ -291,7 +291,7 @@ def test_its_page_needs_eight_queries_at_most_at_its_last_step(
     press(as_administrator, "test")
     switch(as_administrator, approver, relaxed)
     press(as_administrator, "watch", minutes="5")
-    let_the_watch_end()
+    end_observation_period()
     credentials.clear_key_cache()
     with django_assert_max_num_queries(8):
         as_administrator.get(PAGE)

@@ -62,18 +62,18 @@ def assert_refused(attempt: Callable[[], object]) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-def test_the_database_refuses(attempt: str) -> None:
+def test_the_database_refuses_updates_and_deletes(attempt: str) -> None:
     assert_refused(ATTEMPTS[attempt])
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("attempt", ON_SQLITE if connection.vendor == "sqlite" else ON_POSTGRESQL)
-def test_the_database_refuses_what_only_this_engine_knows(attempt: str) -> None:
+def test_the_database_refuses_engine_specific_writes(attempt: str) -> None:
     assert_refused({**ON_SQLITE, **ON_POSTGRESQL}[attempt])
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_triggers_can_be_taken_back_and_put_again() -> None:
+def test_the_trigger_migrations_are_reversible() -> None:
     call_command("migrate", "audit", "0001", verbosity=0)
     assert not ChainHead.objects.exists()
     call_command("migrate", "audit", verbosity=0)

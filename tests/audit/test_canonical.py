@@ -39,15 +39,15 @@ def golden_entry() -> Entry:
     )
 
 
-def test_the_canonical_form_never_changes() -> None:
+def test_the_canonical_form_is_stable() -> None:
     assert canonical_json(golden_entry().members()) == GOLDEN_FORM
 
 
-def test_the_hash_never_changes() -> None:
+def test_the_hash_is_stable() -> None:
     assert golden_entry().digest() == GOLDEN_HASH
 
 
-def test_every_column_but_the_hash_is_covered() -> None:
+def test_the_hash_covers_every_other_column() -> None:
     columns = {field.name for field in Entry._meta.concrete_fields}
 
     assert set(golden_entry().members()) == columns - {"hash"}
@@ -74,11 +74,11 @@ def test_every_column_but_the_hash_is_covered() -> None:
         ("whole 😀 pair", "whole 😀 pair"),
     ],
 )
-def test_a_detail_takes_a_form_that_both_databases_return_unchanged(value: object, recorded: object) -> None:
+def test_details_round_trip_unchanged_on_both_databases(value: object, recorded: object) -> None:
     assert plain(value) == recorded
 
 
 @pytest.mark.parametrize("value", [0.1, SecretStr("token"), object(), b"bytes", {"deep": [1.5]}])
-def test_what_has_no_stable_form_is_refused(value: object) -> None:
+def test_details_without_a_stable_form_are_refused(value: object) -> None:
     with pytest.raises(NotRecordableError):
         plain(value)

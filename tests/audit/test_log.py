@@ -26,7 +26,7 @@ WRITERS, EACH = 8, 10
 
 
 @pytest.mark.django_db
-def test_an_entry_says_who_what_when_and_from_where(preparer: User) -> None:
+def test_an_entry_has_actor_action_time_and_address(preparer: User) -> None:
     with request_context.call_context(request_id="3f2a", address="10.0.0.9"):
         record(Action.OPERATION_PREPARED, actor=preparer, target=preparer, why="test")
 
@@ -43,7 +43,7 @@ def test_an_entry_says_who_what_when_and_from_where(preparer: User) -> None:
 
 
 @pytest.mark.django_db
-def test_each_entry_follows_the_one_before_it_and_the_head_moves_along(preparer: User) -> None:
+def test_each_entry_links_to_the_previous_one_and_moves_the_head(preparer: User) -> None:
     first = record(Action.OPERATION_PREPARED, actor=preparer)
     second = record(Action.OPERATION_CANCELLED, actor=preparer)
 
@@ -53,7 +53,7 @@ def test_each_entry_follows_the_one_before_it_and_the_head_moves_along(preparer:
 
 
 @pytest.mark.django_db
-def test_the_program_itself_and_strangers_are_distinguished() -> None:
+def test_the_system_and_anonymous_users_are_distinguished() -> None:
     by_program = record(Action.OPERATION_EXPIRED, actor=None, target="W-1")
     with request_context.call_context(request_id="sweep-1"):
         by_job = record(Action.OPERATION_EXPIRED, actor=None, target="W-2")
@@ -86,7 +86,7 @@ def test_a_change_that_is_rolled_back_leaves_no_entry_and_no_gap() -> None:
 
 
 @pytest.mark.django_db
-def test_a_detail_that_cannot_be_recorded_moves_nothing() -> None:
+def test_an_entry_with_an_invalid_detail_does_not_move_the_head() -> None:
     with pytest.raises(NotRecordableError):
         record(Action.OPERATION_PREPARED, actor=None, ratio=0.1)
 
@@ -103,7 +103,7 @@ def test_nothing_is_appended_to_a_log_without_its_head() -> None:
 
 
 @pytest.mark.django_db
-def test_two_writers_never_follow_the_same_entry() -> None:
+def test_two_entries_cannot_follow_the_same_entry() -> None:
     seen_before = ChainHead.objects.get()
     record(Action.OPERATION_PREPARED, actor=None)
 
@@ -113,14 +113,14 @@ def test_two_writers_never_follow_the_same_entry() -> None:
     assert verify_chain().is_intact
 
 
-def test_an_action_that_a_later_release_has_forgotten_still_reads() -> None:
+def test_an_action_removed_in_a_later_release_is_still_displayed() -> None:
     assert (
         str(Entry(actor_label="Ada", action="coin.tossed", target_label="a coin")) == "Ada coin.tossed a coin"
     )
 
 
 @pytest.mark.django_db(transaction=True)
-def test_writers_at_the_same_time_keep_the_chain_whole() -> None:
+def test_concurrent_writers_keep_the_chain_intact() -> None:
     start = threading.Barrier(WRITERS)
 
     def write(writer: int) -> None:

@@ -43,7 +43,7 @@ def listed(reader: Client, **filters: str | int) -> list[str]:
     ("person", "status"),
     [("preparer", 403), ("approver", 403), ("outsider", 403), ("auditor", 200), ("administrator", 200)],
 )
-def test_who_may_read_and_verify(
+def test_permissions_to_read_and_verify(
     request: pytest.FixtureRequest, client: Client, sign_in: SignIn, person: str, status: int
 ) -> None:
     browser = sign_in(client, request.getfixturevalue(person))
@@ -52,7 +52,7 @@ def test_who_may_read_and_verify(
     assert browser.post(VERIFY).status_code == status
 
 
-def test_nothing_is_verified_by_a_link(reader: Client) -> None:
+def test_verification_needs_a_post(reader: Client) -> None:
     assert reader.get(VERIFY).status_code == 405
 
 
@@ -79,7 +79,7 @@ def test_an_entry_reads_as_a_sentence_with_its_detail(reader: Client, preparer: 
     assert Entry.objects.get().hash in page
 
 
-def test_an_operation_is_linked(reader: Client, preparer: User) -> None:
+def test_an_entry_links_to_its_operation(reader: Client, preparer: User) -> None:
     operation = factories.prepared(preparer)
 
     page = reader.get(LIST).content.decode()
@@ -87,12 +87,12 @@ def test_an_operation_is_linked(reader: Client, preparer: User) -> None:
     assert f'<a href="{reverse("operations:detail", args=[operation.pk])}">{operation}</a>' in page
 
 
-def test_an_object_without_a_page_is_named_without_a_link() -> None:
+def test_a_target_without_a_page_has_no_link() -> None:
     assert Entry(target_type="accounts.user", target_id="1").target_url == ""
     assert Entry(target_type="operations.operation", target_id="gone").target_url == ""
 
 
-def test_the_newest_entries_come_first_and_older_ones_are_one_link_away(reader: Client) -> None:
+def test_entries_are_paginated_newest_first(reader: Client) -> None:
     for number in range(60):
         record(Action.OPERATION_PREPARED, actor=None, target=f"W-{number}")
 
@@ -123,7 +123,7 @@ def test_filters_narrow_the_log(reader: Client, preparer: User, approver: User) 
     assert listed(reader, about="nothing like it") == []
 
 
-def test_days_are_the_readers_own(reader: Client, auditor: User) -> None:
+def test_days_are_in_the_readers_time_zone(reader: Client, auditor: User) -> None:
     here = ZoneInfo(auditor.time_zone)
     record(Action.OPERATION_PREPARED, actor=None, target="before")
     midnight = timezone.now().astimezone(here).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -151,7 +151,7 @@ def test_days_are_the_readers_own(reader: Client, auditor: User) -> None:
         ({"about": "x" * 201}, "at most 200 characters"),
     ],
 )
-def test_an_invalid_filter_is_reported_beside_its_field(
+def test_an_invalid_filter_is_reported_at_its_field(
     reader: Client, filters: dict[str, str], message: str
 ) -> None:
     record(Action.OPERATION_PREPARED, actor=None, target="W-1")
@@ -163,13 +163,13 @@ def test_an_invalid_filter_is_reported_beside_its_field(
     assert response.context["page"].rows == []
 
 
-def test_the_export_carries_the_filters_and_not_the_place_in_the_list(reader: Client) -> None:
+def test_the_export_link_keeps_the_filters_without_the_cursor(reader: Client) -> None:
     page = reader.get(LIST, {"group": "report", "cursor": "x"}).content.decode()
 
     assert f'href="{reverse("reports:csv", args=["audit-log"])}?group=report"' in page
 
 
-def test_verifying_shows_the_verdict_and_records_it(reader: Client, auditor: User) -> None:
+def test_verifying_shows_and_audits_the_result(reader: Client, auditor: User) -> None:
     record(Action.OPERATION_PREPARED, actor=None)
 
     page = reader.post(VERIFY).content.decode()
@@ -191,7 +191,7 @@ def test_verifying_a_damaged_log_names_the_broken_entry(reader: Client) -> None:
     assert "content does not match its hash" in page
 
 
-def test_a_full_page_stays_small_and_needs_few_queries(
+def test_a_full_page_stays_within_its_bytes_and_queries(
     reader: Client, preparer: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for _ in range(50):

@@ -33,14 +33,14 @@ def tamper(number: int, /, **changes: Any) -> None:
         Entry.objects.filter(position=number).update(**changes)
 
 
-def test_an_untouched_log_is_whole(log: None) -> None:
+def test_an_unmodified_log_is_intact(log: None) -> None:
     verdict = verify_chain()
 
     assert (verdict.is_intact, verdict.verified) == (True, 5)
     assert verdict.newest_hash == Entry.objects.get(position=5).hash
 
 
-def test_an_empty_log_is_whole() -> None:
+def test_an_empty_log_is_intact() -> None:
     assert str(verify_chain()) == "0 entries verified, the chain is whole"
 
 
@@ -62,12 +62,12 @@ FORGED: dict[str, tuple[Any, str]] = {
 }
 
 
-def test_every_column_has_its_forgery_below() -> None:
+def test_every_column_has_a_tampering_case() -> None:
     assert set(FORGED) == {field.name for field in Entry._meta.concrete_fields}
 
 
 @pytest.mark.parametrize("column", FORGED)
-def test_a_change_of_any_column_is_found(log: None, column: str) -> None:
+def test_a_change_of_any_column_is_detected(log: None, column: str) -> None:
     value, problem = FORGED[column]
     tamper(3, **{column: value})
 
@@ -78,7 +78,7 @@ def test_a_change_of_any_column_is_found(log: None, column: str) -> None:
     assert str(verdict).endswith(problem)
 
 
-def test_the_fault_names_action_and_time_of_the_entry(log: None) -> None:
+def test_the_result_names_action_and_time_of_the_broken_entry(log: None) -> None:
     tamper(3, actor_label="Somebody else")
 
     at = Entry.objects.get(position=3).at.strftime("%Y-%m-%d %H:%M:%S")
@@ -136,14 +136,14 @@ def take_the_head() -> None:
         (take_the_head, "entry 5: the head of the chain is missing"),
     ],
 )
-def test_damage_to_the_whole_is_found(log: None, damage: Callable[[], None], verdict: str) -> None:
+def test_damage_to_the_chain_is_detected(log: None, damage: Callable[[], None], verdict: str) -> None:
     with lifted(connection):
         damage()
 
     assert str(verify_chain()) == verdict
 
 
-def test_entries_that_change_places_are_found(log: None) -> None:
+def test_swapped_entries_are_detected(log: None) -> None:
     with lifted(connection):
         swap_two()
 
@@ -151,7 +151,7 @@ def test_entries_that_change_places_are_found(log: None) -> None:
 
 
 @pytest.mark.parametrize("text", ["some day", "2026-13-45 00:00:00"])
-def test_a_time_that_is_none_is_refused_or_found(log: None, text: str) -> None:
+def test_an_invalid_time_is_refused_or_detected(log: None, text: str) -> None:
     with lifted(connection), connection.cursor() as cursor:
         forge = partial(cursor.execute, "UPDATE audit_entry SET at = %s WHERE position = 3", [text])
         if connection.vendor == "postgresql":
@@ -166,9 +166,7 @@ def test_a_time_that_is_none_is_refused_or_found(log: None, text: str) -> None:
     assert str(verdict).startswith("entry 3: cannot be read")
 
 
-def test_the_walk_goes_page_by_page_whatever_the_size_of_the_log(
-    log: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verification_reads_the_log_in_batches(log: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verification, "CHUNK_SIZE", 2)
 
     with CaptureQueriesContext(connection) as queries:
@@ -180,7 +178,7 @@ def test_the_walk_goes_page_by_page_whatever_the_size_of_the_log(
     assert all(page.endswith("LIMIT 2") for page in pages)
 
 
-def test_verifying_is_itself_recorded(log: None, auditor: User) -> None:
+def test_verification_is_audited(log: None, auditor: User) -> None:
     verdict = verify_log(actor=auditor)
 
     entry = Entry.objects.get(position=6)
@@ -189,7 +187,7 @@ def test_verifying_is_itself_recorded(log: None, auditor: User) -> None:
     assert verify_chain().is_intact
 
 
-def test_a_damaged_log_is_still_reported_where_nothing_can_be_recorded(
+def test_damage_is_reported_even_if_the_result_cannot_be_audited(
     log: None, auditor: User, caplog: pytest.LogCaptureFixture
 ) -> None:
     with lifted(connection):
@@ -201,7 +199,7 @@ def test_a_damaged_log_is_still_reported_where_nothing_can_be_recorded(
     assert "the head of the chain is missing" in caplog.text
 
 
-def test_the_command_prints_the_verdict_and_the_newest_hash(
+def test_the_command_prints_the_result_and_the_newest_hash(
     log: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call_command("verify_audit")
@@ -221,7 +219,7 @@ def test_the_command_fails_and_names_the_broken_entry(log: None, capsys: pytest.
     assert "entry 3 (operation.prepared" in capsys.readouterr().err
 
 
-def test_behind_a_mark_only_what_came_since_is_walked(log: None) -> None:
+def test_verification_from_a_checkpoint_reads_only_later_entries(log: None) -> None:
     third = Entry.objects.get(position=3)
     tamper(2, address="10.9.9.9")
     verdict = verify_since(ChainCheckpoint(3, third.hash), at_most=100)
@@ -231,7 +229,7 @@ def test_behind_a_mark_only_what_came_since_is_walked(log: None) -> None:
     assert (verdict.is_intact, verdict.verified) == (False, 3)
 
 
-def test_a_mark_that_is_gone_is_a_fault(log: None) -> None:
+def test_a_missing_checkpoint_is_reported(log: None) -> None:
     mark = ChainCheckpoint(3, Entry.objects.get(position=3).hash)
     tamper(3, hash="f" * 64)
     verdict = verify_since(mark, at_most=100)
@@ -239,7 +237,7 @@ def test_a_mark_that_is_gone_is_a_fault(log: None) -> None:
     assert (verdict.verified, verdict.newest_hash) == (mark.position, mark.hash)
 
 
-def test_behind_a_mark_so_many_are_walked_at_a_time(log: None) -> None:
+def test_verification_from_a_checkpoint_is_limited_per_run(log: None) -> None:
     mark, verified = ChainCheckpoint(), []
     for _ in range(3):
         verdict = verify_since(mark, at_most=2)
@@ -249,7 +247,7 @@ def test_behind_a_mark_so_many_are_walked_at_a_time(log: None) -> None:
     assert verified == [2, 4, 5]
 
 
-def test_a_log_that_was_cut_off_behind_the_mark_is_found(log: None) -> None:
+def test_a_log_truncated_after_the_checkpoint_is_detected(log: None) -> None:
     mark = ChainCheckpoint(3, Entry.objects.get(position=3).hash)
     with lifted(connection):
         Entry.objects.filter(position=5).delete()

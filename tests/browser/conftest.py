@@ -32,14 +32,14 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="package")
-def everybodys_browsers(chromium: Browser, stack: Stack) -> Iterator[People]:
-    with People(chromium, stack.web) as office:
-        yield office
+def shared_people(chromium: Browser, stack: Stack) -> Iterator[People]:
+    with People(chromium, stack.web) as people:
+        yield people
 
 
 @pytest.fixture
-def office(everybodys_browsers: People) -> Iterator[People]:
+def people(shared_people: People) -> Iterator[People]:
     """Browsers for the test. Whatever it is about: no script failed and no page broke its security policy."""
-    yield everybodys_browsers
-    everybodys_browsers.close_pages()
-    assert everybodys_browsers.take_complaints() == []
+    yield shared_people
+    shared_people.close_pages()
+    assert shared_people.take_complaints() == []

@@ -53,7 +53,7 @@ CHECK_NEW_COLOURS = """async ({checked, options}) => {
     const ran = elements.length ? await axe.run({include: elements}, options) : {violations: []};
     return {found, violations: ran.violations};
 }"""
-"""Checks every text whose element and ancestors look like none of those checked before: styles depend on them alone.
+"""Checks every text whose element and ancestors look unlike those checked before: styles depend on them alone.
 Elements are chosen and given to axe-core in one call, as a page that updates itself may replace them between two.
 """
 
@@ -81,9 +81,9 @@ class PageCheck:
 class PageChecker:
     """A page of one person that goes from place to place, and notes what it consists of each time."""
 
-    def __init__(self, office: People, person: str) -> None:
-        self.office = office
-        self.page = office.browser() if person == NOBODY else office.page_of(person)
+    def __init__(self, people: People, person: str) -> None:
+        self.people = people
+        self.page = people.browser() if person == NOBODY else people.page_of(person)
         self.devtools = self.page.context.new_cdp_session(self.page)
         self.devtools.send("Network.enable")
         self.devtools.send("Network.setCacheDisabled", {"cacheDisabled": True})
@@ -96,8 +96,8 @@ class PageChecker:
 
     def visit(self, place: ListedPage) -> PageCheck:
         """Open the page and measure it wide and narrow, light and dark, folded and unfolded."""
-        self.office.take_complaints()
-        place.visit(self.office, self.page)
+        self.people.take_complaints()
+        place.visit(self.people, self.page)
         expect(self.page.locator(".htmx-request")).to_have_count(0)
         self.page.wait_for_load_state()
         seen = PageCheck(
@@ -111,9 +111,9 @@ class PageChecker:
         self.page.evaluate(OPEN_EVERYTHING)
         seen.too_wide += self._too_wide()
         seen.nameless = nameless(self.devtools)
-        seen.complaints = self.office.take_complaints()
+        seen.complaints = self.people.take_complaints()
         seen.barriers = self._barriers()
-        self.office.take_complaints()  # axe-core itself tries an inline style
+        self.people.take_complaints()  # axe-core itself tries an inline style
         return seen
 
     def _too_wide(self) -> list[str]:

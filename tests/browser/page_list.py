@@ -72,17 +72,17 @@ def operation(status: Status, *, mine: bool = False) -> Callable[[People, Page],
 def case(status: Status) -> Callable[[People, Page], object]:
     """The evidence of the oldest operation listed in this status, read from the provider."""
 
-    def visit(office: People, page: Page) -> None:
-        operation(status)(office, page)
+    def visit(people: People, page: Page) -> None:
+        operation(status)(people, page)
         page.goto(f"{page.url}case/")
         expect(page.locator(".asking")).to_have_count(0)
 
     return visit
 
 
-def resolution(office: People, page: Page) -> None:
+def resolution(people: People, page: Page) -> None:
     """The form that says of an operation in review that it did not happen."""
-    case(Status.REVIEW)(office, page)
+    case(Status.REVIEW)(people, page)
     page.get_by_role("button", name="It did not happen…").click()
     expect(page.get_by_label("It did not happen")).to_be_checked()
 
@@ -114,17 +114,17 @@ def waiting(kind: str) -> Callable[[People, Page], object]:
     return visit
 
 
-def long_words(office: People, page: Page) -> None:
+def long_words(people: People, page: Page) -> None:
     """An operation that somebody rejected without ever pressing the space bar."""
-    page.goto(steps.prepared(office, PREPARER, steps.new_payment()))
+    page.goto(steps.prepared(people, PREPARER, steps.new_payment()))
     page.get_by_text("Reject…").click()
     page.get_by_label("Reason").fill(LONG_WORD)
     steps.press(page, "Reject")
     expect(steps.badge(page)).to_have_text("Rejected")
 
 
-def refused_rejection(office: People, page: Page) -> None:
-    page.goto(steps.prepared(office, PREPARER, steps.new_payment()))
+def refused_rejection(people: People, page: Page) -> None:
+    page.goto(steps.prepared(people, PREPARER, steps.new_payment()))
     page.get_by_text("Reject…").click()
     page.get_by_label("Reason").fill(" ")
     steps.press(page, "Reject")
@@ -142,13 +142,13 @@ def reviewed(_office: People, page: Page) -> None:
     steps.review(page, payment)
 
 
-def saved_account(office: People, page: Page) -> None:
+def saved_account(people: People, page: Page) -> None:
     """One that is refused a name; it is saved from an operation first, under the longest word that goes in."""
-    page.goto(steps.prepared(office, PREPARER, steps.new_payment()))
+    page.goto(steps.prepared(people, PREPARER, steps.new_payment()))
     page.get_by_text("Save the account…").click()
     page.get_by_label("Name of the account").fill(LONG_WORD[:60])
     steps.press(page, "Save the account")
-    page.goto("/operations/accounts/")
+    page.goto("/settings/recipients/")
     page.get_by_role("link", name=f"Change {LONG_WORD[:60]}").click()
     page.get_by_label("Name of the account").fill("")
     steps.press(page, "Rename")
@@ -164,9 +164,9 @@ def exports_of_long_words(_office: People, page: Page) -> None:
     expect(page.get_by_text(LONG_WORD[:190])).to_be_visible()
 
 
-def new_recovery_codes(office: People, page: Page) -> None:
+def new_recovery_codes(people: People, page: Page) -> None:
     """They are stored at once, because nobody may go on before that, not even somebody who has to sign in again."""
-    with office.screenless_browser_of(PREPARER) as browser:
+    with people.screenless_browser_of(PREPARER) as browser:
         page.goto("/account/recovery-codes/")
         steps.press(page, "Generate ten new codes")
         expect(page.locator(".codes li")).to_have_count(10)
@@ -200,11 +200,11 @@ PAGES = [
     ),
     ListedPage(PREPARER, "own pending operation", operation(Status.PENDING, mine=True)),
     ListedPage(PREPARER, "rejected operation", operation(Status.REJECTED)),
-    ListedPage(PREPARER, "unknown outcomes", at("/operations/unknown/")),
-    ListedPage(PREPARER, "incidents", at("/operations/incidents/")),
+    ListedPage(PREPARER, "unknown outcomes", at("/reconciliation/unknown/")),
+    ListedPage(PREPARER, "incidents", at("/reconciliation/incidents/")),
     ListedPage(PREPARER, "reconciliation", at("/reconciliation/")),
     ListedPage(
-        PREPARER, "reconciliation that nothing fits", at("/reconciliation/?verdict=missing_at_provider")
+        PREPARER, "reconciliation that nothing fits", at("/reconciliation/?result=missing_at_provider")
     ),
     ListedPage(PREPARER, "pause", at("/operations/pause/")),
     ListedPage(PREPARER, "pause refused", sending("/operations/pause/", "Stop all sending now")),
@@ -217,7 +217,7 @@ PAGES = [
     ),
     ListedPage(PREPARER, "withdrawal with another name", checked_account),
     ListedPage(PREPARER, "review", reviewed),
-    ListedPage(PREPARER, "saved accounts", at("/operations/accounts/")),
+    ListedPage(PREPARER, "saved accounts", at("/settings/recipients/")),
     ListedPage(PREPARER, "a saved account", saved_account),
     ListedPage(PREPARER, "balances", at("/money/balances/")),
     ListedPage(PREPARER, "transactions", at("/transactions/")),
@@ -240,7 +240,7 @@ PAGES = [
     ),
     ListedPage(PREPARER, "wallets", at("/money/wallets/")),
     ListedPage(PREPARER, "payments", at("/payments/")),
-    ListedPage(PREPARER, "not allowed", at("/audit/")),
+    ListedPage(PREPARER, "not allowed", at("/settings/audit/")),
     ListedPage(PREPARER, "nothing there", at(_OPERATION)),
     ListedPage(PREPARER, "my account", at("/account/")),
     ListedPage(PREPARER, "password", at("/account/password/")),
@@ -282,19 +282,21 @@ PAGES = [
     ListedPage(AUDITOR, "overview", at("/")),
     ListedPage(AUDITOR, "pending operation", operation(Status.PENDING)),
     ListedPage(AUDITOR, "reports", at("/reports/")),
-    ListedPage(AUDITOR, "audit log", at("/audit/")),
-    ListedPage(AUDITOR, "audit log without entries", at("/audit/?about=nobody")),
-    ListedPage(AUDITOR, "verdict", sending("/audit/", "Verify")),
+    ListedPage(AUDITOR, "audit log", at("/settings/audit/")),
+    ListedPage(AUDITOR, "audit log without entries", at("/settings/audit/?about=nobody")),
+    ListedPage(AUDITOR, "verdict", sending("/settings/audit/", "Verify")),
     ListedPage(ADMINISTRATOR, "overview", at("/")),
     ListedPage(ADMINISTRATOR, "open operations", at("/operations/")),
-    ListedPage(ADMINISTRATOR, "audit log", at("/audit/?group=operation")),
+    ListedPage(ADMINISTRATOR, "audit log", at("/settings/audit/?group=operation")),
     ListedPage(ADMINISTRATOR, "bank accounts", at("/money/bank-accounts/")),
     ListedPage(ADMINISTRATOR, "new bank account", at("/operations/prepare/bank_account/")),
-    ListedPage(ADMINISTRATOR, "webhooks", at("/webhooks/")),
+    ListedPage(ADMINISTRATOR, "webhooks", at("/settings/webhooks/")),
     ListedPage(ADMINISTRATOR, "new callback address", at("/operations/prepare/callback_url/")),
     ListedPage(ADMINISTRATOR, "my account", at("/account/")),
-    ListedPage(ADMINISTRATOR, "API keys", at("/keys/?now=1")),
-    ListedPage(ADMINISTRATOR, "guided rotation", at("/keys/rotation/")),
+    ListedPage(ADMINISTRATOR, "API keys", at("/settings/api-keys/?now=1")),
+    ListedPage(ADMINISTRATOR, "guided rotation", at("/settings/api-keys/rotation/")),
     ListedPage(ADMINISTRATOR, "new API key", at("/operations/prepare/api_key_create/")),
-    ListedPage(APPROVER, "no secret to show", at("/keys/secret/00000000-0000-0000-0000-000000000000/")),
+    ListedPage(
+        APPROVER, "no secret to show", at("/settings/api-keys/secret/00000000-0000-0000-0000-000000000000/")
+    ),
 ]

@@ -70,7 +70,7 @@ def prepare(page: Page, payment: NewPayment) -> str:
     return path_of(page)
 
 
-def prepared(office: People, name: str, payment: NewPayment) -> str:
+def prepared(people: People, name: str, payment: NewPayment) -> str:
     """The path of an operation that this person has just prepared, out of sight."""
     path = "/operations/prepare/withdrawal/"
     values = {
@@ -80,7 +80,7 @@ def prepared(office: People, name: str, payment: NewPayment) -> str:
         "account_number": payment.account_number,
         "typed_name": payment.holder,
     }
-    with office.screenless_browser_of(name) as browser:
+    with people.screenless_browser_of(name) as browser:
         review = browser.submit(browser.get(path), path, **values, step="review")
         return urlsplit(browser.submit(review, path, step="prepare").url).path
 

@@ -17,51 +17,51 @@ HTML_AT_MOST, CRITICAL_AT_MOST = 14 * 1024, 50 * 1024
 
 
 @pytest.fixture(scope="module")
-def visitors(everybodys_browsers: People) -> Iterator[Callable[[str], PageChecker]]:
+def page_checkers(shared_people: People) -> Iterator[Callable[[str], PageChecker]]:
     """One page for each person, which goes to all of that person's places; a new one when the second factor ages."""
     pages: dict[str, tuple[SignIn | None, PageChecker]] = {}
-    sign_ins = everybodys_browsers.sign_ins
+    sign_ins = shared_people.sign_ins
 
-    def visitor(person: str) -> PageChecker:
+    def page_checker(person: str) -> PageChecker:
         signed_in = sign_ins.get(person)
         if person not in pages or pages[person][0] is not signed_in or (signed_in and not signed_in.is_fresh):
-            approver = PageChecker(everybodys_browsers, person)
-            pages[person] = sign_ins.get(person), approver
+            checker = PageChecker(shared_people, person)
+            pages[person] = sign_ins.get(person), checker
         return pages[person][1]
 
-    yield visitor
-    everybodys_browsers.close_pages()
+    yield page_checker
+    shared_people.close_pages()
 
 
 @pytest.fixture(scope="module")
-def seen(visitors: Callable[[str], PageChecker], place: ListedPage) -> PageCheck:
+def page_check(page_checkers: Callable[[str], PageChecker], place: ListedPage) -> PageCheck:
     """One visit for all that is asked about the page."""
-    return visitors(place.person).visit(place)
+    return page_checkers(place.person).visit(place)
 
 
-def test_no_page_scrolls_sideways(seen: PageCheck) -> None:
-    assert seen.too_wide == []
+def test_no_page_scrolls_horizontally(page_check: PageCheck) -> None:
+    assert page_check.too_wide == []
 
 
-def test_no_page_breaks_its_security_policy_or_fails_in_a_script(seen: PageCheck) -> None:
-    assert seen.complaints == []
+def test_no_page_violates_its_security_policy_or_raises_a_script_error(page_check: PageCheck) -> None:
+    assert page_check.complaints == []
 
 
-def test_every_page_keeps_to_its_bytes(seen: PageCheck) -> None:
-    assert 0 < seen.html <= HTML_AT_MOST
-    assert seen.html < seen.critical <= CRITICAL_AT_MOST
+def test_every_page_stays_within_its_size_limit(page_check: PageCheck) -> None:
+    assert 0 < page_check.html <= HTML_AT_MOST
+    assert page_check.html < page_check.critical <= CRITICAL_AT_MOST
 
 
-def test_every_page_says_what_it_is_and_in_which_language(seen: PageCheck) -> None:
-    assert seen.language == "en"
-    assert len(seen.headings) == 1
-    assert seen.headings[0].strip()
+def test_every_page_has_title_heading_and_language(page_check: PageCheck) -> None:
+    assert page_check.language == "en"
+    assert len(page_check.headings) == 1
+    assert page_check.headings[0].strip()
 
 
-def test_everything_on_every_page_has_a_name_of_its_own(seen: PageCheck) -> None:
-    assert seen.nameless == []
-    assert seen.repeated_ids == []
+def test_every_control_has_a_unique_accessible_name(page_check: PageCheck) -> None:
+    assert page_check.nameless == []
+    assert page_check.repeated_ids == []
 
 
-def test_no_page_has_a_barrier_for_people_with_disabilities(seen: PageCheck) -> None:
-    assert seen.barriers == []
+def test_every_page_passes_the_accessibility_rules(page_check: PageCheck) -> None:
+    assert page_check.barriers == []

@@ -21,9 +21,9 @@ FOCUS_IS_SEEN = """() => {
 }"""
 
 
-def test_a_person_signs_in_opens_an_operation_and_approves_it_with_the_keyboard(office: People) -> None:
-    path = steps.prepared(office, PREPARER, steps.new_payment())
-    page = office.browser()
+def test_sign_in_and_approval_work_by_keyboard(people: People) -> None:
+    path = steps.prepared(people, PREPARER, steps.new_payment())
+    page = people.browser()
     sign_in(page, OTHER_APPROVER)
 
     tab_to(page, page.get_by_role("navigation", name="Main").get_by_role("link", name="Operations"))
@@ -42,8 +42,8 @@ def test_a_person_signs_in_opens_an_operation_and_approves_it_with_the_keyboard(
     expect(steps.timeline(page, f"{OTHER_APPROVER} countersigned")).to_contain_text("Compared")
 
 
-def test_a_slash_goes_to_the_search_and_escape_closes_the_menu(office: People) -> None:
-    page = office.page_of(PREPARER)
+def test_slash_focuses_the_search_and_escape_closes_the_menu(people: People) -> None:
+    page = people.page_of(PREPARER)
     page.goto("/operations/")
     page.keyboard.press("/")
     search = page.get_by_role("searchbox", name="Search everything")
@@ -59,8 +59,8 @@ def test_a_slash_goes_to_the_search_and_escape_closes_the_menu(office: People) -
 
 
 @pytest.mark.parametrize("address", ["/transactions/", "/operations/"])
-def test_a_day_that_is_typed_is_asked_for_once_its_year_is_complete(office: People, address: str) -> None:
-    page = office.page_of(PREPARER)
+def test_a_typed_date_filters_once_its_year_is_complete(people: People, address: str) -> None:
+    page = people.page_of(PREPARER)
     page.goto(address)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "since=" in request.url else None)
@@ -71,9 +71,9 @@ def test_a_day_that_is_typed_is_asked_for_once_its_year_is_complete(office: Peop
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_letters_go_through_the_rows_and_choose_them(office: People) -> None:
-    paths = [steps.prepared(office, PREPARER, steps.new_payment()) for _ in range(2)]
-    page = office.page_of(OTHER_APPROVER)
+def test_letter_keys_move_through_the_rows_and_select_them(people: People) -> None:
+    paths = [steps.prepared(people, PREPARER, steps.new_payment()) for _ in range(2)]
+    page = people.page_of(OTHER_APPROVER)
     page.goto("/operations/?tab=waiting")
     page.keyboard.press("j")
     expect(page.locator("a.row").first).to_be_focused()
@@ -95,8 +95,8 @@ def test_letters_go_through_the_rows_and_choose_them(office: People) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("1 of 1 countersigned")
 
 
-def test_after_a_refused_form_the_first_thing_to_mend_has_the_focus(office: People) -> None:
-    page, payment = office.page_of(PREPARER), steps.new_payment()
+def test_the_first_invalid_field_of_a_refused_form_has_the_focus(people: People) -> None:
+    page, payment = people.page_of(PREPARER), steps.new_payment()
     steps.fill_in(page, payment)
     page.get_by_label("Amount").fill("1e5")
     steps.press(page, "Review…")

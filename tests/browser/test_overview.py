@@ -51,8 +51,8 @@ def has_colours_of_its_keys(panel: Locator) -> bool:
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-def test_a_chart_is_drawn_for_each_currency_and_follows_the_theme(office: People, width: int) -> None:
-    page = office.page_of(AUDITOR)
+def test_a_chart_is_drawn_for_each_currency_and_follows_the_theme(people: People, width: int) -> None:
+    page = people.page_of(AUDITOR)
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme="light")
     page.goto("/")
@@ -67,8 +67,8 @@ def test_a_chart_is_drawn_for_each_currency_and_follows_the_theme(office: People
         wait_until(partial(has_colours_of_its_keys, panel(page, currency)))
 
 
-def test_the_arrow_keys_show_each_day_as_the_table_has_it(office: People) -> None:
-    page = office.page_of(APPROVER)
+def test_the_arrow_keys_show_the_tables_figures_for_each_day(people: People) -> None:
+    page = people.page_of(APPROVER)
     page.goto("/")
     naira = panel(page)
     canvas(naira)
@@ -83,8 +83,8 @@ def test_the_arrow_keys_show_each_day_as_the_table_has_it(office: People) -> Non
     expect(naira.locator(".readout")).to_have_text(usual)
 
 
-def test_the_library_comes_only_to_whom_comes_near_a_chart(office: People) -> None:
-    page, asked = office.page_of(AUDITOR), []
+def test_the_chart_library_is_loaded_when_a_chart_nears_the_viewport(people: People) -> None:
+    page, asked = people.page_of(AUDITOR), []
     page.on("request", lambda request: asked.append(request.url))
     page.set_viewport_size({"width": 390, "height": 500})
     page.goto("/")
@@ -94,22 +94,22 @@ def test_the_library_comes_only_to_whom_comes_near_a_chart(office: People) -> No
     assert len([url for url in asked if "uPlot" in url]) == 2
 
 
-def test_without_scripts_the_tables_are_shown_and_no_empty_chart(office: People) -> None:
-    page = office.page_of(AUDITOR, scripts=False)
+def test_tables_replace_charts_without_javascript(people: People) -> None:
+    page = people.page_of(AUDITOR, scripts=False)
     page.goto("/")
     naira = panel(page)
     expect(naira.locator(".behind table")).to_be_visible()
     expect(naira.locator(".plot")).to_be_hidden()
 
 
-def test_if_the_library_does_not_arrive_the_table_opens(office: People) -> None:
-    page = office.page_of(AUDITOR)
+def test_the_table_opens_if_the_chart_library_fails_to_load(people: People) -> None:
+    page = people.page_of(AUDITOR)
     page.route("**/uPlot.iife*", _cut)
     page.goto("/")
     naira = panel(page)
     expect(naira.locator(".behind table")).to_be_visible()
     expect(naira.locator("figure")).to_be_hidden()
-    office.take_complaints()  # the browser itself says that a file did not arrive
+    people.take_complaints()  # the browser itself says that a file did not arrive
 
 
 def _cut(route: Route) -> None:

@@ -10,10 +10,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
 
 @pytest.mark.parametrize("name", ["statement", "transactions"])
-def test_a_double_click_on_download_brings_one_file_and_the_page_stays_of_use(
-    office: People, name: str
+def test_a_double_click_on_download_downloads_one_file_and_keeps_the_page_usable(
+    people: People, name: str
 ) -> None:
-    page = office.page_of(AUDITOR)
+    page = people.page_of(AUDITOR)
     page.goto(f"/reports/{name}/")
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)

@@ -10,8 +10,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_day_is_asked_for_only_where_it_counts(office: People, scripts: bool) -> None:
-    page = office.page_of(AUDITOR, scripts=scripts)
+def test_the_day_field_is_shown_only_for_weekly_and_monthly_schedules(people: People, scripts: bool) -> None:
+    page = people.page_of(AUDITOR, scripts=scripts)
     page.goto("/reports/operations/schedule/")
     weekday, day = page.get_by_label("Weekday"), page.get_by_label("Day of the month")
     for frequency, is_of_week, is_of_month in (

@@ -1,4 +1,4 @@
-"""What people settle, stop and let go on by hand. Last of all, because it ends what other pages show."""
+"""Resolving an unknown outcome, pausing and resuming payments. Runs last, because it ends what other pages show."""
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -11,9 +11,9 @@ from tests.browser.people import APPROVER, PREPARER, People
 pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
 
-def test_two_people_settle_what_the_machine_could_not(office: People) -> None:
-    preparer, approver = office.page_of(PREPARER), office.page_of(APPROVER)
-    case(Status.REVIEW)(office, preparer)
+def test_two_people_resolve_an_unknown_outcome(people: People) -> None:
+    preparer, approver = people.page_of(PREPARER), people.page_of(APPROVER)
+    case(Status.REVIEW)(people, preparer)
     settled = preparer.url.removesuffix("case/")
     preparer.get_by_role("button", name="It did not happen…").click()
     preparer.get_by_label("How you know").fill("The service says in writing that it has no such payment")
@@ -23,8 +23,8 @@ def test_two_people_settle_what_the_machine_could_not(office: People) -> None:
     expect(approver.get_by_text("which two people signed").first).to_be_visible()
 
 
-def test_one_person_stops_all_sending_and_two_let_it_go_on(office: People) -> None:
-    preparer, approver = office.page_of(PREPARER), office.page_of(APPROVER, scripts=False)
+def test_one_person_pauses_payments_and_two_resume_them(people: People) -> None:
+    preparer, approver = people.page_of(PREPARER), people.page_of(APPROVER, scripts=False)
     approver.goto("/")
     approver.get_by_role("button", name="Stop all sending…").click()
     approver.get_by_label("Why sending stops").fill("A key may have leaked")

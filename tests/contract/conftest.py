@@ -17,7 +17,7 @@ def process(sandbox_process: SandboxProcess) -> SandboxProcess:
 
 
 @pytest.fixture
-def service(process: SandboxProcess) -> SandboxProcess:
+def provider(process: SandboxProcess) -> SandboxProcess:
     """The provider in its seeded state, which accepts a one-time code any number of times."""
     process.reset()
     process.options(token_reuse=True)

@@ -38,7 +38,7 @@ def register_formats() -> None:
     schemathesis.openapi.format("callback-url", st.sampled_from(_CALLBACKS))
 
 
-def put_in(case: schemathesis.Case[Any], service: SandboxProcess) -> None:
+def put_in(case: schemathesis.Case[Any], provider: SandboxProcess) -> None:
     """Give three of four well-formed requests known values and a valid code; the same ones get the same."""
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
@@ -49,13 +49,13 @@ def put_in(case: schemathesis.Case[Any], service: SandboxProcess) -> None:
             and (chance := zlib.crc32(json.dumps(members, sort_keys=True).encode())) % 4
         ):
             members |= {name: known[name][chance % len(known[name])] for name in members if name in known}
-            members |= _tokens(members, service)
+            members |= _tokens(members, provider)
 
 
-def _tokens(body: Mapping[str, Any], service: SandboxProcess) -> dict[str, str]:
+def _tokens(body: Mapping[str, Any], provider: SandboxProcess) -> dict[str, str]:
     is_issued = body.get("otpType") == "otp"
     return {
-        member: service.issued_otp() if is_issued else service.totp()
+        member: provider.issued_otp() if is_issued else provider.totp()
         for member in ("token", "otp")
         if member in body
     }

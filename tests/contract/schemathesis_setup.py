@@ -60,9 +60,9 @@ def a_valid_request_is_not_refused_for_its_shape(
         raise AssertionError(f"the document allows this request, and the service says: {message}")
 
 
-def make_ready(case: schemathesis.Case[Any], service: SandboxProcess) -> None:
+def make_ready(case: schemathesis.Case[Any], provider: SandboxProcess) -> None:
     """Let a random request mean something, and never end the key that all of them are sent with."""
-    known_values.put_in(case, service)
+    known_values.put_in(case, provider)
     if case.query.get("apikeyHash") == _HASH_IN_USE:
         case.query["apikeyHash"] = _HASH_OF_NOBODY
     if isinstance(case.body, dict) and case.body.get("apikey") in (_KEY_IN_USE, _HASH_IN_USE):

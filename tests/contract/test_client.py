@@ -49,7 +49,7 @@ def client(refusing: Stub) -> Iterator[PaymentsGateway]:
         yield opened
 
 
-def test_every_operation_of_the_document_has_a_call() -> None:
+def test_every_operation_of_the_document_has_a_client_call() -> None:
     assert set(CALLS) == set(described())
 
 
@@ -57,7 +57,7 @@ def test_every_operation_of_the_document_has_a_call() -> None:
 @seed(SEED)
 @settings(max_examples=CASES, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_whatever_the_client_sends_is_documented(
+def test_every_client_request_conforms_to_the_document(
     name: str, refusing: Stub, client: PaymentsGateway, data: st.DataObject
 ) -> None:
     call = data.draw(CALLS[name])
@@ -80,9 +80,9 @@ ACCOUNT = {
 }
 
 
-def accepted(client: PaymentsGateway, service: SandboxProcess) -> None:
+def accepted(client: PaymentsGateway, provider: SandboxProcess) -> None:
     """Every operation once, each with what the provider accepts."""
-    code = SecretStr(service.totp())
+    code = SecretStr(provider.totp())
     client.balances.list()
     client.balances.convert(Conversion(from_currency="NGN", to_currency="USD", amount="200000"))
     receipt = client.balances.withdraw(Withdrawal(**ACCOUNT, currency="NGN", amount="1500.25"), otp=code)
@@ -124,9 +124,9 @@ def accepted(client: PaymentsGateway, service: SandboxProcess) -> None:
     client.extras.payment(str(payment.id))
 
 
-def test_what_the_client_and_the_provider_say_to_each_other_is_documented(service: SandboxProcess) -> None:
-    with Recorder(service.address) as recorder, PaymentsGateway(config(recorder.address)) as client:
-        accepted(client, service)
+def test_recorded_exchanges_conform_to_the_document(provider: SandboxProcess) -> None:
+    with Recorder(provider.address) as recorder, PaymentsGateway(config(recorder.address)) as client:
+        accepted(client, provider)
     for request, found in recorder.exchanges:
         check_request(request)
         check_answer(request, found)

@@ -33,13 +33,13 @@ def test_the_document_is_valid_openapi() -> None:
     schemathesis.openapi.from_dict(document()).validate()
 
 
-def test_it_describes_exactly_the_operations_of_the_specification() -> None:
+def test_the_document_describes_exactly_the_specified_operations() -> None:
     ours = {(each.name, each.method, BASES[each.endpoint] + each.path) for each in OPERATIONS}
     theirs = {(name, method, path) for name, (method, path, _) in of_the_specification().items()}
     assert theirs == ours
 
 
-def test_it_describes_exactly_the_optional_reads() -> None:
+def test_the_document_describes_exactly_the_optional_reads() -> None:
     ours = {(each.name, each.method, BASES[each.endpoint] + each.path) for each in EXTRA_OPERATIONS.values()}
     others = set(described()) - set(of_the_specification())
     assert {(name, *described()[name][:2]) for name in others} == ours
@@ -85,7 +85,7 @@ TYPES = {"#": "number", "?": "boolean"}
 
 
 @pytest.mark.parametrize("name", MEMBERS)
-def test_a_shape_has_the_members_and_types_of_the_specification(name: str) -> None:
+def test_a_schema_has_the_fields_and_types_of_the_specification(name: str) -> None:
     schema = document()["components"]["schemas"][name]
     theirs = {member: base_type(each) for member, each in schema["properties"].items()}
     assert theirs == {
@@ -95,7 +95,7 @@ def test_a_shape_has_the_members_and_types_of_the_specification(name: str) -> No
 
 
 @pytest.mark.parametrize("name", ["Wallet", "TransactionPage"])
-def test_lists_are_where_the_specification_has_them(name: str) -> None:
+def test_lists_are_at_the_specified_paths(name: str) -> None:
     lists = {"Wallet": ["addresses"], "TransactionPage": ["data"]}[name]
     schema = document()["components"]["schemas"][name]
     assert [member for member, each in schema["properties"].items() if base_type(each) == "array"] == lists
@@ -112,14 +112,14 @@ def answers() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "status"), answers())
-def test_every_answer_is_an_object_that_allows_nothing_undocumented(name: str, status: str) -> None:
+def test_every_response_schema_is_an_object_without_additional_properties(name: str, status: str) -> None:
     schema = resolved(answer_schema(name, int(status)))
     assert schema["additionalProperties"] is False
     assert ("message" in schema["required"]) or status == "200"
 
 
 @pytest.mark.parametrize("name", described())
-def test_every_refusal_of_the_open_points_is_documented(name: str) -> None:
+def test_every_refusal_among_the_open_points_is_documented(name: str) -> None:
     _, _, description = described()[name]
     demanded = {"200", "400", "429", "500", "503"}
     if description.get("security") != []:
@@ -129,7 +129,7 @@ def test_every_refusal_of_the_open_points_is_documented(name: str) -> None:
     assert demanded <= set(description["responses"])
 
 
-def test_a_mark_names_a_point_of_the_profile_or_a_heading_of_the_open_points() -> None:
+def test_an_open_point_mark_names_a_profile_field_or_a_documented_heading() -> None:
     points = {point.name for point in ProviderProfile().open_points()}
     named = {mark for mark in marks(document(), "x-open-point") if " " not in mark}
     assert named <= points
@@ -154,11 +154,11 @@ def marks(part: Any, name: str) -> Iterator[str]:
         if "requestBody" in each
     ],
 )
-def test_an_example_is_what_its_schema_says(name: str, body: Any) -> None:
+def test_examples_conform_to_their_schemas(name: str, body: Any) -> None:
     assert disagreements(request_schema(name), body) == []
 
 
-def test_the_sandbox_serves_the_document(service: SandboxProcess) -> None:
-    response = requests.get(f"{service.address}/openapi.json", timeout=30)
+def test_the_sandbox_serves_the_document(provider: SandboxProcess) -> None:
+    response = requests.get(f"{provider.address}/openapi.json", timeout=30)
     assert response.headers["Content-Type"] == "application/json"
     assert response.json() == document()

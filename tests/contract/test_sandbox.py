@@ -14,25 +14,27 @@ SETTINGS = settings(deadline=None, database=None, suppress_health_check=list(Hea
 
 @SCHEMA.parametrize()
 @SETTINGS
-def test_an_operation_keeps_to_the_document(case: schemathesis.Case[Any], service: SandboxProcess) -> None:
-    make_ready(case, service)
-    case.call_and_validate(base_url=service.address, headers=service.headers)
+def test_each_operation_conforms_to_the_document(
+    case: schemathesis.Case[Any], provider: SandboxProcess
+) -> None:
+    make_ready(case, provider)
+    case.call_and_validate(base_url=provider.address, headers=provider.headers)
 
 
-def test_histories_of_calls_keep_to_the_document(service: SandboxProcess) -> None:
+def test_call_sequences_conform_to_the_document(provider: SandboxProcess) -> None:
     """What one call gives goes into the next: a key that was made is listed, ended and deleted; a payment is read."""
 
     @seed(SEED)
     class Histories(SCHEMA.as_state_machine()):  # type: ignore[misc]
         def setup(self) -> None:
-            service.reset()
-            service.options(token_reuse=True)
+            provider.reset()
+            provider.options(token_reuse=True)
 
         def before_call(self, case: schemathesis.Case[Any]) -> None:
-            make_ready(case, service)
+            make_ready(case, provider)
 
         def get_call_kwargs(self, case: schemathesis.Case[Any]) -> dict[str, Any]:
-            return {"base_url": service.address, "headers": service.headers}
+            return {"base_url": provider.address, "headers": provider.headers}
 
     Histories.run(settings=settings(SETTINGS, max_examples=max(CASES // 4, 3), stateful_step_count=8))
-    assert service.ledger()["differences"] == []
+    assert provider.ledger()["differences"] == []

@@ -55,7 +55,7 @@ def closed_port() -> Iterator[int]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_rings_once_the_change_is_committed_and_not_before(identifier: uuid.UUID) -> None:
+def test_the_job_is_enqueued_on_commit(identifier: uuid.UUID) -> None:
     with transaction.atomic():
         background.enqueue_on_commit(TASK, identifier)
         assert messages(identifier) == []
@@ -72,7 +72,7 @@ def test_the_message_carries_the_id_and_nothing_else(identifier: uuid.UUID) -> N
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_stays_silent_when_the_transaction_is_rolled_back(identifier: uuid.UUID) -> None:
+def test_no_job_is_enqueued_after_a_rollback(identifier: uuid.UUID) -> None:
     def change() -> None:
         with transaction.atomic():
             background.enqueue_on_commit(TASK, identifier)
@@ -84,7 +84,7 @@ def test_it_stays_silent_when_the_transaction_is_rolled_back(identifier: uuid.UU
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_stays_silent_for_the_part_that_is_rolled_back(identifier: uuid.UUID) -> None:
+def test_no_job_is_enqueued_for_a_rolled_back_savepoint(identifier: uuid.UUID) -> None:
     kept = uuid.uuid4()
     with transaction.atomic():
         background.enqueue_on_commit(TASK, kept)
@@ -96,7 +96,9 @@ def test_it_stays_silent_for_the_part_that_is_rolled_back(identifier: uuid.UUID)
 
 
 @pytest.mark.parametrize("broker", ["redis://127.0.0.1:{port}/0", "amqp://guest:guest@127.0.0.1:{port}//"])
-def test_a_broker_that_refuses_is_no_error_and_no_wait(broker: str, closed_port: int, tmp_path: Path) -> None:
+def test_an_unreachable_broker_neither_raises_nor_blocks(
+    broker: str, closed_port: int, tmp_path: Path
+) -> None:
     environment = {
         "DJANGO_SETTINGS_MODULE": "backoffice.settings",
         "COUNTERSIGN_DATA_DIR": str(tmp_path),
@@ -111,7 +113,7 @@ def test_a_broker_that_refuses_is_no_error_and_no_wait(broker: str, closed_port:
     wait_until(lambda: longest() < PATIENCE)
 
 
-def test_a_folder_of_messages_that_is_gone_is_no_error(tmp_path: Path) -> None:
+def test_a_missing_message_folder_does_not_raise(tmp_path: Path) -> None:
     broken = RING_TWICE.replace(
         "for identifier",
         "import shutil\nfrom django.conf import settings\n"

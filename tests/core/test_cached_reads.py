@@ -33,7 +33,7 @@ def never() -> int:
     raise AssertionError("the provider was asked")
 
 
-def test_the_last_value_is_used_while_the_provider_is_away() -> None:
+def test_the_last_value_is_used_while_the_provider_is_unreachable() -> None:
     first = COUNT.refresh(lambda: 7)
     later = COUNT.refresh(away)
     assert (later.value, later.read_at, later.error) == (
@@ -43,23 +43,23 @@ def test_the_last_value_is_used_while_the_provider_is_away() -> None:
     )
 
 
-def test_the_newest_answer_counts() -> None:
+def test_the_newest_value_is_kept() -> None:
     COUNT.refresh(lambda: 7)
     COUNT.refresh(lambda: 8)
     assert COUNT.cached().value == 8
 
 
-def test_nothing_is_known_before_the_first_answer() -> None:
+def test_there_is_no_value_before_the_first_read() -> None:
     assert not COUNT.cached().is_known
     assert COUNT.refresh(away).value is None
 
 
-def test_a_read_without_a_result_leaves_the_last_value() -> None:
+def test_a_failed_read_keeps_the_last_value() -> None:
     COUNT.refresh(lambda: 7)
     assert COUNT.refresh(lambda: None).value == 7
 
 
-def test_after_a_day_it_is_forgotten(elapse: Elapse) -> None:
+def test_a_value_expires_after_a_day(elapse: Elapse) -> None:
     COUNT.refresh(lambda: 7)
     elapse(DAY)
     assert not COUNT.cached().is_known
@@ -76,7 +76,7 @@ def test_a_fresh_value_needs_no_request(elapse: Elapse) -> None:
     assert HOURLY.get(lambda: 8).value == 8
 
 
-def test_after_a_failure_the_next_request_waits(elapse: Elapse) -> None:
+def test_a_failed_read_is_not_repeated_at_once(elapse: Elapse) -> None:
     HOURLY.get(lambda: 7)
     elapse(HOUR)
     assert HOURLY.get(away).value == 7
@@ -86,25 +86,25 @@ def test_after_a_failure_the_next_request_waits(elapse: Elapse) -> None:
     assert HOURLY.get(lambda: 8).value == 8
 
 
-def test_so_it_does_before_anything_was_read(elapse: Elapse) -> None:
+def test_a_failed_first_read_is_not_repeated_at_once(elapse: Elapse) -> None:
     assert HOURLY.get(away).error
     assert not HOURLY.get(never).is_known
     elapse(MINUTE)
     assert HOURLY.get(lambda: 8).value == 8
 
 
-def test_a_caller_that_cannot_do_without_gets_the_error() -> None:
+def test_a_required_read_raises_the_error() -> None:
     with pytest.raises(ReadFailedError):
         HOURLY.fetch(away)
     assert HOURLY.fetch(lambda: 7) == 7
 
 
-def test_what_this_release_cannot_read_is_not_known() -> None:
+def test_a_value_of_an_unknown_shape_is_ignored() -> None:
     CachedRead("count", TypeAdapter(dict[str, str])).refresh(lambda: {"shape": "of another release"})
     assert not COUNT.cached().is_known
 
 
-def test_what_was_written_past_the_application_is_not_known() -> None:
+def test_a_value_tampered_with_in_the_database_is_ignored() -> None:
     """A value in clear, one of another key, and an old one with a new time."""
     read_at = COUNT.refresh(lambda: 7).read_at
     assert read_at
@@ -123,13 +123,13 @@ def test_what_was_written_past_the_application_is_not_known() -> None:
     assert bytes(row.encrypted_value) != b"7"
 
 
-def test_many_are_read_in_one_query() -> None:
+def test_several_values_are_read_in_one_query() -> None:
     COUNT.refresh(lambda: 7)
     values = cached_values([COUNT, HOURLY])
     assert (values["count"].value, values["hourly"].is_known) == (7, False)
 
 
-def test_each_answer_reads_back_as_it_was_reported(sandbox: SandboxProcess) -> None:
+def test_each_value_round_trips(sandbox: SandboxProcess) -> None:
     for now, known in (
         (ledger.refresh_wallet(), ledger.cached_wallet()),
         (ledger.refresh_own_accounts(), ledger.cached_own_accounts()),
@@ -140,7 +140,7 @@ def test_each_answer_reads_back_as_it_was_reported(sandbox: SandboxProcess) -> N
 
 
 @pytest.mark.parametrize("text", ["0.00000000", "0.00000001", "12345678901234567890.12345678"])
-def test_an_amount_is_kept_as_it_was_read(text: str) -> None:
+def test_an_amount_keeps_its_exact_digits(text: str) -> None:
     read = CachedRead("assets", TypeAdapter(Asset))
     read.refresh(lambda: Asset(currency="USDT", balance=Decimal(text)))
     kept = read.cached().value

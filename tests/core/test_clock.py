@@ -11,11 +11,11 @@ from backoffice.core import clock
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_it_shows_the_present_time_with_its_zone() -> None:
+def test_now_is_the_current_time_with_its_zone() -> None:
     assert abs(clock.now() - timezone.now()) < timedelta(minutes=1)
 
 
-def test_it_goes_on_within_a_transaction() -> None:
+def test_now_advances_within_a_transaction() -> None:
     with transaction.atomic():
         assert clock.now() < clock.now()
 
@@ -23,21 +23,21 @@ def test_it_goes_on_within_a_transaction() -> None:
 @pytest.mark.skipif(
     connection.vendor == "sqlite", reason="SQLite is part of this process and has no clock of its own"
 )
-def test_it_is_the_databases_and_not_this_machines() -> None:
+def test_now_is_the_clock_of_the_database() -> None:
     with connection.execute_wrapper(
         lambda execute, sql, *rest: execute("SELECT timestamptz '2001-02-03 04:05:06Z'", *rest[0:])
     ):
         assert clock.now() == datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 
-def test_a_simulation_has_its_own_and_gives_it_back() -> None:
+def test_a_simulated_clock_is_restored() -> None:
     then = datetime(2030, 1, 1, tzinfo=UTC)
     with clock.use_clock(lambda: then):
         assert clock.now() == then
     assert clock.now() != then
 
 
-def test_whether_a_moment_is_still_to_come_is_checked_later_without_the_database() -> None:
+def test_a_deadline_is_checked_without_the_database() -> None:
     is_long, is_over = (
         clock.deadline_checker(clock.now() + timedelta(hours=1)),
         clock.deadline_checker(clock.now()),
@@ -50,7 +50,7 @@ def away(*_asked: object) -> None:
     raise OperationalError("The database is away")
 
 
-def test_a_moment_that_was_to_come_passes() -> None:
+def test_a_deadline_passes() -> None:
     then = datetime(2030, 1, 1, tzinfo=UTC)
     moments = [then]
     with clock.use_clock(lambda: moments[-1]):

@@ -28,30 +28,30 @@ def encrypted(settings: Settings) -> bytes:
 
 
 @pytest.mark.parametrize("text", ["", "x", SECRET, "long " * 10_000])
-def test_what_was_encrypted_is_decrypted(text: str) -> None:
+def test_encrypted_text_decrypts(text: str) -> None:
     assert encryption.decrypt(encryption.encrypt(text, bound_to=BINDING), bound_to=BINDING) == text
 
 
-def test_the_same_text_is_never_encrypted_alike_and_never_readable(encrypted: bytes) -> None:
+def test_the_same_text_encrypts_differently_each_time(encrypted: bytes) -> None:
     again = encryption.encrypt(SECRET, bound_to=BINDING)
     assert again != encrypted
     assert b"canary" not in encrypted + again
 
 
 @pytest.mark.parametrize("other", ["", "release:2:digest", "release:1:digesT", "release:1:digest "])
-def test_it_opens_for_no_other_row(encrypted: bytes, other: str) -> None:
+def test_a_ciphertext_is_bound_to_its_row(encrypted: bytes, other: str) -> None:
     with pytest.raises(encryption.DecryptionError, match="not encrypted for this row"):
         encryption.decrypt(encrypted, bound_to=other)
 
 
-def test_not_one_altered_byte_goes_unnoticed(encrypted: bytes) -> None:
+def test_an_altered_byte_is_detected(encrypted: bytes) -> None:
     for place in range(len(encrypted)):
         altered = encrypted[:place] + bytes([encrypted[place] ^ 1]) + encrypted[place + 1 :]
         with pytest.raises(encryption.DecryptionError):
             encryption.decrypt(altered, bound_to=BINDING)
 
 
-def test_nothing_that_is_cut_off_or_foreign_opens(encrypted: bytes) -> None:
+def test_truncated_or_foreign_ciphertexts_are_refused(encrypted: bytes) -> None:
     for rest in (
         *(encrypted[:length] for length in range(len(encrypted))),
         encrypted + b"\0",
@@ -62,7 +62,7 @@ def test_nothing_that_is_cut_off_or_foreign_opens(encrypted: bytes) -> None:
             encryption.decrypt(rest, bound_to=BINDING)
 
 
-def test_a_failure_holds_nothing_of_the_content_or_the_key(encrypted: bytes) -> None:
+def test_an_error_reveals_neither_content_nor_key(encrypted: bytes) -> None:
     with pytest.raises(encryption.DecryptionError) as caught:
         encryption.decrypt(encrypted, bound_to="another row")
     traceback_text = "".join(traceback.format_exception(caught.value))
@@ -70,9 +70,7 @@ def test_a_failure_holds_nothing_of_the_content_or_the_key(encrypted: bytes) -> 
     assert OLD.partition(":")[2] not in traceback_text
 
 
-def test_a_new_key_in_front_encrypts_while_the_old_one_still_decrypts(
-    settings: Settings, encrypted: bytes
-) -> None:
+def test_the_first_key_encrypts_and_older_keys_decrypt(settings: Settings, encrypted: bytes) -> None:
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     assert encryption.decrypt(encrypted, bound_to=BINDING) == SECRET
     newly_encrypted = encryption.encrypt(SECRET, bound_to=BINDING)
@@ -82,7 +80,7 @@ def test_a_new_key_in_front_encrypts_while_the_old_one_still_decrypts(
         encryption.decrypt(encrypted, bound_to=BINDING)
 
 
-def test_another_key_of_the_same_name_opens_nothing(settings: Settings, encrypted: bytes) -> None:
+def test_another_key_with_the_same_id_does_not_decrypt(settings: Settings, encrypted: bytes) -> None:
     settings.ENCRYPTION_KEYS = [key("2025", b"?")]
     with pytest.raises(encryption.DecryptionError):
         encryption.decrypt(encrypted, bound_to=BINDING)
@@ -106,15 +104,13 @@ def test_another_key_of_the_same_name_opens_nothing(settings: Settings, encrypte
     ],
     ids=lambda keys: ",".join(item[:9] for item in keys) or "none",
 )
-def test_keys_that_cannot_be_used_stop_the_start_without_being_shown(
-    settings: Settings, malformed: list[str]
-) -> None:
+def test_invalid_keys_prevent_startup_without_being_shown(settings: Settings, malformed: list[str]) -> None:
     settings.ENCRYPTION_KEYS = malformed
     with pytest.raises(ImproperlyConfigured, match="COUNTERSIGN_ENCRYPTION_KEYS") as caught:
         apps.get_app_config("core").ready()
     assert not [item for item in malformed if len(item) > 20 and item.partition(":")[2] in str(caught.value)]
 
 
-def test_spaces_around_a_key_do_not_count(settings: Settings, encrypted: bytes) -> None:
+def test_whitespace_around_a_key_is_ignored(settings: Settings, encrypted: bytes) -> None:
     settings.ENCRYPTION_KEYS = [f" {NEW}", f"{OLD}\n"]
     assert encryption.decrypt(encrypted, bound_to=BINDING) == SECRET

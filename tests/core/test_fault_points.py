@@ -20,17 +20,17 @@ def reached(folder: Path, configured: str) -> "subprocess.CompletedProcess[str]"
     return run_python("-c", REACH, own=own, timeout=60)
 
 
-def test_the_first_process_that_reaches_it_is_killed_and_the_next_goes_on(tmp_path: Path) -> None:
+def test_a_fault_point_kills_the_first_process_only(tmp_path: Path) -> None:
     assert reached(tmp_path, "send.claimed=kill").returncode == -signal.SIGKILL
     assert reached(tmp_path, "send.claimed=kill").stdout == "went on\n"
 
 
 @pytest.mark.parametrize("configured", ["", "confirm.seen=kill"])
-def test_without_being_wanted_here_nothing_happens(tmp_path: Path, configured: str) -> None:
+def test_an_inactive_fault_point_does_nothing(tmp_path: Path, configured: str) -> None:
     assert reached(tmp_path, configured).stdout == "went on\n"
 
 
-def test_every_name_is_a_place_in_the_program() -> None:
+def test_every_fault_point_is_used_in_the_code() -> None:
     program = "".join(
         path.read_text() for path in Path("backoffice").rglob("*.py") if path.name != "fault_points.py"
     )

@@ -54,7 +54,7 @@ def kept(amount: Decimal, currency: str = "NGN") -> Balance:
 
 
 @pytest.mark.parametrize("text", NUMBERS)
-def test_a_number_comes_back_as_it_was_and_without_trailing_zeros(text: str) -> None:
+def test_a_number_round_trips_without_trailing_zeros(text: str) -> None:
     kept(Decimal(text))
     [amount] = Balance.objects.values_list("amount", flat=True)
     assert amount == Decimal(text)
@@ -62,7 +62,7 @@ def test_a_number_comes_back_as_it_was_and_without_trailing_zeros(text: str) -> 
 
 
 @pytest.mark.parametrize("text", NUMBERS)
-def test_a_number_is_found_however_it_is_written(text: str) -> None:
+def test_a_number_is_found_in_any_notation(text: str) -> None:
     number = Decimal(text)
     kept(number)
     for way in (number, text, f"{number:f}", f"{number:E}", f"{number:.18f}"):
@@ -71,7 +71,7 @@ def test_a_number_is_found_however_it_is_written(text: str) -> None:
     assert not Balance.objects.filter(amount=Decimal("-77")).exists()
 
 
-def test_neighbours_that_are_equal_as_floats_stay_apart() -> None:
+def test_numbers_equal_as_floats_stay_distinct() -> None:
     kept(Decimal("12345678901234567890.12"), "NGN")
     kept(Decimal("12345678901234567890.13"), "USD")
     assert Balance.objects.get(amount=Decimal("12345678901234567890.13")).currency == "USD"
@@ -99,9 +99,7 @@ def test_the_same_number_is_the_same_text_on_sqlite() -> None:
         ("1.5E-18", "0.000000000000000002"),
     ],
 )
-def test_what_lies_behind_the_eighteenth_decimal_is_rounded_alike_on_both_engines(
-    given: str, stored: str
-) -> None:
+def test_rounding_after_eighteen_decimals_is_the_same_on_both_engines(given: str, stored: str) -> None:
     kept(Decimal(given))
     assert f"{Balance.objects.get().amount:f}" == stored
     assert Balance.objects.filter(amount=Decimal(given)).exists()
@@ -110,26 +108,26 @@ def test_what_lies_behind_the_eighteenth_decimal_is_rounded_alike_on_both_engine
 @pytest.mark.parametrize(
     "text", ["1E+22", "-1E+22", "9" * 22 + "." + "9" * 19, "NaN", "Infinity", "-Infinity"]
 )
-def test_what_has_no_room_is_refused_before_the_database_sees_it(text: str) -> None:
+def test_numbers_out_of_range_are_refused_before_the_database(text: str) -> None:
     with pytest.raises(ValueError, match="cannot be stored"), transaction.atomic():
         kept(Decimal(text))
     assert not Balance.objects.exists()
 
 
 @pytest.mark.parametrize("lookup", ["gt", "gte", "lt", "lte", "range", "contains", "startswith"])
-def test_no_comparison_is_offered_that_text_would_get_wrong(lookup: str) -> None:
+def test_comparisons_that_are_wrong_for_text_are_not_offered(lookup: str) -> None:
     with pytest.raises(FieldError, match=lookup):
         Balance.objects.filter(**{f"amount__{lookup}": Decimal(9)}).exists()
 
 
 @pytest.mark.parametrize("text", NUMBERS)
-def test_whatever_can_be_stored_can_be_shown_to_the_last_digit(text: str) -> None:
+def test_every_stored_number_is_shown_with_all_digits(text: str) -> None:
     shown = format_amount(Decimal(text), "NGN")
     assert Decimal(shown.replace(",", "")) == Decimal(text)
     assert len(shown.partition(".")[2]) >= 2
 
 
-def test_nothing_is_nothing() -> None:
+def test_null_stays_null() -> None:
     field: ExactDecimalField = ExactDecimalField(null=True)
     assert field.get_db_prep_value(None, connection) is None
     assert field.to_python(None) is None
@@ -182,14 +180,14 @@ def mirrored(*amounts: str) -> None:
 
 
 @pytest.mark.parametrize("text", MAGNITUDES)
-def test_an_amount_without_a_sign_comes_back_as_it_was_and_without_trailing_zeros(text: str) -> None:
+def test_an_unsigned_amount_round_trips_without_trailing_zeros(text: str) -> None:
     mirrored(text)
     amount = Transaction.objects.get().amount
     assert f"{amount:f}" == normalized_text(Decimal(text))
     assert Transaction.objects.filter(amount=text, amount__in=[Decimal(text)]).exists()
 
 
-def test_amounts_without_a_sign_are_sorted_by_their_value() -> None:
+def test_unsigned_amounts_sort_by_value() -> None:
     shuffled = MAGNITUDES[::2] + MAGNITUDES[::-1] + MAGNITUDES[1::2]
     mirrored(*shuffled)
     assert list(Transaction.objects.order_by("amount").values_list("amount", flat=True)) == sorted(
@@ -207,7 +205,7 @@ COMPARISONS: dict[str, Callable[[Decimal, Decimal], bool]] = {
 
 @pytest.mark.parametrize("lookup", COMPARISONS)
 @pytest.mark.parametrize("text", MAGNITUDES)
-def test_amounts_without_a_sign_are_compared_by_their_value(text: str, lookup: str) -> None:
+def test_unsigned_amounts_compare_by_value(text: str, lookup: str) -> None:
     mirrored(*MAGNITUDES)
     found = Transaction.objects.filter(**{f"amount__{lookup}": text}).values_list("amount", flat=True)
     assert sorted(found) == [
@@ -215,7 +213,7 @@ def test_amounts_without_a_sign_are_compared_by_their_value(text: str, lookup: s
     ]
 
 
-def test_a_range_of_amounts_holds_both_its_ends() -> None:
+def test_an_amount_range_includes_both_ends() -> None:
     mirrored(*MAGNITUDES)
     found = Transaction.objects.filter(amount__range=("0.9", Decimal(10))).values_list("amount", flat=True)
     assert sorted(found) == [
@@ -223,7 +221,7 @@ def test_a_range_of_amounts_holds_both_its_ends() -> None:
     ]
 
 
-def test_what_carries_a_sign_is_refused_where_amounts_carry_none() -> None:
+def test_a_signed_amount_is_refused_by_an_unsigned_field() -> None:
     field: UnsignedDecimalField = UnsignedDecimalField()
     with pytest.raises(ValueError, match="cannot be negative"):
         field.get_db_prep_value(Decimal("-0.01"), connection)
@@ -232,7 +230,7 @@ def test_what_carries_a_sign_is_refused_where_amounts_carry_none() -> None:
         Transaction.objects.filter(amount__contains="1").exists()
 
 
-def test_a_sum_has_room_for_more_of_the_largest_amounts_than_anybody_has() -> None:
+def test_a_sum_of_the_largest_amounts_fits() -> None:
     facet = Facet.objects.create(currency="NGN", type="deposit", status="fulfilled", direction="in")
     with localcontext(prec=100):
         total = Decimal(LARGEST) * 3

@@ -11,7 +11,7 @@ from backoffice.operations.models.operations import Release
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_database_that_is_away_is_of_no_row() -> None:
+def test_an_unavailable_database_is_not_blamed_on_a_row() -> None:
     def is_away(*_: object) -> None:
         raise OperationalError("The server closed the connection unexpectedly")
 
@@ -20,7 +20,7 @@ def test_a_database_that_is_away_is_of_no_row() -> None:
     assert isolation.postponed() == set()
 
 
-def test_a_database_that_only_reads_is_of_no_row(only_reading: None) -> None:
+def test_a_read_only_database_is_not_blamed_on_a_row(only_reading: None) -> None:
     """As after a fail-over to a standby: PostgreSQL calls it an internal error."""
     with pytest.raises((InternalError, OperationalError)):
         isolation.run_each_isolated(marked, {1: "one"}, failed=isolation.ignore)
@@ -29,7 +29,7 @@ def test_a_database_that_only_reads_is_of_no_row(only_reading: None) -> None:
 
 
 @pytest.mark.parametrize("error", [OperationalError, InternalError, InterfaceError])
-def test_what_the_database_does_to_one_row_stops_no_other(error: type[Exception]) -> None:
+def test_a_database_error_on_one_row_does_not_stop_the_others(error: type[Exception]) -> None:
     """A statement that took too long, a deadlock: the database answers whoever asks next."""
     tried: list[str] = []
 
@@ -50,7 +50,7 @@ def test_what_the_database_does_to_one_row_stops_no_other(error: type[Exception]
     assert tried == ["first", "second", "second"]
 
 
-def test_an_incident_that_cannot_be_raised_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_incident_that_cannot_be_raised_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     def fails(_: int) -> None:
         raise LookupError
 
@@ -58,11 +58,11 @@ def test_an_incident_that_cannot_be_raised_stops_no_other(caplog: pytest.LogCapt
         raise OperationalError
 
     assert isolation.run_each_isolated(fails, {1: "one", 2: "two"}, failed=cannot_be_recorded) == []
-    assert "That one failed could not be written down" in caplog.text
+    assert "The failure of one could not be stored" in caplog.text
     assert len(isolation.postponed()) == 2
 
 
-def test_no_job_is_put_off_for_what_the_database_did_to_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_job_is_not_postponed_by_a_database_error(caplog: pytest.LogCaptureFixture) -> None:
     tried: list[str] = []
 
     def is_cut_off_once() -> int:
@@ -72,7 +72,7 @@ def test_no_job_is_put_off_for_what_the_database_did_to_it(caplog: pytest.LogCap
         return 7
 
     assert [isolation.run_isolated("sync", is_cut_off_once) for _ in range(2)] == [None, 7]
-    assert "The database did not allow sync" in caplog.text
+    assert "The job sync failed in the database" in caplog.text
 
 
 def marked(_: int) -> int:
@@ -95,13 +95,13 @@ def only_reading() -> Iterator[None]:
     connection.close()
 
 
-class TestAConnectionThatBreaks:
-    """As when the database fails over and is back at once: nobody waits a minute for that."""
+class TestLostConnection:
+    """A database that fails over and is back at once: rows are not postponed."""
 
-    def test_under_one_row_is_opened_anew_and_the_row_tried_again(self) -> None:
+    def test_a_connection_lost_at_a_row_is_reopened_and_the_row_retried(self) -> None:
         assert self.round_that_is_cut_off(times=1) == ([True], set())
 
-    def test_under_the_same_row_twice_puts_off_the_row(self) -> None:
+    def test_a_row_that_loses_the_connection_twice_is_postponed(self) -> None:
         done, put_off = self.round_that_is_cut_off(times=2)
         assert (done, len(put_off)) == ([], 1)
 
@@ -130,7 +130,7 @@ def cut_off() -> None:
 
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has no server that could fail over")
-def test_a_row_that_met_a_server_that_only_reads_is_tried_over_a_new_connection() -> None:
+def test_a_row_that_met_a_read_only_server_is_retried_on_a_new_connection() -> None:
     """As after a fail-over behind one name: the old connection leads to what is a standby by now."""
     with connection.cursor() as cursor:
         cursor.execute("SET default_transaction_read_only = on")

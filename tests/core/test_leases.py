@@ -43,7 +43,7 @@ def test_leases_of_different_names_are_independent() -> None:
     assert acquired(0, "keys")
 
 
-def test_a_lease_is_released_at_the_end_of_its_block_whatever_went_wrong() -> None:
+def test_a_lease_is_released_at_the_end_of_its_block_even_after_an_error() -> None:
     with clock.use_clock(lambda: THEN):
         with suppress(LookupError), acquire_lease("balances", MINUTE) or pytest.fail("is free"):
             assert acquire_lease("balances", MINUTE) is None
@@ -71,7 +71,7 @@ def test_verifying_extends_the_lease() -> None:
     assert [bool(acquired(seconds)) for seconds in (60, 89, 90)] == [False, False, True]
 
 
-def test_who_lost_the_lease_can_neither_extend_nor_release_it() -> None:
+def test_a_lost_lease_can_be_neither_extended_nor_released() -> None:
     lost = acquired(0)
     assert lost
     assert acquired(60)
@@ -111,7 +111,7 @@ def test_the_held_leases_are_listed_with_the_time_of_acquisition() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nobody_acquires_a_lease_while_the_transaction_that_verified_it_lasts() -> None:
+def test_a_lease_cannot_be_acquired_during_the_transaction_that_verified_it() -> None:
     """Although it had expired: what is written under it is committed before anybody else begins."""
     lease = acquired(0)
     assert lease
@@ -134,7 +134,7 @@ def test_nobody_acquires_a_lease_while_the_transaction_that_verified_it_lasts() 
     assert order == ["committed", "refused"]
 
 
-def test_all_who_ask_before_the_next_run_share_it() -> None:
+def test_requests_before_the_next_run_share_it() -> None:
     times = []
     for seconds in (0, 10, 59, 60, 61, 200):
         with clock.use_clock(lambda: THEN + timedelta(seconds=seconds)):  # noqa: B023 - called at once
@@ -142,7 +142,7 @@ def test_all_who_ask_before_the_next_run_share_it() -> None:
     assert times == [0, 60, 60, 120, 120, 200]
 
 
-def test_of_two_who_saw_a_row_due_one_claims_it() -> None:
+def test_one_of_two_concurrent_claims_of_a_due_row_succeeds() -> None:
     LeaseRow.objects.create(name="any row", acquired_at=THEN, held_until=THEN)
     first, second = LeaseRow.objects.get(), LeaseRow.objects.get()
     assert claim_due_row(first, "held_until", until=THEN + MINUTE)

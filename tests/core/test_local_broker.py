@@ -83,20 +83,20 @@ def read_while_written(
     return found
 
 
-def test_the_product_uses_it_for_the_local_address() -> None:
+def test_the_local_broker_is_used_for_a_local_address() -> None:
     with app.connection_for_read(LOCAL) as read, Celery(broker=LOCAL).connection_for_write() as write:
         for connection in (read, write):
             assert type(connection.transport) is local_broker.LocalBrokerTransport
 
 
-def test_a_reader_finds_no_message_that_is_not_complete(
+def test_a_reader_never_sees_an_incomplete_message(
     connect: Callable[..., Connection], task_queue: Queue
 ) -> None:
     assert read_while_written(connect, task_queue, None) == []
     assert taken_from(connect(), task_queue) == ["ring"]
 
 
-def test_with_the_transport_of_kombu_that_reader_fails(
+def test_kombus_own_transport_fails_for_that_reader(
     connect: Callable[..., Connection], task_queue: Queue
 ) -> None:
     """If this fails, kombu has mended it, and `local_broker` may go."""
@@ -104,7 +104,7 @@ def test_with_the_transport_of_kombu_that_reader_fails(
         read_while_written(connect, task_queue, filesystem.Transport)
 
 
-def test_every_message_is_taken_once_by_readers_that_run_at_once(
+def test_concurrent_readers_take_every_message_once(
     connect: Callable[..., Connection], task_queue: Queue
 ) -> None:
     writer = connect()
@@ -115,7 +115,7 @@ def test_every_message_is_taken_once_by_readers_that_run_at_once(
     assert sorted(number for share in shares for number in share) == list(range(200))
 
 
-def test_messages_come_in_the_order_in_which_they_were_written(
+def test_messages_are_read_in_the_order_written(
     connect: Callable[..., Connection], task_queue: Queue
 ) -> None:
     writer = connect()
@@ -125,7 +125,7 @@ def test_messages_come_in_the_order_in_which_they_were_written(
 
 
 @pytest.mark.parametrize("content", [b"", b'{"body": "cut o', b"\xff\xfe", b"<html>"])
-def test_a_damaged_message_is_dropped_with_a_warning_and_the_next_is_taken(
+def test_a_damaged_message_is_dropped_with_a_warning(
     connect: Callable[..., Connection],
     task_queue: Queue,
     tmp_path: Path,
@@ -135,11 +135,11 @@ def test_a_damaged_message_is_dropped_with_a_warning_and_the_next_is_taken(
     publish(connect(), task_queue, "ring")
     (tmp_path / "broker" / "messages" / f"0_damaged.{task_queue.name}.msg").write_bytes(content)
     assert taken_from(connect(), task_queue) == ["ring"]
-    assert f"0_damaged.{task_queue.name}.msg is damaged and was dropped" in caplog.text
+    assert f"Dropped the damaged message 0_damaged.{task_queue.name}.msg" in caplog.text
     assert list((tmp_path / "broker" / "messages").iterdir()) == []
 
 
-def test_processes_that_start_at_once_find_whole_tables_of_bindings(tmp_path: Path) -> None:
+def test_processes_started_together_read_complete_binding_tables(tmp_path: Path) -> None:
     """Half of them would read an empty table, or lose a binding of another, if it was created under its name."""
     together = threading.Barrier(4)
 

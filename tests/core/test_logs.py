@@ -20,6 +20,8 @@ Lines = Callable[[], str]
 @pytest.mark.parametrize(
     "text",
     [
+        f"otp={WORD}",
+        f"OTP: {WORD}",
         f"token={WORD}",
         f"Token: {WORD}",
         f"?currency=NGN&token={WORD}&page=2",
@@ -29,16 +31,18 @@ Lines = Callable[[], str]
         f"COUNTERSIGN_SECRET_KEY={WORD}",
         f"countersign_session={WORD}; Path=/",
         f"otpauth://totp/Countersign:ada?secret={WORD}&issuer=Countersign",
+        f'{{"otp": "{CANARY}", "amount": "1.00"}}',
         f'{{"token": "{CANARY}", "amount": "1.00"}}',
         f"{{'password': '{CANARY}'}}",
         f"{{'new_password': ['{CANARY}'], 'next': ['']}}",
+        f"<QueryDict: {{'otp': ['{WORD}']}}>",
         f"<QueryDict: {{'token': ['{WORD}']}}>",
         f'b\'{{"token": "{CANARY}"}}\'',
         rf'"{{\"otp\": \"{CANARY}\", \"otpType\": \"totp\"}}"',
         f'{{"seed":"{CANARY}"}}',
     ],
 )
-def test_what_stands_behind_the_name_of_a_secret_is_covered(text: str) -> None:
+def test_the_value_after_the_name_of_a_secret_is_redacted(text: str) -> None:
     safe = redact_secrets(text)
     assert "•••" in safe
     assert not [piece for piece in ("canary", "7f3a", "482913") if piece in safe]
@@ -55,39 +59,40 @@ def test_what_stands_behind_the_name_of_a_secret_is_covered(text: str) -> None:
         "2 other sessions ended",
     ],
 )
-def test_what_is_no_secret_stays_readable(text: str) -> None:
+def test_text_without_secrets_is_unchanged(text: str) -> None:
     assert redact_secrets(text) == text
 
 
-def test_members_beside_a_secret_stay_readable() -> None:
-    text = f'{{"currency": "NGN", "token": "{CANARY}", "amount": "1.00"}}'
-    assert redact_secrets(text) == '{"currency": "NGN", "token": •••, "amount": "1.00"}'
+@pytest.mark.parametrize("name", ["otp", "token"])
+def test_fields_beside_a_secret_are_unchanged(name: str) -> None:
+    text = f'{{"currency": "NGN", "{name}": "{CANARY}", "amount": "1.00"}}'
+    assert redact_secrets(text) == f'{{"currency": "NGN", "{name}": •••, "amount": "1.00"}}'
 
 
 @pytest.mark.parametrize("name", ["GATEWAY_API_KEY", "SECRET_KEY"])
-def test_a_known_secret_is_covered_wherever_it_stands(settings: Settings, name: str) -> None:
+def test_a_known_secret_is_redacted_anywhere(settings: Settings, name: str) -> None:
     setattr(settings, name, WORD)
     assert redact_secrets(f"refused by the service: <{WORD}>") == "refused by the service: <•••>"
 
 
-def test_an_encryption_key_is_covered_without_its_id(settings: Settings) -> None:
+def test_an_encryption_key_is_redacted_without_its_id(settings: Settings) -> None:
     settings.ENCRYPTION_KEYS = ["2026:" + "N" * 43 + "=", "2025:" + "O" * 43 + "="]
     for item in settings.ENCRYPTION_KEYS:
         assert item.partition(":")[2] not in redact_secrets(f"cannot use {item} as a key")
 
 
-def test_a_secret_that_is_not_set_covers_nothing(settings: Settings) -> None:
+def test_an_empty_secret_redacts_nothing(settings: Settings) -> None:
     settings.GATEWAY_API_KEY = ""
     assert redact_secrets("as it was") == "as it was"
 
 
-def test_arguments_are_covered_like_the_message(log_lines: Lines) -> None:
+def test_arguments_are_redacted_like_the_message(log_lines: Lines) -> None:
     logger.info("sent %s and %r", f"token={WORD}", {"password": CANARY})
     assert "canary" not in log_lines()
     assert "sent token=•••" in log_lines()
 
 
-def test_a_traceback_is_covered_with_its_cause_and_its_notes(settings: Settings, log_lines: Lines) -> None:
+def test_a_traceback_is_redacted_with_its_cause_and_notes(settings: Settings, log_lines: Lines) -> None:
     settings.GATEWAY_API_KEY = WORD
     try:
         fail()
@@ -109,9 +114,7 @@ def fail() -> None:
         raise error from exc
 
 
-def test_a_traceback_that_another_handler_wrote_before_is_covered_too(
-    settings: Settings, log_lines: Lines
-) -> None:
+def test_a_traceback_cached_by_another_handler_is_redacted(settings: Settings, log_lines: Lines) -> None:
     settings.GATEWAY_API_KEY = WORD
     try:
         fail()
@@ -124,7 +127,7 @@ def test_a_traceback_that_another_handler_wrote_before_is_covered_too(
     assert "RuntimeError" in log_lines()
 
 
-def test_a_log_call_that_does_not_fit_its_arguments_harms_nobody(
+def test_a_log_call_with_mismatched_arguments_does_not_raise(
     log_handler: logging.Handler, log_lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging, "raiseExceptions", False)  # which would end as a note on stderr
@@ -145,7 +148,7 @@ def test_the_request_id_is_on_every_line_and_a_dash_without_one(log_lines: Lines
 @pytest.mark.parametrize(
     "name", ["", "django", "django.request", "payments_gateway", "celery", "axes", "x.y"]
 )
-def test_every_line_leaves_through_the_one_safe_handler(log_handler: logging.Handler, name: str) -> None:
+def test_every_logger_uses_the_redacting_handler(log_handler: logging.Handler, name: str) -> None:
     assert isinstance(log_handler.formatter, RedactingFormatter)
     found: logging.Logger | None = logging.getLogger(name)
     while found is not None:

@@ -1,4 +1,4 @@
-"""`manage.py reencryptsecrets`: an old key may go once it has succeeded, and never before."""
+"""`manage.py reencrypt_secrets`: an old key may go once it has succeeded, and never before."""
 
 import base64
 import io
@@ -27,7 +27,7 @@ def enrolled(settings: Settings, request: pytest.FixtureRequest) -> User:
 
 def run_command() -> str:
     out = io.StringIO()
-    call_command("reencryptsecrets", stdout=out)
+    call_command("reencrypt_secrets", stdout=out)
     return out.getvalue()
 
 
@@ -36,33 +36,34 @@ def secret_of(user: User) -> str:
     return secret
 
 
-def test_afterwards_the_old_key_may_go_and_the_authenticator_is_the_same(
-    settings: Settings, enrolled: User
-) -> None:
+def test_the_old_key_is_not_needed_after_reencryption(settings: Settings, enrolled: User) -> None:
     secret = secret_of(enrolled)
     settings.ENCRYPTION_KEYS = [NEW, OLD]
-    assert "Sealed 1 secrets anew under the key 2026" in run_command()
+    assert "Encrypted 1 secrets with the key 2026" in run_command()
     settings.ENCRYPTION_KEYS = [NEW]
     assert secret_of(enrolled) == secret
 
 
-def test_again_it_changes_nothing(settings: Settings, enrolled: User) -> None:
+def test_reencryption_is_idempotent(settings: Settings, enrolled: User) -> None:
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     run_command()
     encrypted = bytes(AuthenticatorDevice.objects.get(user=enrolled).encrypted_seed)
-    assert "Sealed 0 secrets anew" in run_command()
+    assert "Encrypted 0 secrets" in run_command()
     assert bytes(AuthenticatorDevice.objects.get(user=enrolled).encrypted_seed) == encrypted
 
 
-def test_whom_it_cannot_serve_it_names_and_says_that_no_key_may_go(
+def test_rows_that_cannot_be_reencrypted_are_named_and_the_key_must_stay(
     settings: Settings, enrolled: User, approver: User
 ) -> None:
     settings.ENCRYPTION_KEYS = [NEW]
-    with pytest.raises(CommandError, match=rf"Drop no key yet: {approver.email}, {enrolled.email}"):
+    with pytest.raises(
+        CommandError,
+        match=rf"No configured key can decrypt the secrets of: {approver.email}, {enrolled.email}",
+    ):
         run_command()
 
 
-def test_a_row_that_changed_meanwhile_keeps_its_change(settings: Settings, enrolled: User) -> None:
+def test_a_row_changed_concurrently_keeps_its_change(settings: Settings, enrolled: User) -> None:
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     seen = AuthenticatorDevice.objects.get(user=enrolled)
     changed = AuthenticatorDevice.objects.get(user=enrolled)
@@ -72,7 +73,7 @@ def test_a_row_that_changed_meanwhile_keeps_its_change(settings: Settings, enrol
     assert secret_of(enrolled) == changed.secret_text()
 
 
-def test_no_column_is_encrypted_that_the_command_does_not_cover() -> None:
+def test_the_command_covers_every_encrypted_column() -> None:
     columns = {
         f"{model.__name__}.{field.name}"
         for model in apps.get_models()

@@ -71,18 +71,14 @@ def test_the_demo_starts_nowhere_else(start_settings: Start, elsewhere: dict[str
 @pytest.mark.parametrize(
     "change", [{"DEMO": False}, {"ENVIRONMENT": "production"}, {"ALLOWED_HOSTS": ["countersign.example"]}]
 )
-def test_settings_of_another_making_cannot_install_it_either(
-    settings: Settings, change: dict[str, Any]
-) -> None:
+def test_custom_settings_cannot_install_the_demo(settings: Settings, change: dict[str, Any]) -> None:
     for name, value in {"DEMO": True, "ALLOWED_HOSTS": ["localhost"], **change}.items():
         setattr(settings, name, value)
     with pytest.raises(ImproperlyConfigured, match="runs in the demo only"):
         settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "backoffice.demo"]
 
 
-def test_without_the_demo_nothing_of_it_is_installed_and_no_page_shows_a_code(
-    client: Client, db: None
-) -> None:
+def test_nothing_of_the_demo_is_installed_without_it(client: Client, db: None) -> None:
     people.ensure_people()
     processors = product_settings.TEMPLATES[0]["OPTIONS"]["context_processors"]
     assert "backoffice.demo" not in product_settings.INSTALLED_APPS
@@ -91,7 +87,7 @@ def test_without_the_demo_nothing_of_it_is_installed_and_no_page_shows_a_code(
     assert not [shown for shown in (*_codes().values(), people.DEMO_PASSWORD, "demo-codes") if shown in page]
 
 
-def test_the_cast_is_six_people_who_can_sign_in(db: None) -> None:
+def test_the_demo_creates_six_users_who_can_sign_in(db: None) -> None:
     people = {user.full_name: [group.name for group in user.groups.all()] for user in ensure_people()}
     assert people == {
         "Tunde Bello": ["Preparer"],
@@ -103,7 +99,7 @@ def test_the_cast_is_six_people_who_can_sign_in(db: None) -> None:
     }
 
 
-def test_the_cast_is_made_once(db: None) -> None:
+def test_the_demo_users_are_created_once(db: None) -> None:
     before = [user.pk for user in people.ensure_people()]
     entries = Entry.objects.count()
     assert [user.pk for user in people.ensure_people()] == before
@@ -111,7 +107,7 @@ def test_the_cast_is_made_once(db: None) -> None:
     assert AuthenticatorDevice.objects.count() == 6
 
 
-def test_the_sign_in_page_shows_everybody_and_their_codes(demo: Client) -> None:
+def test_the_sign_in_page_shows_every_demo_user_with_a_code(demo: Client) -> None:
     page = demo.get("/account/sign-in/").content.decode()
     for user in User.objects.all():
         assert user.full_name in page
@@ -120,7 +116,7 @@ def test_the_sign_in_page_shows_everybody_and_their_codes(demo: Client) -> None:
     assert people.DEMO_PASSWORD in page
 
 
-def test_what_the_page_shows_is_enough_to_sign_in(demo: Client) -> None:
+def test_the_data_on_the_sign_in_page_is_sufficient_to_sign_in(demo: Client) -> None:
     first = demo.post(
         "/account/sign-in/", {"email": "amara@countersign.example", "password": people.DEMO_PASSWORD}
     )
@@ -131,14 +127,14 @@ def test_what_the_page_shows_is_enough_to_sign_in(demo: Client) -> None:
     assert demo.post(first["Location"], {"code": shown})["Location"] == "/"
 
 
-def test_the_second_step_shows_the_code_of_this_person_only(demo: Client) -> None:
+def test_the_second_step_shows_only_the_code_of_this_user(demo: Client) -> None:
     demo.post("/account/sign-in/", {"email": "amara@countersign.example", "password": people.DEMO_PASSWORD})
     page = demo.get("/account/second-factor/").content.decode()
     assert page.count("data-code=") == 1
     assert "tunde@countersign.example" not in page
 
 
-def test_a_used_code_is_not_shown_again_but_how_long_until_the_next(demo: Client) -> None:
+def test_after_a_used_code_the_time_until_the_next_is_shown(demo: Client) -> None:
     device = AuthenticatorDevice.objects.get(user__email="femi@countersign.example")
     code = steps.code_of(device)
     assert device.verify_token(code)

@@ -97,7 +97,7 @@ def wire(sandbox_process: SandboxProcess) -> Iterator[Proxy]:
 
 
 @pytest.fixture(scope="session")
-def nursery(
+def forked_workers(
     wire: Proxy, django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ForkedWorkers]:
     """Workers on this run's database, one process per task."""
@@ -106,14 +106,14 @@ def nursery(
         "COUNTERSIGN_BROKER_URL": "memory://",
         **route_to_the_provider(wire),
     }
-    running = ForkedWorkers(tmp_path_factory.mktemp("nursery"), environment)
+    running = ForkedWorkers(tmp_path_factory.mktemp("workers"), environment)
     running.start()
     yield running
     running.stop()
 
 
 @pytest.fixture
-def service(sandbox: SandboxProcess, wire: Proxy, settings: Settings) -> SandboxProcess:
+def provider(sandbox: SandboxProcess, wire: Proxy, settings: Settings) -> SandboxProcess:
     """The simulated provider behind the proxy, which accepts a one-time code repeatedly, with all caches
     cleared.
 
@@ -133,15 +133,15 @@ def service(sandbox: SandboxProcess, wire: Proxy, settings: Settings) -> Sandbox
 
 @pytest.fixture
 def stage(
-    nursery: ForkedWorkers,
-    service: SandboxProcess,
+    forked_workers: ForkedWorkers,
+    provider: SandboxProcess,
     wire: Proxy,
     preparer: User,
     approver: User,
     round_number: int,
 ) -> FaultStage:
     """Workers, provider and two people, once per round of the campaign."""
-    return FaultStage(nursery, service, wire, preparer, approver)
+    return FaultStage(forked_workers, provider, wire, preparer, approver)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Brokers that are unavailable, lose messages or repeat them (fault 13): a message only wakes a worker."""
+"""Brokers that are unavailable, lose messages or repeat them: a message only wakes a worker."""
 
 import signal
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def is_empty(address: str) -> bool:
 
 
 @pytest.mark.parametrize("broker", BROKERS)
-def test_while_the_broker_is_away_the_sweeper_sends_and_afterwards_the_worker(
+def test_the_sweeper_sends_while_the_broker_is_down_and_the_worker_afterwards(
     stage: FaultStage, make_product: MakeProcesses, broker: str
 ) -> None:
     with proxied(broker) as (wire, behind):
@@ -59,12 +59,12 @@ def test_while_the_broker_is_away_the_sweeper_sends_and_afterwards_the_worker(
             operations = stage.released(*ONE_PER_BALANCE)
             recovered("broker away: the sweeper sends", operations)
         the_worker_sends_again(stage, product)
-        compare_with_provider(stage.service, "broker away")
+        compare_with_provider(stage.provider, "broker away")
         product.stop()
 
 
 @pytest.mark.parametrize("forgetful", BROKERS, indirect=True)
-def test_what_the_broker_forgets_the_sweeper_finds(
+def test_the_sweeper_finds_work_whose_message_the_broker_lost(
     forgetful: str, stage: FaultStage, make_product: MakeProcesses
 ) -> None:
     product = make_product(forgetful)
@@ -80,14 +80,14 @@ def test_what_the_broker_forgets_the_sweeper_finds(
     product.signal("worker", signal.SIGCONT)
     the_worker_sends_again(stage, product)
     assert product.taken("worker") < len(enqueued)
-    compare_with_provider(stage.service, "broker flushed")
+    compare_with_provider(stage.provider, "broker flushed")
 
 
 def the_worker_sends_again(stage: FaultStage, product: ProductProcesses) -> None:
     """It sends without a sweeper, as soon as the broker accepts a message."""
     product.kill("sweeper")
     [operation] = stage.released("withdrawal")
-    wait_until(lambda: rang(product, operation), "the broker takes messages again")
+    wait_until(lambda: is_accepted_by_broker(product, operation), "the broker takes messages again")
     wait_until(
         lambda: status_of(operation) not in {Status.APPROVED, Status.SENDING},
         "the worker is back at its queue",
@@ -95,7 +95,7 @@ def the_worker_sends_again(stage: FaultStage, product: ProductProcesses) -> None
     stage.sweep_until_settled([operation])
 
 
-def rang(product: ProductProcesses, operation: Operation) -> bool:
+def is_accepted_by_broker(product: ProductProcesses, operation: Operation) -> bool:
     """Whether the broker accepted the message."""
     try:
         product.enqueue(operation.pk)
@@ -105,7 +105,7 @@ def rang(product: ProductProcesses, operation: Operation) -> bool:
 
 
 @pytest.mark.parametrize("broker", BROKERS)
-def test_a_message_that_comes_a_thousand_times_is_one_debit(
+def test_a_message_delivered_a_thousand_times_makes_one_debit(
     stage: FaultStage, make_product: MakeProcesses, broker: str
 ) -> None:
     product, workers = make_product(broker), ("one", "two")
@@ -122,4 +122,4 @@ def test_a_message_that_comes_a_thousand_times_is_one_debit(
     assert all(product.done(name) > 0 for name in workers)
     assert operation.attempts.count() == 1
     stage.sweep_until_settled([operation])
-    compare_with_provider(stage.service, "a message a thousand times")
+    compare_with_provider(stage.provider, "a message a thousand times")

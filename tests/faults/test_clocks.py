@@ -1,4 +1,4 @@
-"""Clocks that disagree: the provider's, this machine's, and those of two machines on one database (fault 15)."""
+"""Clocks that disagree: the provider's, this machine's, and those of two machines on one database."""
 
 import shutil
 import subprocess
@@ -26,13 +26,13 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Apia", "America/St_Johns"])
-def test_the_providers_clock_may_be_a_day_ahead_and_the_machine_anywhere(
+def test_sending_works_with_any_provider_clock_and_local_time_zone(
     stage: FaultStage, make_product: MakeProcesses, zone: str
 ) -> None:
-    stage.service.advance(24 * 3600)
+    stage.provider.advance(24 * 3600)
     operations = stage.released(*ONE_PER_BALANCE)
     for operation in operations:
-        stage.strike("send.answered", operation)
+        stage.strike("send.response_received", operation)
     product = make_product(TZ=zone)
     product.start_sweeper()
 
@@ -41,7 +41,7 @@ def test_the_providers_clock_may_be_a_day_ahead_and_the_machine_anywhere(
         return all(map(is_settled, operations))
 
     wait_until(are_settled_by_the_sweeper, "their end is known", every=1)
-    compare_with_provider(stage.service, "clocks disagree")
+    compare_with_provider(stage.provider, "clocks disagree")
 
 
 FASTER, SLOWER = "+5h", "-5h"
@@ -66,7 +66,7 @@ def clock_of() -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize(("off", "hours"), [(FASTER, 5), (SLOWER, -5)])
-def test_the_clock_of_another_machine_is_off(
+def test_the_skewed_clock_is_off_by_its_hours(
     clock_of: dict[str, dict[str, str]], off: str, hours: int
 ) -> None:
     command = [sys.executable, "-c", "import time; print(time.time())"]
@@ -75,17 +75,17 @@ def test_the_clock_of_another_machine_is_off(
     assert abs(ahead - timedelta(hours=hours)) < AN_HOUR
 
 
-def test_two_machines_whose_clocks_are_hours_apart_send_once_and_do_nothing_early(
+def test_two_machines_with_skewed_clocks_send_once_and_not_early(
     stage: FaultStage, make_product: MakeProcesses, clock_of: dict[str, dict[str, str]]
 ) -> None:
     product = make_product()
-    stage.service.options(settle_after=None)
+    stage.provider.options(settle_after=None)
     held, looked_at_later = stage.released("withdrawal", "transfer")
     frozen = stage.freeze("send.claimed", held, patience=LONG)
     stage.enqueue(looked_at_later)
     Attempt.objects.filter(operation=looked_at_later).update(next_check_at=clock.now() + AN_HOUR)
     undecided = factories.prepared_of_kind("conversion", operations.payload("conversion"), stage.preparer)
-    stage.service.options(settle_after=0)
+    stage.provider.options(settle_after=0)
     before = list(Attempt.objects.order_by("pk").values())
     sent = []
     for off, environment in clock_of.items():
@@ -103,7 +103,7 @@ def test_two_machines_whose_clocks_are_hours_apart_send_once_and_do_nothing_earl
     ]
     stage.thaw(frozen)
     stage.sweep_until_settled([held, looked_at_later])
-    compare_with_provider(stage.service, "clocks of machines hours apart")
+    compare_with_provider(stage.provider, "clocks of machines hours apart")
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def machines(
     """Workers on each machine."""
     made = []
     for off, environment in clock_of.items():
-        made.append(ForkedWorkers(tmp_path / off, {**stage.nursery.environment, **environment}))
+        made.append(ForkedWorkers(tmp_path / off, {**stage.forked_workers.environment, **environment}))
         made[-1].folder.mkdir()
         made[-1].start()
     yield made
@@ -121,11 +121,9 @@ def machines(
         machine.stop()
 
 
-def test_two_workers_whose_clocks_are_hours_apart_send_once(
-    stage: FaultStage, machines: list[ForkedWorkers]
-) -> None:
+def test_two_workers_with_skewed_clocks_send_once(stage: FaultStage, machines: list[ForkedWorkers]) -> None:
     operations = stage.released(*ONE_PER_BALANCE)
     workers = [machine.run("send", str(one.pk)) for one in operations for machine in machines * 5]
     wait_until(lambda: all(worker.is_gone for worker in workers), "the workers end")
     stage.sweep_until_settled(operations)
-    compare_with_provider(stage.service, "clocks of workers hours apart")
+    compare_with_provider(stage.provider, "clocks of workers hours apart")

@@ -1,4 +1,4 @@
-"""Databases that are unavailable, disconnected in mid-transaction, read-only or full (fault 14)."""
+"""Databases that are unavailable, disconnected in mid-transaction, read-only or full."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from django.db import DatabaseError, connection
 
 from backoffice.operations.delivery import send
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.reason_codes import AnswerCode
+from backoffice.operations.models.reason_codes import ResponseCode
 from backoffice.operations.states import Status
 from tests.faults.harness.connection_cuts import Side
 from tests.faults.harness.figures import compare_with_provider
@@ -42,14 +42,14 @@ def full_disk(stage: FaultStage, tmp_path: Path) -> Iterator[tuple[Disk, FaultSt
     """A disk that can be filled, and the stage with workers whose database is on it."""
     with data_on_a_small_disk() as disk:
         workers = ForkedWorkers(
-            tmp_path, {**stage.nursery.environment, "COUNTERSIGN_DATABASE_URL": database_url()}
+            tmp_path, {**stage.forked_workers.environment, "COUNTERSIGN_DATABASE_URL": database_url()}
         )
         workers.start()
-        yield disk, replace(stage, nursery=workers)
+        yield disk, replace(stage, forked_workers=workers)
         workers.stop()
 
 
-def test_the_database_comes_back(
+def test_processes_recover_when_the_database_returns(
     stage: FaultStage, make_product: MakeProcesses, database: tuple[Proxy, str]
 ) -> None:
     wire, behind = database
@@ -61,7 +61,7 @@ def test_the_database_comes_back(
         operations = stage.released(*ONE_PER_BALANCE)
         wait_until(lambda: "did not allow" in product.log("sweeper"), "the sweeper misses it")
     recovered("database away", operations)
-    compare_with_provider(stage.service, "database away")
+    compare_with_provider(stage.provider, "database away")
 
 
 CLAIM, RECORD = b'INSERT INTO "operations_attempt"', b'UPDATE "operations_attempt"'
@@ -73,7 +73,9 @@ def behind_the_wire(
 ) -> Iterator[tuple[Proxy, ForkedWorkers]]:
     """Workers whose connection to the database can be cut."""
     wire, behind = database
-    workers = ForkedWorkers(tmp_path, {**stage.nursery.environment, "COUNTERSIGN_DATABASE_URL": behind})
+    workers = ForkedWorkers(
+        tmp_path, {**stage.forked_workers.environment, "COUNTERSIGN_DATABASE_URL": behind}
+    )
     workers.start()
     yield wire, workers
     workers.stop()
@@ -93,19 +95,19 @@ def send_until_it_is_cut(
 
 
 @pytest.mark.parametrize("kind", MONEY)
-def test_a_claim_that_was_not_committed_sends_nothing(
+def test_an_uncommitted_claim_sends_nothing(
     stage: FaultStage, behind_the_wire: tuple[Proxy, ForkedWorkers], kind: str
 ) -> None:
     [operation] = stage.released(kind)
     send_until_it_is_cut(operation, behind_the_wire, CLAIM, b"COMMIT")
     assert status_of(operation) == Status.APPROVED
-    assert stage.service.ledger()["orders"] == stage.service.ledger()["payments"] == []
+    assert stage.provider.ledger()["orders"] == stage.provider.ledger()["payments"] == []
     stage.sweep_until_settled([operation])
-    compare_with_provider(stage.service, "database cut before the claim's commit")
+    compare_with_provider(stage.provider, "database cut before the claim's commit")
 
 
 @pytest.mark.parametrize("kind", MONEY)
-def test_a_claim_whose_commit_was_not_confirmed_is_never_sent(
+def test_a_claim_with_an_unconfirmed_commit_is_never_sent(
     stage: FaultStage, behind_the_wire: tuple[Proxy, ForkedWorkers], kind: str
 ) -> None:
     [operation] = stage.released(kind)
@@ -113,25 +115,27 @@ def test_a_claim_whose_commit_was_not_confirmed_is_never_sent(
     assert status_of(operation) == Status.SENDING
     stage.sweep_until(lambda: is_left_open(operation), "its silence is noticed")
     stage.assert_never_sent([operation])
-    compare_with_provider(stage.service, "database cut after the claim's commit")
+    compare_with_provider(stage.provider, "database cut after the claim's commit")
 
 
 @pytest.mark.parametrize("kind", MONEY)
-def test_an_answer_that_cannot_be_recorded_at_once_is_recorded_later(
+def test_a_response_that_cannot_be_recorded_at_once_is_recorded_later(
     stage: FaultStage, behind_the_wire: tuple[Proxy, ForkedWorkers], kind: str
 ) -> None:
     [operation] = stage.released(kind)
     send_until_it_is_cut(operation, behind_the_wire, RECORD, b"COMMIT")
-    assert operation.attempts.get().answers[0]["code"].startswith(AnswerCode.ACCEPTED)
+    assert operation.attempts.get().responses[0]["code"].startswith(ResponseCode.ACCEPTED)
     stage.sweep_until_settled([operation])
-    compare_with_provider(stage.service, "database cut while the answer is recorded")
+    compare_with_provider(stage.provider, "database cut while the answer is recorded")
 
 
-def test_a_database_that_only_reads_sends_nothing(stage: FaultStage, tmp_path: Path) -> None:
+def test_nothing_is_sent_while_the_database_is_read_only(stage: FaultStage, tmp_path: Path) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("of SQLite the next test says it")
     reads_only = f"{database_url()}?options=-c%20default_transaction_read_only%3Don"
-    workers = ForkedWorkers(tmp_path, {**stage.nursery.environment, "COUNTERSIGN_DATABASE_URL": reads_only})
+    workers = ForkedWorkers(
+        tmp_path, {**stage.forked_workers.environment, "COUNTERSIGN_DATABASE_URL": reads_only}
+    )
     workers.start()
     operations = stage.released(*ONE_PER_BALANCE)
     for operation in operations:
@@ -141,10 +145,10 @@ def test_a_database_that_only_reads_sends_nothing(stage: FaultStage, tmp_path: P
     workers.stop()
     assert statuses(operations) == {Status.APPROVED}
     stage.sweep_until_settled(operations)
-    compare_with_provider(stage.service, "database read-only")
+    compare_with_provider(stage.provider, "database read-only")
 
 
-def test_a_file_that_cannot_be_written_sends_nothing(stage: FaultStage) -> None:
+def test_nothing_is_sent_while_the_sqlite_file_is_read_only(stage: FaultStage) -> None:
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has no such file")
     operations = stage.released(*ONE_PER_BALANCE)
@@ -154,12 +158,12 @@ def test_a_file_that_cannot_be_written_sends_nothing(stage: FaultStage) -> None:
         with pytest.raises(DatabaseError, match="readonly"):
             send.send_operation(operation.pk)
     connection.close()
-    assert stage.service.ledger()["orders"] == stage.service.ledger()["payments"] == []
+    assert stage.provider.ledger()["orders"] == stage.provider.ledger()["payments"] == []
     stage.sweep_until_settled(operations)
-    compare_with_provider(stage.service, "file not writable")
+    compare_with_provider(stage.provider, "file not writable")
 
 
-def test_a_locked_file_sends_nothing(stage: FaultStage) -> None:
+def test_nothing_is_sent_while_the_sqlite_file_is_locked(stage: FaultStage) -> None:
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has no such file")
     operations = stage.released(*ONE_PER_BALANCE)
@@ -168,45 +172,45 @@ def test_a_locked_file_sends_nothing(stage: FaultStage) -> None:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(DatabaseError, match="locked"):
             send.send_operation(operations[0].pk)
-        assert stage.service.ledger()["orders"] == []
+        assert stage.provider.ledger()["orders"] == []
         other.execute("ROLLBACK")
     stage.sweep_until_settled(operations)
-    compare_with_provider(stage.service, "file locked")
+    compare_with_provider(stage.provider, "file locked")
 
 
-def test_a_full_disk_sends_nothing(full_disk: tuple[Disk, FaultStage]) -> None:
+def test_nothing_is_sent_while_the_disk_is_full(full_disk: tuple[Disk, FaultStage]) -> None:
     disk, stage = full_disk
     operations = stage.released(*ONE_PER_BALANCE)
     disk.fill()
     stage.enqueue(*operations)
-    assert stage.nursery.log().count(IS_FULL[connection.vendor]) >= len(operations)
+    assert stage.forked_workers.log().count(IS_FULL[connection.vendor]) >= len(operations)
     assert statuses(operations) == {Status.APPROVED}
-    assert stage.service.ledger()["orders"] == stage.service.ledger()["payments"] == []
+    assert stage.provider.ledger()["orders"] == stage.provider.ledger()["payments"] == []
     disk.free()
     stage.sweep_until_settled(operations)
-    compare_with_provider(stage.service, "disk full before the claim")
+    compare_with_provider(stage.provider, "disk full before the claim")
 
 
-def test_answers_that_find_the_disk_full_are_kept_and_recorded_later(
+def test_responses_are_recorded_once_a_full_disk_has_space(
     full_disk: tuple[Disk, FaultStage],
 ) -> None:
     disk, stage = full_disk
     operations = stage.released(*ONE_PER_BALANCE)
-    workers = [stage.freeze("send.answered", operation) for operation in operations]
+    workers = [stage.freeze("send.response_received", operation) for operation in operations]
     disk.fill()
     for worker in workers:
         worker.process.resume()
     wait_until(
-        lambda: stage.nursery.log().count("is not recorded yet") >= len(workers),
+        lambda: stage.forked_workers.log().count("is not recorded yet") >= len(workers),
         "none finds room for its answer",
     )
-    assert IS_FULL[connection.vendor] in stage.nursery.log()
+    assert IS_FULL[connection.vendor] in stage.forked_workers.log()
     assert statuses(operations) == {Status.SENDING}
     disk.free()
     wait_until(lambda: all(worker.is_gone for worker in workers), "they find room, and record them")
     assert all(
-        operation.attempts.get().answers[0]["code"].startswith(AnswerCode.ACCEPTED)
+        operation.attempts.get().responses[0]["code"].startswith(ResponseCode.ACCEPTED)
         for operation in operations
     )
     stage.sweep_until_settled(operations)
-    compare_with_provider(stage.service, "disk full while answers are recorded")
+    compare_with_provider(stage.provider, "disk full while answers are recorded")

@@ -14,14 +14,14 @@ from backoffice.accounts.models import User
 from backoffice.core import clock
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import AnswerCode, coded
+from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.faults.conftest import broken_promises
 from tests.faults.harness.figures import CampaignFigures, compare_with_provider
 from tests.sandbox_process import ROOT
 
-LOST = [coded(AnswerCode.ERROR, error="The connection broke.")]
+LOST = [coded(ResponseCode.ERROR, error="The connection broke.")]
 
 
 @dataclass
@@ -85,12 +85,12 @@ def judged(*orders: dict[str, str], fails: bool = True) -> list[str]:
 SUCCEEDED = {"outcome": Outcome.SUCCEEDED, "provider_transaction_id": "T-1"}
 
 
-def test_what_ended_as_the_ledger_says_misses_nothing(ended: Ended) -> None:
-    operation = ended(Status.UNKNOWN, Status.SUCCEEDED, answers=LOST, **SUCCEEDED)
+def test_operations_closed_as_in_the_ledger_have_no_failures(ended: Ended) -> None:
+    operation = ended(Status.UNKNOWN, Status.SUCCEEDED, responses=LOST, **SUCCEEDED)
     assert judged(done(operation, "T-1"), fails=False) == []
 
 
-def test_two_records_of_one_operation_are_a_double_debit(ended: Ended) -> None:
+def test_two_ledger_entries_of_one_operation_are_a_double_debit(ended: Ended) -> None:
     operation = ended(Status.SUCCEEDED, **SUCCEEDED)
     assert "1 double debits" in judged(done(operation, "T-1"), done(operation, "T-2"))
 
@@ -105,7 +105,7 @@ def test_two_records_of_one_operation_are_a_double_debit(ended: Ended) -> None:
     ],
     ids=["another's", "nobody's", "failed and executed", "to be sent again and executed"],
 )
-def test_an_end_that_the_ledger_does_not_know_is_a_wrong_closure(
+def test_a_closure_that_contradicts_the_ledger_is_wrong(
     ended: Ended, status: Status, outcome: str, named: str | None, judgement: str
 ) -> None:
     operation = ended(status, outcome=outcome, provider_transaction_id=named)
@@ -115,10 +115,10 @@ def test_an_end_that_the_ledger_does_not_know_is_a_wrong_closure(
 
 @pytest.mark.parametrize(
     ("status", "values"),
-    [(Status.UNKNOWN, {"answers": LOST}), (Status.UNKNOWN, {"next_check_at": "now"}), (Status.REVIEW, {})],
+    [(Status.UNKNOWN, {"responses": LOST}), (Status.UNKNOWN, {"next_check_at": "now"}), (Status.REVIEW, {})],
     ids=["nobody will look", "nobody knows why", "to be reviewed, without a finding"],
 )
-def test_what_is_open_and_does_not_say_why_is_counted(
+def test_an_open_operation_without_a_reason_is_counted(
     ended: Ended, status: Status, values: dict[str, str]
 ) -> None:
     known = {name: clock.now() if value == "now" else value for name, value in values.items()}
@@ -126,22 +126,22 @@ def test_what_is_open_and_does_not_say_why_is_counted(
     assert judged() == ["1 open cases without a reason"]
 
 
-def test_what_the_provider_did_and_nobody_asked_for_fails_the_cell(ended: Ended) -> None:
+def test_an_unrequested_ledger_entry_fails_the_cell(ended: Ended) -> None:
     operation = ended(Status.SUCCEEDED, **SUCCEEDED)
     judged(done(operation, "T-1"), {**done(operation, "T-2"), "amount": "3.50"})
 
 
-def test_an_ambiguous_case_left_to_people_counts_against_the_machine(ended: Ended) -> None:
-    operation = ended(Status.UNKNOWN, answers=LOST, next_check_at=clock.now())
+def test_an_ambiguous_case_left_to_people_lowers_the_automatic_share(ended: Ended) -> None:
+    operation = ended(Status.UNKNOWN, responses=LOST, next_check_at=clock.now())
     assert judged(done(operation, "T-1"), fails=False) == ["closed by machine: 0.0 %, not 99 %"]
 
 
 @pytest.mark.parametrize(("closed", "missed"), [(98, 1), (99, 0), (100, 0)])
-def test_ninety_nine_in_a_hundred_are_to_be_closed_by_the_machine(closed: int, missed: int) -> None:
-    assert len(CampaignFigures(ambiguous=100, closed_by_machine=closed).missed()) == missed
+def test_ninety_nine_percent_must_be_closed_automatically(closed: int, missed: int) -> None:
+    assert len(CampaignFigures(ambiguous=100, closed_automatically=closed).missed()) == missed
 
 
-def test_nothing_ambiguous_misses_nothing() -> None:
+def test_no_ambiguous_cases_meet_the_target() -> None:
     assert CampaignFigures().missed() == []
 
 
@@ -173,9 +173,17 @@ def pytest_collection_finish():
 """
 
 
-def test_a_run_whose_tests_all_pass_fails_by_its_figures(tmp_path: Path) -> None:
+def test_a_run_fails_by_its_figures_even_if_all_tests_pass(tmp_path: Path) -> None:
     (tmp_path / "misses_one.py").write_text(MISSES_ONE)
-    run = [sys.executable, "-m", "pytest", "-p", "misses_one", "-k", "test_nothing_ambiguous_misses_nothing"]
+    run = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "misses_one",
+        "-k",
+        "test_no_ambiguous_cases_meet_the_target",
+    ]
     ended = subprocess.run(
         [*run, __file__],
         cwd=ROOT,

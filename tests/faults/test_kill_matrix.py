@@ -16,7 +16,7 @@ ONE_OF_EACH = pytest.mark.parametrize(
     "kinds", [pytest.param(ONE_PER_BALANCE, id="apart"), pytest.param(("conversion",), id="conversion")]
 )
 NEVER_LEFT = ("send.claimed", "send.before_request")
-LEFT = ("send.answered", "send.recorded")
+LEFT = ("send.response_received", "send.recorded")
 LOOKING = ("confirm.seen", "confirm.closed")
 WHAT_A_LOOK_WRITES = (
     "outcome",
@@ -30,22 +30,22 @@ WHAT_A_LOOK_WRITES = (
 
 
 @ONE_OF_EACH
-def test_killed_before_the_claim_it_is_sent_once_by_another(
+def test_a_sender_killed_before_the_claim_is_replaced_and_sends_once(
     stage: FaultStage, kinds: tuple[str, ...]
 ) -> None:
     operations = stage.released(*kinds)
     for operation in operations:
         stage.strike("send.before_claim", operation)
     assert statuses(operations) == {Status.APPROVED}
-    assert stage.service.ledger()["orders"] == []
+    assert stage.provider.ledger()["orders"] == []
     stage.sweep_until_settled(operations)
     assert statuses(operations) == {Status.SUCCEEDED}
-    compare_with_provider(stage.service, "killed at send.before_claim")
+    compare_with_provider(stage.provider, "killed at send.before_claim")
 
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", NEVER_LEFT)
-def test_killed_after_the_claim_it_is_never_sent_and_stays_open(
+def test_a_sender_killed_after_the_claim_leaves_it_unknown_and_unsent(
     stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:
     operations = stage.released(*kinds)
@@ -55,12 +55,12 @@ def test_killed_after_the_claim_it_is_never_sent_and_stays_open(
     stage.enqueue(*operations)
     stage.sweep_until(lambda: all(map(is_left_open, operations)), "the silence is noticed")
     stage.assert_never_sent(operations)
-    compare_with_provider(stage.service, f"killed at {point}")
+    compare_with_provider(stage.provider, f"killed at {point}")
 
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", LEFT)
-def test_killed_after_the_answer_it_is_closed_by_the_list(
+def test_a_sender_killed_after_the_response_leaves_it_to_a_status_check(
     stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:
     operations = stage.released(*kinds)
@@ -68,44 +68,46 @@ def test_killed_after_the_answer_it_is_closed_by_the_list(
         stage.strike(point, operation)
     stage.sweep_until_settled(operations)
     for operation in operations:
-        assert len(records_of(operation, stage.service.ledger())) == 1
-    compare_with_provider(stage.service, f"killed at {point}")
+        assert len(records_of(operation, stage.provider.ledger())) == 1
+    compare_with_provider(stage.provider, f"killed at {point}")
 
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", LOOKING)
-def test_a_check_killed_midway_is_repeated(stage: FaultStage, kinds: tuple[str, ...], point: str) -> None:
+def test_a_status_check_killed_midway_is_repeated(
+    stage: FaultStage, kinds: tuple[str, ...], point: str
+) -> None:
     operations = processing(stage, kinds)
-    stage.service.settle()
+    stage.provider.settle()
     for operation in operations:
         check_is_due(operation)
         stage.kill_at(point, "sweep")
     FIGURES.recovered(f"killed at {point}", stage.sweep_until_settled(operations, patiently=True))
-    compare_with_provider(stage.service, f"killed at {point}")
+    compare_with_provider(stage.provider, f"killed at {point}")
 
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", LOOKING)
-def test_a_check_frozen_midway_changes_nothing_that_others_closed(
+def test_a_frozen_status_check_changes_nothing_already_closed(
     stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:
     operations, frozen = processing(stage, kinds), []
     for operation in operations:
         check_is_due(operation)
         frozen.append(stage.freeze_at(point, "sweep"))
-    stage.service.settle()
+    stage.provider.settle()
     FIGURES.recovered(f"frozen at {point}", stage.sweep_until_settled(operations, patiently=True))
     closed = list(Attempt.objects.order_by("pk").values_list(*WHAT_A_LOOK_WRITES))
     for child in frozen:
         stage.thaw(child)
     assert statuses(operations) == {Status.SUCCEEDED}
     assert list(Attempt.objects.order_by("pk").values_list(*WHAT_A_LOOK_WRITES)) == closed
-    compare_with_provider(stage.service, f"frozen at {point}")
+    compare_with_provider(stage.provider, f"frozen at {point}")
 
 
 def processing(stage: FaultStage, kinds: tuple[str, ...]) -> list[Operation]:
     """Sent operations of those kinds that the provider keeps pending until it settles them."""
-    stage.service.options(settle_after=None)
+    stage.provider.options(settle_after=None)
     operations = [one for one in stage.released(*kinds) if one.kind != "payment"]
     stage.enqueue(*operations)
     assert statuses(operations) <= {Status.PROCESSING, Status.SUCCEEDED}
@@ -122,7 +124,7 @@ def check_is_due(operation: Operation) -> None:
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", ["send.before_claim", *NEVER_LEFT, *LEFT])
-def test_frozen_for_a_moment_it_goes_on_and_sends_once(
+def test_a_sender_frozen_briefly_continues_and_sends_once(
     stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:
     operations = stage.released(*kinds)
@@ -131,4 +133,4 @@ def test_frozen_for_a_moment_it_goes_on_and_sends_once(
     for child in frozen:
         stage.thaw(child)
     stage.sweep_until_settled(operations)
-    compare_with_provider(stage.service, f"frozen at {point}")
+    compare_with_provider(stage.provider, f"frozen at {point}")

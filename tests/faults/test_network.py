@@ -45,7 +45,7 @@ every_end = pytest.mark.parametrize("then", [AfterCut.RESET, AfterCut.CLOSE])
 
 
 @pytest.fixture
-def impatient(service: SandboxProcess, settings: Settings) -> None:
+def impatient(provider: SandboxProcess, settings: Settings) -> None:
     """The provider has two seconds to respond; sending may begin late, as on a busy machine."""
     settings.SEND_DEADLINE_SECONDS = 2.0
 
@@ -60,7 +60,7 @@ def send(stage: FaultStage, *kinds: str) -> list[Operation]:
 
 def done_for(stage: FaultStage, operation: Operation) -> int:
     """How often the provider executed the operation."""
-    return len(records_of(operation, stage.service.ledger()))
+    return len(records_of(operation, stage.provider.ledger()))
 
 
 def end_as_the_ledger_says(stage: FaultStage, operations: list[Operation], part: str) -> None:
@@ -73,13 +73,15 @@ def end_as_the_ledger_says(stage: FaultStage, operations: list[Operation], part:
     for operation in operations:
         send_operation(operation.pk)
         assert operation in executed or is_left_open(operation) or status_of(operation) in NOTHING_SENT
-    compare_with_provider(stage.service, part)
+    compare_with_provider(stage.provider, part)
 
 
 @every_kind
 @every_end
 @pytest.mark.parametrize("place", OF_THE_REQUEST)
-def test_a_request_that_is_cut(stage: FaultStage, kinds: tuple[str, ...], place: str, then: AfterCut) -> None:
+def test_a_request_cut_in_transit(
+    stage: FaultStage, kinds: tuple[str, ...], place: str, then: AfterCut
+) -> None:
     words, after = OF_THE_REQUEST[place]
     cuts = [stage.wire.cut(PATHS[kind], *words, after=after, then=then) for kind in kinds]
     operations = send(stage, *kinds)
@@ -95,7 +97,9 @@ def test_a_request_that_is_cut(stage: FaultStage, kinds: tuple[str, ...], place:
 @every_kind
 @every_end
 @pytest.mark.parametrize("place", OF_THE_ANSWER)
-def test_an_answer_that_is_cut(stage: FaultStage, kinds: tuple[str, ...], place: str, then: AfterCut) -> None:
+def test_a_response_cut_in_transit(
+    stage: FaultStage, kinds: tuple[str, ...], place: str, then: AfterCut
+) -> None:
     cuts = [
         stage.wire.cut(PATHS[kind], side=Side.ANSWER, after=OF_THE_ANSWER[place], then=then) for kind in kinds
     ]
@@ -107,15 +111,13 @@ def test_an_answer_that_is_cut(stage: FaultStage, kinds: tuple[str, ...], place:
 
 @every_kind
 @pytest.mark.parametrize("place", ["in its body", "after its last byte", "in its answer"])
-def test_a_worker_killed_while_the_wire_is_busy(
-    stage: FaultStage, kinds: tuple[str, ...], place: str
-) -> None:
+def test_a_worker_killed_during_the_exchange(stage: FaultStage, kinds: tuple[str, ...], place: str) -> None:
     operations = stage.released(*kinds)
     for operation in operations:
         words, after = OF_THE_REQUEST.get(place, ((), 80))
         side = Side.ANSWER if place == "in its answer" else Side.REQUEST
         cut = stage.wire.cut(PATHS[operation.kind], *words, side=side, after=after, then=AfterCut.STALL)
-        worker = stage.nursery.run("send", str(operation.pk))
+        worker = stage.forked_workers.run("send", str(operation.pk))
         cut.wait()
         worker.process.kill()
         cut.tear()
@@ -125,7 +127,7 @@ def test_a_worker_killed_while_the_wire_is_busy(
     end_as_the_ledger_says(stage, operations, f"killed with the wire {place}")
 
 
-def test_no_connection_is_proof_that_nothing_was_sent(stage: FaultStage) -> None:
+def test_a_failed_connection_proves_that_nothing_was_sent(stage: FaultStage) -> None:
     """The reads before use an open connection; the request opens one of its own, and is refused."""
     for operation in stage.released(*MONEY):
         provider_list.read_watermark("NGN")
@@ -133,9 +135,9 @@ def test_no_connection_is_proof_that_nothing_was_sent(stage: FaultStage) -> None
         send_operation(operation.pk)
         stage.wire.listen()
         assert status_of(operation) == Status.APPROVED
-        assert "Nothing was sent" in operation.attempts.get().answer
-    assert stage.service.ledger()["orders"] == []
-    compare_with_provider(stage.service, "no connection")
+        assert "Nothing was sent" in operation.attempts.get().response
+    assert stage.provider.ledger()["orders"] == []
+    compare_with_provider(stage.provider, "no connection")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def test_an_unreachable_provider_keeps_the_release(
         assert operation.attempts.count() == 0
     settings.GATEWAY_URL = reached
     stage.sweep_until_settled(operations)
-    compare_with_provider(stage.service, "service not reached")
+    compare_with_provider(stage.provider, "service not reached")
 
 
 STATUSES = (500, 502, 503, 504, 408, 409, 425, 429, 301, 302, 307, 308)
@@ -178,41 +180,41 @@ FORMS = (
 
 @every_kind
 @pytest.mark.parametrize(("status", "when"), NO_ANSWERS)
-def test_a_status_that_is_no_answer(
+def test_an_uninformative_status_code_leaves_the_outcome_unknown(
     stage: FaultStage, kinds: tuple[str, ...], status: int, when: str
 ) -> None:
     headers = {"Location": f"http://127.0.0.1:{stage.wire.port}/v2/again"} if status < 400 else {}
     faults = [
-        stage.service.fault(NAMES[kind], "status", status=status, when=when, headers=headers, times=None)
+        stage.provider.fault(NAMES[kind], "status", status=status, when=when, headers=headers, times=None)
         for kind in kinds
     ]
     operations = send(stage, *kinds)
     assert all(done_for(stage, operation) == (when == "after_execution") for operation in operations)
     end_as_the_ledger_says(stage, operations, "status that is no answer")
-    assert [stage.service.hits(fault) for fault in faults] == [1] * len(kinds)
+    assert [stage.provider.hits(fault) for fault in faults] == [1] * len(kinds)
 
 
 @every_kind
 @pytest.mark.parametrize("form", FORMS)
-def test_a_success_that_cannot_be_read(
+def test_an_unreadable_success_leaves_the_outcome_unknown(
     stage: FaultStage, impatient: None, kinds: tuple[str, ...], form: str
 ) -> None:
     for kind in kinds:
-        stage.service.fault(NAMES[kind], "garbage", form=form)
+        stage.provider.fault(NAMES[kind], "garbage", form=form)
     operations = send(stage, *kinds)
     assert all(done_for(stage, operation) == 1 for operation in operations)
     end_as_the_ledger_says(stage, operations, "unreadable success")
 
 
 @every_kind
-def test_what_is_executed_long_after_our_deadline_is_found_then(
+def test_an_execution_after_the_send_deadline_is_found(
     stage: FaultStage, impatient: None, kinds: tuple[str, ...]
 ) -> None:
     for kind in kinds:
-        stage.service.fault(NAMES[kind], "delay", seconds=600)
+        stage.provider.fault(NAMES[kind], "delay", seconds=600)
     operations = send(stage, *kinds)
     assert not any(done_for(stage, operation) for operation in operations)
-    stage.service.clear_faults()  # delayed requests continue
+    stage.provider.clear_faults()  # delayed requests continue
     stage.sweep_until(lambda: all(done_for(stage, one) for one in operations), "it is executed after all")
     for operation in operations:
         confirmation.confirm_operation(operation.pk)  # a person checks the status
@@ -220,12 +222,10 @@ def test_what_is_executed_long_after_our_deadline_is_found_then(
 
 
 @pytest.mark.parametrize("kind", ["withdrawal", "conversion"])
-def test_a_list_that_lags_and_shows_a_record_twice_closes_nothing_wrongly(
-    stage: FaultStage, kind: str
-) -> None:
-    stage.service.fault("transactions.page", "hide_record_for", seconds=3)
-    stage.service.fault("transactions.page", "duplicate_record", position=0, times=None)
-    stage.service.fault(NAMES[kind], "drop", when="after_execution")
+def test_a_lagging_list_with_duplicates_closes_nothing_wrongly(stage: FaultStage, kind: str) -> None:
+    stage.provider.fault("transactions.page", "hide_record_for", seconds=3)
+    stage.provider.fault("transactions.page", "duplicate_record", position=0, times=None)
+    stage.provider.fault(NAMES[kind], "drop", when="after_execution")
     [operation] = send(stage, kind)
     confirmation.confirm_operation(operation.pk)
     assert status_of(operation) == Status.UNKNOWN
@@ -233,8 +233,8 @@ def test_a_list_that_lags_and_shows_a_record_twice_closes_nothing_wrongly(
 
 
 @pytest.mark.parametrize("side", Side)
-def test_a_list_cut_while_it_is_read_proves_nothing(stage: FaultStage, side: Side) -> None:
-    stage.service.fault("balances.withdraw", "drop", when="after_execution")
+def test_a_list_cut_in_transit_closes_nothing(stage: FaultStage, side: Side) -> None:
+    stage.provider.fault("balances.withdraw", "drop", when="after_execution")
     [operation] = send(stage, "withdrawal")
     for _ in range(12):  # more than the client's own retries
         stage.wire.cut(b"GET /v2/transaction", side=side, after=50)

@@ -29,7 +29,7 @@ SHORT = 2.0  # seconds for a worker that is frozen for longer
 
 
 @pytest.mark.parametrize("broker", BROKERS)
-def test_all_killed_at_once_and_started_again(
+def test_all_processes_killed_at_once_recover(
     stage: FaultStage, make_product: MakeProcesses, broker: str
 ) -> None:
     product = make_product(broker)
@@ -43,10 +43,10 @@ def test_all_killed_at_once_and_started_again(
     product.start_sweeper()
     product.start_worker()
     recovered("all killed at once", operations, since=began)
-    compare_with_provider(stage.service, "all killed at once")
+    compare_with_provider(stage.provider, "all killed at once")
 
 
-def test_two_of_everything_send_once(stage: FaultStage, make_product: MakeProcesses) -> None:
+def test_two_instances_of_every_process_send_once(stage: FaultStage, make_product: MakeProcesses) -> None:
     product = make_product(REDIS if connection.vendor == "postgresql" else "filesystem://localhost//")
     for name in ("one", "two"):
         product.start_sweeper(f"sweeper-{name}")
@@ -54,7 +54,7 @@ def test_two_of_everything_send_once(stage: FaultStage, make_product: MakeProces
     operations = stage.released(*MONEY)
     product.enqueue(*[operation.pk for operation in operations] * 20)
     recovered("two of everything", operations)
-    compare_with_provider(stage.service, "two of everything")
+    compare_with_provider(stage.provider, "two of everything")
 
 
 def test_a_web_process_killed_before_it_enqueues_keeps_the_release(
@@ -69,16 +69,16 @@ def test_a_web_process_killed_before_it_enqueues_keeps_the_release(
         wait_until(lambda: answers(browser, page), "the web process is back")  # noqa: B023 - called at once
         product.arm("web", "release.committed")
         with pytest.raises(requests.ConnectionError):
-            submit_release(operation, browser, page, stage.service)
+            submit_release(operation, browser, page, stage.provider)
         assert product.has_reached("web", "release.committed")
     assert Release.objects.count() == len(ONE_PER_BALANCE)
     began = time.monotonic()
     product.start_sweeper()
     recovered("web killed before the doorbell", operations, since=began)
-    compare_with_provider(stage.service, "web killed at release.committed")
+    compare_with_provider(stage.provider, "web killed at release.committed")
 
 
-def test_a_web_process_frozen_before_it_rings_is_not_waited_for(
+def test_a_release_is_sent_although_its_web_process_froze_before_enqueueing(
     stage: FaultStage, make_product: MakeProcesses
 ) -> None:
     product = make_product()
@@ -91,13 +91,13 @@ def test_a_web_process_frozen_before_it_rings_is_not_waited_for(
             page = page_of(operation, product)
             assert answers(browser, page)
             product.arm("web", "release.committed")
-            answer = waits.submit(submit_release, operation, browser, page, stage.service)
+            answer = waits.submit(submit_release, operation, browser, page, stage.provider)
             frozen = product.wait_for_the_freeze("web", "release.committed")
             recovered("web frozen before the doorbell", [operation])
             frozen.resume()
             assert answer.result(TIMEOUT).ok
     stage.enqueue(*operations)  # the message of the resumed process
-    compare_with_provider(stage.service, "web frozen at release.committed")
+    compare_with_provider(stage.provider, "web frozen at release.committed")
 
 
 def page_of(operation: Operation, product: ProductProcesses) -> str:
@@ -106,10 +106,10 @@ def page_of(operation: Operation, product: ProductProcesses) -> str:
 
 
 def submit_release(
-    operation: Operation, browser: requests.Session, page: str, service: SandboxProcess
+    operation: Operation, browser: requests.Session, page: str, provider: SandboxProcess
 ) -> requests.Response:
     """Submit the Send form on its page."""
-    otp = operations.otp_for(operation, service)
+    otp = operations.otp_for(operation, provider)
     typed = {
         "digest": operation.digest,
         "csrfmiddlewaretoken": browser.cookies[configured.CSRF_COOKIE_NAME],
@@ -134,7 +134,7 @@ def answers(browser: requests.Session, page: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("point", ["send.claimed", "send.before_request", "send.answered"])
+@pytest.mark.parametrize("point", ["send.claimed", "send.before_request", "send.response_received"])
 def test_a_worker_frozen_for_longer_than_any_lease_sends_at_most_once(
     stage: FaultStage, settings: Settings, point: str
 ) -> None:
@@ -148,8 +148,8 @@ def test_a_worker_frozen_for_longer_than_any_lease_sends_at_most_once(
     )
     for child in frozen:
         stage.thaw(child)
-    ledger = stage.service.ledger()
-    if point != "send.answered":
+    ledger = stage.provider.ledger()
+    if point != "send.response_received":
         assert ledger["orders"] == ledger["payments"] == []
     stage.sweep_until_settled([one for one in operations if records_of(one, ledger)])
-    compare_with_provider(stage.service, f"frozen for long at {point}")
+    compare_with_provider(stage.provider, f"frozen for long at {point}")

@@ -14,14 +14,14 @@ ANSWER = stub.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
 
 
 @pytest.fixture
-def service() -> Iterator[stub.Stub]:
+def provider() -> Iterator[stub.Stub]:
     with stub.Stub(ANSWER) as running:
         yield running
 
 
 @pytest.fixture
-def proxy(service: stub.Stub) -> Iterator[Proxy]:
-    with Proxy(int(service.url.rpartition(":")[2].partition("/")[0])) as running:
+def proxy(provider: stub.Stub) -> Iterator[Proxy]:
+    with Proxy(int(provider.url.rpartition(":")[2].partition("/")[0])) as running:
         yield running
 
 
@@ -37,31 +37,31 @@ def say(proxy: Proxy, text: bytes = b'POST /pay HTTP/1.1\r\nContent-Length: 8\r\
     return heard
 
 
-def test_without_a_plan_everything_passes(proxy: Proxy) -> None:
+def test_everything_passes_without_faults(proxy: Proxy) -> None:
     assert say(proxy).endswith(b"done")
 
 
-def test_it_cuts_an_answer_at_the_byte(proxy: Proxy) -> None:
+def test_the_proxy_cuts_a_response_at_the_byte(proxy: Proxy) -> None:
     cut = proxy.cut(b"POST /pay", side=Side.ANSWER, after=10, then=AfterCut.CLOSE)
     assert say(proxy) == b"HTTP/1.1 2"
     assert cut.reached.is_set()
     assert say(proxy).endswith(b"done")
 
 
-def test_it_cuts_a_request_at_the_byte(proxy: Proxy, service: stub.Stub) -> None:
+def test_the_proxy_cuts_a_request_at_the_byte(proxy: Proxy, provider: stub.Stub) -> None:
     proxy.cut(b"POST /pay", b"\r\n\r\n", after=6, then=AfterCut.RESET)
     with pytest.raises(ConnectionResetError):
         say(proxy)
-    assert service.requests == []
+    assert provider.requests == []
 
 
-def test_it_leaves_other_requests_alone(proxy: Proxy) -> None:
+def test_the_proxy_passes_other_requests(proxy: Proxy) -> None:
     cut = proxy.cut(b"POST /other")
     assert say(proxy).endswith(b"done")
     assert not cut.reached.is_set()
 
 
-def test_a_stalled_wire_goes_on_or_tears(proxy: Proxy) -> None:
+def test_a_stalled_connection_continues_or_breaks(proxy: Proxy) -> None:
     stalled = proxy.cut(b"POST /pay", b"}", after=1, then=AfterCut.STALL)
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as client:
         client.sendall(b'POST /pay HTTP/1.1\r\nContent-Length: 8\r\n\r\n{"a": 1}')
@@ -77,7 +77,7 @@ def test_a_stalled_wire_goes_on_or_tears(proxy: Proxy) -> None:
             client.recv(8)
 
 
-def test_while_it_is_away_nobody_connects_and_afterwards_everybody_does(proxy: Proxy) -> None:
+def test_connections_are_refused_while_the_proxy_is_down(proxy: Proxy) -> None:
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as client:
         client.sendall(b"POST")
         with proxy.away():

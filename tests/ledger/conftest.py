@@ -10,7 +10,7 @@ from tests.stub_provider import StubProvider
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[StubProvider]:
+def provider(settings: Settings) -> Iterator[StubProvider]:
     """A provider that answers as the test says."""
     with stub_provider.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4

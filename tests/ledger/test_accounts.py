@@ -21,7 +21,7 @@ THEIRS = {"044": "Access", "999": "New Bank"}
 
 
 @pytest.fixture
-def switched_on(settings: Settings, tmp_path: Path) -> Settings:
+def banks_enabled(settings: Settings, tmp_path: Path) -> Settings:
     """The deployment says that the provider has a list of banks."""
     file = tmp_path / "profile.toml"
     file.write_text('capabilities = ["banks"]\n')
@@ -34,36 +34,36 @@ def elapse(monkeypatch: pytest.MonkeyPatch) -> Elapse:
     return Elapse(monkeypatch)
 
 
-def test_switched_off_nobody_is_asked(settings: Settings) -> None:
-    with Stub(LISTED) as service:
-        settings.GATEWAY_URL = service.url
+def test_the_bank_list_is_not_requested_when_disabled(settings: Settings) -> None:
+    with Stub(LISTED) as provider:
+        settings.GATEWAY_URL = provider.url
         assert ledger.banks() == BANKS
-    assert service.connections == 0
+    assert provider.connections == 0
 
 
-def test_switched_on_the_providers_list_is_asked_for_once(switched_on: Settings) -> None:
-    with Stub(LISTED) as service:
-        switched_on.GATEWAY_URL = service.url
+def test_the_bank_list_is_requested_once_when_enabled(banks_enabled: Settings) -> None:
+    with Stub(LISTED) as provider:
+        banks_enabled.GATEWAY_URL = provider.url
         assert [ledger.banks(), ledger.banks()] == [THEIRS, THEIRS]
-    assert [request.target for request in service.requests] == ["/v2/bank/supported"]
+    assert [request.target for request in provider.requests] == ["/v2/bank/supported"]
 
 
-def test_the_form_of_a_withdrawal_offers_that_list(switched_on: Settings) -> None:
-    with Stub(LISTED) as service:
-        switched_on.GATEWAY_URL = service.url
+def test_the_withdrawal_form_offers_the_providers_banks(banks_enabled: Settings) -> None:
+    with Stub(LISTED) as provider:
+        banks_enabled.GATEWAY_URL = provider.url
         offered = str(WithdrawalForm()["bank_code"])
     assert '<option value="999">New Bank</option>' in offered
     assert "Zenith Bank" not in offered
 
 
-def test_a_form_that_cannot_have_it_offers_ours(switched_on: Settings) -> None:
-    switched_on.GATEWAY_URL = "http://127.0.0.1:9/v2"
+def test_the_withdrawal_form_falls_back_to_the_built_in_banks(banks_enabled: Settings) -> None:
+    banks_enabled.GATEWAY_URL = "http://127.0.0.1:9/v2"
     assert '<option value="057">Zenith Bank</option>' in str(WithdrawalForm()["bank_code"])
 
 
-def test_after_an_hour_it_is_asked_for_again(switched_on: Settings, elapse: Elapse) -> None:
-    with Stub(LISTED, OTHER) as service:
-        switched_on.GATEWAY_URL = service.url
+def test_the_bank_list_is_requested_again_after_an_hour(banks_enabled: Settings, elapse: Elapse) -> None:
+    with Stub(LISTED, OTHER) as provider:
+        banks_enabled.GATEWAY_URL = provider.url
         ledger.banks()
         elapse(timedelta(hours=1))
         assert ledger.banks() == {"998": "Newer Bank"}
@@ -81,32 +81,32 @@ def test_after_an_hour_it_is_asked_for_again(switched_on: Settings, elapse: Elap
     ],
     ids=["500", "404", "401", "nonsense", "empty", "closed"],
 )
-def test_a_list_that_cannot_be_had_leaves_the_last_one_or_ours(
-    switched_on: Settings, elapse: Elapse, failure: Behaviour
+def test_a_failed_read_falls_back_to_the_last_or_built_in_list(
+    banks_enabled: Settings, elapse: Elapse, failure: Behaviour
 ) -> None:
-    with Stub(failure) as service:
-        switched_on.GATEWAY_URL = service.url
+    with Stub(failure) as provider:
+        banks_enabled.GATEWAY_URL = provider.url
         assert ledger.banks() == BANKS
-    with Stub(LISTED, failure) as service:
-        switched_on.GATEWAY_URL = service.url
+    with Stub(LISTED, failure) as provider:
+        banks_enabled.GATEWAY_URL = provider.url
         elapse(timedelta(hours=1))
         ledger.banks()
         elapse(timedelta(hours=1))
         assert ledger.banks() == THEIRS
-        assert len(service.requests) > 1
+        assert len(provider.requests) > 1
 
 
-def test_a_slow_provider_holds_up_one_page_and_not_the_next(switched_on: Settings) -> None:
-    with Stub(stub.silent) as service:
-        switched_on.GATEWAY_URL = service.url
+def test_a_slow_provider_delays_one_page_only(banks_enabled: Settings) -> None:
+    with Stub(stub.silent) as provider:
+        banks_enabled.GATEWAY_URL = provider.url
         assert [ledger.banks(), ledger.banks()] == [BANKS, BANKS]
-        assert service.connections == 1
+        assert provider.connections == 1
 
 
-def test_a_provider_that_is_away_is_not_asked_by_every_page(switched_on: Settings) -> None:
-    switched_on.GATEWAY_URL = "http://127.0.0.1:9/v2"
+def test_an_unreachable_provider_is_not_requested_by_every_page(banks_enabled: Settings) -> None:
+    banks_enabled.GATEWAY_URL = "http://127.0.0.1:9/v2"
     assert ledger.banks() == BANKS
-    with Stub(LISTED) as service:
-        switched_on.GATEWAY_URL = service.url
+    with Stub(LISTED) as provider:
+        banks_enabled.GATEWAY_URL = provider.url
         assert ledger.banks() == BANKS
-        assert service.connections == 0
+        assert provider.connections == 0

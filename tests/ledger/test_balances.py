@@ -20,10 +20,10 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def counted(service: StubProvider) -> list[int]:
+def counted(provider: StubProvider) -> list[int]:
     """One entry for each time that the provider is read from now on."""
     calls: list[int] = []
-    service.before_get = lambda: calls.append(1)
+    provider.before_get = lambda: calls.append(1)
     return calls
 
 
@@ -38,39 +38,39 @@ def a_quarter_passes() -> None:
     ("moment", "slot"),
     [("10:00:00", "10:00"), ("10:14:59", "10:00"), ("10:15:00", "10:15"), ("23:59:59", "23:45")],
 )
-def test_a_quarter_of_an_hour_begins_at(moment: str, slot: str) -> None:
+def test_start_of_the_quarter_hour(moment: str, slot: str) -> None:
     at = datetime.fromisoformat(f"2026-11-20T{moment}+00:00")
     assert balances.snapshot_slot(at).strftime("%H:%M") == slot
 
 
-def test_the_first_reading_of_a_quarter_stays(service: StubProvider) -> None:
-    calls = counted(service)
+def test_the_first_balance_of_a_quarter_hour_is_kept(provider: StubProvider) -> None:
+    calls = counted(provider)
     assert [balances.take_due_snapshot() for _ in range(3)] == [1, 0, 0]
     stored = BalanceSnapshot.objects.get()
     assert (stored.currency, stored.amount, len(calls)) == ("NGN", Decimal(5000000), 1)
 
 
-def test_every_quarter_has_its_own(service: StubProvider) -> None:
+def test_every_quarter_hour_has_its_own_balance(provider: StubProvider) -> None:
     balances.take_due_snapshot()
     a_quarter_passes()
     assert balances.take_due_snapshot() == 1
     assert BalanceSnapshot.objects.count() == 2
 
 
-def test_the_known_balance_is_kept_with_it(service: StubProvider) -> None:
+def test_the_last_reported_balance_is_stored_as_well(provider: StubProvider) -> None:
     balances.take_due_snapshot()
     assert Balance.objects.get().as_of == BalanceSnapshot.objects.get().as_of
 
 
-def test_a_person_who_reads_the_balances_first_saves_the_sweeper_the_call(service: StubProvider) -> None:
+def test_balances_read_by_a_user_are_not_read_again_by_the_sweeper(provider: StubProvider) -> None:
     balances.refresh_balances()
     balances.refresh_balances()
     assert balances.take_due_snapshot() == 0
     assert BalanceSnapshot.objects.count() == 1
 
 
-def test_two_sweepers_at_once_keep_one_and_ask_once(service: StubProvider) -> None:
-    calls, together = counted(service), threading.Barrier(2)
+def test_two_concurrent_sweepers_read_and_store_once(provider: StubProvider) -> None:
+    calls, together = counted(provider), threading.Barrier(2)
 
     def sweep() -> int:
         together.wait(60)
@@ -86,7 +86,7 @@ def test_two_sweepers_at_once_keep_one_and_ask_once(service: StubProvider) -> No
     assert (BalanceSnapshot.objects.count(), len(calls)) == (1, 1)
 
 
-def test_a_provider_that_is_away_is_asked_once_a_minute(unreachable: None) -> None:
+def test_an_unreachable_provider_is_retried_once_a_minute(unreachable: None) -> None:
     assert [balances.take_due_snapshot(), balances.take_due_snapshot()] == [0, 0]
     pause = LeaseRow.objects.get().held_until - timezone.now()
     assert timedelta(seconds=50) < pause <= balances.SNAPSHOT_RETRY_AFTER
@@ -97,7 +97,7 @@ def points(line: str) -> list[tuple[int, int]]:
     return [tuple(map(int, point.split(","))) for point in line.split()]  # type: ignore[misc]
 
 
-def test_the_trend_goes_from_the_oldest_to_the_last_reading() -> None:
+def test_the_trend_runs_from_the_oldest_to_the_newest_balance() -> None:
     earlier = [snapshot("100", ago=timedelta(hours=12)), snapshot("300", ago=timedelta(hours=6))]
     trend = balance_trend(balance(amount="200"), earlier)
     assert [x for x, _ in points(trend.points)] == pytest.approx([120, 180, 240], abs=1)
@@ -106,7 +106,7 @@ def test_the_trend_goes_from_the_oldest_to_the_last_reading() -> None:
 
 
 @pytest.mark.parametrize("at", ["00:00", "11:59", "12:03", "13:02", "23:58"])
-def test_thirty_days_begin_where_they_begin_at_any_time_of_the_day(at: str) -> None:
+def test_the_thirty_days_begin_at_midnight(at: str) -> None:
     now = datetime.fromisoformat(f"2026-11-22T{at}:30+00:00")
     balance(amount="300", at=now)
     for hours in range(24 * 31):
@@ -128,7 +128,7 @@ def test_thirty_days_begin_where_they_begin_at_any_time_of_the_day(at: str) -> N
     assert f"Last 30 d: down {first - 300:,.2f}, lowest 300.00" in trend.sentence
 
 
-def test_a_balance_that_never_moved_lies_in_the_middle() -> None:
+def test_a_constant_balance_is_drawn_in_the_middle() -> None:
     trend = balance_trend(balance(amount="7"), [snapshot("7", ago=timedelta(hours=2))])
     assert {y for _, y in points(trend.points)} == {24}
     assert "unchanged" in trend.sentence
@@ -143,5 +143,5 @@ def test_a_balance_that_never_moved_lies_in_the_middle() -> None:
     ],
     ids=["none", "another currency", "too old"],
 )
-def test_one_reading_is_no_trend(make: Callable[[], list[BalanceSnapshot]]) -> None:
+def test_a_single_balance_has_no_trend(make: Callable[[], list[BalanceSnapshot]]) -> None:
     assert balance_trend(balance(), make()).points == ""

@@ -22,71 +22,73 @@ LONG_AGO, LATELY = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 4, tzinfo
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[LongList]:
+def provider(settings: Settings) -> Iterator[LongList]:
     with serving(LongList()) as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
         stub.grow(*(f"T{number:03}" for number in range(450)))
         yield stub
 
 
-def make_older(service: LongList, first: int, *, than: datetime = LATELY) -> None:
+def make_older(provider: LongList, first: int, *, than: datetime = LATELY) -> None:
     """Everything from this place on is older."""
     before = (than - timedelta(hours=1)).isoformat()
-    service.listed[first:] = [
-        member(one["transactionId"], createdAt=before) for one in service.listed[first:]
+    provider.listed[first:] = [
+        member(one["transactionId"], createdAt=before) for one in provider.listed[first:]
     ]
 
 
-def test_pages_are_requested_only_when_they_are_needed(service: LongList) -> None:
+def test_pages_are_requested_lazily(provider: LongList) -> None:
     page = next(read_pages())
-    assert (len(page.records), page.position, service.asked) == (100, ListPosition(2, 450), [1])
+    assert (len(page.records), page.position, provider.asked) == (100, ListPosition(2, 450), [1])
 
 
-def test_one_older_record_ends_nothing_and_a_page_of_them_does(service: LongList) -> None:
-    make_older(service, 150)
-    service.listed[190] = member("T-late")
+def test_reading_ends_after_a_full_page_of_older_records(provider: LongList) -> None:
+    make_older(provider, 150)
+    provider.listed[190] = member("T-late")
     found = [record.transaction_id for record in recent_transactions("NGN", back_to=LATELY)]
     assert "T-late" in found
-    assert service.asked == [1, 2, 3]
+    assert provider.asked == [1, 2, 3]
 
 
-def test_a_resumed_reading_repeats_one_page(service: LongList) -> None:
+def test_a_resumed_reading_repeats_one_page(provider: LongList) -> None:
     pages = list(read_pages(start=ListPosition(4, 450)))
-    assert service.asked == [3, 4, 5]
+    assert provider.asked == [3, 4, 5]
     assert [page.is_last for page in pages] == [False, False, True]
 
 
-def test_a_resumed_reading_of_a_shorter_list_begins_earlier(service: LongList) -> None:
-    del service.listed[:150]
+def test_a_resumed_reading_of_a_shorter_list_begins_earlier(provider: LongList) -> None:
+    del provider.listed[:150]
     found = [
         record.transaction_id for page in read_pages(start=ListPosition(4, 450)) for record in page.records
     ]
-    assert service.asked == [3, 1, 2, 3]
+    assert provider.asked == [3, 1, 2, 3]
     assert len(found) == 300
 
 
-def test_the_lease_is_renewed_before_every_request(service: LongList) -> None:
+def test_the_lease_is_renewed_before_every_request(provider: LongList) -> None:
     order: list[str] = []
-    service.before = lambda number: order.append(str(number))
+    provider.before = lambda number: order.append(str(number))
     list(read_pages(start=ListPosition(4, 450), before_request=lambda: order.append("renewed")))
     assert order == ["renewed", "3", "renewed", "4", "renewed", "5"]
 
 
-def test_a_screen_gets_what_is_not_older(service: LongList) -> None:
-    make_older(service, 150)
+def test_a_page_gets_records_not_older_than_the_limit(provider: LongList) -> None:
+    make_older(provider, 150)
     listed = transactions_since("NGN", LATELY)
     assert (len(listed.records), listed.is_complete) == (150, True)
 
 
-def test_two_passes_agree_on_what_is_sought_alone(service: LongList) -> None:
-    service.before = lambda number: service.grow(f"N{len(service.asked)}")
-    found = stable_transactions("NGN", back_to=LONG_AGO, only=lambda record: record.transaction_id == "T007")
+def test_two_passes_are_compared_by_the_relevant_records_only(provider: LongList) -> None:
+    provider.before = lambda number: provider.grow(f"N{len(provider.asked)}")
+    found = stable_transactions(
+        "NGN", back_to=LONG_AGO, condition=lambda record: record.transaction_id == "T007"
+    )
     assert [record.transaction_id for record in found] == ["T007"]
 
 
-def test_a_list_that_changes_in_every_pass_proves_nothing(service: LongList) -> None:
-    service.before = lambda number: service.grow(f"N{len(service.asked)}")
+def test_a_list_that_changes_in_every_pass_is_unstable(provider: LongList) -> None:
+    provider.before = lambda number: provider.grow(f"N{len(provider.asked)}")
     with pytest.raises(UnstableListError):
         stable_transactions(
-            "NGN", back_to=LONG_AGO, only=lambda record: record.transaction_id.startswith("N")
+            "NGN", back_to=LONG_AGO, condition=lambda record: record.transaction_id.startswith("N")
         )

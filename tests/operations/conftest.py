@@ -31,7 +31,7 @@ def as_preparer(sign_in: SignIn, preparer: User) -> Client:
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[StubProvider]:
+def provider(settings: Settings) -> Iterator[StubProvider]:
     """A provider that answers as the test says."""
     with stub_provider.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
@@ -45,12 +45,12 @@ def released(preparer: User, approver: User) -> Operation:
 
 
 @pytest.fixture
-def unknown(service: StubProvider, preparer: User, approver: User) -> Operation:
+def unknown(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """A withdrawal that was sent and whose answer cannot be read."""
-    return lost(service, preparer, approver)
+    return lost(provider, preparer, approver)
 
 
 @pytest.fixture
 def review(unknown: Operation) -> Operation:
-    """The same when the machine has given up, and left it to people."""
+    """The same in review, after the automatic checks stopped."""
     return in_review(unknown)

@@ -1,4 +1,4 @@
-"""Withdrawals in the provider's list, and operations that were sent and answered, as plain functions."""
+"""Withdrawals in the provider's list, and operations that were sent and answered."""
 
 import json
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from tests.stub_provider import Answer, StubProvider
 NAMED = (200, '{"data": {"transactionId": "T-1"}}')
 NAMELESS = (200, '{"data": {}}')
 REFUSED = (422, '{"message": "no"}')
-OTP_REFUSED = (400, '{"message": "Invalid token"}')
+OTP_REJECTED = (400, '{"message": "Invalid token"}')
 
 
 def record(transaction_id: str, status: str = "fullfiled", **changes: object) -> dict[str, object]:
@@ -32,16 +32,16 @@ def record(transaction_id: str, status: str = "fullfiled", **changes: object) ->
 OLD = record("OLD", createdAt="2026-01-01T08:00:00Z")
 
 
-def shows(service: StubProvider, *records: dict[str, object]) -> None:
+def shows(provider: StubProvider, *records: dict[str, object]) -> None:
     """Let the provider's list have these, the newest first, and an old one."""
-    service.records = json.dumps([*records, OLD])
+    provider.records = json.dumps([*records, OLD])
 
 
 def sent(
-    service: StubProvider, preparer: User, approver: User, answer: Answer, **changes: object
+    provider: StubProvider, preparer: User, approver: User, answer: Answer, **changes: object
 ) -> Operation:
     """A withdrawal that was sent and answered so."""
-    service.answer_post = lambda: answer
+    provider.answer_post = lambda: answer
     operation = factories.approved(preparer, approver, **changes)
     factories.release(operation, approver)
     send.send_operation(operation.pk)

@@ -1,4 +1,4 @@
-"""What people do on the page of an operation, as plain functions."""
+"""Actions on the page of an operation."""
 
 import uuid
 from datetime import timedelta

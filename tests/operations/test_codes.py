@@ -30,12 +30,12 @@ def test_a_refusal_is_kept_as_a_code_and_shown_as_a_sentence(operation: Operatio
             operation.pk, actor=preparer, digest=operation.digest, second_factor_at=timezone.now()
         )
     entry = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED)
-    assert (entry.detail["attempted"], entry.detail["refusal"]) == ("approve", {"code": "not_allowed"})
-    assert dict(entry.facts)["Refusal"] == str(refused.value) == errors.Refusal.NOT_ALLOWED.label
+    assert (entry.detail["attempted"], entry.detail["refusal"]) == ("approve", {"code": "permission_missing"})
+    assert dict(entry.facts)["Refusal"] == str(refused.value) == errors.Refusal.PERMISSION_MISSING.label
 
 
 @pytest.mark.parametrize("refusal", errors.Refusal)
-def test_every_refusal_makes_a_sentence_of_its_parameters(refusal: errors.Refusal) -> None:
+def test_every_refusal_is_rendered_with_its_parameters(refusal: errors.Refusal) -> None:
     parameters = {name: f"<{name}>" for name in re.findall(r"{(\w+)}", refusal.label)}
     sentence = str(errors.OperationError(refusal, **parameters))
     assert all(text in sentence for text in parameters.values())
@@ -43,14 +43,14 @@ def test_every_refusal_makes_a_sentence_of_its_parameters(refusal: errors.Refusa
 
 
 @pytest.mark.parametrize("blocker", Blocker)
-def test_every_blocker_makes_a_sentence(blocker: Blocker) -> None:
+def test_every_blocker_is_rendered_as_a_sentence(blocker: Blocker) -> None:
     sentence = reason_codes.blocker_sentence(blocker, {"error": "Timeout"})
     assert ("Timeout" in sentence) == ("{error}" in blocker.label)
 
 
 @pytest.mark.parametrize("result", CheckResult)
 @pytest.mark.parametrize("reason", MismatchReason)
-def test_every_result_of_a_check_makes_a_sentence(result: CheckResult, reason: MismatchReason) -> None:
+def test_every_check_result_is_rendered_as_a_sentence(result: CheckResult, reason: MismatchReason) -> None:
     known = {
         "transaction": "T-1",
         "status": "failed",
@@ -69,11 +69,15 @@ def test_every_result_of_a_check_makes_a_sentence(result: CheckResult, reason: M
 @pytest.mark.parametrize(
     ("code", "parameters", "words"),
     [
-        (DifferenceCode.CURRENCY, {"here": "NGN", "there": ""}, "currency NGN here, none there"),
-        (DifferenceCode.AMOUNT, {"here": "5", "there": "4", "currency": "NGN"}, "amount 1.00 less there"),
-        (DifferenceCode.FEE, {"here": "5", "there": "6", "currency": "NGN"}, "fee 1.00 more there"),
-        (DifferenceCode.FIELD, {"field": "receiver", "here": "a", "there": "b"}, "receiver a here, b there"),
-        (DifferenceCode.END, {"here": "failed", "there": ""}, "failed here, nothing there"),
+        (DifferenceCode.CURRENCY, {"local": "NGN", "provider": ""}, "currency NGN here, none there"),
+        (DifferenceCode.AMOUNT, {"local": "5", "provider": "4", "currency": "NGN"}, "amount 1.00 less there"),
+        (DifferenceCode.FEE, {"local": "5", "provider": "6", "currency": "NGN"}, "fee 1.00 more there"),
+        (
+            DifferenceCode.FIELD,
+            {"field": "receiver", "local": "a", "provider": "b"},
+            "receiver a here, b there",
+        ),
+        (DifferenceCode.OUTCOME, {"local": "failed", "provider": ""}, "failed here, nothing there"),
         (
             DifferenceCode.NO_LONGER_LISTED,
             {"since": "2026-03-01T10:30:00+00:00"},
@@ -86,17 +90,17 @@ def test_every_result_of_a_check_makes_a_sentence(result: CheckResult, reason: M
             "it may be W-1, W-2, which is not known yet",
         ),
         (DifferenceCode.DIRECTION_NOT_PROVIDED, {}, "the service does not tell which way it went"),
-        (DifferenceCode.STATUS, {"there": ""}, "no status there"),
+        (DifferenceCode.STATUS, {"provider": ""}, "no status there"),
     ],
 )
-def test_every_difference_makes_these_words(
+def test_every_field_difference_has_a_label(
     code: DifferenceCode, parameters: dict[str, str | list[str]], words: str
 ) -> None:
     assert reason_codes.difference_sentence(difference(code, **parameters)) == words
 
 
 @pytest.mark.django_db
-def test_the_database_knows_every_kind_of_incident(operation: Operation) -> None:
+def test_the_database_accepts_every_kind_of_incident(operation: Operation) -> None:
     incident = Incident(operation=operation, kind="something_else", evidence={}, at=timezone.now())
     with pytest.raises(IntegrityError), transaction.atomic():
         incident.save()
@@ -104,7 +108,7 @@ def test_the_database_knows_every_kind_of_incident(operation: Operation) -> None
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("changes", [{"blocker": "else"}, {"blocker": None}, {"blocked_since": None}])
-def test_the_database_keeps_no_blocker_without_its_time_and_none_that_is_not_known(
+def test_the_database_refuses_a_blocker_without_time_or_with_an_unknown_code(
     released: Operation, changes: dict[str, str | None]
 ) -> None:
     record_blocker(released.pk, Blocker.DATABASE_SLOW)

@@ -15,7 +15,7 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.operations.kinds.base import Debit
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.workflow.prepare import REPEAT_WINDOW, repeated_payments
+from backoffice.operations.workflow.prepare import DUPLICATE_WINDOW, duplicate_payments
 from tests import factories
 from tests.operations.steps import put, text_of
 
@@ -28,7 +28,7 @@ def _as_constant(moment: datetime) -> datetime:
     return moment
 
 
-def test_an_entry_of_the_audit_log_has_the_time_of_the_database() -> None:
+def test_audit_entries_have_the_databases_time() -> None:
     with clock.use_clock(partial(_as_constant, THEN)), transaction.atomic():
         assert audit.record(Action.INCIDENT_RAISED, actor=None).at == THEN
 
@@ -43,7 +43,7 @@ def test_a_second_factor_is_fresh_for_five_minutes_and_never_from_the_future(
         assert is_second_factor_fresh(THEN - age) is fresh
 
 
-def test_a_session_notes_the_second_factor_by_the_database(as_approver: Client) -> None:
+def test_a_session_stores_the_second_factor_by_the_databases_time(as_approver: Client) -> None:
     """So that a machine whose clock is ahead does not make it last longer on another one."""
     noted = datetime.fromisoformat(as_approver.session["second_factor_at"])
     with clock.use_clock(partial(_as_constant, noted + 6 * MINUTE)):
@@ -51,27 +51,27 @@ def test_a_session_notes_the_second_factor_by_the_database(as_approver: Client) 
 
 
 @pytest.mark.parametrize(("later", "found"), [(timedelta(0), True), (2 * MINUTE, False)])
-def test_what_was_paid_before_is_known_from_the_database(
+def test_repeated_payments_are_found_by_the_databases_time(
     preparer: User, approver: User, later: timedelta, found: bool
 ) -> None:
     operation = sent(factories.approved(preparer, approver), approver)
     started_at = operation.attempts.get().started_at
     assert operation.recipient_key is not None
     assert operation.amount is not None
-    with clock.use_clock(partial(_as_constant, started_at + REPEAT_WINDOW - MINUTE + later)):
-        before = repeated_payments(operation.recipient_key, Debit(operation.currency, operation.amount))
+    with clock.use_clock(partial(_as_constant, started_at + DUPLICATE_WINDOW - MINUTE + later)):
+        before = duplicate_payments(operation.recipient_key, Debit(operation.currency, operation.amount))
     assert before.exists() is found
 
 
 @pytest.mark.parametrize(("minutes", "offered"), [(59, False), (61, True)])
-def test_the_unknown_outcomes_page_offers_not_executed_by_the_database(
+def test_the_unknown_outcomes_page_offers_not_executed_by_the_databases_time(
     as_approver: Client, preparer: User, approver: User, minutes: int, offered: bool
 ) -> None:
     operation = factories.approved(preparer, approver)
     attempt = opened(operation, approver)
     put(operation, "sending", "unknown")
     with clock.use_clock(partial(_as_constant, attempt.started_at + minutes * MINUTE)):
-        shown = text_of(as_approver.get("/operations/unknown/"))
+        shown = text_of(as_approver.get("/reconciliation/unknown/"))
     assert ("It did not happen…" in shown) is offered
 
 

@@ -31,15 +31,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 NOBODY_FORESAW = 7  # in place of a list of ids
 
 
-def damaged(service: StubProvider, preparer: User, approver: User) -> Operation:
+def damaged(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """A withdrawal that was not sent once, and of which something is stored that no release ever wrote."""
-    service.answer_post = lambda: (400, '{"message": "Invalid OTP token"}')
+    provider.answer_post = lambda: (400, '{"message": "Invalid OTP token"}')
     operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
     Attempt.objects.update(watermark_seen_ids=NOBODY_FORESAW)
-    shows(service, record("T-0"))
-    service.posts.clear()
-    service.answer_post = lambda: (200, '{"data": {"transactionId": "T-1"}}')
+    shows(provider, record("T-0"))
+    provider.posts.clear()
+    provider.answer_post = lambda: (200, '{"data": {"transactionId": "T-1"}}')
     return factories.release(Operation.objects.get(pk=operation.pk), approver)
 
 
@@ -53,10 +53,10 @@ def lose_the_queued_tasks() -> None:
         Release.objects.filter(pk=release.pk).update(released_at=release.released_at - 2 * WORKER_HEAD_START)
 
 
-def test_one_that_cannot_be_sent_for_an_unforeseen_reason_stops_no_other(
-    service: StubProvider, preparer: User, approver: User, caplog: pytest.LogCaptureFixture
+def test_an_unexpected_send_error_does_not_stop_the_others(
+    provider: StubProvider, preparer: User, approver: User, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first, second = damaged(service, preparer, approver), of_another_balance(preparer, approver)
+    first, second = damaged(provider, preparer, approver), of_another_balance(preparer, approver)
     lose_the_queued_tasks()
     assert jobs.send_due() == 1
     assert (status_of(first), status_of(second)) == (Status.APPROVED, Status.PROCESSING)
@@ -69,25 +69,25 @@ def test_one_that_cannot_be_sent_for_an_unforeseen_reason_stops_no_other(
     caplog.clear()
     assert jobs.send_due() == 0  # it is left alone for a while
     assert not caplog.records
-    assert len(service.posts) == 1
+    assert len(provider.posts) == 1
 
 
-def test_one_that_fails_for_an_unforeseen_reason_holds_its_balance_no_longer(
-    service: StubProvider, preparer: User, approver: User
+def test_an_operation_with_an_unexpected_error_frees_its_balance(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    first = damaged(service, preparer, approver)
+    first = damaged(provider, preparer, approver)
     second = factories.release(factories.approved(preparer, approver, amount=Decimal(100_000)), approver)
     lose_the_queued_tasks()
     assert turn_before(second) == 1
     jobs.send_due()
     assert (status_of(first), status_of(second)) == (Status.APPROVED, Status.PROCESSING)
-    assert [json.loads(body)["amount"] for body in service.posts] == ["100000"]
+    assert [json.loads(body)["amount"] for body in provider.posts] == ["100000"]
 
 
-def test_one_that_stepped_aside_is_in_its_turn_again_after_a_while(
-    service: StubProvider, preparer: User, approver: User
+def test_an_operation_set_aside_returns_to_the_queue(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    first = damaged(service, preparer, approver)
+    first = damaged(provider, preparer, approver)
     lose_the_queued_tasks()
     jobs.send_due()
     second = factories.release(factories.approved(preparer, approver, amount=Decimal(100_000)), approver)
@@ -102,13 +102,13 @@ def turn_before(operation: Operation) -> int:
     return turn.ahead
 
 
-def test_many_that_wait_at_one_balance_keep_nobody_from_another(
-    service: StubProvider, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
+def test_a_long_queue_of_one_balance_does_not_delay_another(
+    provider: StubProvider, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those whose turn it is come first of the many that one round checks."""
     monkeypatch.setattr(jobs, "BATCH_SIZE", 2)
     monkeypatch.setattr(schedule, "BATCH_SIZE", 2)
-    service.answer_post = lambda: (502, "bad gateway")
+    provider.answer_post = lambda: (502, "bad gateway")
     lost = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(lost.pk)
     for amount in (100_000, 200_000, 300_000):
@@ -117,13 +117,13 @@ def test_many_that_wait_at_one_balance_keep_nobody_from_another(
     lose_the_queued_tasks()
     jobs.send_due()
     assert status_of(dollars) == Status.UNKNOWN
-    assert len(service.posts) == 2
+    assert len(provider.posts) == 2
 
 
-def test_one_that_cannot_be_checked_stops_no_other(
-    service: StubProvider, preparer: User, approver: User
+def test_an_unexpected_check_error_does_not_stop_the_others(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    service.answer_post = lambda: (502, "bad gateway")
+    provider.answer_post = lambda: (502, "bad gateway")
     sent = [
         factories.release(factories.approved(preparer, approver), approver),
         of_another_balance(preparer, approver),
@@ -131,15 +131,15 @@ def test_one_that_cannot_be_checked_stops_no_other(
     for operation in sent:
         send.send_operation(operation.pk)
     Attempt.objects.filter(operation=sent[0]).update(watermark_seen_ids=NOBODY_FORESAW)
-    shows(service, record("T-0"))
+    shows(provider, record("T-0"))
     Attempt.objects.update(next_check_at=timezone.now())
     assert schedule.check_due() == 1
     assert Attempt.objects.get(operation=sent[1]).checks == 1
     assert "(TypeError); the log tells it" in Attempt.objects.get(operation=sent[0]).last_check
 
 
-def test_a_job_that_fails_stops_no_other_of_the_round(
-    service: StubProvider, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
+def test_a_failed_job_does_not_stop_the_others_of_the_round(
+    provider: StubProvider, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its query fails, not one of its rows."""
 
@@ -153,18 +153,18 @@ def test_a_job_that_fails_stops_no_other_of_the_round(
     assert status_of(operation) == Status.PROCESSING
 
 
-def test_a_slow_call_holds_up_none_but_itself(
-    service: StubProvider, preparer: User, approver: User, settings: Settings
+def test_a_slow_call_delays_only_itself(
+    provider: StubProvider, preparer: User, approver: User, settings: Settings
 ) -> None:
     """As in the sweeper, where several threads send."""
     answered = threading.Event()
 
     def slowly() -> tuple[int, str]:
-        service.answer_post = lambda: (200, '{"data": {"transactionId": "T-2"}}')
+        provider.answer_post = lambda: (200, '{"data": {"transactionId": "T-2"}}')
         assert answered.wait(60)
         return 200, '{"data": {"transactionId": "T-1"}}'
 
-    service.answer_post = slowly
+    provider.answer_post = slowly
     first = factories.release(factories.approved(preparer, approver), approver)
     second = of_another_balance(preparer, approver)
     lose_the_queued_tasks()

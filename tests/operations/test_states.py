@@ -31,7 +31,7 @@ def put(operation: Operation, status: Status) -> Operation:
 
 
 @pytest.mark.parametrize(("start", "end"), KNOWN)
-def test_an_edge_of_the_table_can_be_taken(preparer: User, start: Status, end: Status) -> None:
+def test_listed_transitions_are_allowed(preparer: User, start: Status, end: Status) -> None:
     operation = put(factories.prepared(preparer), start)
     transition(operation, end)
     operation.refresh_from_db()
@@ -40,7 +40,7 @@ def test_an_edge_of_the_table_can_be_taken(preparer: User, start: Status, end: S
 
 
 @pytest.mark.parametrize(("start", "end"), UNKNOWN)
-def test_no_other_edge_can_be_taken(preparer: User, start: Status, end: Status) -> None:
+def test_unlisted_transitions_are_refused(preparer: User, start: Status, end: Status) -> None:
     operation = put(factories.prepared(preparer), start)
     with pytest.raises(WrongStatusError):
         transition(operation, end)
@@ -49,14 +49,14 @@ def test_no_other_edge_can_be_taken(preparer: User, start: Status, end: Status) 
 
 
 @pytest.mark.parametrize(("start", "end"), [*UNKNOWN, APPLIED_HERE])
-def test_the_database_refuses_every_other_edge(preparer: User, start: Status, end: Status) -> None:
+def test_the_database_refuses_unlisted_transitions(preparer: User, start: Status, end: Status) -> None:
     operation = put(factories.prepared(preparer), start)
     closed_at = timezone.now() if end in CLOSED else None
     with pytest.raises(DatabaseError, match="operation_known_edges"), transaction.atomic():
         Operation.objects.filter(pk=operation.pk).update(status=end, closed_at=closed_at)
 
 
-def test_the_database_takes_nothing_back_from_sending_while_its_attempt_is_open(
+def test_the_database_refuses_to_leave_sending_while_the_attempt_is_open(
     preparer: User, approver: User
 ) -> None:
     operation = put(factories.prepared(preparer), Status.SENDING)
@@ -71,7 +71,7 @@ def test_the_database_takes_nothing_back_from_sending_while_its_attempt_is_open(
     assert back.update(status=Status.APPROVED) == 1
 
 
-def test_the_database_lets_an_operation_begin_as_pending_only(preparer: User) -> None:
+def test_the_database_requires_new_operations_to_be_pending(preparer: User) -> None:
     operation = factories.prepared(preparer)
     operation.pk, operation.reference, operation.status = None, "W-OTHER", Status.APPROVED
     operation._state.adding = True
@@ -79,7 +79,7 @@ def test_the_database_lets_an_operation_begin_as_pending_only(preparer: User) ->
         operation.save(force_insert=True)
 
 
-def test_a_move_loses_against_one_that_came_first(preparer: User) -> None:
+def test_a_transition_loses_to_an_earlier_concurrent_one(preparer: User) -> None:
     operation = factories.prepared(preparer)
     stale = Operation.objects.get(pk=operation.pk)
     transition(operation, Status.CANCELLED)
@@ -126,7 +126,7 @@ def test_the_database_refuses_a_second_approval_by_the_same_person(preparer: Use
         again.save()
 
 
-def test_the_database_keeps_an_approval_as_it_was_given(
+def test_the_database_refuses_to_change_an_approval(
     preparer: User, approver: User, second_approver: User
 ) -> None:
     operation = factories.approved(preparer, approver)
@@ -145,13 +145,13 @@ def test_the_database_keeps_an_approval_as_it_was_given(
         {"digest": "0" * 64},
     ],
 )
-def test_the_database_keeps_what_was_prepared(preparer: User, change: dict[str, Any]) -> None:
+def test_the_database_refuses_to_change_the_content(preparer: User, change: dict[str, Any]) -> None:
     operation = factories.prepared(preparer)
     with pytest.raises(DatabaseError, match="operation_keeps_content"), transaction.atomic():
         Operation.objects.filter(pk=operation.pk).update(**change)
 
 
-def test_the_database_keeps_the_preparer(preparer: User, approver: User) -> None:
+def test_the_database_refuses_to_change_the_preparer(preparer: User, approver: User) -> None:
     operation = factories.prepared(preparer)
     with pytest.raises(DatabaseError, match="operation_keeps_content"), transaction.atomic():
         Operation.objects.filter(pk=operation.pk).update(preparer=approver)

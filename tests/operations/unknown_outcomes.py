@@ -1,4 +1,4 @@
-"""An operation whose answer was lost, and what people do to settle it, as plain functions."""
+"""An operation whose response was lost, and the steps that resolve it."""
 
 import uuid
 from datetime import timedelta
@@ -24,10 +24,10 @@ def record(transaction_id: str, status: str = "fullfiled", **changes: object) ->
     return provider_list.record(transaction_id, status, **{"prevBalance": 5000000, **changes})
 
 
-def lost(service: StubProvider, preparer: User, approver: User, **changes: Any) -> Operation:
+def lost(provider: StubProvider, preparer: User, approver: User, **changes: Any) -> Operation:
     """A withdrawal that was sent and whose answer cannot be read: unknown."""
-    shows(service)
-    service.answer_post = lambda: (502, "bad gateway")
+    shows(provider)
+    provider.answer_post = lambda: (502, "bad gateway")
     operation = factories.release(factories.approved(preparer, approver, **changes), approver)
     send.send_operation(operation.pk)
     operation.refresh_from_db()
@@ -36,7 +36,7 @@ def lost(service: StubProvider, preparer: User, approver: User, **changes: Any) 
 
 
 def in_review(operation: Operation) -> Operation:
-    """The same when the machine has given up, and the provider can no longer execute it."""
+    """The same in review, past its execution deadline."""
     Attempt.objects.filter(operation=operation).update(
         started_at=timezone.now() - timedelta(hours=25), next_check_at=None
     )
@@ -45,7 +45,7 @@ def in_review(operation: Operation) -> Operation:
 
 def resolution_form(
     operation: Operation,
-    verdict: str,
+    choice: str,
     transaction_id: str = "",
     reason: str = "I asked the bank",
     meaning: str = "",
@@ -53,7 +53,7 @@ def resolution_form(
     """The form of a resolution, filled in."""
     values = {
         "operation": str(operation.pk),
-        "verdict": verdict,
+        "choice": choice,
         "transaction_id": transaction_id,
         "meaning": meaning,
         "reason": reason,
@@ -62,23 +62,23 @@ def resolution_form(
 
 
 def proposed(
-    operation: Operation, person: User, verdict: str, transaction_id: str = "", meaning: str = ""
+    operation: Operation, person: User, choice: str, transaction_id: str = "", meaning: str = ""
 ) -> Operation:
     """A resolution that waits for its second person."""
-    form = resolution_form(operation, verdict, transaction_id, meaning=meaning)
+    form = resolution_form(operation, choice, transaction_id, meaning=meaning)
     assert form.is_valid(), form.errors
     return prepare.prepare_operation(uuid.uuid4(), actor=person, kind="resolution", payload=form.payload())
 
 
-def settled(
+def resolved(
     operation: Operation,
     person: User,
     other: User,
-    verdict: str,
+    choice: str,
     transaction_id: str = "",
     meaning: str = "",
 ) -> Operation:
     """The operation after two people have signed what became of it."""
-    factories.approve(proposed(operation, person, verdict, transaction_id, meaning), other)
+    factories.approve(proposed(operation, person, choice, transaction_id, meaning), other)
     operation.refresh_from_db()
     return operation

@@ -1,4 +1,4 @@
-"""Every read beyond the specification, and a provider that has them all switched on, as plain functions."""
+"""Every read beyond the specification, and a client with all of them enabled."""
 
 from collections.abc import Callable
 from typing import Any

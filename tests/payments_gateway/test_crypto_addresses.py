@@ -92,17 +92,17 @@ TESTNET = ("mipcBbFg9gMiCh81Kj8tqqdgoZub1ZJRfn", "2MzQwSSnBHWHqSAqtTVQ6v47Xtaisr
 
 @pytest.mark.parametrize("address", EIP55_MIXED)
 @pytest.mark.parametrize("network", ["ERC20", "erc-20", "BEP20", "bep 20", "Polygon", "ETH"])
-def test_capitals_are_a_checksum(network: str, address: str) -> None:
+def test_mixed_case_is_a_checksum(network: str, address: str) -> None:
     assert check_address(network, address) is AddressProof.CHECKSUM
 
 
 @pytest.mark.parametrize("address", [*EIP55_ONE_CASE, EIP55_MIXED[0].lower(), "0x" + "1" * 40])
-def test_an_address_without_mixed_capitals_carries_no_checksum(address: str) -> None:
+def test_an_address_without_mixed_case_has_no_checksum(address: str) -> None:
     assert check_address("ERC20", address) is AddressProof.FORM
 
 
 @pytest.mark.parametrize("address", EIP55_MIXED)
-def test_one_other_capital_is_noticed(address: str) -> None:
+def test_a_single_case_change_is_detected(address: str) -> None:
     for place, char in enumerate(address[2:], 2):
         if char.isalpha():
             with pytest.raises(AddressError, match="mistyped"):
@@ -121,49 +121,49 @@ def test_one_other_capital_is_noticed(address: str) -> None:
         TRON[0],
     ],
 )
-def test_what_has_not_the_form_of_ethereum_is_refused(address: str) -> None:
+def test_malformed_ethereum_addresses_are_refused(address: str) -> None:
     with pytest.raises(AddressError, match="0x and then 40 characters"):
         check_address("ERC20", address)
 
 
 @pytest.mark.parametrize("address", TRON)
 @pytest.mark.parametrize("network", ["TRC20", "trc-20", "TRON"])
-def test_addresses_of_tron_are_known(network: str, address: str) -> None:
+def test_tron_addresses_are_accepted(network: str, address: str) -> None:
     assert check_address(network, address) is AddressProof.CHECKSUM
 
 
 @pytest.mark.parametrize("address", [*BITCOIN, *(entry[0] for entry in SEGWIT if entry[0][0] in "bB")])
-def test_addresses_of_bitcoin_are_known(address: str) -> None:
+def test_bitcoin_addresses_are_accepted(address: str) -> None:
     assert check_address("BTC", address) is AddressProof.CHECKSUM
 
 
 @pytest.mark.parametrize("address", [*TESTNET, *(entry[0] for entry in SEGWIT if entry[0][0] == "t")])
-def test_addresses_of_the_test_network_are_of_no_use_on_the_other(address: str) -> None:
+def test_testnet_addresses_are_refused_on_mainnet(address: str) -> None:
     assert check_address("BTC testnet", address) is AddressProof.CHECKSUM
     with pytest.raises(AddressError):
         check_address("BTC", address)
 
 
 @pytest.mark.parametrize(("address", "version", "program"), SEGWIT)
-def test_the_witness_program_is_read_as_bip_350_says(address: str, version: int, program: str) -> None:
+def test_witness_programs_are_decoded_as_in_bip_350(address: str, version: int, program: str) -> None:
     assert witness_program(address[:2].lower(), address) == (version, bytes.fromhex(program))
 
 
 @pytest.mark.parametrize("address", NOT_SEGWIT.values(), ids=NOT_SEGWIT)
 @pytest.mark.parametrize("prefix", ["bc", "tb"])
-def test_what_bip_350_refuses_is_refused(prefix: str, address: str) -> None:
+def test_addresses_invalid_in_bip_350_are_refused(prefix: str, address: str) -> None:
     with pytest.raises(NotBech32Error):
         witness_program(prefix, address)
 
 
 @pytest.mark.parametrize("address", NOT_SEGWIT.values(), ids=NOT_SEGWIT)
 @pytest.mark.parametrize("network", ["BTC", "BTCTESTNET"])
-def test_people_read_it(network: str, address: str) -> None:
+def test_error_messages_are_readable(network: str, address: str) -> None:
     with pytest.raises(AddressError):
         check_address(network, address)
 
 
-def test_an_address_of_another_chain_says_whose_it_is_not() -> None:
+def test_an_address_of_another_chain_is_refused_by_network() -> None:
     with pytest.raises(AddressError, match="not a Tron address: those begin with T"):
         check_address("TRC20", BITCOIN[0])
     with pytest.raises(AddressError, match="not a Bitcoin address: those begin with 1, 3 or bc1"):
@@ -172,13 +172,13 @@ def test_an_address_of_another_chain_says_whose_it_is_not() -> None:
 
 @pytest.mark.parametrize("address", ["", " ", f"{TRON[0]}\n", f" {TRON[0]}", TRON[0].replace("H", "H\t")])
 @pytest.mark.parametrize("network", ["ERC20", "TRC20", "BTC"])
-def test_blanks_are_refused_and_not_stripped(network: str, address: str) -> None:
+def test_whitespace_is_refused_and_not_stripped(network: str, address: str) -> None:
     with pytest.raises(AddressError, match=r"Enter the address|space or a line break"):
         check_address(network, address)
 
 
 @pytest.mark.parametrize("network", ["", "SOL", "a network of tomorrow"])
-def test_an_unknown_network_is_not_checked_and_says_so(network: str) -> None:
+def test_an_unknown_network_is_reported_as_unchecked(network: str) -> None:
     assert check_address(network, "anything at all") is AddressProof.NOTHING
 
 
@@ -193,7 +193,7 @@ def test_a_long_text_is_refused_before_it_is_decoded() -> None:
     [("TRC20", TRON[0]), ("BTC", BITCOIN[0]), ("BTC", BITCOIN[2]), ("BTC", BITCOIN[3])]
     + [("BTC" if entry[0][0] in "bB" else "BTCTESTNET", entry[0]) for entry in SEGWIT],
 )
-def test_any_other_character_at_any_place_is_noticed(network: str, address: str) -> None:
+def test_any_changed_character_is_detected(network: str, address: str) -> None:
     for place, right in enumerate(address):
         for wrong in set(string.ascii_letters + string.digits) - {right}:
             with pytest.raises(AddressError):
@@ -207,7 +207,7 @@ def _tron(owner: bytes) -> str:
 
 
 @given(owner=st.binary(min_size=20, max_size=20), data=st.data())
-def test_slips_in_any_address_of_tron_are_noticed(owner: bytes, data: st.DataObject) -> None:
+def test_typing_errors_in_tron_addresses_are_detected(owner: bytes, data: st.DataObject) -> None:
     address = _tron(owner)
     assert check_address("TRC20", address) is AddressProof.CHECKSUM
     place = data.draw(st.integers(0, len(address) - 1))
@@ -224,6 +224,6 @@ def test_slips_in_any_address_of_tron_are_noticed(owner: bytes, data: st.DataObj
 
 
 @given(network=st.sampled_from(["ERC20", "TRC20", "BTC", "BTCTESTNET", "SOL"]), text=st.text(max_size=120))
-def test_any_text_ends_in_a_proof_or_in_an_address_error(network: str, text: str) -> None:
+def test_any_text_gives_a_check_result_or_an_address_error(network: str, text: str) -> None:
     with contextlib.suppress(AddressError):
         assert isinstance(check_address(network, text), AddressProof)

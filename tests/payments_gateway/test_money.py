@@ -11,11 +11,11 @@ EXACT = ["0.1", "0.000001", "12345678901234567890.12", "-0.30", "100.00", "12345
 
 
 @pytest.mark.parametrize("digits", EXACT)
-def test_a_number_survives_reading_and_writing_digit_by_digit(digits: str) -> None:
+def test_a_number_round_trips_digit_by_digit(digits: str) -> None:
     assert dumps(loads(digits)) == digits
 
 
-def test_no_number_is_a_float() -> None:
+def test_numbers_are_never_floats() -> None:
     value = loads("[0.1, 1e-6, 1E5, 3, -0.0]")
     assert isinstance(value, list)
     assert value == [Decimal("0.1"), Decimal("0.000001"), Decimal(100000), 3, Decimal(0)]
@@ -39,26 +39,26 @@ def test_no_number_is_a_float() -> None:
         b"\x00",
     ],
 )
-def test_what_is_not_exact_json_is_refused(text: str | bytes) -> None:
+def test_inexact_json_is_refused(text: str | bytes) -> None:
     with pytest.raises(UnreadableError):
         loads(text)
 
 
-def test_a_name_given_twice_is_refused_only_when_it_is_ambiguous() -> None:
+def test_a_duplicate_key_is_refused_only_if_ambiguous() -> None:
     assert loads('{"a": 1, "a": 1}') == {"a": 1}
     with pytest.raises(UnreadableError, match="two different values"):
         loads('{"a": 1, "a": 2}')
 
 
-def test_text_that_no_database_stores_is_replaced() -> None:
+def test_unstorable_text_is_replaced() -> None:
     assert loads(r'{"a\u0000": ["\ud800", "\ud83d\ude00"]}') == {"a\ufffd": ["\ufffd", "😀"]}
 
 
-def test_a_byte_order_mark_is_no_harm() -> None:
+def test_a_byte_order_mark_is_accepted() -> None:
     assert loads(b"\xef\xbb\xbf{}") == {}
 
 
-def test_json_is_written_whole() -> None:
+def test_json_is_written_exactly() -> None:
     value = {"a": [None, True, False, 1, 'ü\n"', Decimal("1.50")], "b": {}, "c": ()}
     assert dumps(value) == '{"a": [null, true, false, 1, "\\u00fc\\n\\"", 1.50], "b": {}, "c": []}'
 
@@ -70,7 +70,7 @@ def test_a_float_is_never_written(value: object) -> None:
 
 
 @pytest.mark.parametrize("digits", ["NaN", "Infinity", "1e999999", "1e-999999"])
-def test_what_cannot_be_written_out_is_refused(digits: str) -> None:
+def test_unserialisable_values_are_refused(digits: str) -> None:
     with pytest.raises(AmountError):
         format_plain(Decimal(digits))
 
@@ -85,7 +85,7 @@ def test_what_cannot_be_written_out_is_refused(digits: str) -> None:
         ("1.500", "NGN", "1.50"),
     ],
 )
-def test_a_typed_amount_is_read_exactly(text: str, currency: str, amount: str) -> None:
+def test_an_entered_amount_is_parsed_exactly(text: str, currency: str, amount: str) -> None:
     assert str(parse_amount(text, currency)) == amount
 
 
@@ -106,7 +106,7 @@ def test_a_typed_amount_is_read_exactly(text: str, currency: str, amount: str) -
         *((text, "digits and one point") for text in ("١٢", "1_000", "0x10", "1.2.3", "₦5")),
     ],
 )
-def test_a_typed_amount_that_cannot_be_meant_is_explained(text: str, words: str) -> None:
+def test_an_invalid_entered_amount_is_explained(text: str, words: str) -> None:
     with pytest.raises(AmountError, match=words):
         parse_amount(text, "NGN")
 
@@ -134,34 +134,34 @@ def test_an_unknown_currency_is_refused() -> None:
         ("sNaN", False),
     ],
 )
-def test_what_a_ledger_can_hold(number: str, is_kept: bool) -> None:
+def test_range_of_ledger_amounts(number: str, is_kept: bool) -> None:
     assert fits_ledger(Decimal(number)) is is_kept
 
 
 @pytest.mark.parametrize("amount", ["0.000000000000000001", "1", "123456789012345678901"])
-def test_a_quantity_of_an_unknown_currency_is_checked_for_its_size(amount: str) -> None:
+def test_an_amount_of_an_unknown_currency_is_checked_for_its_size(amount: str) -> None:
     check_quantity(Decimal(amount), "BTC")
 
 
 @pytest.mark.parametrize("amount", ["0", "-1", "NaN", "Infinity", "0.0000000000000000001", "1E+21"])
-def test_a_quantity_that_cannot_be_meant_is_refused(amount: str) -> None:
+def test_an_invalid_amount_is_refused(amount: str) -> None:
     with pytest.raises(AmountError):
         check_quantity(Decimal(amount), "BTC")
 
 
-def test_a_quantity_of_a_known_currency_has_its_decimals() -> None:
+def test_an_amount_of_a_known_currency_is_limited_to_its_decimals() -> None:
     check_quantity(Decimal("0.000001"), "USDT")
     with pytest.raises(AmountError, match="at most 6 decimals"):
         check_quantity(Decimal("0.0000001"), "USDT")
 
 
 @pytest.mark.parametrize("text", ['{"a": "\\u0000"}', '{"a": "\ud800"}', b'{"a": "\\ud800"}'])
-def test_what_cannot_be_stored_is_replaced_wherever_it_hides(text: str | bytes) -> None:
+def test_unstorable_text_is_replaced_at_any_depth(text: str | bytes) -> None:
     assert loads(text) == {"a": "\ufffd"}
 
 
 @pytest.mark.parametrize(("depth", "is_read"), [(50, True), (51, False)])
-def test_only_so_many_levels_are_read(depth: int, is_read: bool) -> None:
+def test_nesting_depth_is_limited(depth: int, is_read: bool) -> None:
     text = "[" * depth + "]" * depth
     if is_read:
         assert isinstance(loads(text), list)

@@ -17,7 +17,7 @@ from payments_gateway import (
     KycRequiredError,
     NotFoundError,
     NotSentError,
-    OtpRefusedError,
+    OtpRejectedError,
     OutcomeUnknownError,
     ProviderProfile,
     RateLimitedError,
@@ -101,7 +101,7 @@ def test_each_operation_is_a_method_that_sends_its_own_request(
 
 
 @every
-def test_each_method_says_its_contract(operation: ApiOperation, gateway: Gateway) -> None:
+def test_each_method_documents_its_contract(operation: ApiOperation, gateway: Gateway) -> None:
     resource, _, method = operation.name.partition(".")
     contract = getattr(getattr(gateway("https://service.example/v2"), resource), method).__doc__ or ""
     assert f"{operation.method} " in contract
@@ -113,7 +113,7 @@ def test_each_method_says_its_contract(operation: ApiOperation, gateway: Gateway
 
 
 @once
-def test_what_is_no_read_has_a_connection_of_its_own_and_no_second_try(
+def test_changing_calls_use_their_own_connection_and_are_not_retried(
     serve: Serve, gateway: Gateway, operation: ApiOperation
 ) -> None:
     answer = stub.answer(200, CALLS[operation.name].answer)
@@ -130,7 +130,7 @@ def test_what_is_no_read_has_a_connection_of_its_own_and_no_second_try(
 
 
 @reads
-def test_a_read_is_tried_again(serve: Serve, gateway: Gateway, operation: ApiOperation) -> None:
+def test_reads_are_retried(serve: Serve, gateway: Gateway, operation: ApiOperation) -> None:
     server = serve(stub.answer(503), stub.close_after_request, stub.answer(200, CALLS[operation.name].answer))
     CALLS[operation.name].call(gateway(server.url))
     assert len(server.requests) == 3
@@ -139,7 +139,7 @@ def test_a_read_is_tried_again(serve: Serve, gateway: Gateway, operation: ApiOpe
 REFUSALS = [
     (401, "Invalid API key", CredentialsError),
     (403, "Missing API scope", CredentialsError),
-    (400, "Invalid OTP", OtpRefusedError),
+    (400, "Invalid OTP", OtpRejectedError),
     (422, "Insufficient funds", InsufficientFundsError),
     (400, "User has not completed KYC", KycRequiredError),
     (400, "amount is required", InvalidRequestError),
@@ -180,7 +180,7 @@ OUTCOMES: dict[str, stub.Behaviour] = {
 
 @every
 @pytest.mark.parametrize("outcome", OUTCOMES)
-def test_what_proves_nothing_ends_by_what_the_operation_does(
+def test_inconclusive_responses_raise_by_the_effect_of_the_operation(
     serve: Serve, gateway: Gateway, operation: ApiOperation, outcome: str
 ) -> None:
     error = ending(serve(OUTCOMES[outcome]), gateway, operation, tries=1)
@@ -190,7 +190,7 @@ def test_what_proves_nothing_ends_by_what_the_operation_does(
 
 @every
 @pytest.mark.parametrize("status", [408, 409, 424, 425, 499])
-def test_an_ambiguous_refusal_is_a_failed_read_or_an_unknown_outcome(
+def test_ambiguous_refusals_are_failed_reads_or_unknown_outcomes(
     serve: Serve, gateway: Gateway, operation: ApiOperation, status: int
 ) -> None:
     server = serve(stub.answer(status, {"success": False, "message": "Conflict"}))
@@ -199,13 +199,15 @@ def test_an_ambiguous_refusal_is_a_failed_read_or_an_unknown_outcome(
 
 
 @once
-def test_a_denied_success_proves_nothing(serve: Serve, gateway: Gateway, operation: ApiOperation) -> None:
+def test_a_success_status_with_a_failure_body_proves_nothing(
+    serve: Serve, gateway: Gateway, operation: ApiOperation
+) -> None:
     server = serve(stub.answer(200, CALLS[operation.name].answer | {"success": False}))
     assert type(ending(server, gateway, operation)) is OutcomeUnknownError
 
 
 @every
-def test_what_cannot_connect_ends_by_what_the_operation_does(
+def test_failed_connections_raise_by_the_effect_of_the_operation(
     gateway: Gateway, operation: ApiOperation
 ) -> None:
     with closed_port() as port, pytest.raises(GatewayError) as caught:
@@ -215,7 +217,7 @@ def test_what_cannot_connect_ends_by_what_the_operation_does(
 
 
 @pytest.mark.parametrize("name", [row.name for row in OPERATIONS if row.needs_otp])
-def test_a_one_time_code_that_is_needed_is_demanded_before_anything_is_sent(
+def test_a_required_one_time_code_is_checked_before_sending(
     serve: Serve, gateway: Gateway, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.payments_gateway.calls.TOKEN", None)
@@ -231,7 +233,7 @@ def test_a_one_time_code_that_is_needed_is_demanded_before_anything_is_sent(
 @keys
 @pytest.mark.parametrize("base", ["v2", "v4"])
 @pytest.mark.parametrize("paths", [{}, OTHER_SPELLING], ids=["as shown", "other spelling"])
-def test_keys_are_managed_under_either_spelling_and_address(
+def test_key_management_works_with_either_spelling_and_address(
     serve: Serve, gateway: Gateway, operation: ApiOperation, base: str, paths: dict[str, str]
 ) -> None:
     profile = ProviderProfile().overridden({**paths, "key_base": base})
@@ -243,7 +245,7 @@ def test_keys_are_managed_under_either_spelling_and_address(
     assert request.target == f"/{base}{spelled}{CALLS[operation.name].query}"
 
 
-def test_the_members_of_key_management_are_open(serve: Serve, gateway: Gateway) -> None:
+def test_the_fields_of_key_management_come_from_the_profile(serve: Serve, gateway: Gateway) -> None:
     members = {
         "key_name_member": "name",
         "key_scope_member": "permission",
@@ -267,7 +269,7 @@ def test_the_members_of_key_management_are_open(serve: Serve, gateway: Gateway) 
 KEY_CALLS = ("api_keys.generate", "api_keys.invalidate", "api_keys.delete")
 
 
-def test_nothing_is_ended_that_is_not_named(serve: Serve, gateway: Gateway) -> None:
+def test_ending_a_key_requires_its_identifier(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(200, {}))
     client = gateway(server.url)
     with pytest.raises(NotSentError):

@@ -49,10 +49,10 @@ WRONG: list[str] = [
     "uncertain_statuses = { x = 'why' }",
     "uncertain_statuses = { 200 = 'why' }",
     "uncertain_statuses = { 409 = 5 }",
-    "refusal_statuses = { 400 = 'no_such_kind' }",
-    "refusal_statuses = { 500 = 'not_found' }",
-    "refusal_patterns = { no_such_kind = 'x' }",
-    "refusal_patterns = { credentials = '(' }",
+    "rejection_statuses = { 400 = 'no_such_kind' }",
+    "rejection_statuses = { 500 = 'not_found' }",
+    "rejection_patterns = { no_such_kind = 'x' }",
+    "rejection_patterns = { credentials = '(' }",
     "durations = { 'two days' = '2d' }",
     "durations = { 'one day' = '' }",
     "statuses = { done = 'finished' }",
@@ -77,7 +77,7 @@ WRONG: list[str] = [
 
 
 @pytest.mark.parametrize("line", WRONG)
-def test_a_wrong_override_is_refused_by_name(line: str) -> None:
+def test_an_invalid_override_is_refused_by_name(line: str) -> None:
     name = line.partition(" ")[0]
     with pytest.raises(ValueError, match=rf"\b{name}\b"):
         ProviderProfile().overridden(tomllib.loads(line))
@@ -86,13 +86,13 @@ def test_a_wrong_override_is_refused_by_name(line: str) -> None:
 @pytest.mark.parametrize(
     "line", ["no_such_point = 1", "open_points = 1", "__doc__ = 'x'", "Balance_members = 1"]
 )
-def test_a_point_that_is_none_is_refused_by_name(line: str) -> None:
+def test_an_unknown_field_is_refused_by_name(line: str) -> None:
     with pytest.raises(ValueError, match=f"No such point in the profile: {line.partition(' ')[0]}"):
         ProviderProfile().overridden(tomllib.loads(line))
 
 
 @pytest.mark.parametrize("line", [*WRONG[:20], "no_such_point = 1", "half a line", 'otp_type = "sms"'])
-def test_a_wrong_file_stops_the_start(settings: Settings, tmp_path: Path, line: str) -> None:
+def test_an_invalid_file_prevents_startup(settings: Settings, tmp_path: Path, line: str) -> None:
     file = tmp_path / "profile.toml"
     file.write_text(line)
     settings.GATEWAY_PROFILE = str(file)
@@ -100,7 +100,7 @@ def test_a_wrong_file_stops_the_start(settings: Settings, tmp_path: Path, line: 
         check_configuration()
 
 
-def test_the_points_come_in_the_order_of_the_wire() -> None:
+def test_the_fields_are_in_wire_order() -> None:
     names = [point.name for point in ProviderProfile().open_points()]
     first_of_each = ["balance_currency_query", "capabilities", "key_base", "success_statuses"]
     first_of_each += ["message_members", "delivery_event_member"]
@@ -115,14 +115,14 @@ def as_written(value: Any) -> Any:
     return value if isinstance(value, (str, bool, int)) else {str(key): item for key, item in value.items()}
 
 
-def test_every_default_may_be_written_down() -> None:
+def test_every_default_can_be_written_as_an_override() -> None:
     assert (
         ProviderProfile().overridden({name: as_written(value) for name, value in POINTS.items()})
         == ProviderProfile()
     )
 
 
-def test_a_table_of_the_profile_cannot_be_changed_in_place() -> None:
+def test_profile_tables_are_immutable() -> None:
     profile = ProviderProfile().overridden({"statuses": {"done": "fulfilled"}})
     for table in (profile.statuses, ProviderProfile().statuses):
         with pytest.raises(TypeError):

@@ -96,7 +96,9 @@ def disturbed(draw: st.DrawFn, value: Any) -> Any:
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from([200, 200, 200, 201, 400, 404, 409, 500]))
-def test_any_answer_is_a_value_or_a_typed_error(operation: Any, data: st.DataObject, status: int) -> None:
+def test_any_response_gives_a_value_or_a_typed_error(
+    operation: Any, data: st.DataObject, status: int
+) -> None:
     answer = data.draw(disturbed(CALLS[operation.name].answer))
     end = outcome(operation.name, status, json.dumps(answer).encode())
     unclear = ReadFailedError if operation.effect is CallEffect.READS else OutcomeUnknownError
@@ -111,7 +113,7 @@ def test_any_answer_is_a_value_or_a_typed_error(operation: Any, data: st.DataObj
 @given(
     st.sampled_from(sorted(CALLS)), st.binary(max_size=60) | ANY_TEXT.map(lambda text: repr(text).encode())
 )
-def test_any_bytes_are_a_typed_error(name: str, body: bytes) -> None:
+def test_any_bytes_give_a_typed_error(name: str, body: bytes) -> None:
     assert isinstance(outcome(name, 200, body), GatewayError)
 
 
@@ -196,7 +198,7 @@ def wire(request: RequestModel) -> dict[str, object]:
 
 @settings(max_examples=150, deadline=None)
 @given(REQUESTS)
-def test_a_request_survives_the_way_there_exactly(request_: RequestModel) -> None:
+def test_requests_round_trip_exactly(request_: RequestModel) -> None:
     body = {name: value for name, value in wire(request_).items() if name != "token"}
     arrived = loads(dumps(body).encode())
     assert arrived == body
@@ -205,7 +207,7 @@ def test_a_request_survives_the_way_there_exactly(request_: RequestModel) -> Non
 
 @settings(max_examples=100, deadline=None)
 @given(REQUESTS)
-def test_what_is_text_on_the_wire_is_text_and_what_is_a_number_is_a_number(request_: RequestModel) -> None:
+def test_wire_types_are_preserved(request_: RequestModel) -> None:
     body = json.loads(dumps({name: value for name, value in wire(request_).items() if name != "token"}))
     numbers = {"incomingAmount", "outgoingAmount"} | (
         {"amount"} if isinstance(request_, WalletTransfer) else set()
@@ -219,9 +221,7 @@ EXACT = st.decimals(allow_nan=False, allow_infinity=False, places=18, min_value=
 
 @settings(max_examples=150, deadline=None)
 @given(EXACT, EXACT | st.none(), TEXT, st.booleans())
-def test_an_answer_survives_the_way_back_exactly(
-    amount: Decimal, fee: Decimal | None, name: str, as_text: bool
-) -> None:
+def test_responses_round_trip_exactly(amount: Decimal, fee: Decimal | None, name: str, as_text: bool) -> None:
     def written(number: Decimal | None) -> object:
         return format(number, "f") if as_text and number is not None else number
 
@@ -235,7 +235,7 @@ def test_an_answer_survives_the_way_back_exactly(
 
 @settings(max_examples=150, deadline=None)
 @given(EXACT, TEXT)
-def test_a_receipt_survives_the_way_back_exactly(amount: Decimal, name: str) -> None:
+def test_receipts_round_trip_exactly(amount: Decimal, name: str) -> None:
     detail = {"transactionId": name, "amount": format(amount, "f"), "sender": name, "news": {"a": [name]}}
     receipt = outcome("balances.convert", 200, dumps({"data": {"transferDetail": detail}}).encode())
     assert isinstance(receipt, TransferDetail)

@@ -12,7 +12,7 @@ WISH: dict[str, Any] = {
     "filters": {},
     "columns": ["position", "actor", "action"],
     "format": "csv",
-    "has_mark": False,
+    "has_byte_order_mark": False,
     "time_zone": "Africa/Lagos",
     "estimate": 3,
 }

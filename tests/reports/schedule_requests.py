@@ -15,7 +15,7 @@ MEMBERS: dict[str, Any] = {
     "filters": {"group": ["export"]},
     "columns": ["position", "action"],
     "format": "csv",
-    "has_mark": False,
+    "has_byte_order_mark": False,
     "time_zone": "Africa/Lagos",
     "period": "yesterday",
     "frequency": "daily",

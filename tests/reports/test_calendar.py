@@ -27,7 +27,7 @@ def moments(first: datetime, count: int, zone: ZoneInfo, *, hour: int) -> list[s
     return found
 
 
-def test_every_day_is_at_the_same_hour_before_and_after_the_clocks_go_forward() -> None:
+def test_daily_runs_keep_their_hour_across_the_dst_change() -> None:
     assert moments(datetime(2026, 3, 27, 12, tzinfo=UTC), 3, LONDON, hour=6) == [
         "2026-03-28T06:00:00+00:00",
         "2026-03-29T06:00:00+01:00",
@@ -35,14 +35,14 @@ def test_every_day_is_at_the_same_hour_before_and_after_the_clocks_go_forward() 
     ]
 
 
-def test_an_hour_that_the_clocks_leave_out_is_due_as_they_go_forward_and_once() -> None:
+def test_a_skipped_hour_is_due_once_at_the_dst_change() -> None:
     assert moments(datetime(2026, 3, 28, 12, tzinfo=UTC), 2, LONDON, hour=1) == [
         "2026-03-29T02:00:00+01:00",
         "2026-03-30T01:00:00+01:00",
     ]
 
 
-def test_an_hour_that_comes_twice_is_due_once() -> None:
+def test_a_repeated_hour_is_due_once() -> None:
     assert moments(datetime(2026, 10, 31, 12, tzinfo=UTC), 2, NEW_YORK, hour=1) == [
         "2026-11-01T01:00:00-04:00",
         "2026-11-02T01:00:00-05:00",
@@ -53,7 +53,7 @@ def test_an_hour_that_comes_twice_is_due_once() -> None:
     ("after", "due"),
     [("2026-03-01", "2026-03-31"), ("2026-03-31", "2026-04-30"), ("2026-01-31", "2026-02-28")],
 )
-def test_a_month_without_the_day_is_due_on_its_last(after: str, due: str) -> None:
+def test_a_month_without_the_day_is_due_on_its_last_day(after: str, due: str) -> None:
     start = datetime.combine(date.fromisoformat(after), datetime.min.time(), LAGOS).replace(hour=6)
 
     found = next_due(Frequency.MONTHLY, day=31, hour=6, zone=LAGOS, after=start)
@@ -61,14 +61,14 @@ def test_a_month_without_the_day_is_due_on_its_last(after: str, due: str) -> Non
     assert found.astimezone(LAGOS).isoformat() == f"{due}T06:00:00+01:00"
 
 
-def test_every_week_is_on_its_weekday() -> None:
+def test_weekly_runs_are_on_their_weekday() -> None:
     found = next_due(Frequency.WEEKLY, day=1, hour=6, zone=LAGOS, after=datetime(2026, 3, 2, 5, tzinfo=UTC))
 
     assert found == datetime(2026, 3, 9, 5, tzinfo=UTC)  # the moment itself is not after itself
     assert found.weekday() == 0
 
 
-def test_after_a_pause_the_latest_moment_counts() -> None:
+def test_after_a_pause_the_latest_due_time_counts() -> None:
     first, now = datetime(2026, 3, 1, 5, tzinfo=UTC), datetime(2026, 3, 10, 4, tzinfo=UTC)
 
     found = latest_due(Frequency.DAILY, day=1, hour=6, zone=LAGOS, first=first, now=now)
@@ -88,14 +88,14 @@ def test_after_a_pause_the_latest_moment_counts() -> None:
         (RelativePeriod.MONTH_TO_DATE, "2026-03-01", ("2026-02-01", "2026-02-28")),
     ],
 )
-def test_days_are_seen_from_the_day_on_which_it_is_due(
+def test_periods_are_relative_to_the_due_day(
     period: RelativePeriod, today: str, days: tuple[str, str]
 ) -> None:
     assert period_days(period, date.fromisoformat(today)) == ReportPeriod(*map(date.fromisoformat, days))
 
 
-def test_everything_has_no_days() -> None:
-    assert period_days(RelativePeriod.AS_IT_STANDS, date(2026, 3, 1)) == ReportPeriod()
+def test_the_period_all_has_no_days() -> None:
+    assert period_days(RelativePeriod.ALL, date(2026, 3, 1)) == ReportPeriod()
 
 
 @pytest.mark.parametrize(
@@ -108,5 +108,5 @@ def test_everything_has_no_days() -> None:
         (Frequency.MONTHLY, 29, "Every month on day 29 or its last"),
     ],
 )
-def test_how_often_is_said_with_its_day(frequency: Frequency, day: int, words: str) -> None:
+def test_the_frequency_label_has_its_day(frequency: Frequency, day: int, words: str) -> None:
     assert frequency_text(frequency, day) == words

@@ -24,7 +24,7 @@ def test_every_failure_is_stored_as_a_code_and_shown_as_a_sentence(code: Failure
 
 
 @pytest.mark.parametrize("code", DeliveryObstacle)
-def test_every_obstacle_names_the_recipient(code: DeliveryObstacle) -> None:
+def test_every_skip_reason_names_the_recipient(code: DeliveryObstacle) -> None:
     words = obstacle_sentence({"code": code.value, "person": "Femi Ade", "owner": "Ada Obi"})
 
     assert words.startswith("Femi Ade: ")

@@ -13,7 +13,7 @@ APPROVALS = (
         "the preparer never releases",
         "backoffice.operations.policy:check_may_release",
         {("    _check_other_person(person, operation)\n    check_is_sendable"): "    check_is_sendable"},
-        "tests/operations/delivery/test_release.py::test_the_preparer_cannot_send_it",
+        "tests/operations/delivery/test_release.py::test_the_preparer_cannot_release",
     ),
     Safeguard(
         "above the limit two people approve",
@@ -25,7 +25,7 @@ APPROVALS = (
         "who approves is entitled, as the database says now",
         "backoffice.operations.policy:check_may_decide",
         {("    check_permission(person, APPROVE)\n    check_is_decidable"): "    check_is_decidable"},
-        "tests/operations/workflow/test_approvals.py::test_only_an_approver_may_decide",
+        "tests/operations/workflow/test_approvals.py::test_only_approvers_can_approve_or_reject",
     ),
     Safeguard(
         "a fresh second factor to approve",
@@ -36,7 +36,7 @@ APPROVALS = (
                 "    _check_second_factor(second_factor_at)\n"
             ): "    check_is_decidable(person, operation, digest=digest)\n"
         },
-        "tests/operations/workflow/test_approvals.py::test_a_stale_second_factor_is_not_enough",
+        "tests/operations/workflow/test_approvals.py::test_deciding_needs_a_fresh_second_factor",
     ),
     Safeguard(
         "a fresh second factor to release",
@@ -46,7 +46,7 @@ APPROVALS = (
                 "    check_content(operation, digest)\n    _check_second_factor(second_factor_at)\n"
             ): "    check_content(operation, digest)\n"
         },
-        "tests/operations/delivery/test_release.py::test_a_stale_second_factor_cannot_send",
+        "tests/operations/delivery/test_release.py::test_a_release_needs_a_fresh_second_factor",
     ),
     Safeguard(
         "the digest at the approval: what is stored is what was signed",
@@ -63,8 +63,8 @@ APPROVALS = (
             )
         },
         (
-            "tests/operations/workflow/test_approvals.py::test_content_that_differs_from_what_was_show"
-            "n_is_not_approved"
+            "tests/operations/workflow/test_approvals.py::test_content_that_differs_from_the_page_is_not_"
+            "approved"
         ),
     ),
     Safeguard(
@@ -77,37 +77,37 @@ APPROVALS = (
         "approvals are counted anew at the claim",
         "backoffice.operations.policy:check_may_send",
         {"    if len(signed) < operation.approvals_needed:": "    if signed is None:"},
-        "tests/operations/delivery/test_recheck_at_claim.py::test_who_approved_must_still_be_entitled",
+        (
+            "tests/operations/delivery/test_recheck_at_claim.py::test_the_approver_must_still_have_the_pe"
+            "rmission"
+        ),
     ),
     Safeguard(
         "an approval of the preparer counts for nothing at the claim",
         "backoffice.operations.policy:check_may_send",
         {"        and approval.approver_id != operation.preparer_id\n": ""},
-        (
-            "tests/operations/delivery/test_recheck_at_claim.py::test_an_approval_of_its_preparer_counts_"
-            "for_nothing"
-        ),
+        ("tests/operations/delivery/test_recheck_at_claim.py::test_an_approval_by_the_preparer_is_ignored"),
     ),
     Safeguard(
         "an approval of other content counts for nothing at the claim",
         "backoffice.operations.policy:check_may_send",
         {("        if approval.digest == operation.digest\n        and"): "        if"},
-        (
-            "tests/operations/delivery/test_recheck_at_claim.py::test_an_approval_under_other_content_cou"
-            "nts_for_nothing"
-        ),
+        ("tests/operations/delivery/test_recheck_at_claim.py::test_an_approval_of_other_content_is_ignored"),
     ),
     Safeguard(
         "who released is still entitled at the claim",
         "backoffice.operations.policy:check_may_send",
         {"    check_permission(releaser, RELEASE)\n": ""},
-        "tests/operations/delivery/test_recheck_at_claim.py::test_who_released_it_must_still_be_entitled",
+        (
+            "tests/operations/delivery/test_recheck_at_claim.py::test_the_releaser_must_still_have_the_pe"
+            "rmission"
+        ),
     ),
     Safeguard(
         "a release by the preparer is none at the claim",
         "backoffice.operations.policy:check_may_send",
         {"    _check_other_person(releaser, operation)\n": ""},
-        "tests/operations/delivery/test_recheck_at_claim.py::test_a_release_by_its_preparer_is_none",
+        "tests/operations/delivery/test_recheck_at_claim.py::test_a_release_by_the_preparer_is_invalid",
     ),
     Safeguard(
         "an operation out of time is not approved",
@@ -118,23 +118,23 @@ APPROVALS = (
             ): "    _check_pending(operation)\n"
         },
         (
-            "tests/operations/workflow/test_approvals.py::test_an_operation_out_of_time_cannot_be_appr"
-            "oved_and_is_closed"
+            "tests/operations/workflow/test_approvals.py::test_an_expired_operation_cannot_be_approved_an"
+            "d_is_closed"
         ),
     ),
     Safeguard(
         "an operation out of time is not claimed",
         "backoffice.operations.policy:check_may_send",
         {("    _check_in_time(operation)\n    check_permission(releaser"): "    check_permission(releaser"},
-        "tests/operations/delivery/test_recheck_at_claim.py::test_an_operation_out_of_time_does_not_leave",
+        "tests/operations/delivery/test_recheck_at_claim.py::test_an_expired_operation_is_not_sent",
     ),
     Safeguard(
         "the same payment is refused while one has an unknown outcome",
         "backoffice.operations.workflow.prepare:_resolved_duplicate",
-        {"    if in_doubt is not None:\n": "    if in_doubt == kind:\n"},
+        {"    if unknown is not None:\n": "    if unknown == kind:\n"},
         (
-            "tests/operations/workflow/test_duplicates_with_unknown_outcome.py::test_the_same_is_not_p"
-            "repared_while_nobody_knows_whether_it_happened"
+            "tests/operations/workflow/test_duplicates_with_unknown_outcome.py::test_identical_content_is"
+            "_refused_during_an_unknown_outcome"
         ),
     ),
     Safeguard(
@@ -146,7 +146,7 @@ APPROVALS = (
                 "    transition(operation, Status.CANCELLED)\n"
             ): "    transition(operation, Status.CANCELLED)\n"
         },
-        "tests/operations/workflow/test_approvals.py::test_a_one_time_code_goes_with_its_operation",
+        "tests/operations/workflow/test_approvals.py::test_closing_an_operation_deletes_its_one_time_code",
     ),
     Safeguard(
         "one release at a time",
@@ -157,6 +157,6 @@ APPROVALS = (
                 "        raise AlreadyReleasedError\n"
             ): "    Release.objects.filter(operation=operation).delete()\n"
         },
-        "tests/operations/delivery/test_release.py::test_only_one_release_at_a_time",
+        "tests/operations/delivery/test_release.py::test_only_one_release_is_open_at_a_time",
     ),
 )

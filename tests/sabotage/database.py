@@ -37,51 +37,53 @@ DATABASE = (
         "trigger: an approval does not change",
         "backoffice.operations.migrations.0002_status_and_content_triggers:TRIGGERS",
         {" OR NEW.approver_id <> OLD.approver_id OR NEW.digest <> OLD.digest": ""},
-        "tests/operations/test_states.py::test_the_database_keeps_an_approval_as_it_was_given",
+        "tests/operations/test_states.py::test_the_database_refuses_to_change_an_approval",
     ),
     Safeguard(
         "trigger: closed states are final",
         "backoffice.operations.migrations.0002_status_and_content_triggers:TRANSITIONS",
         {'    "review": (': ('    "succeeded": ("failed",),\n    "review": (')},
-        "tests/operations/test_states.py::test_the_database_refuses_every_other_edge[succeeded-failed]",
+        "tests/operations/test_states.py::test_the_database_refuses_unlisted_transitions[succeeded-failed]",
     ),
     Safeguard(
         "trigger: sending goes back to pending never",
         "backoffice.operations.migrations.0002_status_and_content_triggers:TRANSITIONS",
         {'    "sending": ("approved",': '    "sending": ("pending", "approved",'},
-        "tests/operations/test_states.py::test_the_database_refuses_every_other_edge[sending-pending]",
+        "tests/operations/test_states.py::test_the_database_refuses_unlisted_transitions[sending-pending]",
     ),
     Safeguard(
         "trigger: an operation begins as pending",
         "backoffice.operations.migrations.0002_status_and_content_triggers:TRIGGERS",
         {"\"NEW.status <> 'pending'\"": '"1 = 0"'},
-        "tests/operations/test_states.py::test_the_database_lets_an_operation_begin_as_pending_only",
+        "tests/operations/test_states.py::test_the_database_requires_new_operations_to_be_pending",
     ),
     Safeguard(
         "trigger: content does not change",
         "backoffice.operations.migrations.0002_status_and_content_triggers:CONTENT",
         {'    "payload",\n': ""},
-        "tests/operations/test_states.py::test_the_database_keeps_what_was_prepared",
+        "tests/operations/test_states.py::test_the_database_refuses_to_change_the_content",
     ),
     Safeguard(
         "trigger: the preparer does not change",
         "backoffice.operations.migrations.0002_status_and_content_triggers:CONTENT",
         {'    "preparer_id",\n': ""},
-        "tests/operations/test_states.py::test_the_database_keeps_the_preparer",
+        "tests/operations/test_states.py::test_the_database_refuses_to_change_the_preparer",
     ),
     Safeguard(
         "trigger: only what is applied here succeeds unsent",
         "backoffice.operations.migrations.0002_status_and_content_triggers:_APPLIED_HERE",
         {"AND NEW.kind IN ('resolution', 'resume') ": ""},
-        "tests/operations/test_states.py::test_the_database_refuses_every_other_edge[approved-succeeded]",
+        (
+            "tests/operations/test_states.py::test_the_database_refuses_unlisted_transitions[approved-suc"
+            "ceeded]"
+        ),
     ),
     Safeguard(
         "trigger: nothing is applied that was sent once",
         "backoffice.operations.migrations.0002_status_and_content_triggers:_APPLIED_HERE",
         {'    "AND NOT EXISTS (SELECT 1 FROM operations_attempt WHERE operation_id = NEW.id)"\n': ""},
         (
-            "tests/operations/workflow/test_local_kinds.py::test_the_database_lets_nothing_be_applied_"
-            "that_was_sent_once"
+            "tests/operations/workflow/test_local_kinds.py::test_the_database_refuses_to_apply_a_sent_operation"
         ),
     ),
     Safeguard(
@@ -102,8 +104,7 @@ DATABASE = (
             )
         },
         (
-            "tests/operations/delivery/test_recheck_at_claim.py::test_an_operation_has_one_open_attemp"
-            "t_at_most"
+            "tests/operations/delivery/test_recheck_at_claim.py::test_an_operation_has_at_most_one_open_attempt"
         ),
     ),
     Safeguard(
@@ -113,7 +114,7 @@ DATABASE = (
             "models.CharField(max_length=500, null=True, unique=True)": "models.CharField(max_length=500, null=True)"
         },
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_a_transaction_matched_to_another_"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_transaction_claimed_by_another_"
             "since_the_check_closes_nothing"
         ),
     ),
@@ -121,7 +122,7 @@ DATABASE = (
         "unique index: one pause at a time",
         "backoffice.operations.migrations.0001_initial:Migration",
         {"                models.Value(1), condition": '                "id", condition'},
-        "tests/operations/lifecycle/test_pause.py::test_the_database_lets_only_one_pause_stand",
+        "tests/operations/lifecycle/test_pause.py::test_the_database_allows_one_open_pause",
     ),
     Safeguard(
         "trigger: the audit log is append-only",
@@ -131,6 +132,6 @@ DATABASE = (
                 "CREATE TRIGGER audit_entry_no_update BEFORE UPDATE ON audit_entry WHEN 1 = 0\n"
             )
         },
-        "tests/audit/test_append_only.py::test_the_database_refuses[update]",
+        "tests/audit/test_append_only.py::test_the_database_refuses_updates_and_deletes[update]",
     ),
 )

@@ -7,53 +7,47 @@ PROOF = (
         "two passes through the list agree",
         "backoffice.ledger.provider_list:stable_transactions",
         {"        if seen == before:\n": "        if before is not None:\n"},
-        (
-            "tests/operations/outcome/test_single_candidate.py::test_a_list_that_changes_at_every_read_pr"
-            "oves_nothing"
-        ),
+        ("tests/operations/outcome/test_single_candidate.py::test_an_unstable_list_closes_nothing"),
     ),
     Safeguard(
         "a list that lags is given its time",
         "backoffice.operations.outcome.confirmation:_earliest_claim_time",
         {"attempt.started_at + listing_delay()\n": "attempt.started_at\n"},
         (
-            "tests/operations/outcome/test_single_candidate.py::test_what_could_be_anothers_is_taken_o"
-            "nly_when_ours_has_had_the_time_to_be_there"
+            "tests/operations/outcome/test_single_candidate.py::test_an_uncertain_candidate_is_accepted_o"
+            "nly_after_the_listing_delay"
         ),
     ),
     Safeguard(
         "the failure of what was taken for ours proves nothing while ours may come",
         "backoffice.operations.outcome.confirmation:_decisive_record",
         {
-            "    if attempt.named_at:\n        return record\n": (
+            "    if attempt.id_received_at:\n        return record\n": (
                 "    if attempt.provider_transaction_id:\n        return record\n"
             )
         },
         (
-            "tests/operations/outcome/test_claimed_then_failed.py::test_its_failure_proves_nothing_while_"
-            "ours_may_still_appear_in_the_list"
+            "tests/operations/outcome/test_claimed_then_failed.py::test_a_failed_candidate_proves_nothing"
+            "_while_another_may_appear"
         ),
     ),
     Safeguard(
         "what failed may hide ours, which stands beside it",
         "backoffice.operations.matching:_may_be_wrongly_claimed",
         {
-            '    return attempt.named_at is None and [record.status for record in own] == ["failed"]\n': (
+            '    return attempt.id_received_at is None and [record.status for record in own] == ["failed"]\n': (
                 "    return not own\n"
             )
         },
-        (
-            "tests/operations/outcome/test_claimed_then_failed.py::test_people_decide_between_it_and_anot"
-            "her_listed_beside_it"
-        ),
+        ("tests/operations/outcome/test_claimed_then_failed.py::test_a_second_candidate_sends_it_to_review"),
     ),
     Safeguard(
         "people choose no other than the one that the provider named",
         "backoffice.operations.kinds.resolution.case:claim_problem",
-        {"    if attempt.named_at and named != transaction_id:\n": "    if not transaction_id:\n"},
+        {"    if attempt.id_received_at and received != transaction_id:\n": "    if not transaction_id:\n"},
         (
-            "tests/operations/outcome/test_claimed_then_failed.py::test_people_choose_no_other_than_the_o"
-            "ne_that_the_provider_named"
+            "tests/operations/outcome/test_claimed_then_failed.py::test_a_resolution_cannot_choose_anothe"
+            "r_than_the_named_transaction"
         ),
     ),
     Safeguard(
@@ -63,8 +57,8 @@ PROOF = (
             "    if len(record.transaction_id) > TRANSACTION_ID_LENGTH:\n": "    if not record.transaction_id:\n"
         },
         (
-            "tests/operations/outcome/test_claimed_then_failed.py::test_an_id_that_is_too_long_to_be_k"
-            "ept_is_left_to_people"
+            "tests/operations/outcome/test_claimed_then_failed.py::test_a_transaction_id_too_long_to_stor"
+            "e_goes_to_review"
         ),
     ),
     Safeguard(
@@ -72,8 +66,8 @@ PROOF = (
         "backoffice.operations.matching:is_in_search_window",
         {"attempt.search_from <= record.created_at <= attempt": "record.created_at <= attempt"},
         (
-            "tests/operations/outcome/test_single_candidate.py::test_a_transaction_that_differs_closes"
-            "_nothing_and_keeps_no_other_from_it"
+            "tests/operations/outcome/test_single_candidate.py::test_a_differing_transaction_closes_nothi"
+            "ng_and_blocks_no_other"
         ),
     ),
     Safeguard(
@@ -81,8 +75,8 @@ PROOF = (
         "backoffice.operations.matching:is_in_search_window",
         {"record.created_at <= attempt.search_until": "record.created_at"},
         (
-            "tests/operations/outcome/test_single_candidate.py::test_a_transaction_that_differs_closes"
-            "_nothing_and_keeps_no_other_from_it"
+            "tests/operations/outcome/test_single_candidate.py::test_a_differing_transaction_closes_nothi"
+            "ng_and_blocks_no_other"
         ),
     ),
     Safeguard(
@@ -90,8 +84,8 @@ PROOF = (
         "backoffice.operations.models.operations:Attempt.is_after_watermark",
         {"not in {self.watermark_transaction_id, *(": "not in {*("},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_the_transaction_at_the_waterma"
-            "rk_is_never_ours"
+            "tests/operations/outcome/test_rejected_candidates.py::test_the_transaction_at_the_watermark_"
+            "is_rejected"
         ),
     ),
     Safeguard(
@@ -99,17 +93,17 @@ PROOF = (
         "backoffice.operations.models.operations:Attempt.is_after_watermark",
         {"watermark_transaction_id, *(self.watermark_seen_ids or [])}": "watermark_transaction_id}"},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_what_the_provider_showed_before_w"
-            "e_sent_is_never_ours"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_transaction_listed_before_sendi"
+            "ng_is_rejected"
         ),
     ),
     Safeguard(
         "what the list showed minutes before the request is not ours",
         "backoffice.operations.delivery.send:preflight_read",
-        {"lately=Attempt.CLOCK_SKEW": "lately=clock.now() - clock.now()"},
+        {"recent_period=Attempt.CLOCK_SKEW": "recent_period=clock.now() - clock.now()"},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_what_the_provider_showed_before_w"
-            "e_sent_is_never_ours"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_transaction_listed_before_sendi"
+            "ng_is_rejected"
         ),
     ),
     Safeguard(
@@ -117,8 +111,8 @@ PROOF = (
         "backoffice.operations.matching:_mismatch",
         {"    if _preceded_watermark(attempt, record):\n": "    if not record:\n"},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_what_may_have_been_there_befor"
-            "e_ours_is_never_taken[before the balance]"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_candidate_that_may_predate_the_"
+            "attempt_is_rejected[before the balance]"
         ),
     ),
     Safeguard(
@@ -126,17 +120,17 @@ PROOF = (
         "backoffice.operations.matching:_mismatch_of_an_older",
         {"    if operation.status == Status.UNKNOWN:\n": "    if not operation.status:\n"},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_what_may_have_been_there_befor"
-            "e_ours_is_never_taken[before ours]"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_candidate_that_may_predate_the_"
+            "attempt_is_rejected[before ours]"
         ),
     ),
     Safeguard(
         "what is older than the request by its time is not taken without the balance",
         "backoffice.operations.matching:_mismatch_of_an_older",
-        {"    if not found_it_so:\n": "    if found_it_so is None:\n"},
+        {"    if not follows_watermark:\n": "    if follows_watermark is None:\n"},
         (
-            "tests/operations/outcome/test_single_candidate.py::test_what_was_accepted_takes_an_older_"
-            "one_only_by_the_balance_before_it"
+            "tests/operations/outcome/test_single_candidate.py::test_an_accepted_attempt_takes_an_older_c"
+            "andidate_only_by_its_balance_before"
         ),
     ),
     Safeguard(
@@ -144,8 +138,8 @@ PROOF = (
         "backoffice.operations.matching:_mismatch_of_an_older",
         {"record.previous_balance is not None and record": "record.previous_balance is None or record"},
         (
-            "tests/operations/outcome/test_single_candidate.py::test_what_was_accepted_takes_an_older_"
-            "one_only_by_the_balance_before_it[not told]"
+            "tests/operations/outcome/test_single_candidate.py::test_an_accepted_attempt_takes_an_older_c"
+            "andidate_only_by_its_balance_before[not told]"
         ),
     ),
     Safeguard(
@@ -153,8 +147,8 @@ PROOF = (
         "backoffice.operations.matching:_mismatch",
         {"        return MismatchReason.NO_TIME\n": "        return None\n"},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_what_may_have_been_there_befor"
-            "e_ours_is_never_taken[without a time]"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_candidate_that_may_predate_the_"
+            "attempt_is_rejected[without a time]"
         ),
     ),
     Safeguard(
@@ -162,23 +156,26 @@ PROOF = (
         "backoffice.operations.matching:find_candidates",
         {" or _is_new_without_time(record, attempt)\n": "\n"},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_nor_is_another_beside_it[witho"
-            "ut a time]"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_rejected_candidate_blocks_anoth"
+            "er_beside_it[without a time]"
         ),
     ),
     Safeguard(
         "what may be ours by a clock that is off prevents a match",
         "backoffice.operations.models.operations:Attempt",
         {"CLOCK_SKEW = timedelta(minutes=5)": "CLOCK_SKEW = timedelta(seconds=5)"},
-        "tests/operations/outcome/test_rejected_candidates.py::test_nor_is_another_beside_it[before ours]",
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_rejected_candidate_blocks_anoth"
+            "er_beside_it[before ours]"
+        ),
     ),
     Safeguard(
         "an early match fits the balance before it",
         "backoffice.operations.outcome.confirmation:_earliest_claim_time",
         {" and _follows_watermark(attempt, record)": ""},
         (
-            "tests/operations/outcome/test_single_candidate.py::test_it_does_not_at_once_where_somethi"
-            "ng_moved_the_balance_in_between"
+            "tests/operations/outcome/test_single_candidate.py::test_the_only_candidate_waits_if_the_bala"
+            "nce_moved_in_between"
         ),
     ),
     Safeguard(
@@ -191,12 +188,12 @@ PROOF = (
             (
                 "        attempt.watermark_provider_time is not None\n        and record.created"
             ): "        record.created",
-            "    if mark is None or record": "    if record",
+            "    if watermark_time is None or record": "    if record",
             "    mark = attempt.watermark_provider_time\n": "    mark = attempt.search_from\n",
         },
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_without_the_providers_own_time_no"
-            "thing_separates_new_from_old"
+            "tests/operations/outcome/test_rejected_candidates.py::test_candidates_are_rejected_without_t"
+            "he_providers_time"
         ),
     ),
     Safeguard(
@@ -204,14 +201,14 @@ PROOF = (
         "backoffice.operations.matching:find_candidates",
         {"    return exclude_claimed(found)\n": "    return found\n"},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_a_twin_whose_transaction_was_name"
-            "d_does_not_block_it"
+            "tests/operations/outcome/test_rejected_candidates.py::test_an_identical_operation_with_a_nam"
+            "ed_transaction_does_not_block_it"
         ),
     ),
     Safeguard(
         "of several candidates none is taken",
         "backoffice.operations.outcome.confirmation:_single_candidate",
-        {"        len(seen.candidates) != 1\n": "        not seen.candidates\n"},
+        {"        len(match.candidates) != 1\n": "        not match.candidates\n"},
         "tests/operations/outcome/test_rejected_candidates.py::test_two_candidates_close_nothing",
     ),
     Safeguard(
@@ -219,8 +216,8 @@ PROOF = (
         "backoffice.operations.matching:claim_transaction",
         {"Attempt.objects.filter(free, pk=attempt.pk)": "Attempt.objects.filter(pk=attempt.pk)"},
         (
-            "tests/operations/delivery/test_late_answers.py::TestWhileNothingIsDecided::test_an_attemp"
-            "t_that_has_a_transaction_takes_no_other"
+            "tests/operations/delivery/test_late_responses.py::TestOpenAttempt::"
+            "test_an_attempt_with_a_transaction_is_matched_to_no_other"
         ),
     ),
     Safeguard(
@@ -228,35 +225,32 @@ PROOF = (
         "backoffice.operations.delivery.record:_record_late",
         {"        _escalate(operation, attempt, result)\n": ""},
         (
-            "tests/operations/delivery/test_late_answers.py::TestWhileNothingIsDecided::test_a_refusal"
-            "_puts_it_before_people"
+            "tests/operations/delivery/test_late_responses.py::TestOpenAttempt::"
+            "test_a_late_refusal_moves_it_to_review"
         ),
     ),
     Safeguard(
         "a status we do not know decides nothing",
         "backoffice.operations.outcome.confirmation:_single_candidate",
-        {"        or seen.candidates[0].status not in {*_ENDS, PROCESSING}\n": ""},
-        (
-            "tests/operations/outcome/test_rejected_candidates.py::test_a_status_we_do_not_know_decide"
-            "s_nothing"
-        ),
+        {"        or match.candidates[0].status not in {*_OUTCOMES, PROCESSING}\n": ""},
+        ("tests/operations/outcome/test_rejected_candidates.py::test_an_unknown_status_closes_nothing"),
     ),
     Safeguard(
         "failed only when ours cannot come any more",
         "backoffice.operations.outcome.confirmation:_earliest_claim_time",
         {"        return attempt.execution_deadline\n": "        return attempt.started_at\n"},
         (
-            "tests/operations/outcome/test_single_candidate.py::test_a_failed_one_proves_failure_only_"
-            "when_ours_cannot_come_any_more"
+            "tests/operations/outcome/test_single_candidate.py::test_a_failed_candidate_closes_only_after"
+            "_the_execution_deadline"
         ),
     ),
     Safeguard(
         "what may be ours is checked again soon",
         "backoffice.operations.outcome.confirmation:_next_check",
-        {"        return min(in_time, soon)\n": "        return in_time\n"},
+        {"        return min(scheduled, early)\n": "        return scheduled\n"},
         (
-            "tests/operations/outcome/test_single_candidate.py::test_while_the_balance_is_held_the_next_c"
-            "heck_is_near"
+            "tests/operations/outcome/test_single_candidate.py::test_checks_are_frequent_while_the_balanc"
+            "e_is_blocked"
         ),
     ),
     Safeguard(
@@ -264,8 +258,8 @@ PROOF = (
         "backoffice.operations.outcome.confirmation:_earliest_claim_time",
         {"        record.status == PROCESSING and operation": "        not record.status and operation"},
         (
-            "tests/operations/outcome/test_single_candidate.py::test_a_transaction_under_way_is_not_ta"
-            "ken_while_ours_may_come_and_it_may_fail"
+            "tests/operations/outcome/test_single_candidate.py::test_a_processing_candidate_is_not_accept"
+            "ed_while_another_may_appear"
         ),
     ),
     Safeguard(
@@ -273,13 +267,13 @@ PROOF = (
         "backoffice.operations.outcome.confirmation:_record_check",
         {
             (
-                "filter(pk=checked_at.pk, closed_at__isnull=True).first()\n"
+                "filter(pk=checked.pk, closed_at__isnull=True).first()\n"
                 "    if attempt is None or operation.status not in AWAITING_PROVIDER:\n"
-            ): ("filter(pk=checked_at.pk, closed_at__isnull=True).first()\n    if attempt is None:\n")
+            ): ("filter(pk=checked.pk, closed_at__isnull=True).first()\n    if attempt is None:\n")
         },
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_a_late_check_leaves_to_people_wha"
-            "t_is_theirs_by_now"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_late_check_does_not_close_an_op"
+            "eration_in_review"
         ),
     ),
     Safeguard(
@@ -291,8 +285,8 @@ PROOF = (
             ): '        _close(operation, attempt, "failed", actor)\n'
         },
         (
-            "tests/operations/outcome/test_check_times.py::test_absence_sends_nothing_and_ends_in_revi"
-            "ew_after_a_day"
+            "tests/operations/outcome/test_check_times.py::test_an_unmatched_operation_is_not_resent_and_"
+            "goes_to_review_after_a_day"
         ),
     ),
     Safeguard(
@@ -300,8 +294,8 @@ PROOF = (
         "backoffice.operations.delivery.record:_apply",
         {"        result = _contradicted(operation, result)\n": "        pass\n"},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_an_answer_that_names_anothers_"
-            "transaction_proves_nothing_and_says_so"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_response_naming_anothers_transa"
+            "ction_proves_nothing_and_is_reported"
         ),
     ),
 )

@@ -7,7 +7,7 @@ RECORD = (
         "nobody resolves an unknown outcome alone",
         "backoffice.operations.policy:_check_other_person",
         {"    if person.pk == operation.preparer_id:\n": "    if person.pk is None:\n"},
-        "tests/operations/outcome/test_resolution.py::test_whoever_proposes_it_cannot_approve_it",
+        "tests/operations/outcome/test_resolution.py::test_the_preparer_cannot_approve_the_resolution",
     ),
     Safeguard(
         "the transaction of a resolution is nobody else's",
@@ -18,35 +18,41 @@ RECORD = (
             )
         },
         (
-            "tests/operations/outcome/test_resolved_as_transaction.py::test_a_transaction_that_became_"
-            "anothers_meanwhile_closes_nothing"
+            "tests/operations/outcome/test_resolved_as_transaction.py::test_a_transaction_claimed_by_anot"
+            "her_meanwhile_closes_nothing"
         ),
     ),
     Safeguard(
         "what may still be executed is not settled as not executed",
-        "backoffice.operations.outcome.resolution:_end",
-        {"(clock.now() < attempt.execution_deadline or is_claimed_since)": "is_claimed_since"},
+        "backoffice.operations.outcome.resolution:_approved_outcome",
+        {
+            "        clock.now() < attempt.execution_deadline or is_claimed_since\n": "        is_claimed_since\n"
+        },
         (
-            "tests/operations/outcome/test_resolution.py::test_nor_is_it_applied_while_the_provider_may_s"
-            "till_execute_it"
+            "tests/operations/outcome/test_resolution.py::test_not_executed_is_not_applied_before_the_exe"
+            "cution_deadline"
         ),
     ),
     Safeguard(
         "what may still come is not settled as a transaction that failed",
         "backoffice.operations.kinds.resolution.kind:ResolutionForm._check_failed",
-        {"if end == ResolvedEnd.FAILED and clock.now() < attempt.execution_deadline:": "if not end:"},
+        {
+            "if outcome == ResolvedOutcome.FAILED and clock.now() < attempt.execution_deadline:": "if not outcome:"
+        },
         (
-            "tests/operations/outcome/test_resolved_as_transaction.py::test_a_failed_one_may_be_anothe"
-            "rs_while_ours_may_come"
+            "tests/operations/outcome/test_resolved_as_transaction.py::test_a_failed_transaction_cannot_b"
+            "e_chosen_before_the_execution_deadline"
         ),
     ),
     Safeguard(
         "what the provider accepted is left to the checks while ours may appear",
         "backoffice.operations.kinds.resolution.case:may_be_resolved",
-        {"(is_nameless and clock.now() >= attempt.execution_deadline)": "is_nameless"},
+        {
+            "        has_no_transaction and clock.now() >= attempt.execution_deadline\n": "        has_no_transaction\n"
+        },
         (
-            "tests/operations/outcome/test_resolved_after_acceptance.py::test_people_settle_it_only_wh"
-            "en_it_can_come_no_more"
+            "tests/operations/outcome/test_resolved_after_acceptance.py::test_an_accepted_operation_is_re"
+            "solved_only_after_the_execution_deadline"
         ),
     ),
     Safeguard(
@@ -54,8 +60,8 @@ RECORD = (
         "backoffice.operations.kinds.resolution.case:may_be_resolved",
         {" and attempt.provider_transaction_id is None\n": "\n"},
         (
-            "tests/operations/outcome/test_resolved_after_acceptance.py::test_nobody_settles_one_whose"
-            "_transaction_is_known"
+            "tests/operations/outcome/test_resolved_after_acceptance.py::test_one_with_a_known_transactio"
+            "n_cannot_be_resolved"
         ),
     ),
     Safeguard(
@@ -63,8 +69,8 @@ RECORD = (
         "backoffice.operations.outcome.resolution:check_meaning_unchanged",
         {"    if statuses.get(seen.transaction_id) != seen.status:\n": "    if not statuses:\n"},
         (
-            "tests/operations/outcome/test_resolved_as_transaction.py::test_a_status_that_has_changed_sin"
-            "ce_is_not_settled_by_what_it_meant"
+            "tests/operations/outcome/test_resolved_as_transaction.py::test_a_status_changed_since_the_pr"
+            "oposal_is_not_applied"
         ),
     ),
     Safeguard(
@@ -75,15 +81,15 @@ RECORD = (
             "    if attempt is None or not may_be_resolved(operation, attempt):\n": "    if attempt is None:\n",
         },
         (
-            "tests/operations/outcome/test_resolution.py::test_if_the_machine_closes_it_first_the_reso"
-            "lution_is_not_applied_and_says_so"
+            "tests/operations/outcome/test_resolution.py::test_a_resolution_is_not_applied_if_a_check_clo"
+            "sed_it_first"
         ),
     ),
     Safeguard(
         "a resumption ends only the pause that was signed",
         "backoffice.operations.lifecycle.pause:resume_payments",
         {"filter(pk=payload.pause, ended_at__isnull=True)": "filter(ended_at__isnull=True)"},
-        "tests/operations/lifecycle/test_pause.py::test_a_resumption_ends_only_the_pause_that_it_names",
+        "tests/operations/lifecycle/test_pause.py::test_a_resumption_ends_only_its_own_pause",
     ),
     Safeguard(
         "reports that contradict what is closed raise an incident",
@@ -94,8 +100,8 @@ RECORD = (
             )
         },
         (
-            "tests/operations/reconciliation/test_later_contradictions.py::test_a_success_that_the_provid"
-            "er_calls_failed_by_now"
+            "tests/operations/reconciliation/test_later_contradictions.py::test_a_success_later_reported_"
+            "failed_raises_an_incident"
         ),
     ),
     Safeguard(
@@ -107,17 +113,17 @@ RECORD = (
             )
         },
         (
-            "tests/operations/reconciliation/test_later_contradictions.py::test_a_second_debit_also_where"
-            "_the_provider_named_the_first"
+            "tests/operations/reconciliation/test_later_contradictions.py::test_a_second_debit_after_a_na"
+            "med_transaction_raises_an_incident"
         ),
     ),
     Safeguard(
         "a second debit is raised also if it was listed before the end",
         "backoffice.operations.reconciliation.runner:_read_entries",
-        {"            scope.rows.update(alike": "            set().update(alike"},
+        {"            scope.rows.update(similar": "            set().update(alike"},
         (
-            "tests/operations/reconciliation/test_later_contradictions.py::test_a_second_debit_that_wa"
-            "s_listed_before_the_end"
+            "tests/operations/reconciliation/test_later_contradictions.py::test_a_second_debit_listed_bef"
+            "ore_closing_raises_an_incident"
         ),
     ),
     Safeguard(
@@ -134,17 +140,17 @@ RECORD = (
         "backoffice.operations.reconciliation.runner:_compare_attempt",
         {"    except Exception:\n": "    except ZeroDivisionError:\n"},
         (
-            "tests/operations/reconciliation/test_incidents_raised.py::test_one_that_cannot_be_compared"
-            "_stops_no_other_and_is_reported"
+            "tests/operations/reconciliation/test_incidents_raised.py::test_an_incomparable_row_is_report"
+            "ed_and_does_not_stop_the_others"
         ),
     ),
     Safeguard(
         "an open attempt that looks different hides no debit of a closed one",
         "backoffice.operations.reconciliation.rules:compare_transaction",
-        {"any(_all_fields_match(attempt, listed) for attempt in meant)": "meant"},
+        {"any(_all_fields_match(attempt, listed) for attempt in possible)": "possible"},
         (
-            "tests/operations/reconciliation/test_later_contradictions.py::test_an_open_one_of_another"
-            "_kind_does_not_explain_it"
+            "tests/operations/reconciliation/test_later_contradictions.py::test_an_open_operation_of_anot"
+            "her_kind_does_not_explain_a_debit"
         ),
     ),
     Safeguard(
@@ -152,8 +158,8 @@ RECORD = (
         "backoffice.operations.reconciliation.rules:compare_transaction",
         {"        resembled = []\n": "        pass\n"},
         (
-            "tests/operations/reconciliation/test_later_contradictions.py::test_another_of_ours_with_t"
-            "he_same_content_is_no_second_debit"
+            "tests/operations/reconciliation/test_later_contradictions.py::test_an_identical_operation_of"
+            "_ours_is_not_a_second_debit"
         ),
     ),
     Safeguard(
@@ -161,42 +167,36 @@ RECORD = (
         "backoffice.operations.lifecycle.incidents:raise_incident",
         {"        if incident.evidence == fields or (": "        if incident or ("},
         (
-            "tests/operations/lifecycle/test_incidents.py::test_further_evidence_raises_another_after_an_"
-            "acknowledgement"
+            "tests/operations/lifecycle/test_incidents.py::test_new_evidence_after_an_acknowledgement_rai"
+            "ses_another_incident"
         ),
     ),
     Safeguard(
         "the books: breaks are kept in the transaction of the merge",
         "backoffice.ledger.mirror.merge:_write",
         {"    breaks.update_breaks(\n        itertools.chain(": "    list(\n        itertools.chain("},
-        (
-            "tests/ledger/statements/test_breaks.py::test_a_gap_is_kept_until_the_record_comes_that_wa"
-            "s_missing"
-        ),
+        ("tests/ledger/statements/test_breaks.py::test_a_break_is_stored_until_the_missing_record_arrives"),
     ),
     Safeguard(
         "the books: a run of new records ends where another one stands",
         "backoffice.ledger.statements.breaks:run_ends",
-        {"        if are_apart or one.after": "        if one.after"},
-        (
-            "tests/ledger/statements/test_run_ends.py::test_a_run_ends_where_a_balance_does_not_follow"
-            "_or_another_record_stands"
-        ),
+        {"        if is_separated or one.after": "        if one.after"},
+        ("tests/ledger/statements/test_run_ends.py::test_a_run_ends_at_a_break_or_at_another_record"),
     ),
     Safeguard(
         "the books: who may report the balance of the other side breaks nothing",
         "backoffice.ledger.statements.chain:balance_effect",
         {'    if direction not in {"in", "out"}:\n': "    if direction is None:\n"},
         (
-            "tests/ledger/statements/test_unknown_direction.py::test_a_transfer_whose_direction_is_unk"
-            "nown_breaks_nothing"
+            "tests/ledger/statements/test_unknown_direction.py::test_a_transfer_of_unknown_direction_brea"
+            "ks_no_continuity"
         ),
     ),
     Safeguard(
         "the books: what left the list adds up nowhere",
         "backoffice.ledger.mirror.merge:_mark_missing",
         {"    update_totals(differences)\n": ""},
-        "tests/ledger/mirror/test_missing.py::test_neither_the_overview_nor_the_list_adds_it_up",
+        "tests/ledger/mirror/test_missing.py::test_a_missing_record_is_not_in_the_totals_shown",
     ),
     Safeguard(
         "the books: what left the list is no part of the chain",
@@ -211,15 +211,12 @@ RECORD = (
         "the books: a statement reports what does not add up",
         "backoffice.ledger.statements.statement:Statement.adds_up",
         {" is not None and not self.difference": " is not None"},
-        (
-            "tests/ledger/statements/test_statement.py::test_what_does_not_add_up_is_what_the_breaks_i"
-            "n_the_period_say"
-        ),
+        ("tests/ledger/statements/test_statement.py::test_the_difference_equals_the_breaks_in_the_period"),
     ),
     Safeguard(
         "the books: the reported balance is compared with its records",
         "backoffice.ledger.statements.statement:_reported_before",
-        {"reported if reported in around else last.after)": "reported)"},
+        {"reported if reported in balances_nearby else last.after)": "reported)"},
         (
             "tests/ledger/statements/test_statement.py::test_the_balance_that_the_provider_reported_is_co"
             "mpared_with_its_records"
@@ -229,20 +226,17 @@ RECORD = (
         "the books: breaks that are not added up explain nothing",
         "backoffice.ledger.statements.statement:_break_sum",
         {"None if number.is_more else _sum(found)": "_sum(found[:MAX_COUNTED])"},
-        (
-            "tests/ledger/statements/test_statement.py::test_more_breaks_than_are_added_up_are_no_sum_"
-            "and_explain_nothing"
-        ),
+        ("tests/ledger/statements/test_statement.py::test_too_many_breaks_are_not_summed"),
     ),
     Safeguard(
         "reconciled: what is not listed though the list was read is missing there",
         "backoffice.operations.reconciliation.rules:_compare_unlisted",
         {
-            " if is_sure else ReconciliationResult.PENDING": " if not operation else ReconciliationResult.PENDING"
+            " if is_list_read else ReconciliationResult.PENDING": " if not operation else ReconciliationResult.PENDING"
         },
         (
-            "tests/operations/reconciliation/test_rules.py::test_one_that_is_not_in_the_mirror_is_miss"
-            "ing_only_once_the_list_was_read_an_hour_later"
+            "tests/operations/reconciliation/test_rules.py::test_an_unmirrored_operation_is_missing_only_"
+            "after_a_list_read_an_hour_later"
         ),
     ),
     Safeguard(
@@ -254,23 +248,23 @@ RECORD = (
             )
         },
         (
-            "tests/operations/reconciliation/test_rules.py::test_one_that_is_not_in_the_mirror_is_miss"
-            "ing_only_once_the_list_was_read_an_hour_later"
+            "tests/operations/reconciliation/test_rules.py::test_an_unmirrored_operation_is_missing_only_"
+            "after_a_list_read_an_hour_later"
         ),
     ),
     Safeguard(
         "reconciled: what is listed no more is missing there",
         "backoffice.operations.reconciliation.rules:compare_attempt",
         {"    if listed.missing_since:\n": "    if not listed.currency:\n"},
-        "tests/operations/reconciliation/test_rules.py::test_one_that_the_provider_lists_no_more_is_missing",
+        "tests/operations/reconciliation/test_rules.py::test_an_operation_no_longer_listed_is_missing",
     ),
     Safeguard(
         "reconciled: another amount than was signed is a difference",
         "backoffice.operations.reconciliation.rules:_differences",
         {"operation.amount is not None and listed.amount != operation.amount:": "operation.amount is None:"},
         (
-            "tests/operations/reconciliation/test_rules.py::test_an_operation_whose_record_says_someth"
-            "ing_else_is_different"
+            "tests/operations/reconciliation/test_rules.py::test_an_operation_with_a_differing_record_is_"
+            "mismatched"
         ),
     ),
     Safeguard(
@@ -278,8 +272,8 @@ RECORD = (
         "backoffice.operations.reconciliation.rules:_differences",
         {"        yield from _recipient_differences(attempt, listed)\n": "        yield from ()\n"},
         (
-            "tests/operations/reconciliation/test_rules.py::test_one_that_went_to_somebody_else_than_w"
-            "as_signed_is_different"
+            "tests/operations/reconciliation/test_rules.py::test_a_transaction_to_another_recipient_is_mi"
+            "smatched"
         ),
     ),
     Safeguard(
@@ -314,24 +308,24 @@ RECORD = (
         "two writers never follow the same entry",
         "backoffice.audit.log:advance_head",
         {"filter(pk=head.pk, position=head.position, hash=head.hash)": "filter(pk=head.pk)"},
-        "tests/audit/test_log.py::test_two_writers_never_follow_the_same_entry",
+        "tests/audit/test_log.py::test_two_entries_cannot_follow_the_same_entry",
     ),
     Safeguard(
         "the log is verified: content",
         "backoffice.audit.verification:_entry_fault",
         {"    if entry.hash != entry.digest():\n": "    if not entry.hash:\n"},
-        "tests/audit/test_verification.py::test_a_change_of_any_column_is_found",
+        "tests/audit/test_verification.py::test_a_change_of_any_column_is_detected",
     ),
     Safeguard(
         "the log is verified: order",
         "backoffice.audit.verification:_entry_fault",
         {"    if entry.previous_hash != previous_hash:\n": "    if not entry.previous_hash:\n"},
-        "tests/audit/test_verification.py::test_a_change_of_any_column_is_found",
+        "tests/audit/test_verification.py::test_a_change_of_any_column_is_detected",
     ),
     Safeguard(
         "the log is verified: end",
         "backoffice.audit.verification:_end_fault",
         {"    if position < before.position:\n": "    if position < 0:\n"},
-        "tests/audit/test_verification.py::test_damage_to_the_whole_is_found",
+        "tests/audit/test_verification.py::test_damage_to_the_chain_is_detected",
     ),
 )

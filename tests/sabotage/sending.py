@@ -9,13 +9,13 @@ SENDING = (
         "compare-and-set of every move",
         "backoffice.operations.lifecycle.transitions:transition",
         {"filter(pk=operation.pk, status=operation.status)": "filter(pk=operation.pk)"},
-        "tests/operations/test_states.py::test_a_move_loses_against_one_that_came_first",
+        "tests/operations/test_states.py::test_a_transition_loses_to_an_earlier_concurrent_one",
     ),
     Safeguard(
         "only edges of the table of states",
         "backoffice.operations.lifecycle.transitions:transition",
         {"    policy.check_transition(operation, to)\n": ""},
-        "tests/operations/test_states.py::test_no_other_edge_can_be_taken[succeeded-failed]",
+        "tests/operations/test_states.py::test_unlisted_transitions_are_refused[succeeded-failed]",
     ),
     Safeguard(
         "the claim deletes the release with its one-time code",
@@ -49,8 +49,8 @@ SENDING = (
             )
         },
         (
-            "tests/operations/delivery/test_recheck_at_claim.py::test_what_leaves_is_on_record_before_"
-            "its_first_byte"
+            "tests/operations/delivery/test_recheck_at_claim.py::test_the_attempt_is_recorded_before_the_"
+            "request_is_sent"
         ),
     ),
     Safeguard(
@@ -58,15 +58,15 @@ SENDING = (
         "backoffice.operations.models.operations:Release.bound_to",
         {'f"release:{self.operation_id}:{self.operation.digest}"': 'f"release:{self.operation_id}"'},
         (
-            "tests/operations/delivery/test_recheck_at_claim.py::test_a_one_time_code_given_for_other_con"
-            "tent_opens_nothing"
+            "tests/operations/delivery/test_recheck_at_claim.py::test_a_one_time_code_for_other_content_c"
+            "annot_be_decrypted"
         ),
     ),
     Safeguard(
         "the one-time code decrypts for its operation only",
         "backoffice.operations.models.operations:Release.bound_to",
         {'f"release:{self.operation_id}:{self.operation.digest}"': '"release"'},
-        "tests/operations/delivery/test_release.py::test_a_one_time_code_of_another_operation_opens_nothing",
+        "tests/operations/delivery/test_release.py::test_a_one_time_code_is_bound_to_its_operation",
     ),
     Safeguard(
         "what is encrypted is bound to its row",
@@ -75,30 +75,27 @@ SENDING = (
             "plaintext.encode(), bound_to.encode())": "plaintext.encode(), None)",
             "rest[_NONCE_BYTES:], bound_to.encode())": "rest[_NONCE_BYTES:], None)",
         },
-        "tests/core/test_encryption.py::test_it_opens_for_no_other_row",
+        "tests/core/test_encryption.py::test_a_ciphertext_is_bound_to_its_row",
     ),
     Safeguard(
         "an expired release claims nothing",
         "backoffice.operations.delivery.send:_may_be_claimed",
         {("        release.expires_at > now\n        and now"): "        now"},
-        "tests/operations/delivery/test_recheck_at_claim.py::test_an_expired_release_is_none",
+        "tests/operations/delivery/test_recheck_at_claim.py::test_an_expired_release_is_invalid",
     ),
     Safeguard(
         "a read that is seconds old is no watermark",
         "backoffice.operations.delivery.send:_may_be_claimed",
         {"        and now - preflight.read_at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)\n": ""},
-        (
-            "tests/operations/delivery/test_balance_queue.py::test_a_read_that_is_seconds_old_is_no_water"
-            "mark_any_more"
-        ),
+        ("tests/operations/delivery/test_balance_queue.py::test_a_read_older_than_seconds_is_no_watermark"),
     ),
     Safeguard(
         "the pause is asked in the claim",
         "backoffice.operations.delivery.send:_may_be_claimed",
         {"        and not is_paused()\n": ""},
         (
-            "tests/operations/delivery/test_recheck_at_claim.py::test_while_sending_is_paused_nothing_"
-            "is_claimed"
+            "tests/operations/delivery/test_recheck_at_claim.py::test_nothing_is_claimed_while_payments_a"
+            "re_paused"
         ),
     ),
     Safeguard(
@@ -106,8 +103,8 @@ SENDING = (
         "backoffice.operations.delivery.send:_check_may_still_send",
         {"    if paused:\n": "    if paused and not in_time():\n"},
         (
-            "tests/operations/delivery/test_balance_queue.py::TestPaused::test_what_is_claimed_already"
-            "_does_not_leave_any_more"
+            "tests/operations/delivery/test_balance_queue.py::TestPaused::test_a_claimed_operation_is_not"
+            "_sent_during_a_pause"
         ),
     ),
     Safeguard(
@@ -118,8 +115,8 @@ SENDING = (
             "write_only_while(in_time)": "write_only_while(lambda: True)",
         },
         (
-            "tests/operations/delivery/test_late_senders.py::test_a_sender_that_was_frozen_past_its_de"
-            "adline_sends_nothing"
+            "tests/operations/delivery/test_late_senders.py::test_a_sender_frozen_past_its_deadline_sends"
+            "_nothing"
         ),
     ),
     Safeguard(
@@ -127,35 +124,35 @@ SENDING = (
         "backoffice.operations.delivery.send:make_request",
         {"write_only_while(in_time)": "write_only_while(lambda: True)"},
         (
-            "tests/operations/delivery/test_late_senders.py::test_a_sender_that_was_frozen_in_its_last"
-            "_moment_sends_nothing"
+            "tests/operations/delivery/test_late_senders.py::test_a_sender_frozen_just_before_sending_sen"
+            "ds_nothing"
         ),
     ),
     Safeguard(
         "no release is accepted while payments are paused",
         "backoffice.operations.delivery.release:add_release",
-        {("    if is_paused():\n        raise SendingPausedError\n"): ""},
+        {("    if is_paused():\n        raise PaymentsPausedError\n"): ""},
         ("tests/operations/lifecycle/test_pause.py::test_a_page_left_open_releases_nothing_during_a_pause"),
     ),
     Safeguard(
         "one that fails stops no other",
         "backoffice.core.isolation:run_isolated",
         {"except Exception as exc:": "except MemoryError as exc:"},
-        "tests/operations/test_jobs.py::test_a_job_that_fails_stops_no_other_of_the_round",
+        "tests/operations/test_jobs.py::test_a_failed_job_does_not_stop_the_others_of_the_round",
     ),
     Safeguard(
         "one that failed is left alone for a while",
         "backoffice.core.isolation:_reserve",
         {"not in _busy | postponed()": "not in _busy"},
-        "tests/core/test_isolation.py::test_what_the_database_does_to_one_row_stops_no_other",
+        "tests/core/test_isolation.py::test_a_database_error_on_one_row_does_not_stop_the_others",
     ),
     Safeguard(
         "a connection that breaks is of no row",
         "backoffice.core.isolation:_retry_if_disconnected",
         {("        if not _was_disconnected(exc):\n            raise\n"): "        raise\n"},
         (
-            "tests/core/test_isolation.py::TestAConnectionThatBreaks::test_under_one_row_is_opened_ane"
-            "w_and_the_row_tried_again"
+            "tests/core/test_isolation.py::TestLostConnection::test_a_connection_lost_at_a_row_is_reopene"
+            "d_and_the_row_retried"
         ),
     ),
     Safeguard(
@@ -167,38 +164,38 @@ SENDING = (
             )
         },
         (
-            "tests/core/test_isolation.py::TestAConnectionThatBreaks::test_under_the_same_row_twice_pu"
-            "ts_off_the_row"
+            "tests/core/test_isolation.py::TestLostConnection::test_a_row_that_loses_the_connection_twice"
+            "_is_postponed"
         ),
     ),
     Safeguard(
         "the turn is asked in the claim",
         "backoffice.operations.delivery.send:_may_be_claimed",
         {"        and balance_queue.is_next(release, now)\n": ""},
-        "tests/operations/delivery/test_recheck_at_claim.py::test_out_of_turn_nothing_is_claimed",
+        (
+            "tests/operations/delivery/test_recheck_at_claim.py::test_an_operation_behind_another_is_not_"
+            "claimed"
+        ),
     ),
     Safeguard(
         "releases of a balance are sent in their order",
         "backoffice.operations.delivery.balance_queue:_releases_ahead",
         {"        Q(released_at__lt=release.released_at) | same_moment, ": "        same_moment, "},
-        "tests/operations/delivery/test_balance_queue.py::test_nobody_overtakes",
+        "tests/operations/delivery/test_balance_queue.py::test_operations_of_a_balance_are_sent_in_order",
     ),
     Safeguard(
         "nothing is sent from a balance behind an unknown outcome",
         "backoffice.operations.delivery.balance_queue:is_next",
         {"Attempt.objects.unmatched(release.balance).exists() or ": ""},
-        (
-            "tests/operations/delivery/test_balance_queue.py::test_behind_an_unknown_outcome_nothing_is_s"
-            "ent_from_the_balance"
-        ),
+        ("tests/operations/delivery/test_balance_queue.py::test_an_unknown_outcome_blocks_its_balance"),
     ),
     Safeguard(
         "what was read before another attempt is no watermark",
         "backoffice.operations.delivery.send:_may_be_claimed",
         {("        and balance_queue.newest_attempt_id(release.balance) == preflight.newest_attempt\n"): ""},
         (
-            "tests/operations/delivery/test_balance_queue.py::test_a_claim_that_loses_the_balance_at_t"
-            "he_last_moment_waits"
+            "tests/operations/delivery/test_balance_queue.py::test_a_claim_that_loses_the_race_for_the_ba"
+            "lance_waits"
         ),
     ),
     Safeguard(
@@ -208,8 +205,8 @@ SENDING = (
             "    if first is not None and isinstance(kind, MoneyKind):\n": "    if first is not None and not kind:\n"
         },
         (
-            "tests/operations/delivery/test_balance_queue.py::TestBeforeAFurtherAttempt::test_a_list_with"
-            "_a_similar_transaction_keeps_it_from_being_sent_and_people_read_why"
+            "tests/operations/delivery/test_balance_queue.py::TestSimilarTransactionListed::test_a_simila"
+            "r_transaction_in_the_list_blocks_sending_with_a_reason"
         ),
     ),
     Safeguard(
@@ -220,7 +217,7 @@ SENDING = (
                 "_result_of_error(exc, Status.APPROVED, Outcome.NOT_SENT, Action.OPERATION_RETURNED)"
             )
         },
-        "tests/operations/delivery/test_send.py::test_each_answer_leads_to_the_state_that_it_proves",
+        "tests/operations/delivery/test_send.py::test_each_response_leads_to_the_status_it_proves",
     ),
     Safeguard(
         "a late answer reopens nothing",
@@ -231,8 +228,8 @@ SENDING = (
             ): "    if attempt.pk:\n"
         },
         (
-            "tests/operations/delivery/test_late_senders.py::test_an_answer_in_review_moves_nothing_an"
-            "d_is_on_record"
+            "tests/operations/delivery/test_late_senders.py::test_a_response_during_review_changes_nothin"
+            "g_and_is_audited"
         ),
     ),
     Safeguard(
@@ -240,8 +237,8 @@ SENDING = (
         "backoffice.operations.delivery.record:_record_late",
         {"    if is_contradiction:\n": "    if not attempt.closed_at:\n"},
         (
-            "tests/operations/delivery/test_late_answers.py::test_it_moves_nothing_and_raises_an_incid"
-            "ent_where_it_contradicts"
+            "tests/operations/delivery/test_late_responses.py::"
+            "test_a_late_response_changes_nothing_and_raises_an_incident_on_contradiction"
         ),
     ),
     Safeguard(
@@ -249,8 +246,8 @@ SENDING = (
         "backoffice.operations.delivery.record:_apply",
         {"        result = _as_late_result(result)\n": "        pass\n"},
         (
-            "tests/operations/delivery/test_late_senders.py::test_proof_after_unknown_that_nothing_lef"
-            "t_closes_it_as_failed"
+            "tests/operations/delivery/test_late_senders.py::test_proof_of_nothing_sent_after_unknown_clo"
+            "ses_as_failed"
         ),
     ),
     Safeguard(
@@ -258,8 +255,8 @@ SENDING = (
         "backoffice.operations.delivery.record:record_timeout",
         {"now > attempt.deadline_at + sender_grace():\n": "now > attempt.started_at:\n"},
         (
-            "tests/operations/delivery/test_late_senders.py::test_silence_is_not_declared_while_an_ans"
-            "wer_may_still_be_written_down"
+            "tests/operations/delivery/test_late_senders.py::test_an_attempt_is_not_declared_unknown_whil"
+            "e_a_response_may_be_recorded"
         ),
     ),
     Safeguard(
@@ -267,8 +264,8 @@ SENDING = (
         "backoffice.operations.delivery.record:record_timeout",
         {"    if operation.status == Status.SENDING and now": "    if now"},
         (
-            "tests/operations/delivery/test_late_senders.py::test_silence_is_declared_only_while_nothi"
-            "ng_was_recorded"
+            "tests/operations/delivery/test_late_senders.py::test_an_attempt_is_declared_unknown_only_whi"
+            "le_no_response_is_recorded"
         ),
     ),
     Safeguard(
@@ -276,21 +273,21 @@ SENDING = (
         "backoffice.core.leases:claim_due_row",
         {"filter(pk=row.pk, **{due: getattr(row, due)})": "filter(pk=row.pk)"},
         (
-            "tests/operations/delivery/test_recheck_at_claim.py::test_of_two_sweepers_that_saw_the_sam"
-            "e_one_looks"
+            "tests/operations/delivery/test_recheck_at_claim.py::test_one_of_two_concurrent_sweepers_chec"
+            "ks_the_status"
         ),
     ),
     Safeguard(
         "who lost a lease extends it no more",
         "backoffice.core.leases:Lease.verify",
         {"filter(name=self.name, number=self.number)": "filter(name=self.name)"},
-        "tests/core/test_leases.py::test_who_lost_the_lease_can_neither_extend_nor_release_it",
+        "tests/core/test_leases.py::test_a_lost_lease_can_be_neither_extended_nor_released",
     ),
     Safeguard(
         "a process that stood still merges nothing",
         "backoffice.ledger.mirror.passes:merge_with_lease",
         {"        lease.verify()\n": ""},
-        ("tests/ledger/mirror/test_processes.py::test_a_process_that_stood_still_merges_nothing_any_more"),
+        ("tests/ledger/mirror/test_processes.py::test_a_process_that_lost_its_lease_merges_nothing"),
     ),
     Safeguard(
         "an export that another runner holds is not changed",

@@ -16,14 +16,14 @@ REPORT = """<testsuites><testsuite>
 
 
 @pytest.mark.parametrize("safeguard", SAFEGUARDS, ids=lambda safeguard: safeguard.name)
-def test_each_is_where_the_table_says_and_leaves_valid_python(safeguard: Safeguard) -> None:
+def test_each_safeguard_is_found_and_its_removal_is_valid_python(safeguard: Safeguard) -> None:
     removed = safeguard.removed_from((ROOT / safeguard.file).read_text())
     compile(removed, safeguard.file, "exec")
     path, *_, test = safeguard.test.split("::")
     assert f"def {test.partition('[')[0]}(" in (ROOT / path).read_text()
 
 
-def test_each_has_a_name_of_its_own() -> None:
+def test_safeguard_names_are_unique() -> None:
     assert len({safeguard.name for safeguard in SAFEGUARDS}) == len(SAFEGUARDS) >= 20
 
 
@@ -39,11 +39,11 @@ def test_each_has_a_name_of_its_own() -> None:
         ("tests/a/test_b.py::test_not", set()),
     ],
 )
-def test_only_a_test_that_asked_and_was_answered_wrongly_has_failed(test: str, results: set[str]) -> None:
+def test_only_an_assertion_failure_counts_as_a_failed_test(test: str, results: set[str]) -> None:
     assert of_test(results_of(REPORT), test) == results
 
 
-def test_a_text_that_is_gone_is_no_safeguard_taken_out() -> None:
+def test_a_missing_text_is_an_error() -> None:
     safeguard = Safeguard("", "a", {"if paid:": "if False:"}, "")
     for source in ("", "if paid:\nif paid:\n"):
         with pytest.raises(SafeguardNotFoundError, match=r"a holds [02] times"):
@@ -60,13 +60,13 @@ class Door:
 """
 
 
-def test_only_the_text_of_the_named_definition_is_replaced() -> None:
+def test_only_the_named_definition_is_changed() -> None:
     removed = Safeguard("", "a:Door.send", {"if paid": "if True"}, "").removed_from(SOURCE)
     assert removed == SOURCE.replace("if paid: return 2", "if True: return 2")
     with_its_decorator = Safeguard("", "a:send", {"@decorated\n": ""}, "").removed_from(SOURCE)
     assert with_its_decorator == SOURCE.removeprefix("@decorated\n")
 
 
-def test_a_definition_that_is_gone_is_no_safeguard_taken_out() -> None:
+def test_a_missing_definition_is_an_error() -> None:
     with pytest.raises(SafeguardNotFoundError, match="close is defined 0 times"):
         Safeguard("", "a:close", {"if paid": ""}, "").removed_from(SOURCE)

@@ -9,12 +9,12 @@ TRANSPORT = (
         {
             (
                 "        with open_session(self._config.ca_file) as session:\n"
-                "            answer = self._exchange(session, request, self._config.deadline)\n"
-            ): "        answer = self._fetch(request)\n"
+                "            response = self._exchange(session, request, self._config.deadline)\n"
+            ): "        response = self._fetch(request)\n"
         },
         (
-            "tests/payments_gateway/transport/test_money_calls.py::test_a_status_that_is_neither_yes_n"
-            "or_no_proves_nothing[503]"
+            "tests/payments_gateway/transport/test_money_calls.py::test_an_ambiguous_status_code_proves_n"
+            "othing[503]"
         ),
     ),
     Safeguard(
@@ -23,8 +23,8 @@ TRANSPORT = (
         {
             (
                 "        with open_session(self._config.ca_file) as session:\n"
-                "            answer = self._exchange(session, request, self._config.deadline)\n"
-            ): "        answer = self._exchange(self._session(), request, self._config.deadline)\n"
+                "            response = self._exchange(session, request, self._config.deadline)\n"
+            ): "        response = self._exchange(self._session(), request, self._config.deadline)\n"
         },
         (
             "tests/payments_gateway/transport/test_money_calls.py::test_each_money_call_has_a_connecti"
@@ -39,15 +39,15 @@ TRANSPORT = (
             "allow_redirects=False": "allow_redirects=True",
         },
         (
-            "tests/payments_gateway/transport/test_money_calls.py::test_a_status_that_is_neither_yes_n"
-            "or_no_proves_nothing[307]"
+            "tests/payments_gateway/transport/test_money_calls.py::test_an_ambiguous_status_code_proves_n"
+            "othing[307]"
         ),
     ),
     Safeguard(
         "a redirect is not even read",
         "payments_gateway.connection:_Session.get_redirect_target",
         {"    def get_redirect_target(self, resp": "    def never_asked(self, resp"},
-        "tests/payments_gateway/transport/test_money_calls.py::test_a_redirect_is_not_even_read",
+        "tests/payments_gateway/transport/test_money_calls.py::test_redirects_are_not_followed",
     ),
     Safeguard(
         "a broken exchange is unknown",
@@ -63,8 +63,8 @@ TRANSPORT = (
         "payments_gateway.connection:_PlainConnection.send",
         {"        if not _may_still_write.get()():\n": "        if not _may_still_write.get():\n"},
         (
-            "tests/payments_gateway/transport/test_not_sent.py::test_whoever_is_too_late_when_the_conn"
-            "ection_is_ready_writes_nothing"
+            "tests/payments_gateway/transport/test_not_sent.py::test_nothing_is_written_if_the_deadline_p"
+            "asses_while_connecting"
         ),
     ),
     Safeguard(
@@ -72,36 +72,35 @@ TRANSPORT = (
         "payments_gateway.connection:_PlainConnection.send",
         {"TimeoutError if self.has_written else": "TimeoutError if not self else"},
         (
-            "tests/payments_gateway/transport/test_not_sent.py::test_whoever_is_too_late_between_two_w"
-            "rites_does_not_complete_the_request"
+            "tests/payments_gateway/transport/test_not_sent.py::test_the_request_is_not_completed_if_the_"
+            "deadline_passes_between_writes"
         ),
     ),
     Safeguard(
         "3xx and 5xx are unknown",
-        "payments_gateway.responses:ResponseReader.is_refused",
+        "payments_gateway.responses:ResponseReader.is_rejected",
         {
-            "        return 400 <= self._answer.status < 500 and not": "        return not",
+            "        return 400 <= self._response.status < 500 and not": "        return not",
         },
         (
-            "tests/payments_gateway/transport/test_money_calls.py::test_a_status_that_is_neither_yes_n"
-            "or_no_proves_nothing"
+            "tests/payments_gateway/transport/test_money_calls.py::test_an_ambiguous_status_code_proves_nothing"
         ),
     ),
     Safeguard(
         "408, 409 and 425 are unknown",
-        "payments_gateway.responses:ResponseReader.is_refused",
-        {" < 500 and not self.unproven_because\n": " < 500\n"},
+        "payments_gateway.responses:ResponseReader.is_rejected",
+        {" < 500 and not self.unproven_reason\n": " < 500\n"},
         (
-            "tests/payments_gateway/transport/test_money_calls.py::test_a_refusal_that_may_follow_an_e"
-            "xecution_proves_nothing"
+            "tests/payments_gateway/transport/test_money_calls.py::test_a_refusal_possible_after_executio"
+            "n_proves_nothing"
         ),
     ),
     Safeguard(
         "a refusal without a message is unknown",
-        "payments_gateway.responses:ResponseReader.refusal",
+        "payments_gateway.responses:ResponseReader.rejection",
         {
-            "        if denied is not False or not (message := self._message):\n": (
-                "        message = self._message\n        if denied is not False:\n"
+            "        if success is not False or not (message := self._message):\n": (
+                "        message = self._message\n        if success is not False:\n"
             )
         },
         "tests/payments_gateway/transport/test_money_calls.py::test_a_refusal_without_a_message_proves_nothing",
@@ -110,17 +109,20 @@ TRANSPORT = (
         "a success that denies itself is unknown",
         "payments_gateway.responses:ResponseReader.accept",
         {
-            '        if self._members.get("success", True) is not True:\n': "        if not self._answer.status:\n"
+            '        if self._members.get("success", True) is not True:\n': "        if not self._response.status:\n"
         },
-        "tests/payments_gateway/transport/test_money_calls.py::test_a_success_that_is_none_proves_nothing",
+        (
+            "tests/payments_gateway/transport/test_money_calls.py::test_a_success_status_without_a_succes"
+            "s_body_proves_nothing"
+        ),
     ),
     Safeguard(
         "an answer that cannot be read is unknown",
         "payments_gateway.transport:Transport.send_once",
-        {"_parse_success(reading, into, OutcomeUnknownError)": "_parse_success(reading, into, NotSentError)"},
+        {"_parse_success(reader, into, OutcomeUnknownError)": "_parse_success(reader, into, NotSentError)"},
         (
-            "tests/payments_gateway/transport/test_money_calls.py::test_an_unreadable_answer_proves_no"
-            "thing[200-html]"
+            "tests/payments_gateway/transport/test_money_calls.py::test_an_unreadable_response_proves_not"
+            "hing[200-html]"
         ),
     ),
     Safeguard(

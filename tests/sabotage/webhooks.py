@@ -8,32 +8,32 @@ WEBHOOKS = (
     Safeguard(
         "what the provider did not sign starts nothing",
         "backoffice.webhooks.processing:_fill_in",
-        {"DeliveryVerification(judged.signature_status.value)": "DeliveryVerification.VALID"},
-        "tests/webhooks/test_processing.py::test_what_the_provider_did_not_sign_starts_nothing",
+        {"DeliveryVerification(received.signature_status.value)": "DeliveryVerification.VALID"},
+        "tests/webhooks/test_processing.py::test_an_unsigned_delivery_triggers_nothing",
     ),
     Safeguard(
         "the same delivery is kept once",
         "backoffice.webhooks.processing:_fill_in",
-        {"delivery.identity = judged.identity": 'delivery.identity = f"{delivery.received_at:%s%f}"'},
-        "tests/webhooks/test_storing.py::test_the_same_a_hundred_times_at_once_is_one",
+        {"delivery.identity = received.identity": 'delivery.identity = f"{delivery.received_at:%s%f}"'},
+        "tests/webhooks/test_storing.py::test_a_hundred_concurrent_copies_are_stored_once",
     ),
     Safeguard(
         "whoever has a delivery can write it anew and it stays the same",
         "backoffice.webhooks.processing:_fill_in",
-        {"delivery.identity = judged.identity": "delivery.identity = delivery.digest"},
-        "tests/webhooks/test_storing.py::test_the_same_in_other_clothes_is_a_repeat",
+        {"delivery.identity = received.identity": "delivery.identity = delivery.digest"},
+        "tests/webhooks/test_storing.py::test_the_same_data_in_another_body_is_a_repeat",
     ),
     Safeguard(
         "a repeated delivery starts nothing",
         "backoffice.webhooks.processing:_UNLESS_VALID",
         {"THEN webhooks_delivery.{0}": "THEN EXCLUDED.{0}"},
-        "tests/webhooks/test_processing.py::test_a_repeat_starts_nothing_not_even_after_a_month",
+        "tests/webhooks/test_processing.py::test_a_repeated_delivery_triggers_nothing_even_after_a_month",
     ),
     Safeguard(
         "deliveries that are not valid are bounded",
         "backoffice.webhooks.processing:receive_delivery",
         {"        _delete_oldest_invalid()\n": "        pass\n"},
-        "tests/webhooks/test_storing.py::test_what_is_not_valid_is_kept_in_bounds_the_newest",
+        "tests/webhooks/test_storing.py::test_invalid_deliveries_are_limited_to_the_newest",
     ),
     Safeguard(
         "a delivery that is too long is not taken",
@@ -42,39 +42,39 @@ WEBHOOKS = (
             "    if declared > MAX_BODY_BYTES:\n": "    if not request:\n",
             "    if len(body) > MAX_BODY_BYTES:\n": "    if not request:\n",
         },
-        "tests/webhooks/test_endpoint.py::test_a_body_of_the_largest_size_is_read_and_one_byte_more_is_not",
+        "tests/webhooks/test_endpoint.py::test_bodies_are_read_up_to_the_size_limit",
     ),
     Safeguard(
         "requests without the secret of the receiver are ignored",
         "backoffice.webhooks.configuration:is_secret",
-        {"constant_time_compare(presented, settings.WEBHOOK_SECRET) and is_on()": "is_on()"},
-        "tests/webhooks/test_endpoint.py::test_a_wrong_address_is_no_address_and_leaves_no_trace",
+        {"constant_time_compare(candidate, settings.WEBHOOK_SECRET) and is_on()": "is_on()"},
+        "tests/webhooks/test_endpoint.py::test_a_wrong_secret_in_the_url_is_not_found_and_not_stored",
     ),
     Safeguard(
         "an address that can be guessed is no receiver",
         "backoffice.webhooks.configuration:is_secret",
         {" and is_on()\n": "\n"},
-        "tests/webhooks/test_endpoint.py::test_without_a_secret_that_nobody_guesses_there_is_no_receiver",
+        "tests/webhooks/test_endpoint.py::test_the_endpoint_is_disabled_without_a_secret",
     ),
     Safeguard(
         "however many deliveries arrive the provider is read once a second",
         "backoffice.webhooks.processing:process_due_deliveries",
         {' or not acquire_lease("webhooks", MIN_INTERVAL)': ""},
-        "tests/webhooks/test_processing.py::test_however_many_come_the_provider_is_read_once_a_second",
+        "tests/webhooks/test_processing.py::test_deliveries_trigger_at_most_one_read_a_second",
     ),
     Safeguard(
         "however many deliveries arrive one process checks",
         "backoffice.webhooks.processing:process_due_deliveries",
         {"acquire_lease(CHECK_LEASE,": 'acquire_lease(CHECK_LEASE + "s",'},
-        ("tests/webhooks/test_processing.py::test_only_one_check_runs_and_what_is_named_stays_due"),
+        ("tests/webhooks/test_processing.py::test_only_one_check_runs_and_named_attempts_stay_due"),
     ),
     Safeguard(
         "what no delivery names is checked once in 15 seconds",
         "backoffice.operations.outcome.schedule:schedule_checks",
         {'next_run_time("checks of unnamed", interval=UNNAMED_CHECK_INTERVAL)': "now"},
         (
-            "tests/operations/outcome/test_webhook_trigger.py::test_what_is_not_named_is_checked_now_and_"
-            "then_however_many_deliveries_arrive"
+            "tests/operations/outcome/test_webhook_trigger.py::test_unnamed_attempts_are_checked_at_a_lim"
+            "ited_rate"
         ),
     ),
     Safeguard(
@@ -82,35 +82,32 @@ WEBHOOKS = (
         "backoffice.operations.outcome.schedule:schedule_checks",
         {"next_check_at__gt=soon": "next_check_at__isnull=False"},
         (
-            "tests/operations/outcome/test_webhook_trigger.py::test_of_more_than_one_round_checks_none_is"
-            "_forgotten_while_deliveries_arrive"
+            "tests/operations/outcome/test_webhook_trigger.py::test_attempts_beyond_one_round_are_checked"
+            "_while_deliveries_arrive"
         ),
     ),
     Safeguard(
         "deliveries that arrive during a check lead to another",
         "backoffice.operations.outcome.confirmation:_record_check",
         {"    if requested and attempt.next_check_at:\n": "    if not attempt:\n"},
-        (
-            "tests/webhooks/test_processing.py::test_deliveries_that_are_processed_during_a_check_lead_to"
-            "_another"
-        ),
+        ("tests/webhooks/test_processing.py::test_deliveries_processed_during_a_check_trigger_another"),
     ),
     Safeguard(
         "what a delivery names is checked at once",
         "backoffice.operations.outcome.schedule:schedule_checks",
         {".update(next_check_at=now)": ".update(next_check_at=soon)"},
-        "tests/operations/outcome/test_webhook_trigger.py::test_what_is_named_need_not_wait_for_that",
+        "tests/operations/outcome/test_webhook_trigger.py::test_named_attempts_are_not_rate_limited",
     ),
     Safeguard(
         "a re-read whose process dies is followed",
         "backoffice.operations.outcome.schedule:schedule_checks",
         {".update(next_check_at=now)": ".exists()", ".update(next_check_at=soon)": ".exists()"},
-        "tests/webhooks/test_processing.py::test_the_sweeper_makes_the_check_of_a_process_that_died",
+        "tests/webhooks/test_processing.py::test_the_sweeper_makes_the_check_of_a_dead_process",
     ),
     Safeguard(
         "who sends a body for too long is hung up on",
         "backoffice.webhooks.endpoint:close_late_connections",
         {"            if until <= now:\n": "            if not hang_up:\n"},
-        "tests/webhooks/test_slow_senders.py::test_only_those_whose_time_is_over_are_hung_up_on",
+        "tests/webhooks/test_slow_senders.py::test_only_senders_past_their_deadline_are_disconnected",
     ),
 )

@@ -31,7 +31,7 @@ PAYMENT = {
 }
 
 
-class Service:
+class SandboxClient:
     """The provider and its control API, with credentials and a valid withdrawal at hand."""
 
     def __init__(self, process: SandboxProcess, session: requests.Session) -> None:
@@ -83,25 +83,25 @@ def process(sandbox_process: SandboxProcess) -> SandboxProcess:
 
 
 @pytest.fixture
-def service(process: SandboxProcess) -> Iterator[Service]:
+def provider(process: SandboxProcess) -> Iterator[SandboxClient]:
     """The provider in its seeded state. Whatever is done to it, no traceback comes into its log."""
     process.reset()
     output = process.output()
     with requests.Session() as session:
         session.headers.update(process.headers)
-        yield Service(process, session)
+        yield SandboxClient(process, session)
     assert "Traceback" not in process.output().removeprefix(output)
 
 
 @pytest.fixture
-def receive(service: Service) -> Iterator[Receive]:
+def receive(provider: SandboxClient) -> Iterator[Receive]:
     """Start a receiver that behaves like this, and make it the callback URL."""
     with ExitStack() as stack:
 
         def start(*behaviours: Behaviour) -> Stub:
             receiver = stack.enter_context(Stub(*(behaviours or (TAKEN,))))
-            point_to(service.process, receiver.url)
+            point_to(provider.process, receiver.url)
             return receiver
 
         yield start
-        service.process.reset()  # while the receiver can still be reached
+        provider.process.reset()  # while the receiver can still be reached

@@ -88,16 +88,18 @@ MEMBERS: dict[str, Any] = {
 }
 
 
-def example(name: str, service: SandboxProcess) -> dict[str, Any]:
+def example(name: str, provider: SandboxProcess) -> dict[str, Any]:
     """The body that the document gives as an example, with a valid one-time code."""
     body = dict(described()[name][2]["requestBody"]["content"]["application/json"]["example"])
-    return {member: service.totp() if member in {"token", "otp"} else value for member, value in body.items()}
+    return {
+        member: provider.totp() if member in {"token", "otp"} else value for member, value in body.items()
+    }
 
 
-def bad_members(name: str, service: SandboxProcess) -> Iterator[tuple[str, dict[str, Any]]]:
+def bad_members(name: str, provider: SandboxProcess) -> Iterator[tuple[str, dict[str, Any]]]:
     """(What is wrong, the body) for each member that an operation's body may have."""
     schema = resolved(described()[name][2]["requestBody"]["content"]["application/json"]["schema"])
-    good = example(name, service)
+    good = example(name, provider)
     yield "a member too many", {**good, "surprise": "x"}
     yield "a member in other letters", {**good, **{member.upper(): value for member, value in good.items()}}
     for member in schema["properties"]:
@@ -107,7 +109,7 @@ def bad_members(name: str, service: SandboxProcess) -> Iterator[tuple[str, dict[
 
 
 def send(
-    service: SandboxProcess,
+    provider: SandboxProcess,
     session: requests.Session,
     name: str,
     body: bytes = b"",
@@ -118,9 +120,9 @@ def send(
     method, path, _ = described()[name]
     return session.request(
         method,
-        f"{service.address}{path}{query}",
+        f"{provider.address}{path}{query}",
         data=body or None,
-        headers={**service.headers, **JSON, **headers},
+        headers={**provider.headers, **JSON, **headers},
         timeout=30,
         allow_redirects=False,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 from tests.sandbox_process import SandboxProcess
 
 DAY = 86_400
@@ -18,65 +18,65 @@ MINE = threading.local()
 NEAR = timedelta(minutes=1)
 
 
-def ahead(service: Service) -> timedelta:
+def ahead(provider: SandboxClient) -> timedelta:
     """How far the provider's clock is ahead of ours, going by the Date header of an answer."""
-    return parsedate_to_datetime(service.get("/balance").headers["Date"]) - datetime.now(UTC)
+    return parsedate_to_datetime(provider.get("/balance").headers["Date"]) - datetime.now(UTC)
 
 
-def test_the_date_of_every_answer_follows_the_clock(service: Service) -> None:
-    assert abs(ahead(service)) < NEAR
-    service.process.advance(3 * DAY)
-    assert abs(ahead(service) - timedelta(days=3)) < NEAR
-    refused = service.get("/nothing")
-    assert abs(parsedate_to_datetime(refused.headers["Date"]) - service.process.now()) < NEAR
+def test_the_date_of_every_response_follows_the_clock(provider: SandboxClient) -> None:
+    assert abs(ahead(provider)) < NEAR
+    provider.process.advance(3 * DAY)
+    assert abs(ahead(provider) - timedelta(days=3)) < NEAR
+    refused = provider.get("/nothing")
+    assert abs(parsedate_to_datetime(refused.headers["Date"]) - provider.process.now()) < NEAR
     assert len(refused.raw.headers.getlist("Date")) == 1
 
 
-def test_records_are_dated_by_the_clock_and_filters_go_by_it(service: Service) -> None:
-    service.process.advance(400 * DAY)
-    assert service.get("/transaction", duration="one year").json()["data"]["total"] == 0
-    transaction_id = service.withdraw().json()["data"]["transactionId"]
-    (record,) = service.get("/transaction", duration="one year").json()["data"]["data"]
+def test_records_and_filters_use_the_clock(provider: SandboxClient) -> None:
+    provider.process.advance(400 * DAY)
+    assert provider.get("/transaction", duration="one year").json()["data"]["total"] == 0
+    transaction_id = provider.withdraw().json()["data"]["transactionId"]
+    (record,) = provider.get("/transaction", duration="one year").json()["data"]["data"]
     assert record["transactionId"] == transaction_id
-    assert abs(datetime.fromisoformat(record["createdAt"]) - service.process.now()) < NEAR
+    assert abs(datetime.fromisoformat(record["createdAt"]) - provider.process.now()) < NEAR
 
 
-def test_one_time_codes_go_by_real_time(service: Service) -> None:
-    code = service.process.totp()
-    service.process.advance(DAY)
-    assert service.withdraw(token=code).status_code == 200
+def test_one_time_codes_use_real_time(provider: SandboxClient) -> None:
+    code = provider.process.totp()
+    provider.process.advance(DAY)
+    assert provider.withdraw(token=code).status_code == 200
 
 
-def test_what_is_due_after_a_step_is_settled(service: Service) -> None:
-    service.process.options(settle_after=3_600)
-    transaction_id = service.withdraw().json()["data"]["transactionId"]
-    service.process.advance(3_599 - NEAR.total_seconds())
-    assert service.record(transaction_id)["status"] == "processing"
-    service.process.advance(NEAR.total_seconds() + 1)
-    assert service.record(transaction_id)["status"] == "fullfiled"
+def test_due_transactions_are_settled_after_a_step(provider: SandboxClient) -> None:
+    provider.process.options(settle_after=3_600)
+    transaction_id = provider.withdraw().json()["data"]["transactionId"]
+    provider.process.advance(3_599 - NEAR.total_seconds())
+    assert provider.record(transaction_id)["status"] == "processing"
+    provider.process.advance(NEAR.total_seconds() + 1)
+    assert provider.record(transaction_id)["status"] == "fullfiled"
 
 
 @pytest.mark.parametrize("seconds", [-1, 10_000_000_000, "1", True, None])
-def test_a_step_that_cannot_be_is_refused(service: Service, seconds: object) -> None:
-    response = requests.post(f"{service.process.control}/clock", json={"advance": seconds}, timeout=30)
+def test_an_invalid_step_is_refused(provider: SandboxClient, seconds: object) -> None:
+    response = requests.post(f"{provider.process.control}/clock", json={"advance": seconds}, timeout=30)
     assert response.status_code == 400
-    assert abs(ahead(service)) < NEAR
+    assert abs(ahead(provider)) < NEAR
 
 
-def test_steps_end_ten_years_ahead(service: Service) -> None:
-    service.process.advance(3_650 * DAY - 60)
-    url = f"{service.process.control}/clock"
+def test_steps_are_limited_to_ten_years(provider: SandboxClient) -> None:
+    provider.process.advance(3_650 * DAY - 60)
+    url = f"{provider.process.control}/clock"
     assert requests.post(url, json={"advance": 120}, timeout=30).status_code == 400
-    assert service.get("/transaction").status_code == 200
+    assert provider.get("/transaction").status_code == 200
 
 
-def test_a_reset_sets_the_clock_right(service: Service) -> None:
-    service.process.advance(DAY)
-    service.process.reset()
-    assert abs(ahead(service)) < NEAR
+def test_a_reset_resets_the_clock(provider: SandboxClient) -> None:
+    provider.process.advance(DAY)
+    provider.process.reset()
+    assert abs(ahead(provider)) < NEAR
 
 
-def test_the_clock_outlives_the_process(tmp_path: Path) -> None:
+def test_the_clock_survives_a_restart(tmp_path: Path) -> None:
     database = tmp_path / "sandbox.sqlite3"
     with SandboxProcess(database=database) as first:
         first.advance(DAY)
@@ -84,7 +84,7 @@ def test_the_clock_outlives_the_process(tmp_path: Path) -> None:
         assert abs(second.now() - datetime.now(UTC) - timedelta(days=1)) < NEAR
 
 
-def test_a_reset_in_the_middle_of_steps_leaves_row_and_process_agreeing(process: SandboxProcess) -> None:
+def test_a_reset_during_steps_keeps_row_and_process_consistent(process: SandboxProcess) -> None:
     """A start would find another time otherwise. The moment is short, so there are many resets and steps."""
     process.reset()  # whatever the test before left
     with ThreadPoolExecutor(8, initializer=lambda: setattr(MINE, "session", requests.Session())) as pool:
@@ -95,7 +95,7 @@ def test_a_reset_in_the_middle_of_steps_leaves_row_and_process_agreeing(process:
             assert {answer.result() for answer in answers} == {200}
             shown = requests.get(f"{process.control}/clock", timeout=30).json()["aheadSeconds"]
             with closing(process.books()) as books:
-                ((kept,),) = books.execute("SELECT clock_ahead FROM sandbox_simulation")
+                ((kept,),) = books.execute("SELECT clock_ahead FROM sandbox_sandboxstate")
             assert shown * 1_000_000 == kept
     process.reset()
 

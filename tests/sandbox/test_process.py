@@ -15,7 +15,7 @@ from tests.sandbox.conftest import ACCOUNT, exact
 from tests.sandbox_process import ROOT, SandboxProcess, address_of
 
 
-def test_the_banner_says_that_it_is_a_simulation_and_how_to_get_in(process: SandboxProcess) -> None:
+def test_the_banner_shows_that_it_is_a_simulation_and_the_credentials(process: SandboxProcess) -> None:
     banner = process.output()
     for text in (
         "SIMULATION",
@@ -29,7 +29,7 @@ def test_the_banner_says_that_it_is_a_simulation_and_how_to_get_in(process: Sand
         assert text in banner
 
 
-def test_a_taken_port_is_said_clearly_and_ends_with_code_1(process: SandboxProcess, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_with_exit_code_1(process: SandboxProcess, tmp_path: Path) -> None:
     port = process.address.rpartition(":")[2]
     database = tmp_path / "sandbox.sqlite3"
     second = subprocess.run(
@@ -50,7 +50,7 @@ def test_a_taken_port_is_said_clearly_and_ends_with_code_1(process: SandboxProce
     "arguments",
     [["--port", "70000"], ["--transactions", "2"], ["--settle-after", "-1"], ["--settle-after", "nan"]],
 )
-def test_an_impossible_argument_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_argument_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
     add_options(parser)
     with pytest.raises(SystemExit):
@@ -58,13 +58,13 @@ def test_an_impossible_argument_is_refused(arguments: list[str], capsys: pytest.
     assert arguments[0] in capsys.readouterr().err
 
 
-def test_it_listens_on_loopback_only(process: SandboxProcess) -> None:
+def test_the_sandbox_listens_on_loopback_only(process: SandboxProcess) -> None:
     assert process.process is not None
     connections = psutil.Process(process.process.pid).net_connections()
     assert {each.laddr.ip for each in connections if each.status == "LISTEN"} == {"127.0.0.1"}
 
 
-def test_it_stays_small(process: SandboxProcess) -> None:
+def test_the_process_stays_small(process: SandboxProcess) -> None:
     assert process.process is not None
     parent = psutil.Process(process.process.pid)
     # What both processes share, such as the libraries' code, is not counted twice.
@@ -72,7 +72,7 @@ def test_it_stays_small(process: SandboxProcess) -> None:
     assert own < 100 * 1024 * 1024
 
 
-def test_manage_py_becomes_the_sandbox_and_takes_nothing_of_the_application_along(tmp_path: Path) -> None:
+def test_the_management_command_starts_the_sandbox_without_the_application(tmp_path: Path) -> None:
     output = tmp_path / "output"
     arguments = ["--port", "0", "--database", str(tmp_path / "sandbox.sqlite3"), "--transactions", "60"]
     environment = {
@@ -100,7 +100,7 @@ def test_manage_py_becomes_the_sandbox_and_takes_nothing_of_the_application_alon
         assert process.wait(60) == 0
 
 
-def test_a_second_start_keeps_everything_and_settles_what_is_due(
+def test_a_restart_keeps_all_data_and_settles_due_transactions(
     process: SandboxProcess, tmp_path: Path
 ) -> None:
     process.reset()

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 from payments_gateway.sandbox.books import rates
 from tests.contract import case_counts
 from tests.sandbox.books.test_ledger import check_books, check_reversals
-from tests.sandbox.conftest import ACCOUNT, Service, exact
+from tests.sandbox.conftest import ACCOUNT, SandboxClient, exact
 from tests.sandbox_process import SandboxProcess
 
 BUSINESS_ID = "b5f1c2d94a7e4f0ba1c83d56"
@@ -45,17 +45,17 @@ nonsense: st.SearchStrategy[object] = st.sampled_from(
 
 
 @pytest.fixture(scope="module")
-def small() -> Iterator[Service]:
+def small() -> Iterator[SandboxClient]:
     """A provider with a short past, so that everything can be read at every check."""
     with SandboxProcess(transactions=12) as process, requests.Session() as session:
         session.headers.update(process.headers)
-        yield Service(process, session)
+        yield SandboxClient(process, session)
 
 
 class Histories(RuleBasedStateMachine):
     """Everything that can happen to the provider, in any order; counts what it has accepted."""
 
-    service: Service
+    provider: SandboxClient
     histories: Iterator[int]
 
     @initialize()
@@ -66,8 +66,8 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.debits > 8)
     @rule()
     def reset(self) -> None:
-        self.service.process.reset()
-        self.service.process.options(otp_required=False, settle_after=None)
+        self.provider.process.reset()
+        self.provider.process.options(otp_required=False, settle_after=None)
         self.debits = self.payments = 0
 
     @rule(currency=fiat, amount=amounts, ending=endings)
@@ -109,7 +109,7 @@ class Histories(RuleBasedStateMachine):
     @rule(amount=st.none() | st.none() | crypto.map(str), which=st.integers(0, 1))
     def pay(self, amount: str | None, which: int) -> None:
         body = {"reference": f"R{which}"} | ({} if amount is None else {"amount": amount})
-        url = f"{self.service.process.control}/payments"
+        url = f"{self.provider.process.control}/payments"
         assert requests.post(url, json=body, timeout=30).status_code in {200, 400, 404, 409}
 
     @rule(username=payees, currency=fiat, amount=crypto)
@@ -118,14 +118,14 @@ class Histories(RuleBasedStateMachine):
         reference, before = f"R{self.payments}", self.payments
         self.ask_for_a_payment(username, currency, amount)
         if self.payments > before:
-            self.service.process.pay_in(reference)
-            self.service.process.settle()
+            self.provider.process.pay_in(reference)
+            self.provider.process.settle()
 
     @rule(
         currency=st.sampled_from(["NGN", "USD", "USDT"]), amount=amounts.filter(lambda text: float(text) > 0)
     )
     def money_arrives(self, currency: str, amount: str) -> None:
-        self.service.process.deposit(currency, amount)
+        self.provider.process.deposit(currency, amount)
 
     @rule(member=st.sampled_from(["amount", "currency", "accountNumber"]), value=nonsense)
     def ask_for_nonsense(self, member: str, value: object) -> None:
@@ -135,20 +135,20 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.debits + self.payments > 3)
     @rule(outcome=outcomes)
     def settle(self, outcome: str | None) -> None:
-        self.service.process.settle(outcome)
+        self.provider.process.settle(outcome)
 
     @rule(seconds=steps_of_time, settle_after=st.none() | st.integers(0, 60))
     def let_time_pass(self, seconds: int, settle_after: int | None) -> None:
-        self.service.process.options(settle_after=settle_after)
-        self.service.process.advance(seconds)
+        self.provider.process.options(settle_after=settle_after)
+        self.provider.process.advance(seconds)
 
     @rule()
     def let_the_next_one_fail(self) -> None:
-        self.service.process.options(fail_next=1)
+        self.provider.process.options(fail_next=1)
 
     @rule()
     def read_everything(self) -> None:
-        ledger = self.service.process.ledger()
+        ledger = self.provider.process.ledger()
         assert ledger["differences"] == []
         assert ledger["debits"]["count"] == self.debits
         assert len(ledger["payments"]) == self.payments
@@ -156,29 +156,29 @@ class Histories(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.read_everything()
-        check_books(self.service)
-        check_reversals(self.service)
-        check_conversions(self.service)
-        check_payouts(self.service)
-        check_summaries(self.service, next(self.histories))
+        check_books(self.provider)
+        check_reversals(self.provider)
+        check_conversions(self.provider)
+        check_payouts(self.provider)
+        check_summaries(self.provider, next(self.histories))
 
     def _accepted(self, path: str, body: Mapping[str, object]) -> int:
-        response = self.service.post(path, body)
+        response = self.provider.post(path, body)
         assert response.status_code in {200, 400, 409, 422}, response.text
         return response.status_code == 200
 
 
-def test_after_any_history_everything_agrees(small: Service) -> None:
+def test_any_history_leaves_a_consistent_ledger(small: SandboxClient) -> None:
     machine = seed(case_counts.SEED)(
-        type("HistoriesOfThis", (Histories,), {"service": small, "histories": count()})
+        type("HistoriesOfThis", (Histories,), {"provider": small, "histories": count()})
     )
     run_state_machine_as_test(machine, settings=case_counts.of_histories())
 
 
-def check_conversions(service: Service) -> None:
+def check_conversions(provider: SandboxClient) -> None:
     """Each has two records, one after the other; those since the seed fit the rate of their minute."""
-    converted = [record for record in service.records() if record["type"] == "conversion"]
-    since_the_seed = {order["transactionId"] for order in service.process.ledger()["orders"]}
+    converted = [record for record in provider.records() if record["type"] == "conversion"]
+    since_the_seed = {order["transactionId"] for order in provider.process.ledger()["orders"]}
     assert len(converted) % 2 == 0
     for given, received in zip(converted[::2], converted[1::2], strict=True):
         assert given["currency"] == given["fromCurrency"] != received["currency"]
@@ -190,9 +190,9 @@ def check_conversions(service: Service) -> None:
             assert received["amount"] == worth
 
 
-def check_payouts(service: Service) -> None:
+def check_payouts(provider: SandboxClient) -> None:
     """A completed payment to the merchant itself is one deposit of what it pays out; nobody else's is any."""
-    payments = service.process.ledger()["payments"]
+    payments = provider.process.ledger()["payments"]
     mine = [each for each in payments if each["state"] == "completed" and each["account"] == OURS]
     expected = [
         (each["outgoingCurrency"], Decimal(each["outgoingAmount"]), Decimal(each["incomingAmount"]))
@@ -200,26 +200,26 @@ def check_payouts(service: Service) -> None:
     ]
     paid = [
         (record["currency"], record["amount"], record["fromAmount"])
-        for record in service.records()
+        for record in provider.records()
         if record["type"] == "deposit" and record["fromCurrency"] != record["currency"]
     ]
     assert sorted(paid) == sorted(expected)
 
 
-def check_summaries(service: Service, history: int) -> None:
+def check_summaries(provider: SandboxClient, history: int) -> None:
     """A summary is what the records that its filters select add up to. Three histories check every pair of filters."""
-    records = service.records()
+    records = provider.records()
     for currency, kind in FILTERS[history % 3 :: 3]:
         chosen = [
             record
             for record in records
             if currency in {None, record["currency"]} and kind in {None, record["type"]}
         ]
-        summary = summary_of(service, currency=currency, type=kind)
+        summary = summary_of(provider, currency=currency, type=kind)
         assert summary["volume"] == sum(record["amount"] for record in chosen)
         assert summary["txnCount"] == len(chosen)
 
 
-def summary_of(service: Service, **filters: object) -> Any:
+def summary_of(provider: SandboxClient, **filters: object) -> Any:
     query = {name: value for name, value in filters.items() if value is not None}
-    return exact(service.get("/transaction/summary", **query))["data"]["summary"]
+    return exact(provider.get("/transaction/summary", **query))["data"]["summary"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import requests
 
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 from tests.sandbox_process import API_KEY, API_USER, SandboxProcess
 
 KEYNAME = {"keyname": "till"}
@@ -13,7 +13,7 @@ MASTER = {**KEYNAME, "scope": "M"}
 
 
 def call(
-    service: Service,
+    provider: SandboxClient,
     method: str,
     path: str,
     body: object = None,
@@ -24,7 +24,7 @@ def call(
     """One call of a v4 operation."""
     return requests.request(
         method,
-        f"{service.process.address}/v4{path}",
+        f"{provider.process.address}/v4{path}",
         json=body,
         params={name: str(value) for name, value in (query or {}).items()},
         headers={"x-api-key": key, "x-api-user": API_USER},
@@ -32,17 +32,17 @@ def call(
     )
 
 
-def generated(service: Service, scope: str = "M", /, **members: object) -> str:
+def generated(provider: SandboxClient, scope: str = "M", /, **members: object) -> str:
     """A new key of this scope, made without a one-time code."""
-    service.process.options(otp_required=False)
-    response = call(service, "POST", "/user/api-key", {"keyname": "till", "scope": scope, **members})
+    provider.process.options(otp_required=False)
+    response = call(provider, "POST", "/user/api-key", {"keyname": "till", "scope": scope, **members})
     assert response.status_code == 200, response.text
     return str(response.json()["data"]["apikey"])
 
 
-def listed(service: Service) -> Any:
+def listed(provider: SandboxClient) -> Any:
     """The keys in the list, oldest first."""
-    return call(service, "GET", "/user/api-keys").json()["data"]["Apikeys"]
+    return call(provider, "GET", "/user/api-keys").json()["data"]["Apikeys"]
 
 
 def status_with(process: SandboxProcess, key: str) -> int:

@@ -1,21 +1,21 @@
-"""A withdrawal, and what the books have of it, as plain functions."""
+"""A withdrawal and its ledger entries."""
 
 import time
 from collections.abc import Callable
 
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 from tests.sandbox.raw_http import Received, exchanged
 
 WITHDRAW = "balances.withdraw"
 
 
-def withdrawal(service: Service) -> Received:
-    return exchanged(service.process, "POST", "/v2/balance/withdraw", service.withdrawal())
+def withdrawal(provider: SandboxClient) -> Received:
+    return exchanged(provider.process, "POST", "/v2/balance/withdraw", provider.withdrawal())
 
 
-def executed(service: Service) -> int:
+def executed(provider: SandboxClient) -> int:
     """How many withdrawals the books have."""
-    return len(service.process.ledger()["withdrawals"])
+    return len(provider.process.ledger()["withdrawals"])
 
 
 def until(condition: Callable[[], bool]) -> None:

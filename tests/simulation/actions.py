@@ -1,4 +1,4 @@
-"""What people and processes do in a history, as plain functions of a world. They call the real services, as
+"""Actions of people and processes in a history. They call the real services, as
 pages and workers do.
 """
 
@@ -47,7 +47,7 @@ from tests.simulation.webhook_checks import leaving_none_out, moving_nothing
 from tests.simulation.world import (
     CAST,
     SECOND_APPROVAL_ABOVE,
-    Fate,
+    InjectedFault,
     KilledError,
     SimulatedProcess,
     SimulationStage,
@@ -64,7 +64,7 @@ _ADDRESS = "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE"
 # Equal amounts to different recipients, whom the list rarely shows: only order and time distinguish them.
 KINDS: dict[str, Callable[[Decimal, int], Payload]] = {
     "withdrawal": lambda amount, number: factories.payload(
-        amount=amount, account_number=f"{number:010}", repeat_reason="Another one"
+        amount=amount, account_number=f"{number:010}", duplicate_reason="Another one"
     ),
     "transfer": lambda amount, number: TransferPayload(
         receiver_username=f"emeka{number}", currency="NGN", amount=amount, memo=""
@@ -74,7 +74,7 @@ KINDS: dict[str, Callable[[Decimal, int], Payload]] = {
         to_currency="USD",
         amount=amount,
         known_rate=None,
-        repeat_reason=str(number),
+        duplicate_reason=str(number),
     ),
     "wallet_transfer": lambda amount, number: WalletTransferPayload(
         network="TRC20",
@@ -128,8 +128,8 @@ class HistoryActions:
             "reject": (approvals.reject_operation, signature | {"reason": "Not now"}),
             "cancel": (approvals.cancel_operation, {"actor": actor}),
         }
-        service, options = choices[decision]
-        self.try_to(service, pk, **options)
+        provider, options = choices[decision]
+        self.try_to(provider, pk, **options)
 
     def order(self, kind: str, amount: int) -> UUID:
         """The normal case: one person prepares, others who are present approve and release."""
@@ -151,7 +151,7 @@ class HistoryActions:
         if operation.is_local:
             return
         type_, currency, amount, destination = operation.content
-        self.world.service.add(
+        self.world.provider.add(
             type=type_,
             currency=currency,
             amount=amount,
@@ -170,7 +170,7 @@ class HistoryActions:
     def is_paused(self) -> bool:
         return monitoring.is_paused()
 
-    def let_sending_go_on(self, person: str, countersigner: str | None) -> None:
+    def resume_by_two_people(self, person: str, countersigner: str | None) -> None:
         """One person proposes to resume sending, and another approves, now or later."""
         self._sign_here("resume", ResumeForm({"reason": "Looked at it"}), person, countersigner)
 
@@ -179,47 +179,49 @@ class HistoryActions:
         own = next(iter(self.oracle.debits_of(pk)), None)
         said = {"operation": str(pk), "reason": "Asked the service"}
         said |= (
-            {"verdict": "happened", "transaction_id": own.transaction_id}
+            {"choice": "executed", "transaction_id": own.transaction_id}
             if own
-            else {"verdict": "did_not_happen"}
+            else {"choice": "not_executed"}
         )
         self._sign_here("resolution", ResolutionForm(said), person, countersigner)
 
-    def try_to(self, service: Act, *arguments: Any, **options: Any) -> object:
+    def try_to(self, provider: Act, *arguments: Any, **options: Any) -> object:
         """The result of the call; None if it was refused with a message, or the web process was killed
         meanwhile.
         """
         try:
-            return service(*arguments, **options)
+            return provider(*arguments, **options)
         except (OperationError, KilledError):
             return None
         finally:
             self.queued += queued_tasks()
 
-    def work(self, fate: Fate | None = None) -> None:
+    def work(self, injected_fault: InjectedFault | None = None) -> None:
         """A worker processes the oldest message."""
         if self.queued:
-            self.deliver(self.queued.pop(0), fate)
+            self.deliver(self.queued.pop(0), injected_fault)
 
-    def deliver(self, pk: str, fate: Fate | None = None) -> None:
-        self._process(lambda: tasks.send(pk), fate)
+    def deliver(self, pk: str, injected_fault: InjectedFault | None = None) -> None:
+        self._process(lambda: tasks.send(pk), injected_fault)
 
-    def sweep(self, fate: Fate | None = None) -> None:
-        self._process(sweep_operations, fate)
+    def sweep(self, injected_fault: InjectedFault | None = None) -> None:
+        self._process(sweep_operations, injected_fault)
 
-    def check_status_of(self, pk: UUID, person: str | None, fate: Fate | None = None) -> None:
+    def check_status_of(
+        self, pk: UUID, person: str | None, injected_fault: InjectedFault | None = None
+    ) -> None:
         actor = self.people[person] if person else None
-        self._process(lambda: confirmation.confirm_operation(pk, actor=actor), fate)
+        self._process(lambda: confirmation.confirm_operation(pk, actor=actor), injected_fault)
 
     def receive_delivery_of(self, number: int, accuracy: str) -> None:
         """A delivery of the provider arrives, and changes no operation."""
         with moving_nothing(self.world):
-            receive_delivery(self.world.service.delivery(number, accuracy))
+            receive_delivery(self.world.provider.delivery(number, accuracy))
 
-    def process_deliveries(self, fate: Fate | None = None) -> None:
+    def process_deliveries(self, injected_fault: InjectedFault | None = None) -> None:
         """A worker reads the provider because of deliveries, if it gets the lease."""
         with leaving_none_out(self.world):
-            self._process(process_deliveries, fate)
+            self._process(process_deliveries, injected_fault)
 
     def thaw(self, process: SimulatedProcess) -> None:
         self.world.thaw(process)
@@ -239,8 +241,8 @@ class HistoryActions:
 
     def run_to_the_horizon(self) -> None:
         """Without further faults, sweep whenever something is due, until nothing is or two weeks have passed."""
-        service = self.world.service
-        service.unreadable_calls = service.busy_pages = 0
+        provider = self.world.provider
+        provider.unreadable_calls = provider.busy_pages = 0
         end = self.world.true_time + timedelta(days=14)
         while self.world.true_time < end:
             while self.queued:
@@ -275,9 +277,9 @@ class HistoryActions:
             found.append(LeaseRow.objects.get(name="webhooks").held_until)
         return min(found, default=None)
 
-    def _process(self, work: Callable[[], object], fate: Fate | None) -> None:
+    def _process(self, work: Callable[[], object], injected_fault: InjectedFault | None) -> None:
         isolation._busy.clear()  # each real process has its own: a frozen one must not block others
-        self.world.run(work, fate)
+        self.world.run(work, injected_fault)
         self.queued += queued_tasks()
         assert not postponed(), "An error that nobody foresaw"
 

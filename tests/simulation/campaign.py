@@ -35,7 +35,7 @@ class SimulationFigures:
     requests: int = 0
     debits: int = 0
     ambiguous: int = 0  # attempts without a transaction id for which the list shows exactly one match
-    closed_by_machine: int = 0
+    closed_automatically: int = 0
     in_review: int = 0
 
     def add(self, other: "SimulationFigures") -> None:
@@ -45,14 +45,14 @@ class SimulationFigures:
     @property
     def share(self) -> float:
         """Of the ambiguous attempts with one matching record, the share closed automatically."""
-        return self.closed_by_machine / self.ambiguous if self.ambiguous else 1.0
+        return self.closed_automatically / self.ambiguous if self.ambiguous else 1.0
 
     def __str__(self) -> str:
         return (
             f"{self.histories:,} histories, {self.steps:,} steps, {self.operations:,} operations, "
             f"{self.requests:,} requests sent, {self.debits:,} debits, {self.in_review:,} for people to review\n"
             f"ambiguous attempts with one matching record: {self.ambiguous:,}, "
-            f"closed by the machine: {self.closed_by_machine:,} ({100 * self.share:.2f} %)"
+            f"closed automatically: {self.closed_automatically:,} ({100 * self.share:.2f} %)"
         )
 
 

@@ -39,7 +39,7 @@ def _check_what_is_reported(office: HistoryActions) -> None:
     assert not violations, violations
     office.reconcile_at_the_end()
     operations = office.oracle.operations()
-    caused_by = {record.transaction_id: record.caused_by for record in office.world.service.ledger}
+    caused_by = {record.transaction_id: record.caused_by for record in office.world.provider.ledger}
     for incident in Incident.objects.select_related("operation", "transaction"):
         about = incident.operation.pk if incident.operation else None
         if incident.transaction:
@@ -62,7 +62,7 @@ def _check_every_debit_is_reported(
 
 
 def _figures(office: HistoryActions, steps: int) -> SimulationFigures:
-    oracle, ledger = office.oracle, office.world.service.ledger
+    oracle, ledger = office.oracle, office.world.provider.ledger
     operations = oracle.operations()
     made = SimulationFigures(histories=1, steps=steps, operations=len(operations))
     made.debits = sum(record.caused_by is not None for record in ledger)
@@ -75,5 +75,5 @@ def _figures(office: HistoryActions, steps: int) -> SimulationFigures:
         is_ours = is_ours and could_come_after(attempt, matching[0])
         if attempt.pk in oracle.unmatched and is_ours and not attempt.resolved_by:
             made.ambiguous += 1
-            made.closed_by_machine += attempt.names == matching[0].transaction_id and not attempt.is_open
+            made.closed_automatically += attempt.names == matching[0].transaction_id and not attempt.is_open
     return made

@@ -73,7 +73,7 @@ class Oracle:
         """Raises AssertionError if a rule is broken. Does nothing if nothing has happened since the last
         check.
         """
-        state = (self._database.raw.total_changes, len(self.world.service.ledger), self.world.true_time)
+        state = (self._database.raw.total_changes, len(self.world.provider.ledger), self.world.true_time)
         if state == self.state:
             return
         self.state = state
@@ -110,7 +110,7 @@ class Oracle:
         return [attempt_of(row) for row in self._rows(ATTEMPTS_QUERY)]
 
     def debits_of(self, operation: UUID) -> list[SimulatedTransaction]:
-        return [record for record in self.world.service.ledger if record.caused_by == operation]
+        return [record for record in self.world.provider.ledger if record.caused_by == operation]
 
     def is_ambiguous(self, operation: OperationRow, attempt: AttemptRow) -> bool:
         """Whether another transaction cannot be distinguished from this attempt's by anything that the
@@ -154,7 +154,7 @@ class Oracle:
 
         Not those that may belong to an attempt whose outcome is unknown.
         """
-        operations, now = self.operations(), self.world.service.now()
+        operations, now = self.operations(), self.world.provider.now()
         unmatched = [each for each in self.attempts() if each.is_unmatched]
         perhaps = [
             record for each in unmatched for record in self._could_be(operations[each.operation], each)
@@ -180,7 +180,7 @@ class Oracle:
         seen = self.world.seen_before.get(attempt.pk, frozenset())
         return [
             record
-            for record in self.world.service.ledger
+            for record in self.world.provider.ledger
             if self._looks_like(operation, record)
             and record.transaction_id not in seen
             and attempt.mark - SKEW <= record.created_at <= attempt.mark + WINDOW + SKEW
@@ -188,7 +188,7 @@ class Oracle:
 
     def _looks_like(self, operation: OperationRow, record: SimulatedTransaction) -> bool:
         type_, currency, amount, destination = operation.content
-        is_named = type_ == "transfer" and self.world.service.names_receivers
+        is_named = type_ == "transfer" and self.world.provider.names_receivers
         return (
             record.is_debit
             and (record.type, record.currency, record.amount) == (type_, currency, amount)
@@ -197,7 +197,7 @@ class Oracle:
 
     def _candidates(self) -> dict[int, set[str]]:
         """For each attempt with unknown outcome, the listed transactions that match it now."""
-        operations, shown = self.operations(), self.world.service.shown()
+        operations, shown = self.operations(), self.world.provider.shown()
         return {
             attempt.pk: {
                 record.transaction_id
@@ -216,7 +216,7 @@ class Oracle:
                 assert seen == {attempt.names}, f"{attempt.names} was taken, one of {seen or 'none'}"
 
     def _was_late(self, attempt: AttemptRow, debit: SimulatedTransaction) -> bool:
-        shown = debit.shown_from - self.world.service.clock_is_off
+        shown = debit.shown_from - self.world.provider.clock_is_off
         return shown > self.world.claimed_at[attempt.pk] + SHOWN_WITHIN
 
     def _check_moves(self, operations: dict[UUID, OperationRow]) -> None:
@@ -268,7 +268,7 @@ class Oracle:
         assert signed >= needed, f"{found} leaves with {signed} of {needed} countersignatures"
 
     def _check_debits(self, operation: OperationRow, attempts: list[AttemptRow]) -> None:
-        debits, now = self.debits_of(operation.pk), self.world.service.now()
+        debits, now = self.debits_of(operation.pk), self.world.provider.now()
         assert len(debits) <= 1, f"{operation} was debited {len(debits)} times"
         for debit in debits:
             content = (debit.type, debit.currency, debit.amount, debit.destination)
@@ -282,7 +282,7 @@ class Oracle:
         self, operation: OperationRow, attempts: list[AttemptRow], debits: list[SimulatedTransaction]
     ) -> None:
         """Unless another transaction could be meant, the operation was closed by its own transaction."""
-        took = [debit for debit in debits if debit.took(self.world.service.now())]
+        took = [debit for debit in debits if debit.took(self.world.provider.now())]
         assert operation.status != "succeeded" or took, f"{operation} has no debit"
         ours = {debit.transaction_id for debit in debits}
         for attempt in attempts:

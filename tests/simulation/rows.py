@@ -16,7 +16,7 @@ OPERATIONS_QUERY = (
 )
 ATTEMPTS_QUERY = """
     SELECT id, operation_id, balance, closed_at IS NULL, provider_transaction_id, watermark_provider_time, started_at,
-        resolution_id, check_result, COALESCE(answers ->> '$[0].code' LIKE 'accepted%', 0), watermark_balance
+        resolution_id, check_result, COALESCE(responses ->> '$[0].code' LIKE 'accepted%', 0), watermark_balance
     FROM operations_attempt ORDER BY id
 """
 ENTRIES_QUERY = """

@@ -14,7 +14,7 @@ from tests.simulation.campaign import SimulationFigures
 from tests.simulation.final_checks import check_the_end
 from tests.simulation.request_outcomes import COURSES, SETTLEMENTS, Settlement
 from tests.simulation.webhook_checks import TOLD
-from tests.simulation.world import CAST, Fate, SimulationStage
+from tests.simulation.world import CAST, InjectedFault, SimulationStage
 
 MOST = 6  # operations in one history
 
@@ -31,7 +31,7 @@ courses = st.sampled_from([*COURSES, "named", "unnamed"])
 settlements = st.sampled_from([SETTLEMENTS[0], SETTLEMENTS[0], *SETTLEMENTS])
 of_sending = {name for name in fault_points.NAMES if name.startswith(("send.", "confirm."))}
 points = st.sampled_from(sorted(of_sending))
-fates = st.none() | st.none() | st.builds(Fate, points, st.booleans())
+injected_faults = st.none() | st.none() | st.builds(InjectedFault, points, st.booleans())
 
 
 class HistoryMachine(RuleBasedStateMachine):
@@ -43,7 +43,7 @@ class HistoryMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.office = HistoryActions(self.stage)
-        self.world, self.service = self.office.world, self.office.world.service
+        self.world, self.provider = self.office.world, self.office.world.provider
         self.steps = 0
         self.is_inspected = True
 
@@ -56,8 +56,8 @@ class HistoryMachine(RuleBasedStateMachine):
     )
     def begin(self, skew: timedelta, wrong_date: timedelta, page: int, named: bool, inspected: bool) -> None:
         self.is_inspected = inspected
-        self.service.clock_is_off, self.service.date_is_off = skew, wrong_date
-        self.service.records_on_a_page, self.service.names_receivers = page, named
+        self.provider.clock_is_off, self.provider.date_is_off = skew, wrong_date
+        self.provider.records_on_a_page, self.provider.names_receivers = page, named
 
     @invariant()
     def holds(self) -> None:
@@ -74,13 +74,18 @@ class HistoryMachine(RuleBasedStateMachine):
         return bool(self.world.frozen)
 
     @precondition(has_room)
-    @rule(kind=kinds, amount=amounts, course=courses, settlement=settlements, fate=fates)
+    @rule(kind=kinds, amount=amounts, course=courses, settlement=settlements, injected_fault=injected_faults)
     def order_and_send(
-        self, kind: str, amount: int, course: str, settlement: Settlement, fate: Fate | None
+        self,
+        kind: str,
+        amount: int,
+        course: str,
+        settlement: Settlement,
+        injected_fault: InjectedFault | None,
     ) -> None:
         pk = self.office.order(kind, amount)
-        self.service.will(course, settlement)
-        self.office.deliver(str(pk), fate)
+        self.provider.will(course, settlement)
+        self.office.deliver(str(pk), injected_fault)
 
     @precondition(has_room)
     @rule(kind=kinds, amount=amounts, course=courses, web_dies=st.booleans())
@@ -89,7 +94,7 @@ class HistoryMachine(RuleBasedStateMachine):
         self.world.web_dies = web_dies
         self.office.order(kind, amount)
         self.world.web_dies = False
-        self.service.will(course)
+        self.provider.will(course)
         self.office.deliver(str(pk))
 
     @precondition(has_room)
@@ -102,25 +107,25 @@ class HistoryMachine(RuleBasedStateMachine):
     def decide(self, number: int, decision: str, person: str) -> None:
         self.office.decide(self.operation(number), decision, person)
 
-    @rule(course=courses, settlement=settlements, fate=fates)
-    def work(self, course: str, settlement: Settlement, fate: Fate | None) -> None:
-        self.service.will(course, settlement)
-        self.office.work(fate)
+    @rule(course=courses, settlement=settlements, injected_fault=injected_faults)
+    def work(self, course: str, settlement: Settlement, injected_fault: InjectedFault | None) -> None:
+        self.provider.will(course, settlement)
+        self.office.work(injected_fault)
 
-    @rule(number=which, fate=fates)
-    def deliver_again_or_out_of_order(self, number: int, fate: Fate | None) -> None:
+    @rule(number=which, injected_fault=injected_faults)
+    def deliver_again_or_out_of_order(self, number: int, injected_fault: InjectedFault | None) -> None:
         pk = NO_OPERATION if number >= len(self.office.prepared) else self.office.prepared[number]
-        self.office.deliver(str(pk), fate)
+        self.office.deliver(str(pk), injected_fault)
 
-    @rule(course=courses, fate=fates)
-    def sweep(self, course: str, fate: Fate | None) -> None:
-        self.service.will(course)
-        self.office.sweep(fate)
+    @rule(course=courses, injected_fault=injected_faults)
+    def sweep(self, course: str, injected_fault: InjectedFault | None) -> None:
+        self.provider.will(course)
+        self.office.sweep(injected_fault)
 
     @precondition(has_operations)
-    @rule(number=which, person=st.none() | people, fate=fates)
-    def check_status_of(self, number: int, person: str | None, fate: Fate | None) -> None:
-        self.office.check_status_of(self.operation(number), person, fate)
+    @rule(number=which, person=st.none() | people, injected_fault=injected_faults)
+    def check_status_of(self, number: int, person: str | None, injected_fault: InjectedFault | None) -> None:
+        self.office.check_status_of(self.operation(number), person, injected_fault)
 
     @precondition(has_room)
     @rule(
@@ -130,7 +135,7 @@ class HistoryMachine(RuleBasedStateMachine):
         settlement=settlements,
         time=seconds(1, 30, 4 * 3_600),
         accuracy=st.sampled_from(TOLD),
-        fate=fates,
+        injected_fault=injected_faults,
     )
     def order_and_receive_delivery(
         self,
@@ -140,24 +145,31 @@ class HistoryMachine(RuleBasedStateMachine):
         settlement: Settlement,
         time: timedelta,
         accuracy: str,
-        fate: Fate | None,
+        injected_fault: InjectedFault | None,
     ) -> None:
         pk = self.office.order(kind, amount)
-        self.service.will(course, settlement)
+        self.provider.will(course, settlement)
         self.office.deliver(str(pk))
         self.world.wait(time)
         self.office.receive_delivery_of(0, accuracy)
-        self.office.process_deliveries(fate)
+        self.office.process_deliveries(injected_fault)
 
-    @rule(number=which, accuracy=st.sampled_from(TOLD), is_rung=st.booleans(), fate=fates)
-    def a_delivery_arrives(self, number: int, accuracy: str, is_rung: bool, fate: Fate | None) -> None:
+    @rule(
+        number=which,
+        accuracy=st.sampled_from(TOLD),
+        is_enqueued=st.booleans(),
+        injected_fault=injected_faults,
+    )
+    def a_delivery_arrives(
+        self, number: int, accuracy: str, is_enqueued: bool, injected_fault: InjectedFault | None
+    ) -> None:
         self.office.receive_delivery_of(number, accuracy)
-        if is_rung:
-            self.office.process_deliveries(fate)
+        if is_enqueued:
+            self.office.process_deliveries(injected_fault)
 
-    @rule(fate=fates)
-    def process_deliveries(self, fate: Fate | None) -> None:
-        self.office.process_deliveries(fate)
+    @rule(injected_fault=injected_faults)
+    def process_deliveries(self, injected_fault: InjectedFault | None) -> None:
+        self.office.process_deliveries(injected_fault)
 
     @precondition(has_frozen)
     @rule(number=which)
@@ -174,12 +186,12 @@ class HistoryMachine(RuleBasedStateMachine):
 
     @rule(lag=seconds(0, 0, 8, 40), unreadable=st.sampled_from([0, 1, 3]), busy=st.sampled_from([0, 2, 5]))
     def make_reading_hard(self, lag: timedelta, unreadable: int, busy: int) -> None:
-        self.service.lag = lag
-        self.service.unreadable_calls, self.service.busy_pages = unreadable, busy
+        self.provider.lag = lag
+        self.provider.unreadable_calls, self.provider.busy_pages = unreadable, busy
 
     @rule(currency=st.sampled_from(["NGN", "USD", "USDT"]))
     def deposit(self, currency: str) -> None:
-        self.service.deposit(currency)
+        self.provider.deposit(currency)
 
     @precondition(has_operations)
     @rule(number=which, settlement=settlements, at_once=st.booleans())
@@ -192,9 +204,9 @@ class HistoryMachine(RuleBasedStateMachine):
 
     @precondition(has_operations)
     @rule(person=people, countersigner=st.sampled_from([None, *CAST]))
-    def pause_or_let_sending_go_on(self, person: str, countersigner: str | None) -> None:
+    def pause_or_resume_payments(self, person: str, countersigner: str | None) -> None:
         if self.office.is_paused:
-            self.office.let_sending_go_on(person, countersigner)
+            self.office.resume_by_two_people(person, countersigner)
         else:
             self.office.pause(person)
 

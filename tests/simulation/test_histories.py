@@ -11,7 +11,7 @@ from backoffice.operations.models.reason_codes import IncidentKind
 from tests.simulation.actions import HistoryActions
 from tests.simulation.final_checks import check_the_end
 from tests.simulation.request_outcomes import Settlement
-from tests.simulation.world import Fate, SimulationStage
+from tests.simulation.world import InjectedFault, SimulationStage
 
 A_MINUTE = timedelta(seconds=61)
 
@@ -31,14 +31,14 @@ def two_equal_orders(office: HistoryActions) -> tuple[UUID, UUID]:
 
 
 @pytest.mark.parametrize("records_on_a_page", [100, 1])
-def test_a_lookalike_that_was_listed_before_our_request_is_never_taken_for_it(
+def test_a_similar_transaction_listed_before_sending_is_never_matched(
     office: HistoryActions, records_on_a_page: int
 ) -> None:
-    office.world.service.records_on_a_page = records_on_a_page
+    office.world.provider.records_on_a_page = records_on_a_page
     ours = office.order("withdrawal", 100)
     office.pay_by_another_channel(ours)
-    office.world.service.deposit("NGN")
-    office.world.service.will("lost")
+    office.world.provider.deposit("NGN")
+    office.world.provider.will("lost")
     office.work()
     office.world.wait(A_MINUTE)
     office.check_status_of(ours, None)
@@ -47,13 +47,13 @@ def test_a_lookalike_that_was_listed_before_our_request_is_never_taken_for_it(
     assert office.status(ours) == "review"
 
 
-def test_a_lookalike_that_was_listed_before_does_not_keep_ours_from_being_found(
+def test_a_similar_transaction_listed_before_sending_does_not_hide_ours(
     office: HistoryActions,
 ) -> None:
     ours = office.order("withdrawal", 100)
     office.pay_by_another_channel(ours)
-    office.world.service.deposit("NGN")
-    office.world.service.will("cut")
+    office.world.provider.deposit("NGN")
+    office.world.provider.will("cut")
     office.work()
     office.world.wait(A_MINUTE)
     office.check_status_of(ours, None)
@@ -62,9 +62,9 @@ def test_a_lookalike_that_was_listed_before_does_not_keep_ours_from_being_found(
 
 
 @pytest.mark.parametrize("point", ["send.claimed", "send.before_request"])
-def test_a_worker_that_thaws_long_after_its_claim_sends_nothing(office: HistoryActions, point: str) -> None:
+def test_a_worker_that_resumes_long_after_its_claim_sends_nothing(office: HistoryActions, point: str) -> None:
     ours = office.order("withdrawal", 100)
-    office.work(Fate(point, is_deadly=False))
+    office.work(InjectedFault(point, is_kill=False))
     office.world.wait(timedelta(hours=2))
     office.sweep()
     assert office.status(ours) == "unknown"
@@ -74,28 +74,28 @@ def test_a_worker_that_thaws_long_after_its_claim_sends_nothing(office: HistoryA
     check_the_end(office)
 
 
-def test_an_answer_that_died_with_its_worker_is_found_in_the_list(office: HistoryActions) -> None:
+def test_a_response_lost_with_its_worker_is_found_in_the_list(office: HistoryActions) -> None:
     ours = office.order("wallet_transfer", 100)
-    office.work(Fate("send.answered", is_deadly=True))
+    office.work(InjectedFault("send.response_received", is_kill=True))
     assert office.status(ours) == "sending"
     check_the_end(office)
     assert office.status(ours) == "succeeded"
 
 
-def test_a_twin_by_another_channel_that_cannot_be_distinguished_is_left_to_people(
+def test_an_indistinguishable_transaction_of_another_channel_goes_to_review(
     office: HistoryActions,
 ) -> None:
     ours = office.order("withdrawal", 100)
-    office.world.service.will("cut")
+    office.world.provider.will("cut")
     office.work()
     office.pay_by_another_channel(ours)
     check_the_end(office)
     assert office.status(ours) == "review"
 
 
-def test_an_equal_order_leaves_only_when_the_first_one_is_settled(office: HistoryActions) -> None:
+def test_an_identical_operation_is_sent_only_after_the_first_is_settled(office: HistoryActions) -> None:
     first, second = two_equal_orders(office)
-    office.world.service.will("10 minutes late")
+    office.world.provider.will("10 minutes late")
     office.work()
     office.work()
     assert [office.status(first), office.status(second)] == ["unknown", "approved"]
@@ -106,12 +106,12 @@ def test_an_equal_order_leaves_only_when_the_first_one_is_settled(office: Histor
     assert office.oracle.debits_of(second) == []
 
 
-def test_a_check_from_before_a_freeze_closes_nothing_that_is_closed_since(office: HistoryActions) -> None:
+def test_a_frozen_status_check_does_not_close_again(office: HistoryActions) -> None:
     ours = office.order("conversion", 100)
-    office.world.service.will("cut")
+    office.world.provider.will("cut")
     office.work()
     office.world.wait(A_MINUTE)
-    office.check_status_of(ours, None, Fate("confirm.seen", is_deadly=False))
+    office.check_status_of(ours, None, InjectedFault("confirm.seen", is_kill=False))
     office.check_status_of(ours, "Amara")
     assert office.status(ours) == "succeeded"
     office.thaw(office.world.frozen[0])
@@ -119,9 +119,9 @@ def test_a_check_from_before_a_freeze_closes_nothing_that_is_closed_since(office
     check_the_end(office)
 
 
-def test_two_people_settle_what_nobody_can_find(office: HistoryActions) -> None:
+def test_two_people_resolve_an_operation_that_is_not_listed(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
-    office.world.service.will("lost")
+    office.world.provider.will("lost")
     office.work()
     office.run_to_the_horizon()
     assert office.status(ours) == "review"
@@ -130,12 +130,12 @@ def test_two_people_settle_what_nobody_can_find(office: HistoryActions) -> None:
     check_the_end(office)
 
 
-def test_nothing_leaves_while_sending_is_paused_and_all_of_it_when_it_goes_on(office: HistoryActions) -> None:
+def test_nothing_is_sent_during_a_pause_and_everything_after_it(office: HistoryActions) -> None:
     ours = office.order("conversion", 100)
     office.pause("Bola")
     office.work()
     assert office.status(ours) == "approved"
-    office.let_sending_go_on("Bola", "Amara")
+    office.resume_by_two_people("Bola", "Amara")
     office.sweep()
     office.world.wait(timedelta(seconds=5))
     office.sweep()
@@ -144,12 +144,12 @@ def test_nothing_leaves_while_sending_is_paused_and_all_of_it_when_it_goes_on(of
 
 
 @pytest.mark.parametrize("course", ["unnamed", "cut"])
-def test_a_twin_that_a_lagging_list_shows_first_is_not_taken_for_ours(
+def test_an_identical_transaction_listed_first_by_a_lagging_list_is_not_matched(
     office: HistoryActions, course: str
 ) -> None:
     ours = office.order("withdrawal", 100)
-    office.world.service.lag = timedelta(seconds=40)
-    office.world.service.will(course)
+    office.world.provider.lag = timedelta(seconds=40)
+    office.world.provider.will(course)
     office.work()
     office.pay_by_another_channel(ours, is_shown_at_once=True)
     office.world.wait(timedelta(seconds=6))
@@ -159,10 +159,10 @@ def test_a_twin_that_a_lagging_list_shows_first_is_not_taken_for_ours(
     assert office.status(ours) == "review"
 
 
-def test_a_late_yes_to_what_the_list_showed_as_failed_is_no_incident(office: HistoryActions) -> None:
+def test_a_late_success_response_after_a_listed_failure_raises_no_incident(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
-    office.world.service.will("unnamed", Settlement("failed", timedelta(seconds=20)))
-    office.work(Fate("send.answered", is_deadly=False))
+    office.world.provider.will("unnamed", Settlement("failed", timedelta(seconds=20)))
+    office.work(InjectedFault("send.response_received", is_kill=False))
     office.world.wait(timedelta(hours=2))
     office.sweep()
     assert office.status(ours) == "failed"
@@ -170,9 +170,9 @@ def test_a_late_yes_to_what_the_list_showed_as_failed_is_no_incident(office: His
     check_the_end(office)
 
 
-def test_nobody_approves_what_is_being_sent(office: HistoryActions) -> None:
+def test_an_operation_being_sent_cannot_be_approved(office: HistoryActions) -> None:
     ours = office.order("wallet_transfer", 100)
-    office.work(Fate("send.claimed", is_deadly=False))
+    office.work(InjectedFault("send.claimed", is_kill=False))
     office.decide(ours, "approve", "Ngozi")
     assert office.status(ours) == "sending"
     office.thaw(office.world.frozen[0])
@@ -180,11 +180,11 @@ def test_nobody_approves_what_is_being_sent(office: HistoryActions) -> None:
     assert office.status(ours) == "succeeded"
 
 
-def test_an_equal_order_of_ours_is_no_second_debit(office: HistoryActions) -> None:
+def test_an_identical_operation_of_ours_is_not_a_second_debit(office: HistoryActions) -> None:
     first, second = two_equal_orders(office)
-    office.world.service.will("named")
+    office.world.provider.will("named")
     office.work()
-    office.world.service.will("cut")
+    office.world.provider.will("cut")
     office.work()
     office.run_to_the_horizon()
     assert [office.status(first), office.status(second)] == ["succeeded", "succeeded"]
@@ -193,9 +193,9 @@ def test_an_equal_order_of_ours_is_no_second_debit(office: HistoryActions) -> No
 
 
 @pytest.mark.parametrize("course", ["named", "unnamed", "cut"])
-def test_each_debit_beside_the_one_that_closed_it_is_raised(office: HistoryActions, course: str) -> None:
+def test_each_further_debit_raises_an_incident(office: HistoryActions, course: str) -> None:
     ours = office.order("withdrawal", 100)
-    office.world.service.will(course)
+    office.world.provider.will(course)
     office.work()
     office.run_to_the_horizon()
     assert office.status(ours) == "succeeded"
@@ -206,16 +206,16 @@ def test_each_debit_beside_the_one_that_closed_it_is_raised(office: HistoryActio
     assert raised == [IncidentKind.SECOND_DEBIT] * 2 + [IncidentKind.UNRECOGNISED] * 2
 
 
-def test_a_check_from_before_the_delivery_does_not_put_off_the_requested_one(office: HistoryActions) -> None:
+def test_an_earlier_check_does_not_postpone_the_one_requested_by_a_delivery(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
-    office.world.service.will("named", Settlement("fulfilled", timedelta(hours=3)))
+    office.world.provider.will("named", Settlement("fulfilled", timedelta(hours=3)))
     office.work()
     office.world.wait(timedelta(hours=2))
     office.sweep()
-    office.check_status_of(ours, None, Fate("confirm.seen", is_deadly=False))
+    office.check_status_of(ours, None, InjectedFault("confirm.seen", is_kill=False))
     office.world.wait(timedelta(hours=1))
     office.receive_delivery_of(0, "as it is")
-    office.process_deliveries(Fate("confirm.seen", is_deadly=True))
+    office.process_deliveries(InjectedFault("confirm.seen", is_kill=True))
     office.thaw(office.world.frozen[0])
     assert office.status(ours) == "processing"
     office.world.wait(timedelta(seconds=11))

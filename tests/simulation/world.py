@@ -65,11 +65,11 @@ class BrokenError(BaseException):
 
 
 @dataclass(frozen=True)
-class Fate:
+class InjectedFault:
     """What happens to a process at a fault point: it dies, or is frozen."""
 
     point: str
-    is_deadly: bool
+    is_kill: bool
 
 
 @dataclass
@@ -77,7 +77,7 @@ class SimulatedProcess:
     """One process of the product at work: what it has read, claimed and is sending, for the oracle."""
 
     life: greenlet
-    fate: Fate | None
+    injected_fault: InjectedFault | None
     seen: frozenset[str] = frozenset()
     attempt: Attempt | None = None
     sending: UUID | None = None
@@ -141,7 +141,7 @@ class World:
     claimed_at: dict[int, datetime] = field(default_factory=dict)  # in true time
 
     def __post_init__(self) -> None:
-        self.service = SimulatedProvider(
+        self.provider = SimulatedProvider(
             true_time=lambda: self.true_time,
             wait=self.wait,
             sender=lambda: self.running.sending if self.running else None,
@@ -154,11 +154,11 @@ class World:
     def wait(self, time: timedelta) -> None:
         """Let time pass; the provider executes what becomes due."""
         self.true_time += time
-        self.service.catch_up()
+        self.provider.catch_up()
 
-    def run(self, work: Callable[[], object], fate: Fate | None = None) -> None:
+    def run(self, work: Callable[[], object], injected_fault: InjectedFault | None = None) -> None:
         """Run this in a new process, until it is done, dies or is frozen."""
-        self._go_on(SimulatedProcess(greenlet(work), fate))
+        self._go_on(SimulatedProcess(greenlet(work), injected_fault))
 
     def thaw(self, process: SimulatedProcess) -> None:
         """Resume a frozen process."""
@@ -182,23 +182,23 @@ class World:
             self.on_reaching(point, process)
         except AssertionError as exc:
             raise BrokenError(exc) from exc
-        if process.fate and process.fate.point == point:
-            is_deadly, process.fate = process.fate.is_deadly, None
-            if is_deadly:
+        if process.injected_fault and process.injected_fault.point == point:
+            is_kill, process.injected_fault = process.injected_fault.is_kill, None
+            if is_kill:
                 raise KilledError
             self.frozen.append(process)
             process.life.parent.switch()
 
     def _note(self, point: str, process: SimulatedProcess) -> None:
         if point == "send.before_claim":
-            process.seen = frozenset(record.transaction_id for record in self.service.shown())
+            process.seen = frozenset(record.transaction_id for record in self.provider.shown())
         elif point == "send.claimed":
             process.attempt = Attempt.objects.select_related("operation").latest("pk")
             self.seen_before[process.attempt.pk] = process.seen
             self.claimed_at[process.attempt.pk] = self.true_time
         elif point == "send.before_request" and process.attempt:
             process.sending = process.attempt.operation_id
-        elif point == "send.answered":
+        elif point == "send.response_received":
             process.sending = None
 
     def _of_the_web(self, point: str) -> None:
@@ -276,7 +276,7 @@ def stage() -> Iterator[SimulationStage]:
         gc.collect()
         gc.freeze()  # nothing loaded so far is garbage; scanning it took half of the time
         stack.enter_context(clock.use_clock(lambda: made.world.our_time()))
-        stack.enter_context(leading_to(lambda: made.world.service.connect()))
+        stack.enter_context(leading_to(lambda: made.world.provider.connect()))
         yield made
 
 

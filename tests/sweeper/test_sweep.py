@@ -34,25 +34,25 @@ def no_provider(settings: Settings) -> None:
     settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2", "http://127.0.0.1:9/v4"
 
 
-def test_one_round_does_what_is_due_and_says_how_much(preparer: User) -> None:
+def test_a_round_runs_all_due_jobs_and_reports_counts(preparer: User) -> None:
     operation = factories.prepared(preparer)
     Operation.objects.update(expires_at=timezone.now())
     output = StringIO()
     call_command("sweep", "--once", stdout=output)
     assert Operation.objects.get(pk=operation.pk).status == Status.EXPIRED
-    assert output.getvalue() == "3 due and done\n"  # and the inspection, and the reconciliation
+    assert output.getvalue() == "3 due items processed\n"  # and the inspection, and the reconciliation
 
 
 @pytest.mark.django_db
-def test_a_round_without_work_changes_nothing() -> None:
+def test_a_round_without_due_jobs_changes_nothing() -> None:
     call_command("sweep", "--once", stdout=StringIO())
     output = StringIO()
     call_command("sweep", "--once", stdout=output)
-    assert output.getvalue() == "0 due and done\n"
+    assert output.getvalue() == "0 due items processed\n"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_job_that_fails_keeps_no_other_from_its_one_round(
+def test_a_failed_job_does_not_stop_the_other_jobs_of_a_round(
     preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def send_due() -> int:
@@ -67,7 +67,7 @@ def test_one_job_that_fails_keeps_no_other_from_its_one_round(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("error", [InterfaceError, OperationalError])
-def test_the_sweeper_outlives_whatever_the_database_does(error: type[Exception]) -> None:
+def test_the_sweeper_survives_database_errors(error: type[Exception]) -> None:
     """In its job, and where it notes the round."""
     stop, rounds = threading.Event(), []
 
@@ -91,7 +91,7 @@ def test_the_sweeper_outlives_whatever_the_database_does(error: type[Exception])
 
 
 @pytest.mark.django_db
-def test_a_round_keeps_the_balances_the_keys_and_the_transactions(sandbox: SandboxProcess) -> None:
+def test_a_round_stores_balances_keys_and_transactions(sandbox: SandboxProcess) -> None:
     output = StringIO()
     call_command("sweep", "--once", stdout=output)
     kept = BalanceSnapshot.objects.get(currency="NGN")
@@ -99,4 +99,4 @@ def test_a_round_keeps_the_balances_the_keys_and_the_transactions(sandbox: Sandb
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
     assert Transaction.objects.exists()
     # Three balances, the keys, the inspection, the transactions, the reconciliation.
-    assert output.getvalue() == "7 due and done\n"
+    assert output.getvalue() == "7 due items processed\n"

@@ -12,7 +12,7 @@ import pytest
 
 from tools.bench import databases
 from tools.bench.__main__ import BenchSize, run
-from tools.bench.measure import Measure, Sample, in_turns
+from tools.bench.measure import Measure, Sample, alternate
 from tools.bench.product import balances_per_second, pin_to_one_core
 from tools.processes import temporary_sandbox
 
@@ -68,7 +68,7 @@ INDEXES = "SELECT count(*) FROM pg_indexes WHERE tablename IN ('ledger_transacti
     ("value", "limit_is", "is_met"),
     [(20, "most", True), (20.1, "most", False), (20, "least", True), (19.9, "least", False)],
 )
-def test_a_limit_is_the_most_or_the_least(value: float, limit_is: str, is_met: bool) -> None:
+def test_a_limit_is_a_maximum_or_a_minimum(value: float, limit_is: str, is_met: bool) -> None:
     measure = Measure("M", "something", value, "s", 20, limit_is)  # type: ignore[arg-type]
     assert measure.is_met is is_met
     assert ("MISSED" in str(measure)) is not is_met
@@ -77,26 +77,26 @@ def test_a_limit_is_the_most_or_the_least(value: float, limit_is: str, is_met: b
 @pytest.mark.parametrize(
     ("limit_is", "rival", "ratio"), [("most", 40.0, 2.0), ("least", 10.0, 2.0), ("most", 10.0, 0.5)]
 )
-def test_a_ratio_says_how_many_times_as_good_as_the_rival(limit_is: str, rival: float, ratio: float) -> None:
+def test_a_ratio_compares_with_the_baseline(limit_is: str, rival: float, ratio: float) -> None:
     measure = Measure("M", "it", 20, "s", None, limit_is, {"it": rival}, {"it": 2.0})  # type: ignore[arg-type]
     assert measure.ratios == {"it": ratio}
     assert measure.is_met is (ratio >= 2)
 
 
-def test_sides_take_turns_and_none_is_always_the_first() -> None:
+def test_sides_alternate_and_swap_order() -> None:
     order: list[str] = []
 
     def side(name: str) -> float:
         order.append(name)
         return 1.0
 
-    found = in_turns(3, {name: partial(side, name) for name in ("a", "b")})
+    found = alternate(3, {name: partial(side, name) for name in ("a", "b")})
     assert order == ["a", "b", "b", "a", "a", "b"]
     assert found["a"] == Sample([1.0, 1.0, 1.0])
 
 
 @pytest.mark.stack
-def test_balances_are_counted_at_a_provider_that_keeps_to_one_core(tmp_path: Path) -> None:
+def test_balance_reads_are_counted_at_a_single_core_provider(tmp_path: Path) -> None:
     with temporary_sandbox(tmp_path, transactions=60) as stack:
         pin_to_one_core(stack.processes["sandbox"].pid)
         assert balances_per_second(f"{stack.sandbox}/v2/balance", seconds=0.5) > 1
@@ -119,7 +119,7 @@ def bench_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[st
 # A socket of a reader may be collected late, between two measures; that changes nothing that is measured.
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.stack
-def test_a_tiny_run_measures_everything_beside_its_rivals(
+def test_a_tiny_run_measures_everything_and_its_baselines(
     bench_server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(TINY, ["seed", "P1", "P2", "P4", "P6", "P7"], tmp_path / "bench.json")

@@ -93,7 +93,7 @@ def environment(sandbox: SandboxProcess, tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def released(sandbox: SandboxProcess, preparer: User, approver: User, settings: Settings) -> Operation:
-    """Approved and released, with a doorbell that nobody hears, and a code that workers have the time to use."""
+    """Approved and released without a message to a worker, with a one-time code that stays valid long enough."""
     settings.GATEWAY_PROFILE = str(ISSUED_CODES)
     settings.OTP_LIFETIME_SECONDS = 60 * settings.RELEASE_LIFETIME_MINUTES
     sandbox.options(token_reuse=True)
@@ -110,7 +110,7 @@ def released(sandbox: SandboxProcess, preparer: User, approver: User, settings: 
 
 
 @pytest.mark.parametrize("broker", BROKERS)
-def test_a_task_delivered_a_hundred_times_to_real_workers_is_one_debit(
+def test_a_task_delivered_a_hundred_times_to_real_workers_makes_one_debit(
     released: Operation, sandbox: SandboxProcess, environment: dict[str, str], broker: str, tmp_path: Path
 ) -> None:
     environment["COUNTERSIGN_BROKER_URL"] = broker
@@ -130,7 +130,7 @@ def test_a_task_delivered_a_hundred_times_to_real_workers_is_one_debit(
     assert_one_debit(sandbox, released)
 
 
-def test_without_any_broker_the_sweeper_sends_it(
+def test_the_sweeper_sends_without_a_broker(
     released: Operation, sandbox: SandboxProcess, environment: dict[str, str], tmp_path: Path
 ) -> None:
     environment["COUNTERSIGN_BROKER_URL"] = "redis://127.0.0.1:9/0"

@@ -83,7 +83,7 @@ def group_is_alive(group: int) -> bool:
     return True
 
 
-def test_it_stops_at_ctrl_c_goes_on_from_there_and_ends_with_a_process_that_ends(tmp_path: Path) -> None:
+def test_the_demo_stops_at_ctrl_c_resumes_and_ends_with_any_of_its_processes(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     with demo(None, log=tmp_path / "first", COUNTERSIGN_DATA_DIR=str(folder)) as first:
         wait_until(first.is_ready)
@@ -95,7 +95,7 @@ def test_it_stops_at_ctrl_c_goes_on_from_there_and_ends_with_a_process_that_ends
         for _ in range(2):  # an impatient person presses twice
             first.running.send_signal(signal.SIGINT)
         assert first.running.wait(120) == 0
-        assert "Stopped. Everything is kept" in first.said()
+        assert "Stopped. The data is kept" in first.said()
         assert "Traceback" not in first.said()
         wait_until(lambda: still_running(processes) == [])
     kept = operations(folder)
@@ -107,7 +107,7 @@ def test_it_stops_at_ctrl_c_goes_on_from_there_and_ends_with_a_process_that_ends
         [sweeper] = [process for process in processes if process.cmdline()[-1] == "sweep"]
         sweeper.kill()
         assert second.running.wait(120) == 1
-        assert "The sweeper process ended by itself" in second.said()
+        assert "The sweeper process ended unexpectedly" in second.said()
         wait_until(lambda: still_running(processes) == [])
 
 
@@ -119,7 +119,7 @@ def assert_nobody_else_runs_in(folder: Path) -> None:
         assert "COUNTERSIGN_DATA_DIR=" in refused.said()
 
 
-def test_a_port_that_is_taken_is_a_clear_message_and_no_start(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_and_prevents_startup(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         taken: int = server.getsockname()[1]
         with demo(tmp_path / "demo", port=taken) as refused:

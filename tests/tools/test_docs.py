@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backoffice.operations.monitoring import metrics
-from backoffice.operations.monitoring.invariants import INVARIANTS
+from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
 from payments_gateway import ProviderProfile
 from tools import docs
 from tools.processes import ROOT
@@ -18,7 +18,7 @@ PAGE = ROOT / "docs" / "index.md"
 
 
 @pytest.mark.parametrize("page", docs.pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_page_is_fresh_and_names_only_what_exists(page: Path) -> None:
+def test_pages_are_current_and_name_only_existing_things(page: Path) -> None:
     text = page.read_text()
     assert docs.refreshed(text) == text
     assert list(docs.problems(page, text)) == []
@@ -76,7 +76,7 @@ def test_a_setting_that_is_not_described_is_refused(source: str, message: str) -
         docs.settings_read(source)
 
 
-def test_required_is_what_production_does_not_start_without() -> None:
+def test_required_settings_are_those_production_needs_to_start() -> None:
     assert docs.required_in_production() == {
         "COUNTERSIGN_ENVIRONMENT",
         "COUNTERSIGN_SECRET_KEY",
@@ -93,7 +93,7 @@ def test_every_field_of_the_profile_has_its_row() -> None:
     assert rows == [(point.name, point.confidence, point.where, point.why) for point in points]
 
 
-def test_the_tables_of_the_profile_are_an_override_that_changes_nothing() -> None:
+def test_the_documented_profile_tables_equal_the_defaults() -> None:
     written = "\n".join(re.findall(r"```toml\n(.*?)```", docs.profile_table(), re.DOTALL))
     assert ProviderProfile().overridden(tomllib.loads(written)) == ProviderProfile()
 
@@ -108,7 +108,7 @@ def test_the_tables_of_the_profile_are_an_override_that_changes_nothing() -> Non
         "```\nbackoffice/nothing.py\n```",
     ],
 )
-def test_what_exists_may_be_named(text: str) -> None:
+def test_existing_names_are_accepted(text: str) -> None:
     assert list(docs.problems(PAGE, text)) == []
 
 
@@ -131,12 +131,12 @@ def test_what_exists_may_be_named(text: str) -> None:
         ("[one](nothing.md)", "nothing.md: the link leads nowhere"),
     ],
 )
-def test_what_does_not_exist_is_reported(text: str, problem: str) -> None:
+def test_missing_names_are_reported(text: str, problem: str) -> None:
     (found,) = docs.problems(PAGE, text)
     assert found.startswith(problem)
 
 
-def test_a_stale_table_is_reported_and_written_anew(
+def test_a_stale_table_is_reported_and_regenerated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.md"
@@ -156,7 +156,7 @@ def test_a_stale_table_is_reported_and_written_anew(
     assert docs.main(["--check"]) == 0
 
 
-def test_a_site_that_loads_from_another_one_is_reported(
+def test_a_page_that_loads_from_another_site_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "index.html"
@@ -174,7 +174,7 @@ def test_a_site_that_loads_from_another_one_is_reported(
     ] * 3
 
 
-def test_every_metric_is_in_the_runbook_and_every_one_there_exists() -> None:
+def test_the_runbook_has_exactly_the_existing_metrics() -> None:
     source = inspect.getsource(metrics)
     names = set(re.findall(r'(?:_gauge|_family)\(\s*"(\w+)"', source))
     assert {f"countersign_{name}" for name in names} == set(re.findall(r"countersign_\w+", RUNBOOK))
@@ -182,4 +182,6 @@ def test_every_metric_is_in_the_runbook_and_every_one_there_exists() -> None:
 
 def test_every_integrity_check_is_in_the_runbook() -> None:
     section = RUNBOOK.partition("## Integrity checks")[2].partition("\n## ")[0]
-    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)[1:] == [rule.name for rule in INVARIANTS]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)[1:] == [
+        rule.name for rule in INTEGRITY_CHECKS
+    ]

@@ -13,7 +13,7 @@ from tools.processes import WEBHOOK_SECRET, Stack, StackError, free_port
 
 SEEN = {
     "status": "succeeded",
-    "debits_at_service": 1,
+    "debits_at_provider": 1,
     "debited": "123456.78",
     "approvals": 1,
     "audit_entries": 12,
@@ -28,7 +28,7 @@ def taken_port() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_one_debit_of_the_right_amount_with_its_proof_is_right() -> None:
+def test_one_debit_of_the_right_amount_with_evidence_passes() -> None:
     assert smoke.is_passed(SEEN)
     assert smoke.is_passed({**SEEN, "debited": "123456.780"})
 
@@ -38,9 +38,9 @@ def test_one_debit_of_the_right_amount_with_its_proof_is_right() -> None:
     [
         {"status": "processing"},
         {"status": "succeeded on the page, unknown in the CSV"},
-        {"debits_at_service": 0, "debited": "0"},
-        {"debits_at_service": 0, "debited": "123456.78"},
-        {"debits_at_service": 2, "debited": "246913.56"},
+        {"debits_at_provider": 0, "debited": "0"},
+        {"debits_at_provider": 0, "debited": "123456.78"},
+        {"debits_at_provider": 2, "debited": "246913.56"},
         {"debited": "123456.79"},
         {"approvals": 0},
         {"approvals": 2},
@@ -49,7 +49,7 @@ def test_one_debit_of_the_right_amount_with_its_proof_is_right() -> None:
     ],
     ids=str,
 )
-def test_anything_else_is_wrong(difference: dict[str, Any]) -> None:
+def test_any_other_result_fails(difference: dict[str, Any]) -> None:
     assert not smoke.is_passed({**SEEN, **difference})
 
 
@@ -65,21 +65,19 @@ def test_anything_else_is_wrong(difference: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_what_the_provider_withdrew_to_our_account_is_counted_and_summed(
-    amounts: list[str], count: int, sum_: str
-) -> None:
+def test_withdrawals_to_our_account_are_counted_and_summed(amounts: list[str], count: int, sum_: str) -> None:
     ours = [{"accountNumber": smoke.WITHDRAWAL["account_number"], "amount": amount} for amount in amounts]
     others = [{"accountNumber": "0000000000", "amount": "123456.78"}]
     debits = smoke.provider_debits({"withdrawals": [*others, *ours]})
-    assert debits == {"debits_at_service": count, "debited": sum_}
+    assert debits == {"debits_at_provider": count, "debited": sum_}
 
 
 @pytest.mark.parametrize(("cell", "people"), [("", 0), ("Amara Okafor", 1), ("Amara Okafor; Chidi Nwosu", 2)])
-def test_an_empty_cell_is_nobodys_approval(cell: str, people: int) -> None:
+def test_an_empty_cell_is_no_approval(cell: str, people: int) -> None:
     assert len(smoke.names(cell)) == people
 
 
-def test_the_processes_see_no_setting_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_processes_inherit_no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COUNTERSIGN_ENVIRONMENT", "production")
     monkeypatch.setenv("COUNTERSIGN_GATEWAY_URL", "https://api.service.example/v2")
     stack = Stack(tmp_path, 8000, 8001, extra={"COUNTERSIGN_LOG_LEVEL": "WARNING"})
@@ -97,7 +95,7 @@ def test_the_processes_see_no_setting_of_the_caller(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("place", [0, 1], ids=["web", "sandbox"])
-def test_a_port_that_is_taken_is_named_with_the_way_out(tmp_path: Path, taken_port: int, place: int) -> None:
+def test_a_port_in_use_is_reported_with_a_remedy(tmp_path: Path, taken_port: int, place: int) -> None:
     ports = [free_port(), free_port()]
     ports[place] = taken_port
     stack = Stack(tmp_path, ports[0], ports[1])
@@ -125,7 +123,7 @@ def test_a_command_that_fails_is_reported_with_what_it_printed(tmp_path: Path) -
         stack.manage("check")
 
 
-def test_stopping_ends_every_process_and_may_be_done_twice(tmp_path: Path) -> None:
+def test_stopping_ends_every_process_and_is_idempotent(tmp_path: Path) -> None:
     stack = Stack(tmp_path, free_port(), free_port())
     for name in ("one", "two"):
         stack.run(name, "-c", "import threading; threading.Event().wait()")

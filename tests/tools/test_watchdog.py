@@ -43,7 +43,7 @@ def runs(process: psutil.Process) -> bool:
     return False
 
 
-def test_they_end_with_a_parent_that_is_killed_outright(parent: "subprocess.Popen[bytes]") -> None:
+def test_processes_end_when_their_parent_is_killed(parent: "subprocess.Popen[bytes]") -> None:
     family = psutil.Process(parent.pid)
     wait_until(lambda: len(family.children(recursive=True)) == 5)
     children = family.children(recursive=True)
@@ -58,7 +58,7 @@ def test_they_end_with_a_parent_that_is_killed_outright(parent: "subprocess.Pope
             child.kill()
 
 
-def test_a_stack_that_stops_leaves_no_watchdog_and_can_start_again(tmp_path: Path) -> None:
+def test_a_stopped_stack_leaves_no_watchdog_and_can_restart(tmp_path: Path) -> None:
     stack = Stack(tmp_path, free_port(), free_port())
     for _ in range(2):
         stack.run("one", "-c", WAIT)

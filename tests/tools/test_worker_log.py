@@ -34,7 +34,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return clean_environment({"COUNTERSIGN_DATA_DIR": str(tmp_path)})
 
 
-def test_what_a_worker_cannot_do_is_logged_with_its_traceback_and_without_secrets(
+def test_worker_errors_are_logged_with_a_traceback_and_without_secrets(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     log = tmp_path / "worker.log"
@@ -57,7 +57,7 @@ def test_what_a_worker_cannot_do_is_logged_with_its_traceback_and_without_secret
     assert "canary" not in lines
 
 
-def test_no_logger_of_celery_writes_past_the_one_handler(tmp_path: Path) -> None:
+def test_celery_loggers_use_the_redacting_handler(tmp_path: Path) -> None:
     result = run_python("-c", SAY_IT_EVERYWHERE, own={"COUNTERSIGN_DATA_DIR": str(tmp_path)})
     assert result.stderr.count("it was token=•••") == 3
     assert "canary" not in result.stdout + result.stderr

@@ -1,4 +1,4 @@
-"""What arrives at the receiver, and what became of it, as plain functions."""
+"""Deliveries to the receiver and their results."""
 
 from typing import Any
 

@@ -21,21 +21,21 @@ def messages_of(check: Callable[[], Iterable[CheckMessage]]) -> list[str]:
 
 
 @pytest.mark.parametrize("secret", ["", SECRET, "A-Za-z0-9_-" * 3])
-def test_a_secret_of_32_characters_or_none_is_fine(settings: Settings, secret: str) -> None:
+def test_a_secret_of_32_characters_or_an_empty_one_is_accepted(settings: Settings, secret: str) -> None:
     settings.WEBHOOK_SECRET = secret
     assert messages_of(configuration.secret_cannot_be_guessed) == []
     assert configuration.is_on() == bool(secret)
 
 
 @pytest.mark.parametrize("secret", ["short", "x" * 31, "x" * 31 + "/", "x" * 40 + " ", "é" * 40])
-def test_a_secret_that_is_short_or_no_part_of_an_address_is_refused(settings: Settings, secret: str) -> None:
+def test_a_short_or_url_unsafe_secret_is_refused(settings: Settings, secret: str) -> None:
     settings.WEBHOOK_SECRET = secret
     assert messages_of(configuration.secret_cannot_be_guessed) == ["webhooks.E001"]
     assert not configuration.is_on()
     assert not configuration.is_secret(secret)
 
 
-def test_one_key_or_two_are_fine(use_keys: UseKeys) -> None:
+def test_one_or_two_keys_are_accepted(use_keys: UseKeys) -> None:
     use_keys("current")
     assert len(configuration.public_keys()) == 1
     use_keys("current", "previous")
@@ -67,18 +67,14 @@ def test_a_missing_file_is_reported(settings: Settings, tmp_path: Path) -> None:
     assert "gone.pem cannot be read: No such file" in error.msg
 
 
-def test_what_is_wrong_with_webhooks_keeps_no_process_from_starting(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_webhook_errors_do_not_prevent_startup(settings: Settings, tmp_path: Path) -> None:
     settings.WEBHOOK_SECRET, settings.WEBHOOK_KEYS = "short", str(tmp_path / "gone.pem")
     call_command("check")
     with pytest.raises(SystemCheckError, match=r"(?s)webhooks\.E00[12].*webhooks\.E00[12]"):
         call_command("check", deploy=True)
 
 
-def test_before_a_deployment_a_receiver_without_keys_is_warned_of(
-    settings: Settings, use_keys: UseKeys
-) -> None:
+def test_a_receiver_without_keys_is_a_deployment_warning(settings: Settings, use_keys: UseKeys) -> None:
     assert messages_of(configuration.deliveries_can_be_verified) == []
     settings.WEBHOOK_SECRET = SECRET
     assert messages_of(configuration.deliveries_can_be_verified) == ["webhooks.W001"]

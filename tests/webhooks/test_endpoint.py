@@ -1,4 +1,4 @@
-"""The address: who knows it is heard, within limits; everybody else finds nothing there."""
+"""The endpoint: requests with the secret in the URL are accepted within limits; others are not found."""
 
 import pytest
 from django.test import Client
@@ -11,7 +11,7 @@ from tests.webhooks.steps import ADDRESS, SECRET, deliver, forged, only_delivery
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
 
 
-def test_what_the_provider_signed_is_kept_and_answered_with_nothing() -> None:
+def test_a_signed_delivery_is_stored_and_answered_without_content() -> None:
     body = status_delivery("T-1")
     assert deliver(body) == 200
     stored = only_delivery()
@@ -19,12 +19,12 @@ def test_what_the_provider_signed_is_kept_and_answered_with_nothing() -> None:
     assert (bytes(stored.body), stored.received_count) == (body, 1)
 
 
-def test_what_the_provider_did_not_sign_is_kept_for_people_and_refused() -> None:
+def test_an_unsigned_delivery_is_stored_and_refused() -> None:
     assert deliver(forged()) == 400
     assert (only_delivery().verdict, only_delivery().check_due_at) == ("invalid", None)
 
 
-def test_a_delivery_costs_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_a_delivery_takes_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     deliver(status_delivery("before"))
     body = status_delivery("T-1")
     for _ in range(2):
@@ -44,7 +44,7 @@ def test_a_delivery_costs_one_query(django_assert_num_queries: DjangoAssertNumQu
         "/hooks/%ff%00é/",
     ],
 )
-def test_a_wrong_address_is_no_address_and_leaves_no_trace(
+def test_a_wrong_secret_in_the_url_is_not_found_and_not_stored(
     address: str, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(0):
@@ -53,20 +53,20 @@ def test_a_wrong_address_is_no_address_and_leaves_no_trace(
 
 
 @pytest.mark.parametrize("method", ["get", "head", "put", "delete", "options", "patch"])
-def test_another_method_looks_like_a_wrong_address(method: str) -> None:
+def test_another_method_is_not_found(method: str) -> None:
     right, wrong = (getattr(Client(), method)(to) for to in (ADDRESS, "/hooks/wrong/"))
     assert (right.status_code, right.content) == (404, wrong.content)
     assert not Delivery.objects.exists()
 
 
 @pytest.mark.parametrize("secret", ["", "short", SECRET[:31], f"{SECRET} ", f"{SECRET}é"])
-def test_without_a_secret_that_nobody_guesses_there_is_no_receiver(settings: Settings, secret: str) -> None:
+def test_the_endpoint_is_disabled_without_a_secret(settings: Settings, secret: str) -> None:
     settings.WEBHOOK_SECRET = secret
     assert deliver(status_delivery(), to=f"/hooks/{secret}/") == 404
     assert not Delivery.objects.exists()
 
 
-def test_a_body_of_the_largest_size_is_read_and_one_byte_more_is_not() -> None:
+def test_bodies_are_read_up_to_the_size_limit() -> None:
     assert deliver(b"x" * MAX_BODY_BYTES) == 400
     assert only_delivery().verdict == "malformed"
     assert deliver(b"x" * (MAX_BODY_BYTES + 1)) == 413
@@ -75,7 +75,7 @@ def test_a_body_of_the_largest_size_is_read_and_one_byte_more_is_not() -> None:
 
 
 @pytest.mark.parametrize("length", ["", "10", "nonsense", "-1"])
-def test_a_length_that_is_not_true_is_no_error(length: str) -> None:
+def test_a_wrong_content_length_is_no_error(length: str) -> None:
     assert deliver(b"x" * 100, CONTENT_LENGTH=length) == 400
 
 
@@ -96,12 +96,12 @@ def test_a_length_that_is_not_true_is_no_error(length: str) -> None:
         b'{"event":"' + b"e" * 5000 + b'","data":{},"signature":"AAAA"}',
     ],
 )
-def test_whatever_the_body_holds_it_is_kept_and_starts_nothing(body: bytes) -> None:
+def test_any_unsigned_body_is_stored_and_starts_nothing(body: bytes) -> None:
     assert deliver(body) == 400
     stored = only_delivery()
     assert (bytes(stored.body), stored.verdict != "valid", stored.check_due_at) == (body, True, None)
 
 
-def test_an_id_that_is_too_long_is_not_kept_in_part() -> None:
+def test_an_oversized_id_is_not_truncated() -> None:
     assert deliver(status_delivery("T" * 501)) == 200
     assert only_delivery().transaction_id == ""

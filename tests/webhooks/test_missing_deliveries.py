@@ -19,7 +19,7 @@ from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.processing import receive_delivery
 from tests import factories
 from tests.append_only.triggers import lifted
-from tests.operations.conftest import service as service
+from tests.operations.conftest import provider as provider
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.outcome.steps import confirmed
 from tests.operations.provider_list import NAMED, record, sent, shows
@@ -40,11 +40,11 @@ def ours(settings: Settings) -> None:
 
 
 @pytest.fixture
-def ended(service: StubProvider, preparer: User, approver: User) -> Operation:
+def ended(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """One that the provider has executed."""
-    shows(service)
-    operation = sent(service, preparer, approver, NAMED)
-    return confirmed(operation, service, record("T-1"))
+    shows(provider)
+    operation = sent(provider, preparer, approver, NAMED)
+    return confirmed(operation, provider, record("T-1"))
 
 
 def report_address(address: str) -> None:
@@ -81,7 +81,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("settled", "delivered", "is_silent"), TABLE)
-def test_what_settled_a_day_ago_without_a_delivery_is_missing(
+def test_a_settled_operation_without_a_delivery_is_missing_one_after_a_day(
     ended: Operation, settled: float, delivered: float | None, is_silent: bool
 ) -> None:
     close(ended, settled)
@@ -93,9 +93,7 @@ def test_what_settled_a_day_ago_without_a_delivery_is_missing(
         assert (found.last_at is None) is (delivered is None)
 
 
-def test_one_that_was_refused_for_want_of_the_key_is_a_sign_of_life_once_it_is_valid(
-    ended: Operation, use_keys: UseKeys
-) -> None:
+def test_a_delivery_refused_for_a_missing_key_counts_once_valid(ended: Operation, use_keys: UseKeys) -> None:
     close(ended, 25)
     use_keys("previous")
     body = status_delivery()
@@ -110,20 +108,20 @@ def test_one_that_was_refused_for_want_of_the_key_is_a_sign_of_life_once_it_is_v
     assert missing_deliveries() is not None
 
 
-def test_an_address_that_is_not_ours_is_none_of_our_silence(ended: Operation) -> None:
+def test_nothing_is_missing_if_the_callback_url_is_not_ours(ended: Operation) -> None:
     close(ended, 25)
     report_address("https://elsewhere.example/hooks/")
     assert missing_deliveries() is None
 
 
-def test_without_a_receiver_nothing_is_missed(ended: Operation, settings: Settings) -> None:
+def test_nothing_is_missing_without_a_receiver(ended: Operation, settings: Settings) -> None:
     close(ended, 25)
     settings.WEBHOOK_SECRET = ""
     assert missing_deliveries() is None
 
 
-def test_what_settled_before_our_address_was_set_is_not_missed(
-    ended: Operation, administrator: User, approver: User, service: StubProvider
+def test_nothing_is_missing_from_before_the_callback_url_was_set(
+    ended: Operation, administrator: User, approver: User, provider: StubProvider
 ) -> None:
     close(ended, 30)
     payload = SAMPLES["callback_url"].model_copy(update={"url": f"{OURS}/hooks/x/"})
@@ -135,14 +133,14 @@ def test_what_settled_before_our_address_was_set_is_not_missed(
     assert missing_deliveries() is not None
 
 
-def test_it_is_said_where_people_look(
+def test_missing_deliveries_are_shown_on_the_pages(
     ended: Operation, client: Client, sign_in: SignIn, approver: User
 ) -> None:
     sign_in(client, approver)
     close(ended, 25)
-    assert "Webhooks are silent." in client.get("/webhooks/").content.decode()
+    assert "Webhooks are silent." in client.get("/settings/webhooks/").content.decode()
     assert ">Webhooks are silent</a>" in client.get("/").content.decode()
     deliver(1)
     cache.clear()  # a minute later
-    for address in ("/webhooks/", "/"):
+    for address in ("/settings/webhooks/", "/"):
         assert "Webhooks are silent" not in client.get(address).content.decode()

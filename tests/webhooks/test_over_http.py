@@ -26,14 +26,14 @@ from tests.webhooks.steps import ADDRESS, SECRET
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def pems(service: SandboxProcess) -> list[str]:
+def pems(provider: SandboxProcess) -> list[str]:
     """The provider's public keys, as it would give them to a merchant."""
-    answer = requests.get(f"{service.control}/webhooks/keys", timeout=30).json()
+    answer = requests.get(f"{provider.control}/webhooks/keys", timeout=30).json()
     return [str(key["pem"]) for key in answer["keys"]]
 
 
 @pytest.fixture
-def service(
+def provider(
     sandbox: SandboxProcess, settings: Settings, use_keys: UseKeys, live_server: Any
 ) -> Iterator[SandboxProcess]:
     """The provider, which knows our address, and whose withdrawals settle on request.
@@ -55,10 +55,10 @@ def service(
 
 
 @pytest.fixture
-def processing(service: SandboxProcess, preparer: User, approver: User) -> Operation:
+def processing(provider: SandboxProcess, preparer: User, approver: User) -> Operation:
     """A withdrawal that was sent and accepted, and is not due for a check for hours."""
     operation = factories.approved(preparer, approver)
-    factories.release(operation, approver, service.totp())
+    factories.release(operation, approver, provider.totp())
     send.send_operation(operation.pk)
     confirmation.confirm_operation(operation.pk)
     taken(1)
@@ -84,10 +84,10 @@ def state() -> tuple[object, ...]:
     )
 
 
-def test_an_honest_one_closes_the_operation_long_before_its_schedule(
-    processing: Operation, service: SandboxProcess
+def test_a_valid_delivery_closes_the_operation_before_its_scheduled_check(
+    processing: Operation, provider: SandboxProcess
 ) -> None:
-    service.settle()
+    provider.settle()
     (delivery,) = taken(1)
     assert (delivery.verdict, delivery.transaction_id) == (
         "valid",
@@ -96,44 +96,46 @@ def test_an_honest_one_closes_the_operation_long_before_its_schedule(
     assert process_due_deliveries() == 1
     processing.refresh_from_db()
     assert processing.status == Status.SUCCEEDED
-    in_state(service, "delivered", len(service.deliveries()))
+    in_state(provider, "delivered", len(provider.deliveries()))
 
 
-def test_an_unknown_one_is_closed_as_soon_as_it_is_reported(
-    service: SandboxProcess, preparer: User, approver: User
+def test_an_unknown_outcome_is_closed_when_its_delivery_arrives(
+    provider: SandboxProcess, preparer: User, approver: User
 ) -> None:
-    service.fault("balances.withdraw", "drop", when="after_execution")
+    provider.fault("balances.withdraw", "drop", when="after_execution")
     operation = factories.approved(preparer, approver)
-    factories.release(operation, approver, service.totp())
+    factories.release(operation, approver, provider.totp())
     send.send_operation(operation.pk)
     operation.refresh_from_db()
     assert operation.status == Status.UNKNOWN
     Attempt.objects.update(
         started_at=clock.now() - timedelta(minutes=5), next_check_at=clock.now() + timedelta(hours=5)
     )
-    service.settle()
+    provider.settle()
     taken(2)
     assert process_due_deliveries() >= 1
     operation.refresh_from_db()
     assert operation.status == Status.SUCCEEDED
 
 
-def test_a_hundred_of_the_same_are_one_and_one_reading(
-    processing: Operation, service: SandboxProcess
+def test_a_hundred_identical_deliveries_are_one_row_and_one_read(
+    processing: Operation, provider: SandboxProcess
 ) -> None:
-    service.webhook_fault("duplicate", copies=99)
-    service.settle()
+    provider.webhook_fault("duplicate", copies=99)
+    provider.settle()
     eventually(lambda: Delivery.objects.filter(received_count=100).exists())
     assert Delivery.objects.count() == 1
     assert process_due_deliveries() == 1
     assert not Delivery.objects.filter(check_due_at__isnull=False).exists()
 
 
-def test_out_of_order_the_end_is_the_same(processing: Operation, service: SandboxProcess) -> None:
-    service.webhook_fault("reorder", deliveries=3)
-    service.deposit("NGN", "1")
-    service.settle()
-    service.deposit("NGN", "2")
+def test_deliveries_out_of_order_give_the_same_result(
+    processing: Operation, provider: SandboxProcess
+) -> None:
+    provider.webhook_fault("reorder", deliveries=3)
+    provider.deposit("NGN", "1")
+    provider.settle()
+    provider.deposit("NGN", "2")
     amounts = [delivery.transaction_id for delivery in taken(3)]
     assert len(set(amounts)) == 3
     process_due_deliveries()
@@ -151,24 +153,24 @@ def test_out_of_order_the_end_is_the_same(processing: Operation, service: Sandbo
         ("tampered_data", "invalid"),
     ],
 )
-def test_a_forged_one_is_kept_with_its_verdict_and_moves_nothing(
-    processing: Operation, service: SandboxProcess, forgery: str, verdict: str
+def test_a_forged_delivery_is_stored_with_its_verdict_and_changes_nothing(
+    processing: Operation, provider: SandboxProcess, forgery: str, verdict: str
 ) -> None:
     before = state()
-    service.webhook_fault("forge", forgery=forgery)
-    service.settle()
+    provider.webhook_fault("forge", forgery=forgery)
+    provider.settle()
     (delivery,) = taken(1)
     assert (delivery.verdict, delivery.problem != "", delivery.check_due_at) == (verdict, True, None)
     assert process_due_deliveries() == 0
     assert state() == before
 
 
-def test_an_event_that_was_changed_is_a_hint_like_any_other(
-    processing: Operation, service: SandboxProcess
+def test_a_changed_event_name_only_triggers_a_status_check(
+    processing: Operation, provider: SandboxProcess
 ) -> None:
     """The signature does not cover it, and nothing goes by it: the provider is read."""
-    service.webhook_fault("forge", forgery="tampered_event")
-    service.deposit("NGN", "1")
+    provider.webhook_fault("forge", forgery="tampered_event")
+    provider.deposit("NGN", "1")
     (delivery,) = taken(1)
     assert (delivery.verdict, delivery.event) == ("valid", "Payment updated")
     before = Operation.objects.values().get()
@@ -176,17 +178,17 @@ def test_an_event_that_was_changed_is_a_hint_like_any_other(
     assert Operation.objects.values().get() == before
 
 
-def test_after_the_provider_has_changed_its_key_both_count_until_the_old_one_is_taken_out(
-    processing: Operation, service: SandboxProcess, use_keys: UseKeys
+def test_both_keys_are_valid_after_a_key_change_until_the_old_one_is_removed(
+    processing: Operation, provider: SandboxProcess, use_keys: UseKeys
 ) -> None:
-    requests.post(f"{service.control}/webhooks/keys", timeout=30).raise_for_status()
-    new, old = pems(service)
+    requests.post(f"{provider.control}/webhooks/keys", timeout=30).raise_for_status()
+    new, old = pems(provider)
     use_keys(new, old)
     for amount in ("1", "2"):
-        service.deposit("NGN", amount)
+        provider.deposit("NGN", amount)
     assert {delivery.verdict for delivery in taken(2)} == {"valid"}
     assert Delivery.objects.values("key").distinct().count() == 2
     use_keys(new)
     for amount in ("3", "4"):
-        service.deposit("NGN", amount)
+        provider.deposit("NGN", amount)
     assert sorted(delivery.verdict for delivery in taken(4)[2:]) == ["invalid", "valid"]

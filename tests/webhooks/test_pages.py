@@ -17,7 +17,7 @@ from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.processing import receive_delivery
 from tests import factories
 from tests.ledger import stored_transactions
-from tests.operations.conftest import service as service
+from tests.operations.conftest import provider as provider
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.provider_list import NAMED, record, sent, shows
 from tests.payments_gateway.vectors.make_vectors import delivery
@@ -27,7 +27,7 @@ from tests.webhooks.steps import forged, only_delivery, status_delivery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
 SignIn = Callable[[Client, User], Client]
-PAGE = "/webhooks/"
+PAGE = "/settings/webhooks/"
 
 # What each role is answered with; the receiver itself is everybody's, and has tests of its own.
 #               method  preparer approver auditor administrator outsider
@@ -53,13 +53,13 @@ def text(client: Client, address: str = PAGE) -> str:
     return re.sub(r"\s+", " ", client.get(address).content.decode())
 
 
-def test_the_table_names_every_address() -> None:
+def test_access_table_covers_every_url() -> None:
     assert {*ANSWERS, "receive"} == {pattern.name for pattern in urls.urlpatterns}
 
 
 @pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="preparer"))
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_role_opens_what_the_table_says(
+def test_each_role_has_the_access_listed(
     client: Client, sign_in: SignIn, request: pytest.FixtureRequest, name: str, role: str
 ) -> None:
     receive_delivery(status_delivery())
@@ -68,7 +68,7 @@ def test_a_role_opens_what_the_table_says(
     assert getattr(client, str(method))(address_of(name)).status_code == answers[ROLES.index(role)]
 
 
-def test_the_page_needs_six_queries_at_most(
+def test_the_page_takes_at_most_six_queries(
     reader: Client, django_assert_max_num_queries: DjangoAssertNumQueries, settings: Settings
 ) -> None:
     settings.PUBLIC_URL = "https://office.example"
@@ -79,7 +79,7 @@ def test_the_page_needs_six_queries_at_most(
         assert reader.get(PAGE).status_code == 200
 
 
-def test_a_delivery_is_listed_with_its_verdict_and_how_often_it_came(reader: Client) -> None:
+def test_a_delivery_is_listed_with_its_verdict_and_count(reader: Client) -> None:
     body = status_delivery("T-1")
     for _ in range(3):
         receive_delivery(body)
@@ -91,11 +91,11 @@ def test_a_delivery_is_listed_with_its_verdict_and_how_often_it_came(reader: Cli
     assert html.index("Invalid") < html.index(">Valid<")
 
 
-def test_it_leads_to_our_operation_and_to_the_transaction(
-    reader: Client, service: StubProvider, preparer: User, approver: User
+def test_a_delivery_links_to_operation_and_transaction(
+    reader: Client, provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    shows(service, record("T-1", "processing"))
-    operation = sent(service, preparer, approver, NAMED)
+    shows(provider, record("T-1", "processing"))
+    operation = sent(provider, preparer, approver, NAMED)
     assert Attempt.objects.get().provider_transaction_id == "T-1"
     one = stored_transactions.stored(transaction_id="T-1")
     receive_delivery(status_delivery("T-1"))
@@ -112,7 +112,7 @@ def test_a_payment_is_found_by_its_reference(reader: Client, preparer: User) -> 
     assert f">{operation.reference}</a>" in text(reader, address_of("delivery"))
 
 
-def test_older_ones_are_on_further_pages(reader: Client) -> None:
+def test_deliveries_are_paginated(reader: Client) -> None:
     for number in range(51):
         receive_delivery(status_delivery(f"T-{number}"))
     first = reader.get(PAGE).content.decode()
@@ -121,13 +121,13 @@ def test_older_ones_are_on_further_pages(reader: Client) -> None:
     assert reader.get(f"{PAGE}{older}").content.decode().count('class="row"') == 1
 
 
-def test_the_body_is_shown_as_it_came_and_is_no_html(reader: Client) -> None:
+def test_the_body_is_shown_escaped_as_received(reader: Client) -> None:
     receive_delivery(b'<script>alert(1)</script>\xff\x00{"event"')
     html = reader.get(address_of("delivery")).content.decode()
     assert r"&lt;script&gt;alert(1)&lt;/script&gt;\xff\x00{&quot;event&quot;" in html
 
 
-def test_looking_again_is_on_record_and_wanted(reader: Client, approver: User) -> None:
+def test_requesting_a_status_check_is_audited_and_enqueued(reader: Client, approver: User) -> None:
     receive_delivery(forged())
     assert "It started nothing.</p>" in text(reader, address_of("delivery"))
     answer = reader.post(address_of("check_again"))
@@ -140,12 +140,12 @@ def test_looking_again_is_on_record_and_wanted(reader: Client, approver: User) -
     assert (entry.actor, entry.target_url) == (approver, address_of("delivery"))
 
 
-def test_looking_again_is_never_done_by_a_link(reader: Client) -> None:
+def test_requesting_a_status_check_needs_a_post(reader: Client) -> None:
     receive_delivery(status_delivery())
     assert reader.get(address_of("check_again")).status_code == 405
 
 
-def test_who_only_reads_is_not_offered_a_status_check(client: Client, sign_in: SignIn, auditor: User) -> None:
+def test_readers_are_not_offered_a_status_check(client: Client, sign_in: SignIn, auditor: User) -> None:
     receive_delivery(status_delivery())
     assert "Look again" not in text(sign_in(client, auditor), address_of("delivery"))
 
@@ -158,14 +158,14 @@ def test_who_only_reads_is_not_offered_a_status_check(client: Client, sign_in: S
         ("s" * 32, "/nowhere", "/nowhere cannot be read"),
     ],
 )
-def test_the_page_says_what_is_not_configured(
+def test_the_page_shows_missing_configuration(
     reader: Client, settings: Settings, secret: str, keys: str, message: str
 ) -> None:
     settings.WEBHOOK_SECRET, settings.WEBHOOK_KEYS = secret, keys
     assert message in text(reader)
 
 
-def test_the_page_says_which_key_is_and_when_the_last_valid_one_came(reader: Client) -> None:
+def test_the_page_shows_the_key_and_the_last_valid_delivery(reader: Client) -> None:
     assert "None has come yet" in text(reader)
     receive_delivery(status_delivery())
     assert only_delivery().key in text(reader)

@@ -29,7 +29,7 @@ from backoffice.webhooks.processing import (
     receive_delivery,
     recheck_delivery,
 )
-from tests.operations.conftest import service as service
+from tests.operations.conftest import provider as provider
 from tests.operations.provider_list import NAMED, NAMELESS, record, sent, shows
 from tests.payments_gateway.vectors.make_vectors import RECORD, written
 from tests.stub_provider import StubProvider
@@ -39,10 +39,10 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 @pytest.fixture
-def processing(service: StubProvider, preparer: User, approver: User) -> Operation:
+def processing(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """One that the provider works on, and is not due for a check for hours."""
-    shows(service, record("T-1", "processing"))
-    operation = sent(service, preparer, approver, NAMED)
+    shows(provider, record("T-1", "processing"))
+    operation = sent(provider, preparer, approver, NAMED)
     Attempt.objects.update(next_check_at=clock.now() + timedelta(hours=5))
     return operation
 
@@ -51,9 +51,9 @@ def status(operation: Operation) -> str:
     return Operation.objects.get(pk=operation.pk).status
 
 
-def reads(service: StubProvider) -> int:
+def reads(provider: StubProvider) -> int:
     """How often the provider was asked so far."""
-    return len(service.keys_shown)
+    return len(provider.keys_shown)
 
 
 def a_second_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,10 +61,10 @@ def a_second_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "_source", lambda: later)
 
 
-def test_the_provider_is_read_at_once_and_what_it_shows_closes_the_operation(
-    processing: Operation, service: StubProvider
+def test_a_delivery_triggers_a_read_that_closes_the_operation(
+    processing: Operation, provider: StubProvider
 ) -> None:
-    shows(service, record("T-1"))
+    shows(provider, record("T-1"))
     assert deliver(status_delivery("T-1")) == 200
     assert status(processing) == Status.PROCESSING
     assert process_due_deliveries() == 1
@@ -74,32 +74,32 @@ def test_the_provider_is_read_at_once_and_what_it_shows_closes_the_operation(
 
 
 @pytest.mark.parametrize("status_text", ["fullfiled", "failed", "reversed"])
-def test_what_the_delivery_says_moves_nothing(processing: Operation, status_text: str) -> None:
+def test_the_content_of_a_delivery_changes_nothing(processing: Operation, status_text: str) -> None:
     receive_delivery(status_delivery("T-1", status_text))
     process_due_deliveries()
     assert status(processing) == Status.PROCESSING
     assert not Entry.objects.filter(action__in=[Action.OPERATION_SUCCEEDED, Action.OPERATION_FAILED]).exists()
 
 
-def test_a_delivery_of_an_unknown_transaction_checks_operations_that_have_none_yet(
-    service: StubProvider, preparer: User, approver: User
+def test_an_unrecognised_transaction_checks_operations_without_one(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    operation = sent(service, preparer, approver, NAMELESS)
+    operation = sent(provider, preparer, approver, NAMELESS)
     Attempt.objects.update(next_check_at=clock.now() + timedelta(hours=5))
-    shows(service, record("of nobody we know"))
+    shows(provider, record("of nobody we know"))
     receive_delivery(status_delivery("of nobody we know"))
     process_due_deliveries()
     assert status(operation) == Status.SUCCEEDED
 
 
-def test_one_of_an_unknown_transaction_makes_all_others_due(
-    processing: Operation, service: StubProvider
+def test_an_unrecognised_transaction_makes_all_open_attempts_due(
+    processing: Operation, provider: StubProvider
 ) -> None:
-    shows(service, record("T-1"))
-    before = reads(service)
+    shows(provider, record("T-1"))
+    before = reads(provider)
     receive_delivery(status_delivery("of nobody we know"))
     process_due_deliveries()
-    assert reads(service) == before
+    assert reads(provider) == before
     assert check_due() == 1
     assert status(processing) == Status.SUCCEEDED
 
@@ -109,94 +109,94 @@ def test_one_of_an_unknown_transaction_makes_all_others_due(
     [forged(), written(RECORD, b""), b"nonsense", b'{"event":"a"}'],
     ids=["forged", "unsigned", "", "cut"],
 )
-def test_what_the_provider_did_not_sign_starts_nothing(
-    processing: Operation, service: StubProvider, body: bytes
+def test_an_unsigned_delivery_triggers_nothing(
+    processing: Operation, provider: StubProvider, body: bytes
 ) -> None:
-    shows(service, record("T-1"))
-    before = (reads(service), Attempt.objects.values().get())
+    shows(provider, record("T-1"))
+    before = (reads(provider), Attempt.objects.values().get())
     receive_delivery(body)
     assert process_due_deliveries() == 0
-    assert (reads(service), Attempt.objects.values().get()) == before
+    assert (reads(provider), Attempt.objects.values().get()) == before
     assert status(processing) == Status.PROCESSING
 
 
-def test_a_repeat_starts_nothing_not_even_after_a_month(
-    processing: Operation, service: StubProvider, monkeypatch: pytest.MonkeyPatch
+def test_a_repeated_delivery_triggers_nothing_even_after_a_month(
+    processing: Operation, provider: StubProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = status_delivery("T-1")
     receive_delivery(body)
     process_due_deliveries()
-    before = reads(service)
+    before = reads(provider)
     Delivery.objects.update(received_at=timezone.now() - timedelta(days=31))
     a_second_later(monkeypatch)
     receive_delivery(body)
-    assert (process_due_deliveries(), reads(service)) == (0, before)
+    assert (process_due_deliveries(), reads(provider)) == (0, before)
 
 
-def test_however_many_come_the_provider_is_read_once_a_second(
-    processing: Operation, service: StubProvider, monkeypatch: pytest.MonkeyPatch
+def test_deliveries_trigger_at_most_one_read_a_second(
+    processing: Operation, provider: StubProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(20):
         receive_delivery(status_delivery(f"T-{number}"))
     assert process_due_deliveries() == 20
-    before = reads(service)
+    before = reads(provider)
     receive_delivery(status_delivery("T-1", "failed"))
-    assert (process_due_deliveries(), reads(service)) == (0, before)
+    assert (process_due_deliveries(), reads(provider)) == (0, before)
     a_second_later(monkeypatch)
     assert process_due_deliveries() == 1
-    assert reads(service) > before
+    assert reads(provider) > before
 
 
-def test_deliveries_that_arrive_during_a_check_lead_to_another(
-    processing: Operation, service: StubProvider
+def test_deliveries_that_arrive_during_a_check_trigger_another(
+    processing: Operation, provider: StubProvider
 ) -> None:
     """The check under way has read the list already, and would put the next one off by hours."""
 
     def settle_and_deliver() -> None:
-        service.before_get = lambda: None
+        provider.before_get = lambda: None
         receive_delivery(status_delivery("T-1"))
         connection.close()  # that of the thread in which the provider answers
 
-    service.before_get = settle_and_deliver
+    provider.before_get = settle_and_deliver
     Attempt.objects.update(next_check_at=clock.now())
     check_due()
-    shows(service, record("T-1"))
+    shows(provider, record("T-1"))
     process_due_deliveries()
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_deliveries_that_are_processed_during_a_check_lead_to_another(
-    processing: Operation, service: StubProvider
+def test_deliveries_processed_during_a_check_trigger_another(
+    processing: Operation, provider: StubProvider
 ) -> None:
     def settle_and_deliver() -> None:
-        service.before_get = lambda: None
+        provider.before_get = lambda: None
         receive_delivery(status_delivery("T-1"))
         _schedule_checks()
         connection.close()  # that of the thread in which the provider answers
 
-    service.before_get = settle_and_deliver
+    provider.before_get = settle_and_deliver
     Attempt.objects.update(next_check_at=clock.now())
     assert check_due() == 1
     assert status(processing) == Status.PROCESSING
-    shows(service, record("T-1"))
+    shows(provider, record("T-1"))
     assert check_due() == 1
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_only_one_check_runs_and_what_is_named_stays_due(
-    processing: Operation, service: StubProvider
+def test_only_one_check_runs_and_named_attempts_stay_due(
+    processing: Operation, provider: StubProvider
 ) -> None:
-    shows(service, record("T-1"))
-    before = reads(service)
+    shows(provider, record("T-1"))
+    before = reads(provider)
     receive_delivery(status_delivery("T-1"))
     with acquire_lease(CHECK_LEASE, timedelta(minutes=1)) or pytest.fail("is free"):
-        assert (process_due_deliveries(), reads(service)) == (1, before)
+        assert (process_due_deliveries(), reads(provider)) == (1, before)
     assert check_due() == 1
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_the_sweeper_makes_the_check_of_a_process_that_died(
-    processing: Operation, service: StubProvider, monkeypatch: pytest.MonkeyPatch
+def test_the_sweeper_makes_the_check_of_a_dead_process(
+    processing: Operation, provider: StubProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class KilledError(BaseException):
         pass
@@ -204,7 +204,7 @@ def test_the_sweeper_makes_the_check_of_a_process_that_died(
     def die(_named: set[str]) -> int:
         raise KilledError
 
-    shows(service, record("T-1"))
+    shows(provider, record("T-1"))
     receive_delivery(status_delivery("T-1"))
     with monkeypatch.context() as patched:
         patched.setattr(schedule, "run_scheduled_checks", die)
@@ -214,14 +214,14 @@ def test_the_sweeper_makes_the_check_of_a_process_that_died(
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_what_contradicts_an_end_reaches_reconciliation_by_the_mirror(
-    processing: Operation, service: StubProvider
+def test_a_contradiction_of_a_closed_operation_is_found_by_reconciliation(
+    processing: Operation, provider: StubProvider
 ) -> None:
-    shows(service, record("T-1"))
+    shows(provider, record("T-1"))
     receive_delivery(status_delivery("T-1"))
     process_due_deliveries()
     Delivery.objects.all().delete()
-    shows(service, record("T-1", "failed"))
+    shows(provider, record("T-1", "failed"))
     Mirror.objects.update(sync_requested_at=None)
     receive_delivery(status_delivery("T-1", "failed"))
     _schedule_checks()
@@ -232,7 +232,7 @@ def test_what_contradicts_an_end_reaches_reconciliation_by_the_mirror(
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_while_the_provider_is_silent_nothing_changes_and_the_next_check_stays_due(
+def test_an_unreachable_provider_changes_nothing_and_the_check_stays_due(
     processing: Operation, settings: Settings
 ) -> None:
     settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2", "http://127.0.0.1:9/v4"
@@ -243,12 +243,12 @@ def test_while_the_provider_is_silent_nothing_changes_and_the_next_check_stays_d
 
 
 @pytest.mark.parametrize("body", [status_delivery("T-1"), forged()], ids=["valid", "forged"])
-def test_a_person_may_have_it_read_again_because_of_any_of_them(
-    processing: Operation, service: StubProvider, approver: User, body: bytes
+def test_a_user_can_request_a_check_for_any_delivery(
+    processing: Operation, provider: StubProvider, approver: User, body: bytes
 ) -> None:
     receive_delivery(body)
     Delivery.objects.update(check_due_at=None)
-    shows(service, record("T-1"))
+    shows(provider, record("T-1"))
     recheck_delivery(only_delivery().pk, actor=approver)
     assert process_due_deliveries() == 1
     check_due()  # the forged one names nothing

@@ -83,18 +83,18 @@ def answer(connection: socket.socket) -> bytes:
     return received
 
 
-def test_who_dribbles_is_hung_up_on_and_the_thread_is_free_again(port: int) -> None:
+def test_a_slow_sender_is_disconnected_and_the_thread_freed(port: int) -> None:
     began = time.monotonic()
     with begun(port, 1000) as slow:
         slow.settimeout(0.2)
-        while not is_hung_up_on(slow):
+        while not is_disconnected(slow):
             assert time.monotonic() - began < PATIENCE
         assert time.monotonic() - began > endpoint.BODY_TIMEOUT - 0.5
         with begun(port, 0) as next_one:
             assert b"HTTP/1.1 " in answer(next_one)
 
 
-def is_hung_up_on(connection: socket.socket) -> bool:
+def is_disconnected(connection: socket.socket) -> bool:
     """Whether the other end is gone, after one byte more of the body and a moment."""
     try:
         connection.sendall(b"x")
@@ -105,14 +105,14 @@ def is_hung_up_on(connection: socket.socket) -> bool:
         return True
 
 
-def test_who_ends_in_the_middle_of_a_body_is_refused(port: int) -> None:
+def test_an_incomplete_body_is_refused(port: int) -> None:
     with begun(port, 1000) as connection:
         connection.sendall(b'{"event":')
         connection.shutdown(socket.SHUT_WR)
         assert b" 400 " in answer(connection)
 
 
-def test_a_body_that_is_too_long_is_refused_before_it_comes(port: int) -> None:
+def test_an_oversized_body_is_refused_before_it_is_read(port: int) -> None:
     with begun(port, 5_000_000) as connection:
         assert b" 413 " in answer(connection)
 
@@ -138,7 +138,7 @@ def stored(folder: Path) -> int:
         )
 
 
-def test_a_body_in_chunks_is_read_whole(port: int) -> None:
+def test_a_chunked_body_is_read_completely(port: int) -> None:
     body = status_delivery()
     with in_chunks(port) as connection:
         for piece in (body[:10], body[10:], b""):
@@ -147,7 +147,7 @@ def test_a_body_in_chunks_is_read_whole(port: int) -> None:
 
 
 @pytest.mark.parametrize("rest", [b"", chunk(status_delivery())[:-20], b"no length\r\n"])
-def test_chunks_without_an_end_are_refused_and_not_kept(port: int, folder: Path, rest: bytes) -> None:
+def test_unterminated_chunks_are_refused_and_not_stored(port: int, folder: Path, rest: bytes) -> None:
     before = stored(folder)
     with in_chunks(port) as connection:
         connection.sendall(chunk(b'{"event":') + rest)
@@ -156,13 +156,13 @@ def test_chunks_without_an_end_are_refused_and_not_kept(port: int, folder: Path,
     assert stored(folder) == before
 
 
-def test_chunks_that_are_too_much_are_refused(port: int) -> None:
+def test_oversized_chunks_are_refused(port: int) -> None:
     with in_chunks(port) as connection:
         connection.sendall(chunk(b"x" * (MAX_BODY_BYTES + 1)) + chunk(b""))
         assert b" 413 " in answer(connection)
 
 
-def test_only_those_whose_time_is_over_are_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_senders_past_their_deadline_are_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(endpoint, "monotonic", lambda: now[0])
     closed: list[str] = []

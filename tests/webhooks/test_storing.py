@@ -28,7 +28,7 @@ def enqueued() -> int:
     return sum(message["headers"]["task"] == PROCESS_TASK for message in messages(""))
 
 
-def test_the_same_a_hundred_times_at_once_is_one() -> None:
+def test_a_hundred_concurrent_copies_are_stored_once() -> None:
     body = status_delivery()
 
     def receive(_: int) -> DeliveryVerification:
@@ -70,7 +70,7 @@ def reformatted(body: bytes) -> list[bytes]:
     ]
 
 
-def test_the_same_in_other_clothes_is_a_repeat() -> None:
+def test_the_same_data_in_another_body_is_a_repeat() -> None:
     body = status_delivery()
     receive_delivery(body)
     Delivery.objects.update(check_due_at=None)
@@ -89,7 +89,7 @@ def test_the_same_body_signed_again_is_another_delivery() -> None:
     assert Delivery.objects.filter(check_due_at__isnull=False).count() == 2
 
 
-def test_the_first_body_that_was_valid_is_the_one_that_is_kept(use_keys: UseKeys) -> None:
+def test_the_first_valid_body_is_kept(use_keys: UseKeys) -> None:
     body = status_delivery("T-7")
     use_keys("previous")
     receive_delivery(body.replace(b"Transaction updated", b"Deposit"))
@@ -101,7 +101,7 @@ def test_the_first_body_that_was_valid_is_the_one_that_is_kept(use_keys: UseKeys
     assert (stored.digest, stored.received_count) == (hashlib.sha256(body).hexdigest(), 3)
 
 
-def test_a_replay_after_a_month_wants_nothing_again() -> None:
+def test_a_replay_after_a_month_triggers_no_check() -> None:
     body = status_delivery()
     receive_delivery(body)
     Delivery.objects.update(check_due_at=None, received_at=timezone.now() - timedelta(days=31))
@@ -109,7 +109,9 @@ def test_a_replay_after_a_month_wants_nothing_again() -> None:
     assert (only_delivery().check_due_at, only_delivery().received_count) == (None, 2)
 
 
-def test_new_ones_ring_once_a_second_and_all_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_deliveries_enqueue_one_job_a_second_and_all_trigger_a_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(processing, "monotonic", lambda: 100.0)
     before = enqueued()
     for number in range(5):
@@ -120,7 +122,7 @@ def test_new_ones_ring_once_a_second_and_all_are_wanted(monkeypatch: pytest.Monk
     assert enqueued() - before == 2
 
 
-def test_what_is_not_valid_is_kept_in_bounds_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_deliveries_are_limited_to_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processing, "MAX_INVALID_KEPT", 3)
     receive_delivery(status_delivery())
     for number in range(8):
@@ -130,19 +132,19 @@ def test_what_is_not_valid_is_kept_in_bounds_the_newest(monkeypatch: pytest.Monk
     assert Delivery.objects.filter(verdict=DeliveryVerification.VALID).count() == 1
 
 
-def test_while_the_provider_changes_its_key_both_count(use_keys: UseKeys) -> None:
+def test_both_keys_are_valid_during_a_key_change(use_keys: UseKeys) -> None:
     use_keys("current", "previous")
     old = delivery(signature=signed(RECORD, "previous"))
     assert [receive_delivery(old), receive_delivery(status_delivery())] == [DeliveryVerification.VALID] * 2
     assert Delivery.objects.values("key").distinct().count() == 2
 
 
-def test_a_key_that_is_no_longer_in_force_counts_for_nothing(use_keys: UseKeys) -> None:
+def test_a_key_no_longer_in_force_is_refused(use_keys: UseKeys) -> None:
     use_keys("previous")
     assert receive_delivery(status_delivery()) == DeliveryVerification.INVALID
 
 
-def test_what_was_refused_counts_when_it_comes_again_after_the_new_key_is_known(use_keys: UseKeys) -> None:
+def test_a_refused_delivery_is_accepted_again_once_the_new_key_is_configured(use_keys: UseKeys) -> None:
     body = status_delivery("T-7")
     use_keys("previous")
     receive_delivery(body)
@@ -159,7 +161,7 @@ def test_what_was_refused_counts_when_it_comes_again_after_the_new_key_is_known(
     assert stored.check_due_at is not None
 
 
-def test_what_was_valid_stays_so_after_its_key_is_gone(use_keys: UseKeys) -> None:
+def test_a_valid_delivery_stays_valid_after_its_key_is_removed(use_keys: UseKeys) -> None:
     body = status_delivery()
     receive_delivery(body)
     use_keys("previous")
@@ -167,7 +169,7 @@ def test_what_was_valid_stays_so_after_its_key_is_gone(use_keys: UseKeys) -> Non
     assert (only_delivery().verdict, only_delivery().received_count) == ("valid", 2)
 
 
-def test_new_keys_in_the_file_need_no_restart(settings: Settings, tmp_path: Path) -> None:
+def test_new_keys_in_the_file_are_used_without_a_restart(settings: Settings, tmp_path: Path) -> None:
     file = tmp_path / "keys.pem"
     settings.WEBHOOK_KEYS = str(file)
     file.write_text((FOLDER / "previous.pub.pem").read_text())
@@ -177,7 +179,7 @@ def test_new_keys_in_the_file_need_no_restart(settings: Settings, tmp_path: Path
 
 
 @pytest.mark.parametrize("keys", ["", "/nowhere/keys.pem"])
-def test_without_keys_everything_is_kept_and_nothing_started(
+def test_without_keys_every_delivery_is_stored_and_triggers_nothing(
     settings: Settings, use_keys: UseKeys, keys: str
 ) -> None:
     settings.WEBHOOK_KEYS = keys
@@ -189,18 +191,18 @@ def test_without_keys_everything_is_kept_and_nothing_started(
     assert (only_delivery().received_count, only_delivery().check_due_at is None) == (2, False)
 
 
-def test_a_payment_is_known_by_its_reference() -> None:
+def test_a_payment_is_identified_by_its_reference() -> None:
     data = b'{"reference":"INV-77","state":"created"}'
     receive_delivery(delivery(data, event=b"payment CREATED"))
     assert (only_delivery().reference, only_delivery().transaction_id) == ("INV-77", "")
 
 
-def test_a_kind_that_nobody_knows_is_kept_by_its_name() -> None:
+def test_an_unknown_event_kind_is_stored_by_name() -> None:
     receive_delivery(delivery(b'{"lottery":"ticket"}', event=b"Bonus"))
     assert (only_delivery().event, only_delivery().verdict) == ("Bonus", "valid")
 
 
-def test_no_forged_one_is_wanted() -> None:
+def test_forged_deliveries_trigger_no_check() -> None:
     for body in (forged(), written(RECORD, b""), b"nonsense"):
         receive_delivery(body)
     assert set(Delivery.objects.values_list("verdict", flat=True)) == {"invalid", "unsigned", "malformed"}

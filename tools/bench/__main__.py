@@ -90,18 +90,18 @@ def run(size: BenchSize, only: list[str], into: Path) -> list[Measure]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command. Returns 0 whatever was measured, since no time limit is enforced."""
-    usual = BenchSize()
+    defaults = BenchSize()
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument(
-        "--only", nargs="*", default=[], choices=list(measurements(usual)), help="these rows alone"
+        "--only", nargs="*", default=[], choices=list(measurements(defaults)), help="these rows alone"
     )
-    parser.add_argument("--rows", type=int, default=usual.rows, help="transactions in the large mirror")
-    parser.add_argument("--rounds", type=int, default=usual.rounds, help="how often each side is measured")
-    chosen = parser.parse_args(arguments)
-    parts_of = {one: min(vars(usual)[one], chosen.rows) for one in PARTS_OF_ROWS}
-    size = BenchSize(rows=chosen.rows, rounds=chosen.rounds, **parts_of)
+    parser.add_argument("--rows", type=int, default=defaults.rows, help="transactions in the large mirror")
+    parser.add_argument("--rounds", type=int, default=defaults.rounds, help="how often each side is measured")
+    options = parser.parse_args(arguments)
+    parts = {name: min(vars(defaults)[name], options.rows) for name in PARTS_OF_ROWS}
+    size = BenchSize(rows=options.rows, rounds=options.rounds, **parts)
     try:
-        run(size, chosen.only, ROOT / "bench.json")
+        run(size, options.only, ROOT / "bench.json")
     except StackError as exc:
         print(exc, file=sys.stderr)
         return 1
@@ -121,13 +121,13 @@ def _export(size: BenchSize) -> Iterator[Measure]:
 
 
 def _merge(size: BenchSize) -> Iterator[Measure]:
-    def of(database: BenchDatabase, engine: str) -> Iterator[Measure]:
+    def measures_of(database: BenchDatabase, engine: str) -> Iterator[Measure]:
         return merge_measures(database, engine, size.rounds, size.merged)
 
     with temporary_database("mirror") as database:
-        yield from of(database, "PostgreSQL")
+        yield from measures_of(database, "PostgreSQL")
     with tempfile.TemporaryDirectory() as folder, sqlite_database(Path(folder)) as database:
-        yield from of(database, "SQLite")
+        yield from measures_of(database, "SQLite")
 
 
 if __name__ == "__main__":

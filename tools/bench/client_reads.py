@@ -13,7 +13,7 @@ import requests
 from pydantic import SecretStr
 
 from payments_gateway import GatewayConfig, PaymentsGateway
-from tools.bench.measure import OURS, Measure, compared, in_turns
+from tools.bench.measure import OURS, Measure, alternate, compared
 from tools.processes import Stack, free_port
 
 READ_COUNT = 100
@@ -47,7 +47,7 @@ def client_read_measures(rounds: int) -> Iterator[Measure]:
         ours()
         a_session_each()
         sides = {OURS: lambda: _timed(ours), "session per call": lambda: _timed(a_session_each)}
-        found = in_turns(rounds, sides)
+        found = alternate(rounds, sides)
     what = f"{READ_COUNT} reads from the service over TLS"
     yield compared("P7", what, found, "ms", {"session per call": 3})
 

@@ -44,9 +44,9 @@ class BenchDatabase:
         }
         return Stack(FOLDER, free_port(), free_port(), extra=variables)
 
-    def inside(self, what: str, **given: Any) -> Any:
+    def inside(self, what: str, **arguments: Any) -> Any:
         """The result of this function of `django_process`. Raises StackError."""
-        output = self.stack().python("-m", "tools.bench.django_process", what, json.dumps(given))
+        output = self.stack().python("-m", "tools.bench.django_process", what, json.dumps(arguments))
         return json.loads(output.splitlines()[-1])
 
     def migrate(self) -> None:
@@ -56,8 +56,8 @@ class BenchDatabase:
 def prepare() -> None:
     """Prepare what every web process needs."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    nothing = BenchDatabase(f"sqlite:///{FOLDER / 'nothing.sqlite3'}")
-    nothing.stack().manage("collectstatic", "--noinput", "--verbosity", "0")
+    empty = BenchDatabase(f"sqlite:///{FOLDER / 'nothing.sqlite3'}")
+    empty.stack().manage("collectstatic", "--noinput", "--verbosity", "0")
 
 
 @cache
@@ -66,19 +66,19 @@ def seeded(rows: int) -> BenchDatabase:
     same.
     """
     name = f"{DATABASE_PREFIX}_{rows}"
-    found = BenchDatabase(f"{SERVER}/{name}")
-    if not _is_kept(name, rows):
+    database = BenchDatabase(f"{SERVER}/{name}")
+    if not _is_reusable(name, rows):
         began = time.monotonic()
         print(f"Seeding {rows:,} transactions …", flush=True)
         _recreate(name)
-        found.migrate()
-        for step in seed(found.url, rows):
+        database.migrate()
+        for step in seed(database.url, rows):
             if rows > 100_000:
                 print(f"  {time.monotonic() - began:4.0f} s: {step}", flush=True)
         _write_marker(name, rows, time.monotonic() - began)
-    found.migrate()
-    found.inside("refresh")
-    return found
+    database.migrate()
+    database.inside("refresh")
+    return database
 
 
 def drop_seeded(rows: int) -> None:
@@ -99,9 +99,9 @@ def temporary_database(name: str) -> Iterator[BenchDatabase]:
     name = f"{DATABASE_PREFIX}_{name}_{os.getpid()}"
     _recreate(name)
     try:
-        made = BenchDatabase(f"{SERVER}/{name}")
-        made.migrate()
-        yield made
+        database = BenchDatabase(f"{SERVER}/{name}")
+        database.migrate()
+        yield database
     finally:
         _drop(name)
 
@@ -109,12 +109,12 @@ def temporary_database(name: str) -> Iterator[BenchDatabase]:
 @contextmanager
 def sqlite_database(folder: Path) -> Iterator[BenchDatabase]:
     """An empty SQLite database in this folder."""
-    made = BenchDatabase(f"sqlite:///{folder / 'bench.sqlite3'}")
-    made.migrate()
-    yield made
+    database = BenchDatabase(f"sqlite:///{folder / 'bench.sqlite3'}")
+    database.migrate()
+    yield database
 
 
-def _is_kept(name: str, rows: int) -> bool:
+def _is_reusable(name: str, rows: int) -> bool:
     try:
         with psycopg.connect(f"{SERVER}/{name}") as session:
             marker = session.execute("SELECT schema, rows FROM bench_marker").fetchone()
@@ -205,7 +205,7 @@ class WebProcess:
         """By how many MiB the resident memory of the worker grows at most while the block runs."""
         [worker] = psutil.Process(self.stack.processes["web"].pid).children()
         before = highest = worker.memory_info().rss
-        found, done = [0.0], threading.Event()
+        growth, done = [0.0], threading.Event()
 
         def watch() -> None:
             nonlocal highest
@@ -215,11 +215,11 @@ class WebProcess:
         thread = threading.Thread(target=watch)
         thread.start()
         try:
-            yield found
+            yield growth
         finally:
             done.set()
             thread.join()
-            found[0] = (max(highest, worker.memory_info().rss) - before) / 2**20
+            growth[0] = (max(highest, worker.memory_info().rss) - before) / 2**20
 
 
 @contextmanager

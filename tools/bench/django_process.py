@@ -38,7 +38,7 @@ from backoffice.reports.rendering.csv import copy_sql  # noqa: E402
 from backoffice.reports.rendering.database import text_select  # noqa: E402
 from backoffice.reports.report import ExportRequest  # noqa: E402
 from payments_gateway import TransactionRecord  # noqa: E402
-from tools.bench.measure import in_turns  # noqa: E402
+from tools.bench.measure import alternate  # noqa: E402
 from tools.bench.rivals import measure_rendering  # noqa: E402
 
 READER = "bench@countersign.example"
@@ -119,9 +119,9 @@ def _cursor_into_the_middle(query: str) -> str:
         until = chosen.until or ends.reverse().values_list(column, flat=True)[0]
         middle: Any = since + (until - since) / 2
     else:
-        least, most = chosen.least or 0, chosen.most
-        middle = (least + most) / 2 if most is not None else max(60_000, least * 2)
-    return cursor_at([str(middle), 0], order, among=str(chosen))
+        lower, upper = chosen.min_amount or 0, chosen.max_amount
+        middle = (lower + upper) / 2 if upper is not None else max(60_000, lower * 2)
+    return cursor_at([str(middle), 0], order, selection=str(chosen))
 
 
 def refresh() -> dict[str, str]:
@@ -186,7 +186,7 @@ def measure_merge(rounds: int, records_of_ours: int, records_of_rival: int) -> d
         "ours": lambda: new_and_again("ours", _merge_ours, provider_records),
         "rival": lambda: new_and_again("rival", _merge_rival, provider_records[:records_of_rival]),
     }
-    in_turns(rounds, sides)
+    alternate(rounds, sides)
     return found
 
 

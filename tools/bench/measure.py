@@ -57,15 +57,15 @@ class Measure:
     @property
     def is_met(self) -> bool:
         """Whether the value is within the limit and every ratio reaches its target."""
-        within = self.limit is None or (
+        is_within_limit = self.limit is None or (
             self.value <= self.limit if self.limit_is == "most" else self.value >= self.limit
         )
-        return within and all(self.ratios[name] >= least for name, least in self.target.items())
+        return is_within_limit and all(self.ratios[name] >= minimum for name, minimum in self.target.items())
 
     def __str__(self) -> str:
         limit = "" if self.limit is None else f"at {self.limit_is} {_short(self.limit)}"
         spread = "" if self.spread is None else f"{_short(self.spread[0])} to {_short(self.spread[1])}"
-        against = "; ".join(
+        comparison = "; ".join(
             f"{ratio:.2f} x {name} ({_short(self.rivals[name])})"
             + (f", wanted {self.target[name]:.2f} x" if name in self.target else "")
             for name, ratio in self.ratios.items()
@@ -73,7 +73,7 @@ class Measure:
         verdict = "met" if self.is_met else "MISSED"
         return (
             f"{self.id:<18} {self.what:<78} {_short(self.value):>9} {self.unit:<7} {spread:>20}  {limit:<16} "
-            f"{verdict:<7} {against}"
+            f"{verdict:<7} {comparison}"
         ).rstrip() + (f"\n{'':<18} {self.note}" if self.note else "")
 
 
@@ -93,7 +93,7 @@ def compared(
     return sampled(name, what, found[OURS], unit, rivals=rivals, target=target, **more)
 
 
-def in_turns(rounds: int, sides: Mapping[str, Callable[[], float]]) -> dict[str, Sample]:
+def alternate(rounds: int, sides: Mapping[str, Callable[[], float]]) -> dict[str, Sample]:
     """Measure every side once in each round, starting with another side each time."""
     names = list(sides)
     found: dict[str, list[float]] = {name: [] for name in names}

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from urllib.parse import quote, urljoin
 
 from tools.bench.databases import BenchDatabase, WebProcess, web_process
-from tools.bench.measure import OURS, Measure, Sample, compared, in_turns, sampled
+from tools.bench.measure import OURS, Measure, Sample, alternate, compared, sampled
 from tools.processes import StackError
 
 Sides: TypeAlias = dict[str, Callable[[], float]]
@@ -37,13 +37,17 @@ FILTERS = {
     "a rare status": "status=processing",
     "direction": "direction=in",
     "four words": "currency=USD&type=transfer&status=fulfilled&direction=out",
-    "amounts": "least=1000&most=2000",
-    "large amounts": "least=3000000",
-    "amounts, largest first": "least=1000&most=2000&sort=largest",
+    "amounts": "min_amount=1000&max_amount=2000",
+    "large amounts": "min_amount=3000000",
+    "amounts, largest first": "min_amount=1000&max_amount=2000&sort=largest",
     "period, largest first": "since=2025-03-01&until=2025-05-31&sort=largest",
-    "amounts within a period": "least=1000&most=1100&since=2025-03-01&until=2025-05-31",
-    "amounts within a period, largest first": "least=1000&most=1100&since=2025-03-01&until=2025-05-31&sort=largest",
-    "amounts and a currency within a year": "least=100&most=101&currency=USD&since=2025-01-01&until=2025-12-31",
+    "amounts within a period": "min_amount=1000&max_amount=1100&since=2025-03-01&until=2025-05-31",
+    "amounts within a period, largest first": (
+        "min_amount=1000&max_amount=1100&since=2025-03-01&until=2025-05-31&sort=largest"
+    ),
+    "amounts and a currency within a year": (
+        "min_amount=100&max_amount=101&currency=USD&since=2025-01-01&until=2025-12-31"
+    ),
     "text of few names": "text=Ada Chidinma Obi f",
     "text of hundreds of names": "text=Ada Chidinma Obi",
     "text of thousands of names": "text=Chidinma Obi",
@@ -54,7 +58,7 @@ FILTERS = {
     "text of short words": "text=-a o",
     "text and status": "text=Chidinma Obi&status=failed",
     "text within a period": "text=abc&since=2025-03-01&until=2025-05-31",
-    "text and amounts": "text=Chidinma Obi&least=1000&most=2000",
+    "text and amounts": "text=Chidinma Obi&min_amount=1000&max_amount=2000",
     "counterparty": "counterparty=Bello",
     "counterparty of few": "counterparty=Ngozi Ifeanyi Eze a",
     "an id": "transaction_id=c4ca4238-a0b9-2382-0dcc-509a6f75849b",
@@ -63,7 +67,7 @@ ENCODED_FILTERS = {name: quote(query, safe="=&") for name, query in FILTERS.item
 TIMED_PAGES = {
     "books.month": ("the statements of this month, all currencies", "/money/statements/"),
     "books.whole": ("the statement of one currency over all its years", "/money/statements/?currency=NGN"),
-    "books.breaks": ("continuity", "/money/continuity/"),
+    "books.breaks": ("continuity", "/reconciliation/continuity/"),
     "books.reconciled": ("reconciliation", "/reconciliation/"),
 }
 ADMIN_FACTOR = 50
@@ -77,9 +81,9 @@ def page_measures(
 ) -> Iterator[Measure]:
     """Every page at both sizes, the first page and one from the middle; then beside the admin and OFFSET."""
     cursors = large.inside("cursors", queries=list(ENCODED_FILTERS.values()))
-    with web_process(large) as web, web_process(small) as little:
+    with web_process(large) as web, web_process(small) as small_web:
         found = {
-            name: _one_measure(web, little, f"{PATH}?{query}", cursor, rounds)
+            name: _one_measure(web, small_web, f"{PATH}?{query}", cursor, rounds)
             for (name, query), cursor in zip(ENCODED_FILTERS.items(), cursors, strict=True)
         }
         yield from _growth_measures(found, rows, small_rows)
@@ -91,14 +95,14 @@ def page_measures(
 
 
 def _one_measure(
-    web: WebProcess, little: WebProcess, address: str, cursor: str, rounds: int
+    web: WebProcess, small_web: WebProcess, address: str, cursor: str, rounds: int
 ) -> dict[str, Sample]:
     return _warm_in_turns(
         rounds,
         {
             "page 1": lambda: web.get(address).milliseconds,
             "deep": lambda: web.get(f"{address}&cursor={quote(cursor)}").milliseconds,
-            "page 1 of few": lambda: little.get(address).milliseconds,
+            "page 1 of few": lambda: small_web.get(address).milliseconds,
         },
     )
 
@@ -106,7 +110,7 @@ def _one_measure(
 def _warm_in_turns(rounds: int, sides: Sides) -> dict[str, Sample]:
     for side in sides.values():
         side()
-    return in_turns(rounds, sides)
+    return alternate(rounds, sides)
 
 
 def _growth_measures(found: dict[str, dict[str, Sample]], rows: int, small_rows: int) -> Iterator[Measure]:
@@ -188,11 +192,11 @@ def export_measures(database: BenchDatabase, rounds: int, rows: int) -> Iterator
             return float(newest["rows"] / download.whole)
 
         sides = {OURS: ours, "COPY": lambda: newest["rows"] / _copy(database, statement)}
-        sides |= {name: _rival(web, path, rows // less) for name, (path, less) in RIVALS.items()}
+        sides |= {name: _rival(web, path, rows // divisor) for name, (path, divisor) in RIVALS.items()}
         for side in (ours, sides["COPY"]):
             side()  # load the rows into memory, for both sides
-        found = in_turns(rounds, sides)
-    growths = in_turns(
+        found = alternate(rounds, sides)
+    growths = alternate(
         rounds,
         {
             "big": lambda: _growth(database, newest_few["since"], newest["since"]),
@@ -217,7 +221,7 @@ def sqlite_export_measures(database: BenchDatabase, rounds: int, rows: int) -> I
         _warm_up(web, newest["since"])
         sides = {OURS: lambda: newest["rows"] / web.download(_export_path(newest["since"])).whole}
         sides |= {name: _rival(web, RIVALS[name][0], rows) for name in ("model iterator", "values_list")}
-        found = in_turns(rounds, sides)
+        found = alternate(rounds, sides)
     what = f"CSV of {newest['rows']:,} transactions over HTTP, on SQLite"
     yield compared("P1.sqlite", what, found, "rows/s", {"model iterator": 2.5}, limit_is="least")
 

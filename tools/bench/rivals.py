@@ -37,10 +37,10 @@ from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.models import Transaction
 from backoffice.ledger.transactions.filters import NEWEST_FIRST, known_facets
 from backoffice.ledger.transactions.listing import transaction_page
-from backoffice.operations.pages.context_processors import sending_pause, waiting_count
+from backoffice.operations.pages.context_processors import payments_pause, waiting_count
 from backoffice.operations.pages.transactions import SIGNS, TONES, TransactionRow
 from backoffice.reports.definitions.money import TRANSACTIONS
-from tools.bench.measure import OURS, in_turns
+from tools.bench.measure import OURS, alternate
 
 
 def jinja2_environment(**options: Any) -> Environment:
@@ -218,7 +218,7 @@ class BothPages:
             **self._context(form),
             **environment(self.request),
             **waiting_count(self.request),
-            **sending_pause(self.request),
+            **payments_pause(self.request),
             "user": self.request.user,
             "perms": _Permissions(self.request.user),
             "places": self.places,
@@ -232,7 +232,7 @@ class BothPages:
         return {"form": form, "jump": jump, "page": self.page, "rows": self.rows, "mirror": self.mirror}
 
     def _query(self, **changes: Any) -> str:
-        """Like the tag `querystring`."""
+        """Like the template tag "querystring"."""
         query = self.request.GET.copy()
         for name, value in changes.items():
             if value is None:
@@ -268,7 +268,7 @@ def measure_rendering(user: User, rounds: int, cookie: str) -> dict[str, Any]:
     """Milliseconds of both in each round, whether both pages are equal, and the queries of ours."""
     sides = BothPages(user)
     is_same = normalized_html(sides.ours()) == normalized_html(sides.rival())
-    found = in_turns(rounds, {OURS: lambda: _timed(sides.ours), "Jinja2": lambda: _timed(sides.rival)})
+    found = alternate(rounds, {OURS: lambda: _timed(sides.ours), "Jinja2": lambda: _timed(sides.rival)})
     return {
         "same": is_same,
         "rows": len(sides.rows),

@@ -217,7 +217,7 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="authenticatordevice",
             constraint=models.UniqueConstraint(
-                fields=("user", "confirmed"), name="authenticator_one_of_each"
+                fields=("user", "confirmed"), name="authenticator_once_per_state"
             ),
         ),
     ]

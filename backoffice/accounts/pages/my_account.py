@@ -86,6 +86,12 @@ def my_account(request: StaffRequest) -> HttpResponse:
     return _page(request, PreferencesForm(initial=model_to_dict(request.user, PreferencesForm.base_fields)))
 
 
+@require_safe
+def shortcuts(request: StaffRequest) -> HttpResponse:
+    """The keys that pages understand. app.js shows this page's table in a dialog."""
+    return render(request, "accounts/shortcuts.html")
+
+
 @require_POST
 def preferences(request: StaffRequest) -> HttpResponse:
     form = PreferencesForm(request.POST)

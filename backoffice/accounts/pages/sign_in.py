@@ -21,6 +21,7 @@ from backoffice.accounts.second_factor import EnrolmentNotAllowedError
 from backoffice.accounts.sessions import SessionStore, StaffRequest
 from backoffice.accounts.sign_in import LockedOutError, SignInRefusedError
 from backoffice.core.web.forms import OneTimeCodeInput
+from backoffice.core.web.submissions import shown_once
 
 
 class SignInForm(forms.Form):
@@ -118,6 +119,7 @@ def second_factor_page(request: StaffRequest) -> HttpResponse:
     return render(request, "accounts/second_factor.html", context, status=422 if form.is_bound else 200)
 
 
+@shown_once
 @sensitive_post_parameters("code")
 @second_factor_not_required
 @require_http_methods(_PAGE_METHODS)
@@ -135,6 +137,7 @@ def enrol(request: StaffRequest) -> HttpResponse:
     return _enrolment_page(request, device, form)
 
 
+@shown_once
 @recovery_codes_not_required
 @require_http_methods(_PAGE_METHODS)
 def recovery_codes(request: StaffRequest) -> HttpResponse:

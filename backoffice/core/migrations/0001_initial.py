@@ -1,5 +1,6 @@
 import uuid
 
+import django.utils.timezone
 from django.db import migrations, models
 
 
@@ -69,6 +70,18 @@ class Migration(migrations.Migration):
                         name="gateway_key_state_known",
                     ),
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AnsweredForm",
+            fields=[
+                ("id", models.UUIDField(editable=False, primary_key=True, serialize=False)),
+                ("encrypted_page", models.BinaryField()),
+                ("status", models.PositiveSmallIntegerField()),
+                ("created_at", models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
+            ],
+            options={
+                "default_permissions": (),
             },
         ),
     ]

@@ -18,9 +18,9 @@ from payments_gateway.money import CURRENCIES
 
 def format_amount(amount: Decimal, currency: str) -> str:
     """`250,000.00`: grouped, with the currency's number of decimals, or more if the amount has more."""
-    usual = CURRENCIES[currency].decimals if currency in CURRENCIES else 0
-    places = max(usual, len(normalized_text(amount).partition(".")[2]))
-    return f"{amount:,.{places}f}"
+    default_decimals = CURRENCIES[currency].decimals if currency in CURRENCIES else 0
+    decimals = max(default_decimals, len(normalized_text(amount).partition(".")[2]))
+    return f"{amount:,.{decimals}f}"
 
 
 def mask_account(number: str) -> str:

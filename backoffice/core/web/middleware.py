@@ -67,12 +67,12 @@ def is_from_this_machine(request: HttpRequest) -> bool:
     return is_direct and address is not None and ip_address(address).is_loopback
 
 
-def _address(written: str) -> str | None:
+def _address(text: str) -> str | None:
     """The address in `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:4711`."""
-    with_port = _WITH_PORT.fullmatch(written)
-    bare = with_port[1] or with_port[2] if with_port else written
+    with_port = _WITH_PORT.fullmatch(text)
+    host = with_port[1] or with_port[2] if with_port else text
     try:
-        return str(ip_address(bare))
+        return str(ip_address(host))
     except ValueError:
         return None
 

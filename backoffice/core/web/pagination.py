@@ -59,25 +59,29 @@ def queryset_reader(queryset: QuerySet[Row]) -> RowReader[Row]:
 
 
 def paginate(
-    read: RowReader[Row], *, order: Order, cursor: str | None, size: int = 50, among: str = ""
+    read: RowReader[Row], *, order: Order, cursor: str | None, size: int = 50, selection: str = ""
 ) -> Page[Row]:
     """The same for rows that `read` finds. Where the search was cut, the next page starts there.
 
-    `among` identifies the selection of rows, so that a cursor is valid for that selection only.
+    `selection` identifies the selection of rows, so that a cursor is valid for that selection only.
     """
-    backwards, position = _decode_cursor(cursor, order, among)
+    backwards, position = _decode_cursor(cursor, order, selection)
     found = read(reverse_of(order) if backwards else order, position, size + 1)
     rows, first, last = found.rows[:size], None, found.cut_at
     if rows:
         first, last = _position(rows[0], order), last or _position(rows[-1], order)
     has_more = len(found.rows) > size or found.cut_at is not None
-    beyond = last if has_more else None
-    before = None if position is None else first or last or _END
-    ahead, back = (before, beyond) if backwards else (beyond, before)
+    position_after = last if has_more else None
+    position_before = None if position is None else first or last or _END
+    next_position, previous_position = (
+        (position_before, position_after) if backwards else (position_after, position_before)
+    )
     return Page(
         rows[::-1] if backwards else rows,
-        next_cursor=None if ahead is None else cursor_at(ahead, order, among=among),
-        previous_cursor=None if back is None else cursor_at(back, order, among=among, backwards=True),
+        next_cursor=None if next_position is None else cursor_at(next_position, order, selection=selection),
+        previous_cursor=None
+        if previous_position is None
+        else cursor_at(previous_position, order, selection=selection, backwards=True),
     )
 
 
@@ -101,9 +105,9 @@ def after_position(order: Order, position: Position) -> Q:
     return Q(**{f"{column}__{operator}e": position[0]}) & later
 
 
-def cursor_at(position: Position, order: Order, *, among: str = "", backwards: bool = False) -> str:
+def cursor_at(position: Position, order: Order, *, selection: str = "", backwards: bool = False) -> str:
     """A cursor to the rows after the position in that order, or before it."""
-    return signing.Signer(salt=_salt(order, among)).sign_object([backwards, position])
+    return signing.Signer(salt=_salt(order, selection)).sign_object([backwards, position])
 
 
 def _position(row: Model, order: Order) -> Position:
@@ -114,16 +118,16 @@ def _plain_value(value: object) -> object:
     return value if isinstance(value, int) else str(value)
 
 
-def _decode_cursor(cursor: str | None, order: Order, among: str) -> tuple[bool, Position | None]:
+def _decode_cursor(cursor: str | None, order: Order, selection: str) -> tuple[bool, Position | None]:
     if not cursor:
         return False, None
     try:
-        backwards, position = signing.Signer(salt=_salt(order, among)).unsign_object(cursor)
+        backwards, position = signing.Signer(salt=_salt(order, selection)).unsign_object(cursor)
     except signing.BadSignature:
         return False, None
     return backwards, position or None
 
 
-def _salt(order: Order, among: str) -> str:
+def _salt(order: Order, selection: str) -> str:
     """Makes a cursor valid only for the order and selection for which it was made."""
-    return f"core.pagination:{','.join(order)}:{among}"
+    return f"core.pagination:{','.join(order)}:{selection}"

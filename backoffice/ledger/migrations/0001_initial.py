@@ -323,7 +323,7 @@ class Migration(migrations.Migration):
                     _connector="OR",
                 ),
                 fields=["currency", "occurred_at"],
-                name="transaction_untold",
+                name="transaction_unplaceable",
             ),
         ),
         migrations.AddIndex(

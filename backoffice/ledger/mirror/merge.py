@@ -39,9 +39,9 @@ def facet_ids(facets: Iterable[FacetKey]) -> dict[FacetKey, int]:
     The few hundred rows are read each time: ids cached in the process could belong to a rolled-back
     transaction.
     """
-    missing = set(facets) - set(known := _stored_facets())
+    missing = set(facets) - set(known_facets := _stored_facets())
     if not missing:
-        return known
+        return known_facets
     Facet.objects.bulk_create(
         [Facet(**dict(zip(FACET_COLUMNS, key, strict=True))) for key in sorted(missing)],
         ignore_conflicts=True,
@@ -106,14 +106,14 @@ def merge_rows(rows: Mapping[str, MirrorRow], *, known_before: datetime | None =
     writer = _WRITERS[connection.vendor]
     writer.stage(incoming)
     is_known = [True] * len(incoming)
-    new, known = [], {}
-    for place, pk in unsettled_rows(known_before):
-        is_known[place] = False
+    new, known_rows = [], {}
+    for index, pk in unsettled_rows(known_before):
+        is_known[index] = False
         if pk is None:
-            new.append(incoming[place])
+            new.append(incoming[index])
         else:
-            known[pk] = incoming[place]
-    changes = _changes(known)
+            known_rows[pk] = incoming[index]
+    changes = _changes(known_rows)
     if new or changes:
         _write(writer, new, changes, now)
     if Mirror.objects.filter(pk=1, pass_depth=Mirror.Depth.COUNT).exists():
@@ -121,15 +121,15 @@ def merge_rows(rows: Mapping[str, MirrorRow], *, known_before: datetime | None =
     return MergeResult(len(new), sum(1 for change in changes if change.after), is_known)
 
 
-def _changes(known: Mapping[int, MirrorRow]) -> list[RecordChange]:
+def _changes(known_rows: Mapping[int, MirrorRow]) -> list[RecordChange]:
     """The rows that differ from what is stored.
 
     Rows that are unsettled only because of `known_before` are not included.
     """
-    stored = Transaction.objects.in_bulk(list(known))
+    stored = Transaction.objects.in_bulk(list(known_rows))
     return [
         _change(stored[pk], row)
-        for pk, row in known.items()
+        for pk, row in known_rows.items()
         if bytes(stored[pk].digest) != row.digest or stored[pk].missing_since
     ]
 
@@ -153,13 +153,13 @@ def _json_value(value: object) -> object:
 def _write(writer: MergeWriter, new: list[MirrorRow], changes: list[RecordChange], now: datetime) -> None:
     facets = facet_ids({row.facet_key for row in (*new, *(change.row for change in changes))})
     # The provider lists the newest first: of two records of the same time, the later one gets the higher id.
-    writings = [RowWrite(row, facets[row.facet_key], None) for row in reversed(new)]
-    writings += [
+    writes = [RowWrite(row, facets[row.facet_key], None) for row in reversed(new)]
+    writes += [
         RowWrite(change.row, facets[change.row.facet_key], now if change.after else None)
         for change in changes
     ]
     newest_before = Transaction.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
-    writer.write(writings, now)
+    writer.write(writes, now)
     TransactionChange.objects.bulk_create(
         TransactionChange(transaction=change.stored, seen_at=now, before=change.before, after=change.after)
         for change in changes
@@ -202,10 +202,10 @@ def _total_differences(
     for row in new:
         differences.at(row.record.created_at or now, facets[row.facet_key]).add(row.amount, row.fee)
     for change in changes:
-        known, row = change.stored, change.row
-        if not known.missing_since:  # a missing row was subtracted from the totals when it was marked
-            differences.at(known.occurred_at, known.facet_id).subtract(known.amount, known.fee)
-        moment = row.record.created_at or known.occurred_at
+        stored, row = change.stored, change.row
+        if not stored.missing_since:  # a missing row was subtracted from the totals when it was marked
+            differences.at(stored.occurred_at, stored.facet_id).subtract(stored.amount, stored.fee)
+        moment = row.record.created_at or stored.occurred_at
         differences.at(moment, facets[row.facet_key]).add(row.amount, row.fee)
     return differences
 
@@ -235,40 +235,43 @@ def mark_missing(lease: Lease, begun_at: datetime) -> None:
     lists it again. Works in durable transactions of `MARKED_PER_TRANSACTION` rows. Sightings are kept until
     the pass has ended, so an interrupted run can be repeated and marks the rest. Raises LeaseLostError.
     """
-    lost = list(_unseen_transactions(begun_at).values_list("pk", flat=True)[: MAX_MISSING + 1])
-    if len(lost) > MAX_MISSING:
-        logger.error("The service's list lost more than %d transactions; none of them is marked", MAX_MISSING)
+    missing = list(_unseen_transactions(begun_at).values_list("pk", flat=True)[: MAX_MISSING + 1])
+    if len(missing) > MAX_MISSING:
+        logger.error(
+            "More than %d transactions vanished from the provider's list; none is marked as missing. Ask the provider.",
+            MAX_MISSING,
+        )
         return
-    for first in range(0, len(lost), MARKED_PER_TRANSACTION):
+    for first in range(0, len(missing), MARKED_PER_TRANSACTION):
         with transaction.atomic(durable=True):
             lease.verify()
             lock_until_commit("mirror")
-            _mark_missing(lost[first : first + MARKED_PER_TRANSACTION])
+            _mark_missing(missing[first : first + MARKED_PER_TRANSACTION])
 
 
 def _mark_missing(pks: list[int]) -> None:
     """Update rows, history, totals and breaks, in the caller's transaction."""
-    here = Transaction.objects.filter(pk__in=pks, missing_since__isnull=True)
-    lost = list(here.only("currency", "occurred_at", "facet_id", "amount", "fee"))
+    present = Transaction.objects.filter(pk__in=pks, missing_since__isnull=True)
+    missing = list(present.only("currency", "occurred_at", "facet_id", "amount", "fee"))
     now = clock.now()
     TransactionChange.objects.bulk_create(
         TransactionChange(
-            transaction=one,
+            transaction=lost_row,
             seen_at=now,
             before={"missing_since": None},
             after={"missing_since": now.isoformat()},
         )
-        for one in lost
+        for lost_row in missing
     )
     differences = TotalDifferences()
-    for one in lost:
-        differences.at(one.occurred_at, one.facet_id).subtract(one.amount, one.fee)
+    for lost_row in missing:
+        differences.at(lost_row.occurred_at, lost_row.facet_id).subtract(lost_row.amount, lost_row.fee)
     update_totals(differences)
-    here.update(missing_since=now, changed_at=now)
-    breaks.update_breaks((one.currency, one.occurred_at) for one in lost)
+    present.update(missing_since=now, changed_at=now)
+    breaks.update_breaks((lost_row.currency, lost_row.occurred_at) for lost_row in missing)
 
 
 def _unseen_transactions(begun_at: datetime) -> QuerySet[Transaction]:
     seen = Sighting.objects.filter(transaction_id=OuterRef("pk"))
-    here = Transaction.objects.filter(first_seen_at__lt=begun_at, missing_since__isnull=True)
-    return here.filter(~Exists(seen)).order_by("pk")
+    present = Transaction.objects.filter(first_seen_at__lt=begun_at, missing_since__isnull=True)
+    return present.filter(~Exists(seen)).order_by("pk")

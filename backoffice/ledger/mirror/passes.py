@@ -51,15 +51,15 @@ def read_newest(lease: Lease) -> None:
     round, because there may be unread records below them. Raises GatewayError, UnstorableRecordError,
     LeaseLostError.
     """
-    began, known_before = _begin_round(lease)
-    in_a_row, newest = 0, None
+    started_at, known_before = _begin_round(lease)
+    known_in_a_row, newest = 0, None
     for page in read_pages(deadline=PAGE_DEADLINE, before_request=lease.renew):
         newest = newest or page.answer
-        merged = merge_with_lease(lease, page.records, known_before)
-        in_a_row = _known_run(in_a_row, merged.is_known)
-        if in_a_row >= KNOWN_RUN_LENGTH:
+        result = merge_with_lease(lease, page.records, known_before)
+        known_in_a_row = _known_run(known_in_a_row, result.is_known)
+        if known_in_a_row >= KNOWN_RUN_LENGTH:
             break
-    _end_round(lease, began, newest)
+    _end_round(lease, started_at, newest)
 
 
 def merge_with_lease(lease: Lease, records: list[TransactionRecord], known_before: datetime) -> MergeResult:
@@ -81,11 +81,11 @@ def _begin_round(lease: Lease) -> tuple[datetime, datetime]:
         return now, Mirror.objects.get(pk=1).round_begun_at or now
 
 
-def _end_round(lease: Lease, began: datetime, newest: TransactionPage | None) -> None:
+def _end_round(lease: Lease, started_at: datetime, newest: TransactionPage | None) -> None:
     reported = {"provider_count": newest.total, "provider_time": newest.answered_at} if newest else {}
     with transaction.atomic(durable=True):
         lease.verify()
-        Mirror.objects.filter(pk=1).update(as_of=began, round_begun_at=None, **reported)
+        Mirror.objects.filter(pk=1).update(as_of=started_at, round_begun_at=None, **reported)
 
 
 def _known_run(before: int, is_known: list[bool]) -> int:
@@ -99,7 +99,7 @@ def _known_run(before: int, is_known: list[bool]) -> int:
 class ListStep:
     """The rows of some pages, merged in one transaction, and the position after these pages."""
 
-    place: ListPosition
+    position: ListPosition
     rows: dict[str, MirrorRow] = field(default_factory=dict)
     read: int = 0  # records, including repeated ones
     pages: int = 0  # total number of pages at the provider
@@ -109,7 +109,7 @@ class ListStep:
         """Raises UnstorableRecordError, and then the step stays as it was."""
         self.rows |= rows_of(page.records)
         self.read += len(page.records)
-        self.place, self.pages, self.is_last = page.position, page.answer.pages, page.is_last
+        self.position, self.pages, self.is_last = page.position, page.answer.pages, page.is_last
 
 
 def read_steps(
@@ -125,20 +125,20 @@ def read_steps(
     next. If a page fails, the pages read before it are yielded as a step first; then the error is raised, and
     the next run continues there. Raises GatewayError, UnstorableRecordError, and what `renew_lease` raises.
     """
-    step, begun_at_page = ListStep(start), start.page
+    step, first_page = ListStep(start), start.page
     try:
         for page in read_pages(
             start=start, back_to=back_to, deadline=PAGE_DEADLINE, before_request=renew_lease
         ):
             step.add(page)
-            is_time_over = time.monotonic() > until
-            is_full = len(step.rows) >= _RECORDS_PER_STEP or is_time_over
+            is_out_of_time = time.monotonic() > until
+            is_full = len(step.rows) >= _RECORDS_PER_STEP or is_out_of_time
             # The overlap page alone does not move the position.
-            if step.is_last or (is_full and step.place.page != begun_at_page):
+            if step.is_last or (is_full and step.position.page != first_page):
                 yield from _between_fault_points(step)
-                if is_time_over:
+                if is_out_of_time:
                     return
-                step, begun_at_page = ListStep(step.place), step.place.page
+                step, first_page = ListStep(step.position), step.position.page
     except (GatewayError, UnstorableRecordError):
         if step.pages:
             yield from _between_fault_points(step)
@@ -190,14 +190,14 @@ def continue_full_pass(lease: Lease, *, until: float, on_progress: Callable[[Mir
     if not Mirror.objects.get(pk=1).pass_depth:
         begin_full_pass(lease)
     mirror = Mirror.objects.get(pk=1)
-    place = ListPosition(mirror.pass_page, mirror.pass_total)
-    for step in read_steps(place, until=until, renew_lease=lease.renew):
+    position = ListPosition(mirror.pass_page, mirror.pass_total)
+    for step in read_steps(position, until=until, renew_lease=lease.renew):
         _merge_full_pass_step(lease, step)
         on_progress(Mirror.objects.get(pk=1))
         if step.is_last:
             _end_full_pass(lease, mirror)
-    if place.page == 1:
-        # Records added before page 1 was read are stored already, so they must count in `listed`.
+    if position.page == 1:
+        # Records added before page 1 was read are stored already, so `provider_count` must include them.
         read_newest(lease)
 
 
@@ -206,9 +206,9 @@ def _merge_full_pass_step(lease: Lease, step: ListStep) -> None:
         lease.verify()
         merge_rows(step.rows)
         Mirror.objects.filter(pk=1).update(
-            pass_page=step.place.page,
+            pass_page=step.position.page,
             pass_pages=step.pages,
-            pass_total=step.place.total,
+            pass_total=step.position.total,
             pass_read=F("pass_read") + step.read,
         )
 
@@ -260,8 +260,10 @@ def is_day_pass_due(mirror: Mirror) -> bool:
 
     The first full pass starts with the last day, so it counts as a day pass.
     """
-    began = mirror.day_pass_begun_at or mirror.pass_begun_at
-    return mirror.day_begun_at is not None or (began is not None and began <= clock.now() - DAY_PASS_INTERVAL)
+    started_at = mirror.day_pass_begun_at or mirror.pass_begun_at
+    return mirror.day_begun_at is not None or (
+        started_at is not None and started_at <= clock.now() - DAY_PASS_INTERVAL
+    )
 
 
 def continue_day_pass(lease: Lease, *, until: float, on_progress: Callable[[Mirror], object]) -> None:
@@ -270,21 +272,21 @@ def continue_day_pass(lease: Lease, *, until: float, on_progress: Callable[[Mirr
     Raises what `read_steps` raises.
     """
     mirror = Mirror.objects.get(pk=1)
-    place = ListPosition(mirror.day_page, mirror.day_total) if mirror.day_begun_at else ListPosition()
+    position = ListPosition(mirror.day_page, mirror.day_total) if mirror.day_begun_at else ListPosition()
     begun_at = mirror.day_begun_at or clock.now()
-    for step in read_steps(place, until=until, renew_lease=lease.renew, back_to=begun_at - DAY_PASS_REACH):
-        reached: dict[str, Any] = {
+    for step in read_steps(position, until=until, renew_lease=lease.renew, back_to=begun_at - DAY_PASS_REACH):
+        progress: dict[str, Any] = {
             "day_begun_at": begun_at,
-            "day_page": step.place.page,
-            "day_total": step.place.total,
+            "day_page": step.position.page,
+            "day_total": step.position.total,
         }
         if step.is_last:
-            reached = {"day_begun_at": None, "day_pass_begun_at": begun_at}
+            progress = {"day_begun_at": None, "day_pass_begun_at": begun_at}
         with transaction.atomic(durable=True):
             lease.verify()
             merge_rows(step.rows)
-            Mirror.objects.filter(pk=1).update(**reached)
+            Mirror.objects.filter(pk=1).update(**progress)
         on_progress(Mirror.objects.get(pk=1))
-    if place.page == 1:
-        # Records added before page 1 was read are stored already, so they must count in `listed`.
+    if position.page == 1:
+        # Records added before page 1 was read are stored already, so `provider_count` must include them.
         read_newest(lease)

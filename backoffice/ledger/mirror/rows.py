@@ -36,8 +36,8 @@ def direction(record: TransactionRecord) -> str:
         return "in" if record.from_currency not in {"", record.currency} else "out"
     if _is_us(record.sender):
         return "out"
-    is_told = record.type in _BETWEEN_USERS and record.sender.strip() and _is_us(record.username)
-    return "in" if is_told else ""
+    is_shown = record.type in _BETWEEN_USERS and record.sender.strip() and _is_us(record.username)
+    return "in" if is_shown else ""
 
 
 def counterparty(record: TransactionRecord) -> str:
@@ -45,10 +45,10 @@ def counterparty(record: TransactionRecord) -> str:
     return counterparty_by_direction(record, direction(record))
 
 
-def counterparty_by_direction(record: TransactionRecord, way: str) -> str:
+def counterparty_by_direction(record: TransactionRecord, direction_code: str) -> str:
     """The counterparty of a record whose direction is already computed."""
-    is_senders = way == "in" or (not way and _is_us(record.username))
-    return record.sender if is_senders else record.username
+    is_sender = direction_code == "in" or (not direction_code and _is_us(record.username))
+    return record.sender if is_sender else record.username
 
 
 def _is_us(name: str) -> bool:

@@ -37,8 +37,8 @@ class MirrorState:
     @property
     def is_late(self) -> bool:
         """Whether the mirror is more than `LATE_AFTER` behind. A first load has the same time to begin."""
-        begun = self.as_of or self.begun_at
-        return begun is None or begun < self.now - LATE_AFTER
+        last_started_at = self.as_of or self.begun_at
+        return last_started_at is None or last_started_at < self.now - LATE_AFTER
 
     @property
     def is_healthy(self) -> bool:

@@ -59,9 +59,9 @@ def sync_if_due() -> int:
     reads.
     """
     mirror, _ = Mirror.objects.get_or_create(pk=1)
-    have_read = _sync_once() if _is_due(mirror) else 0
+    has_read = _sync_once() if _is_due(mirror) else 0
     run_due_check()
-    return have_read
+    return has_read
 
 
 def sync_now() -> int:
@@ -138,10 +138,10 @@ def _sync_holding(lease: Lease, on_progress: OnProgress = lambda _: None) -> Non
     """
     _read(lease, partial(_read_due, lease, on_progress))
     while _is_requested(Mirror.objects.get(pk=1)):
-        again = acquire_lease(SYNC_LEASE, LEASE_DURATION)
-        if again is None:
+        next_lease = acquire_lease(SYNC_LEASE, LEASE_DURATION)
+        if next_lease is None:
             return
-        _read(again, partial(read_newest, again))
+        _read(next_lease, partial(read_newest, next_lease))
 
 
 def _read(lease: Lease, read: Callable[[], None]) -> None:
@@ -150,7 +150,7 @@ def _read(lease: Lease, read: Callable[[], None]) -> None:
             read()
             Mirror.objects.filter(pk=1).update(error="", error_at=None)
     except LeaseLostError:
-        logger.warning("The sync stood still for too long, and another one has taken over")
+        logger.warning("The sync lost its lease because it was too slow; another process continues it")
     except (GatewayError, UnstorableRecordError) as exc:
         Mirror.objects.filter(pk=1).update(error=str(exc), error_at=clock.now())
         raise
@@ -161,16 +161,18 @@ def _read_due(lease: Lease, on_progress: OnProgress) -> None:
     # Before the first load has stored anything, a round would read the whole list in one go.
     if (mirror.rows or mirror.loaded_at) and _round_is_due(mirror):
         read_newest(lease)
-    due = [read_on for is_due, read_on in _PASSES if is_due(mirror)]
-    problems = [problem for read_on in due if (problem := _try_pass(read_on, lease, on_progress))]
-    if problems:
-        raise problems[0]
+    due_passes = [continue_pass for is_due, continue_pass in _PASSES if is_due(mirror)]
+    errors = [
+        error for continue_pass in due_passes if (error := _try_pass(continue_pass, lease, on_progress))
+    ]
+    if errors:
+        raise errors[0]
 
 
-def _try_pass(read_on: Callable[..., None], lease: Lease, on_progress: OnProgress) -> Exception | None:
+def _try_pass(continue_pass: Callable[..., None], lease: Lease, on_progress: OnProgress) -> Exception | None:
     """Continue one pass, and return its error, so that an error in one pass does not prevent the other."""
     try:
-        read_on(lease, until=time.monotonic() + TURN_SECONDS, on_progress=on_progress)
+        continue_pass(lease, until=time.monotonic() + TURN_SECONDS, on_progress=on_progress)
     except (GatewayError, UnstorableRecordError) as exc:
         return exc
     return None

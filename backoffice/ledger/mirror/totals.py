@@ -52,7 +52,7 @@ class TotalDifferences:
 
     def nonzero(self) -> dict[TotalKey, ExactSum]:
         """The differences that are not zero."""
-        return {key: found for key, found in self.sums.items() if found}
+        return {key: total for key, total in self.sums.items() if total}
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class TotalDiscrepancy:
     counted: ExactSum
 
     def __str__(self) -> str:
-        return f"{self.day} facet {self.facet_id}: kept {self.stored}; counted {self.counted}"
+        return f"{self.day} facet {self.facet_id}: stored {self.stored}; counted {self.counted}"
 
 
 def utc_day(moment: datetime) -> date:
@@ -90,6 +90,9 @@ def total_discrepancies() -> Iterator[TotalDiscrepancy]:
         for total in DayTotal.objects.order_by().iterator()
     }
     for day, facet_id in sorted(counted.sums.keys() | stored.keys()):
-        one, other = stored.get((day, facet_id), ExactSum()), counted.sums.get((day, facet_id), ExactSum())
-        if one != other:
-            yield TotalDiscrepancy(day, facet_id, one, other)
+        stored_sum, counted_sum = (
+            stored.get((day, facet_id), ExactSum()),
+            counted.sums.get((day, facet_id), ExactSum()),
+        )
+        if stored_sum != counted_sum:
+            yield TotalDiscrepancy(day, facet_id, stored_sum, counted_sum)

@@ -56,7 +56,7 @@ class MergeWriter(Protocol):
     def stage(self, rows: Sequence[MirrorRow]) -> None:
         """Replace the contents of the temporary table `mirror_staged` with their ids and digests."""
 
-    def write(self, writings: Sequence[RowWrite], now: datetime) -> None:
+    def write(self, writes: Sequence[RowWrite], now: datetime) -> None:
         """Insert the rows, or update those whose transaction ids exist."""
 
     def add_totals(self, sums: Mapping[TotalKey, ExactSum]) -> None:
@@ -88,7 +88,7 @@ _POSTGRESQL_TABLES = f"""
     CREATE TEMPORARY TABLE IF NOT EXISTS mirror_incoming ON COMMIT DELETE ROWS AS
     SELECT 0 AS place, {_COPY_COLUMNS} FROM ledger_transaction WITH NO DATA;
     DELETE FROM mirror_staged; DELETE FROM mirror_incoming;
-"""  # noqa: S608 - only names of our own columns (`writing`)
+"""  # noqa: S608 - only names of our own columns
 _POSTGRESQL_MERGE = f"""
     INSERT INTO ledger_transaction ({", ".join(ALL_COLUMNS)})
     SELECT {_COPY_COLUMNS}, COALESCE(created_at, %s), %s FROM mirror_incoming ORDER BY place
@@ -109,28 +109,28 @@ class PostgresqlWriter:
         with connection.cursor() as cursor:
             cursor.execute(_POSTGRESQL_TABLES)
         lines = (
-            f"{place}\t{row.line.partition(chr(9))[0]}\t\\\\x{row.digest.hex()}\n"
-            for place, row in enumerate(rows)
+            f"{index}\t{row.line.partition(chr(9))[0]}\t\\\\x{row.digest.hex()}\n"
+            for index, row in enumerate(rows)
         )
         _copy("mirror_staged (place, transaction_id, digest)", lines)
 
-    def write(self, writings: Sequence[RowWrite], now: datetime) -> None:
-        _copy(f"mirror_incoming ({_COPY_COLUMNS}, place)", map(_copy_line, writings, range(len(writings))))
+    def write(self, writes: Sequence[RowWrite], now: datetime) -> None:
+        _copy(f"mirror_incoming ({_COPY_COLUMNS}, place)", map(_copy_line, writes, range(len(writes))))
         with connection.cursor() as cursor:
             cursor.execute(_POSTGRESQL_MERGE, [now, now])
 
     def add_totals(self, sums: Mapping[TotalKey, ExactSum]) -> None:
         days, facets = zip(*sums, strict=True)
         columns = [list(column) for column in (days, facets)]
-        columns += [[getattr(found, name) for found in sums.values()] for name in ("count", "amount", "fee")]
+        columns += [[getattr(added, name) for added in sums.values()] for name in ("count", "amount", "fee")]
         with connection.cursor() as cursor:
             cursor.execute(_POSTGRESQL_ADD_TOTALS, columns)
 
 
-def _copy_line(writing: RowWrite, place: int) -> str:
-    row, changed_at = writing.row, writing.changed_at
+def _copy_line(row_write: RowWrite, index: int) -> str:
+    row, changed_at = row_write.row, row_write.changed_at
     changed = COPY_NULL if changed_at is None else changed_at.isoformat()
-    return f"{row.line}\t{writing.facet_id}\t\\\\x{row.digest.hex()}\t{changed}\t{place}\n"
+    return f"{row.line}\t{row_write.facet_id}\t\\\\x{row.digest.hex()}\t{changed}\t{index}\n"
 
 
 def _copy(into: str, lines: Iterable[str]) -> None:
@@ -148,7 +148,7 @@ _SQLITE_STAGE = "INSERT INTO mirror_staged VALUES (%s, %s, %s)"
 _SQLITE_MERGE = f"""
     INSERT INTO ledger_transaction ({", ".join(ALL_COLUMNS)})
     VALUES ({", ".join(["%s"] * len(ALL_COLUMNS))}) {ON_CONFLICT}
-"""  # noqa: S608 - only names of our own columns (`writing`); every value is a parameter
+"""  # noqa: S608 - only names of our own columns; every value is a parameter
 _DAYS_AT_ONCE = 500
 
 
@@ -156,15 +156,15 @@ class SqliteWriter:
     """See `MergeWriter`."""
 
     def stage(self, rows: Sequence[MirrorRow]) -> None:
-        keys = [(place, row.record.transaction_id, row.digest) for place, row in enumerate(rows)]
+        keys = [(index, row.record.transaction_id, row.digest) for index, row in enumerate(rows)]
         with connection.cursor() as cursor:
             cursor.execute(_SQLITE_TABLE)
             cursor.execute("DELETE FROM mirror_staged")
             cursor.executemany(_SQLITE_STAGE, keys)
 
-    def write(self, writings: Sequence[RowWrite], now: datetime) -> None:
+    def write(self, writes: Sequence[RowWrite], now: datetime) -> None:
         with connection.cursor() as cursor:
-            cursor.executemany(_SQLITE_MERGE, [_parameters(writing, now) for writing in writings])
+            cursor.executemany(_SQLITE_MERGE, [_parameters(row_write, now) for row_write in writes])
 
     def add_totals(self, sums: Mapping[TotalKey, ExactSum]) -> None:
         """Add up in Python, since SQLite has no exact decimals.
@@ -173,25 +173,25 @@ class SqliteWriter:
         """
         known = {(total.day, total.facet_id): total for total in _totals_of(sorted({day for day, _ in sums}))}
         DayTotal.objects.bulk_create(
-            [_added_total(known.get(key), key, found) for key, found in sums.items()],
+            [_added_total(known.get(key), key, added) for key, added in sums.items()],
             update_conflicts=True,
             unique_fields=["day", "facet"],
             update_fields=["count", "amount", "fee"],
         )
 
 
-def _parameters(writing: RowWrite, now: datetime) -> list[Any]:
-    values = writing.row.values
+def _parameters(row_write: RowWrite, now: datetime) -> list[Any]:
+    values = row_write.row.values
     occurred_at = values["created_at"] or now
     values["amount"] = sortable_text(values["amount"])
     for name in DECIMAL_COLUMNS[1:]:
         values[name] = None if values[name] is None else normalized_text(values[name])
     for name in TIME_COLUMNS:
         values[name] = _sqlite_time(values[name])
-    digest, changed_at = writing.row.digest, _sqlite_time(writing.changed_at)
+    digest, changed_at = row_write.row.digest, _sqlite_time(row_write.changed_at)
     return [
         *values.values(),
-        writing.facet_id,
+        row_write.facet_id,
         digest,
         changed_at,
         _sqlite_time(occurred_at),
@@ -209,12 +209,12 @@ def _totals_of(days: Sequence[Any]) -> Iterator[DayTotal]:
         yield from DayTotal.objects.filter(day__in=days[first : first + _DAYS_AT_ONCE])
 
 
-def _added_total(known: DayTotal | None, key: TotalKey, found: ExactSum) -> DayTotal:
+def _added_total(known: DayTotal | None, key: TotalKey, added: ExactSum) -> DayTotal:
     count, amount, fee = (known.count, known.amount, known.fee) if known else (0, Decimal(0), Decimal(0))
     return DayTotal(
         day=key[0],
         facet_id=key[1],
-        count=count + found.count,
-        amount=EXACT.add(amount, found.amount),
-        fee=EXACT.add(fee, found.fee),
+        count=count + added.count,
+        amount=EXACT.add(amount, added.amount),
+        fee=EXACT.add(fee, added.fee),
     )

@@ -176,13 +176,13 @@ def _wallet_context(request: HttpRequest, cached: CachedValue[Wallet]) -> dict[s
     """The addresses that match the query string, and the one whose QR code is drawn, always one of these."""
     filters = {name: request.GET.get(name, "") for name in ("currency", "network")}
     found = filter_addresses(cached.value, **filters)
-    shown_address = request.GET.get("show", "")
-    drawn = next((one for one in found.addresses if one.address == shown_address), None)
+    requested_address = request.GET.get("show", "")
+    selected_address = next((one for one in found.addresses if one.address == requested_address), None)
     return {
         "cached": cached,
         "filters": filters,
         "found": found,
         "rows": found.addresses[:MAX_ADDRESSES],
         "more": len(found.addresses) - MAX_ADDRESSES,
-        "drawn": drawn or next(iter(found.addresses), None),
+        "selected_address": selected_address or next(iter(found.addresses), None),
     }

@@ -34,7 +34,7 @@ class StatementLine:
 
     transaction: Transaction
     balance: object
-    broken: BalanceBreak | None
+    balance_break: BalanceBreak | None
 
 
 @require_safe
@@ -66,9 +66,9 @@ def continuity(request: HttpRequest) -> HttpResponse:
     with chain_reader.consistent_read():
         context |= {"mirror": mirror_state(), "unchecked": unchecked_currencies()}
         if form.is_valid():
-            chosen = form.cleaned_data["currency"], *form.period
-            breaks = filtered_breaks(*chosen)
-            context |= {"days": breaks_by_day(breaks), "untold": unplaceable_count(*chosen)}
+            selected = form.cleaned_data["currency"], *form.period
+            breaks = filtered_breaks(*selected)
+            context |= {"days": breaks_by_day(breaks), "untold": unplaceable_count(*selected)}
             context["page"] = keyset_page(
                 breaks.select_related("before", "after"),
                 order=NEWEST_BREAKS_FIRST,
@@ -94,11 +94,13 @@ def _statement_lines(currency: str, rows: list[Transaction]) -> list[StatementLi
     """The movements of a page; those of one moment are in chain order."""
     if not rows:
         return []
-    shown = {row.pk: row for row in rows}
-    broken = {one.after_id: one for one in BalanceBreak.objects.filter(after__in=shown)}
+    transactions = {row.pk: row for row in rows}
+    balance_break = {one.after_id: one for one in BalanceBreak.objects.filter(after__in=transactions)}
     links = chain_reader.links_between(currency, rows[0].occurred_at, rows[-1].occurred_at)
     return [
-        StatementLine(shown[link.pk], link.after, broken.get(link.pk)) for link in links if link.pk in shown
+        StatementLine(transactions[link.pk], link.after, balance_break.get(link.pk))
+        for link in links
+        if link.pk in transactions
     ]
 
 

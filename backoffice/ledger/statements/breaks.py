@@ -41,48 +41,52 @@ def moments_to_examine(
     for currency, link in arrived:
         if currency:
             links[currency].append(link)
-    for some in links.values():
-        some.sort(key=lambda link: link.at)
-    others = _existing_between(links, newest_before)
-    for currency, some in links.items():
-        moments = {link.at for link in some} if others is None else run_ends(some, others[currency])
+    for currency_links in links.values():
+        currency_links.sort(key=lambda link: link.at)
+    other_times = _existing_between(links, newest_before)
+    for currency, currency_links in links.items():
+        moments = (
+            {link.at for link in currency_links}
+            if other_times is None
+            else run_ends(currency_links, other_times[currency])
+        )
         for moment in moments:
             yield currency, moment
 
 
-def run_ends(links: list[ChainLink], others: list[datetime]) -> set[datetime]:
+def run_ends(links: list[ChainLink], other_times: list[datetime]) -> set[datetime]:
     """The times at which a run of `links` begins or ends.
 
-    `links` are sorted; `others` are the times of other records.
+    `links` are sorted; `other_times` are the times of other records.
     """
-    ends = {links[0].at, links[-1].at}
+    times = {links[0].at, links[-1].at}
     for one, following in pairwise(links):
-        are_apart = bisect_left(others, one.at) < bisect_right(others, following.at)
-        if are_apart or one.after is None or one.after != following.before:
-            ends |= {one.at, following.at}
-    return ends
+        is_separated = bisect_left(other_times, one.at) < bisect_right(other_times, following.at)
+        if is_separated or one.after is None or one.after != following.before:
+            times |= {one.at, following.at}
+    return times
 
 
 def _existing_between(
     links: Mapping[str, list[ChainLink]], newest_before: int
 ) -> Mapping[str, list[datetime]] | None:
     """The times of older records among the new ones, by currency; None if there are too many."""
-    places = [
-        Q(currency=currency, occurred_at__gte=some[0].at, occurred_at__lte=some[-1].at)
-        for currency, some in links.items()
-        if len(some) > 1
+    ranges = [
+        Q(currency=currency, occurred_at__gte=currency_links[0].at, occurred_at__lte=currency_links[-1].at)
+        for currency, currency_links in links.items()
+        if len(currency_links) > 1
     ]
-    others: dict[str, list[datetime]] = defaultdict(list)
-    if places:
-        there = Transaction.objects.filter(
-            reduce(or_, places), pk__lte=newest_before, missing_since__isnull=True
+    other_times: dict[str, list[datetime]] = defaultdict(list)
+    if ranges:
+        existing = Transaction.objects.filter(
+            reduce(or_, ranges), pk__lte=newest_before, missing_since__isnull=True
         )
-        found = list(there.order_by().values_list("currency", "occurred_at")[: MAX_EXISTING_BETWEEN + 1])
+        found = list(existing.order_by().values_list("currency", "occurred_at")[: MAX_EXISTING_BETWEEN + 1])
         if len(found) > MAX_EXISTING_BETWEEN:
             return None
         for currency, at in sorted(found):
-            others[currency].append(at)
-    return others
+            other_times[currency].append(at)
+    return other_times
 
 
 _MONEY_FIELDS = ("amount", "fee", "previous_balance", "direction", "currency", "created_at")
@@ -90,26 +94,35 @@ _MissingEffects = list[tuple[datetime, Decimal]]
 """The times of missing records, and what each added to the balance."""
 
 
-def classify_breaks(currency: str, broken: list[ChainBreak]) -> list[BalanceBreak.Kind]:
+def classify_breaks(currency: str, chain_breaks: list[ChainBreak]) -> list[BalanceBreak.Kind]:
     """The kind of each of these breaks, which are sorted by time. Three queries, whatever their number."""
-    around = [link.pk for one in broken for link in (one.before, one.after)]
-    changed = set(_changed_records(around))
-    fees = dict(Transaction.objects.filter(pk__in=around).values_list("pk", "fee"))
-    vanished = _missing_effects(currency, broken)
-    return [_classify(one, vanished, fees, changed) for one in broken]
+    linked_pks = [link.pk for one in chain_breaks for link in (one.before, one.after)]
+    changed = set(_changed_records(linked_pks))
+    fees = dict(Transaction.objects.filter(pk__in=linked_pks).values_list("pk", "fee"))
+    missing_effects = _missing_effects(currency, chain_breaks)
+    return [_classify(one, missing_effects, fees, changed) for one in chain_breaks]
 
 
 def _classify(
-    one: ChainBreak, vanished: _MissingEffects, fees: dict[int, Decimal | None], changed: set[int]
+    chain_break: ChainBreak,
+    missing_effects: _MissingEffects,
+    fees: dict[int, Decimal | None],
+    changed: set[int],
 ) -> BalanceBreak.Kind:
-    added = [adds for at, adds in vanished if one.before.at <= at <= one.after.at]
-    if added and one.difference in {*added, reduce(EXACT.add, added)}:
+    effects_between = [
+        adds for at, adds in missing_effects if chain_break.before.at <= at <= chain_break.after.at
+    ]
+    if effects_between and chain_break.difference in {*effects_between, reduce(EXACT.add, effects_between)}:
         return BalanceBreak.Kind.VANISHED
-    if one.difference == fees[one.before.pk]:
+    if chain_break.difference == fees[chain_break.before.pk]:
         return BalanceBreak.Kind.FEE
-    if one.found == one.before.before:
+    if chain_break.found == chain_break.before.before:
         return BalanceBreak.Kind.UNMOVED
-    return BalanceBreak.Kind.CHANGED if {one.before.pk, one.after.pk} & changed else BalanceBreak.Kind.GAP
+    return (
+        BalanceBreak.Kind.CHANGED
+        if {chain_break.before.pk, chain_break.after.pk} & changed
+        else BalanceBreak.Kind.GAP
+    )
 
 
 def _changed_records(pks: list[int]) -> Iterator[int]:
@@ -120,9 +133,11 @@ def _changed_records(pks: list[int]) -> Iterator[int]:
             yield pk
 
 
-def _missing_effects(currency: str, broken: list[ChainBreak]) -> _MissingEffects:
+def _missing_effects(currency: str, chain_breaks: list[ChainBreak]) -> _MissingEffects:
     missing = Transaction.objects.filter(missing_since__isnull=False, currency=currency).order_by()
-    rows = missing.filter(occurred_at__gte=broken[0].before.at, occurred_at__lte=broken[-1].after.at)
+    rows = missing.filter(
+        occurred_at__gte=chain_breaks[0].before.at, occurred_at__lte=chain_breaks[-1].after.at
+    )
     effects = rows.values_list("occurred_at", "direction", "amount", "fee")
     added = ((at, balance_effect(direction, amount, fee)) for at, direction, amount, fee in effects)
     return [(at, adds) for at, adds in added if adds is not None]
@@ -146,10 +161,10 @@ class ExaminedPart:
     breaks: list[ChainBreak]
 
 
-def update_breaks(touched: Iterable[tuple[str, datetime]]) -> None:
+def update_breaks(changed_rows: Iterable[tuple[str, datetime]]) -> None:
     """Update the stored breaks after rows of these currencies were written at these times."""
     moments: dict[str, set[datetime]] = defaultdict(set)
-    for currency, moment in touched:
+    for currency, moment in changed_rows:
         moments[currency].add(moment)
     examined = [
         part
@@ -163,93 +178,99 @@ def store_breaks(examined: list[ExaminedPart]) -> int:
     """Replace the stored breaks of these parts with the breaks found. Returns the number of rows changed."""
     obsolete, new = break_differences(examined)
     if obsolete:
-        BalanceBreak.objects.filter(pk__in=[broken.pk for broken in obsolete]).delete()
+        BalanceBreak.objects.filter(pk__in=[balance_break.pk for balance_break in obsolete]).delete()
     BalanceBreak.objects.bulk_create(new)
     return len(obsolete) + len(new)
 
 
 def break_differences(examined: list[ExaminedPart]) -> tuple[list[BalanceBreak], list[BalanceBreak]]:
     """The stored breaks that were not found, and the found breaks that are not stored."""
-    stored = {broken.after_id: broken for broken in _stored_breaks(examined)}
-    found = {broken.after_id: broken for part in examined for broken in _new_breaks(part)}
+    stored = {balance_break.after_id: balance_break for balance_break in _stored_breaks(examined)}
+    found = {
+        balance_break.after_id: balance_break for part in examined for balance_break in _new_breaks(part)
+    }
     same = {pk for pk in stored.keys() & found.keys() if _is_same(stored[pk], found[pk])}
     return (
-        [broken for pk, broken in stored.items() if pk not in same],
-        [broken for pk, broken in found.items() if pk not in same],
+        [balance_break for pk, balance_break in stored.items() if pk not in same],
+        [balance_break for pk, balance_break in found.items() if pk not in same],
     )
 
 
-def examine_chain(currency: str, landmark: Landmark | None, most: float = float("inf")) -> ExaminedPart:
-    """Examine the chain after this landmark, for about `most` records, up to a landmark or to the end."""
-    broken: list[ChainBreak] = []
+def examine_chain(currency: str, landmark: Landmark | None, at_most: float = float("inf")) -> ExaminedPart:
+    """Examine the chain after this landmark, for about `at_most` records, up to a landmark or to the end."""
+    chain_breaks: list[ChainBreak] = []
     links, since = 0, landmark.last.at if landmark else None
-    for stretch in segments_after(currency, landmark):
-        broken += breaks_in(stretch.steps)
-        links += len(stretch.steps)
-        if links >= most and stretch.landmark:
-            return ExaminedPart(currency, since, stretch.landmark.last.at, broken)
-    return ExaminedPart(currency, since, None, broken)
+    for segment in segments_after(currency, landmark):
+        chain_breaks += breaks_in(segment.steps)
+        links += len(segment.steps)
+        if links >= at_most and segment.landmark:
+            return ExaminedPart(currency, since, segment.landmark.last.at, chain_breaks)
+    return ExaminedPart(currency, since, None, chain_breaks)
 
 
 def _parts_around(currency: str, moments: set[datetime]) -> Iterator[ExaminedPart]:
-    waiting = deque(sorted(moments))
-    while waiting:
-        landmark = landmark_before(currency, waiting[0])
-        broken: list[ChainBreak] = []
+    pending = deque(sorted(moments))
+    while pending:
+        landmark = landmark_before(currency, pending[0])
+        chain_breaks: list[ChainBreak] = []
         until: datetime | None = None
-        behind = 0  # records after the last of these moments
-        for stretch in segments_after(currency, landmark):
-            broken += breaks_in(stretch.steps)
-            until = stretch.steps[-1].link.at
-            behind += len(stretch.steps)
-            while waiting and waiting[0] < until:
-                waiting.popleft()
-                behind = 0
-            if _is_landmark_still(stretch.landmark, behind) and (not waiting or waiting[0] > until):
+        links_after_change = 0  # records after the last of these moments
+        for segment in segments_after(currency, landmark):
+            chain_breaks += breaks_in(segment.steps)
+            until = segment.steps[-1].link.at
+            links_after_change += len(segment.steps)
+            while pending and pending[0] < until:
+                pending.popleft()
+                links_after_change = 0
+            if _remains_landmark(segment.landmark, links_after_change) and (
+                not pending or pending[0] > until
+            ):
                 break
         else:
-            waiting.clear()
+            pending.clear()
             until = None
-        yield ExaminedPart(currency, landmark.last.at if landmark else None, until, broken)
+        yield ExaminedPart(currency, landmark.last.at if landmark else None, until, chain_breaks)
 
 
-def _is_landmark_still(landmark: Landmark | None, behind: int) -> bool:
-    """Whether it also was a landmark before a change that lies `behind` records earlier.
+def _remains_landmark(landmark: Landmark | None, links_after_change: int) -> bool:
+    """Whether it also was a landmark before a change that lies `links_after_change` records earlier.
 
     A moment that was left unchecked is a landmark only because of the records before it, so the change may
     affect it.
     """
-    return landmark is not None and (not landmark.unsettled or behind > chain.MAX_RECORDS_WITHOUT_LANDMARK)
+    return landmark is not None and (
+        not landmark.unsettled or links_after_change > chain.MAX_RECORDS_WITHOUT_LANDMARK
+    )
 
 
 def _stored_breaks(examined: list[ExaminedPart]) -> Iterator[BalanceBreak]:
     """The stored breaks of these parts, one query for several parts."""
     for first in range(0, len(examined), _PARTS_AT_ONCE):
-        there = reduce(or_, map(_part_condition, examined[first : first + _PARTS_AT_ONCE]))
-        yield from BalanceBreak.objects.filter(there).order_by()
+        condition = reduce(or_, map(_part_condition, examined[first : first + _PARTS_AT_ONCE]))
+        yield from BalanceBreak.objects.filter(condition).order_by()
 
 
 def _part_condition(part: ExaminedPart) -> Q:
-    here = Q(currency=part.currency)
-    here &= Q(at__gt=part.since) if part.since else Q()
-    return here & Q(at__lte=part.until) if part.until else here
+    condition = Q(currency=part.currency)
+    condition &= Q(at__gt=part.since) if part.since else Q()
+    return condition & Q(at__lte=part.until) if part.until else condition
 
 
 def _new_breaks(part: ExaminedPart) -> Iterator[BalanceBreak]:
     if not part.breaks:
         return
     now = clock.now()
-    for broken, kind in zip(part.breaks, classify_breaks(part.currency, part.breaks), strict=True):
+    for chain_break, kind in zip(part.breaks, classify_breaks(part.currency, part.breaks), strict=True):
         yield BalanceBreak(
             currency=part.currency,
-            at=broken.after.at,
+            at=chain_break.after.at,
             kind=kind,
-            expected=broken.expected,
-            found=broken.found,
-            difference=abs(broken.difference),
-            direction="in" if broken.difference > 0 else "out",
-            before_id=broken.before.pk,
-            after_id=broken.after.pk,
+            expected=chain_break.expected,
+            found=chain_break.found,
+            difference=abs(chain_break.difference),
+            direction="in" if chain_break.difference > 0 else "out",
+            before_id=chain_break.before.pk,
+            after_id=chain_break.after.pk,
             detected_at=now,
         )
 

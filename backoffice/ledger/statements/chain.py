@@ -62,7 +62,7 @@ class ChainStep(NamedTuple):
     previous: ChainLink | None
 
     @property
-    def broken(self) -> ChainBreak | None:
+    def chain_break(self) -> ChainBreak | None:
         """The break, if both balances are known and differ."""
         if self.previous is None or self.previous.after is None or self.link.before is None:
             return None
@@ -163,30 +163,30 @@ def last_landmark(links: list[ChainLink], *, is_all: bool) -> Landmark | None:
     return found[-1] if found else None
 
 
-def walk(history: Iterable[ChainMoment], landmark: Landmark | None = None) -> Iterator[ChainSegment]:
+def segments(history: Iterable[ChainMoment], landmark: Landmark | None = None) -> Iterator[ChainSegment]:
     """The history after this landmark, or all of it, split into segments after every landmark."""
     previous, unsettled = landmark or (None, 0)
-    stretch: list[ChainMoment] = []
-    for moment, here in landmarks(history, unsettled):
-        stretch.append(moment)
-        if here is not None:
-            yield ChainSegment(steps(stretch, previous), here)
-            previous, stretch = here.last, []
-    if stretch:
-        yield ChainSegment(steps(stretch, previous), None)
+    segment: list[ChainMoment] = []
+    for moment, landmark_here in landmarks(history, unsettled):
+        segment.append(moment)
+        if landmark_here is not None:
+            yield ChainSegment(steps(segment, previous), landmark_here)
+            previous, segment = landmark_here.last, []
+    if segment:
+        yield ChainSegment(steps(segment, previous), None)
 
 
-def steps(stretch: list[ChainMoment], previous: ChainLink | None) -> list[ChainStep]:
+def steps(segment: list[ChainMoment], previous: ChainLink | None) -> list[ChainStep]:
     """The links of one segment in the order with the fewest breaks, following `previous`."""
     order = (
-        stretch[0].links if len(stretch) == 1 and stretch[0].is_landmark else _best_order(stretch, previous)
+        segment[0].links if len(segment) == 1 and segment[0].is_landmark else _best_order(segment, previous)
     )
     return list(map(ChainStep, order, chain([previous], order)))
 
 
 def breaks_in(steps: list[ChainStep]) -> list[ChainBreak]:
     """The breaks among these steps."""
-    return [broken for step in steps if (broken := step.broken)]
+    return [chain_break for step in steps if (chain_break := step.chain_break)]
 
 
 def _moment(links: list[ChainLink]) -> ChainMoment:
@@ -194,51 +194,51 @@ def _moment(links: list[ChainLink]) -> ChainMoment:
         return ChainMoment(links, is_landmark=True)
     if len(links) > MAX_RECORDS_PER_MOMENT or any(one.after is None for one in links):
         return _unplaced(links)
-    begun = _surplus_starts(links)
-    order = in_order(links, begun[0]) if begun else links
-    is_told = bool(begun) and not _breaks(order)
-    return ChainMoment(order if is_told else links, is_landmark=is_told)
+    starts = _surplus_starts(links)
+    order = in_order(links, starts[0]) if starts else links
+    is_determined = bool(starts) and not _breaks(order)
+    return ChainMoment(order if is_determined else links, is_landmark=is_determined)
 
 
 def _unplaced(links: list[ChainLink]) -> ChainMoment:
     return ChainMoment([ChainLink(one.pk, one.at, None, None) for one in links], is_landmark=True)
 
 
-def _best_order(stretch: list[ChainMoment], previous: ChainLink | None) -> list[ChainLink]:
-    courses = [_Path(0, previous, [])]
-    for moment, following in zip_longest(stretch, stretch[1:]):
-        courses = _extend_paths(courses, moment, following)
-    return _links_of_path(min(courses, key=lambda course: course.breaks))
+def _best_order(segment: list[ChainMoment], previous: ChainLink | None) -> list[ChainLink]:
+    paths = [_Path(0, previous, [])]
+    for moment, following in zip_longest(segment, segment[1:]):
+        paths = _extend_paths(paths, moment, following)
+    return _links_of_path(min(paths, key=lambda path: path.breaks))
 
 
-def _links_of_path(course: _Path | None) -> list[ChainLink]:
+def _links_of_path(path: _Path | None) -> list[ChainLink]:
     orders: list[list[ChainLink]] = []
-    while course is not None:
-        orders.append(course.order)
-        course = course.earlier
+    while path is not None:
+        orders.append(path.order)
+        path = path.earlier
     return list(chain.from_iterable(reversed(orders)))
 
 
-def _extend_paths(courses: list[_Path], moment: ChainMoment, following: ChainMoment | None) -> list[_Path]:
+def _extend_paths(paths: list[_Path], moment: ChainMoment, following: ChainMoment | None) -> list[_Path]:
     """The path with the fewest breaks to each balance that this moment can leave."""
     found: dict[Decimal | None, _Path] = {}
-    for order in _orders(courses, moment, following):
-        inside, end = _breaks(order), order[-1].after
-        for course in courses:
-            breaks = course.breaks + inside + (ChainStep(order[0], course.last).broken is not None)
+    for order in _orders(paths, moment, following):
+        own_breaks, end = _breaks(order), order[-1].after
+        for path in paths:
+            breaks = path.breaks + own_breaks + (ChainStep(order[0], path.last).chain_break is not None)
             if end not in found or breaks < found[end].breaks:
-                found[end] = _Path(breaks, order[-1], order, course)
+                found[end] = _Path(breaks, order[-1], order, path)
     return list(found.values())
 
 
 def _orders(
-    courses: list[_Path], moment: ChainMoment, following: ChainMoment | None
+    paths: list[_Path], moment: ChainMoment, following: ChainMoment | None
 ) -> Iterator[list[ChainLink]]:
     """The orders to try: a landmark's own, otherwise one for every balance that the moment may start with."""
     if moment.is_landmark:
         yield moment.links
         return
-    for start in _starts(courses, moment.links, following.links if following else []):
+    for start in _starts(paths, moment.links, following.links if following else []):
         yield in_order(moment.links, start)
 
 
@@ -246,12 +246,12 @@ def _breaks(order: list[ChainLink]) -> int:
     return sum(1 for one, other in pairwise(order) if one.after != other.before)
 
 
-def _starts(courses: list[_Path], links: list[ChainLink], following: list[ChainLink]) -> list[Decimal]:
+def _starts(paths: list[_Path], links: list[ChainLink], following: list[ChainLink]) -> list[Decimal]:
     """The balances its first link may start with: left by earlier links, or not led to by its own.
 
     If its links only form a circle, it may start with any balance that the following moment starts with.
     """
-    previous_balances = {course.last.after for course in courses if course.last is not None}
+    previous_balances = {path.last.after for path in paths if path.last is not None}
     chosen = previous_balances | set(_surplus_starts(links)) | {one.before for one in following}
     balances = _balances(links)
     return [one for one in balances if one in chosen] or balances[:1]
@@ -263,12 +263,12 @@ def in_order(links: list[ChainLink], start: Decimal) -> list[ChainLink]:
     Links that cannot be reached from there begin at a balance that more links start with than lead to, or
     form a circle.
     """
-    leading: dict[Decimal | None, list[ChainLink]] = defaultdict(list)
+    links_from: dict[Decimal | None, list[ChainLink]] = defaultdict(list)
     for one in reversed(links):
-        leading[one.before].append(one)
+        links_from[one.before].append(one)
     order: list[ChainLink] = []
     for begin in (start, *_surplus_starts(links), *_balances(links)):
-        order += _follow_links(leading, begin)
+        order += _follow_links(links_from, begin)
     return order
 
 
@@ -283,17 +283,17 @@ def _balances(links: list[ChainLink]) -> list[Decimal]:
     return sorted({one.before for one in links if one.before is not None})
 
 
-def _follow_links(leading: dict[Decimal | None, list[ChainLink]], start: Decimal) -> list[ChainLink]:
+def _follow_links(links_from: dict[Decimal | None, list[ChainLink]], start: Decimal) -> list[ChainLink]:
     """All links that can be reached from this balance, in order."""
-    trail: list[ChainLink] = []
-    open_ends: list[tuple[Decimal | None, ChainLink | None]] = [(start, None)]
-    while open_ends:
-        balance, link_to_it = open_ends[-1]
-        if leading[balance]:
-            taken = leading[balance].pop()
-            open_ends.append((taken.after, taken))
+    ordered: list[ChainLink] = []
+    stack: list[tuple[Decimal | None, ChainLink | None]] = [(start, None)]
+    while stack:
+        balance, incoming = stack[-1]
+        if links_from[balance]:
+            link = links_from[balance].pop()
+            stack.append((link.after, link))
         else:
-            open_ends.pop()
-            if link_to_it is not None:
-                trail.append(link_to_it)
-    return trail[::-1]
+            stack.pop()
+            if incoming is not None:
+                ordered.append(incoming)
+    return ordered[::-1]

@@ -96,12 +96,12 @@ def landmark_before(currency: str, moment: datetime) -> Landmark | None:
 
 def segments_after(currency: str, landmark: Landmark | None) -> Iterator[chain.ChainSegment]:
     """The history after this landmark, or all of it, by segments."""
-    return chain.walk(chain.moments(_links(currency, landmark.last.at if landmark else None)), landmark)
+    return chain.segments(chain.moments(_links(currency, landmark.last.at if landmark else None)), landmark)
 
 
 def links_after(currency: str, landmark: Landmark | None) -> Iterator[ChainLink]:
     """The history after this landmark, or all of it, link by link."""
-    return (step.link for stretch in segments_after(currency, landmark) for step in stretch.steps)
+    return (step.link for segment in segments_after(currency, landmark) for step in segment.steps)
 
 
 def links_between(currency: str, first: datetime, last: datetime) -> Iterator[ChainLink]:

@@ -32,9 +32,9 @@ class CappedCount:
     is_more: bool = False
 
     @classmethod
-    def of(cls, number: int, most: int) -> Self:
+    def from_count(cls, number: int, at_most: int) -> Self:
         """From a number that was counted no further than `most + 1`."""
-        return cls(min(number, most), is_more=number > most)
+        return cls(min(number, at_most), is_more=number > at_most)
 
     def __str__(self) -> str:
         """`1,234`, or `more than 1,000`."""
@@ -44,9 +44,9 @@ class CappedCount:
         return self.number > 0
 
 
-def count_up_to(most: int, rows: QuerySet[Any]) -> CappedCount:
+def count_up_to(at_most: int, rows: QuerySet[Any]) -> CappedCount:
     """Count the rows. One query, which reads at most `most + 1` rows."""
-    return CappedCount.of(rows.order_by()[: most + 1].count(), most)
+    return CappedCount.from_count(rows.order_by()[: at_most + 1].count(), at_most)
 
 
 logger = logging.getLogger(__name__)
@@ -81,8 +81,8 @@ def break_disagreements() -> Iterator[str]:
     """
     for currency in known_currencies():
         obsolete, new = break_differences([examine_chain(currency, None)])
-        yield from (f"{broken} is kept, but the rows do not show it" for broken in obsolete)
-        yield from (f"{broken} is not kept, but the rows show it" for broken in new)
+        yield from (f"{balance_break} is stored, but the rows do not show it" for balance_break in obsolete)
+        yield from (f"{balance_break} is not stored, but the rows show it" for balance_break in new)
 
 
 def known_currencies() -> list[str]:
@@ -95,12 +95,12 @@ def _due_currencies() -> Iterator[str]:
     """The currencies that are due, the least recently checked first, so that none is starved."""
     checks = {check.currency: check for check in ContinuityCheck.objects.all()}
     before = clock.now() - CHECK_INTERVAL
-    ended = {
+    last_completed = {
         currency: checks[currency].completed_at if currency in checks else None
         for currency in known_currencies()
     }
-    for currency, whole_at in sorted(ended.items(), key=lambda one: one[1] or _NEVER):
-        if whole_at is None or whole_at <= before or checks[currency].checked_until:
+    for currency, completed_at in sorted(last_completed.items(), key=lambda one: one[1] or _NEVER):
+        if completed_at is None or completed_at <= before or checks[currency].checked_until:
             yield currency
 
 
@@ -108,12 +108,16 @@ def _check_some(check: ContinuityCheck) -> None:
     landmark = (
         landmark_before(check.currency, check.checked_until + _ONE_TICK) if check.checked_until else None
     )
-    part = examine_chain(check.currency, landmark, RECORDS_PER_CHECK)
-    changed = store_breaks([part])
+    examined = examine_chain(check.currency, landmark, RECORDS_PER_CHECK)
+    changed = store_breaks([examined])
     if changed and check.completed_at:
-        logger.error("The kept breaks of %s differed from the rows in %d places", check.currency, changed)
-    check.checked_until = part.until
-    if part.until is None:
+        logger.error(
+            "The stored continuity breaks of %s differed from the rows; %d were corrected",
+            check.currency,
+            changed,
+        )
+    check.checked_until = examined.until
+    if examined.until is None:
         check.completed_at = clock.now()
     check.save()
 
@@ -174,8 +178,8 @@ def unplaceable_count(currency: str, since: datetime | None, until: datetime | N
 
     They never count as a break, and the chain restarts after each (`chain`).
     """
-    among = [currency] if currency else known_currencies()
-    rows = Transaction.objects.filter(UNPLACEABLE, currency__in=among, missing_since__isnull=True)
+    currencies = [currency] if currency else known_currencies()
+    rows = Transaction.objects.filter(UNPLACEABLE, currency__in=currencies, missing_since__isnull=True)
     rows = rows.filter(occurred_at__gte=since) if since else rows
     return count_up_to(MAX_SUMMED_BREAKS, rows.filter(occurred_at__lt=until) if until else rows)
 
@@ -186,9 +190,9 @@ def unchecked_currencies() -> list[str]:
     return [currency for currency in known_currencies() if currency not in checked]
 
 
-def open_break_count(most: int = MAX_COUNTED_BREAKS) -> CappedCount:
+def open_break_count(at_most: int = MAX_COUNTED_BREAKS) -> CappedCount:
     """The number of breaks of all times. A break remains until the records themselves explain it."""
-    return count_up_to(most, BalanceBreak.objects.all())
+    return count_up_to(at_most, BalanceBreak.objects.all())
 
 
 class _BreakCountCache:

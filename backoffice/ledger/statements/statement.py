@@ -167,12 +167,12 @@ def _first_link(currency: str, since: datetime | None) -> ChainLink | None:
 def _movements(
     currency: str, since: datetime | None, until: datetime | None
 ) -> tuple[MovementTotals, MovementTotals, MovementTotals]:
-    ways = {"in": MovementTotals(), "out": MovementTotals(), "": MovementTotals()}
+    totals = {"in": MovementTotals(), "out": MovementTotals(), "": MovementTotals()}
     known = {facet.pk: facet.direction for facet in Facet.objects.filter(currency=currency)}
     with localcontext(SUM_CONTEXT):
         for facet_id, count, amount, fees in sums_between(list(known), since, until):
-            ways[known[facet_id]].add(count, amount, fees)
-    return ways["in"], ways["out"], ways[""]
+            totals[known[facet_id]].add(count, amount, fees)
+    return totals["in"], totals["out"], totals[""]
 
 
 def _break_sum(
@@ -182,8 +182,8 @@ def _break_sum(
     breaks = BalanceBreak.objects.filter(currency=currency, **_within("at", since, until)).order_by(
         "at", "id"
     )
-    found = [broken.signed_difference for broken in breaks[: MAX_COUNTED + 1]]
-    number = CappedCount.of(len(found), MAX_COUNTED)
+    found = [balance_break.signed_difference for balance_break in breaks[: MAX_COUNTED + 1]]
+    number = CappedCount.from_count(len(found), MAX_COUNTED)
     return number, None if number.is_more else _sum(found)
 
 
@@ -201,10 +201,10 @@ def _reported_at_ends(currency: str, since: datetime | None, until: datetime) ->
     as_of = Mirror.objects.filter(loaded_at__isnull=False).values_list("as_of", flat=True).first()
     if as_of is None:
         return []
-    ends = [since, until] if since else [until]
+    bounds = [since, until] if since else [until]
     return [
         reported
-        for moment in ends
+        for moment in bounds
         if (reported := _reported_before(currency, moment, as_of - _CLOCK_TOLERANCE))
     ]
 
@@ -220,12 +220,12 @@ def _reported_before(currency: str, moment: datetime, known: datetime) -> Report
     last = last_link_before(currency, at)
     if last is None or last.after is None:
         return None
-    near = listed_transactions(currency).filter(
+    nearby = listed_transactions(currency).filter(
         occurred_at__gte=at - _CLOCK_TOLERANCE, occurred_at__lt=at + _CLOCK_TOLERANCE
     )
-    links = map(chain_link_of, near[:MAX_COUNTED])
-    around = {balance for link in links for balance in (link.before, link.after)}
-    return ReportedBalance(at, reported, reported if reported in around else last.after)
+    links = map(chain_link_of, nearby[:MAX_COUNTED])
+    balances_nearby = {balance for link in links for balance in (link.before, link.after)}
+    return ReportedBalance(at, reported, reported if reported in balances_nearby else last.after)
 
 
 def _sum(amounts: Iterable[Decimal]) -> Decimal:
@@ -234,5 +234,5 @@ def _sum(amounts: Iterable[Decimal]) -> Decimal:
 
 
 def _within(name: str, since: datetime | None, until: datetime | None) -> dict[str, datetime]:
-    ends = {f"{name}__gte": since, f"{name}__lt": until}
-    return {lookup: moment for lookup, moment in ends.items() if moment}
+    bounds = {f"{name}__gte": since, f"{name}__lt": until}
+    return {lookup: moment for lookup, moment in bounds.items() if moment}

@@ -58,7 +58,7 @@ def is_searchable(text: str) -> bool:
 class TransactionFilter:
     """The criteria of a transaction list; an empty or None field does not restrict.
 
-    `until` is exclusive, `most` inclusive.
+    `until` is exclusive, `max_amount` inclusive.
 
     `text` is part of a name or of the business id, or a whole transaction id; `counterparty` is part of the
     counterparty's name. Both have at least `MIN_TEXT_LENGTH` characters.
@@ -70,8 +70,8 @@ class TransactionFilter:
     type: str = ""
     status: str = ""
     direction: str = ""
-    least: Decimal | None = None
-    most: Decimal | None = None
+    min_amount: Decimal | None = None
+    max_amount: Decimal | None = None
     counterparty: str = ""
     transaction_id: str = ""
     text: str = ""
@@ -94,8 +94,10 @@ class TransactionFilter:
 
     def matching_facets(self, facets: Iterable[Facet]) -> list[int]:
         """The ids of the facets with all the chosen values."""
-        chosen = self.facet_values.items()
-        return [facet.pk for facet in facets if all(getattr(facet, name) == value for name, value in chosen)]
+        required = self.facet_values.items()
+        return [
+            facet.pk for facet in facets if all(getattr(facet, name) == value for name, value in required)
+        ]
 
     def apply(self, transactions: QuerySet[Transaction]) -> QuerySet[Transaction]:
         """Filter with the ORM.
@@ -105,8 +107,8 @@ class TransactionFilter:
         ranges = {
             "occurred_at__gte": self.since,
             "occurred_at__lt": self.until,
-            "amount__gte": self.least,
-            "amount__lte": self.most,
+            "amount__gte": self.min_amount,
+            "amount__lte": self.max_amount,
             "counterparty__icontains": self.counterparty or None,
             "transaction_id": self.transaction_id or None,
         }

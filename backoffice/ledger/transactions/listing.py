@@ -34,7 +34,7 @@ class TransactionCount:
 
 
 def transaction_page(
-    chosen: TransactionFilter, *, order: Order, cursor: str | None, size: int = 50
+    criteria: TransactionFilter, *, order: Order, cursor: str | None, size: int = 50
 ) -> Page[Transaction]:
     """One page of the matching transactions.
 
@@ -43,77 +43,77 @@ def transaction_page(
     On PostgreSQL the time does not grow with the number of transactions or the depth of the page (see
     `query_planner`).
     """
-    is_walked = _uses_planner(chosen)
+    uses_planner = _uses_planner(criteria)
     read = (
-        query_planner.planned_reader(chosen)
-        if is_walked
-        else queryset_reader(chosen.apply(Transaction.objects.all()))
+        query_planner.planned_reader(criteria)
+        if uses_planner
+        else queryset_reader(criteria.apply(Transaction.objects.all()))
     )
-    page = paginate(read, order=order, cursor=cursor, size=size, among=str(chosen))
+    page = paginate(read, order=order, cursor=cursor, size=size, selection=str(criteria))
     known = {facet.pk for facet in filters.known_facets()}
     if any(row.facet_id not in known for row in page.rows):
         filters.forget_facets()
     return page
 
 
-def cursor_at_day(day: date, chosen: TransactionFilter, order: Order) -> str:
+def cursor_at_day(day: date, criteria: TransactionFilter, order: Order) -> str:
     """The cursor at the start of this day in reading direction. The order must be one by time."""
-    beginning = end_of_day(day) if order == NEWEST_FIRST else start_of_day(day)
-    return cursor_at([str(beginning), 0], order, among=str(chosen))
+    boundary = end_of_day(day) if order == NEWEST_FIRST else start_of_day(day)
+    return cursor_at([str(boundary), 0], order, selection=str(criteria))
 
 
-def transaction_count(chosen: TransactionFilter, *, most: int = MAX_EXACT_COUNT) -> TransactionCount:
-    """The exact number up to `most`, otherwise an estimate: matches beyond `most` are never counted."""
+def transaction_count(criteria: TransactionFilter, *, at_most: int = MAX_EXACT_COUNT) -> TransactionCount:
+    """The exact number up to `at_most`, otherwise an estimate: matches beyond `at_most` are never counted."""
     filters.forget_facets()  # a count reads no rows, so it cannot notice that the sync added facets
-    if _uses_planner(chosen):
-        number, is_all = query_planner.count_matches(chosen, most=most)
+    if _uses_planner(criteria):
+        number, is_complete = query_planner.count_matches(criteria, at_most=at_most)
     else:
-        number = chosen.apply(Transaction.objects.order_by())[: most + 1].count()
-        is_all = number <= most
+        number = criteria.apply(Transaction.objects.order_by())[: at_most + 1].count()
+        is_complete = number <= at_most
     return (
         TransactionCount(number, is_exact=True)
-        if is_all
-        else TransactionCount(max(number, _approximate_count(chosen)), is_exact=False)
+        if is_complete
+        else TransactionCount(max(number, _approximate_count(criteria)), is_exact=False)
     )
 
 
-def sum_rows(chosen: TransactionFilter, *, most: int = MAX_EXACT_COUNT) -> list[FacetSum] | None:
-    """Amounts of the matching transactions by facet; None if there are more than `most`.
+def sum_rows(criteria: TransactionFilter, *, at_most: int = MAX_EXACT_COUNT) -> list[FacetSum] | None:
+    """Amounts of the matching transactions by facet; None if there are more than `at_most`.
 
     A facet may occur repeatedly.
     """
-    if _uses_planner(chosen):
-        return query_planner.sum_matches(chosen, most=most)
-    rows = chosen.apply(Transaction.objects.order_by())[: most + 1]
+    if _uses_planner(criteria):
+        return query_planner.sum_matches(criteria, at_most=at_most)
+    rows = criteria.apply(Transaction.objects.order_by())[: at_most + 1]
     found = [
         FacetSum(facet_id, 1, missing=1, amount=Decimal(0))
         if missing_since
         else FacetSum(facet_id, 1, 0, amount)
         for facet_id, amount, missing_since in rows.values_list("facet_id", "amount", "missing_since")
     ]
-    return found if len(found) <= most else None
+    return found if len(found) <= at_most else None
 
 
-def _uses_planner(chosen: TransactionFilter) -> bool:
+def _uses_planner(criteria: TransactionFilter) -> bool:
     """Not for a filter by transaction id, which the unique index answers at once."""
-    return connection.vendor == "postgresql" and not chosen.transaction_id
+    return connection.vendor == "postgresql" and not criteria.transaction_id
 
 
-def _approximate_count(chosen: TransactionFilter) -> int:
+def _approximate_count(criteria: TransactionFilter) -> int:
     """Estimate from the day totals (whole days), or from the database's planner."""
-    if chosen.searches_names or (chosen.least, chosen.most) != (None, None):
-        return _planner_estimate(chosen)
-    totals = DayTotal.objects.filter(facet__in=chosen.matching_facets(filters.known_facets()))
-    if chosen.since:
-        totals = totals.filter(day__gte=chosen.since.date())
-    if chosen.until:
-        totals = totals.filter(day__lte=chosen.until.date())
+    if criteria.searches_names or (criteria.min_amount, criteria.max_amount) != (None, None):
+        return _planner_estimate(criteria)
+    totals = DayTotal.objects.filter(facet__in=criteria.matching_facets(filters.known_facets()))
+    if criteria.since:
+        totals = totals.filter(day__gte=criteria.since.date())
+    if criteria.until:
+        totals = totals.filter(day__lte=criteria.until.date())
     return totals.aggregate(count=Sum("count"))["count"] or 0
 
 
-def _planner_estimate(chosen: TransactionFilter) -> int:
+def _planner_estimate(criteria: TransactionFilter) -> int:
     """The estimate of PostgreSQL's planner; 0 on SQLite, which keeps no statistics."""
     if connection.vendor != "postgresql":
         return 0
-    plan = json.loads(chosen.apply(Transaction.objects.order_by()).explain(format="json"))
+    plan = json.loads(criteria.apply(Transaction.objects.order_by()).explain(format="json"))
     return int(plan[0]["Plan"]["Plan Rows"])

@@ -35,38 +35,42 @@ class NameMatch:
     row_id: int | None  # primary key of the transaction whose id is the text
 
 
-def match_names(chosen: TransactionFilter, of_each: NameMatch | None = None) -> NameMatch | None:
+def match_names(criteria: TransactionFilter, per_row_match: NameMatch | None = None) -> NameMatch | None:
     """Find the matching combinations of names first; slow for a text that many names contain.
 
     None without a text.
 
-    `of_each` is the result of `match_names_per_row` for the same filter, if available: its id lookup is
+    `per_row_match` is the result of `match_names_per_row` for the same filter, if available: its id lookup is
     reused.
     """
-    if not chosen.searches_names:
+    if not criteria.searches_names:
         return None
-    conditions, pk = _conditions(chosen), of_each.row_id if of_each else _row_with_id(chosen)
+    conditions, pk = _conditions(criteria), per_row_match.row_id if per_row_match else _row_with_id(criteria)
     found = fetch_rows(select("named.key::text", _NAMES, conditions, limit=MAX_LISTED_NAMES + 1))
     if len(found) > MAX_LISTED_NAMES:
         return NameMatch(None, _or_id(_per_row(conditions), pk), None, pk)
     keys = [key for [key] in found]
-    listed = _or_id(Sql("names_key = ANY(%s::uuid[])", [keys]), pk)
+    row_condition = _or_id(Sql("names_key = ANY(%s::uuid[])", [keys]), pk)
     if len(keys) > MAX_MERGED_NAMES:
-        return NameMatch(None, listed, None, pk)
-    alone = None if pk is None else Sql("id = %s AND names_key <> ALL(%s::uuid[])", [pk, keys])
-    return NameMatch(keys, listed, alone, pk)
+        return NameMatch(None, row_condition, None, pk)
+    id_condition = None if pk is None else Sql("id = %s AND names_key <> ALL(%s::uuid[])", [pk, keys])
+    return NameMatch(keys, row_condition, id_condition, pk)
 
 
-def match_names_per_row(chosen: TransactionFilter) -> NameMatch | None:
+def match_names_per_row(criteria: TransactionFilter) -> NameMatch | None:
     """The same condition, checked for each row by its `names_key`: fast for few rows. None without a text."""
-    if not chosen.searches_names:
+    if not criteria.searches_names:
         return None
-    pk = _row_with_id(chosen)
-    return NameMatch(None, _or_id(_per_row(_conditions(chosen)), pk), None, pk)
+    pk = _row_with_id(criteria)
+    return NameMatch(None, _or_id(_per_row(_conditions(criteria)), pk), None, pk)
 
 
-def _conditions(chosen: TransactionFilter) -> list[Sql]:
-    searches = (("names", chosen.text), ("names", chosen.counterparty), ("counterparty", chosen.counterparty))
+def _conditions(criteria: TransactionFilter) -> list[Sql]:
+    searches = (
+        ("names", criteria.text),
+        ("names", criteria.counterparty),
+        ("counterparty", criteria.counterparty),
+    )
     return [Sql(f"named.{column} ILIKE %s", [_like_pattern(text)]) for column, text in searches if text]
 
 
@@ -80,19 +84,19 @@ def _or_id(condition: Sql, pk: int | None) -> Sql:
     return condition if pk is None else Sql(f"({condition.text} OR id = %s)", [*condition.values, pk])
 
 
-def _row_with_id(chosen: TransactionFilter) -> int | None:
+def _row_with_id(criteria: TransactionFilter) -> int | None:
     """The primary key of the transaction whose id is the text, if its counterparty matches too."""
-    if not chosen.text:
+    if not criteria.text:
         return None
-    conditions = [Sql("transaction_id = %s", [chosen.text])]
-    if chosen.counterparty:
-        conditions.append(Sql("counterparty ILIKE %s", [_like_pattern(chosen.counterparty)]))
+    conditions = [Sql("transaction_id = %s", [criteria.text])]
+    if criteria.counterparty:
+        conditions.append(Sql("counterparty ILIKE %s", [_like_pattern(criteria.counterparty)]))
     found = fetch_rows(select("id", Sql("ledger_transaction"), conditions))
     return int(found[0][0]) if found else None
 
 
 def _like_pattern(text: str) -> str:
     """The LIKE pattern for any string that contains this text."""
-    for special in ("\\", "%", "_"):
-        text = text.replace(special, f"\\{special}")
+    for character in ("\\", "%", "_"):
+        text = text.replace(character, f"\\{character}")
     return f"%{text}%"

@@ -80,49 +80,51 @@ class FilterTooBroadError(Exception):
 class AccessPaths:
     """The index scans for a filter: by time or amount, over all rows or per facet, or by few names."""
 
-    def __init__(self, chosen: TransactionFilter, names: NameMatch | None) -> None:
-        ids = chosen.matching_facets(filters.known_facets())
+    def __init__(self, criteria: TransactionFilter, names: NameMatch | None) -> None:
+        ids = criteria.matching_facets(filters.known_facets())
         self.is_empty = not ids
-        period, amounts = _period(chosen), _amounts(chosen)
-        facets = [Sql("facet_id = ANY(%s)", [ids])] if chosen.facet_values else []
-        texts = [names.row_condition] if names else []
-        of = IndexKeys("facet_id", "integer", ids) if facets else None
-        self.by_time = IndexScan(NEWEST_FIRST, period, [*amounts, *texts], of)
-        self.by_amount = IndexScan(_LARGEST_FIRST, amounts, [*period, *texts], of)
+        period, amounts = _period(criteria), _amounts(criteria)
+        facets = [Sql("facet_id = ANY(%s)", [ids])] if criteria.facet_values else []
+        name_conditions = [names.row_condition] if names else []
+        facet_keys = IndexKeys("facet_id", "integer", ids) if facets else None
+        self.by_time = IndexScan(NEWEST_FIRST, period, [*amounts, *name_conditions], facet_keys)
+        self.by_amount = IndexScan(_LARGEST_FIRST, amounts, [*period, *name_conditions], facet_keys)
         self.by_name = _name_scan(names, period, [*amounts, *facets]) if names else None
-        is_along_facets = bool(texts and facets)
-        self._along_time = (
-            self.by_time if is_along_facets else IndexScan(NEWEST_FIRST, period, [*amounts, *texts, *facets])
+        is_by_facet = bool(name_conditions and facets)
+        self._in_time_order = (
+            self.by_time
+            if is_by_facet
+            else IndexScan(NEWEST_FIRST, period, [*amounts, *name_conditions, *facets])
         )
         self._small = [
             (self.by_name, True),
             (self.by_amount, bool(amounts)),
             (self.by_time, bool(facets or period)),
         ]
-        self._is_along_facets = is_along_facets
+        self._is_by_facet = is_by_facet
 
     def exact_scan(self, order: Order) -> IndexScan | None:
         """The scan whose index alone gives the matching rows in this order, if there is one."""
-        ways = (self.by_name, self.by_time, self.by_amount)
+        scans = (self.by_name, self.by_time, self.by_amount)
         return next(
             (
-                way
-                for way in ways
-                if way and not way.row_conditions and order_column(way.order) == order_column(order)
+                scan
+                for scan in scans
+                if scan and not scan.row_conditions and order_column(scan.order) == order_column(order)
             ),
             None,
         )
 
     def small_scan(self, order: Order) -> IndexScan | None:
         """A scan that yields few rows, if there is one and a scan in list order is not as good."""
-        skipped = self.by_time if self._is_along_facets and order_column(order) == "occurred_at" else None
-        ways = (way for way, is_narrow in self._small if way and is_narrow and way is not skipped)
-        return next((way for way in ways if _is_small(way)), None)
+        skipped = self.by_time if self._is_by_facet and order_column(order) == "occurred_at" else None
+        scans = (scan for scan, is_narrow in self._small if scan and is_narrow and scan is not skipped)
+        return next((scan for scan in scans if _is_small(scan)), None)
 
-    def bounded_scan(self, order: Order, limit: int, *more: Sql) -> BoundedScan:
+    def bounded_scan(self, order: Order, limit: int, *extra_conditions: Sql) -> BoundedScan:
         """The next rows in this order, at most `limit` of them."""
-        way = self.by_amount if order_column(order) == "amount" else self._along_time
-        return BoundedScan(way.merged(order, limit, *more), way.row_conditions, limit)
+        scan = self.by_amount if order_column(order) == "amount" else self._in_time_order
+        return BoundedScan(scan.merged(order, limit, *extra_conditions), scan.row_conditions, limit)
 
 
 @contextmanager
@@ -142,130 +144,140 @@ def query_timeout() -> Iterator[None]:
         ) from exc
 
 
-def planned_reader(chosen: TransactionFilter) -> RowReader[Transaction]:
+def planned_reader(criteria: TransactionFilter) -> RowReader[Transaction]:
     """A reader that returns the first matching transactions after a position."""
 
-    def stretch(order: Order, position: Position | None, limit: int) -> RowBatch[Transaction]:
-        found = _next_rows(chosen, order, position, limit)
+    def read_batch(order: Order, position: Position | None, limit: int) -> RowBatch[Transaction]:
+        found = _next_rows(criteria, order, position, limit)
         if _facet_count(found.rows) == len(filters.known_facets()):
             return found
         filters.forget_facets()  # the sync has added facets
-        return _next_rows(chosen, order, position, limit)
+        return _next_rows(criteria, order, position, limit)
 
-    return stretch
+    return read_batch
 
 
-def count_matches(chosen: TransactionFilter, *, most: int) -> tuple[int, bool]:
+def count_matches(criteria: TransactionFilter, *, at_most: int) -> tuple[int, bool]:
     """The number of matches, and whether it is complete.
 
-    Counting stops beyond `most` and at the end of a bounded scan.
+    Counting stops beyond `at_most` and at the end of a bounded scan.
     """
     with query_timeout():
-        ways = AccessPaths(chosen, match_names(chosen))
-        return (0, True) if ways.is_empty else _count_candidates(ways, most)
+        paths = AccessPaths(criteria, match_names(criteria))
+        return (0, True) if paths.is_empty else _count_candidates(paths, at_most)
 
 
-def sum_matches(chosen: TransactionFilter, *, most: int) -> list[FacetSum] | None:
+def sum_matches(criteria: TransactionFilter, *, at_most: int) -> list[FacetSum] | None:
     """Sums by facet; None if counting would stop before all matches are counted."""
     with query_timeout():
-        ways = AccessPaths(chosen, match_names(chosen))
-        if ways.is_empty:
+        paths = AccessPaths(criteria, match_names(criteria))
+        if paths.is_empty:
             return []
-        candidates = _candidates(ways, most)
-        found = _sum_rows(candidates.rows, candidates.row_conditions, most)
-        return found if sum(one.number for one in found) <= most and candidates.is_complete else None
+        candidates = _candidates(paths, at_most)
+        found = _sum_rows(candidates.rows, candidates.row_conditions, at_most)
+        return found if sum(one.number for one in found) <= at_most and candidates.is_complete else None
 
 
-def _count_candidates(ways: AccessPaths, most: int) -> tuple[int, bool]:
-    candidates = _candidates(ways, most)
-    number = _count_rows(candidates.rows, candidates.row_conditions, most)
-    return number, number <= most and candidates.is_complete
+def _count_candidates(paths: AccessPaths, at_most: int) -> tuple[int, bool]:
+    candidates = _candidates(paths, at_most)
+    number = _count_rows(candidates.rows, candidates.row_conditions, at_most)
+    return number, number <= at_most and candidates.is_complete
 
 
-def _candidates(ways: AccessPaths, most: int) -> CandidateSet:
-    exact = ways.exact_scan(NEWEST_FIRST) or ways.exact_scan(_LARGEST_FIRST) or ways.small_scan(NEWEST_FIRST)
+def _candidates(paths: AccessPaths, at_most: int) -> CandidateSet:
+    exact = (
+        paths.exact_scan(NEWEST_FIRST) or paths.exact_scan(_LARGEST_FIRST) or paths.small_scan(NEWEST_FIRST)
+    )
     if exact is not None:
-        return CandidateSet(exact.rows(exact.order, max(most, MAX_GATHERED) + 1), exact.row_conditions)
-    walk = ways.bounded_scan(NEWEST_FIRST, MAX_SCANNED)
-    return CandidateSet(walk.rows, walk.row_conditions, walk)
+        return CandidateSet(exact.rows(exact.order, max(at_most, MAX_GATHERED) + 1), exact.row_conditions)
+    scan = paths.bounded_scan(NEWEST_FIRST, MAX_SCANNED)
+    return CandidateSet(scan.rows, scan.row_conditions, scan)
 
 
 def _next_rows(
-    chosen: TransactionFilter, order: Order, position: Position | None, limit: int
+    criteria: TransactionFilter, order: Order, position: Position | None, limit: int
 ) -> RowBatch[Transaction]:
-    names, behind = match_names_per_row(chosen), _after_position(order, position)
-    ways = AccessPaths(chosen, names)
-    if ways.is_empty:
+    names, after_conditions = match_names_per_row(criteria), _after_position(order, position)
+    paths = AccessPaths(criteria, names)
+    if paths.is_empty:
         return RowBatch([])
-    if exact := ways.exact_scan(order):
-        return RowBatch(_fetch_transactions(exact.rows(order, limit, *behind), [], order, limit))
+    if exact := paths.exact_scan(order):
+        return RowBatch(_fetch_transactions(exact.rows(order, limit, *after_conditions), [], order, limit))
     with query_timeout():
-        soon = _scan_rows(ways, order, PROBED_ROWS, behind, limit)
-        return soon if soon.cut_at is None else _search_rows(chosen, names, order, behind, limit)
+        probe = _scan_rows(paths, order, PROBED_ROWS, after_conditions, limit)
+        return (
+            probe if probe.cut_at is None else _search_rows(criteria, names, order, after_conditions, limit)
+        )
 
 
 def _search_rows(
-    chosen: TransactionFilter, names: NameMatch | None, order: Order, behind: list[Sql], limit: int
+    criteria: TransactionFilter,
+    names: NameMatch | None,
+    order: Order,
+    after_conditions: list[Sql],
+    limit: int,
 ) -> RowBatch[Transaction]:
     """Search with the name combinations resolved, after a probe of the next rows found too few matches."""
-    ways = AccessPaths(chosen, match_names(chosen, names))
-    if exact := ways.exact_scan(order):
-        return RowBatch(_fetch_transactions(exact.rows(order, limit, *behind), [], order, limit))
-    if narrow := ways.small_scan(order):
-        gathered = narrow.rows(narrow.order, MAX_GATHERED)
-        return RowBatch(_fetch_transactions(gathered, [*narrow.row_conditions, *behind], order, limit))
-    return _scan_rows(ways, order, MAX_SCANNED, behind, limit)
+    paths = AccessPaths(criteria, match_names(criteria, names))
+    if exact := paths.exact_scan(order):
+        return RowBatch(_fetch_transactions(exact.rows(order, limit, *after_conditions), [], order, limit))
+    if small_scan := paths.small_scan(order):
+        candidates = small_scan.rows(small_scan.order, MAX_GATHERED)
+        return RowBatch(
+            _fetch_transactions(candidates, [*small_scan.row_conditions, *after_conditions], order, limit)
+        )
+    return _scan_rows(paths, order, MAX_SCANNED, after_conditions, limit)
 
 
 def _scan_rows(
-    ways: AccessPaths, order: Order, at_most: int, behind: list[Sql], limit: int
+    paths: AccessPaths, order: Order, at_most: int, after_conditions: list[Sql], limit: int
 ) -> RowBatch[Transaction]:
-    walk = ways.bounded_scan(order, at_most, *behind)
-    rows = _fetch_transactions(walk.rows, walk.row_conditions, order, limit)
-    return RowBatch(rows, cut_at=walk.end(order) if len(rows) < limit else None)
+    scan = paths.bounded_scan(order, at_most, *after_conditions)
+    rows = _fetch_transactions(scan.rows, scan.row_conditions, order, limit)
+    return RowBatch(rows, cut_at=scan.end(order) if len(rows) < limit else None)
 
 
-def _name_scan(names: NameMatch, period: list[Sql], besides: list[Sql]) -> IndexScan | None:
+def _name_scan(names: NameMatch, period: list[Sql], row_conditions: list[Sql]) -> IndexScan | None:
     """None if there are too many names to use as keys."""
     if names.keys is None:
         return None
     return IndexScan(
-        NEWEST_FIRST, period, besides, IndexKeys("names_key", "uuid", names.keys), names.id_condition
+        NEWEST_FIRST, period, row_conditions, IndexKeys("names_key", "uuid", names.keys), names.id_condition
     )
 
 
-def _period(chosen: TransactionFilter) -> list[Sql]:
-    return _range(Sql("occurred_at >= %s", [chosen.since]), Sql("occurred_at < %s", [chosen.until]))
+def _period(criteria: TransactionFilter) -> list[Sql]:
+    return _range(Sql("occurred_at >= %s", [criteria.since]), Sql("occurred_at < %s", [criteria.until]))
 
 
-def _amounts(chosen: TransactionFilter) -> list[Sql]:
-    return _range(Sql("amount >= %s", [chosen.least]), Sql("amount <= %s", [chosen.most]))
+def _amounts(criteria: TransactionFilter) -> list[Sql]:
+    return _range(Sql("amount >= %s", [criteria.min_amount]), Sql("amount <= %s", [criteria.max_amount]))
 
 
-def _range(*ends: Sql) -> list[Sql]:
-    return [end for end in ends if end.values[0] is not None]
+def _range(*bounds: Sql) -> list[Sql]:
+    return [bound for bound in bounds if bound.values[0] is not None]
 
 
 def _is_small(scan: IndexScan) -> bool:
     return _count_rows(scan.rows(scan.order, MAX_GATHERED + 1), [], MAX_GATHERED) <= MAX_GATHERED
 
 
-def _count_rows(rows: Sql, besides: list[Sql], most: int) -> int:
-    """The number of rows, or `most + 1` if there are more than `most`."""
-    fitting = select("1", subquery("", rows, "rows"), besides, limit=most + 1)
-    [[number]] = fetch_rows(select("count(*)", subquery("", fitting, "fitting")))
+def _count_rows(rows: Sql, row_conditions: list[Sql], at_most: int) -> int:
+    """The number of rows, or `at_most + 1` if there are more than `at_most`."""
+    matching = select("1", subquery("", rows, "rows"), row_conditions, limit=at_most + 1)
+    [[number]] = fetch_rows(select("count(*)", subquery("", matching, "matching")))
     return int(number)
 
 
-def _sum_rows(rows: Sql, besides: list[Sql], most: int) -> list[FacetSum]:
+def _sum_rows(rows: Sql, row_conditions: list[Sql], at_most: int) -> list[FacetSum]:
     """Sums by facet. The few missing rows have an index of their own, so no other row is fetched."""
-    fitting = select("id, facet_id, amount", subquery("", rows, "rows"), besides, limit=most + 1)
+    matching = select("id, facet_id, amount", subquery("", rows, "rows"), row_conditions, limit=at_most + 1)
     missing = (
         "LEFT JOIN (SELECT id FROM ledger_transaction WHERE missing_since IS NOT NULL) missing USING (id)"
     )
-    both = subquery("", fitting, f"fitting {missing}")
+    joined = subquery("", matching, f"matching {missing}")
     amount = "coalesce(sum(amount) FILTER (WHERE missing.id IS NULL), 0)"
-    found = select(f"facet_id, count(*), count(missing.id), {amount}", both)
+    found = select(f"facet_id, count(*), count(missing.id), {amount}", joined)
     return [FacetSum(*row) for row in fetch_rows(Sql(f"{found.text} GROUP BY facet_id", found.values))]
 
 
@@ -273,14 +285,14 @@ def _after_position(order: Order, position: Position | None) -> list[Sql]:
     if position is None:
         return []
     columns = [name.lstrip("-") for name in order]
-    places = ", ".join(f"%s::{_TYPES[column]}" for column in columns)
+    placeholders = ", ".join(f"%s::{_TYPES[column]}" for column in columns)
     comparison = "<" if order[0].startswith("-") else ">"
-    return [Sql(f"({', '.join(columns)}) {comparison} ({places})", position)]
+    return [Sql(f"({', '.join(columns)}) {comparison} ({placeholders})", position)]
 
 
-def _fetch_transactions(rows: Sql, besides: list[Sql], order: Order, limit: int) -> list[Transaction]:
+def _fetch_transactions(rows: Sql, row_conditions: list[Sql], order: Order, limit: int) -> list[Transaction]:
     """The first transactions of these rows, each annotated with the number of facets that exist."""
-    ids = select("id", subquery("", rows, "rows"), besides, order, limit)
+    ids = select("id", subquery("", rows, "rows"), row_conditions, order, limit)
     columns = "whole.*, (SELECT count(*) FROM ledger_facet) AS facets_counted"
     found = select(columns, subquery("", ids, "ids JOIN ledger_transaction whole USING (id)"))
     return list(Transaction.objects.raw(f"{found.text} {order_by(order, 'whole.')}", found.values))

@@ -90,27 +90,32 @@ class IndexScan:
     keys: IndexKeys | None = None
     extra_row: Sql | None = None
 
-    def rows(self, order: Order, limit: int, *more: Sql) -> Sql:
+    def rows(self, order: Order, limit: int, *extra_conditions: Sql) -> Sql:
         """The first `limit` rows of each key; the result as a whole is not ordered."""
-        narrowed = [*self.index_conditions, *more]
+        conditions = [*self.index_conditions, *extra_conditions]
         if self.keys is None:
-            return select(_COLUMNS, _TABLE, narrowed, order, limit)
-        of_one = select(_COLUMNS, _TABLE, [Sql(f"{self.keys.column} = one.key"), *narrowed], order, limit)
+            return select(_COLUMNS, _TABLE, conditions, order, limit)
+        rows_of_key = select(
+            _COLUMNS, _TABLE, [Sql(f"{self.keys.column} = one.key"), *conditions], order, limit
+        )
         keys = Sql(f"unnest(%s::{self.keys.type}[]) one (key)", [self.keys.values])
-        rows = select("found.*", cross_join(keys, subquery("LATERAL", of_one, "found")))
+        rows = select("found.*", cross_join(keys, subquery("LATERAL", rows_of_key, "found")))
         if self.extra_row is None:
             return rows
-        return union_all(rows, select(_COLUMNS, _TABLE, [self.extra_row, *narrowed]))
+        return union_all(rows, select(_COLUMNS, _TABLE, [self.extra_row, *conditions]))
 
-    def merged(self, order: Order, limit: int, *more: Sql) -> Sql:
+    def merged(self, order: Order, limit: int, *extra_conditions: Sql) -> Sql:
         """The first rows of all keys together, in order, reading no key further than needed.
 
         Expensive to plan.
         """
         if self.keys is None:
-            return self.rows(order, limit, *more)
+            return self.rows(order, limit, *extra_conditions)
         keys = [Sql(f"{self.keys.column} = %s", [key]) for key in self.keys.values]
-        scans = [select(_COLUMNS, _TABLE, [key, *self.index_conditions, *more], order, limit) for key in keys]
+        scans = [
+            select(_COLUMNS, _TABLE, [key, *self.index_conditions, *extra_conditions], order, limit)
+            for key in keys
+        ]
         return select("*", subquery("", union_all(*scans), "scans"), [], order, limit)
 
 
@@ -124,7 +129,7 @@ class BoundedScan:
 
     def end(self, order: Order) -> Position | None:
         """The position of its last row; None if the transactions end before the limit."""
-        rows = select(f"{order_column(order)}, id", subquery("", self.rows, "walked"))
+        rows = select(f"{order_column(order)}, id", subquery("", self.rows, "scanned"))
         found = fetch_rows(Sql(f"{rows.text} OFFSET {self.limit - 1:d}", rows.values))
         return [str(found[0][0]), found[0][1]] if found else None
 

@@ -43,51 +43,51 @@ class VolumeSummary:
     missing: int
 
 
-def volume_summary(chosen: TransactionFilter) -> VolumeSummary | None:
+def volume_summary(criteria: TransactionFilter) -> VolumeSummary | None:
     """The sums for a filter; None if too many rows would have to be read. Raises FilterTooBroadError.
 
     Day totals cannot be filtered by text, amount or id: then the rows themselves are added up, if they are
     few.
     """
-    if not _has_no_totals(chosen):
-        return VolumeSummary(_volumes_by_days(chosen), _missing_count(chosen))
-    found = sum_rows(chosen)
-    if found is None:
+    if not _has_no_totals(criteria):
+        return VolumeSummary(_volumes_by_days(criteria), _missing_count(criteria))
+    facet_sums = sum_rows(criteria)
+    if facet_sums is None:
         return None
-    known = Facet.objects.in_bulk({one.facet_id for one in found})
+    facets = Facet.objects.in_bulk({one.facet_id for one in facet_sums})
     return VolumeSummary(
-        _by_direction(known, ((one.facet_id, one.amount) for one in found if one.number > one.missing)),
-        sum(one.missing for one in found),
+        _by_direction(facets, ((one.facet_id, one.amount) for one in facet_sums if one.number > one.missing)),
+        sum(one.missing for one in facet_sums),
     )
 
 
-def _volumes_by_days(chosen: TransactionFilter) -> list[DirectionVolume]:
+def _volumes_by_days(criteria: TransactionFilter) -> list[DirectionVolume]:
     """Add up the totals of whole UTC days; only the partial days at both ends are read row by row.
 
     The cost grows with the days of the period times the facets of a day, not with the transactions.
     """
-    known = {facet.pk: facet for facet in filters.known_facets()}
-    sums = sums_between(chosen.matching_facets(known.values()), chosen.since, chosen.until)
-    return _by_direction(known, ((facet_id, amount) for facet_id, _, amount, _ in sums))
+    facets = {facet.pk: facet for facet in filters.known_facets()}
+    sums = sums_between(criteria.matching_facets(facets.values()), criteria.since, criteria.until)
+    return _by_direction(facets, ((facet_id, amount) for facet_id, _, amount, _ in sums))
 
 
-def _by_direction(known: dict[int, Facet], amounts: Iterable[tuple[int, Decimal]]) -> list[DirectionVolume]:
+def _by_direction(facets: dict[int, Facet], amounts: Iterable[tuple[int, Decimal]]) -> list[DirectionVolume]:
     sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     with localcontext(SUM_CONTEXT):
         for facet_id, amount in amounts:
-            sums[known[facet_id].currency, known[facet_id].direction] += amount
+            sums[facets[facet_id].currency, facets[facet_id].direction] += amount
     return [
         DirectionVolume(currency, direction, amount) for (currency, direction), amount in sorted(sums.items())
     ]
 
 
-def _missing_count(chosen: TransactionFilter) -> int:
-    return chosen.apply(Transaction.objects.filter(missing_since__isnull=False)).count()
+def _missing_count(criteria: TransactionFilter) -> int:
+    return criteria.apply(Transaction.objects.filter(missing_since__isnull=False)).count()
 
 
-def _has_no_totals(chosen: TransactionFilter) -> bool:
-    is_of_some_amounts = (chosen.least, chosen.most) != (None, None)
-    return bool(chosen.searches_names or chosen.transaction_id or is_of_some_amounts)
+def _has_no_totals(criteria: TransactionFilter) -> bool:
+    filters_amounts = (criteria.min_amount, criteria.max_amount) != (None, None)
+    return bool(criteria.searches_names or criteria.transaction_id or filters_amounts)
 
 
 def sums_between(
@@ -121,8 +121,8 @@ def _summed_totals(totals: QuerySet[DayTotal]) -> Iterable[FacetTotals]:
 def _row_totals(
     facet_ids: list[int], since: datetime | None, until: datetime | None
 ) -> Iterator[FacetTotals]:
-    listed = Transaction.objects.filter(missing_since__isnull=True)
-    rows = listed.filter(facet__in=facet_ids, occurred_at__gte=since, occurred_at__lt=until)
+    mirrored = Transaction.objects.filter(missing_since__isnull=True)
+    rows = mirrored.filter(facet__in=facet_ids, occurred_at__gte=since, occurred_at__lt=until)
     for facet_id, amount, fee in rows.order_by().values_list("facet_id", "amount", "fee"):
         yield facet_id, 1, amount, fee or Decimal(0)
 
@@ -134,8 +134,8 @@ def _midnight_before(moment: datetime | None) -> datetime | None:
 
 def _midnight_after(moment: datetime | None) -> datetime | None:
     """The end of the moment's UTC day; the moment itself if it is midnight."""
-    begun = _midnight_before(moment)
-    return begun if begun is None or begun == moment else begun + timedelta(days=1)
+    midnight = _midnight_before(moment)
+    return midnight if midnight is None or midnight == moment else midnight + timedelta(days=1)
 
 
 Key = TypeVar("Key")
@@ -223,15 +223,19 @@ def currency_flows(today: date) -> list[CurrencyFlow]:
 
 
 def _day_totals(first: date, last: date) -> Iterator[FacetDayTotal]:
-    found = DayTotal.objects.filter(day__gte=first, day__lte=last, count__gt=0).order_by()
+    totals_of_period = DayTotal.objects.filter(day__gte=first, day__lte=last, count__gt=0).order_by()
     facet = ("facet__currency", "facet__type", "facet__direction")
-    return (FacetDayTotal._make(row) for row in found.values_list("day", *facet, "count", "amount"))
+    return (
+        FacetDayTotal._make(row) for row in totals_of_period.values_list("day", *facet, "count", "amount")
+    )
 
 
 def _daily_flows(days: list[date], totals: list[FacetDayTotal]) -> Iterator[DailyFlow]:
-    ways = _grouped(totals, attrgetter("day", "direction"))
+    by_day_and_direction = _grouped(totals, attrgetter("day", "direction"))
     for day in days:
-        received, sent = (_total_amount(ways.get((day, way), [])) for way in ("in", "out"))
+        received, sent = (
+            _total_amount(by_day_and_direction.get((day, direction), [])) for direction in ("in", "out")
+        )
         yield DailyFlow(day, received, sent)
 
 

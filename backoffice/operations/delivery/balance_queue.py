@@ -11,7 +11,7 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.states import BEFORE_SENDING, Status
@@ -37,12 +37,12 @@ class QueuePosition:
         before = self.ahead + (self.blocked_by is not None)
         if not before:
             return ""
-        held = (
+        blocked = (
             f" {self.blocked_by.reference} has left, and its transaction is not known yet."
             if self.blocked_by
             else ""
         )
-        return f"{before} before this one at the {self.balance} balance.{held}"
+        return f"{before} before this one at the {self.balance} balance.{blocked}"
 
 
 def queue_position(operation: Operation) -> QueuePosition | None:
@@ -56,19 +56,19 @@ def queue_position(operation: Operation) -> QueuePosition | None:
     release = getattr(operation, "release", None)
     now = timezone.now()
     before = _releases_ahead(release, now) if release else _queued_releases(now).filter(balance=balance)
-    in_doubt = Attempt.objects.unmatched(balance)
+    unmatched = Attempt.objects.unmatched(balance)
     ahead = Operation.objects.filter(
-        Q(pk__in=in_doubt.values("operation")) | Q(pk__in=before.exclude(pk=operation.pk).values("pk"))
+        Q(pk__in=unmatched.values("operation")) | Q(pk__in=before.exclude(pk=operation.pk).values("pk"))
     )
     found = list(ahead)
-    held_by = next((one for one in found if one.status != Status.APPROVED), None)
-    return QueuePosition(balance, len(found) - (held_by is not None), held_by)
+    blocked_by = next((one for one in found if one.status != Status.APPROVED), None)
+    return QueuePosition(balance, len(found) - (blocked_by is not None), blocked_by)
 
 
 def _debited_balance(operation: Operation) -> str | None:
     try:
         kind, payload = read_content(operation)
-    except UnreadableContentError:
+    except ContentUnreadableError:
         return None
     debit = kind.debit(payload)
     return debit.currency if debit else None

@@ -1,4 +1,4 @@
-"""Classify the answer to the one request by what it proves, record it, and schedule the next status check."""
+"""Classify the response to the one request by what it proves, record it, and schedule the next status check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,9 +17,15 @@ from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import claim_transaction, claim_transaction_where
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation, Secret
-from backoffice.operations.models.reason_codes import Answer, AnswerCode, IncidentKind, coded, recorded_end
+from backoffice.operations.models.reason_codes import (
+    IncidentKind,
+    Response,
+    ResponseCode,
+    coded,
+    recorded_outcome,
+)
 from backoffice.operations.states import Outcome, Status
-from payments_gateway import GatewayError, NotSentError, OtpRefusedError, RejectedError
+from payments_gateway import GatewayError, NotSentError, OtpRejectedError, RejectedError
 
 # When the provider's list is read, counted from the start of the attempt. After the last one (the horizon) an
 # unknown outcome goes to review.
@@ -35,7 +41,7 @@ class SendResult:
     status: Status
     outcome: Outcome
     action: Action
-    answer: Answer
+    response: Response
     http_status: int | None = None
     transaction_id: str | None = None
     result: dict[str, str] | None = None
@@ -43,15 +49,15 @@ class SendResult:
 
 
 def send_and_classify(request: Callable[[], SendReceipt]) -> SendResult:
-    """Make the request and classify how it ended. What proves neither execution nor refusal becomes
+    """Make the request and classify how it ended. What proves neither execution nor rejection becomes
     `unknown`.
     """
     try:
         receipt = request()
     except NotSentError as exc:
         return _result_of_error(exc, Status.APPROVED, Outcome.NOT_SENT, Action.OPERATION_RETURNED)
-    except OtpRefusedError as exc:
-        return _result_of_error(exc, Status.APPROVED, Outcome.OTP_REFUSED, Action.OPERATION_RETURNED)
+    except OtpRejectedError as exc:
+        return _result_of_error(exc, Status.APPROVED, Outcome.OTP_REJECTED, Action.OPERATION_RETURNED)
     except RejectedError as exc:
         return _result_of_error(exc, Status.FAILED, Outcome.REJECTED, Action.OPERATION_FAILED)
     except GatewayError as exc:
@@ -60,19 +66,19 @@ def send_and_classify(request: Callable[[], SendReceipt]) -> SendResult:
 
 
 def _accepted(receipt: SendReceipt) -> SendResult:
-    """The provider accepted the request: `processing` until a read shows the end, unless the receipt is
+    """The provider accepted the request: `processing` until a read shows the outcome, unless the receipt is
     final.
     """
     done = (Status.SUCCEEDED, Outcome.SUCCEEDED, Action.OPERATION_SUCCEEDED)
-    under_way = (Status.PROCESSING, Outcome.OPEN, Action.OPERATION_ACCEPTED)
-    status, outcome, action = done if receipt.is_final else under_way
+    processing = (Status.PROCESSING, Outcome.OPEN, Action.OPERATION_ACCEPTED)
+    status, outcome, action = done if receipt.is_final else processing
     return SendResult(
         status,
         outcome,
         action,
-        coded(AnswerCode.ACCEPTED_AS, status=receipt.status)
+        coded(ResponseCode.ACCEPTED_AS, status=receipt.status)
         if receipt.status
-        else coded(AnswerCode.ACCEPTED),
+        else coded(ResponseCode.ACCEPTED),
         transaction_id=receipt.transaction_id
         if len(receipt.transaction_id or "") <= TRANSACTION_ID_LENGTH
         else None,
@@ -82,14 +88,14 @@ def _accepted(receipt: SendReceipt) -> SendResult:
 
 
 def _result_of_error(exc: GatewayError, status: Status, outcome: Outcome, action: Action) -> SendResult:
-    error = coded(AnswerCode.ERROR, error=str(exc)[:500])
+    error = coded(ResponseCode.ERROR, error=str(exc)[:500])
     if exc.body_excerpt and status == Status.UNKNOWN:
-        error = coded(AnswerCode.UNREADABLE, error=str(exc)[:500], excerpt=exc.body_excerpt[:500])
+        error = coded(ResponseCode.UNREADABLE, error=str(exc)[:500], excerpt=exc.body_excerpt[:500])
     return SendResult(status, outcome, action, error, http_status=exc.status)
 
 
 def sender_grace() -> timedelta:
-    """How long after its deadline a sending process may still record an answer."""
+    """How long after its deadline a sending process may still record a response."""
     return timedelta(seconds=settings.SEND_WITHIN_SECONDS)
 
 
@@ -100,7 +106,7 @@ def next_check_time(started_at: datetime, now: datetime) -> datetime | None:
 
 @transaction.atomic
 def record_result(attempt_id: int, result: SendResult) -> None:
-    """Record the result of the request, or keep it as a late answer if the status was decided meanwhile."""
+    """Record the result of the request, or keep it as a late response if the status was decided meanwhile."""
     operation, attempt = _locked(attempt_id)
     if attempt.closed_at is None and operation.status in {Status.SENDING, Status.UNKNOWN}:
         _apply(operation, attempt, result)
@@ -116,11 +122,11 @@ def record_timeout(attempt_id: int, *, now: datetime) -> None:
     """
     operation, attempt = _locked(attempt_id)
     if operation.status == Status.SENDING and now > attempt.deadline_at + sender_grace():
-        no_answer = coded(AnswerCode.NOTHING_RECORDED)
+        no_response = coded(ResponseCode.NOTHING_RECORDED)
         _apply(
             operation,
             attempt,
-            SendResult(Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_OUTCOME_UNKNOWN, no_answer),
+            SendResult(Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_OUTCOME_UNKNOWN, no_response),
         )
 
 
@@ -141,12 +147,14 @@ def _locked(attempt_id: int) -> tuple[Operation, Attempt]:
 def _apply(operation: Operation, attempt: Attempt, result: SendResult) -> None:
     if operation.status == Status.UNKNOWN:
         result = _as_late_result(result)
-    if result.transaction_id and not claim_transaction(attempt, result.transaction_id, named_at=clock.now()):
+    if result.transaction_id and not claim_transaction(
+        attempt, result.transaction_id, id_received_at=clock.now()
+    ):
         result = _contradicted(operation, result)
     _close_or_schedule(attempt, result)
     _store_secret(operation, attempt, result)
     if result.status != operation.status:
-        reason = {"ended_because": result.answer} if result.status == Status.FAILED else {}
+        reason = {"closing_reason": result.response} if result.status == Status.FAILED else {}
         transition(operation, result.status, **reason)
     _audit(result.action, operation, attempt, result)
     release_balance(attempt)
@@ -170,11 +178,11 @@ def _as_late_result(result: SendResult) -> SendResult:
 
 
 def _contradicted(operation: Operation, result: SendResult) -> SendResult:
-    """The provider named another attempt's transaction: raise an incident; nothing is proven."""
+    """The response contained another attempt's transaction id: raise an incident; nothing is proven."""
     other = Attempt.objects.select_related("operation").get(provider_transaction_id=result.transaction_id)
     incidents.raise_incident(
         other.operation,
-        kind=IncidentKind.NAMED_FOR_ANOTHER,
+        kind=IncidentKind.ID_RECEIVED_FOR_ANOTHER,
         evidence={"transaction": result.transaction_id, "other": operation.reference},
     )
     return replace(
@@ -182,8 +190,8 @@ def _contradicted(operation: Operation, result: SendResult) -> SendResult:
         status=Status.UNKNOWN,
         outcome=Outcome.OPEN,
         action=Action.OPERATION_CONTRADICTED,
-        answer=coded(
-            AnswerCode.NAMES_ANOTHER,
+        response=coded(
+            ResponseCode.ID_OF_ANOTHER,
             transaction=result.transaction_id or "",
             operation=other.operation.reference,
         ),
@@ -195,8 +203,8 @@ def _close_or_schedule(attempt: Attempt, result: SendResult) -> None:
     is_open = result.outcome == Outcome.OPEN
     is_unclear = result.status == Status.UNKNOWN
     attempt.outcome = result.outcome
-    attempt.answers = [result.answer]
-    attempt.answer_status = result.http_status
+    attempt.responses = [result.response]
+    attempt.response_status = result.http_status
     attempt.result = result.result
     attempt.closed_at = None if is_open else now
     attempt.next_check_at = None
@@ -208,7 +216,7 @@ def _close_or_schedule(attempt: Attempt, result: SendResult) -> None:
 def _store_secret(operation: Operation, attempt: Attempt, result: SendResult) -> None:
     """Encrypt a secret that the provider shows only once, for the user who released the operation.
 
-    Runs in the transaction that records the answer.
+    Runs in the transaction that records the response.
     """
     if result.secret is None or Secret.objects.filter(operation=operation).exists():
         return
@@ -218,34 +226,38 @@ def _store_secret(operation: Operation, attempt: Attempt, result: SendResult) ->
 
 
 def _record_late(operation: Operation, attempt: Attempt, result: SendResult) -> None:
-    """Keep an answer that arrives late, and raise an incident if it contradicts the record.
+    """Keep a response that arrives late, and raise an incident if it contradicts the record.
 
-    An end on record is not changed. While there is none, the transaction that the provider names replaces the
-    one that was matched, and a refusal leads to review.
+    A recorded outcome is not changed. While there is none, a received transaction id replaces a matched one,
+    and a rejection leads to review.
     """
-    on_record = recorded_end(attempt.number, attempt.outcome, attempt.provider_transaction_id)
+    on_record = recorded_outcome(attempt.number, attempt.outcome, attempt.provider_transaction_id)
     is_contradiction = _contradicts(attempt, result)
     if result.transaction_id and not (attempt.closed_at and attempt.provider_transaction_id):
         claim_transaction_where(
             attempt, Attempt.objects.filter(pk=attempt.pk), result.transaction_id, clock.now()
         )
     attempt.result = attempt.result or result.result
-    attempt.answers = [*attempt.answers, result.answer]
-    attempt.answer_status = result.http_status or attempt.answer_status
-    attempt.save(update_fields=["result", "answers", "answer_status"])
+    attempt.responses = [*attempt.responses, result.response]
+    attempt.response_status = result.http_status or attempt.response_status
+    attempt.save(update_fields=["result", "responses", "response_status"])
     _store_secret(operation, attempt, result)
-    _audit(Action.OPERATION_ANSWERED_LATE, operation, attempt, result)
+    _audit(Action.OPERATION_LATE_RESPONSE_RECORDED, operation, attempt, result)
     if is_contradiction:
         incidents.raise_incident(
             operation,
-            kind=IncidentKind.LATE_ANSWER,
-            evidence={"answers": [result.answer], "named": result.transaction_id, "on_record": on_record},
+            kind=IncidentKind.LATE_RESPONSE,
+            evidence={
+                "responses": [result.response],
+                "received_id": result.transaction_id,
+                "on_record": on_record,
+            },
         )
         _escalate(operation, attempt, result)
 
 
 def _escalate(operation: Operation, attempt: Attempt, result: SendResult) -> None:
-    """Send an operation to review if the provider refused it although a transaction was matched to it.
+    """Send an operation to review if the provider rejected it although a transaction was matched to it.
 
     That transaction must belong to something else.
     """
@@ -258,7 +270,7 @@ def _escalate(operation: Operation, attempt: Attempt, result: SendResult) -> Non
 
 
 def _contradicts(attempt: Attempt, result: SendResult) -> bool:
-    """Whether the answer contradicts the record: executed or not, or another transaction id.
+    """Whether the response contradicts the record: executed or not, or another transaction id.
 
     Accepted first and failed later as a transaction is the ordinary course, not a contradiction.
     """
@@ -280,9 +292,9 @@ def _audit(action: Action, operation: Operation, attempt: Attempt, result: SendR
         target=operation,
         attempt=attempt.number,
         outcome=attempt.outcome,
-        answer=result.answer,
+        response=result.response,
         http_status=result.http_status,
-        named_transaction_id=result.transaction_id,
+        response_transaction_id=result.transaction_id,
         provider_transaction_id=attempt.provider_transaction_id,
         status=operation.status,
     )

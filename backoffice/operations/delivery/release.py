@@ -23,7 +23,7 @@ from backoffice.operations.errors import (
     OperationAction,
     OperationError,
     OtpMissingError,
-    SendingPausedError,
+    PaymentsPausedError,
 )
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal
@@ -48,7 +48,7 @@ def release_operation(
 
     The provider's one-time code is stored encrypted and bound to this content for `OTP_LIFETIME_SECONDS`; a
     release without a code lasts `RELEASE_LIFETIME_MINUTES`. Raises PermissionMissingError, SelfApprovalError,
-    WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError, SendingPausedError,
+    WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError, PaymentsPausedError,
     OtpMissingError, AlreadyReleasedError.
     """
     return add_release(operation_id, actor, digest, second_factor_at, otp)
@@ -100,7 +100,7 @@ def add_release(
     policy.check_may_release(actor, operation, digest=digest, second_factor_at=second_factor_at)
     _expire_if_late(operation)
     if is_paused():
-        raise SendingPausedError
+        raise PaymentsPausedError
     if Release.objects.filter(operation=operation).exists():
         raise AlreadyReleasedError
     kind, payload = read_content(operation)

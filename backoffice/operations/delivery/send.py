@@ -1,7 +1,7 @@
 """Send a released operation: at most one request, whatever is clicked twice, redelivered, delayed or killed.
 
 The order is the safeguard: wait for the balance; read a watermark; claim by compare-and-set and delete the
-one-time code in one durable commit; make exactly one request with no transaction open; record the answer in a
+one-time code in one durable commit; make exactly one request with no transaction open; record the response in a
 second commit. A process that dies in between leaves a `sending` row, which is closed by what the provider's
 list shows, and is never sent again.
 """
@@ -41,13 +41,13 @@ from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import find_candidates
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
-from backoffice.operations.models.reason_codes import Blocker, IncidentKind, answers_sentence
+from backoffice.operations.models.reason_codes import Blocker, IncidentKind, responses_sentence
 from backoffice.operations.states import Status
 from payments_gateway import GatewayError, NotSentError, write_only_while
 
 logger = logging.getLogger(__name__)
 DETAILS_DEADLINE = 1.0  # seconds; for a read that only completes the recorded result
-# Seconds; ten minutes in total, since the provider gives the answer only once.
+# Seconds; ten minutes in total, since the provider sends the response only once.
 RECORD_RETRY_DELAYS = (
     0.1,
     0.5,
@@ -76,11 +76,11 @@ class PreflightRead:
     newest_attempt: int | None
     read_at: datetime
     # Ids of transactions already in the list that match the content of this operation.
-    lookalikes: tuple[str, ...] = ()
+    seen_ids: tuple[str, ...] = ()
 
 
 def send_operation(operation_id: UUID) -> None:
-    """Send a released operation when its turn has come, at most once, and record the answer.
+    """Send a released operation when its turn has come, at most once, and record the response.
 
     Idempotent: may be called any number of times, by several processes at once. While another operation is
     ahead, payments are paused, or the provider cannot be read, nothing is sent and the release is kept; the
@@ -98,12 +98,16 @@ def send_operation(operation_id: UUID) -> None:
         fault_points.reach("send.before_claim")
         claim = claim_operation(operation_id, preflight)
     except provider_list.UnstableListError:
-        logger.warning("%s is not sent yet: the service's list keeps changing", release.operation.reference)
+        logger.warning(
+            "%s was not sent: the provider's list kept changing. It is retried.", release.operation.reference
+        )
         record_blocker(operation_id, Blocker.LIST_CHANGING)
         return
     except GatewayError as exc:
         logger.warning(
-            "%s is not sent yet: the service cannot be read (%s)", release.operation.reference, exc
+            "%s was not sent: the provider cannot be read (%s). It is retried.",
+            release.operation.reference,
+            exc,
         )
         record_blocker(operation_id, Blocker.PROVIDER_UNREADABLE, error=str(exc))
         return
@@ -116,11 +120,11 @@ def send_operation(operation_id: UUID) -> None:
         fault_points.reach("send.claimed")
         # no connection is held during the call, so a fail-over of the database does no harm
         connection.close()
-        answer = make_request(claim)
-        fault_points.reach("send.answered")
-        _record_with_retries(claim.attempt_id, answer)
+        result = make_request(claim)
+        fault_points.reach("send.response_received")
+        _record_with_retries(claim.attempt_id, result)
         fault_points.reach("send.recorded")
-        _fetch_missing_details(claim, answer)
+        _fetch_missing_details(claim, result)
 
 
 def claim_operation(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
@@ -192,13 +196,13 @@ def preflight_read(release: Release) -> PreflightRead:
     first = operation.attempts.order_by("number").first()
     if first is not None and isinstance(kind, MoneyKind):
         _check_not_executed(operation, first, kind, payload)
-    watermark = provider_list.read_watermark(operation.currency, lately=Attempt.CLOCK_SKEW)
-    alike = [
+    watermark = provider_list.read_watermark(operation.currency, recent_period=Attempt.CLOCK_SKEW)
+    seen = [
         record.transaction_id
         for record in watermark.recent
         if isinstance(kind, MoneyKind) and kind.is_match(payload, record)
     ]
-    return PreflightRead(watermark, newest_attempt, clock.now(), tuple(alike))
+    return PreflightRead(watermark, newest_attempt, clock.now(), tuple(seen))
 
 
 def _check_not_executed(operation: Operation, first: Attempt, kind: MoneyKind[Any], payload: Any) -> None:
@@ -209,7 +213,7 @@ def _check_not_executed(operation: Operation, first: Attempt, kind: MoneyKind[An
         incidents.raise_incident(
             operation,
             kind=IncidentKind.EXECUTED_DESPITE_PROOF,
-            evidence={"transactions": ids, "attempt": first.number, "answers": first.answers},
+            evidence={"transactions": ids, "attempt": first.number, "responses": first.responses},
         )
         raise PossiblyExecutedError(", ".join(ids))
 
@@ -261,7 +265,7 @@ def _decrypt_otp(release: Release) -> SecretStr | None:
     try:
         return SecretStr(encryption.decrypt(bytes(release.encrypted_otp), bound_to=release.bound_to))
     except encryption.DecryptionError as exc:
-        raise ContentChangedError(Refusal.CODE_OF_OTHER_CONTENT) from exc
+        raise ContentChangedError(Refusal.OTP_OF_OTHER_CONTENT) from exc
 
 
 def _open_attempt(operation: Operation, release: Release, preflight: PreflightRead) -> Attempt:
@@ -278,39 +282,43 @@ def _open_attempt(operation: Operation, release: Release, preflight: PreflightRe
         watermark_transaction_id=watermark.transaction_id,
         watermark_balance=watermark.balance,
         watermark_provider_time=watermark.provider_time,
-        watermark_seen_ids=list(preflight.lookalikes),
+        watermark_seen_ids=list(preflight.seen_ids),
     )
 
 
-def _record_with_retries(attempt_id: int, answer: SendResult) -> None:
-    """Record the answer, and retry while the database is unavailable, since the provider gives it only once.
+def _record_with_retries(attempt_id: int, result: SendResult) -> None:
+    """Record the response, and retry while the database is unavailable, since the provider sends it only once.
 
     Errors that waiting does not cure are raised at once; the sweeper then declares the outcome unknown and
     checks it.
     """
     for pause in RECORD_RETRY_DELAYS:
         try:
-            record_result(attempt_id, answer)
+            record_result(attempt_id, result)
         except (DataError, IntegrityError):
             raise
         except (DatabaseError, InterfaceError):  # unavailable, busy, or read-only after a fail-over
-            summary = answers_sentence([answer.answer])
-            logger.exception("The answer of attempt %s is not recorded yet: %s", attempt_id, summary)
+            summary = responses_sentence([result.response])
+            logger.exception(
+                "The response to attempt %s is not recorded yet; retrying, do not stop this process: %s",
+                attempt_id,
+                summary,
+            )
             connection.close()
             time.sleep(pause)
         else:
             return
-    record_result(attempt_id, answer)
+    record_result(attempt_id, result)
 
 
-def _fetch_missing_details(claim: SendClaim, answer: SendResult) -> None:
-    """Read what the answer left out of the result. If that fails, the values stay empty for now."""
-    if not answer.result or all(answer.result.values()):
+def _fetch_missing_details(claim: SendClaim, result: SendResult) -> None:
+    """Read what the response left out of the result. If that fails, the values stay empty for now."""
+    if not result.result or all(result.result.values()):
         return
     kind, payload = read_content(claim.operation)
     try:
         details = kind.fetch_details(gateway(deadline=DETAILS_DEADLINE), payload)
     except GatewayError as exc:
-        logger.info("%s: the result is not complete yet (%s)", claim.operation.reference, exc)
+        logger.info("%s: details of the result could not be read yet (%s)", claim.operation.reference, exc)
         return
     complete_result(claim.attempt_id, details)

@@ -56,7 +56,7 @@ class Payload(BaseModel):
     # Members that were read when it was prepared, not chosen by the preparer; ignored when comparing.
     OBSERVED: ClassVar[frozenset[str]] = frozenset()
 
-    repeat_reason: str = ""  # why the same amount goes to the same recipient again within a day
+    duplicate_reason: str = ""  # why the same amount goes to the same recipient again within a day
 
     def stored(self) -> dict[str, Any]:
         """JSON members with amounts as plain text: what the digest covers."""
@@ -141,8 +141,8 @@ class FieldMatch:
     """
 
     field: MatchField
-    ours: str
-    theirs: str
+    local: str
+    provider: str
     matches: bool | None
 
     @property
@@ -158,12 +158,12 @@ class LocalEffect(StrEnum):
 
 
 class KindForm(forms.Form):
-    """A form that produces a payload. The fields about repeating are shown only after a repeat."""
+    """A form that produces a payload. The fields about duplicates are shown only if there is one."""
 
-    repeat_confirmed = forms.BooleanField(
+    duplicate_confirmed = forms.BooleanField(
         required=False, label="This is a further payment, not the same one again"
     )
-    repeat_reason = forms.CharField(
+    duplicate_reason = forms.CharField(
         required=False,
         max_length=200,
         label="Why it is paid again",
@@ -178,7 +178,7 @@ class KindForm(forms.Form):
         """The content that is approved, with the reason for paying again if there is one."""
         values = self.cleaned_data
         return self.content().model_copy(
-            update={"repeat_reason": values["repeat_reason"] if values["repeat_confirmed"] else ""}
+            update={"duplicate_reason": values["duplicate_reason"] if values["duplicate_confirmed"] else ""}
         )
 
 
@@ -224,7 +224,7 @@ class OperationKind(ABC, Generic[P]):
         """The debit of a balance; None if it moves no money."""
 
     def exposure(self, payload: P) -> Debit | None:
-        """The amount for repeats, lists and totals: the debit, unless the kind overrides it."""
+        """The amount for duplicates, lists and totals: the debit, unless the kind overrides it."""
         return self.debit(payload)
 
     def limited_amounts(self, payload: P) -> list[Debit]:
@@ -284,7 +284,7 @@ class MoneyKind(OperationKind[P]):
 
     def is_match(self, payload: P, record: TransactionRecord) -> bool:
         """Whether a transaction may be this operation: none of its reported fields differs."""
-        return all(trait.matches is not False for trait in self.match_fields(payload, record))
+        return all(field_match.matches is not False for field_match in self.match_fields(payload, record))
 
 
 class LocalKind(OperationKind[P]):
@@ -337,9 +337,9 @@ def common_match_fields(kind: str, debit: Debit, record: TransactionRecord) -> l
     ]
 
 
-def optional_match_field(field: MatchField, ours: str, theirs: str) -> FieldMatch:
+def optional_match_field(field: MatchField, local: str, provider: str) -> FieldMatch:
     """A field that the provider may leave out, which is no difference."""
-    return FieldMatch(field, ours, theirs or NOT_PROVIDED, theirs == ours if theirs else None)
+    return FieldMatch(field, local, provider or NOT_PROVIDED, provider == local if provider else None)
 
 
 def attempt_match_fields(attempt: Attempt, record: TransactionRecord) -> list[FieldMatch]:

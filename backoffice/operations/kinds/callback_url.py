@@ -120,7 +120,7 @@ class CallbackUrlForm(KindForm):
         """Read the present address, since the replaced address is approved, too."""
         values = super().clean() or self.cleaned_data
         try:
-            self.present = callback_url.fetch_callback_url(patience=FORM_CHECK_TIMEOUT)
+            self.present = callback_url.fetch_callback_url(deadline=FORM_CHECK_TIMEOUT)
         except GatewayError:
             self.add_error(
                 "url", "The service could not tell the present address. Nothing was prepared; try again."

@@ -67,7 +67,7 @@ def balance_problem(amount: Decimal, currency: str) -> str:
     The provider decides in the end; this check only avoids a predictable refusal.
     """
     try:
-        balance = balances.current_balance(currency, patience=FORM_HINT_TIMEOUT)
+        balance = balances.current_balance(currency, deadline=FORM_HINT_TIMEOUT)
     except GatewayError:
         return ""
     if balance is None or amount <= balance:

@@ -270,7 +270,7 @@ class PaymentKind(ChangeKind[PaymentPayload]):
     def initial(self, payload: PaymentPayload) -> dict[str, Any]:
         return payload.model_dump(
             exclude={
-                "repeat_reason",
+                "duplicate_reason",
                 "reference",
                 "business_id",
                 "bank",

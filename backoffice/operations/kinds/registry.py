@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import (
     ChangeKind,
     Facts,
@@ -27,20 +27,20 @@ def register(*kinds: AnyKind) -> None:
 
 
 def read_content(operation: Operation) -> tuple[AnyKind, Any]:
-    """The kind and payload of an operation. Raises UnreadableContentError if they cannot be read."""
+    """The kind and payload of an operation. Raises ContentUnreadableError if they cannot be read."""
     kind = KINDS.get(operation.kind)
     try:
         if kind is not None:
             return kind, kind.read(operation.payload)
     except ValidationError as exc:
-        raise UnreadableContentError from exc
-    raise UnreadableContentError
+        raise ContentUnreadableError from exc
+    raise ContentUnreadableError
 
 
 def facts_of(kind: OperationKind[Any], payload: Payload) -> Facts:
     """Label and value of everything that is approved: the kind's facts, and the reason for paying again."""
-    repeated = [("Paid again", payload.repeat_reason)] if payload.repeat_reason else []
-    return [*kind.facts(payload), *repeated]
+    duplicate = [("Paid again", payload.duplicate_reason)] if payload.duplicate_reason else []
+    return [*kind.facts(payload), *duplicate]
 
 
 def debits_a_balance(kind_name: str) -> bool:

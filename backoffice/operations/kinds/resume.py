@@ -17,7 +17,7 @@ class ResumePayload(Payload):
     pause: int
     paused_by: str
     paused_at: datetime
-    paused_because: str
+    pause_reason: str
     reason: str
 
     def identity(self) -> dict[str, Any]:
@@ -50,7 +50,7 @@ class ResumeForm(KindForm):
             pause=self.pause.pk,
             paused_by=str(self.pause.paused_by),
             paused_at=self.pause.paused_at,
-            paused_because=self.pause.reason,
+            pause_reason=self.pause.reason,
             reason=self.cleaned_data["reason"],
         )
 
@@ -77,7 +77,7 @@ class ResumeKind(LocalKind[ResumePayload]):
     def facts(self, payload: ResumePayload) -> Facts:
         return [
             ("Paused", f"{local_time(payload.paused_at)}, by {payload.paused_by}"),
-            ("Because", payload.paused_because),
+            ("Because", payload.pause_reason),
             ("Why it may go on", payload.reason),
         ]
 

@@ -235,7 +235,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
         ]
 
     def initial(self, payload: WalletTransferPayload) -> dict[str, Any]:
-        return payload.model_dump(exclude={"repeat_reason"})
+        return payload.model_dump(exclude={"duplicate_reason"})
 
     def confirmation(self, payload: WalletTransferPayload) -> TypedConfirmation:
         return TypedConfirmation(

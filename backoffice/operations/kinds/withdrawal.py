@@ -118,5 +118,5 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
 
     def match_fields(self, payload: WithdrawalPayload, record: TransactionRecord) -> list[FieldMatch]:
         """Type, currency and amount: the provider's record names no account and no reference of ours."""
-        holder = FieldMatch(MatchField.BENEFICIARY, payload.account_name, NOT_PROVIDED, None)
+        holder = FieldMatch(MatchField.RECIPIENT, payload.account_name, NOT_PROVIDED, None)
         return [*common_match_fields("withdrawal", self.debit(payload), record), holder]

@@ -17,7 +17,7 @@ from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import IncidentKind
 
-_UNDER_WAY = "processing"
+PROCESSING = "processing"
 
 
 @transaction.atomic
@@ -52,7 +52,7 @@ def _is_known(before: Mapping[str, object], evidence: Mapping[str, object]) -> b
 
 
 @transaction.atomic
-def raise_for_transaction(movement: Transaction, *, evidence: Mapping[str, object]) -> Incident:
+def raise_for_transaction(listed: Transaction, *, evidence: Mapping[str, object]) -> Incident:
     """Record a transaction at the provider that belongs to no operation.
 
     One incident per transaction, and a further one whenever its amount, currency or status has changed since:
@@ -64,7 +64,7 @@ def raise_for_transaction(movement: Transaction, *, evidence: Mapping[str, objec
     while True:  # as in `raise_incident`
         defaults = {"kind": IncidentKind.UNRECOGNISED, "evidence": fields, "at": clock.now()}
         incident, is_new = Incident.objects.get_or_create(
-            transaction=movement, further_to=last, defaults=defaults
+            transaction=listed, further_to=last, defaults=defaults
         )
         if is_new:
             _audit_raised(incident)
@@ -74,7 +74,7 @@ def raise_for_transaction(movement: Transaction, *, evidence: Mapping[str, objec
 
 
 def _is_known_evidence(before: Mapping[str, object], evidence: Mapping[str, object]) -> bool:
-    is_of_its_status = before.get("status") in {evidence.get("status"), _UNDER_WAY}
+    is_of_its_status = before.get("status") in {evidence.get("status"), PROCESSING}
     return is_of_its_status and all(before.get(name) == evidence.get(name) for name in ("currency", "amount"))
 
 
@@ -100,10 +100,10 @@ def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Inciden
         raise NoteMissingError
     found = Incident.objects.select_for_update(of=("self",)).select_related("operation", "transaction")
     incident = found.get(pk=incident_id)
-    seen = Incident.objects.filter(pk=incident_id, acknowledged_at__isnull=True).update(
+    updated = Incident.objects.filter(pk=incident_id, acknowledged_at__isnull=True).update(
         acknowledged_by=actor, acknowledged_at=clock.now(), note=note.strip()
     )
-    if seen != 1:
+    if updated != 1:
         raise AlreadyAcknowledgedError
     incident.refresh_from_db(fields=["acknowledged_by", "acknowledged_at", "note"])
     audit.record(

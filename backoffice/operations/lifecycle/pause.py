@@ -49,30 +49,30 @@ def pause_payments(*, actor: User, reason: str) -> Pause:
     policy.check_permission(actor, permissions.PAUSE)
     if not reason.strip():
         raise ReasonMissingError(Refusal.PAUSE_REASON_MISSING)
-    pulled = Pause(paused_by=actor, paused_at=clock.now(), reason=reason.strip())
-    _insert(pulled)
-    audit.record(Action.PAYMENTS_PAUSED, actor=actor, target=pulled, reason=pulled.reason)
+    pause = Pause(paused_by=actor, paused_at=clock.now(), reason=reason.strip())
+    _insert(pause)
+    audit.record(Action.PAYMENTS_PAUSED, actor=actor, target=pause, reason=pause.reason)
     transaction.on_commit(clear_pause_cache)
-    return pulled
+    return pause
 
 
 @transaction.atomic
 def resume_payments(resumption: Operation, payload: ResumePayload, actor: User) -> None:
     """End exactly this pause, in the transaction of the last approval. Raises NotPausedError."""
     now = clock.now()
-    standing = Pause.objects.filter(pk=payload.pause, ended_at__isnull=True)
-    if standing.update(ended_at=now, ended_by=resumption) != 1:
+    current = Pause.objects.filter(pk=payload.pause, ended_at__isnull=True)
+    if current.update(ended_at=now, ended_by=resumption) != 1:
         raise NotPausedError
     target = Pause.objects.get(pk=payload.pause)
     audit.record(Action.PAYMENTS_RESUMED, actor=actor, target=target, by=resumption.reference)
     transaction.on_commit(clear_pause_cache)
 
 
-def _insert(pulled: Pause) -> None:
+def _insert(pause: Pause) -> None:
     """Insert the pause; the unique index decides between two people who pause at the same moment."""
     try:
         with transaction.atomic():
-            pulled.save(force_insert=True)
+            pause.save(force_insert=True)
     except IntegrityError:
-        standing = monitoring.current_pause()
-        raise AlreadyPausedError(str(standing.paused_by) if standing else "") from None
+        current = monitoring.current_pause()
+        raise AlreadyPausedError(str(current.paused_by) if current else "") from None

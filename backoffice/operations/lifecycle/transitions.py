@@ -15,7 +15,7 @@ from backoffice.ledger.mirror import sync
 from backoffice.operations import policy
 from backoffice.operations.errors import OperationAction, OperationError, WrongStatusError
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.states import CLOSED, SENT, Status
+from backoffice.operations.states import CLOSED, IN_FLIGHT, Status
 
 Parameters = ParamSpec("Parameters")
 OperationService = Callable[Concatenate[UUID, Parameters], Operation]
@@ -33,7 +33,7 @@ def transition(operation: Operation, to: Status, **changes: Any) -> None:
     moved = Operation.objects.filter(pk=operation.pk, status=operation.status).update(status=to, **changes)
     if moved != 1:
         raise WrongStatusError
-    if operation.status in SENT and to != Status.APPROVED:
+    if operation.status in IN_FLIGHT and to != Status.APPROVED:
         background.enqueue_on_commit(sync.SYNC_TASK, operation.pk)
     operation.status = to
     for name, value in changes.items():

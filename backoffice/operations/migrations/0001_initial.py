@@ -66,9 +66,9 @@ class Migration(migrations.Migration):
                         max_length=16,
                     ),
                 ),
-                ("ended_because", models.JSONField(default=dict)),
+                ("closing_reason", models.JSONField(default=dict)),
                 ("approvals_needed", models.PositiveSmallIntegerField()),
-                ("rule", models.CharField(max_length=300)),
+                ("rule", models.JSONField()),
                 ("prepared_at", models.DateTimeField()),
                 ("expires_at", models.DateTimeField()),
                 ("decided_at", models.DateTimeField(null=True)),
@@ -99,7 +99,7 @@ class Migration(migrations.Migration):
                     ("approve_operation", "Can approve or reject operations that others prepared"),
                     ("release_operation", "Can send approved operations"),
                     ("resolve_operation", "Can propose what became of operations whose outcome is not known"),
-                    ("pause_sending", "Can stop all sending alone, and propose that it goes on"),
+                    ("pause_payments", "Can pause payments alone, and propose to resume them"),
                 ],
                 "default_permissions": ("view",),
             },
@@ -128,7 +128,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("open", "Open"),
                             ("not_sent", "Not sent"),
-                            ("token_refused", "Token refused"),
+                            ("otp_rejected", "Token refused"),
                             ("rejected", "Rejected by the service"),
                             ("succeeded", "Succeeded"),
                             ("failed", "Failed at the service"),
@@ -137,10 +137,10 @@ class Migration(migrations.Migration):
                         max_length=16,
                     ),
                 ),
-                ("answer_status", models.PositiveSmallIntegerField(null=True)),
-                ("answers", models.JSONField(default=list)),
+                ("response_status", models.PositiveSmallIntegerField(null=True)),
+                ("responses", models.JSONField(default=list)),
                 ("provider_transaction_id", models.CharField(max_length=500, null=True, unique=True)),
-                ("named_at", models.DateTimeField(null=True)),
+                ("id_received_at", models.DateTimeField(null=True)),
                 ("fee", backoffice.core.fields.ExactDecimalField(null=True)),
                 ("result", models.JSONField(null=True)),
                 ("checks", models.PositiveIntegerField(default=0)),
@@ -260,12 +260,15 @@ class Migration(migrations.Migration):
                             ("unrecognised", "The service shows a movement that nobody prepared here"),
                             ("record_mismatch", "The service's record is not what was countersigned"),
                             ("fee_mismatch", "The service's record tells another fee than is on record"),
-                            ("end_mismatch", "The service's record does not show the end that is on record"),
                             (
-                                "named_for_another",
+                                "outcome_mismatch",
+                                "The service's record does not show the end that is on record",
+                            ),
+                            (
+                                "id_received_for_another",
                                 "The service gave the transaction that closed this one as the answer to another",
                             ),
-                            ("late_answer", "A late answer of the service contradicts what is on record"),
+                            ("late_response", "A late answer of the service contradicts what is on record"),
                             (
                                 "executed_despite_proof",
                                 "Proven not to be executed, and yet the service shows what looks like it",
@@ -492,7 +495,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="VerdictTotal",
+            name="ReconciliationTotal",
             fields=[
                 (
                     "id",
@@ -503,7 +506,7 @@ class Migration(migrations.Migration):
                 ("day", models.DateField()),
                 ("currency", models.TextField()),
                 (
-                    "verdict",
+                    "result",
                     models.CharField(
                         choices=[
                             ("matched", "Matched"),
@@ -520,10 +523,12 @@ class Migration(migrations.Migration):
                 ("fee", backoffice.core.fields.DecimalSumField()),
             ],
             options={
-                "ordering": ("-day", "currency", "verdict"),
+                "ordering": ("-day", "currency", "result"),
                 "default_permissions": (),
                 "constraints": [
-                    models.UniqueConstraint(fields=("day", "currency", "verdict"), name="verdict_total_once")
+                    models.UniqueConstraint(
+                        fields=("day", "currency", "result"), name="reconciliation_total_once"
+                    )
                 ],
             },
         ),
@@ -537,7 +542,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "verdict",
+                    "result",
                     models.CharField(
                         choices=[
                             ("matched", "Matched"),
@@ -581,20 +586,20 @@ class Migration(migrations.Migration):
                 "default_permissions": (),
                 "indexes": [
                     models.Index(fields=["-occurred_at", "-id"], name="comparison_newest"),
-                    models.Index(fields=["verdict", "-occurred_at", "-id"], name="comparison_by_verdict"),
+                    models.Index(fields=["result", "-occurred_at", "-id"], name="comparison_by_result"),
                     models.Index(
                         condition=models.Q(("needs_incident", True)),
                         fields=["id"],
-                        name="comparison_needs_telling",
+                        name="comparison_needs_incident",
                     ),
                     models.Index(
                         condition=models.Q(
-                            ("verdict", "pending"),
-                            models.Q(("transaction__isnull", True), ("verdict", "missing_at_provider")),
+                            ("result", "pending"),
+                            models.Q(("result", "missing_at_provider"), ("transaction__isnull", True)),
                             _connector="OR",
                         ),
                         fields=["id"],
-                        name="comparison_may_turn_up",
+                        name="comparison_may_still_appear",
                     ),
                 ],
                 "constraints": [
@@ -607,11 +612,11 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(
                             (
-                                "verdict__in",
+                                "result__in",
                                 ["matched", "mismatched", "missing_at_provider", "unrecognised", "pending"],
                             )
                         ),
-                        name="comparison_verdict_known",
+                        name="comparison_result_known",
                     ),
                 ],
             },
@@ -711,7 +716,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="operation",
             index=models.Index(
-                fields=["recipient_key", "amount", "prepared_at"], name="operation_by_beneficiary"
+                fields=["recipient_key", "amount", "prepared_at"], name="operation_by_recipient"
             ),
         ),
         migrations.AddIndex(
@@ -805,7 +810,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(
                 condition=models.Q(("status__in", frozenset(["approved", "pending"]))),
                 fields=("content_key",),
-                name="operation_content_waits_once",
+                name="operation_content_pending_once",
             ),
         ),
         migrations.AddIndex(
@@ -844,7 +849,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(
                 condition=models.Q(("further_to__isnull", True)),
                 fields=("transaction",),
-                name="incident_first_once_per_movement",
+                name="incident_first_once_per_transaction",
             ),
         ),
         migrations.AddConstraint(
@@ -862,9 +867,9 @@ class Migration(migrations.Migration):
                             "unrecognised",
                             "record_mismatch",
                             "fee_mismatch",
-                            "end_mismatch",
-                            "named_for_another",
-                            "late_answer",
+                            "outcome_mismatch",
+                            "id_received_for_another",
+                            "late_response",
                             "executed_despite_proof",
                         ],
                     )
@@ -886,7 +891,7 @@ class Migration(migrations.Migration):
                     ),
                     _connector="OR",
                 ),
-                name="incident_seen_by_a_person_with_a_note",
+                name="incident_acknowledged_by_a_person_with_a_note",
             ),
         ),
         migrations.AddConstraint(
@@ -894,7 +899,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(
                 condition=models.Q(("closed_at__isnull", True), ("provider_transaction_id__isnull", True)),
                 fields=("balance",),
-                name="attempt_one_in_doubt_per_balance",
+                name="attempt_one_unmatched_per_balance",
             ),
         ),
         migrations.AddConstraint(
@@ -936,7 +941,7 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="pause",
             constraint=models.UniqueConstraint(
-                models.Value(1), condition=models.Q(("ended_at__isnull", True)), name="pause_stands_once"
+                models.Value(1), condition=models.Q(("ended_at__isnull", True)), name="pause_one_at_a_time"
             ),
         ),
         migrations.AddConstraint(

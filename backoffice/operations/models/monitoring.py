@@ -23,7 +23,7 @@ class Pause(models.Model):
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(
-                models.expressions.Value(1), condition=Q(ended_at__isnull=True), name="pause_stands_once"
+                models.expressions.Value(1), condition=Q(ended_at__isnull=True), name="pause_one_at_a_time"
             ),
             models.CheckConstraint(
                 condition=Q(ended_at__isnull=True, ended_by__isnull=True)
@@ -90,13 +90,13 @@ class Incident(models.Model):
             models.UniqueConstraint(
                 fields=["transaction"],
                 condition=Q(further_to__isnull=True),
-                name="incident_first_once_per_movement",
+                name="incident_first_once_per_transaction",
             ),
             models.CheckConstraint(condition=Q(kind__in=IncidentKind.values), name="incident_kind_known"),
             models.CheckConstraint(
                 condition=Q(acknowledged_at__isnull=True, acknowledged_by__isnull=True, note="")
                 | (Q(acknowledged_at__isnull=False, acknowledged_by__isnull=False) & ~Q(note="")),
-                name="incident_seen_by_a_person_with_a_note",
+                name="incident_acknowledged_by_a_person_with_a_note",
             ),
         ]
 
@@ -127,7 +127,7 @@ class Incident(models.Model):
 
 
 class Inspection(models.Model):
-    """The last inspection of the invariants, and how far the audit log was verified: one row.
+    """The last run of the integrity checks, and how far the audit log was verified: one row.
 
     It also keeps the time to approval, which takes too long to count on a page.
     """

@@ -101,9 +101,11 @@ class Operation(models.Model):
     recipient_account = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - null for none
 
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
-    ended_because = models.JSONField(default=dict)  # see `reason_codes.EndReason`; empty if there is none
+    closing_reason = models.JSONField(
+        default=dict
+    )  # see `reason_codes.ClosingReason`; empty if there is none
     approvals_needed = models.PositiveSmallIntegerField()
-    rule = models.CharField(max_length=300)
+    rule = models.JSONField()  # an ApprovalRule with its parameters
 
     preparer = models.ForeignKey(User, on_delete=models.PROTECT, related_name="operations_prepared")
     prepared_from = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="copies")
@@ -126,13 +128,13 @@ class Operation(models.Model):
             ("approve_operation", "Can approve or reject operations that others prepared"),
             ("release_operation", "Can send approved operations"),
             ("resolve_operation", "Can propose what became of operations whose outcome is not known"),
-            ("pause_sending", "Can stop all sending alone, and propose that it goes on"),
+            ("pause_payments", "Can pause payments alone, and propose to resume them"),
         ]
         ordering = ("-prepared_at", "-id")
         indexes = [
             models.Index(fields=["-prepared_at", "-id"], name="operation_newest"),
             models.Index(fields=["status", "-prepared_at", "-id"], name="operation_by_status"),
-            models.Index(fields=["recipient_key", "amount", "prepared_at"], name="operation_by_beneficiary"),
+            models.Index(fields=["recipient_key", "amount", "prepared_at"], name="operation_by_recipient"),
             models.Index(fields=["recipient_account", "-prepared_at", "-id"], name="operation_by_account"),
             models.Index(
                 fields=["-prepared_at", "-id"], name="operation_open", condition=Q(closed_at__isnull=True)
@@ -159,7 +161,7 @@ class Operation(models.Model):
             models.UniqueConstraint(
                 fields=["content_key"],
                 condition=Q(status__in=BEFORE_SENDING),
-                name="operation_content_waits_once",
+                name="operation_content_pending_once",
             ),
         ]
 
@@ -175,9 +177,14 @@ class Operation(models.Model):
         return verification_code(self.digest)
 
     @property
+    def rule_sentence(self) -> str:
+        """Who must approve it, in words."""
+        return reason_codes.rule_sentence(self.rule)
+
+    @property
     def reason(self) -> str:
         """Why it was rejected or failed, in words; empty otherwise."""
-        return reason_codes.end_sentence(self.ended_because)
+        return reason_codes.closing_sentence(self.closing_reason)
 
     @property
     def is_closed(self) -> bool:
@@ -301,11 +308,11 @@ class Attempt(models.Model):
     watermark_seen_ids = models.JSONField(null=True)
 
     outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.OPEN)
-    answer_status = models.PositiveSmallIntegerField(null=True)
-    answers = models.JSONField(default=list)  # see `reason_codes.Answer`; the late ones after the first
+    response_status = models.PositiveSmallIntegerField(null=True)
+    responses = models.JSONField(default=list)  # see `reason_codes.Response`; the late ones after the first
     provider_transaction_id = models.CharField(max_length=TRANSACTION_ID_LENGTH, null=True, unique=True)  # noqa: DJ001 - many have none
-    # When the provider named the transaction in an answer; null if it was matched in the list.
-    named_at = models.DateTimeField(null=True)
+    # When a response contained the transaction id; null if the transaction was matched in the list.
+    id_received_at = models.DateTimeField(null=True)
     fee = ExactDecimalField(null=True)
     result = models.JSONField(null=True)
     checks = models.PositiveIntegerField(default=0)
@@ -327,7 +334,7 @@ class Attempt(models.Model):
         ordering = ("number",)
         constraints = [
             models.UniqueConstraint(
-                fields=["balance"], condition=UNMATCHED, name="attempt_one_in_doubt_per_balance"
+                fields=["balance"], condition=UNMATCHED, name="attempt_one_unmatched_per_balance"
             ),
             models.UniqueConstraint(fields=["operation", "number"], name="attempt_number_once"),
             models.UniqueConstraint(
@@ -346,9 +353,9 @@ class Attempt(models.Model):
         return f"Attempt {self.number} of {self.operation_id}"
 
     @property
-    def answer(self) -> str:
+    def response(self) -> str:
         """What came of the request, in words; empty while nothing is known."""
-        return reason_codes.answers_sentence(self.answers)
+        return reason_codes.responses_sentence(self.responses)
 
     @property
     def last_check(self) -> str:
@@ -368,8 +375,8 @@ class Attempt(models.Model):
         return (self.watermark_provider_time or self.started_at) - self.CLOCK_SKEW
 
     @property
-    def named_search_from(self) -> datetime:
-        """The earliest time in the provider's list of a transaction whose id the provider named."""
+    def received_id_search_from(self) -> datetime:
+        """The earliest time in the provider's list of a transaction whose id was in a response or matched before."""
         return self.search_from - timedelta(days=1)
 
     @property
@@ -385,7 +392,7 @@ class Attempt(models.Model):
 class Secret(EncryptedRow):
     """A value that the provider shows only once, such as a new API key, encrypted for the releasing user.
 
-    Written in the commit that records the answer; deleted once it has been shown or taken into use.
+    Written in the commit that records the response; deleted once it has been shown or taken into use.
     """
 
     ENCRYPTED_FIELD = "encrypted_value"

@@ -1,4 +1,4 @@
-"""Codes for differences, incidents, blockers, check results, answers and ends, and the sentence of each code."""
+"""Codes of differences, incidents, blockers, check results, responses and closing reasons, with their sentences."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from django.db import models
 from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import SUM_CONTEXT, normalized_text
 from backoffice.core.web.formatting import code_sentence, format_amount
@@ -26,16 +27,31 @@ class IncidentKind(models.TextChoices):
     UNRECOGNISED = "unrecognised", "The service shows a movement that nobody prepared here"
     RECORD_MISMATCH = "record_mismatch", "The service's record is not what was countersigned"
     FEE_MISMATCH = "fee_mismatch", "The service's record tells another fee than is on record"
-    END_MISMATCH = "end_mismatch", "The service's record does not show the end that is on record"
-    NAMED_FOR_ANOTHER = (
-        "named_for_another",
+    OUTCOME_MISMATCH = "outcome_mismatch", "The service's record does not show the end that is on record"
+    ID_RECEIVED_FOR_ANOTHER = (
+        "id_received_for_another",
         "The service gave the transaction that closed this one as the answer to another",
     )
-    LATE_ANSWER = "late_answer", "A late answer of the service contradicts what is on record"
+    LATE_RESPONSE = "late_response", "A late answer of the service contradicts what is on record"
     EXECUTED_DESPITE_PROOF = (
         "executed_despite_proof",
         "Proven not to be executed, and yet the service shows what looks like it",
     )
+
+
+class ApprovalRule(TextChoices):
+    """Which rule says how many people must approve an operation."""
+
+    ONE_APPROVER = "one_approver", _("Requires one approver who is not the preparer.")
+    TWO_ABOVE_LIMIT = (
+        "two_above_limit",
+        _("Amounts above {limit} require two approvers who are not the preparer."),
+    )  # limit
+
+
+def rule_sentence(rule: dict[str, str]) -> str:
+    """The stored rule of an operation in words."""
+    return code_sentence(ApprovalRule, rule)
 
 
 Difference: TypeAlias = "dict[str, Any]"
@@ -51,24 +67,24 @@ class MatchField(TextChoices):
     FROM_CURRENCY = "from_currency", "Given in"
     RECEIVER = "receiver", "Receiver"
     ADDRESS = "address", "Address"
-    BENEFICIARY = "beneficiary", "Beneficiary"
+    RECIPIENT = "recipient", "Beneficiary"
     PREVIOUS_BALANCE = "previous_balance", "Balance before it"
     TIME = "time", "Time"
 
 
 class DifferenceCode(TextChoices):
-    """What differs, or why the verdict is still open. The comment after each lists its parameters."""
+    """What differs, or why the result is still open. The comment after each lists its parameters."""
 
-    CURRENCY = "currency"  # here, there
-    AMOUNT = "amount"  # here, there, currency
-    FEE = "fee"  # here, there, currency
-    FIELD = "field"  # field (a MatchField), here, there
-    END = "end"  # here (fulfilled or failed), there (the provider's status)
+    CURRENCY = "currency"  # local, provider
+    AMOUNT = "amount"  # local, provider, currency
+    FEE = "fee"  # local, provider, currency
+    FIELD = "field"  # field (a MatchField), local, provider
+    OUTCOME = "outcome"  # local (fulfilled or failed), provider (the provider's status)
     NO_LONGER_LISTED = "no_longer_listed"  # since
     NOT_READ_FAR_ENOUGH = "not_read_far_enough"
     MAY_BE_UNKNOWN_OPERATION = "may_be_unknown_operation"  # operations
     DIRECTION_NOT_PROVIDED = "direction_not_provided"
-    STATUS = "status"  # there
+    STATUS = "status"  # provider
     NOT_COMPARABLE = "not_comparable"
 
 
@@ -89,7 +105,7 @@ def sentences(found: list[Difference]) -> str:
 
 def _in_field(found: Difference) -> str:
     name = str(MatchField(found["field"]).label).lower()
-    return f"{name} {found['here']} here, {found['there']} there"
+    return f"{name} {found['local']} here, {found['provider']} there"
 
 
 def _no_longer_listed(found: Difference) -> str:
@@ -98,28 +114,28 @@ def _no_longer_listed(found: Difference) -> str:
 
 
 def _more_or_less(found: Difference) -> str:
-    more = SUM_CONTEXT.subtract(Decimal(found["there"]), Decimal(found["here"]))
+    more = SUM_CONTEXT.subtract(Decimal(found["provider"]), Decimal(found["local"]))
     return f"{format_amount(abs(more), found['currency'])} {'more' if more > 0 else 'less'}"
 
 
 _DIFFERENCE_WORDS: dict[str, Callable[[Difference], str]] = {
-    DifferenceCode.CURRENCY: lambda it: f"currency {it['here']} here, {it['there'] or 'none'} there",
+    DifferenceCode.CURRENCY: lambda it: f"currency {it['local']} here, {it['provider'] or 'none'} there",
     DifferenceCode.AMOUNT: lambda it: f"amount {_more_or_less(it)} there",
     DifferenceCode.FEE: lambda it: f"fee {_more_or_less(it)} there",
     DifferenceCode.FIELD: _in_field,
-    DifferenceCode.END: lambda it: f"{it['here']} here, {it['there'] or 'nothing'} there",
+    DifferenceCode.OUTCOME: lambda it: f"{it['local']} here, {it['provider'] or 'nothing'} there",
     DifferenceCode.NO_LONGER_LISTED: _no_longer_listed,
     DifferenceCode.NOT_READ_FAR_ENOUGH: lambda _: "the service's list has not been read far enough since",
     DifferenceCode.MAY_BE_UNKNOWN_OPERATION: lambda it: (
         f"it may be {', '.join(it['operations'])}, which is not known yet"
     ),
     DifferenceCode.DIRECTION_NOT_PROVIDED: lambda _: "the service does not tell which way it went",
-    DifferenceCode.STATUS: lambda it: f"{it['there'] or 'no status'} there",
+    DifferenceCode.STATUS: lambda it: f"{it['provider'] or 'no status'} there",
     DifferenceCode.NOT_COMPARABLE: lambda _: "it could not be compared; the log says why",
 }
 
 
-class AnswerCode(TextChoices):
+class ResponseCode(TextChoices):
     """What came of a request. The label is the sentence, with its parameters in braces."""
 
     ACCEPTED = "accepted", "Accepted by the service"
@@ -127,15 +143,15 @@ class AnswerCode(TextChoices):
     ERROR = "error", "{error}"  # of the client, with the provider's own words
     UNREADABLE = "unreadable", "{error} It said: {excerpt}"
     NOTHING_RECORDED = "nothing_recorded", "No answer was recorded before the deadline"
-    NAMES_ANOTHER = (
-        "names_another",
+    ID_OF_ANOTHER = (
+        "id_of_another",
         "The service names transaction {transaction}, by which {operation} was closed. "
         "People must look at both.",
     )
 
 
-Answer: TypeAlias = "dict[str, str]"
-"""An `AnswerCode` under `code`, and its parameters beside it, as stored in JSON."""
+Response: TypeAlias = "dict[str, str]"
+"""A `ResponseCode` under `code`, and its parameters beside it, as stored in JSON."""
 
 
 def coded(code: TextChoices, **parameters: str) -> dict[str, str]:
@@ -143,26 +159,26 @@ def coded(code: TextChoices, **parameters: str) -> dict[str, str]:
     return {"code": code.value, **parameters}
 
 
-def answers_sentence(answers: Sequence[Answer]) -> str:
-    """The answers to one request in words, the late ones after the first."""
-    return " Later: ".join(code_sentence(AnswerCode, one)[:500] for one in answers)
+def responses_sentence(responses: Sequence[Response]) -> str:
+    """The responses to one request in words, the late ones after the first."""
+    return " Later: ".join(code_sentence(ResponseCode, one)[:500] for one in responses)
 
 
-class EndReason(TextChoices):
-    """Why an operation ended without success. The label is the sentence, with its parameters in braces."""
+class ClosingReason(TextChoices):
+    """Why an operation was rejected or failed. The label is the sentence, with its parameters in braces."""
 
     STATED = "stated", "{text}"  # by the person who rejected it
     REPORTED_FAILED = "reported_failed", "The service reports this transaction as failed."
     RESOLVED = "resolved", "Settled by {resolution}, which two people signed."
 
 
-def end_sentence(reason: dict[str, str]) -> str:
-    """An `EndReason` or `Answer` with its parameters in words; empty if there is none."""
+def closing_sentence(reason: dict[str, str]) -> str:
+    """A `ClosingReason` or `Response` with its parameters in words; empty if there is none."""
     if not reason:
         return ""
-    if reason["code"] in AnswerCode.values:
-        return answers_sentence([reason])
-    return code_sentence(EndReason, reason)
+    if reason["code"] in ResponseCode.values:
+        return responses_sentence([reason])
+    return code_sentence(ClosingReason, reason)
 
 
 _NAMES = {
@@ -175,15 +191,15 @@ _NAMES = {
     "counterparty": "with",
     "other": "other",
     "attempt": "attempt",
-    "answers": "answer",
-    "named": "named",
+    "responses": "answer",
+    "received_id": "named",
     "on_record": "on record",
     "in_list": "in the list",
     "differences": "in the mirror",
 }  # in reading order; the currency follows the amount
 
 
-def recorded_end(number: int, outcome: str, transaction_id: str | None) -> dict[str, object]:
+def recorded_outcome(number: int, outcome: str, transaction_id: str | None) -> dict[str, object]:
     """The recorded outcome of an attempt, as evidence."""
     return {"attempt": number, "outcome": outcome, "transaction": transaction_id}
 
@@ -216,7 +232,7 @@ def _text(key: str, evidence: dict[str, Any]) -> str:
     return "" if value is None else str(value)
 
 
-def _recorded_end(recorded: dict[str, Any]) -> str:
+def _recorded_outcome(recorded: dict[str, Any]) -> str:
     text = f"{Outcome(recorded['outcome']).label}, attempt {recorded['attempt']}"
     return f"{text}, transaction {recorded['transaction']}" if recorded["transaction"] else text
 
@@ -237,10 +253,10 @@ def _amount(evidence: dict[str, Any]) -> str:
 
 
 _EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
-    "on_record": _recorded_end,
+    "on_record": _recorded_outcome,
     "in_list": _listed,
     "differences": sentences,
-    "answers": answers_sentence,
+    "responses": responses_sentence,
     "transactions": ", ".join,
     "occurred_at": _moment,
 }
@@ -338,15 +354,15 @@ def _stored_evidence(evidence: dict[str, Any]) -> str:
     return ", ".join(f"{name}: {text}" for name, text in shown(evidence)) or "none"
 
 
-def _stored_answer(answer: Any) -> str:
-    """An answer to an operation's request; entries about API keys hold the text itself."""
-    return answers_sentence([answer]) if isinstance(answer, dict) else str(answer)
+def _stored_response(response: Any) -> str:
+    """The response to an operation's request; entries about API keys hold the text itself."""
+    return responses_sentence([response]) if isinstance(response, dict) else str(response)
 
 
 AUDIT_SENTENCES: dict[str, Callable[[Any], str]] = {
     "refusal": errors.sentence,
     "check": _stored_check,
-    "answer": _stored_answer,
+    "response": _stored_response,
     "incident": lambda kind: str(IncidentKind(kind).label),
     "evidence": _stored_evidence,
 }

@@ -1,6 +1,6 @@
 """What reconciliation stores: one comparison per attempt or unrecognised transaction, sums by day, and its progress.
 
-`reconciliation.rules` defines the verdicts; only `reconciliation.store` and `reconciliation.runner` write.
+`reconciliation.rules` defines the results; only `reconciliation.store` and `reconciliation.runner` write.
 """
 
 from django.db import models
@@ -11,7 +11,7 @@ from backoffice.operations.models.reason_codes import sentences
 
 
 class ReconciliationResult(models.TextChoices):
-    """The verdict of comparing an attempt with the provider's transactions."""
+    """The result of comparing an attempt with the provider's transactions."""
 
     MATCHED = "matched", "Matched"
     MISMATCHED = "mismatched", "Different"
@@ -27,8 +27,8 @@ ALARMING = frozenset(
         ReconciliationResult.UNRECOGNISED,
     }
 )
-MAY_STILL_APPEAR = Q(verdict=ReconciliationResult.PENDING) | Q(
-    verdict=ReconciliationResult.MISSING_AT_PROVIDER, transaction__isnull=True
+MAY_STILL_APPEAR = Q(result=ReconciliationResult.PENDING) | Q(
+    result=ReconciliationResult.MISSING_AT_PROVIDER, transaction__isnull=True
 )
 """Comparisons that can change without an event in a feed. Use it unchanged, so that its index applies."""
 
@@ -40,7 +40,7 @@ class Comparison(models.Model):
     lists the transaction, ours otherwise. `differences` holds what differs, and by how much.
     """
 
-    verdict = models.CharField(max_length=20, choices=ReconciliationResult)
+    result = models.CharField(max_length=20, choices=ReconciliationResult)
     occurred_at = models.DateTimeField()
     day = models.DateField()
     currency = models.TextField()
@@ -63,9 +63,9 @@ class Comparison(models.Model):
         ordering = ("-occurred_at", "-id")
         indexes = [
             models.Index(fields=["-occurred_at", "-id"], name="comparison_newest"),
-            models.Index(fields=["verdict", "-occurred_at", "-id"], name="comparison_by_verdict"),
-            models.Index(fields=["id"], name="comparison_needs_telling", condition=Q(needs_incident=True)),
-            models.Index(fields=["id"], name="comparison_may_turn_up", condition=MAY_STILL_APPEAR),
+            models.Index(fields=["result", "-occurred_at", "-id"], name="comparison_by_result"),
+            models.Index(fields=["id"], name="comparison_needs_incident", condition=Q(needs_incident=True)),
+            models.Index(fields=["id"], name="comparison_may_still_appear", condition=MAY_STILL_APPEAR),
         ]
         constraints = [
             models.CheckConstraint(
@@ -73,12 +73,12 @@ class Comparison(models.Model):
                 name="comparison_is_of_something",
             ),
             models.CheckConstraint(
-                condition=Q(verdict__in=ReconciliationResult.values), name="comparison_verdict_known"
+                condition=Q(result__in=ReconciliationResult.values), name="comparison_result_known"
             ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_verdict_display()}: {self.currency} {self.amount}"
+        return f"{self.get_result_display()}: {self.currency} {self.amount}"
 
     @property
     def difference_sentence(self) -> str:
@@ -86,28 +86,28 @@ class Comparison(models.Model):
         return sentences(self.differences)
 
 
-class VerdictTotal(models.Model):
-    """The count, amounts and fees of the comparisons of one verdict, currency and UTC day; exact sums.
+class ReconciliationTotal(models.Model):
+    """The count, amounts and fees of the comparisons of one result, currency and UTC day; exact sums.
 
     Updated by difference in the transaction that writes the comparisons, so it always agrees with them.
     """
 
     day = models.DateField()
     currency = models.TextField()
-    verdict = models.CharField(max_length=20, choices=ReconciliationResult)
+    result = models.CharField(max_length=20, choices=ReconciliationResult)
     count = models.BigIntegerField()
     amount = DecimalSumField()
     fee = DecimalSumField()
 
     class Meta:
         default_permissions = ()
-        ordering = ("-day", "currency", "verdict")
+        ordering = ("-day", "currency", "result")
         constraints = [
-            models.UniqueConstraint(fields=["day", "currency", "verdict"], name="verdict_total_once")
+            models.UniqueConstraint(fields=["day", "currency", "result"], name="reconciliation_total_once")
         ]
 
     def __str__(self) -> str:
-        return f"{self.count} {self.verdict} on {self.day}"
+        return f"{self.count} {self.result} on {self.day}"
 
 
 class ReconciliationState(models.Model):

@@ -1,4 +1,4 @@
-"""Check the invariants once a minute, in whichever process asks first, and report the resulting health.
+"""Run the integrity checks once a minute, in whichever process is first, and report the resulting health.
 
 The result is one row of the database. The inspection also stores the median time to approval, which takes too
 long to count on a page.
@@ -22,7 +22,11 @@ from backoffice.core.leases import acquire_lease
 from backoffice.operations.lifecycle.incidents import open_incidents
 from backoffice.operations.models.monitoring import Inspection
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.monitoring.invariants import INVARIANTS, InspectionScope, Invariant
+from backoffice.operations.monitoring.integrity_checks import (
+    INTEGRITY_CHECKS,
+    InspectionScope,
+    IntegrityCheck,
+)
 from backoffice.operations.states import Status
 
 MEASURED_PERIOD = timedelta(days=30)
@@ -50,8 +54,8 @@ def approval_time(now: datetime) -> ApprovalTime | None:
 
     Reads every such operation, which takes too long for a page.
     """
-    signed = Operation.objects.filter(decided_at__gte=now - MEASURED_PERIOD).exclude(status=Status.REJECTED)
-    times = signed.order_by().values_list("prepared_at", "decided_at")
+    approved = Operation.objects.filter(decided_at__gte=now - MEASURED_PERIOD).exclude(status=Status.REJECTED)
+    times = approved.order_by().values_list("prepared_at", "decided_at")
     waits = [(decided - prepared) // _UNIT for prepared, decided in times.iterator() if decided]
     return ApprovalTime(len(waits), statistics.median(waits) * _UNIT) if waits else None
 
@@ -70,32 +74,32 @@ STORED_REFERENCES = 20
 
 
 @dataclass(frozen=True)
-class InvariantFinding:
+class IntegrityCheckResult:
     """One rule, and the references of the operations that break it."""
 
-    invariant: Invariant
+    check: IntegrityCheck
     broken: list[str]
 
     def __str__(self) -> str:
         if not self.broken:
-            return f"{self.invariant.name}: ok"
+            return f"{self.check.name}: ok"
         noun = "violation" if len(self.broken) == 1 else "violations"
         more = " …" if len(self.broken) > STORED_REFERENCES else ""
-        return f"{self.invariant.name}: {len(self.broken)} {noun}: {', '.join(self.broken[:STORED_REFERENCES])}{more}"
+        return f"{self.check.name}: {len(self.broken)} {noun}: {', '.join(self.broken[:STORED_REFERENCES])}{more}"
 
 
 @dataclass(frozen=True)
 class InspectionReport:
     """What an inspection found, rule by rule, and how long it took in seconds."""
 
-    findings: list[InvariantFinding] = field(default_factory=list)
+    findings: list[IntegrityCheckResult] = field(default_factory=list)
     took: float = 0.0
 
     @property
     def violations(self) -> dict[str, dict[str, object]]:
         """Count and first references, for each rule that is broken."""
         return {
-            finding.invariant.name: {
+            finding.check.name: {
                 "count": len(finding.broken),
                 "references": finding.broken[:STORED_REFERENCES],
             }
@@ -135,12 +139,12 @@ def inspect(*, full: bool) -> InspectionReport:
         operations, inspected_to = _next_operations(now, last)
     log = verify_chain() if full else verify_since(_log_position(last), at_most=LOG_ENTRIES_PER_INSPECTION)
     scope = InspectionScope(now, operations, log)
-    report = InspectionReport([_finding(rule, scope) for rule in INVARIANTS], time.monotonic() - began)
+    report = InspectionReport([_finding(rule, scope) for rule in INTEGRITY_CHECKS], time.monotonic() - began)
     _store(report, log, inspected_to)
     return report
 
 
-def _finding(rule: Invariant, scope: InspectionScope) -> InvariantFinding:
+def _finding(rule: IntegrityCheck, scope: InspectionScope) -> IntegrityCheckResult:
     """What breaks a rule in each of several passes, since a concurrent change can look like a violation."""
     broken = rule.broken_by(scope)
     for _ in range(CONFIRMING_PASSES - 1):
@@ -148,7 +152,7 @@ def _finding(rule: Invariant, scope: InspectionScope) -> InvariantFinding:
             break
         again = set(rule.broken_by(scope))
         broken = [reference for reference in broken if reference in again]
-    return InvariantFinding(rule, list(dict.fromkeys(broken)))
+    return IntegrityCheckResult(rule, list(dict.fromkeys(broken)))
 
 
 def _all_operations() -> list[UUID]:
@@ -164,12 +168,12 @@ def _next_operations(now: datetime, last: Inspection) -> tuple[list[UUID], UUID 
     suspects = [reference for found in last.violations.values() for reference in found["references"]]
     broken = pks.filter(reference__in=suspects)
     is_open = pks.filter(closed_at__isnull=True)
-    lately = pks.filter(closed_at__gte=now - RECENTLY_CLOSED).order_by("-closed_at")[
+    recently_closed = pks.filter(closed_at__gte=now - RECENTLY_CLOSED).order_by("-closed_at")[
         :OPERATIONS_PER_INSPECTION
     ]
-    behind = pks.filter(pk__gt=last.inspected_to) if last.inspected_to else pks
-    in_turn = list(behind.order_by("pk")[:OPERATIONS_PER_INSPECTION])
-    chosen = dict.fromkeys([*broken, *is_open, *lately, *in_turn])
+    remaining = pks.filter(pk__gt=last.inspected_to) if last.inspected_to else pks
+    in_turn = list(remaining.order_by("pk")[:OPERATIONS_PER_INSPECTION])
+    chosen = dict.fromkeys([*broken, *is_open, *recently_closed, *in_turn])
     return list(chosen), in_turn[-1] if len(in_turn) == OPERATIONS_PER_INSPECTION else None
 
 
@@ -198,7 +202,11 @@ def _store(report: InspectionReport, log: ChainVerification, inspected_to: UUID 
     Inspection.objects.update_or_create(pk=1, defaults=found)
     for finding in report.findings:
         if finding.broken:
-            logger.error("What must always hold does not: %s %s", finding.invariant.sentence, finding)
+            logger.error(
+                "Integrity check failed: %s. Rule: %s Pause payments and follow the runbook.",
+                finding,
+                finding.check.sentence,
+            )
 
 
 INSPECTION_LATE_AFTER = timedelta(minutes=5)
@@ -216,7 +224,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class SystemHealth:
-    """The last inspection of the invariants; `at` is None if there was none.
+    """The last run of the integrity checks; `at` is None if there was none.
 
     `approval_time` is the time to approval in the thirty days before it; None if nothing was approved.
     """
@@ -245,7 +253,7 @@ def system_health() -> SystemHealth:
     last = Inspection.objects.filter(pk=1).annotate(open_incidents=Coalesce(Subquery(number), 0)).first()
     if last is None:
         return SystemHealth(None, 0.0, [], open_incidents().count(), timezone.now())
-    sentences = {rule.name: rule.sentence for rule in INVARIANTS}
+    sentences = {rule.name: rule.sentence for rule in INTEGRITY_CHECKS}
     violations = [
         Violation(rule, sentences.get(rule, rule), found["count"], found["references"])
         for rule, found in last.violations.items()

@@ -20,12 +20,12 @@ from backoffice.ledger.statements.continuity import open_break_count, unchecked_
 from backoffice.operations.models.monitoring import Heartbeat, is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.monitoring.inspection import SystemHealth, system_health
-from backoffice.operations.monitoring.invariants import INVARIANTS
+from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
 from backoffice.operations.reconciliation.selectors import (
     ReconciliationFilter,
     reconciliation_state,
+    result_counts,
     unrecognised_count,
-    verdict_counts,
 )
 from backoffice.operations.states import OPEN, Status
 
@@ -51,9 +51,9 @@ class _MetricsCollector(Collector):
         last = system_health()
         yield from _inspection(last)
         yield from _operations(now)
-        yield _gauge("incidents_open", "Incidents of which nobody has taken note", last.open_incidents)
-        yield _gauge("sending_paused", "1 while nothing is sent", int(is_paused()))
-        yield _gauge("releases_waiting", "Words to send that no worker has taken up", Release.objects.count())
+        yield _gauge("incidents_open", "Incidents that are not closed", last.open_incidents)
+        yield _gauge("payments_paused", "1 while payments are paused", int(is_paused()))
+        yield _gauge("releases_waiting", "Releases that no worker has claimed yet", Release.objects.count())
         yield from _mirror()
         yield from _continuity()
         yield from _reconciliation(now)
@@ -66,18 +66,20 @@ class _MetricsCollector(Collector):
 
 def _inspection(last: SystemHealth) -> Iterator[GaugeMetricFamily]:
     broken = {violation.rule: violation.count for violation in last.violations}
-    violations = _family("invariant_violations", "What breaks a rule that must always hold", "rule")
-    for rule in INVARIANTS:
+    violations = _family("integrity_violations", "Violations found by the last integrity checks", "rule")
+    for rule in INTEGRITY_CHECKS:
         violations.add_metric([rule.name], broken.get(rule.name, 0))
     yield violations
-    yield _gauge("invariants_age_seconds", "Time since the last inspection ended", last.seconds_since)
-    yield _gauge("invariants_took_seconds", "How long the last inspection took", last.seconds)
+    yield _gauge(
+        "integrity_checks_age_seconds", "Time since the integrity checks last ended", last.seconds_since
+    )
+    yield _gauge("integrity_checks_duration_seconds", "Duration of the last integrity checks", last.seconds)
 
 
 def _operations(now: datetime) -> Iterator[GaugeMetricFamily]:
     found = Operation.objects.filter(closed_at__isnull=True).order_by().values_list("status")
     counts = dict(found.annotate(number=Count("pk")))
-    family = _family("operations", "Operations that are not closed", "status")
+    family = _family("operations", "Open operations", "status")
     for status in Status:
         if status in OPEN:
             family.add_metric([status], counts.get(status.value, 0))
@@ -86,53 +88,63 @@ def _operations(now: datetime) -> Iterator[GaugeMetricFamily]:
     oldest = unknown.aggregate(at=Min("started_at"))["at"]
     age = (now - oldest).total_seconds() if oldest else 0
     yield _gauge(
-        "oldest_unknown_seconds", "Time since the oldest unknown operation was sent; 0 if none is", age
+        "oldest_unknown_outcome_age_seconds",
+        "Time since the oldest attempt with an unknown outcome was sent; 0 if there is none",
+        age,
     )
 
 
 def _mirror() -> Iterator[GaugeMetricFamily]:
     state = mirror_state()
-    yield _gauge("mirror_age_seconds", "Age of the newest state of the service's list", state.seconds_behind)
-    yield _gauge("mirror_loaded", "1 once the whole list was read", int(state.is_loaded))
-    yield _gauge("mirror_problem", "1 while the last reading of the list ended early", int(bool(state.error)))
-    yield _gauge("mirror_transactions", "Transactions that are here", state.rows)
-    yield _gauge("mirror_missing", "Those of them that the service lists no more", state.missing)
     yield _gauge(
-        "mirror_difference", "How many more transactions the service counts than are here", state.difference
+        "mirror_age_seconds",
+        "Time since the mirror was last up to date with the provider's list",
+        state.seconds_behind,
     )
+    yield _gauge(
+        "mirror_loaded", "1 after the first complete load of the provider's list", int(state.is_loaded)
+    )
+    yield _gauge("mirror_sync_failed", "1 if the last sync failed", int(bool(state.error)))
+    yield _gauge("mirror_transactions", "Transactions in the mirror", state.rows)
+    yield _gauge(
+        "mirror_missing", "Transactions in the mirror that the provider no longer lists", state.missing
+    )
+    yield _gauge("mirror_difference", "The provider's transaction count minus the mirror's", state.difference)
 
 
 def _continuity() -> Iterator[GaugeMetricFamily]:
     breaks = open_break_count(_BREAKS_COUNTED)
     yield _gauge(
         "continuity_breaks",
-        f"Balances that do not follow from the one before; {_BREAKS_COUNTED} if more",
+        f"Breaks in balance continuity without an explanation, at most {_BREAKS_COUNTED}",
         breaks.number,
     )
     yield _gauge(
-        "continuity_unchecked",
-        "Currencies whose balances were never all checked",
+        "continuity_unchecked_currencies",
+        "Currencies whose balance continuity was never completely checked",
         len(unchecked_currencies()),
     )
 
 
 def _reconciliation(now: datetime) -> Iterator[GaugeMetricFamily]:
-    family = _family("reconciliation", "Operations and movements held against each other", "result")
-    for verdict, _, number in verdict_counts(ReconciliationFilter()):
-        family.add_metric([verdict], number)
+    family = _family(
+        "reconciliation", "Operations and provider transactions by result of the reconciliation", "result"
+    )
+    for result, _, number in result_counts(ReconciliationFilter()):
+        family.add_metric([result], number)
     yield family
     yield _gauge(
-        "unknown_movements_open",
-        "Movements at the service that nobody prepared here and nobody has taken note of",
+        "unrecognised_transactions_open",
+        "Transactions at the provider that belong to no operation here and are not acknowledged",
         unrecognised_count(),
     )
     at = reconciliation_state().at
     age = (now - at).total_seconds() if at else float("inf")
-    yield _gauge("reconciliation_age_seconds", "Time since operations were held against the mirror", age)
+    yield _gauge("reconciliation_age_seconds", "Time since the last reconciliation with the mirror", age)
 
 
 def _sweeper(now: datetime) -> Iterator[GaugeMetricFamily]:
-    family = _family("sweeper_age_seconds", "Time since a job of a sweeper ended a round", "job")
+    family = _family("sweeper_age_seconds", "Time since a job of the sweeper last ended a round", "job")
     for heartbeat in Heartbeat.objects.order_by("job"):
         family.add_metric([heartbeat.job], (now - heartbeat.at).total_seconds())
     yield family

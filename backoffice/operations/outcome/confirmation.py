@@ -1,6 +1,6 @@
 """Close a sent operation by what the provider's transaction list shows. Never sends.
 
-A transaction the provider named in its answer decides by itself. Otherwise a transaction is claimed if it is
+A transaction whose id a response contained decides by itself. Otherwise a transaction is claimed if it is
 the only candidate, since nothing else is sent from the balance meanwhile (`delivery.balance_queue`). Absence
 from the list proves nothing.
 """
@@ -20,12 +20,12 @@ from backoffice.operations.delivery.record import next_check_time, release_balan
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import MatchResult, claim_transaction, find_match
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import CheckResult, EndReason, coded
+from backoffice.operations.models.reason_codes import CheckResult, ClosingReason, coded
 from backoffice.operations.states import AWAITING_PROVIDER, Outcome, Status
 from payments_gateway import TransactionRecord
 
 RECHECK_SOON = timedelta(minutes=2)  # while the balance is blocked and the next check may free it
-# past the horizon, while a definite answer can still be expected
+# past the horizon, while a definite result can still be expected
 RECHECK_AFTER = timedelta(minutes=15)
 
 
@@ -35,14 +35,14 @@ def listing_delay() -> timedelta:
 
 
 PROCESSING = "processing"
-_ENDS = {
+_OUTCOMES = {
     "fulfilled": (Status.SUCCEEDED, Outcome.SUCCEEDED, Action.OPERATION_SUCCEEDED),
     "failed": (Status.FAILED, Outcome.FAILED, Action.OPERATION_FAILED),
 }
 
 
 def confirm_operation(operation_id: UUID, *, actor: User | None = None) -> Operation:
-    """Read the provider's list and close the operation if the list proves its end.
+    """Read the provider's list and close the operation if the list proves its outcome.
 
     Called by a timer, a webhook or a user (`actor`). Nothing is ever sent. An outcome that is still unknown
     at the horizon (one day) goes to `review`.
@@ -51,42 +51,40 @@ def confirm_operation(operation_id: UUID, *, actor: User | None = None) -> Opera
     attempt = operation.attempts.filter(closed_at__isnull=True).first()
     if attempt is None or operation.status not in AWAITING_PROVIDER:
         return operation
-    seen = find_match(operation, attempt)
+    match = find_match(operation, attempt)
     fault_points.reach("confirm.seen")
-    operation = _record_check(operation_id, attempt, seen, actor)
+    operation = _record_check(operation_id, attempt, match, actor)
     fault_points.reach("confirm.closed")
     return operation
 
 
 @transaction.atomic
-def _record_check(
-    operation_id: UUID, checked_at: Attempt, seen: MatchResult, actor: User | None
-) -> Operation:
+def _record_check(operation_id: UUID, checked: Attempt, match: MatchResult, actor: User | None) -> Operation:
     """Record one status check, and change the operation's status if the check proves something."""
     operation = Operation.objects.get_locked(operation_id)
-    attempt = Attempt.objects.select_for_update().filter(pk=checked_at.pk, closed_at__isnull=True).first()
+    attempt = Attempt.objects.select_for_update().filter(pk=checked.pk, closed_at__isnull=True).first()
     if attempt is None or operation.status not in AWAITING_PROVIDER:
         return operation
     attempt.checks += 1
-    attempt.check_result, attempt.check_parameters = _result(operation, attempt, seen)
-    requested = attempt.next_check_at if attempt.next_check_at != checked_at.next_check_at else None
-    attempt.next_check_at = _next_check(operation, attempt, seen)
+    attempt.check_result, attempt.check_parameters = _check_result(operation, attempt, match)
+    requested = attempt.next_check_at if attempt.next_check_at != checked.next_check_at else None
+    attempt.next_check_at = _next_check(operation, attempt, match)
     if requested and attempt.next_check_at:
         attempt.next_check_at = min(requested, attempt.next_check_at)  # a webhook requested an earlier check
-    _apply_match(operation, attempt, seen, actor)
+    _apply_match(operation, attempt, match, actor)
     attempt.save()
     return operation
 
 
-def _apply_match(operation: Operation, attempt: Attempt, seen: MatchResult, actor: User | None) -> None:
+def _apply_match(operation: Operation, attempt: Attempt, match: MatchResult, actor: User | None) -> None:
     """Close the operation, mark it as processing, or escalate it to review, as this check allows."""
-    if seen.confirmed_done:
+    if match.confirmed_done:
         _close(operation, attempt, "fulfilled", actor)
         return
-    record = _decisive_record(operation, attempt, seen)
+    record = _decisive_record(operation, attempt, match)
     if record is not None and claim_transaction(attempt, record.transaction_id):
         attempt.fee = record.fee
-        if record.status in _ENDS:
+        if record.status in _OUTCOMES:
             _close(operation, attempt, record.status, actor)
         else:
             _mark_processing(operation, attempt, actor)
@@ -94,43 +92,43 @@ def _apply_match(operation: Operation, attempt: Attempt, seen: MatchResult, acto
         _transition(operation, attempt, Status.REVIEW, Action.OPERATION_ESCALATED, actor)
 
 
-def _decisive_record(operation: Operation, attempt: Attempt, seen: MatchResult) -> TransactionRecord | None:
+def _decisive_record(operation: Operation, attempt: Attempt, match: MatchResult) -> TransactionRecord | None:
     """The transaction that decides the outcome now; None if there is none yet.
 
-    Where the provider gave no readable answer, a delayed list may show a similar transaction before ours: a
+    Where no readable response arrived, a delayed list may show a similar transaction before ours: a
     candidate is claimed only after `listing_delay`. Where the provider accepted the request without naming a
     transaction, the first check may claim the candidate if the balance before it equals the watermark's;
     otherwise each balance could send only one operation a minute. A failed transaction is claimed only once
     ours can no longer be executed, so that `failed` never hides a debit. A candidate that `matching` rejects
     is never claimed.
     """
-    record = _single_candidate(seen)
+    record = _single_candidate(match)
     if record is None:
         return None
     if attempt.provider_transaction_id not in {None, record.transaction_id}:
         return None  # another was claimed since the list was read
-    if attempt.named_at:
+    if attempt.id_received_at:
         return record
-    return record if seen.checked_at >= _earliest_claim_time(operation, attempt, record) else None
+    return record if match.checked_at >= _earliest_claim_time(operation, attempt, record) else None
 
 
-def _single_candidate(seen: MatchResult) -> TransactionRecord | None:
+def _single_candidate(match: MatchResult) -> TransactionRecord | None:
     """The only candidate, if it was not rejected and its status is one we know."""
     if (
-        len(seen.candidates) != 1
-        or seen.rejected_because
-        or seen.candidates[0].status not in {*_ENDS, PROCESSING}
+        len(match.candidates) != 1
+        or match.mismatch_reason
+        or match.candidates[0].status not in {*_OUTCOMES, PROCESSING}
     ):
         return None
-    return seen.candidates[0]
+    return match.candidates[0]
 
 
 def _earliest_claim_time(operation: Operation, attempt: Attempt, record: TransactionRecord) -> datetime:
     """The earliest time to claim this candidate: when ours would be listed or can no longer be executed."""
-    may_hide_ours = record.status == "failed" or (
+    may_hide_own = record.status == "failed" or (
         record.status == PROCESSING and operation.status == Status.UNKNOWN
     )
-    if may_hide_ours:
+    if may_hide_own:
         return attempt.execution_deadline
     if operation.status == Status.PROCESSING and _follows_watermark(attempt, record):
         return attempt.started_at
@@ -142,54 +140,56 @@ def _follows_watermark(attempt: Attempt, record: TransactionRecord) -> bool:
     return record.previous_balance is None or record.previous_balance == attempt.watermark_balance
 
 
-def _result(operation: Operation, attempt: Attempt, seen: MatchResult) -> tuple[CheckResult, dict[str, Any]]:
+def _check_result(
+    operation: Operation, attempt: Attempt, match: MatchResult
+) -> tuple[CheckResult, dict[str, Any]]:
     """The result to record; for a candidate that may not be claimed yet, with the time from which it may."""
-    record = _single_candidate(seen)
-    if record is None or attempt.named_at:
-        return seen.result
+    record = _single_candidate(match)
+    if record is None or attempt.id_received_at:
+        return match.result
     moment = _earliest_claim_time(operation, attempt, record)
-    if seen.checked_at >= moment:
-        return seen.result
-    return CheckResult.FOUND_TOO_EARLY, seen.result[1] | {"not_before": moment.isoformat()}
+    if match.checked_at >= moment:
+        return match.result
+    return CheckResult.FOUND_TOO_EARLY, match.result[1] | {"not_before": moment.isoformat()}
 
 
-def _next_check(operation: Operation, attempt: Attempt, seen: MatchResult) -> datetime | None:
-    """When to check again; None past the horizon if no definite answer can be expected."""
-    if seen.is_unobservable:
+def _next_check(operation: Operation, attempt: Attempt, match: MatchResult) -> datetime | None:
+    """When to check again; None past the horizon if no definite result can be expected."""
+    if match.is_unobservable:
         return None
     if (
         attempt.provider_transaction_id
-        and len(seen.candidates) > 1
-        and seen.checked_at >= attempt.execution_deadline
+        and len(match.candidates) > 1
+        and match.checked_at >= attempt.execution_deadline
     ):
         # the claimed transaction failed and another candidate is listed: further checks cannot decide
         return None
-    in_time = next_check_time(attempt.started_at, seen.checked_at)
-    soon = _early_recheck(operation, attempt, seen)
-    if in_time and soon:
-        return min(in_time, soon)
-    is_under_way = bool(attempt.provider_transaction_id) and [one.status for one in seen.candidates] == [
+    scheduled = next_check_time(attempt.started_at, match.checked_at)
+    early = _early_recheck(operation, attempt, match)
+    if scheduled and early:
+        return min(scheduled, early)
+    is_processing = bool(attempt.provider_transaction_id) and [one.status for one in match.candidates] == [
         PROCESSING
     ]
-    return in_time or (seen.checked_at + RECHECK_AFTER if seen.problem or is_under_way else None)
+    return scheduled or (match.checked_at + RECHECK_AFTER if match.problem or is_processing else None)
 
 
-def _early_recheck(operation: Operation, attempt: Attempt, seen: MatchResult) -> datetime | None:
+def _early_recheck(operation: Operation, attempt: Attempt, match: MatchResult) -> datetime | None:
     """When another check may free a blocked balance; None if the regular schedule is enough."""
-    record = _single_candidate(seen)
+    record = _single_candidate(match)
     if attempt.provider_transaction_id:
         return None
-    if record is not None and seen.checked_at < _earliest_claim_time(operation, attempt, record):
-        return seen.checked_at + RECHECK_SOON
-    if seen.problem:
-        return seen.checked_at + (
-            RECHECK_SOON if seen.checked_at < attempt.execution_deadline else RECHECK_AFTER
+    if record is not None and match.checked_at < _earliest_claim_time(operation, attempt, record):
+        return match.checked_at + RECHECK_SOON
+    if match.problem:
+        return match.checked_at + (
+            RECHECK_SOON if match.checked_at < attempt.execution_deadline else RECHECK_AFTER
         )
     return None
 
 
-def _close(operation: Operation, attempt: Attempt, ended: str, actor: User | None) -> None:
-    status, attempt.outcome, action = _ENDS[ended]
+def _close(operation: Operation, attempt: Attempt, provider_status: str, actor: User | None) -> None:
+    status, attempt.outcome, action = _OUTCOMES[provider_status]
     attempt.closed_at, attempt.next_check_at = clock.now(), None
     attempt.save()
     _transition(operation, attempt, status, action, actor)
@@ -207,7 +207,7 @@ def _mark_processing(operation: Operation, attempt: Attempt, actor: User | None)
 def _transition(
     operation: Operation, attempt: Attempt, status: Status, action: Action, actor: User | None
 ) -> None:
-    failed = {"ended_because": coded(EndReason.REPORTED_FAILED)} if status == Status.FAILED else {}
+    failed = {"closing_reason": coded(ClosingReason.REPORTED_FAILED)} if status == Status.FAILED else {}
     transition(operation, status, **failed)
     audit.record(
         action,

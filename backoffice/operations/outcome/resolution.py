@@ -12,7 +12,7 @@ from backoffice.operations.errors import CannotResolveError, Refusal
 from backoffice.operations.kinds.resolution.case import (
     ResolutionChoice,
     ResolutionPayload,
-    ResolvedEnd,
+    ResolvedOutcome,
     TransactionEvidence,
     may_be_resolved,
     open_attempt,
@@ -20,13 +20,13 @@ from backoffice.operations.kinds.resolution.case import (
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import claim_transaction
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import EndReason, coded
+from backoffice.operations.models.reason_codes import ClosingReason, coded
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError
 
-_ENDS = {
-    ResolvedEnd.SUCCEEDED: (Status.SUCCEEDED, Outcome.SUCCEEDED),
-    ResolvedEnd.FAILED: (Status.FAILED, Outcome.FAILED),
+_OUTCOMES = {
+    ResolvedOutcome.SUCCEEDED: (Status.SUCCEEDED, Outcome.SUCCEEDED),
+    ResolvedOutcome.FAILED: (Status.FAILED, Outcome.FAILED),
 }
 
 
@@ -47,7 +47,7 @@ def check_meaning_unchanged(payload: ResolutionPayload) -> None:
     statuses = {record.transaction_id: record.status for record in listed.records}
     if statuses.get(seen.transaction_id) != seen.status:
         raise CannotResolveError(
-            Refusal.RECORD_CHANGED, transaction=seen.transaction_id, word=seen.quoted_status
+            Refusal.RECORD_CHANGED, transaction=seen.transaction_id, status=seen.quoted_status
         )
 
 
@@ -60,14 +60,14 @@ def resolve_operation(resolution: Operation, payload: ResolutionPayload, actor: 
     """
     operation = Operation.objects.get_locked(payload.operation)
     attempt = _open_attempt(operation, payload)
-    status, attempt.outcome = _end(attempt, payload)
+    status, attempt.outcome = _approved_outcome(attempt, payload)
     if payload.transaction is not None:
         _claim_transaction(attempt, payload.transaction)
     attempt.closed_at, attempt.next_check_at = clock.now(), None
     attempt.resolution = resolution
     attempt.save()
-    reason = coded(EndReason.RESOLVED, resolution=resolution.reference)
-    transition(operation, status, **({"ended_because": reason} if status == Status.FAILED else {}))
+    reason = coded(ClosingReason.RESOLVED, resolution=resolution.reference)
+    transition(operation, status, **({"closing_reason": reason} if status == Status.FAILED else {}))
     audit.record(
         Action.OPERATION_RESOLVED,
         actor=actor,
@@ -88,25 +88,27 @@ def _open_attempt(operation: Operation, payload: ResolutionPayload) -> Attempt:
     attempt = attempts.filter(number=payload.attempt).first()
     if attempt is None or not may_be_resolved(operation, attempt):
         raise CannotResolveError(
-            Refusal.SETTLED_MEANWHILE, reference=operation.reference, status=operation.status
+            Refusal.OUTCOME_KNOWN, reference=operation.reference, status=operation.status
         )
     return attempt
 
 
-def _end(attempt: Attempt, payload: ResolutionPayload) -> tuple[Status, Outcome]:
+def _approved_outcome(attempt: Attempt, payload: ResolutionPayload) -> tuple[Status, Outcome]:
     """The approved status and outcome. Nothing is closed as failed while it may still be executed."""
     claimed = payload.claimed.transaction_id if payload.claimed else None
     is_claimed_since = (
-        payload.verdict == ResolutionChoice.NOT_EXECUTED and attempt.provider_transaction_id != claimed
+        payload.choice == ResolutionChoice.NOT_EXECUTED and attempt.provider_transaction_id != claimed
     )
-    if payload.end == ResolvedEnd.FAILED and (clock.now() < attempt.execution_deadline or is_claimed_since):
+    if payload.outcome == ResolvedOutcome.FAILED and (
+        clock.now() < attempt.execution_deadline or is_claimed_since
+    ):
         raise CannotResolveError(Refusal.MAY_STILL_BE_EXECUTED, reference=payload.reference)
-    return _ENDS[payload.end]
+    return _OUTCOMES[payload.outcome]
 
 
 def _claim_transaction(attempt: Attempt, seen: TransactionEvidence) -> None:
     """Claim the transaction for this attempt, replacing one that was only matched."""
-    replaced = None if attempt.named_at else attempt.provider_transaction_id
+    replaced = None if attempt.id_received_at else attempt.provider_transaction_id
     if not claim_transaction(attempt, seen.transaction_id, instead_of=replaced):
-        raise CannotResolveError(Refusal.TRANSACTION_TAKEN, transaction=seen.transaction_id)
+        raise CannotResolveError(Refusal.TRANSACTION_CLAIMED, transaction=seen.transaction_id)
     attempt.fee = seen.fee

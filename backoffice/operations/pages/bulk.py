@@ -19,7 +19,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.operations import permissions, policy
-from backoffice.operations.errors import AlreadyApprovedError, OperationError, UnreadableContentError
+from backoffice.operations.errors import AlreadyApprovedError, ContentUnreadableError, OperationError
 from backoffice.operations.kinds.base import Facts
 from backoffice.operations.kinds.registry import debits_a_balance, facts_of, read_content
 from backoffice.operations.models.operations import Operation
@@ -96,7 +96,7 @@ def bulk_totals(rows: Sequence[BulkRow], *, debited: bool) -> list[tuple[str, De
 def _facts(operation: Operation) -> Facts:
     try:
         return facts_of(*read_content(operation))
-    except UnreadableContentError:
+    except ContentUnreadableError:
         return []
 
 

@@ -1,4 +1,4 @@
-"""What every page shows of operations: how many wait, the pause, and unrecognised transactions."""
+"""What every page shows of operations: its place in the navigation, how many wait, the pause, open cases."""
 
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
@@ -7,8 +7,24 @@ from backoffice.accounts.models import User
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.permissions import VIEW
 from backoffice.operations.policy import may_decide_any
-from backoffice.operations.reconciliation.selectors import cached_unrecognised_count
+from backoffice.operations.reconciliation.selectors import cached_open_case_count, cached_unrecognised_count
 from backoffice.operations.selectors import operations_waiting_for
+
+_RECONCILIATION = frozenset(
+    f"operations:{name}" for name in ("reconciliation", "investigation", "case", "incidents", "incident")
+) | {"ledger:continuity"}
+_SETTINGS = frozenset({"operations:saved_accounts", "operations:saved_account"})
+_SETTINGS_APPS = frozenset({"api_keys", "audit", "webhooks"})
+
+
+def section(request: HttpRequest) -> dict[str, str]:
+    """Context processor: `section`, the section of the navigation to which this page's tabs belong; or empty."""
+    match = request.resolver_match
+    if match is None:
+        return {"section": ""}
+    if match.view_name in _RECONCILIATION:
+        return {"section": "reconciliation"}
+    return {"section": "settings" if match.view_name in _SETTINGS or match.app_name in _SETTINGS_APPS else ""}
 
 
 def waiting_count(request: HttpRequest) -> dict[str, object]:
@@ -19,20 +35,19 @@ def waiting_count(request: HttpRequest) -> dict[str, object]:
     return {"waiting_count": SimpleLazyObject(lambda: operations_waiting_for(person).count())}
 
 
-def sending_pause(request: HttpRequest) -> dict[str, object]:
-    """Context processor: `sending_pause`, the current pause, for everyone who may see operations."""
+def payments_pause(request: HttpRequest) -> dict[str, object]:
+    """Context processor: `payments_pause`, the current pause, for everyone who may see operations."""
     person = getattr(request, "user", None)
     if not isinstance(person, User) or not person.has_perm(VIEW):
-        return {"sending_pause": None}
-    return {"sending_pause": SimpleLazyObject(cached_pause)}
+        return {"payments_pause": None}
+    return {"payments_pause": SimpleLazyObject(cached_pause)}
 
 
 def unrecognised_transactions(request: HttpRequest) -> dict[str, object]:
-    """Context processor: `unknown_movements`, the number of unacknowledged unrecognised transactions.
-
-    Counted only if a template uses it.
+    """Context processor: `unknown_movements`, the number of unacknowledged unrecognised transactions, and
+    `reconciliation_count`, of all that waits for people there. Counted only if a template uses it.
     """
     person = getattr(request, "user", None)
     if not isinstance(person, User) or not person.has_perm(VIEW):
-        return {"unknown_movements": 0}
-    return {"unknown_movements": cached_unrecognised_count}
+        return {"unknown_movements": 0, "reconciliation_count": 0}
+    return {"unknown_movements": cached_unrecognised_count, "reconciliation_count": cached_open_case_count}

@@ -24,7 +24,7 @@ from backoffice.core.gateway import PAGE_TIMEOUT, gateway
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger import balances, provider_list
 from backoffice.operations import permissions, selectors
-from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import ChangeKind, FieldMatch, MoneyKind, attempt_match_fields
 from backoffice.operations.kinds.registry import KINDS, AnyKind, read_content
 from backoffice.operations.kinds.resolution.case import may_be_resolved
@@ -40,7 +40,7 @@ OLDEST_FIRST = ("started_at", "pk")
 
 
 class CaseEvidence(BaseModel):
-    """What the provider reported about one case. `is_done` is for kinds that its list does not show."""
+    """What the provider reported about one case. `confirmed_done` is for kinds that its list does not show."""
 
     records: list[TransactionRecord] = []
     is_whole: bool = True
@@ -58,7 +58,7 @@ class CandidateTransaction:
 
     @property
     def mismatches(self) -> int:
-        return sum(trait.matches is False for trait in self.match_fields)
+        return sum(field_match.matches is False for field_match in self.match_fields)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class UnknownOutcome:
     candidates: list[CandidateTransaction] = field(default_factory=list)
     pending_resolutions: list[Operation] = field(default_factory=list)
     blocked_count: int = 0
-    fresh: bool = False
+    is_refreshed: bool = False
     now: datetime = field(kw_only=True)
 
     @property
@@ -117,12 +117,12 @@ def cached_cases(attempts: Iterable[Attempt]) -> list[UnknownOutcome]:
     """The cases with what the provider last reported, in five queries. Does not read the provider."""
     attempts = list(attempts)
     cached = cached_values([_cached_read(attempt) for attempt in attempts])
-    return _cases([(attempt, cached[_cached_read(attempt).key]) for attempt in attempts], fresh=False)
+    return _cases([(attempt, cached[_cached_read(attempt).key]) for attempt in attempts], is_refreshed=False)
 
 
 def refreshed_case(attempt: Attempt) -> UnknownOutcome:
     """The case with what the provider reports now, or last reported if it cannot be read."""
-    return _cases([(attempt, _cached_read(attempt).refresh(_evidence_reader(attempt)))], fresh=True)[0]
+    return _cases([(attempt, _cached_read(attempt).refresh(_evidence_reader(attempt)))], is_refreshed=True)[0]
 
 
 def _cached_read(attempt: Attempt) -> CachedRead[CaseEvidence]:
@@ -144,11 +144,13 @@ def _evidence_reader(attempt: Attempt) -> Callable[[], CaseEvidence]:
     return read_evidence
 
 
-def _cases(evidence: list[tuple[Attempt, CachedValue[CaseEvidence]]], *, fresh: bool) -> list[UnknownOutcome]:
+def _cases(
+    evidence: list[tuple[Attempt, CachedValue[CaseEvidence]]], *, is_refreshed: bool
+) -> list[UnknownOutcome]:
     now = clock.now()
     owners = _owners([record for _, one in evidence if one.value for record in one.value.records])
     waiting = _pending_resolutions([attempt for attempt, _ in evidence])
-    behind = _blocked_counts({held for attempt, _ in evidence if (held := _blocked_balance(attempt))})
+    blocked_counts = _blocked_counts({held for attempt, _ in evidence if (held := _blocked_balance(attempt))})
     return [
         UnknownOutcome(
             attempt,
@@ -156,8 +158,8 @@ def _cases(evidence: list[tuple[Attempt, CachedValue[CaseEvidence]]], *, fresh: 
             in_list=isinstance(_content(attempt.operation)[0], MoneyKind),
             candidates=_candidates(attempt, one.value.records if one.value else [], owners),
             pending_resolutions=[r for r in waiting if r.payload["operation"] == str(attempt.operation_id)],
-            blocked_count=behind.get(_blocked_balance(attempt) or "", 0),
-            fresh=fresh,
+            blocked_count=blocked_counts.get(_blocked_balance(attempt) or "", 0),
+            is_refreshed=is_refreshed,
             now=now,
         )
         for attempt, one in evidence
@@ -223,7 +225,7 @@ def _blocked_counts(balances: set[str]) -> dict[str, int]:
 def _content(operation: Operation) -> tuple[AnyKind | None, Any]:
     try:
         return read_content(operation)
-    except UnreadableContentError:
+    except ContentUnreadableError:
         return None, None
 
 

@@ -14,24 +14,25 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.submissions import is_navigation
 from backoffice.ledger import balances
 from backoffice.operations import policy, selectors
 from backoffice.operations.errors import (
+    ContentUnreadableError,
+    DuplicatePaymentError,
     DuplicatePendingError,
     DuplicateUnknownError,
     OperationError,
-    PaidBeforeError,
-    UnreadableContentError,
 )
 from backoffice.operations.kinds.base import KindForm, OperationKind
 from backoffice.operations.kinds.registry import KINDS, facts_of, read_content
 from backoffice.operations.models.operations import Operation, content_digest, verification_code
 from backoffice.operations.pages.saved_accounts import AccountOption, account_option, account_options
 from backoffice.operations.workflow.prepare import (
+    duplicate_payments,
     duplicates_with_unknown_outcome,
     earlier_submission,
     prepare_operation,
-    repeated_payments,
 )
 
 
@@ -87,7 +88,10 @@ class AccountChoiceForm(forms.Form):
         return str(self[name].value() or "").strip()[:60]
 
 
-SHOWN_REPEATS = 3
+MAX_DRAFTS = 5  # of one session
+_DRAFTS = "drafts"
+_NOT_TYPED = frozenset({"csrfmiddlewaretoken", "submission", "step", "digest"})
+SHOWN_DUPLICATES = 3
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -95,7 +99,11 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
     """The form; and, by the submitted button, its check, its review, or the operation itself."""
     kind = _kind(request, kind_name)
     if request.method != "POST":
-        return _form_page(request, kind, kind.form_type(initial=_prefilled(request, kind)))
+        if is_navigation(request) and "submission" not in request.GET:
+            return redirect(_with_submission(request))
+        values = {**_prefilled(request, kind), **_draft(request)}
+        return _form_page(request, kind, kind.form_type(initial=values))
+    _keep_draft(request)
     steps = {"check": _check, "find": _edit, "use": _fill_in_account, "change": _edit, "prepare": _prepare}
     return steps.get(request.POST.get("step", ""), _review)(request, kind)
 
@@ -140,8 +148,12 @@ def _review(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
     duplicate = duplicates_with_unknown_outcome(kind, form.payload()).first()
     if duplicate is not None:
         return _refused(request, kind, form, waiting=DuplicateUnknownError(duplicate.reference, duplicate.pk))
-    repeats = _unexplained_repeats(request, kind, form)
-    return _refused(request, kind, form, repeats=repeats) if repeats else _review_page(request, kind, form)
+    duplicates = _unexplained_duplicates(request, kind, form)
+    return (
+        _refused(request, kind, form, duplicates=duplicates)
+        if duplicates
+        else _review_page(request, kind, form)
+    )
 
 
 def _prepare(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
@@ -174,8 +186,8 @@ def _store(request: StaffRequest, kind: OperationKind[Any], form: KindForm, subm
         )
     except (DuplicatePendingError, DuplicateUnknownError) as exc:
         return _refused(request, kind, form, waiting=exc)
-    except PaidBeforeError:
-        return _refused(request, kind, form, repeats=_unexplained_repeats(request, kind, form))
+    except DuplicatePaymentError:
+        return _refused(request, kind, form, duplicates=_unexplained_duplicates(request, kind, form))
     except OperationError as exc:
         form.add_error(None, str(exc))
         return _refused(request, kind, form)
@@ -183,18 +195,20 @@ def _store(request: StaffRequest, kind: OperationKind[Any], form: KindForm, subm
     return redirect(operation)
 
 
-def _unexplained_repeats(request: StaffRequest, kind: OperationKind[Any], form: KindForm) -> list[Operation]:
+def _unexplained_duplicates(
+    request: StaffRequest, kind: OperationKind[Any], form: KindForm
+) -> list[Operation]:
     """The same payments within a day, if the form does not say why it is paid again; the form is informed."""
     payload = form.payload()
-    if payload.repeat_reason:
+    if payload.duplicate_reason:
         return []
-    found = repeated_payments(kind.recipient(payload).key, kind.exposure(payload))
-    repeats = list(found.exclude(pk=_submission(request))[:SHOWN_REPEATS])
-    if repeats and not form.cleaned_data["repeat_confirmed"]:
-        form.add_error("repeat_confirmed", "Tick this if you mean it.")
-    if repeats and not form.cleaned_data["repeat_reason"]:
-        form.add_error("repeat_reason", "Say why, for the person who countersigns.")
-    return repeats
+    found = duplicate_payments(kind.recipient(payload).key, kind.exposure(payload))
+    duplicates = list(found.exclude(pk=_submission(request))[:SHOWN_DUPLICATES])
+    if duplicates and not form.cleaned_data["duplicate_confirmed"]:
+        form.add_error("duplicate_confirmed", "Tick this if you mean it.")
+    if duplicates and not form.cleaned_data["duplicate_reason"]:
+        form.add_error("duplicate_reason", "Say why, for the person who countersigns.")
+    return duplicates
 
 
 def _refused(request: StaffRequest, kind: OperationKind[Any], form: KindForm, **shown: Any) -> HttpResponse:
@@ -206,7 +220,7 @@ def _form_page(
 ) -> HttpResponse:
     """The page with the form.
 
-    `shown`: `check` is the form after the provider's checks, `repeats` the same payments before, `waiting`
+    `shown`: `check` is the form after the provider's checks, `duplicates` the same payments before, `waiting`
     the operation with the same content, `choice` the choice of an account and `chosen` the one filled in.
     """
     context = {
@@ -237,11 +251,31 @@ def _review_page(
         "cautions": kind.cautions(payload),
         "digest": digest,
         "code": verification_code(digest),
-        "requirement": policy.approval_requirement(kind.plural, *kind.limited_amounts(payload)),
+        "requirement": policy.approval_requirement(*kind.limited_amounts(payload)),
         "balances": [row for row in balances.stored_balances() if debit and row.currency == debit.currency],
         "changed": changed,
     }
     return render(request, "operations/review.html", context, status=422 if changed else 200)
+
+
+def _with_submission(request: StaffRequest) -> str:
+    """The same page at an address with a submission id, so that Back from the review finds what was typed."""
+    query = request.GET.copy()
+    query["submission"] = str(uuid4())
+    return f"{request.path}?{query.urlencode()}"
+
+
+def _keep_draft(request: StaffRequest) -> None:
+    """Keep in the session what was typed, for the last few forms."""
+    typed = {name: value for name, value in request.POST.items() if name not in _NOT_TYPED}
+    drafts = request.session.get(_DRAFTS, {}) | {str(_submission(request)): typed}
+    request.session[_DRAFTS] = dict(list(drafts.items())[-MAX_DRAFTS:])
+
+
+def _draft(request: StaffRequest) -> dict[str, str]:
+    """What was typed into this form before; empty if nothing was."""
+    typed: dict[str, str] = request.session.get(_DRAFTS, {}).get(request.GET.get("submission", ""), {})
+    return typed
 
 
 def _kind(request: StaffRequest, name: str) -> OperationKind[Any]:
@@ -273,7 +307,7 @@ def _copied_values(request: StaffRequest, kind: OperationKind[Any]) -> dict[str,
     original = _original(request, kind)
     try:
         return kind.initial(read_content(original)[1]) if original else {}
-    except UnreadableContentError as exc:
+    except ContentUnreadableError as exc:
         raise Http404(str(exc)) from exc
 
 
@@ -295,7 +329,8 @@ def _account_choice_values(request: StaffRequest) -> dict[str, str]:
 
 def _submission(request: StaffRequest) -> UUID:
     """The form's submission id, so that sending it twice finds the same operation; or a new one."""
-    return _uuid(request.POST.get("submission", "")) or uuid4()
+    sent = request.POST.get("submission") or request.GET.get("submission", "")
+    return _uuid(sent) or uuid4()
 
 
 def _uuid(text: str) -> UUID | None:

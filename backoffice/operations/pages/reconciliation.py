@@ -28,7 +28,7 @@ class ReconciliationFilterForm(ListFilterForm):
 
     since = day_field("From, in UTC")
     until = day_field("To, in UTC")
-    verdict = forms.ChoiceField(
+    result = forms.ChoiceField(
         required=False, label="Result", choices=[("", "Any result"), *ReconciliationResult.choices]
     )
     currency = forms.ChoiceField(required=False, label="Currency", choices=_currencies)
@@ -36,7 +36,7 @@ class ReconciliationFilterForm(ListFilterForm):
     def chosen(self) -> ReconciliationFilter:
         """The filter to apply. Call only on a valid form."""
         values = self.cleaned_data
-        return ReconciliationFilter(values["verdict"], values["currency"], values["since"], values["until"])
+        return ReconciliationFilter(values["result"], values["currency"], values["since"], values["until"])
 
 
 @require_safe
@@ -49,7 +49,7 @@ def reconciliation(request: StaffRequest) -> HttpResponse:
     if form.is_valid():
         chosen = form.chosen()
         context |= {
-            "counts": kept.verdict_counts(chosen),
+            "counts": kept.result_counts(chosen),
             "days": kept.daily_totals(chosen, state.begins_at, datetime.now(UTC).date()),
             "page": keyset_page(
                 chosen.comparisons(), order=kept.NEWEST_COMPARISONS_FIRST, cursor=request.GET.get("cursor")

@@ -172,7 +172,7 @@ def save_account(operation_id: UUID, *, actor: User, name: str) -> SavedAccount:
     """Save the account that an operation pays, with its holder as the bank named it to that operation.
 
     Raises SavedAccountError if the operation has no account to save, if the name or the account is saved
-    already, or if the limit is reached; UnreadableContentError; Operation.DoesNotExist.
+    already, or if the limit is reached; ContentUnreadableError; Operation.DoesNotExist.
     """
     operation = Operation.objects.get(pk=operation_id)
     if not is_savable(operation):

@@ -67,16 +67,16 @@ class PaidRecipient:
 
 @dataclass(frozen=True)
 class SearchResults:
-    """The results by category. `transactions` are attempts, found by the id of their transaction."""
+    """The results by category. `attempts` are found by the id of their transaction."""
 
     operations: Hits[Operation]
-    transactions: Hits[Attempt]
+    attempts: Hits[Attempt]
     recipients: Hits[PaidRecipient]
     own_accounts: Hits[OwnAccount]
     people: Hits[User]
 
     def __bool__(self) -> bool:
-        money = (self.operations, self.transactions, self.recipients)
+        money = (self.operations, self.attempts, self.recipients)
         return any(hits.rows for hits in (*money, self.own_accounts, self.people))
 
 
@@ -85,7 +85,7 @@ def search_everything(user: User, text: str) -> SearchResults:
     may_see_accounts = user.has_perm("ledger.view_balance")
     return SearchResults(
         operations=_operations(user, text),
-        transactions=_attempts_with_transaction(user, text),
+        attempts=_attempts_with_transaction(user, text),
         recipients=_paid_recipients(user, text),
         own_accounts=_hits(search_own_accounts(text, normalise_account(text)) if may_see_accounts else []),
         people=_people(user, text),

@@ -2,8 +2,8 @@
 
 An attempt that moved money has one transaction, known by its id. It is
 
-* matched: currency, amount, fee, end and (where reported) recipient agree;
-* mismatched: one of them differs; after a resolution only money and end are compared, since people approved
+* matched: currency, amount, fee, outcome and (where reported) recipient agree;
+* mismatched: one of them differs; after a resolution only money and outcome are compared, since people approved
   the rest;
 * missing at provider: a read of the list that reaches back far enough, begun an hour after the attempt
   closed, does not show it, or the list no longer shows it;
@@ -14,7 +14,7 @@ A transaction that is not incoming, belongs to no attempt and is not older than 
 * pending while it may be that of an open attempt whose transaction the provider has not named;
 * unrecognised otherwise, whatever its status: nobody prepared it here. That raises an incident.
 
-A debit among them that looks like what a closed attempt sent contradicts its end: it is a second debit, or it
+A debit among them that looks like what a closed attempt sent contradicts its outcome: it is a second debit, or it
 was executed after all. That raises an incident about the operation, unless the debit may be that of an open
 attempt that looks the same.
 
@@ -28,7 +28,7 @@ from decimal import Decimal
 
 from backoffice.core.fields import normalized_text
 from backoffice.ledger.models import Mirror, Transaction
-from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import FieldMatch, MoneyKind
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import Attempt
@@ -46,9 +46,9 @@ _OPPOSITE = {"fulfilled": "failed", "failed": "fulfilled"}
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """A verdict, with the values that are stored beside it."""
+    """A result, with the values that are stored beside it."""
 
-    verdict: ReconciliationResult
+    result: ReconciliationResult
     occurred_at: datetime
     currency: str
     amount: Decimal
@@ -72,20 +72,22 @@ def compare_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirror
     if listed is None:
         return _compare_unlisted(attempt, mirror)
     differences = list(_differences(attempt, listed))
-    verdict = ReconciliationResult.MISMATCHED if differences else ReconciliationResult.MATCHED
-    if not differences and _is_end_missing(attempt, listed):
-        verdict = (
+    result = ReconciliationResult.MISMATCHED if differences else ReconciliationResult.MATCHED
+    if not differences and _is_outcome_missing(attempt, listed):
+        result = (
             ReconciliationResult.MISMATCHED
             if _is_list_read_since(attempt, mirror)
             else ReconciliationResult.PENDING
         )
-        differences = [difference(DifferenceCode.END, here=_provider_status(attempt), there=listed.status)]
+        differences = [
+            difference(DifferenceCode.OUTCOME, local=_provider_status(attempt), provider=listed.status)
+        ]
     if listed.missing_since:
-        verdict = ReconciliationResult.MISSING_AT_PROVIDER
+        result = ReconciliationResult.MISSING_AT_PROVIDER
         since = listed.missing_since.astimezone(UTC).isoformat(timespec="seconds")
         differences = [difference(DifferenceCode.NO_LONGER_LISTED, since=since)]
     return ComparisonResult(
-        verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, differences
+        result, listed.occurred_at, listed.currency, listed.amount, listed.fee, differences
     )
 
 
@@ -103,19 +105,19 @@ def compare_transaction(
     """
     if listed.direction == INCOMING or begins_at is None:
         return None
-    meant = [attempt for attempt in unmatched if _may_belong_to(attempt, listed)]
-    resembled = [attempt.pk for attempt in closed if _is_debit_besides(attempt, listed)]
-    if resembled and any(_all_fields_match(attempt, listed) for attempt in meant):
+    possible = [attempt for attempt in unmatched if _may_belong_to(attempt, listed)]
+    resembled = [attempt.pk for attempt in closed if _is_further_debit(attempt, listed)]
+    if resembled and any(_all_fields_match(attempt, listed) for attempt in possible):
         resembled = []
     if listed.occurred_at < begins_at and not resembled:
         return None  # by the provider's clock, which may be behind ours
-    verdict, differences = ReconciliationResult.UNRECOGNISED, list(_unusual_details(listed))
-    if meant:
-        verdict = ReconciliationResult.PENDING
-        operations = [attempt.operation.reference for attempt in meant]
+    result, differences = ReconciliationResult.UNRECOGNISED, list(_unusual_details(listed))
+    if possible:
+        result = ReconciliationResult.PENDING
+        operations = [attempt.operation.reference for attempt in possible]
         differences = [difference(DifferenceCode.MAY_BE_UNKNOWN_OPERATION, operations=operations)]
     return ComparisonResult(
-        verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, differences, resembled
+        result, listed.occurred_at, listed.currency, listed.amount, listed.fee, differences, resembled
     )
 
 
@@ -124,7 +126,7 @@ def _unusual_details(listed: Transaction) -> Iterator[Difference]:
     if not listed.direction:
         yield difference(DifferenceCode.DIRECTION_NOT_PROVIDED)
     if listed.status != "fulfilled":
-        yield difference(DifferenceCode.STATUS, there=listed.status)
+        yield difference(DifferenceCode.STATUS, provider=listed.status)
 
 
 def _must_have_transaction(attempt: Attempt) -> bool:
@@ -134,11 +136,11 @@ def _must_have_transaction(attempt: Attempt) -> bool:
 
 
 def _compare_unlisted(attempt: Attempt, mirror: Mirror) -> ComparisonResult:
-    operation, is_sure = attempt.operation, _is_list_read_since(attempt, mirror)
-    verdict = ReconciliationResult.MISSING_AT_PROVIDER if is_sure else ReconciliationResult.PENDING
-    differences = [] if is_sure else [difference(DifferenceCode.NOT_READ_FAR_ENOUGH)]
+    operation, is_list_read = attempt.operation, _is_list_read_since(attempt, mirror)
+    result = ReconciliationResult.MISSING_AT_PROVIDER if is_list_read else ReconciliationResult.PENDING
+    differences = [] if is_list_read else [difference(DifferenceCode.NOT_READ_FAR_ENOUGH)]
     amount = operation.amount or Decimal(0)
-    return ComparisonResult(verdict, attempt.started_at, operation.currency, amount, attempt.fee, differences)
+    return ComparisonResult(result, attempt.started_at, operation.currency, amount, attempt.fee, differences)
 
 
 def _is_list_read_since(attempt: Attempt, mirror: Mirror) -> bool:
@@ -155,10 +157,10 @@ def _is_list_read_since(attempt: Attempt, mirror: Mirror) -> bool:
     )
 
 
-def _is_end_missing(attempt: Attempt, listed: Transaction) -> bool:
+def _is_outcome_missing(attempt: Attempt, listed: Transaction) -> bool:
     """Whether the attempt is closed but the mirror shows no final status (yet)."""
-    is_settled_by_people = attempt.resolution_id is not None  # people approved what the status means
-    return attempt.closed_at is not None and not is_settled_by_people and listed.status not in _OPPOSITE
+    is_resolved_by_people = attempt.resolution_id is not None  # people approved what the status means
+    return attempt.closed_at is not None and not is_resolved_by_people and listed.status not in _OPPOSITE
 
 
 def _provider_status(attempt: Attempt) -> str:
@@ -168,31 +170,33 @@ def _provider_status(attempt: Attempt) -> str:
 def _differences(attempt: Attempt, listed: Transaction) -> Iterator[Difference]:
     operation = attempt.operation
     if listed.currency != operation.currency:
-        yield difference(DifferenceCode.CURRENCY, here=operation.currency, there=listed.currency)
+        yield difference(DifferenceCode.CURRENCY, local=operation.currency, provider=listed.currency)
     elif operation.amount is not None and listed.amount != operation.amount:
         yield _numbers(DifferenceCode.AMOUNT, operation.amount, listed.amount, listed.currency)
     if attempt.fee is not None and (listed.fee or Decimal(0)) != attempt.fee:
         yield _numbers(DifferenceCode.FEE, attempt.fee, listed.fee or Decimal(0), listed.currency)
-    end = _provider_status(attempt)
-    if attempt.closed_at is not None and listed.status == _OPPOSITE[end]:
-        yield difference(DifferenceCode.END, here=end, there=listed.status)
+    expected = _provider_status(attempt)
+    if attempt.closed_at is not None and listed.status == _OPPOSITE[expected]:
+        yield difference(DifferenceCode.OUTCOME, local=expected, provider=listed.status)
     if not attempt.resolution_id:
         yield from _recipient_differences(attempt, listed)
 
 
 def _recipient_differences(attempt: Attempt, listed: Transaction) -> Iterator[Difference]:
     """Differences in the recipient and other match fields; money is compared by `_differences`."""
-    for trait in _match_fields(attempt, listed) or ():
-        if trait.matches is False and trait.field not in _COMPARED_ELSEWHERE:
-            name = trait.field.value
-            yield difference(DifferenceCode.FIELD, field=name, here=trait.ours, there=trait.theirs)
+    for field_match in _match_fields(attempt, listed) or ():
+        if field_match.matches is False and field_match.field not in _COMPARED_ELSEWHERE:
+            name = field_match.field.value
+            yield difference(
+                DifferenceCode.FIELD, field=name, local=field_match.local, provider=field_match.provider
+            )
 
 
 def _match_fields(attempt: Attempt, listed: Transaction) -> list[FieldMatch] | None:
     """The fields by which its kind matches a transaction; None if it has none, or its content is unreadable."""
     try:
         kind, payload = read_content(attempt.operation)
-    except UnreadableContentError:
+    except ContentUnreadableError:
         return None
     if not isinstance(kind, MoneyKind):
         return None
@@ -200,24 +204,26 @@ def _match_fields(attempt: Attempt, listed: Transaction) -> list[FieldMatch] | N
     return kind.match_fields(payload, TransactionRecord.model_construct(**record))
 
 
-def _numbers(code: DifferenceCode, here: Decimal, there: Decimal, currency: str) -> Difference:
-    return difference(code, here=normalized_text(here), there=normalized_text(there), currency=currency)
+def _numbers(code: DifferenceCode, local: Decimal, provider: Decimal, currency: str) -> Difference:
+    return difference(
+        code, local=normalized_text(local), currency=currency, provider=normalized_text(provider)
+    )
 
 
 def _may_belong_to(attempt: Attempt, listed: Transaction) -> bool:
     return _is_in_search_window(attempt, listed) and attempt.started_at <= listed.first_seen_at
 
 
-def _is_debit_besides(attempt: Attempt, listed: Transaction) -> bool:
+def _is_further_debit(attempt: Attempt, listed: Transaction) -> bool:
     """Whether it is a debit that looks like this closed attempt's, besides the transaction on record.
 
     Without the provider's time at sending, new and old transactions cannot be distinguished.
     """
-    is_without_own = attempt.outcome == Outcome.SUCCEEDED and attempt.provider_transaction_id is None
+    lacks_transaction = attempt.outcome == Outcome.SUCCEEDED and attempt.provider_transaction_id is None
     is_debit = listed.status != "failed" and listed.missing_since is None and listed.created_at is not None
     return (
         is_debit
-        and not is_without_own
+        and not lacks_transaction
         and attempt.watermark_provider_time is not None
         and _is_in_search_window(attempt, listed)
         and _all_fields_match(attempt, listed)
@@ -235,4 +241,4 @@ def _is_in_search_window(attempt: Attempt, listed: Transaction) -> bool:
 
 def _all_fields_match(attempt: Attempt, listed: Transaction) -> bool:
     fields = _match_fields(attempt, listed)
-    return fields is not None and all(trait.matches is not False for trait in fields)
+    return fields is not None and all(field_match.matches is not False for field_match in fields)

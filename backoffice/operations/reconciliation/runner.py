@@ -90,9 +90,9 @@ def reconcile() -> None:
             pass
     finally:  # what earlier rounds found is reported even if this one fails
         until = time.monotonic() + TIME_BUDGET_SECONDS
-        raised_to = raise_incidents(BATCH_SIZE, behind=0)
+        raised_to = raise_incidents(BATCH_SIZE, after=0)
         while raised_to is not None and time.monotonic() < until:
-            raised_to = raise_incidents(BATCH_SIZE, behind=raised_to)
+            raised_to = raise_incidents(BATCH_SIZE, after=raised_to)
 
 
 @transaction.atomic(durable=True)
@@ -147,98 +147,98 @@ def _scope(state: ReconciliationState, mirror: Mirror) -> ReconciliationScope:
         scope.attempts.update(found)
     if state.full_pass_rows_to is not None:
         state.full_pass_rows_to = _read_all_rows(scope, state.full_pass_rows_to, state)
-    _read_unsettled(scope, state, mirror)
+    _read_pending(scope, state, mirror)
     return scope
 
 
-def _read_rows(scope: ReconciliationScope, behind: int, begins_at: datetime | None) -> int:
+def _read_rows(scope: ReconciliationScope, after: int, begins_at: datetime | None) -> int:
     """Add the next outgoing rows since the first operation, and of the day before it.
 
     Returns where the next batch begins.
     """
     newest = _newest(Transaction.objects.all())
-    stretch = Transaction.objects.filter(pk__gt=behind).order_by("pk").values_list("pk", flat=True)
+    following = Transaction.objects.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)
     # Limits the number of rows, not the range of ids, which may have wide gaps.
-    to = min([newest, *stretch[ROWS_PER_STEP - 1 : ROWS_PER_STEP]])
+    to = min([newest, *following[ROWS_PER_STEP - 1 : ROWS_PER_STEP]])
     found: list[int] = []
-    if begins_at is not None and to > behind:
+    if begins_at is not None and to > after:
         earliest = begins_at - CLOCK_DIFFERENCE
-        rows = Transaction.objects.filter(pk__gt=behind, pk__lte=to, occurred_at__gte=earliest)
+        rows = Transaction.objects.filter(pk__gt=after, pk__lte=to, occurred_at__gte=earliest)
         outgoing = rows.exclude(direction=INCOMING).order_by("pk").values_list("pk", flat=True)
         found = list(outgoing[:BATCH_SIZE])
     if len(found) == BATCH_SIZE:
         to = found[-1]
     scope.rows.update(found)
     scope.is_cut |= to < newest
-    return max(to, behind)
+    return max(to, after)
 
 
-def _read_changes(scope: ReconciliationScope, behind: int) -> int:
-    changes = TransactionChange.objects.filter(pk__gt=behind).order_by("pk")
+def _read_changes(scope: ReconciliationScope, after: int) -> int:
+    changes = TransactionChange.objects.filter(pk__gt=after).order_by("pk")
     found = list(changes.values_list("pk", "transaction_id")[:BATCH_SIZE])
     scope.rows.update(row for _, row in found)
     scope.is_cut |= len(found) == BATCH_SIZE
-    return found[-1][0] if found else behind
+    return found[-1][0] if found else after
 
 
-def _read_entries(scope: ReconciliationScope, behind: int) -> int:
+def _read_entries(scope: ReconciliationScope, after: int) -> int:
     """Add the attempts of operations that have new audit entries, and unclaimed rows that may look like them."""
-    entries = Entry.objects.filter(position__gt=behind).order_by("position")
+    entries = Entry.objects.filter(position__gt=after).order_by("position")
     found = list(entries.values_list("position", "target_type", "target_id")[:BATCH_SIZE])
     touched = {UUID(target) for _, kind, target in found if kind == _OPERATION}
     attempts = Attempt.objects.filter(operation__in=touched).select_related("operation")
     scope.attempts.update(attempt.pk for attempt in attempts)
     for attempt in attempts:
         if attempt.closed_at and attempt.balance:
-            alike = Comparison.objects.filter(
+            similar = Comparison.objects.filter(
                 attempt__isnull=True,
                 currency=attempt.balance,
                 amount=attempt.operation.amount,
                 occurred_at__range=(attempt.search_from, attempt.search_until),
             )
-            scope.rows.update(alike.values_list("transaction_id", flat=True))
+            scope.rows.update(similar.values_list("transaction_id", flat=True))
     scope.is_cut |= len(found) == BATCH_SIZE
-    return found[-1][0] if found else behind
+    return found[-1][0] if found else after
 
 
 def _next_batch(
-    scope: ReconciliationScope, rows: QuerySet[Any], behind: int | None
+    scope: ReconciliationScope, rows: QuerySet[Any], after: int | None
 ) -> tuple[list[int], int | None]:
     """The next batch of ids, and where the following one begins; None at the end."""
-    following = rows.filter(pk__gt=behind or 0).order_by("pk")
+    following = rows.filter(pk__gt=after or 0).order_by("pk")
     found = list(following.values_list("pk", flat=True)[:BATCH_SIZE])
     is_cut = len(found) == BATCH_SIZE
     scope.is_cut |= is_cut
     return found, found[-1] if is_cut else None
 
 
-def _read_all_rows(scope: ReconciliationScope, behind: int, state: ReconciliationState) -> int | None:
+def _read_all_rows(scope: ReconciliationScope, after: int, state: ReconciliationState) -> int | None:
     """Add the next rows of the full pass and those with a comparison; None when it is complete."""
-    to = _read_rows(scope, behind, state.begins_at)
-    judged = Comparison.objects.filter(transaction__gt=behind, transaction__lte=to)
-    scope.rows.update(judged.values_list("transaction_id", flat=True))
+    to = _read_rows(scope, after, state.begins_at)
+    compared = Comparison.objects.filter(transaction__gt=after, transaction__lte=to)
+    scope.rows.update(compared.values_list("transaction_id", flat=True))
     return to if to < state.rows_to else None
 
 
-def _read_unsettled(scope: ReconciliationScope, state: ReconciliationState, mirror: Mirror) -> None:
+def _read_pending(scope: ReconciliationScope, state: ReconciliationState, mirror: Mirror) -> None:
     """Add the next pending and missing comparisons, and open attempts that have a transaction.
 
     No feed reports these: time alone decides them, or a transaction appears that claims to be incoming or
     older than the first operation. Comparisons of attempts are revisited only if the mirror was refreshed
     since the last pass over them, since before its first load all of them may be pending.
     """
-    early_rows = Comparison.objects.filter(verdict=ReconciliationResult.PENDING, attempt__isnull=True)
-    comparisons, state.pending_rows_to = _next_batch(scope, early_rows, state.pending_rows_to)
-    has_moved = mirror.loaded_at is not None and mirror.as_of != state.unlisted_as_of
-    if state.unlisted_to is not None or has_moved:
+    pending_rows = Comparison.objects.filter(result=ReconciliationResult.PENDING, attempt__isnull=True)
+    comparisons, state.pending_rows_to = _next_batch(scope, pending_rows, state.pending_rows_to)
+    was_synced = mirror.loaded_at is not None and mirror.as_of != state.unlisted_as_of
+    if state.unlisted_to is not None or was_synced:
         if state.unlisted_to is None:
             state.unlisted_as_of = mirror.as_of
         attempts = Comparison.objects.filter(MAY_STILL_APPEAR, attempt__isnull=False)
         found, state.unlisted_to = _next_batch(scope, attempts, state.unlisted_to)
         comparisons += found
     scope.take(Comparison.objects.filter(pk__in=comparisons))
-    going_on = Attempt.objects.filter(closed_at__isnull=True, provider_transaction_id__isnull=False)
-    found, state.open_attempts_to = _next_batch(scope, going_on, state.open_attempts_to)
+    open_attempts = Attempt.objects.filter(closed_at__isnull=True, provider_transaction_id__isnull=False)
+    found, state.open_attempts_to = _next_batch(scope, open_attempts, state.open_attempts_to)
     scope.attempts.update(found)
 
 
@@ -246,21 +246,21 @@ def _compare(scope: ReconciliationScope, begins_at: datetime | None, mirror: Mir
     """Compare everything in the scope, and the attempts and rows that are linked to it."""
     scope.take(_stored_comparisons(scope.attempts, scope.rows))
     rows = Transaction.objects.in_bulk(scope.rows)
-    unmatched = _attempts_without_named_transaction()
+    unmatched = _attempts_without_received_id()
     attempts = _attempts(scope.attempts, {row.transaction_id for row in rows.values()})
-    named = {one.provider_transaction_id for one in attempts if one.provider_transaction_id}
-    listed = {row.transaction_id: row for row in Transaction.objects.filter(transaction_id__in=named)}
-    verdicts: list[Compared] = []
+    claimed_ids = {one.provider_transaction_id for one in attempts if one.provider_transaction_id}
+    listed = {row.transaction_id: row for row in Transaction.objects.filter(transaction_id__in=claimed_ids)}
+    results: list[Compared] = []
     for one in attempts:
         own = listed.get(one.provider_transaction_id or "")
-        verdicts.append((one, own, _compare_attempt(one, own, mirror)))
-    others = [row for row in rows.values() if row.transaction_id not in named]
+        results.append((one, own, _compare_attempt(one, own, mirror)))
+    others = [row for row in rows.values() if row.transaction_id not in claimed_ids]
     closed = _closed_attempts_near(others)
     for row in others:
-        alike = closed.get((row.currency, row.amount), [])
-        verdicts.append((None, row, _compare_transaction(row, begins_at, unmatched, alike)))
+        similar = closed.get((row.currency, row.amount), [])
+        results.append((None, row, _compare_transaction(row, begins_at, unmatched, similar)))
     concerned = {row.pk for row in (*rows.values(), *listed.values())}
-    store_comparisons(_stored_comparisons({one.pk for one in attempts}, concerned), verdicts)
+    store_comparisons(_stored_comparisons({one.pk for one in attempts}, concerned), results)
 
 
 def _compare_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirror) -> ComparisonResult | None:
@@ -269,10 +269,10 @@ def _compare_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirro
         return compare_attempt(attempt, listed, mirror)
     except Exception:
         # Any exception: the round must not stop at one attempt. The next full pass compares it again.
-        logger.exception("Attempt %s could not be compared", attempt.pk)
+        logger.exception("Reconciliation of attempt %s failed; it is reported as mismatched", attempt.pk)
         operation, found = attempt.operation, [difference(DifferenceCode.NOT_COMPARABLE)]
-        amount, verdict = operation.amount or Decimal(0), ReconciliationResult.MISMATCHED
-        return ComparisonResult(verdict, attempt.started_at, operation.currency, amount, attempt.fee, found)
+        amount, result = operation.amount or Decimal(0), ReconciliationResult.MISMATCHED
+        return ComparisonResult(result, attempt.started_at, operation.currency, amount, attempt.fee, found)
 
 
 def _compare_transaction(
@@ -283,23 +283,23 @@ def _compare_transaction(
         return compare_transaction(listed, begins_at, unmatched, closed)
     except Exception:
         # Any exception, for the same reason as in `_compare_attempt`.
-        logger.exception("Transaction %s could not be compared", listed.transaction_id)
-        found, verdict = [difference(DifferenceCode.NOT_COMPARABLE)], ReconciliationResult.UNRECOGNISED
-        return ComparisonResult(
-            verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, found
+        logger.exception(
+            "Reconciliation of transaction %s failed; it is reported as unrecognised", listed.transaction_id
         )
+        found, result = [difference(DifferenceCode.NOT_COMPARABLE)], ReconciliationResult.UNRECOGNISED
+        return ComparisonResult(result, listed.occurred_at, listed.currency, listed.amount, listed.fee, found)
 
 
-def _attempts_without_named_transaction() -> list[Attempt]:
-    """Open attempts whose transaction the provider has not named; a matched one may be another's."""
-    may_come = Q(started_at__gt=clock.now() - Attempt.EXECUTION_WINDOW - Attempt.CLOCK_SKEW)
-    unnamed = Attempt.objects.filter(
-        Q(provider_transaction_id__isnull=True) | may_come,
+def _attempts_without_received_id() -> list[Attempt]:
+    """Open attempts for which no response contained a transaction id; a matched one may be another's."""
+    may_be_executed = Q(started_at__gt=clock.now() - Attempt.EXECUTION_WINDOW - Attempt.CLOCK_SKEW)
+    attempts = Attempt.objects.filter(
+        Q(provider_transaction_id__isnull=True) | may_be_executed,
         closed_at__isnull=True,
-        named_at__isnull=True,
+        id_received_at__isnull=True,
         balance__isnull=False,
     )
-    return list(unnamed.select_related("operation"))
+    return list(attempts.select_related("operation"))
 
 
 def _closed_attempts_near(rows: Collection[Transaction]) -> Mapping[tuple[str, Decimal], list[Attempt]]:

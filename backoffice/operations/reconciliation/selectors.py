@@ -7,20 +7,23 @@ from datetime import time as time_of_day
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-from django.db.models import OuterRef, QuerySet, Subquery, Sum
+from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
 
 from backoffice.core.fields import EXACT
 from backoffice.ledger.mirror.state import synced_until
 from backoffice.ledger.models import DayTotal
 from backoffice.operations import permissions
+from backoffice.operations.lifecycle.incidents import open_incidents
 from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reconciliation import (
     Comparison,
     ReconciliationResult,
     ReconciliationState,
-    VerdictTotal,
+    ReconciliationTotal,
 )
 from backoffice.operations.reconciliation.rules import INCOMING
+from backoffice.operations.states import NEEDS_ATTENTION
 
 REQUIRED_PERMISSIONS = (permissions.VIEW, "ledger.view_transaction")
 """Reconciliation shows both operations and the provider's transactions, so a reader needs both permissions.
@@ -39,7 +42,7 @@ _LAST_INCIDENT = Incident.objects.filter(
 class ReconciliationFilter:
     """The filters of the list and the totals; empty means all. Both days are UTC and inclusive."""
 
-    verdict: str = ""
+    result: str = ""
     currency: str = ""
     since: date | None = None
     until: date | None = None
@@ -52,8 +55,8 @@ class ReconciliationFilter:
             noted_by=Subquery(_LAST_INCIDENT.values("acknowledged_by__full_name")),
             note=Subquery(_LAST_INCIDENT.values("note")),
         )
-        if self.verdict:
-            found = found.filter(verdict=self.verdict)
+        if self.result:
+            found = found.filter(result=self.result)
         if self.currency:
             found = found.filter(currency=self.currency)
         if self.since:
@@ -62,10 +65,10 @@ class ReconciliationFilter:
             found = found.filter(occurred_at__lt=_midnight(self.until + timedelta(days=1)))
         return found
 
-    def totals(self) -> QuerySet[VerdictTotal]:
-        """The totals of the filtered days and currency, of every verdict."""
+    def totals(self) -> QuerySet[ReconciliationTotal]:
+        """The totals of the filtered days and currency, of every result."""
         chosen = {"currency": self.currency, "day__gte": self.since, "day__lte": self.until}
-        return VerdictTotal.objects.filter(**{name: value for name, value in chosen.items() if value})
+        return ReconciliationTotal.objects.filter(**{name: value for name, value in chosen.items() if value})
 
 
 @dataclass
@@ -80,19 +83,19 @@ class ComparisonTotal:
 
 @dataclass
 class ReconciliationDay:
-    """One UTC day of one currency: a total for each verdict, and the incoming transactions."""
+    """One UTC day of one currency: a total for each result, and the incoming transactions."""
 
     day: date
     currency: str
     of: dict[str, ComparisonTotal] = field(
-        default_factory=lambda: {verdict.value: ComparisonTotal() for verdict in ReconciliationResult}
+        default_factory=lambda: {result.value: ComparisonTotal() for result in ReconciliationResult}
     )
     incoming: ComparisonTotal = field(default_factory=ComparisonTotal)
 
     @property
     def cells(self) -> list[tuple[str, str, ComparisonTotal]]:
-        """Verdict, its label and its total, in the order of the headings."""
-        return [(verdict.value, verdict.label, self.of[verdict]) for verdict in ReconciliationResult]
+        """Result, its label and its total, in the order of the headings."""
+        return [(result.value, result.label, self.of[result]) for result in ReconciliationResult]
 
 
 def daily_totals(
@@ -110,7 +113,7 @@ def daily_totals(
         return lines.setdefault((day, currency), ReconciliationDay(day, currency))
 
     for total in shown.totals().order_by():
-        line(total.day, total.currency).of[total.verdict].add(total.count, total.amount)
+        line(total.day, total.currency).of[total.result].add(total.count, total.amount)
     for day, currency, count, amount in _incoming_totals(shown):
         line(day, currency).incoming.add(count, amount)
     return sorted(lines.values(), key=lambda one: (-one.day.toordinal(), one.currency))
@@ -126,10 +129,10 @@ def _incoming_totals(shown: ReconciliationFilter) -> QuerySet[DayTotal, tuple[da
     return within.order_by().values_list("day", "facet__currency", "count", "amount")
 
 
-def verdict_counts(chosen: ReconciliationFilter) -> list[tuple[str, str, int]]:
-    """Verdict, label and count of each, ignoring the verdict that the list is filtered by."""
-    found = dict(chosen.totals().order_by().values_list("verdict").annotate(number=Sum("count")))
-    return [(verdict.value, verdict.label, found.get(verdict.value, 0)) for verdict in ReconciliationResult]
+def result_counts(chosen: ReconciliationFilter) -> list[tuple[str, str, int]]:
+    """Result, label and count of each, ignoring the result that the list is filtered by."""
+    found = dict(chosen.totals().order_by().values_list("result").annotate(number=Sum("count")))
+    return [(result.value, result.label, found.get(result.value, 0)) for result in ReconciliationResult]
 
 
 def reconciliation_state() -> ReconciliationState:
@@ -150,18 +153,37 @@ def unrecognised_count() -> int:
 
 
 class _Cache:
-    """The count this process read last, and until when that read is valid."""
+    """The counts this process read last, and until when that read is valid."""
 
-    number = 0
+    unrecognised = 0
+    open_cases = 0
     until = float("-inf")
 
 
 def cached_unrecognised_count() -> int:
-    """The same count for display on every page, at most `CACHED_SECONDS` old."""
+    """`unrecognised_count` for display on every page, at most `CACHED_SECONDS` old."""
+    _refresh_counts()
+    return _Cache.unrecognised
+
+
+def cached_open_case_count() -> int:
+    """How much of reconciliation waits for people: open incidents and operations with an unknown outcome.
+
+    At most `CACHED_SECONDS` old.
+    """
+    _refresh_counts()
+    return _Cache.open_cases
+
+
+def _refresh_counts() -> None:
     now = time.monotonic()
     if now >= _Cache.until:
-        _Cache.number, _Cache.until = unrecognised_count(), now + CACHED_SECONDS
-    return _Cache.number
+        unknown = Operation.objects.filter(status__in=NEEDS_ATTENTION).count()
+        incidents = open_incidents().aggregate(
+            count=Count("pk"), unrecognised=Count("transaction", distinct=True)
+        )
+        _Cache.unrecognised, _Cache.open_cases = incidents["unrecognised"], incidents["count"] + unknown
+        _Cache.until = now + CACHED_SECONDS
 
 
 def clear_count_cache() -> None:

@@ -17,19 +17,19 @@ from backoffice.operations.models.reason_codes import (
     DifferenceCode,
     IncidentKind,
     listed_transaction,
-    recorded_end,
+    recorded_outcome,
 )
 from backoffice.operations.models.reconciliation import (
     ALARMING,
     Comparison,
     ReconciliationResult,
-    VerdictTotal,
+    ReconciliationTotal,
 )
 from backoffice.operations.reconciliation.rules import ComparisonResult
 from backoffice.operations.states import Outcome
 
-# The incident kinds of opposite ends: status here and at the provider.
-_CONTRARY = {
+# The incident kinds of opposite outcomes: local status, status at the provider.
+_OPPOSITE_OUTCOMES = {
     ("fulfilled", "failed"): IncidentKind.NOW_FAILED,
     ("failed", "fulfilled"): IncidentKind.NOW_EXECUTED,
 }
@@ -37,11 +37,11 @@ _CONTRARY = {
 Compared = tuple[Attempt | None, Transaction | None, ComparisonResult | None]
 ComparisonKey = tuple[str, int]
 TotalKey = tuple[date, str, str]
-_STORED_FIELDS = ("verdict", "occurred_at", "day", "currency", "amount", "fee", "differences", "resembles")
+_STORED_FIELDS = ("result", "occurred_at", "day", "currency", "amount", "fee", "differences", "resembles")
 
 
-def store_comparisons(stored: Iterable[Comparison], judged: Iterable[Compared]) -> None:
-    """Replace the stored comparisons `stored` by the results `judged`; unchanged rows are not written.
+def store_comparisons(stored: Iterable[Comparison], compared: Iterable[Compared]) -> None:
+    """Replace the stored comparisons `stored` by the results `compared`; unchanged rows are not written.
 
     Runs in the caller's transaction, which holds the lock. Incidents are raised afterwards
     (`raise_incidents`): each writes to the audit log, and locking rows after an audit entry can deadlock with
@@ -49,9 +49,9 @@ def store_comparisons(stored: Iterable[Comparison], judged: Iterable[Compared]) 
     """
     before = {_key(row.attempt_id, row.transaction_id): row for row in stored}
     after = {}
-    for attempt, movement, judgement in judged:
-        if judgement is not None:
-            row = _row(attempt, movement, judgement)
+    for attempt, listed, result in compared:
+        if result is not None:
+            row = _row(attempt, listed, result)
             after[_key(row.attempt_id, row.transaction_id)] = row
     obsolete = [row for key, row in before.items() if key not in after]
     changed = [(before.get(key), row) for key, row in after.items() if _differs(before.get(key), row)]
@@ -63,7 +63,7 @@ def store_comparisons(stored: Iterable[Comparison], judged: Iterable[Compared]) 
     _detach_transactions(old for old, row in changed if old and old.transaction_id != row.transaction_id)
     for old, row in changed:
         sums[_total_key(row)].add(row.amount, row.fee)
-        row.needs_incident = row.verdict in ALARMING or bool(row.resembles)
+        row.needs_incident = row.result in ALARMING or bool(row.resembles)
         if old is not None:
             sums[_total_key(old)].subtract(old.amount, old.fee)
             row.pk = old.pk
@@ -72,16 +72,16 @@ def store_comparisons(stored: Iterable[Comparison], judged: Iterable[Compared]) 
     _add_to_totals(sums)
 
 
-def raise_incidents(at_most: int, *, behind: int) -> int | None:
+def raise_incidents(at_most: int, *, after: int) -> int | None:
     """Raise an incident for each flagged comparison; returns where to continue, None at the end.
 
     Each in its own transaction, with the comparison's current values, by whichever process clears the flag
     first. Duplicates are not raised (`lifecycle.incidents`), and a failure of one does not affect the others.
     """
-    found = Comparison.objects.filter(needs_incident=True, pk__gt=behind).order_by("pk")
+    found = Comparison.objects.filter(needs_incident=True, pk__gt=after).order_by("pk")
     pks = list(found.values_list("pk", flat=True)[:at_most])
     run_each_isolated(
-        _raise_incident_once, {pk: f"Telling people of comparison {pk}" for pk in pks}, failed=ignore
+        _raise_incident_once, {pk: f"Raising the incident of comparison {pk}" for pk in pks}, failed=ignore
     )
     return pks[-1] if len(pks) == at_most else None
 
@@ -93,12 +93,12 @@ def _raise_incident_once(pk: int) -> None:
 
 
 def _key(attempt_id: int | None, transaction_id: int | None) -> ComparisonKey:
-    return ("movement", transaction_id or 0) if attempt_id is None else ("attempt", attempt_id)
+    return ("transaction", transaction_id or 0) if attempt_id is None else ("attempt", attempt_id)
 
 
-def _row(attempt: Attempt | None, movement: Transaction | None, judgement: ComparisonResult) -> Comparison:
-    members = {name: getattr(judgement, name) for name in _STORED_FIELDS}
-    return Comparison(attempt=attempt, transaction=movement, **members)
+def _row(attempt: Attempt | None, listed: Transaction | None, result: ComparisonResult) -> Comparison:
+    members = {name: getattr(result, name) for name in _STORED_FIELDS}
+    return Comparison(attempt=attempt, transaction=listed, **members)
 
 
 def _differs(old: Comparison | None, row: Comparison) -> bool:
@@ -108,20 +108,22 @@ def _differs(old: Comparison | None, row: Comparison) -> bool:
 
 def _detach_transactions(rows: Iterable[Comparison]) -> None:
     """Unlink transactions that are reassigned, so that the unique constraint lets another row have them."""
-    held = [row.pk for row in rows if row.transaction_id is not None and row.attempt_id is not None]
-    Comparison.objects.filter(pk__in=held).update(transaction=None)
+    linked = [row.pk for row in rows if row.transaction_id is not None and row.attempt_id is not None]
+    Comparison.objects.filter(pk__in=linked).update(transaction=None)
 
 
 def _total_key(row: Comparison) -> TotalKey:
-    return row.day, row.currency, row.verdict
+    return row.day, row.currency, row.result
 
 
 def _add_to_totals(sums: Mapping[TotalKey, ExactSum]) -> None:
-    for (day, currency, verdict), found in sums.items():
+    for (day, currency, result), found in sums.items():
         if not found:
             continue
-        total = VerdictTotal.objects.filter(day=day, currency=currency, verdict=verdict).first()
-        total = total or VerdictTotal(day=day, currency=currency, verdict=verdict, count=0, amount=0, fee=0)
+        total = ReconciliationTotal.objects.filter(day=day, currency=currency, result=result).first()
+        total = total or ReconciliationTotal(
+            day=day, currency=currency, result=result, count=0, amount=0, fee=0
+        )
         total.count += found.count
         total.amount = EXACT.add(total.amount, found.amount)
         total.fee = EXACT.add(total.fee, found.fee)
@@ -138,7 +140,7 @@ def _raise_incident(row: Comparison) -> None:
         return
     if row.transaction is None:
         return
-    if row.verdict == ReconciliationResult.UNRECOGNISED:
+    if row.result == ReconciliationResult.UNRECOGNISED:
         incidents.raise_for_transaction(row.transaction, evidence=_transaction_evidence(row.transaction))
     for attempt in Attempt.objects.filter(pk__in=row.resembles).select_related("operation").order_by("pk"):
         has_own = attempt.outcome == Outcome.SUCCEEDED
@@ -146,21 +148,21 @@ def _raise_incident(row: Comparison) -> None:
         incidents.raise_incident(attempt.operation, kind=kind, evidence=_evidence(attempt, row.transaction))
 
 
-def _transaction_evidence(movement: Transaction) -> dict[str, object]:
+def _transaction_evidence(listed: Transaction) -> dict[str, object]:
     return {
-        "transaction": movement.transaction_id,
-        "occurred_at": movement.occurred_at,
-        "type": movement.type,
-        "currency": movement.currency,
-        "amount": normalized_text(movement.amount),
-        "status": movement.status,
-        "counterparty": movement.counterparty,
+        "transaction": listed.transaction_id,
+        "occurred_at": listed.occurred_at,
+        "type": listed.type,
+        "currency": listed.currency,
+        "amount": normalized_text(listed.amount),
+        "status": listed.status,
+        "counterparty": listed.counterparty,
     }
 
 
 def _contradictions(row: Comparison, attempt: Attempt) -> dict[IncidentKind, dict[str, object]]:
     """The incident kinds of this attempt's comparison, each with its evidence."""
-    if row.verdict == ReconciliationResult.MISSING_AT_PROVIDER:
+    if row.result == ReconciliationResult.MISSING_AT_PROVIDER:
         return {IncidentKind.NOT_LISTED: _evidence(attempt, None)}
     differences: dict[IncidentKind, list[Difference]] = defaultdict(list)
     for difference in row.differences:
@@ -168,7 +170,7 @@ def _contradictions(row: Comparison, attempt: Attempt) -> dict[IncidentKind, dic
     on_record = _evidence(attempt, None)["on_record"]
     return {
         kind: _evidence(attempt, row.transaction)
-        if kind in _CONTRARY.values()
+        if kind in _OPPOSITE_OUTCOMES.values()
         else {"on_record": on_record, "differences": found}
         for kind, found in differences.items()
     }
@@ -179,7 +181,7 @@ def _evidence(attempt: Attempt, listed: Transaction | None) -> dict[str, object]
     in_list = listed and listed_transaction(
         listed.transaction_id, listed.created_at, listed.currency, listed.amount, listed.status
     )
-    on_record = recorded_end(attempt.number, attempt.outcome, attempt.provider_transaction_id)
+    on_record = recorded_outcome(attempt.number, attempt.outcome, attempt.provider_transaction_id)
     return {"on_record": on_record, "in_list": in_list}
 
 
@@ -187,7 +189,7 @@ def _kind(difference: Difference) -> IncidentKind:
     match difference["code"]:
         case DifferenceCode.FEE:
             return IncidentKind.FEE_MISMATCH
-        case DifferenceCode.END:
-            ends = (difference["here"], difference["there"])
-            return _CONTRARY.get(ends, IncidentKind.END_MISMATCH)
+        case DifferenceCode.OUTCOME:
+            statuses = (difference["local"], difference["provider"])
+            return _OPPOSITE_OUTCOMES.get(statuses, IncidentKind.OUTCOME_MISMATCH)
     return IncidentKind.RECORD_MISMATCH

@@ -1,11 +1,15 @@
 """Template tags and filters for operations."""
 
 from django import template
+from django.conf import settings
+from django.utils.translation import get_language
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
-from backoffice.operations.kinds.base import GroupedCode, KindSection, LocalKind
-from backoffice.operations.kinds.registry import KINDS, AnyKind
+from backoffice.operations.errors import ContentUnreadableError
+from backoffice.operations.kinds.base import GroupedCode, KindSection, LocalKind, Recipient
+from backoffice.operations.kinds.registry import KINDS, AnyKind, read_content
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import AUDIT_SENTENCES
 from backoffice.operations.models.reconciliation import ReconciliationResult
 
@@ -17,7 +21,7 @@ _TONES = {
     ReconciliationResult.UNRECOGNISED: "bad",
     ReconciliationResult.PENDING: "info",
 }
-_SAID = ("comment", "reason", "refusal", "answer", "check")
+_TEXT_KEYS = ("comment", "reason", "refusal", "response", "check")
 
 
 @register.simple_tag
@@ -46,14 +50,39 @@ def written_once(content: str) -> str:
 
 
 @register.filter
+def sentence(operation: Operation) -> str:
+    """What the operation does, in the reader's language. The stored sentence is in the language of the record."""
+    if get_language() == settings.LANGUAGE_CODE:
+        return operation.sentence
+    try:
+        kind, payload = read_content(operation)
+    except ContentUnreadableError:
+        return operation.sentence
+    return kind.sentence(payload)
+
+
+@register.filter
+def recipient(operation: Operation) -> Recipient:
+    """The recipient's name and detail, in the reader's language."""
+    stored = Recipient(operation.recipient, operation.recipient_detail)
+    if get_language() == settings.LANGUAGE_CODE:
+        return stored
+    try:
+        kind, payload = read_content(operation)
+    except ContentUnreadableError:
+        return stored
+    return kind.recipient(payload)
+
+
+@register.filter
 def kind_label(name: str) -> str:
     """`Withdrawal` for `withdrawal`; the bare name of a kind that this release does not know."""
     return KINDS[name].label if name in KINDS else name
 
 
 @register.filter
-def verdict_tone(verdict: str) -> str:
-    return _TONES[ReconciliationResult(verdict)]
+def result_tone(result: str) -> str:
+    return _TONES[ReconciliationResult(result)]
 
 
 @register.filter
@@ -64,6 +93,6 @@ def in_groups(text: str) -> list[str]:
 
 @register.filter
 def entry_text(entry: Entry) -> str:
-    """The text that an entry carries: the comment, the reason, or the provider's answer."""
-    name = next((name for name in _SAID if entry.detail.get(name)), None)
+    """The text that an entry carries: the comment, the reason, or the provider's response."""
+    name = next((name for name in _TEXT_KEYS if entry.detail.get(name)), None)
     return AUDIT_SENTENCES.get(name, str)(entry.detail[name]) if name else ""

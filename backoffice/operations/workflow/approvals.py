@@ -24,11 +24,11 @@ from backoffice.core import clock
 from backoffice.operations import policy
 from backoffice.operations.delivery.release import add_release
 from backoffice.operations.errors import (
+    ContentUnreadableError,
     OperationAction,
     OperationError,
     ReasonMissingError,
     Refusal,
-    UnreadableContentError,
     WrongStatusError,
 )
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
@@ -37,7 +37,7 @@ from backoffice.operations.kinds.resolution.case import ResolutionPayload
 from backoffice.operations.lifecycle.pause import resume_payments
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal, transition
 from backoffice.operations.models.operations import Approval, Operation, Release
-from backoffice.operations.models.reason_codes import EndReason, coded
+from backoffice.operations.models.reason_codes import ClosingReason, coded
 from backoffice.operations.outcome.resolution import check_meaning_unchanged, resolve_operation
 from backoffice.operations.states import Status
 
@@ -92,8 +92,8 @@ def reject_operation(
         raise ReasonMissingError
     operation = Operation.objects.get_locked(operation_id)
     policy.check_may_decide(actor, operation, digest=digest, second_factor_at=second_factor_at)
-    stated = coded(EndReason.STATED, text=reason)
-    transition(operation, Status.REJECTED, ended_because=stated, decided_at=clock.now())
+    stated = coded(ClosingReason.STATED, text=reason)
+    transition(operation, Status.REJECTED, closing_reason=stated, decided_at=clock.now())
     audit.record(Action.OPERATION_REJECTED, actor=actor, target=operation, digest=digest, reason=reason)
     return operation
 
@@ -145,15 +145,15 @@ def approve_operation(
     SecondFactorStaleError, ConfirmationWrongError, and what applying it raises: then the approval is rolled
     back too.
     """
-    settles = _resolution_in(operation_id)
-    if settles:
-        check_meaning_unchanged(settles)
+    resolution = _resolution_in(operation_id)
+    if resolution:
+        check_meaning_unchanged(resolution)
     with transaction.atomic():
-        if settles:
+        if resolution:
             # Lock order: operations first, the head of the audit log last, as in every other service that
             # closes this operation. The audit entry of the approval locks the head until the end of the
             # transaction, so it would be too late to lock the operation after it.
-            Operation.objects.get_locked(settles.operation)
+            Operation.objects.get_locked(resolution.operation)
         operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
         if operation.status == Status.APPROVED:
             _apply_local_effect(operation, actor)
@@ -165,7 +165,7 @@ def _resolution_in(operation_id: UUID) -> ResolutionPayload | None:
     operation = Operation.objects.filter(pk=operation_id).first()
     if operation is None:
         return None
-    with suppress(UnreadableContentError):  # the approval itself is refused for this reason
+    with suppress(ContentUnreadableError):  # the approval itself is refused for this reason
         payload = read_content(operation)[1]
         return payload if isinstance(payload, ResolutionPayload) else None
     return None
@@ -322,7 +322,7 @@ def _bulk_result(
         return BulkResult(choice.operation, BulkOutcome.REFUSED, str(exc))
     except DatabaseError:
         logger.exception(
-            "A decision among many met the database", extra={"operation": str(choice.operation.pk)}
+            "A bulk decision on operation %s failed in the database and is not confirmed", choice.operation.pk
         )
         return BulkResult(choice.operation, BulkOutcome.REFUSED, _NOT_CONFIRMED)
 

@@ -6,8 +6,10 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import translation
 
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
@@ -16,11 +18,11 @@ from backoffice.core import clock
 from backoffice.core.leases import lock_until_commit
 from backoffice.operations import policy
 from backoffice.operations.errors import (
+    DuplicatePaymentError,
     DuplicatePendingError,
     DuplicateUnknownError,
     OperationAction,
     OperationError,
-    PaidBeforeError,
     Refusal,
     SubmissionReusedError,
 )
@@ -37,25 +39,25 @@ from backoffice.operations.models.operations import (
 from backoffice.operations.selectors import IS_OPEN, NEWEST_FIRST
 from backoffice.operations.states import BEFORE_SENDING, NOT_EXECUTED, OUTCOME_UNKNOWN, Status
 
-REPEAT_WINDOW = timedelta(hours=24)
+DUPLICATE_WINDOW = timedelta(hours=24)
 
 
-def repeated_payments(recipient_key: str, debit: Debit | None) -> QuerySet[Operation]:
+def duplicate_payments(recipient_key: str, debit: Debit | None) -> QuerySet[Operation]:
     """Operations that pay the same amount to the same recipient, the newest first.
 
-    Counts all that are open, however old, and those sent within `REPEAT_WINDOW`; not those that were not
+    Counts all that are open, however old, and those sent within `DUPLICATE_WINDOW`; not those that were not
     executed.
     """
     if not recipient_key or debit is None:
         return Operation.objects.none()
-    lately = Attempt.objects.filter(operation=OuterRef("pk"), started_at__gt=clock.now() - REPEAT_WINDOW)
-    alike = Operation.objects.filter(
+    lately = Attempt.objects.filter(operation=OuterRef("pk"), started_at__gt=clock.now() - DUPLICATE_WINDOW)
+    duplicates = Operation.objects.filter(
         IS_OPEN | Q(Exists(lately)),
         recipient_key=recipient_key,
         currency=debit.currency,
         amount=debit.amount,
     )
-    return alike.exclude(status__in=NOT_EXECUTED).order_by("-prepared_at")
+    return duplicates.exclude(status__in=NOT_EXECUTED).order_by("-prepared_at")
 
 
 def duplicates_with_unknown_outcome(kind: OperationKind[Any], payload: Payload) -> QuerySet[Operation]:
@@ -68,12 +70,12 @@ def duplicates_with_unknown_outcome(kind: OperationKind[Any], payload: Payload) 
 def resolved_duplicate(kind: OperationKind[Any], payload: Payload) -> Operation | None:
     """The last duplicate that was sent, if two people resolved it as not executed."""
     by_people = Attempt.objects.filter(resolution__isnull=False).values("operation")
-    alike = Operation.objects.filter(_is_duplicate(kind, payload))
-    settled = alike.filter(pk__in=by_people, status=Status.FAILED).order_by(*NEWEST_FIRST).first()
-    if settled is None:
+    duplicates = Operation.objects.filter(_is_duplicate(kind, payload))
+    resolved = duplicates.filter(pk__in=by_people, status=Status.FAILED).order_by(*NEWEST_FIRST).first()
+    if resolved is None:
         return None
     sent = Exists(Attempt.objects.filter(operation=OuterRef("pk")))
-    return None if alike.filter(sent, prepared_at__gt=settled.prepared_at).exists() else settled
+    return None if duplicates.filter(sent, prepared_at__gt=resolved.prepared_at).exists() else resolved
 
 
 def _is_duplicate(kind: OperationKind[Any], payload: Payload) -> Q:
@@ -101,15 +103,18 @@ def prepare_operation(
     The id comes with the form, so a form sent twice finds the same operation. Raises PermissionMissingError,
     SubmissionReusedError if the id has other content, DuplicatePendingError if another operation with the
     same content is pending or approved, DuplicateUnknownError if a duplicate's outcome is unknown,
-    PaidBeforeError if the same was paid within a day and no reason is given. A duplicate that was resolved as
+    DuplicatePaymentError if the same was paid within a day and no reason is given. A duplicate that was resolved as
     not executed is linked as `prepared_from`.
     """
     policy.check_may_prepare(actor, kind)
     digest = content_digest(operation_id, kind, payload.stored())
-    before = _resolved_duplicate(KINDS[kind], payload, but=operation_id)
-    _check_not_repeated(operation_id, KINDS[kind], payload)
-    named = prepared_from or (before.pk if before else None)
-    operation = _draft(operation_id, actor, kind, payload, named)
+    resolved = _resolved_duplicate(KINDS[kind], payload, but=operation_id)
+    _check_not_duplicate(operation_id, KINDS[kind], payload)
+    source = prepared_from or (resolved.pk if resolved else None)
+    with translation.override(
+        settings.LANGUAGE_CODE
+    ):  # what is stored is in one language, whoever prepares it
+        operation = _draft(operation_id, actor, kind, payload, source)
     if not _insert_once(operation):
         return _existing_submission(operation_id, actor, digest)
     audit.record(
@@ -132,20 +137,20 @@ def _existing_submission(operation_id: UUID, actor: User, digest: str) -> Operat
 
 def _resolved_duplicate(kind: OperationKind[Any], payload: Payload, *, but: UUID) -> Operation | None:
     """The last duplicate that was resolved as not executed. Raises DuplicateUnknownError."""
-    in_doubt = duplicates_with_unknown_outcome(kind, payload).exclude(pk=but).first()
-    if in_doubt is not None:
-        raise DuplicateUnknownError(in_doubt.reference, in_doubt.pk)
+    unknown = duplicates_with_unknown_outcome(kind, payload).exclude(pk=but).first()
+    if unknown is not None:
+        raise DuplicateUnknownError(unknown.reference, unknown.pk)
     return resolved_duplicate(kind, payload)
 
 
-def _check_not_repeated(operation_id: UUID, kind: OperationKind[Any], payload: Payload) -> None:
-    """Raise PaidBeforeError if the same payment is open or was made within a day, and no reason is given."""
-    beneficiary = kind.recipient(payload).key
+def _check_not_duplicate(operation_id: UUID, kind: OperationKind[Any], payload: Payload) -> None:
+    """Raise DuplicatePaymentError if the same payment is open or was made within a day, and no reason is given."""
+    recipient_key = kind.recipient(payload).key
     # Without this lock, two concurrent duplicates would not see each other and both be stored.
-    lock_until_commit(f"beneficiary:{beneficiary}")
-    repeats = repeated_payments(beneficiary, kind.exposure(payload))
-    if not payload.repeat_reason and repeats.exclude(pk=operation_id).exists():
-        raise PaidBeforeError
+    lock_until_commit(f"recipient:{recipient_key}")
+    duplicates = duplicate_payments(recipient_key, kind.exposure(payload))
+    if not payload.duplicate_reason and duplicates.exclude(pk=operation_id).exists():
+        raise DuplicatePaymentError
 
 
 def _draft(
@@ -153,8 +158,8 @@ def _draft(
 ) -> Operation:
     """The pending operation, not stored yet."""
     kind = KINDS[kind_name]
-    stake, counterparty = kind.exposure(payload), kind.recipient(payload)
-    requirement = policy.approval_requirement(kind.plural, *kind.limited_amounts(payload))
+    stake, recipient = kind.exposure(payload), kind.recipient(payload)
+    requirement = policy.approval_requirement(*kind.limited_amounts(payload))
     stored, now = payload.stored(), clock.now()
     return Operation(
         id=operation_id,
@@ -166,12 +171,12 @@ def _draft(
         sentence=kind.sentence(payload),
         currency=stake.currency if stake else "",
         amount=stake.amount if stake else None,
-        recipient=counterparty.name,
-        recipient_detail=counterparty.detail,
-        recipient_key=counterparty.key or None,
-        recipient_account=counterparty.account or None,
+        recipient=recipient.name,
+        recipient_detail=recipient.detail,
+        recipient_key=recipient.key or None,
+        recipient_account=recipient.account or None,
         approvals_needed=requirement.approvals,
-        rule=requirement.sentence,
+        rule=requirement.rule,
         preparer=actor,
         prepared_from_id=prepared_from,
         prepared_at=now,
@@ -187,10 +192,12 @@ def _insert_once(operation: Operation) -> bool:
     except IntegrityError:
         if Operation.objects.filter(pk=operation.pk).exists():
             return False
-        alike = Operation.objects.filter(content_key=operation.content_key, status__in=BEFORE_SENDING).first()
-        if alike is None:
+        duplicate = Operation.objects.filter(
+            content_key=operation.content_key, status__in=BEFORE_SENDING
+        ).first()
+        if duplicate is None:
             raise
-        raise DuplicatePendingError(alike.reference, alike.pk) from None
+        raise DuplicatePendingError(duplicate.reference, duplicate.pk) from None
     return True
 
 

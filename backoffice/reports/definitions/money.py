@@ -105,8 +105,8 @@ def statement_rows(_user: User, form: CurrencyPeriodForm) -> Iterator[StatementR
 
 
 def _all_lines(form: CurrencyPeriodForm) -> Iterator[StatementReportLine]:
-    chosen = form.cleaned_data["currency"]
-    for currency in [chosen] if chosen else known_currencies():
+    selected = form.cleaned_data["currency"]
+    for currency in [selected] if selected else known_currencies():
         yield from _lines(currency, *form.period)
 
 
@@ -133,8 +133,8 @@ def _lines(currency: str, since: datetime | None, until: datetime | None) -> Ite
 
 def _links_of_period(currency: str, since: datetime | None, until: datetime | None) -> Iterator[ChainLink]:
     landmark = landmark_before(currency, since) if since else None
-    begun = (link for link in links_after(currency, landmark) if since is None or link.at >= since)
-    return takewhile(lambda link: until is None or link.at < until, begun)
+    links = (link for link in links_after(currency, landmark) if since is None or link.at >= since)
+    return takewhile(lambda link: until is None or link.at < until, links)
 
 
 def _with_transactions(
@@ -156,15 +156,17 @@ def _unexplained(currency: str, expected: Decimal, found: Decimal) -> StatementR
     return StatementReportLine("unexplained", currency, found, sent=-difference)
 
 
-def _movement(one: Transaction, balance: Decimal | None) -> StatementReportLine:
+def _movement(transaction: Transaction, balance: Decimal | None) -> StatementReportLine:
     """A transaction of unknown direction does not change the balance, and neither does its fee."""
-    adds = balance_effect(one.direction, one.amount, one.fee)
+    adds = balance_effect(transaction.direction, transaction.amount, transaction.fee)
     if adds is None:
-        return StatementReportLine("movement", one.currency, balance, transaction=one)
+        return StatementReportLine("movement", transaction.currency, balance, transaction=transaction)
     with localcontext(SUM_CONTEXT):
         after = None if balance is None else balance + adds
-    way = {"received" if one.direction == "in" else "sent": one.amount}
-    return StatementReportLine("movement", one.currency, after, fee=one.fee, transaction=one, **way)
+    column = {"received" if transaction.direction == "in" else "sent": transaction.amount}
+    return StatementReportLine(
+        "movement", transaction.currency, after, fee=transaction.fee, transaction=transaction, **column
+    )
 
 
 def _statement_count(_user: User, form: CurrencyPeriodForm) -> QuerySet[Transaction]:

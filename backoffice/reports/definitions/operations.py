@@ -15,7 +15,7 @@ from backoffice.operations.lifecycle.incidents import all_incidents
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.models.reason_codes import IncidentKind
-from backoffice.operations.models.reconciliation import Comparison, VerdictTotal
+from backoffice.operations.models.reconciliation import Comparison, ReconciliationTotal
 from backoffice.operations.pages.operation_list import OperationFilterForm
 from backoffice.operations.pages.payments import CreatedPayment, created_payments, payment_operations
 from backoffice.operations.pages.reconciliation import ReconciliationFilterForm
@@ -182,8 +182,8 @@ ATTEMPTS = ComputedReport(
         Column("currency", "Of the amount", "operation.currency"),
         Column("amount", "How much, without a sign", "operation.amount"),
         Column("outcome", "How it ended", "outcome"),
-        Column("answer_status", "The HTTP status of the answer", "answer_status"),
-        Column("answer", "What the service said", "answer"),
+        Column("response_status", "The HTTP status of the answer", "response_status"),
+        Column("response", "What the service said", "response"),
         Column("provider_transaction_id", "The service's transaction", "provider_transaction_id"),
         Column("fee", "What the service took", "fee"),
         Column("checks", "How often the service's list was searched for it", "checks"),
@@ -247,10 +247,10 @@ def comparisons_query(_user: User, form: ReconciliationFilterForm) -> QuerySet[C
     return form.chosen().comparisons()
 
 
-def daily_totals_query(_user: User, form: ReconciliationFilterForm) -> QuerySet[VerdictTotal]:
-    """The daily sums, optionally of one verdict."""
+def daily_totals_query(_user: User, form: ReconciliationFilterForm) -> QuerySet[ReconciliationTotal]:
+    """The daily sums, optionally of one result."""
     chosen = form.chosen()
-    return chosen.totals().filter(verdict=chosen.verdict) if chosen.verdict else chosen.totals()
+    return chosen.totals().filter(result=chosen.result) if chosen.result else chosen.totals()
 
 
 RECONCILIATION = StoredReport(
@@ -260,7 +260,7 @@ RECONCILIATION = StoredReport(
     permissions=REQUIRED_PERMISSIONS,
     form=ReconciliationFilterForm,
     columns=(
-        Column("result", "What holding them against each other says", "verdict"),
+        Column("result", "What holding them against each other says", "result"),
         Column(
             "differences",
             "What differs, or why it cannot be told yet: codes with their parameters, as JSON",
@@ -309,13 +309,13 @@ RECONCILIATION_BY_DAY = StoredReport(
     columns=(
         Column("day", "The day in UTC", "day"),
         Column("currency", "Currencies are never added together", "currency"),
-        Column("result", "What holding them against each other says", "verdict"),
+        Column("result", "What holding them against each other says", "result"),
         Column("count", "How many", "count"),
         Column("amount", "Added up, without a sign", "amount"),
         Column("fee", "What the service took, added up", "fee"),
     ),
     query=daily_totals_query,
-    order=("-day", "currency", "verdict"),
+    order=("-day", "currency", "result"),
     own_zone=DAYS_ZONE,
     synced_until=compared_up_to,
 )

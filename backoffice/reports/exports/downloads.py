@@ -29,7 +29,7 @@ from backoffice.reports.rendering.export_file import file_chunks
 from backoffice.reports.report import ExportRequest, FileFormat
 
 DOWNLOAD_TIME_LIMIT = timedelta(minutes=30)  # for the whole file; slower readers must use a background export
-PIECE_TIME_LIMIT = timedelta(minutes=1)  # for the reader to take one chunk: 128 kB, so about 2 kB a second
+CHUNK_TIME_LIMIT = timedelta(minutes=1)  # for the reader to take one chunk: 128 kB, so about 2 kB a second
 _WATCH_SECONDS = 1.0  # seconds
 
 
@@ -54,9 +54,9 @@ class Download:
         """Take a slot. Raises DownloadsBusyError if none is free."""
         self._name, self._hang_up, self._at_most = name, hang_up, at_most
         self._lock = threading.Lock()  # held while a chunk is produced or the download is ended
-        self._begun_at = self._handed_out_at = monotonic()
+        self._begun_at = self._chunk_requested_at = monotonic()
         self._is_over = threading.Event()
-        self._is_broken_off = False
+        self._is_aborted = False
         self._slot = DownloadSlot()
         weakref.finalize(self, self._slot.release)  # also if nothing ever closes it
 
@@ -65,19 +65,19 @@ class Download:
 
     def __next__(self) -> bytes:
         with self._lock:
-            if self._is_broken_off or self._is_late(self._begun_at, self._at_most):
+            if self._is_aborted or self._is_late(self._begun_at, self._at_most):
                 raise SlowReaderError("The file was broken off, as its reader was too slow.")
-            piece = self._piece()
-            if piece is None:
+            content = self._next_content()
+            if content is None:
                 self._end(complete=True)
                 raise StopIteration
-            self._handed_out_at = monotonic()
-            return piece
+            self._chunk_requested_at = monotonic()
+            return content
 
     def close(self) -> None:
         """Close the source. The server calls this however the response ends."""
         with self._lock:
-            self._break_off()
+            self._abort()
 
     def stop_if_slow(self) -> None:
         """End the download if its reader is too slow. Does nothing while the next chunk is being produced."""
@@ -85,10 +85,10 @@ class Download:
             return
         try:
             if not self._is_over.is_set() and self._is_stalled():
-                self._is_broken_off = True
-                logger.warning("A download of %s was broken off: its reader is slow", self._name)
+                self._is_aborted = True
+                logger.warning("The download of %s was ended: the client reads too slowly", self._name)
                 try:
-                    self._break_off()
+                    self._abort()
                 finally:
                     self._hang_up()
         finally:
@@ -98,7 +98,7 @@ class Download:
         """Start the thread that checks the reader's speed."""
         threading.Thread(target=_watch, args=(weakref.ref(self), self._is_over), daemon=True).start()
 
-    def _piece(self) -> bytes | None:
+    def _next_content(self) -> bytes | None:
         """The next chunk; None at the end."""
         raise NotImplementedError
 
@@ -111,14 +111,14 @@ class Download:
         self._slot.release()
 
     def _is_stalled(self) -> bool:
-        return self._is_late(self._handed_out_at, PIECE_TIME_LIMIT) or self._is_late(
+        return self._is_late(self._chunk_requested_at, CHUNK_TIME_LIMIT) or self._is_late(
             self._begun_at, self._at_most
         )
 
     def _is_late(self, since: float, at_most: timedelta) -> bool:
         return monotonic() - since > at_most.total_seconds()
 
-    def _break_off(self) -> None:
+    def _abort(self) -> None:
         self._release()
         self._end(complete=False)
 
@@ -158,7 +158,7 @@ class ReportDownload(Download):
             raise
         self._start_watching()
 
-    def _piece(self) -> bytes | None:
+    def _next_content(self) -> bytes | None:
         chunk = self._next() if self._is_begun else self._first
         self._is_begun = True
         if chunk is None:
@@ -204,12 +204,12 @@ class ReportDownload(Download):
             )
 
 
-def _watch(sending: weakref.ref[Download], is_over: threading.Event) -> None:
+def _watch(download_ref: weakref.ref[Download], is_over: threading.Event) -> None:
     """Check the reader's speed at intervals until the download ends or is garbage-collected."""
     try:
-        while not is_over.wait(_WATCH_SECONDS) and (watched := sending()) is not None:
-            watched.stop_if_slow()
-            del watched
+        while not is_over.wait(_WATCH_SECONDS) and (download := download_ref()) is not None:
+            download.stop_if_slow()
+            del download
     finally:
         connection.close()
 
@@ -231,7 +231,7 @@ class ExportDownload(Download):
         self._at_most = DOWNLOAD_TIME_LIMIT + timedelta(seconds=(self.job.size or 0) / MIN_BYTES_PER_SECOND)
         self._start_watching()
 
-    def _piece(self) -> bytes | None:
+    def _next_content(self) -> bytes | None:
         return self._file.read(CHUNK_BYTES) or None
 
     def _close_source(self) -> None:
@@ -244,7 +244,7 @@ _CONTENT_TYPES = {
 }
 
 
-def file_response(pieces: Download, kind: FileFormat, name: str) -> StreamingHttpResponse:
+def file_response(download: Download, kind: FileFormat, name: str) -> StreamingHttpResponse:
     """A streaming response that browsers save as a file of this name."""
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingHttpResponse(pieces, content_type=_CONTENT_TYPES[kind], headers=headers)
+    return StreamingHttpResponse(download, content_type=_CONTENT_TYPES[kind], headers=headers)

@@ -34,11 +34,11 @@ def check_export_quota(person: User) -> None:
     """
     leases.lock_until_commit(QUOTA_LOCK)
     check_disk_space()
-    taken = _counted_exports().filter(due_at=None)
-    if taken.filter(person=person).count() >= settings.EXPORTS_PER_PERSON:
+    counted = _counted_exports().filter(due_at=None)
+    if counted.filter(person=person).count() >= settings.EXPORTS_PER_PERSON:
         raise QuotaExceededError(FailureCode.QUOTA_OF_PERSON, limit=settings.EXPORTS_PER_PERSON)
-    if taken.count() >= settings.EXPORTS_IN_ALL:
-        raise QuotaExceededError(FailureCode.QUOTA_IN_ALL, limit=settings.EXPORTS_IN_ALL)
+    if counted.count() >= settings.EXPORTS_TOTAL:
+        raise QuotaExceededError(FailureCode.QUOTA_TOTAL, limit=settings.EXPORTS_TOTAL)
 
 
 def check_schedule_quota(person: User) -> None:
@@ -47,9 +47,9 @@ def check_schedule_quota(person: User) -> None:
     check_disk_space()
     if (
         _counted_exports().filter(due_at__isnull=False, person=person).count()
-        >= settings.EXPORTS_OF_SCHEDULES
+        >= settings.SCHEDULED_EXPORTS_PER_PERSON
     ):
-        raise QuotaExceededError(FailureCode.QUOTA_OF_SCHEDULES, limit=settings.EXPORTS_OF_SCHEDULES)
+        raise QuotaExceededError(FailureCode.QUOTA_SCHEDULED, limit=settings.SCHEDULED_EXPORTS_PER_PERSON)
 
 
 def _counted_exports() -> QuerySet[ExportJob]:

@@ -91,7 +91,7 @@ def decode_request(user: User, stored: ExportJob | Schedule, filters: FilterText
         zone=ZoneInfo(stored.time_zone),
         columns=report.columns_named(stored.columns),
         format=FileFormat(stored.format),
-        has_mark=stored.has_mark,
+        has_byte_order_mark=stored.has_byte_order_mark,
     )
 
 
@@ -103,6 +103,6 @@ def encode_request(export_request: ExportRequest, filters: FilterTexts) -> dict[
         "filters": dict(filters),
         "columns": chosen,
         "format": export_request.format.value,
-        "has_mark": export_request.has_mark,
+        "has_byte_order_mark": export_request.has_byte_order_mark,
         "time_zone": export_request.zone.key,
     }

@@ -60,7 +60,7 @@ class ExportWatch:
         self._lease = lease
         self._is_over = False
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name=f"lease-{job.pk}", daemon=True)
+        self._thread = threading.Thread(target=self._renew_until_stopped, name=f"lease-{job.pk}", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -77,7 +77,7 @@ class ExportWatch:
         if self._is_over:
             raise LeaseLostError
 
-    def _keep(self) -> None:
+    def _renew_until_stopped(self) -> None:
         try:
             while not self._is_over and not self._stop.wait(RENEWAL_SECONDS):
                 self._renew()
@@ -95,7 +95,9 @@ class ExportWatch:
         except LeaseLostError:
             self._is_over = True
         except DatabaseError:  # retried at the next interval; no other runner starts before the lease expires
-            logger.warning("The lease of the export %s could not be renewed", self._job.pk, exc_info=True)
+            logger.warning(
+                "The lease of export %s could not be renewed; retrying", self._job.pk, exc_info=True
+            )
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class WrittenFile:
     size: int
     sha256: str
 
-    def keep(self, name: str) -> Path:
+    def finalize(self, name: str) -> Path:
         """Rename the file to its final name atomically and durably."""
         final = self.path.rename(self.path.with_name(name))
         folder = os.open(final.parent, os.O_RDONLY)
@@ -149,7 +151,7 @@ def _write_chunks(chunks: Iterable[FileChunk], path: Path, watch: ExportWatch) -
 
 
 TIME_LIMIT = timedelta(hours=1)
-FILE_KEPT_FOR = timedelta(days=7)
+FILE_LIFETIME = timedelta(days=7)
 MAX_TRIES = 3
 # What a defect in a report may raise for an unforeseen row: it fails that export, not the worker.
 _PROGRAM_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -184,8 +186,8 @@ def _run_first(which: Q) -> int:
         return 0
     with lease:
         for job in startable:
-            begun = {"runner": str(lease), "started_at": clock.now(), "rows": 0}
-            if change_state(job, ExportState.RUNNING, tries=F("tries") + 1, **begun):
+            start_fields = {"runner": str(lease), "started_at": clock.now(), "rows": 0}
+            if change_state(job, ExportState.RUNNING, tries=F("tries") + 1, **start_fields):
                 _run(ExportJob.objects.get(pk=job.pk), lease)
                 return 1
     return 0
@@ -193,10 +195,8 @@ def _run_first(which: Q) -> int:
 
 def _startable(which: Q) -> list[ExportJob]:
     """Exports that are waiting and whose data is synced, or whose runner holds its lease no more."""
-    under_way = ExportJob.objects.filter(which, state__in=ACTIVE_STATES).exclude(
-        waiting_for_sync(clock.now())
-    )
-    oldest = list(under_way.order_by("created_at", "pk")[: 2 * settings.EXPORTS_AT_ONCE + 1])
+    active = ExportJob.objects.filter(which, state__in=ACTIVE_STATES).exclude(waiting_for_sync(clock.now()))
+    oldest = list(active.order_by("created_at", "pk")[: 2 * settings.EXPORTS_AT_ONCE + 1])
     held = held_leases(
         LEASE_NAMES
     )  # read after the exports, so that one that has just begun is not abandoned
@@ -217,7 +217,7 @@ def _run(job: ExportJob, lease: Lease) -> None:
         with timezone.override(export_request.zone):
             _make_file(job, export_request, lease)
     except LeaseLostError:
-        logger.info("The export %s was cancelled or is being made by somebody else", job.pk)
+        logger.info("Export %s was cancelled or is made by another process", job.pk)
     except StopRequestedError:
         # A requested stop does not count as a try.
         change_state(job, ExportState.WAITING, tries=F("tries") - 1)
@@ -226,7 +226,7 @@ def _run(job: ExportJob, lease: Lease) -> None:
     except GatewayError as exc:
         _fail(job, {"code": FailureCode.PROVIDER_UNREADABLE, "error": str(exc)[:300]})
     except (DatabaseError, PostgresError, OSError, *_PROGRAM_ERRORS) as exc:
-        logger.exception("The export %s could not be made", job.pk)
+        logger.exception("Export %s failed", job.pk)
         _fail(job, {"code": FailureCode.DISK_FULL if is_disk_full(exc) else FailureCode.INTERNAL_ERROR})
 
 
@@ -248,7 +248,7 @@ def _finish(job: ExportJob, export_request: ExportRequest, written: WrittenFile)
     If the database connection fails here, the state that names the file may have been committed: so the file
     stays, and `delete_expired_exports` removes it if no export names it.
     """
-    final = written.keep(secrets.token_urlsafe(24))
+    final = written.finalize(secrets.token_urlsafe(24))
     if not _record_done(job, export_request, written, final):
         final.unlink()
 
@@ -265,7 +265,7 @@ def _record_done(job: ExportJob, export_request: ExportRequest, written: Written
         name=file_name(export_request, job.as_of),
         stored_as=final.name,
         ended_at=now,
-        expires_at=now + FILE_KEPT_FOR,
+        expires_at=now + FILE_LIFETIME,
         mail_due_at=_mail_time(job, now),
     )
     if is_ours:
@@ -284,8 +284,8 @@ def _record_done(job: ExportJob, export_request: ExportRequest, written: Written
 @transaction.atomic
 def _fail(job: ExportJob, failure: Failure) -> None:
     now = clock.now()
-    ended = {"failure": failure, "ended_at": now, "mail_due_at": _mail_time(job, now)}
-    if change_state(job, ExportState.FAILED, **ended):
+    end_fields = {"failure": failure, "ended_at": now, "mail_due_at": _mail_time(job, now)}
+    if change_state(job, ExportState.FAILED, **end_fields):
         audit.record(
             Action.EXPORT_FAILED, actor=job.person, target=str(job), export=str(job.pk), failure=failure
         )

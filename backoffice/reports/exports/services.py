@@ -42,12 +42,12 @@ def visible_exports(user: User) -> QuerySet[ExportJob]:
 MAX_SYNC_WAIT = timedelta(days=1)
 
 
-def past_period_end(report: AnyReport, wish: Mapping[str, Any], now: datetime) -> datetime | None:
+def past_period_end(report: AnyReport, request_fields: Mapping[str, Any], now: datetime) -> datetime | None:
     """The end of the requested period, if it is past and the report reads the mirror; otherwise None."""
-    form = filter_form(report, wish.get("filters", {}))
+    form = filter_form(report, request_fields.get("filters", {}))
     if report.synced_until is None or not form.is_valid():
         return None
-    zone = report.zone_of_days(ZoneInfo(wish["time_zone"]))
+    zone = report.zone_of_days(ZoneInfo(request_fields["time_zone"]))
     until = report.period(form).until
     with timezone.override(zone):
         end = end_of_day(until) if until else None
@@ -59,12 +59,14 @@ def waiting_for_sync(now: datetime) -> Q:
 
     After `MAX_SYNC_WAIT` an export runs anyway, and the file's freshness text says what may be missing.
     """
-    lacking = Q()
-    for told_up_to in {report.synced_until for report in REPORTS.values() if report.synced_until}:
-        of_it = Q(report__in=[name for name, report in REPORTS.items() if report.synced_until is told_up_to])
-        as_of = told_up_to()
-        lacking |= of_it & Q(covers_until__gt=as_of) if as_of else of_it
-    return lacking & Q(state=ExportState.WAITING, created_at__gt=now - MAX_SYNC_WAIT)
+    not_covered = Q()
+    for synced_until in {report.synced_until for report in REPORTS.values() if report.synced_until}:
+        reports_condition = Q(
+            report__in=[name for name, report in REPORTS.items() if report.synced_until is synced_until]
+        )
+        as_of = synced_until()
+        not_covered |= reports_condition & Q(covers_until__gt=as_of) if as_of else reports_condition
+    return not_covered & Q(state=ExportState.WAITING, created_at__gt=now - MAX_SYNC_WAIT)
 
 
 def freshness_text(job: ExportJob) -> str:
@@ -88,19 +90,23 @@ RUN_TASK = "reports.run_export"
 
 
 @transaction.atomic
-def request_export(user: User, wish: Mapping[str, Any], **of_schedule: Any) -> ExportJob:
+def request_export(user: User, request_fields: Mapping[str, Any], **schedule_fields: Any) -> ExportJob:
     """Create an export for this person and enqueue its task.
 
     Raises ReportNotAllowedError, QuotaExceededError.
     """
-    report = readable_report(user, wish["report"])
-    if of_schedule:
+    report = readable_report(user, request_fields["report"])
+    if schedule_fields:
         check_schedule_quota(user)
     else:
         check_export_quota(user)
     now = clock.now()
     job = ExportJob.objects.create(
-        person=user, created_at=now, covers_until=past_period_end(report, wish, now), **wish, **of_schedule
+        person=user,
+        created_at=now,
+        covers_until=past_period_end(report, request_fields, now),
+        **request_fields,
+        **schedule_fields,
     )
     audit.record(
         Action.EXPORT_REQUESTED,
@@ -120,14 +126,14 @@ def repeat_export(job: ExportJob, *, actor: User) -> ExportJob:
 
     Raises ReportNotAllowedError, QuotaExceededError, and ExportGoneError while the first one is in progress.
     """
-    if job.is_under_way:
+    if job.is_active:
         raise ExportGoneError(FailureCode.UNDER_WAY)
     return request_export(actor, job.request_fields)
 
 
 @transaction.atomic
 def record_refused_export(
-    user: User, wish: Mapping[str, Any], refused: ReportError, **of_schedule: Any
+    user: User, request_fields: Mapping[str, Any], error: ReportError, **schedule_fields: Any
 ) -> ExportJob:
     """Create an export that failed before it started, so that it is listed and its e-mail is sent."""
     now = clock.now()
@@ -136,10 +142,10 @@ def record_refused_export(
         created_at=now,
         ended_at=now,
         state=ExportState.FAILED,
-        failure=refused.failure,
+        failure=error.failure,
         mail_due_at=now,
-        **wish,
-        **of_schedule,
+        **request_fields,
+        **schedule_fields,
     )
     audit.record(Action.EXPORT_FAILED, actor=user, target=str(job), export=str(job.pk), failure=job.failure)
     return job
@@ -181,15 +187,15 @@ def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, IO[bytes]]:
     is_expired = job.expires_at is not None and job.expires_at <= clock.now()
     if job.state != ExportState.DONE or is_expired:
         raise ExportGoneError(FailureCode.NO_FILE)
-    with ExitStack() as opened:
+    with ExitStack() as stack:
         try:
-            file = opened.enter_context(job.file.open("rb"))
+            file = stack.enter_context(job.file.open("rb"))
         except FileNotFoundError as exc:
             raise ExportGoneError(FailureCode.NO_FILE) from exc
         audit.record(
             Action.EXPORT_DOWNLOADED, actor=actor, target=str(job), export=str(job.pk), sha256=job.sha256
         )
-        opened.pop_all()
+        stack.pop_all()
     return job, file
 
 
@@ -219,18 +225,20 @@ def _expire(job: ExportJob) -> bool:
 
 def _abandoned_files() -> list[Path]:
     """Files that no export names, written before the oldest running export started, with a margin."""
-    begun = ExportJob.objects.filter(state=ExportState.RUNNING).aggregate(first=Min("started_at"))["first"]
-    oldest = min(begun or clock.now(), clock.now()) - ABANDONED_AFTER
-    forgotten = [
+    oldest_start = ExportJob.objects.filter(state=ExportState.RUNNING).aggregate(first=Min("started_at"))[
+        "first"
+    ]
+    oldest = min(oldest_start or clock.now(), clock.now()) - ABANDONED_AFTER
+    unnamed = [
         path
         for path in export_folder().iterdir()
         if _is_export_file(path) and _last_written(path) < oldest.timestamp()
     ]
-    if not forgotten:
+    if not unnamed:
         return []
-    names = [path.name for path in forgotten]
+    names = [path.name for path in unnamed]
     stored = set(ExportJob.objects.filter(stored_as__in=names).values_list("stored_as", flat=True))
-    return [path for path in forgotten if path.name not in stored]
+    return [path for path in unnamed if path.name not in stored]
 
 
 def _is_export_file(path: Path) -> bool:

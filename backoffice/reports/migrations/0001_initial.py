@@ -35,18 +35,18 @@ class Migration(migrations.Migration):
                         choices=[("csv", "CSV"), ("xlsx", "Excel (XLSX)")], default="csv", max_length=4
                     ),
                 ),
-                ("has_mark", models.BooleanField(default=False)),
+                ("has_byte_order_mark", models.BooleanField(default=False)),
                 (
                     "period",
                     models.CharField(
                         choices=[
-                            ("as_it_stands", "Everything"),
+                            ("all", "Everything"),
                             ("yesterday", "Yesterday"),
                             ("last_week", "Last week, Monday to Sunday"),
                             ("last_month", "Last month"),
                             ("month_to_date", "This month until yesterday"),
                         ],
-                        default="as_it_stands",
+                        default="all",
                         max_length=16,
                     ),
                 ),
@@ -104,7 +104,7 @@ class Migration(migrations.Migration):
                         choices=[("csv", "CSV"), ("xlsx", "Excel (XLSX)")], default="csv", max_length=4
                     ),
                 ),
-                ("has_mark", models.BooleanField(default=False)),
+                ("has_byte_order_mark", models.BooleanField(default=False)),
                 ("time_zone", models.CharField(max_length=64)),
                 (
                     "state",
@@ -165,19 +165,19 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="schedule",
             constraint=models.CheckConstraint(
-                condition=models.Q(("hour__lt", 24)), name="schedule_hour_of_a_day"
+                condition=models.Q(("hour__lt", 24)), name="schedule_hour_below_24"
             ),
         ),
         migrations.AddIndex(
             model_name="exportjob",
-            index=models.Index(fields=["person", "-created_at", "-id"], name="export_of_a_person"),
+            index=models.Index(fields=["person", "-created_at", "-id"], name="export_by_person"),
         ),
         migrations.AddIndex(
             model_name="exportjob",
             index=models.Index(
                 condition=models.Q(("state__in", frozenset(["running", "waiting"]))),
                 fields=["created_at"],
-                name="export_under_way",
+                name="export_active",
             ),
         ),
         migrations.AddIndex(
@@ -191,13 +191,13 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("mail_due_at__isnull", False)),
                 fields=["mail_due_at"],
-                name="export_to_tell",
+                name="export_mail_due",
             ),
         ),
         migrations.AddConstraint(
             model_name="exportjob",
             constraint=models.UniqueConstraint(
-                fields=("schedule", "due_at", "person"), name="export_once_for_each_due_moment"
+                fields=("schedule", "due_at", "person"), name="export_once_per_due_time"
             ),
         ),
         migrations.AddConstraint(

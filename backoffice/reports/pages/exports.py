@@ -71,7 +71,7 @@ def progress(request: StaffRequest, pk: UUID) -> HttpResponse:
     """
     job = _own_export(request, pk)
     context = _export_context(job) | {"announces": request.GET.get("announced") != job.stage}
-    if job.is_under_way:
+    if job.is_active:
         return render(request, "reports/_progress.html", context)
     answer = render(request, "reports/_export.html", context)
     return retarget(reswap(answer, "outerHTML"), "#export")
@@ -83,7 +83,7 @@ def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 
 @require_POST
-def again(request: StaffRequest, pk: UUID) -> HttpResponse:
+def repeat(request: StaffRequest, pk: UUID) -> HttpResponse:
     """Request the same export again."""
     job = _own_export(request, pk)
     try:
@@ -131,18 +131,18 @@ def _run_service(request: StaffRequest, pk: UUID, service: Callable[..., object]
 
 def _export_context(job: ExportJob) -> dict[str, object]:
     report = REPORTS[job.report]
-    waits = ExportJob.objects.filter(waiting_for_sync(clock.now()), pk=job.pk).exists()
+    is_waiting = ExportJob.objects.filter(waiting_for_sync(clock.now()), pk=job.pk).exists()
     return {
         "job": job,
         "report": report,
         "filters": describe_filters(report, job.filters),
-        "waits_for_list": waits,
-        "read_up_to": report.as_of(),
-        "how_fresh": freshness_text(job),
+        "is_waiting_for_sync": is_waiting,
+        "synced_until": report.as_of(),
+        "freshness": freshness_text(job),
     }
 
 
 def _with_descriptions(jobs: Iterable[ExportJob]) -> list[tuple[ExportJob, AnyReport, list[tuple[str, str]]]]:
     """Each export with its report and the description of its filters."""
-    in_words, reports = FilterDescriber(), [(job, REPORTS[job.report]) for job in jobs]
-    return [(job, report, in_words(report, job.filters)) for job, report in reports]
+    describe, reports = FilterDescriber(), [(job, REPORTS[job.report]) for job in jobs]
+    return [(job, report, describe(report, job.filters)) for job, report in reports]

@@ -49,7 +49,9 @@ class FileForm(forms.Form):
     chooses = forms.BooleanField(required=False, widget=forms.HiddenInput)
     columns = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
     format = forms.ChoiceField(required=False, label="File", choices=FileFormat.choices)
-    has_mark = forms.BooleanField(required=False, label="For old versions of Excel (with a byte order mark)")
+    has_byte_order_mark = forms.BooleanField(
+        required=False, label="For old versions of Excel (with a byte order mark)"
+    )
 
     def __init__(self, data: Any, report: AnyReport) -> None:
         super().__init__(data, auto_id="file-%s")
@@ -107,7 +109,7 @@ class ReportQuery:
             zone=ZoneInfo(self.request.user.time_zone),
             columns=self.report.columns_named(values["columns"]),
             format=FileFormat(values["format"] or FileFormat.CSV),
-            has_mark=values["has_mark"],
+            has_byte_order_mark=values["has_byte_order_mark"],
         )
 
 
@@ -145,79 +147,81 @@ def report(request: StaffRequest, name: str) -> HttpResponseBase:
 
     A POST downloads it, exports it in the background or schedules it.
     """
-    wish = report_query(request, name, request.POST if request.method == "POST" else request.GET)
+    query = report_query(request, name, request.POST if request.method == "POST" else request.GET)
     if request.method != "POST":
-        return _report_page(wish, refused=bool(wish.filters) and not wish.is_valid())
-    if not wish.is_valid():
-        return _report_page(wish, refused=True)
+        return _report_page(query, refused=bool(query.filters) and not query.is_valid())
+    if not query.is_valid():
+        return _report_page(query, refused=True)
     match request.POST.get("then"):
         case "background":
-            return _request_in_background(wish)
+            return _request_in_background(query)
         case "schedule":
-            return redirect(f"{reverse('reports:new_schedule', args=[name])}?{_query_string(wish)}")
-    return _download(wish)
+            return redirect(f"{reverse('reports:new_schedule', args=[name])}?{_query_string(query)}")
+    return _download(query)
 
 
 @require_GET
 def download_csv(request: StaffRequest, name: str) -> HttpResponseBase:
     """A report as a file, restricted by the filters in the query string."""
-    wish = report_query(request, name, request.GET)
-    return _download(wish) if wish.is_valid() else _report_page(wish, refused=True)
+    query = report_query(request, name, request.GET)
+    return _download(query) if query.is_valid() else _report_page(query, refused=True)
 
 
 @require_safe
 def file_size(request: StaffRequest, name: str) -> HttpResponse:
     """The estimated number of rows for the filters in the query string, and how the file will be produced."""
-    wish = report_query(request, name, request.GET)
+    query = report_query(request, name, request.GET)
     return render(
-        request, "reports/_size.html", _size_context(wish.export_request) if wish.is_valid() else {}
+        request,
+        "reports/_estimated_size.html",
+        _size_context(query.export_request) if query.is_valid() else {},
     )
 
 
-def _download(wish: ReportQuery) -> HttpResponseBase:
-    export_request = wish.export_request
+def _download(query: ReportQuery) -> HttpResponseBase:
+    export_request = query.export_request
     estimate = estimated_rows(export_request)
     if needs_background(export_request, estimate):
-        return _offer_background(wish, _BIG_MESSAGE, estimate)
+        return _offer_background(query, _BIG_MESSAGE, estimate)
     as_of = export_request.report.as_of()
     try:
-        export = ReportDownload(export_request, hang_up=partial(close_connection, wish.request))
+        export = ReportDownload(export_request, hang_up=partial(close_connection, query.request))
     except DownloadsBusyError:
-        return _offer_background(wish, _BUSY_MESSAGE, estimate, status=HTTPStatus.SERVICE_UNAVAILABLE)
+        return _offer_background(query, _BUSY_MESSAGE, estimate, status=HTTPStatus.SERVICE_UNAVAILABLE)
     except FileTooLongError as exc:
-        return _offer_background(wish, str(exc), estimate, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _offer_background(query, str(exc), estimate, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     except GatewayError as exc:
-        failed = {"report": wish.report, "error": exc, "again": f"{_csv_url(wish)}?{_query_string(wish)}"}
-        return render(wish.request, "reports/unavailable.html", failed, status=HTTPStatus.BAD_GATEWAY)
+        failed = {"report": query.report, "error": exc, "again": f"{_csv_url(query)}?{_query_string(query)}"}
+        return render(query.request, "reports/unavailable.html", failed, status=HTTPStatus.BAD_GATEWAY)
     return file_response(export, export_request.format, file_name(export_request, as_of))
 
 
-def _request_in_background(wish: ReportQuery) -> HttpResponse:
-    export_request = wish.export_request
-    texts = {**encode_request(export_request, wish.filters), "estimate": estimated_rows(export_request)}
+def _request_in_background(query: ReportQuery) -> HttpResponse:
+    export_request = query.export_request
+    texts = {**encode_request(export_request, query.filters), "estimate": estimated_rows(export_request)}
     try:
-        return redirect(services.request_export(wish.request.user, texts))
+        return redirect(services.request_export(query.request.user, texts))
     except QuotaExceededError as exc:
-        wish.file_form.add_error(None, str(exc))
-        return _report_page(wish, refused=True)
+        query.file_form.add_error(None, str(exc))
+        return _report_page(query, refused=True)
 
 
 def _offer_background(
-    wish: ReportQuery, why: str, estimate: int | None, *, status: int = HTTPStatus.OK
+    query: ReportQuery, why: str, estimate: int | None, *, status: int = HTTPStatus.OK
 ) -> HttpResponse:
     """A page that explains why the file is not sent at once, with a button for a background export."""
-    context = {"report": wish.report, "why": why, "estimate": estimate, "sent": list(_sent_fields(wish))}
-    return render(wish.request, "reports/offer.html", context, status=status)
+    context = {"report": query.report, "why": why, "estimate": estimate, "sent": list(_sent_fields(query))}
+    return render(query.request, "reports/offer_background.html", context, status=status)
 
 
-def _report_page(wish: ReportQuery, *, refused: bool) -> HttpResponse:
-    context: dict[str, object] = {"report": wish.report, "form": wish.form, "file": wish.file_form}
-    if wish.report.synced_until:
+def _report_page(query: ReportQuery, *, refused: bool) -> HttpResponse:
+    context: dict[str, object] = {"report": query.report, "form": query.form, "file": query.file_form}
+    if query.report.synced_until:
         context["mirror"] = mirror_state()
-    if not refused and wish.is_valid():
-        context |= _size_context(wish.export_request)
+    if not refused and query.is_valid():
+        context |= _size_context(query.export_request)
     status = HTTPStatus.UNPROCESSABLE_ENTITY if refused else HTTPStatus.OK
-    return render(wish.request, "reports/report.html", context, status=status)
+    return render(query.request, "reports/report.html", context, status=status)
 
 
 def _size_context(export_request: ExportRequest) -> dict[str, object]:
@@ -225,18 +229,18 @@ def _size_context(export_request: ExportRequest) -> dict[str, object]:
     return {"estimate": estimate, "is_big": needs_background(export_request, estimate)}
 
 
-def _sent_fields(wish: ReportQuery) -> list[tuple[str, str]]:
+def _sent_fields(query: ReportQuery) -> list[tuple[str, str]]:
     """The submitted data as names and values."""
-    names = [*wish.filters, "columns", "format", "has_mark"]
-    data = wish.file_form.data
+    names = [*query.filters, "columns", "format", "has_byte_order_mark"]
+    data = query.file_form.data
     return [
         (name, text) for name in names for text in (data.getlist(name) if isinstance(data, QueryDict) else ())
     ]
 
 
-def _query_string(wish: ReportQuery) -> str:
-    return urlencode(_sent_fields(wish))
+def _query_string(query: ReportQuery) -> str:
+    return urlencode(_sent_fields(query))
 
 
-def _csv_url(wish: ReportQuery) -> str:
-    return reverse("reports:csv", args=[wish.report.name])
+def _csv_url(query: ReportQuery) -> str:
+    return reverse("reports:csv", args=[query.report.name])

@@ -71,7 +71,7 @@ class ScheduleForm(forms.Form):
         if report.own_zone:
             period.help_text = f"The days of this report are those of {report.own_zone}."
         if not report.has_days:
-            period.choices = [(RelativePeriod.AS_IT_STANDS, RelativePeriod.AS_IT_STANDS.label)]
+            period.choices = [(RelativePeriod.ALL, RelativePeriod.ALL.label)]
 
     @property
     def members(self) -> dict[str, Any]:
@@ -101,37 +101,37 @@ def schedules(request: StaffRequest) -> HttpResponse:
     """The schedules that the person owns or receives."""
     if not reports_for(request.user):
         raise PermissionDenied
-    in_words = FilterDescriber()
-    seen = [
+    describe = FilterDescriber()
+    rows = [
         (
             schedule,
             report,
-            in_words(report, schedule.filters),
+            describe(report, schedule.filters),
             recipients_with_obstacles(schedule),
             failed_exports(schedule),
         )
         for schedule in visible_schedules(request.user)
         if (report := REPORTS.get(schedule.report))
     ]
-    context = {"schedules": seen, "has_address": bool(settings.PUBLIC_URL)}
+    context = {"schedules": rows, "has_address": bool(settings.PUBLIC_URL)}
     return render(request, "reports/schedules.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_schedule(request: StaffRequest, name: str) -> HttpResponse:
     """Create a schedule of a report with the filters and columns in the query string."""
-    wish = report_query(request, name, request.GET)
-    if not wish.is_valid():
+    query = report_query(request, name, request.GET)
+    if not query.is_valid():
         return redirect("reports:report", name)
     initial = {
-        "name": wish.report.title,
+        "name": query.report.title,
         "time_zone": request.user.time_zone,
         "recipients": [request.user.pk],
     }
-    form = ScheduleForm(_posted(request), report=wish.report, initial=initial)
+    form = ScheduleForm(_posted(request), report=query.report, initial=initial)
     export_request = encode_request(
-        wish.export_request,
-        {name: texts for name, texts in wish.filters.items() if name not in _PERIOD_FIELDS},
+        query.export_request,
+        {name: texts for name, texts in query.filters.items() if name not in _PERIOD_FIELDS},
     )
     if form.is_valid():
         members = {**export_request, **form.members}
@@ -142,7 +142,7 @@ def new_schedule(request: StaffRequest, name: str) -> HttpResponse:
         else:
             messages.success(request, "The schedule is kept.")
             return redirect("reports:schedules")
-    return _form_page(request, wish.report, form, {"filters": export_request["filters"]})
+    return _form_page(request, query.report, form, {"filters": export_request["filters"]})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -28,7 +28,7 @@ FORMULA_BEGINS = (
 
 Python and PostgreSQL interpret the pattern in the same way.
 """
-_TO_THE_MINUTE_OF_THE_OFFSET = len("2026-03-01T10:30:00.000250+01:00")
+_TIME_TEXT_LENGTH = len("2026-03-01T10:30:00.000250+01:00")
 
 
 def cell_text(value: object) -> str:
@@ -46,7 +46,7 @@ def without_formula(text: str) -> str:
 
 def time_text(value: datetime, zone: tzinfo) -> str:
     """`2026-03-01T10:30:00.000250+01:00`: ISO 8601 in this time zone, with fixed length."""
-    return value.astimezone(zone).isoformat(timespec="microseconds")[:_TO_THE_MINUTE_OF_THE_OFFSET]
+    return value.astimezone(zone).isoformat(timespec="microseconds")[:_TIME_TEXT_LENGTH]
 
 
 def json_text(value: object) -> str:
@@ -71,7 +71,7 @@ def _sorted_members(value: Any) -> Any:
 
 _WRITERS: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
     (str, str),  # first match wins: a bool is also an int, and a datetime a date
-    (type(None), lambda _nothing: ""),
+    (type(None), lambda _none: ""),
     (bool, lambda flag: "true" if flag else "false"),
     (datetime, lambda value: time_text(value, timezone.get_current_timezone())),
     (date, date.isoformat),
@@ -106,15 +106,17 @@ def sql_cell(vendor: str, field: Field, column: str) -> str:
     raise TypeError(f"A report cannot tell a column of {type(field).__name__} in SQL")
 
 
-def _guarded_text(text: str, guarded: str, plain: str, *, first: str, place: str) -> str:
+def _guarded_text(text: str, guarded: str, plain: str, *, code_function: str, position_function: str) -> str:
     """The guard is expensive, and a cheap test of the text is false for nearly every one."""
-    breaks = " OR ".join(f"{place}({text}, '{one}') > 0" for one in CELL_BREAKS)
-    return f"CASE WHEN {first}({text}) IN ({_SUSPICIOUS_CODES}) OR {breaks} THEN {guarded} ELSE {plain} END"
+    breaks = " OR ".join(f"{position_function}({text}, '{one}') > 0" for one in CELL_BREAKS)
+    return f"CASE WHEN {code_function}({text}) IN ({_SUSPICIOUS_CODES}) OR {breaks} THEN {guarded} ELSE {plain} END"
 
 
 def _postgresql_text(text: str) -> str:
     guarded = f"regexp_replace({text}, '{FORMULA_BEGINS}', '''', 'g')"
-    return _guarded_text(text, guarded, f"NULLIF({text}, '')", first="ascii", place="strpos")
+    return _guarded_text(
+        text, guarded, f"NULLIF({text}, '')", code_function="ascii", position_function="strpos"
+    )
 
 
 def _guarded_number(is_negative: str, text: str) -> str:
@@ -135,7 +137,9 @@ _ON_POSTGRESQL: dict[type[Field], str] = {
     models.UUIDField: "{0}::text",
     models.JSONField: _postgresql_text("({0}::text)"),
 }
-_SQLITE_TEXT = _guarded_text("{0}", f"{SQLITE_TEXT}({{0}})", "{0}", first="unicode", place="instr")
+_SQLITE_TEXT = _guarded_text(
+    "{0}", f"{SQLITE_TEXT}({{0}})", "{0}", code_function="unicode", position_function="instr"
+)
 _ON_SQLITE: dict[type[Field], str] = {
     models.CharField: _SQLITE_TEXT,
     models.TextField: _SQLITE_TEXT,

@@ -18,7 +18,7 @@ from backoffice.reports.rendering.cells import quotes_every_cell
 from backoffice.reports.rendering.database import TextSelect
 
 CHUNK_BYTES = 131_072
-_ENCODED_AT_ONCE = 200
+_ENCODING_BATCH = 200
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -30,25 +30,25 @@ class FileChunk:
     rows: int
 
 
-def csv_header(header: Sequence[str], *, has_mark: bool) -> bytes:
-    """The header line, after the byte order mark if `has_mark`."""
+def csv_header(header: Sequence[str], *, has_byte_order_mark: bool) -> bytes:
+    """The header line, after the byte order mark if `has_byte_order_mark`."""
     buffer = io.StringIO(newline="")
     _csv_writer(buffer, len(header)).writerow(header)
-    return ((_BYTE_ORDER_MARK if has_mark else "") + buffer.getvalue()).encode()
+    return ((_BYTE_ORDER_MARK if has_byte_order_mark else "") + buffer.getvalue()).encode()
 
 
 def encode_csv(rows: Iterable[Sequence[str | None]], *, columns: int) -> Generator[FileChunk, None, None]:
     """The rows in chunks. Reads `rows` lazily, in small batches, and holds one chunk."""
-    buffer, waiting, rows = io.StringIO(newline=""), 0, iter(rows)
+    buffer, pending_rows, rows = io.StringIO(newline=""), 0, iter(rows)
     writer = _csv_writer(buffer, columns)
-    while batch := list(islice(rows, _ENCODED_AT_ONCE)):
+    while batch := list(islice(rows, _ENCODING_BATCH)):
         _write_rows(batch, buffer, writer, columns)
-        waiting += len(batch)
+        pending_rows += len(batch)
         if buffer.tell() >= CHUNK_BYTES:
-            yield _drain_buffer(buffer, waiting)
-            waiting = 0
-    if waiting:
-        yield _drain_buffer(buffer, waiting)
+            yield _drain_buffer(buffer, pending_rows)
+            pending_rows = 0
+    if pending_rows:
+        yield _drain_buffer(buffer, pending_rows)
 
 
 def _csv_writer(buffer: io.StringIO, columns: int) -> Any:
@@ -81,7 +81,7 @@ def _drain_buffer(buffer: io.StringIO, rows: int) -> FileChunk:
     return FileChunk(content, rows)
 
 
-REFUSED_WITHIN = 0.02  # seconds
+ERROR_WAIT_SECONDS = 0.02  # seconds
 POLL_SECONDS = 1.0  # seconds: how long a silent server can delay the check for a stop request
 
 StopCheck = Callable[[], object]
@@ -93,13 +93,13 @@ class _IncomingData:
 
     def __init__(self, pgconn: PGconn, check: StopCheck) -> None:
         self._pgconn, self._check = pgconn, check
-        self._arrived = waiting.poll()
-        self._arrived.register(pgconn.socket, waiting.POLLIN)
+        self._poll = waiting.poll()
+        self._poll.register(pgconn.socket, waiting.POLLIN)
 
     def receive(self, at_most: float = POLL_SECONDS) -> None:
         """Read what the server sent, waiting at most this many seconds for it."""
         self._check()
-        if self._arrived.poll(at_most * 1000):
+        if self._poll.poll(at_most * 1000):
             self._pgconn.consume_input()
 
 
@@ -115,23 +115,23 @@ def copy_csv(
 
     Raises psycopg's errors, and what `check` raises.
 
-    An error that the server reports within `REFUSED_WITHIN` is raised before the headings. The server reports
+    An error that the server reports within `ERROR_WAIT_SECONDS` is raised before the headings. The server reports
     success only once its first 8 kB are full, so after that time the headings are sent without waiting.
     """
     pgconn: PGconn = connection.connection.pgconn
     pgconn.send_query(copy_sql(select, connection, columns).encode())
-    arrivals = _IncomingData(pgconn, check)
-    deadline = time.monotonic() + REFUSED_WITHIN
+    incoming = _IncomingData(pgconn, check)
+    deadline = time.monotonic() + ERROR_WAIT_SECONDS
     while pgconn.is_busy() and (remaining := deadline - time.monotonic()) > 0:
-        arrivals.receive(remaining)
-    has_begun = not pgconn.is_busy()
-    if has_begun:
-        _check_result(_result(pgconn, arrivals), ExecStatus.COPY_OUT)
+        incoming.receive(remaining)
+    has_started = not pgconn.is_busy()
+    if has_started:
+        _check_result(_result(pgconn, incoming), ExecStatus.COPY_OUT)
     yield headings
-    if not has_begun:
-        _check_result(_result(pgconn, arrivals), ExecStatus.COPY_OUT)
-    yield from _drain_copy(pgconn, arrivals)
-    while result := _result(pgconn, arrivals):  # only now is the file complete
+    if not has_started:
+        _check_result(_result(pgconn, incoming), ExecStatus.COPY_OUT)
+    yield from _drain_copy(pgconn, incoming)
+    while result := _result(pgconn, incoming):  # only now is the file complete
         _check_result(result, ExecStatus.COMMAND_OK)
 
 
@@ -142,16 +142,16 @@ def copy_sql(select: TextSelect, connection: BaseDatabaseWrapper, columns: int) 
     return f"COPY ({statement}) TO STDOUT (FORMAT csv{quoting})"
 
 
-def _drain_copy(pgconn: PGconn, arrivals: _IncomingData) -> Generator[FileChunk, None, None]:
+def _drain_copy(pgconn: PGconn, incoming: _IncomingData) -> Generator[FileChunk, None, None]:
     """libpq returns one row at a time, ending in a line feed; in the file each row ends in CRLF (RFC 4180).
 
     psycopg's own `copy()` would pass each row through its generators; here a row costs one call.
     """
-    take = pgconn.get_copy_data
+    get_row = pgconn.get_copy_data
     rows: list[Any] = []
     size = 0
     while True:
-        length, row = take(1)
+        length, row = get_row(1)
         if length > 0:
             rows.append(row[:-1])
             size += length
@@ -159,7 +159,7 @@ def _drain_copy(pgconn: PGconn, arrivals: _IncomingData) -> Generator[FileChunk,
                 yield _chunk(rows)
                 size = 0
         elif length == 0:
-            arrivals.receive()
+            incoming.receive()
         else:
             break
     if rows:
@@ -174,10 +174,10 @@ def _chunk(rows: list[Any]) -> FileChunk:
     return FileChunk(content, count)
 
 
-def _result(pgconn: PGconn, arrivals: _IncomingData) -> PGresult | None:
+def _result(pgconn: PGconn, incoming: _IncomingData) -> PGresult | None:
     """The next result. Waiting in libpq itself would block every other thread of this process."""
     while pgconn.is_busy():
-        arrivals.receive()
+        incoming.receive()
     return pgconn.get_result()
 
 

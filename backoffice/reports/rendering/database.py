@@ -35,11 +35,11 @@ Row = TypeVar("Row")
 
 _SNAPSHOT_BATCH = 500
 _HOUR, _WHOLE_SECONDS = len("2026-03-01 09"), len("2026-03-01 09:30:00")
-_BEFORE_THE_OFFSET = len("2026-03-01T10:30:00.000250")
-_HOURS_REMEMBERED = 10_000
+_LENGTH_BEFORE_OFFSET = len("2026-03-01T10:30:00.000250")
+_HOURS_CACHED = 10_000
 _LAST_OF_AN_HOUR = timedelta(minutes=59, seconds=59)
 _UTC = ZoneInfo("UTC")
-_GONE_WITHIN = "5s"  # how often a busy server checks that this process is still connected
+_CLIENT_CHECK_INTERVAL = "5s"  # how often a busy server checks that this process is still connected
 
 
 @contextmanager
@@ -75,12 +75,12 @@ def rows_of_one_snapshot(rows: Iterator[Row], *, at_most: timedelta) -> Generato
 
 def _next_batch(rows: Iterator[Row], connection: BaseDatabaseWrapper) -> list[Row]:
     """The next batch, read with this thread's default connection replaced by the given one."""
-    usual = connections[DEFAULT_DB_ALIAS]
+    default_connection = connections[DEFAULT_DB_ALIAS]
     connections[DEFAULT_DB_ALIAS] = connection
     try:
         return list(islice(rows, _SNAPSHOT_BATCH))
     finally:
-        connections[DEFAULT_DB_ALIAS] = usual
+        connections[DEFAULT_DB_ALIAS] = default_connection
 
 
 def _prepare_postgresql(connection: BaseDatabaseWrapper, zone: ZoneInfo, at_most: timedelta) -> None:
@@ -89,7 +89,7 @@ def _prepare_postgresql(connection: BaseDatabaseWrapper, zone: ZoneInfo, at_most
         cursor.execute(
             "SELECT set_config('TimeZone', %s, true), set_config('statement_timeout', %s, true),"
             " set_config('client_connection_check_interval', %s, true)",
-            [zone.key, f"{at_most.total_seconds():.0f}s", _GONE_WITHIN],
+            [zone.key, f"{at_most.total_seconds():.0f}s", _CLIENT_CHECK_INTERVAL],
         )
 
 
@@ -119,7 +119,7 @@ def sqlite_time_writer(zone: ZoneInfo) -> Callable[[str | None], str | None]:
             return None
         hour = stored[:_HOUR]
         if hour not in hours:
-            if len(hours) >= _HOURS_REMEMBERED:
+            if len(hours) >= _HOURS_CACHED:
                 hours.clear()
             hours[hour] = _whole_hour(hour, zone)
         converted = hours[hour]
@@ -139,7 +139,7 @@ def _whole_hour(hour: str, zone: ZoneInfo) -> tuple[str, str] | None:
     if len(offsets) > 1 or any(offset is None or offset % timedelta(hours=1) for offset in offsets):
         return None
     written = time_text(begin, zone)
-    return written[:_HOUR], written[_BEFORE_THE_OFFSET:]
+    return written[:_HOUR], written[_LENGTH_BEFORE_OFFSET:]
 
 
 def _cancel_and_close(connection: BaseDatabaseWrapper) -> None:
@@ -152,7 +152,7 @@ def _cancel_and_close(connection: BaseDatabaseWrapper) -> None:
     connection.close()
 
 
-_FETCHED_AT_ONCE = 500
+_FETCH_BATCH = 500
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def fetch_texts(
     cursor = connection.chunked_cursor() if connection.vendor == "postgresql" else connection.cursor()
     with cursor:
         cursor.execute(select.sql, select.parameters)
-        while rows := cursor.fetchmany(_FETCHED_AT_ONCE):
+        while rows := cursor.fetchmany(_FETCH_BATCH):
             yield from rows
 
 

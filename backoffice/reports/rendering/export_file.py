@@ -65,7 +65,9 @@ def _stored_csv_chunks(
 
 
 def _header_chunk(export_request: ExportRequest) -> FileChunk:
-    return FileChunk(csv_header(export_request.header, has_mark=export_request.has_mark), 0)
+    return FileChunk(
+        csv_header(export_request.header, has_byte_order_mark=export_request.has_byte_order_mark), 0
+    )
 
 
 def _computed_rows(export_request: ExportRequest, report: ComputedReport[Any, Any]) -> Iterator[TextRow]:

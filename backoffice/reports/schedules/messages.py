@@ -51,9 +51,11 @@ def _send_message(job: ExportJob) -> bool:
         is_sent = _mail_for(job)
     except (smtplib.SMTPException, OSError) as exc:
         if job.ended_at is None or job.ended_at > clock.now() - MAIL_GIVEN_UP_AFTER:
-            logger.warning("The message about the export %s could not be sent: %s", job.pk, exc)
+            logger.warning("The e-mail about export %s could not be sent and is retried: %s", job.pk, exc)
             return False
-        logger.warning("The message about the export %s was given up after seven days: %s", job.pk, exc)
+        logger.warning(
+            "The e-mail about export %s could not be sent for seven days and is dropped: %s", job.pk, exc
+        )
         is_sent = False
     ExportJob.objects.filter(pk=job.pk).update(mail_due_at=None)
     return is_sent

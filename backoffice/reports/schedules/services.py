@@ -57,14 +57,14 @@ def people_who_may_read(report: AnyReport) -> QuerySet[User]:
 
 def delivery_obstacle(schedule: Schedule, person: User) -> Failure | None:
     """Why this person would not get the report now; None if nothing prevents it."""
-    report, named = REPORTS.get(schedule.report), {"person": str(person)}
+    report, person_name = REPORTS.get(schedule.report), {"person": str(person)}
     if report is None:
-        return {"code": DeliveryObstacle.REPORT_GONE, **named}
+        return {"code": DeliveryObstacle.REPORT_GONE, **person_name}
     if not report.may_be_read_by(schedule.owner):
-        return {"code": DeliveryObstacle.OWNER_NOT_ALLOWED, **named, "owner": str(schedule.owner)}
+        return {"code": DeliveryObstacle.OWNER_NOT_ALLOWED, **person_name, "owner": str(schedule.owner)}
     if not person.is_active:
-        return {"code": DeliveryObstacle.DEACTIVATED, **named}
-    return None if report.may_be_read_by(person) else {"code": DeliveryObstacle.NOT_ALLOWED, **named}
+        return {"code": DeliveryObstacle.DEACTIVATED, **person_name}
+    return None if report.may_be_read_by(person) else {"code": DeliveryObstacle.NOT_ALLOWED, **person_name}
 
 
 def failed_exports(schedule: Schedule) -> QuerySet[ExportJob]:
@@ -159,13 +159,13 @@ def _run_schedule(schedule: Schedule, now: datetime) -> bool:
     """
     leases.lock_until_commit(QUOTA_LOCK)
     due_at = latest_due(**_calendar_arguments(schedule), first=schedule.next_at, now=now)
-    won = Schedule.objects.filter(pk=schedule.pk, next_at=schedule.next_at, is_paused=False)
-    if not won.update(next_at=_next_due(schedule, due_at), last_at=due_at):
+    claimed = Schedule.objects.filter(pk=schedule.pk, next_at=schedule.next_at, is_paused=False)
+    if not claimed.update(next_at=_next_due(schedule, due_at), last_at=due_at):
         return False
     requested = (_request_for(schedule, person, due_at) for person in schedule.recipients.order_by("pk"))
-    missed = [obstacle for obstacle in requested if obstacle]
-    Schedule.objects.filter(pk=schedule.pk).update(last_obstacles=missed)
-    _record(Action.SCHEDULE_RUN, schedule, None, due_at=due_at, not_sent=missed)
+    obstacles = [obstacle for obstacle in requested if obstacle]
+    Schedule.objects.filter(pk=schedule.pk).update(last_obstacles=obstacles)
+    _record(Action.SCHEDULE_RUN, schedule, None, due_at=due_at, not_sent=obstacles)
     return True
 
 
@@ -173,11 +173,11 @@ def _request_for(schedule: Schedule, person: User, due_at: datetime) -> Failure 
     """Request this person's export with their permissions; returns the obstacle if there is one."""
     if obstacle := delivery_obstacle(schedule, person):
         return obstacle
-    wish, moment = _request_fields(schedule, due_at), {"schedule": schedule, "due_at": due_at}
+    fields, schedule_fields = _request_fields(schedule, due_at), {"schedule": schedule, "due_at": due_at}
     try:
-        request_export(person, wish, **moment)
+        request_export(person, fields, **schedule_fields)
     except QuotaExceededError as exc:
-        record_refused_export(person, wish, exc, **moment)
+        record_refused_export(person, fields, exc, **schedule_fields)
     return None
 
 
@@ -185,7 +185,7 @@ def _request_fields(schedule: Schedule, due_at: datetime) -> dict[str, Any]:
     zone = REPORTS[schedule.report].zone_of_days(ZoneInfo(schedule.time_zone))
     days = period_days(RelativePeriod(schedule.period), due_at.astimezone(zone).date())
     period = {"since": [str(days.since)], "until": [str(days.until)]} if days.since else {}
-    names = ("report", "columns", "format", "has_mark", "time_zone")
+    names = ("report", "columns", "format", "has_byte_order_mark", "time_zone")
     return {**{name: getattr(schedule, name) for name in names}, "filters": {**schedule.filters, **period}}
 
 
@@ -205,7 +205,7 @@ def _checked(schedule: Schedule, owner: User, recipients: Iterable[User]) -> lis
         raise ScheduleError(FailureCode.RECIPIENT_MISSING)
     for person in people:
         readable_report(person, schedule.report)
-    if schedule.period != RelativePeriod.AS_IT_STANDS and not report.has_days:
+    if schedule.period != RelativePeriod.ALL and not report.has_days:
         raise ScheduleError(FailureCode.NO_DAYS)
     return people
 

@@ -62,7 +62,7 @@ class Migration(migrations.Migration):
                     models.Index(
                         condition=models.Q(("check_due_at__isnull", False)),
                         fields=["id"],
-                        name="delivery_wanted",
+                        name="delivery_check_due",
                     ),
                 ],
             },

@@ -24,8 +24,8 @@ from payments_gateway.sandbox.api.http import (
 )
 from payments_gateway.sandbox.books.counterparties import account_holder
 from payments_gateway.sandbox.errors import RefusedError
-from payments_gateway.sandbox.merchant import profile
-from payments_gateway.sandbox.merchant.profile import own_account_holder
+from payments_gateway.sandbox.merchant import details as merchant_details
+from payments_gateway.sandbox.merchant.details import own_account_holder
 from payments_gateway.sandbox.models import BankAccount
 from payments_gateway.schemas.accounts import BANKS
 
@@ -54,7 +54,7 @@ def bank_accounts(request: HttpRequest) -> HttpResponse:
 
 def _create(request: HttpRequest) -> HttpResponse:
     body = read_body(request, OpenAccountRequest)
-    opened = profile.open_account(
+    opened = merchant_details.open_account(
         body.account_name,
         printed_name=body.preferred_account_name or body.account_name,
         currency=body.currency,
@@ -77,7 +77,7 @@ def created_account(account: BankAccount) -> dict[str, str]:
 def _list(request: HttpRequest) -> HttpResponse:
     """Accounts of one name are one account with an asset for each; a page beyond the last is empty."""
     query = read_query(request, AccountQuery)
-    page = profile.accounts_by_name(query.account_name, page=query.page, per_page=query.per_page)
+    page = merchant_details.accounts_by_name(query.account_name, page=query.page, per_page=query.per_page)
     listed = [
         {"accountName": name, "assets": [_asset(account) for account in opened]}
         for name, opened in page.items()
@@ -170,9 +170,9 @@ def callback_url(request: HttpRequest) -> HttpResponse:
     if request.method == "PUT":
         return _set(request)
     read_query(request, EmptyQuery)
-    return envelope("Callback URL retrieved", {"callbackUrl": profile.callback_url()})
+    return envelope("Callback URL retrieved", {"callbackUrl": merchant_details.callback_url()})
 
 
 def _set(request: HttpRequest) -> HttpResponse:
-    profile.set_callback_url(read_body(request, CallbackUrlRequest).callback_url)
+    merchant_details.set_callback_url(read_body(request, CallbackUrlRequest).callback_url)
     return json_response({"success": True, "message": "Callback URL updated"})

@@ -99,7 +99,7 @@ def _terms(body: CreatePaymentRequest) -> PaymentTerms:
 
 def _payout(body: CreatePaymentRequest) -> payments.Payout:
     members = body.model_dump(by_alias=True, exclude_none=True)
-    if body.payment_type == payments.PROFILE:
+    if body.payment_type == payments.USER_PAYOUT:
         return payments.Payout(username=validated(UserPayoutMembers, members).service_username)
     bank = validated(BankPayoutMembers, members)
     account = DestinationAccount(bank.account_number, bank.account_name, bank.bank, bank.bank_code)

@@ -11,7 +11,7 @@ from payments_gateway.sandbox.books.movements import CONVERSION, SENT, TRANSFER,
 from payments_gateway.sandbox.books.settlement import OrderRow, order_of
 from payments_gateway.sandbox.models import (
     Payment,
-    Simulation,
+    SandboxState,
     Transaction,
     Transfer,
     WalletTransfer,
@@ -43,7 +43,7 @@ def payments() -> list[dict[str, str]]:
 
 
 def _debit_records() -> QuerySet[Transaction]:
-    last_seeded_id = Simulation.objects.get().last_seeded_id
+    last_seeded_id = SandboxState.objects.get().last_seeded_id
     return Transaction.objects.filter(id__gt=last_seeded_id, incoming=False).select_related(
         "withdrawal", "transfer", "wallet_transfer"
     )

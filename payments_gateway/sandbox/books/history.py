@@ -37,10 +37,10 @@ _HOUR_WEIGHTS = (0.3, 0.1, 0.1, 0.1, 0.1, 0.3, 1, 3, 7, 10, 11, 11, 9, 8, 9, 10,
 def business_times(rng: random.Random, count: int, end: datetime) -> list[datetime]:
     """`count` times in the year before `end`, oldest first."""
     last_day = end.astimezone(LAGOS).date()
-    days = [last_day - timedelta(days=back) for back in range(_DAYS_OF_HISTORY, 0, -1)]
-    chosen = rng.choices(days, weights=[_day_weight(day) for day in days], k=count)
+    days = [last_day - timedelta(days=days_back) for days_back in range(_DAYS_OF_HISTORY, 0, -1)]
+    selected_days = rng.choices(days, weights=[_day_weight(day) for day in days], k=count)
     hours = rng.choices(range(24), weights=_HOUR_WEIGHTS, k=count)
-    return sorted(_time_on(rng, day, hour) for day, hour in zip(chosen, hours, strict=True))
+    return sorted(_time_on(rng, day, hour) for day, hour in zip(selected_days, hours, strict=True))
 
 
 def is_payday(day: date) -> bool:
@@ -129,7 +129,7 @@ class _HistoryGenerator:
 
     def __init__(self, rng: random.Random, count: int) -> None:
         self._rng = rng
-        self._left = count
+        self._remaining_records = count
         self._balances = dict.fromkeys(_TARGET, 0)
         self._openings = list(_TARGET)
         self._next: HistoryEvent | None = None
@@ -141,9 +141,9 @@ class _HistoryGenerator:
 
     def events(self, end: datetime) -> Iterator[HistoryEvent]:
         """Yield the events, one for each business time."""
-        for at, following in pairwise([*business_times(self._rng, self._left, end), end]):
-            self._left -= 1
-            event = self._follow_up() or self._opening(at) or self._business_event(at, following)
+        for at, next_at in pairwise([*business_times(self._rng, self._remaining_records, end), end]):
+            self._remaining_records -= 1
+            event = self._follow_up() or self._opening(at) or self._business_event(at, next_at)
             self._balances[event.movement.currency] += event.movement.effect
             yield event
 
@@ -159,13 +159,13 @@ class _HistoryGenerator:
         opening = Movement(DEPOSIT, currency, _TARGET[currency], BUSINESS_NAME, API_USER, incoming=True)
         return self._event(opening, at)
 
-    def _business_event(self, at: datetime, following: datetime) -> HistoryEvent:
+    def _business_event(self, at: datetime, next_at: datetime) -> HistoryEvent:
         kind, currency = self._choice(at)
         amount = self._amount(kind, currency, at)
         if kind == CONVERSION:
             return self._conversion(amount // self._rate, at)
         if kind == WITHDRAWAL:
-            return self._withdrawal(currency, amount, at, following)
+            return self._withdrawal(currency, amount, at, next_at)
         sender, username = self._parties(kind, currency)
         fee = _FEES.get((kind, currency), 0)
         movement = Movement(kind, currency, amount, sender, username, incoming=kind in _INCOMING, fee=fee)
@@ -174,21 +174,25 @@ class _HistoryGenerator:
     def _choice(self, at: datetime) -> tuple[str, str]:
         weights = _PAYDAY_MIX if is_payday(at.astimezone(LAGOS).date()) else _ORDINARY_MIX
         kind, currency = self._rng.choices(list(weights), weights=list(weights.values()))[0]
-        scarce = self._balances[currency] * 5 < _TARGET[currency]
-        has_no_room = kind == CONVERSION and not self._left
-        return (DEPOSIT, currency) if has_no_room or (scarce and kind not in _INCOMING) else (kind, currency)
+        is_scarce = self._balances[currency] * 5 < _TARGET[currency]
+        is_last_record = kind == CONVERSION and not self._remaining_records
+        return (
+            (DEPOSIT, currency)
+            if is_last_record or (is_scarce and kind not in _INCOMING)
+            else (kind, currency)
+        )
 
     def _amount(self, kind: str, currency: str, at: datetime) -> int:
         """A rounded amount, smaller if it would move the balance further from its target."""
-        salary = kind == WITHDRAWAL and currency == "NGN" and is_payday(at.astimezone(LAGOS).date())
-        median, spread = (_SALARY, 0.35) if salary else (_MEDIAN[kind, currency], 0.8)
-        lean = self._balances[currency] / _TARGET[currency]
-        pull = min(max(2 - lean if kind in _INCOMING else lean, 0.25), 1.9)
-        units = int(median * pull * self._rng.lognormvariate(0, spread))
+        is_salary = kind == WITHDRAWAL and currency == "NGN" and is_payday(at.astimezone(LAGOS).date())
+        median, spread = (_SALARY, 0.35) if is_salary else (_MEDIAN[kind, currency], 0.8)
+        share_of_target = self._balances[currency] / _TARGET[currency]
+        factor = min(max(2 - share_of_target if kind in _INCOMING else share_of_target, 0.25), 1.9)
+        units = int(median * factor * self._rng.lognormvariate(0, spread))
         if kind not in _INCOMING:
             units = min(units, self._balances[currency] // _MAX_SHARE_OF_BALANCE)
-        grain = self._rng.choices(_ROUNDING[currency], weights=(70, 25, 5))[0]
-        return max(units // grain * grain, grain, _ROUNDING[currency][1])
+        rounding = self._rng.choices(_ROUNDING[currency], weights=(70, 25, 5))[0]
+        return max(units // rounding * rounding, rounding, _ROUNDING[currency][1])
 
     def _conversion(self, dollars: int, at: datetime) -> HistoryEvent:
         """The naira sold; the dollars received are the next record, at the same time."""
@@ -198,7 +202,7 @@ class _HistoryGenerator:
         self._next = self._event(received, at)
         return self._event(Movement(CONVERSION, "NGN", naira, API_USER, API_USER), at)
 
-    def _withdrawal(self, currency: str, amount: int, at: datetime, following: datetime) -> HistoryEvent:
+    def _withdrawal(self, currency: str, amount: int, at: datetime, next_at: datetime) -> HistoryEvent:
         people = (
             self._staff if is_payday(at.astimezone(LAGOS).date()) and currency == "NGN" else self._suppliers
         )
@@ -206,10 +210,10 @@ class _HistoryGenerator:
         movement = Movement(
             WITHDRAWAL, currency, amount, API_USER, payee.name, fee=_FEES[WITHDRAWAL, currency]
         )
-        failed = self._left > 0 and self._rng.random() < _FAILURES
+        failed = self._remaining_records > 0 and self._rng.random() < _FAILURES
         settled_at = at + timedelta(seconds=self._rng.randint(8, 95))
         if failed:
-            settled_at = min(settled_at + timedelta(minutes=4), following)
+            settled_at = min(settled_at + timedelta(minutes=4), next_at)
         event = self._event(movement, at, settled_at, payee, failed)
         if failed:
             self._next = self._event(

@@ -24,7 +24,7 @@ from payments_gateway.sandbox.books.movements import (
     Movement,
 )
 from payments_gateway.sandbox.errors import refused_member
-from payments_gateway.sandbox.models import Simulation, Status, Transaction, WalletTransfer, Withdrawal
+from payments_gateway.sandbox.models import SandboxState, Status, Transaction, WalletTransfer, Withdrawal
 from payments_gateway.sandbox.models import Transfer as TransferOrder
 from payments_gateway.sandbox.parties import API_USER
 
@@ -39,10 +39,10 @@ def will_fail(destination: str) -> bool:
 
     Call it inside the caller's transaction, once per order: it counts `fail_next` down.
     """
-    simulation = Simulation.objects.get()
-    if simulation.fail_next:
-        simulation.fail_next -= 1
-        simulation.save(update_fields=["fail_next"])
+    state = SandboxState.objects.get()
+    if state.fail_next:
+        state.fail_next -= 1
+        state.save(update_fields=["fail_next"])
         return True
     return destination.endswith(_FAILING_SUFFIX)
 

@@ -30,12 +30,12 @@ from payments_gateway.sandbox.books.movements import DEPOSIT, Movement
 from payments_gateway.sandbox.books.orders import DestinationAccount
 from payments_gateway.sandbox.books.rates import PaymentTerms, quote_payment
 from payments_gateway.sandbox.errors import RefusedError, refused_member
-from payments_gateway.sandbox.models import Arrival, Payment, Simulation
+from payments_gateway.sandbox.models import Arrival, Payment, SandboxState
 from payments_gateway.sandbox.parties import API_USER, BANKS, CHAIN, EXCHANGE, USERS
 
 LIFETIME = timedelta(minutes=30)
 CONFIRMATION_TIME = timedelta(seconds=60)
-PROFILE, BANK = "profile", "bank"
+USER_PAYOUT, BANK_PAYOUT = "profile", "bank"
 _NETWORK = "TRC20"
 _LARGEST_ARRIVAL = 10**15  # minor units
 _State = Payment.State
@@ -65,7 +65,7 @@ class Payout:
         """The columns of the payment that store it."""
         account = self.account or DestinationAccount("", "", "", "")
         return {
-            "payment_type": BANK if self.account else PROFILE,
+            "payment_type": BANK_PAYOUT if self.account else USER_PAYOUT,
             "service_username": self.username,
             "country": self.country,
             "account_number": account.account_number,
@@ -84,17 +84,17 @@ def create(terms: PaymentTerms, to: Payout, *, reference: str, customer_email: s
     """
     to.check_exists()
     at, payment_id = clock.now(), secrets.token_hex(12)
-    agreement = quote_payment(terms, at)
+    quote = quote_payment(terms, at)
     if reference and Payment.objects.filter(reference=reference).exists():
         raise refused_member("reference", "has been used by another payment", 409)
     payment = Payment.objects.create(
         payment_id=payment_id,
         reference=reference or f"PAY-{payment_id}",
         incoming_currency=terms.incoming_currency,
-        incoming_amount=agreement.incoming,
+        incoming_amount=quote.incoming,
         outgoing_currency=terms.outgoing_currency,
-        outgoing_amount=agreement.outgoing,
-        rate=f"{agreement.rate:f}",
+        outgoing_amount=quote.outgoing,
+        rate=f"{quote.rate:f}",
         address=address_on(_NETWORK, payment_id),
         customer_email=customer_email,
         will_fail=orders.will_fail(to.destination),
@@ -146,9 +146,9 @@ def pay_out_now(*, failed: bool | None) -> int:
     at, ended = clock.now(), 0
     for payment in Payment.objects.filter(due_at__isnull=False).order_by("id"):
         _apply_arrivals(payment, at)
-        arrived = payment.confirmed_amount + payment.unconfirmed_amount
-        if payment.due_at is not None and arrived >= payment.incoming_amount:
-            payment.confirmed_amount, payment.unconfirmed_amount = arrived, 0
+        received_amount = payment.confirmed_amount + payment.unconfirmed_amount
+        if payment.due_at is not None and received_amount >= payment.incoming_amount:
+            payment.confirmed_amount, payment.unconfirmed_amount = received_amount, 0
             _pay_out(payment, at, failed=payment.will_fail if failed is None else failed)
             ended += 1
     return ended
@@ -156,10 +156,10 @@ def pay_out_now(*, failed: bool | None) -> int:
 
 def _schedule_customer_payment(payment: Payment) -> None:
     """With the option `customer_pays_after`, schedule the full payment by the customer."""
-    seconds = Simulation.objects.get().customer_pays_after
+    seconds = SandboxState.objects.get().customer_pays_after
     if seconds is not None:
-        arrives = payment.created_at + timedelta(seconds=seconds)
-        Arrival.objects.create(payment=payment, amount=payment.incoming_amount, arrived_at=arrives)
+        arrives_at = payment.created_at + timedelta(seconds=seconds)
+        Arrival.objects.create(payment=payment, amount=payment.incoming_amount, arrived_at=arrives_at)
 
 
 def _advance_payment(payment: Payment, at: datetime, settle_after: timedelta | None) -> bool:
@@ -177,23 +177,23 @@ def _apply_arrivals(payment: Payment, at: datetime) -> None:
         return
     in_time = Arrival.objects.filter(payment=payment, arrived_at__lt=payment.expires_at)
     arrivals = list(in_time.order_by("arrived_at", "id"))
-    seen = [each for each in arrivals if each.arrived_at <= at]
-    confirmed = sum(each.amount for each in seen if each.arrived_at + CONFIRMATION_TIME <= at)
+    received = [each for each in arrivals if each.arrived_at <= at]
+    confirmed = sum(each.amount for each in received if each.arrived_at + CONFIRMATION_TIME <= at)
     before = payment.state, payment.confirmed_amount, payment.unconfirmed_amount
     payment.confirmed_amount = confirmed
-    payment.unconfirmed_amount = sum(each.amount for each in seen) - confirmed
+    payment.unconfirmed_amount = sum(each.amount for each in received) - confirmed
     payment.state = _state(payment, at)
     payment.due_at = _next_change(payment, arrivals, at)
     _save(payment, at, changed=before != (payment.state, confirmed, payment.unconfirmed_amount))
 
 
 def _state(payment: Payment, at: datetime) -> Payment.State:
-    arrived = payment.confirmed_amount + payment.unconfirmed_amount
+    received_amount = payment.confirmed_amount + payment.unconfirmed_amount
     if payment.confirmed_amount >= payment.incoming_amount:
         return _State.PROCESSING
-    if at >= payment.expires_at and arrived < payment.incoming_amount:
-        return _State.UNDERPAID if arrived else _State.EXPIRED
-    return _State.UNCONFIRMED if arrived else _State.PENDING
+    if at >= payment.expires_at and received_amount < payment.incoming_amount:
+        return _State.UNDERPAID if received_amount else _State.EXPIRED
+    return _State.UNCONFIRMED if received_amount else _State.PENDING
 
 
 def _next_change(payment: Payment, arrivals: list[Arrival], at: datetime) -> datetime | None:
@@ -226,9 +226,9 @@ def _pay_out(payment: Payment, at: datetime, *, failed: bool) -> None:
 
 
 def _post_entries(payment: Payment, at: datetime) -> None:
-    mine = payment.service_username == API_USER
+    is_to_merchant = payment.service_username == API_USER
     incoming, outgoing = payment.incoming_currency, payment.outgoing_currency
-    outside = USERS if payment.payment_type == PROFILE and not mine else BANKS
+    outside = USERS if payment.payment_type == USER_PAYOUT and not is_to_merchant else BANKS
     lines = {
         (CHAIN, incoming): -payment.incoming_amount,
         (EXCHANGE, incoming): payment.incoming_amount,
@@ -236,7 +236,7 @@ def _post_entries(payment: Payment, at: datetime) -> None:
         (outside, outgoing): payment.outgoing_amount,
     }
     ledger.post_payment(payment, lines)
-    if mine:
+    if is_to_merchant:
         payers = payment.customer_email[:120], API_USER
         given = incoming, payment.incoming_amount
         ledger.post(Movement(DEPOSIT, outgoing, payment.outgoing_amount, *payers, True, 0, *given), at)

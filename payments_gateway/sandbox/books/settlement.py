@@ -16,7 +16,7 @@ from django.http.response import HttpResponseBase
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.books import ledger, orders, payments
 from payments_gateway.sandbox.models import (
-    Simulation,
+    SandboxState,
     Status,
     Transaction,
     Transfer,
@@ -31,7 +31,7 @@ _DUE_QUERY = """
     SELECT settle_after,
         (SELECT MIN(created_at) FROM sandbox_transaction WHERE status = 'processing'),
         EXISTS (SELECT 1 FROM sandbox_payment WHERE due_at <= %s)
-    FROM sandbox_simulation
+    FROM sandbox_sandboxstate
 """
 
 
@@ -59,13 +59,13 @@ def settle_due() -> int:
     While the option `settle_after` is off, nothing is paid out; payments are still confirmed and still
     expire.
     """
-    seconds = Simulation.objects.get().settle_after
+    seconds = SandboxState.objects.get().settle_after
     settle_after = None if seconds is None else timedelta(seconds=seconds)
     ended = payments.advance_payments(settle_after)
     if settle_after is None:
         return ended
-    old_enough = _processing().filter(created_at__lte=clock.now() - settle_after)
-    return ended + _settle([record for record in old_enough if not _is_slow(record)], failed=None)
+    due_records = _processing().filter(created_at__lte=clock.now() - settle_after)
+    return ended + _settle([record for record in due_records if not _is_slow(record)], failed=None)
 
 
 @atomic(durable=True)
@@ -80,8 +80,8 @@ def settle_now(*, failed: bool | None = None) -> int:
 
 def order_of(record: Transaction) -> OrderRow | None:
     """The order of a record with its destination; None for records without one, and for conversions."""
-    found = (getattr(record, name, None) for name in _ORDERS)
-    return next((order for order in found if order is not None), None)
+    orders_of_record = (getattr(record, name, None) for name in _ORDERS)
+    return next((order for order in orders_of_record if order is not None), None)
 
 
 def _something_is_due() -> bool:
@@ -107,8 +107,8 @@ def _processing() -> QuerySet[Transaction]:
 def _is_slow(record: Transaction) -> bool:
     """Whether the destination takes a day and the day has not passed."""
     order = order_of(record)
-    slow = order is not None and orders.settles_slowly(order.destination)
-    return slow and clock.now() < record.created_at + orders.SLOW_SETTLEMENT
+    is_slow = order is not None and orders.settles_slowly(order.destination)
+    return is_slow and clock.now() < record.created_at + orders.SLOW_SETTLEMENT
 
 
 def _settle(records: list[Transaction], *, failed: bool | None) -> int:

@@ -29,7 +29,8 @@ from payments_gateway.sandbox.lifecycle import (
     missing_amount,
     open_payments,
 )
-from payments_gateway.sandbox.merchant import keys, profile
+from payments_gateway.sandbox.merchant import details as merchant_details
+from payments_gateway.sandbox.merchant import keys
 from payments_gateway.sandbox.merchant.keys import NAMES
 from payments_gateway.sandbox.models import ApiKey, Payment, Transaction, WalletTransfer, Withdrawal
 from payments_gateway.sandbox.webhooks import outbox
@@ -72,8 +73,8 @@ def console_state() -> dict[str, object]:
         "movements": [_transaction_row(record) for record in _latest_transactions()],
         "payments": [_payment_row(payment) for payment in open_payments()],
         "keys": [_key_row(key) for key in keys.all_keys()],
-        "kyc": profile.kyc(),
-        "callback_url": profile.callback_url(),
+        "kyc": merchant_details.kyc(),
+        "callback_url": merchant_details.callback_url(),
         "deliveries": [_delivery_row(row) for row in outbox.list_deliveries(_LATEST_DELIVERIES)],
         "webhook_faults": [
             (kind, row) for kind, row in webhook_faults.delivery_faults().items() if row["left"]

@@ -27,7 +27,7 @@ from payments_gateway.sandbox.lifecycle import (
     pay_as_customer,
     reset_to_seed,
 )
-from payments_gateway.sandbox.merchant import profile
+from payments_gateway.sandbox.merchant import details as merchant_details
 from payments_gateway.sandbox.settings import SETTLE_AFTER
 
 
@@ -238,7 +238,7 @@ class KycForm(ConsoleForm):
     buttons = (("on", "Completed"), ("off", "Not completed"))
 
     def perform(self) -> str:
-        profile.set_kyc(self.pressed == "on")
+        merchant_details.set_kyc(self.pressed == "on")
         return (
             f"KYC is {'completed' if self.pressed == 'on' else 'not completed: bank accounts are refused'}."
         )

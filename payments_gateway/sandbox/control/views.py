@@ -78,7 +78,7 @@ from payments_gateway.sandbox.lifecycle import (
     pay_as_customer,
     reset_to_seed,
 )
-from payments_gateway.sandbox.merchant import profile
+from payments_gateway.sandbox.merchant import details as merchant_details
 from payments_gateway.sandbox.models import Forgery
 from payments_gateway.sandbox.webhooks import outbox, signing
 
@@ -227,8 +227,8 @@ def pay_in(request: HttpRequest) -> HttpResponse:
 def kyc(request: HttpRequest) -> HttpResponse:
     """Whether the merchant has completed KYC, after the requested change, if any."""
     if request.method == "POST":
-        profile.set_kyc(read_body(request, KycRequest).completed)
-    return json_response({"completed": profile.kyc()})
+        merchant_details.set_kyc(read_body(request, KycRequest).completed)
+    return json_response({"completed": merchant_details.kyc()})
 
 
 @api_view("GET", "POST", "DELETE", credentials=False)
@@ -339,7 +339,9 @@ class DeliveryFaultMembers(BaseModel):
 def webhook_deliveries(request: HttpRequest) -> HttpResponse:
     """The callback URL, and the latest deliveries with every attempt."""
     limit = read_query(request, DeliveriesQuery).limit
-    return json_response({"callbackUrl": profile.callback_url(), "deliveries": outbox.list_deliveries(limit)})
+    return json_response(
+        {"callbackUrl": merchant_details.callback_url(), "deliveries": outbox.list_deliveries(limit)}
+    )
 
 
 @api_view("GET", "POST", credentials=False)

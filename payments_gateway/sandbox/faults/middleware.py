@@ -41,21 +41,21 @@ _RESET_BY_WHEN = {"before_read": True, "after_read": False, "after_execution": F
 class FaultMiddleware:
     """Serves the application, with faults applied to the requests that they hit."""
 
-    def __init__(self, application: WSGIHandler, plan: FaultRegistry) -> None:
+    def __init__(self, application: WSGIHandler, registry: FaultRegistry) -> None:
         self._application = application
-        self._plan = plan
+        self._registry = registry
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        if not self._plan.in_force or not is_api_request(environ):
+        if not self._registry.has_faults or not is_api_request(environ):
             return self._application(environ, start_response)
         incoming = IncomingRequest(environ)
-        hits = self._plan.claim(incoming)
+        hits = self._registry.claim(incoming)
         if not hits:
             return self._application(environ, start_response)
         try:
             answer = FaultyExchange(self._application, incoming, hits).answer()
         finally:
-            self._plan.release(hits)
+            self._registry.release(hits)
         start_response(answer.status, list(answer.headers))
         return [answer.body]
 
@@ -73,84 +73,84 @@ class FaultyExchange:
         self._wait("before_execution")
         for fault in self._hits:
             if fault.definition.answers:
-                return self._answered(fault)
+                return self._faulty_response(fault)
         return self._execute()
 
-    def _answered(self, fault: ActiveFault) -> WireResponse:
+    def _faulty_response(self, fault: ActiveFault) -> WireResponse:
         match fault.definition:
-            case StatusFault() as order:
-                return self._status(order)
-            case DropFault() as order:
-                return self._drop(order)
-            case TruncateFault() as order:
-                return self._truncate(order)
-            case GarbageFault() as order:
-                return self._garbage(order)
+            case StatusFault() as definition:
+                return self._status(definition)
+            case DropFault() as definition:
+                return self._drop(definition)
+            case TruncateFault() as definition:
+                return self._truncate(definition)
+            case GarbageFault() as definition:
+                return self._garbage(definition)
             case RateLimitFault():
                 return _rate_limit_response(fault)
         raise TypeError(f"{fault.definition.kind} gives no answer alone")
 
-    def _status(self, order: StatusFault) -> WireResponse:
-        if order.when == "after_execution":
+    def _status(self, definition: StatusFault) -> WireResponse:
+        if definition.when == "after_execution":
             self._execute()
-        return _status_response(order.status, order.body, order.headers)
+        return _status_response(definition.status, definition.body, definition.headers)
 
-    def _drop(self, order: DropFault) -> WireResponse:
-        reset = _RESET_BY_WHEN[order.when] if order.reset is None else order.reset
+    def _drop(self, definition: DropFault) -> WireResponse:
+        reset = _RESET_BY_WHEN[definition.when] if definition.reset is None else definition.reset
         sent = b""
-        if order.when == "after_read":
+        if definition.when == "after_read":
             self._incoming.body()
-        elif order.when == "after_execution":
+        elif definition.when == "after_execution":
             self._execute()
-        elif order.when == "mid_answer":
+        elif definition.when == "mid_answer":
             answer = self._execute()
             sent = answer.raw(cut_at=len(answer.body) // 2)
         send_and_hang_up(self._incoming.connection, sent, reset=reset)
 
-    def _truncate(self, order: TruncateFault) -> WireResponse:
+    def _truncate(self, definition: TruncateFault) -> WireResponse:
         answer = self._execute()
-        if order.content_length == "full":
-            send_and_hang_up(self._incoming.connection, answer.raw(cut_at=order.at), reset=False)
-        return with_body(answer, answer.body[: order.at])
+        if definition.content_length == "full":
+            send_and_hang_up(self._incoming.connection, answer.raw(cut_at=definition.at), reset=False)
+        return with_body(answer, answer.body[: definition.at])
 
-    def _garbage(self, order: GarbageFault) -> WireResponse:
-        if order.when == "after_execution":
+    def _garbage(self, definition: GarbageFault) -> WireResponse:
+        if definition.when == "after_execution":
             self._execute()
         else:
             self._incoming.body()
-        send_and_hang_up(self._incoming.connection, GARBAGE_FORMS[order.form](), reset=False)
+        send_and_hang_up(self._incoming.connection, GARBAGE_FORMS[definition.form](), reset=False)
 
     def _execute(self) -> WireResponse:
-        orders = [(fault.since, fault.definition) for fault in self._hits]
+        definitions = [(fault.since, fault.definition) for fault in self._hits]
         lags = [
-            (since, timedelta(seconds=float(order.seconds)))
-            for since, order in orders
-            if isinstance(order, HideRecordFault)
+            (since, timedelta(seconds=float(definition.seconds)))
+            for since, definition in definitions
+            if isinstance(definition, HideRecordFault)
         ]
         with lagging(lags):
-            answer = self._served()
+            answer = self._application_response()
         self._wait("after_execution")
-        for _, order in orders:
-            if isinstance(order, DuplicateRecordFault):
-                answer = with_record_twice(answer, order.position)
+        for _, definition in definitions:
+            if isinstance(definition, DuplicateRecordFault):
+                answer = with_record_twice(answer, definition.position)
         return answer
 
-    def _served(self) -> WireResponse:
-        begun: list[tuple[str, list[tuple[str, str]]]] = []
-        written: list[bytes] = []
+    def _application_response(self) -> WireResponse:
+        started: list[tuple[str, list[tuple[str, str]]]] = []
+        chunks: list[bytes] = []
 
         def start(
             status: str, headers: list[tuple[str, str]], error: object = None, /
         ) -> Callable[[bytes], None]:
-            begun.append((status, headers))
-            return written.append
+            started.append((status, headers))
+            return chunks.append
 
         response = self._application(self._incoming.environ, start)
         try:
-            written += response
+            chunks += response
         finally:
             response.close()
-        return WireResponse(*begun[-1], b"".join(written))
+        return WireResponse(*started[-1], b"".join(chunks))
 
     def _wait(self, when: str) -> None:
         for fault in self._hits:
@@ -171,11 +171,11 @@ def _status_response(status: int, body: object, headers: dict[str, str]) -> Wire
     phrase = HTTPStatus(status).phrase if status in _KNOWN_STATUSES else "Status of a fault"
     if body is None:
         body = {"success": status < 400, "message": phrase}
-    written = (body if isinstance(body, str) else dumps(body)).encode("utf-8", "surrogatepass")
-    given = {name.lower() for name in headers}
+    content = (body if isinstance(body, str) else dumps(body)).encode("utf-8", "surrogatepass")
+    header_names = {name.lower() for name in headers}
     content_type = "text/plain; charset=utf-8" if isinstance(body, str) else "application/json"
-    defaults = [] if "content-type" in given else [("Content-Type", content_type)]
-    return with_body(WireResponse(f"{status} {phrase}", [*defaults, *headers.items()], b""), written)
+    defaults = [] if "content-type" in header_names else [("Content-Type", content_type)]
+    return with_body(WireResponse(f"{status} {phrase}", [*defaults, *headers.items()], b""), content)
 
 
 _KNOWN_STATUSES = frozenset(int(status) for status in HTTPStatus)

@@ -156,10 +156,10 @@ class ActiveFault:
 
 
 class FaultRegistry:
-    """All faults, oldest first. `in_force` is false if none can hit anything: the fast path of every request."""
+    """All faults, oldest first. `has_faults` is false if none can hit anything: the fast path of every request."""
 
     def __init__(self) -> None:
-        self.in_force = False
+        self.has_faults = False
         self._lock = threading.Lock()
         self._held = 0
         self._faults: tuple[ActiveFault, ...] = ()
@@ -173,7 +173,7 @@ class FaultRegistry:
                 raise RefusedError(400, f"there are {MAX_FAULTS} faults already; delete some first")
             fault = ActiveFault(next(self._ids), order, clock.now(), allowance)
             self._faults = (*self._faults, fault)
-            self.in_force = True
+            self.has_faults = True
         return fault
 
     def listed(self) -> tuple[ActiveFault, ...]:
@@ -183,13 +183,13 @@ class FaultRegistry:
     def claim(self, incoming: IncomingRequest) -> list[ActiveFault]:
         """The faults that hit this request, now counted; at most one of them produces the response."""
         # The body is read outside the lock, so that a slow client does not block other requests.
-        concerned = [
+        matching = [
             fault for fault in self._faults if fault.matches(incoming) and _is_contained(fault, incoming)
         ]
         hits: list[ActiveFault] = []
         answered = False
         with self._lock:
-            for fault in concerned:
+            for fault in matching:
                 if self._has_room_for(fault, answered=answered) and fault.take():
                     hits.append(fault)
                     answered = answered or fault.definition.answers
@@ -228,7 +228,7 @@ class FaultRegistry:
         return not (answered and fault.definition.answers)
 
     def _settle(self) -> None:
-        self.in_force = any(fault.left != 0 for fault in self._faults)
+        self.has_faults = any(fault.left != 0 for fault in self._faults)
 
 
 def _count_delays(hits: list[ActiveFault]) -> int:

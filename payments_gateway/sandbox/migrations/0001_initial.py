@@ -340,18 +340,20 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="Profile",
+            name="MerchantDetails",
             fields=[
                 ("id", models.PositiveSmallIntegerField(default=1, primary_key=True, serialize=False)),
                 ("kyc", models.BooleanField(default=True)),
                 ("callback_url", models.CharField(blank=True, default="", max_length=2048)),
             ],
             options={
-                "constraints": [models.CheckConstraint(condition=models.Q(("id", 1)), name="one_merchant")],
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("id", 1)), name="one_merchant_row")
+                ],
             },
         ),
         migrations.CreateModel(
-            name="Simulation",
+            name="SandboxState",
             fields=[
                 ("id", models.PositiveSmallIntegerField(default=1, primary_key=True, serialize=False)),
                 ("seed", models.BigIntegerField()),
@@ -368,7 +370,7 @@ class Migration(migrations.Migration):
                 ("customer_pays_after", models.FloatField(null=True)),
             ],
             options={
-                "constraints": [models.CheckConstraint(condition=models.Q(("id", 1)), name="one_simulation")],
+                "constraints": [models.CheckConstraint(condition=models.Q(("id", 1)), name="one_state_row")],
             },
         ),
         migrations.CreateModel(

@@ -22,20 +22,20 @@ from django.db.transaction import atomic
 from payments_gateway.connection import exchange, open_session
 from payments_gateway.errors import NotSentError, OutcomeUnknownError
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.merchant.profile import callback_url
+from payments_gateway.sandbox.merchant.details import callback_url
 from payments_gateway.sandbox.models import Attempt, Delivery, DeliveryState
 from payments_gateway.sandbox.webhooks import signing
 
 _WAKE_UP = threading.Event()
 
 
-def wake_courier() -> None:
+def wake_delivery_thread() -> None:
     """Run the delivery thread now instead of at its next interval."""
     _WAKE_UP.set()
 
 
 def wait_for_wakeup(seconds: float) -> None:
-    """Wait for `wake_courier`, at most this many seconds."""
+    """Wait for `wake_delivery_thread`, at most this many seconds."""
     _WAKE_UP.wait(seconds)
     _WAKE_UP.clear()
 
@@ -109,16 +109,18 @@ RETRY_DELAYS = (1, 5, 30, 120, 600)
 _ROUND_SECONDS = 0.5
 
 
-def start_courier(*, before_each_round: Callable[[], None]) -> None:
+def start_delivery_thread(*, before_each_round: Callable[[], None]) -> None:
     """Start the delivery thread. It ends with the process.
 
     While there is a callback URL, `before_each_round` is called before each check of the outbox: it settles
     what is due, as a request would.
     """
-    threading.Thread(target=_run_courier, args=(before_each_round,), name="courier", daemon=True).start()
+    threading.Thread(
+        target=_run_delivery_thread, args=(before_each_round,), name="webhook-delivery", daemon=True
+    ).start()
 
 
-def _run_courier(catch_up: Callable[[], None]) -> None:
+def _run_delivery_thread(catch_up: Callable[[], None]) -> None:
     try:
         while True:
             wait_for_wakeup(_ROUND_SECONDS)
@@ -128,7 +130,7 @@ def _run_courier(catch_up: Callable[[], None]) -> None:
     finally:
         # The exception that ended this thread is printed on standard error; a new thread continues.
         connection.close()
-        start_courier(before_each_round=catch_up)
+        start_delivery_thread(before_each_round=catch_up)
 
 
 def deliver_due() -> None:

@@ -15,7 +15,7 @@ from django.db.models import F
 from django.db.transaction import atomic, on_commit
 
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.merchant.profile import callback_url
+from payments_gateway.sandbox.merchant.details import callback_url
 from payments_gateway.sandbox.models import (
     Attempt,
     Delivery,
@@ -25,7 +25,7 @@ from payments_gateway.sandbox.models import (
     Forgery,
 )
 from payments_gateway.sandbox.webhooks import signing
-from payments_gateway.sandbox.webhooks.delivery import wake_courier
+from payments_gateway.sandbox.webhooks.delivery import wake_delivery_thread
 from payments_gateway.sandbox.webhooks.signing import compact_json
 
 
@@ -51,9 +51,9 @@ def forge_next(forgery: Forgery, *, deliveries: int = 1) -> None:
 
 def delivery_faults() -> dict[str, dict[str, object]]:
     """Each kind of fault: the deliveries `left`, those `applied` so far, and its parameters."""
-    known = {fault.kind: fault for fault in DeliveryFault.objects.all()}
+    stored_faults = {fault.kind: fault for fault in DeliveryFault.objects.all()}
     return {
-        kind.value: _fault_json(kind, known.get(kind) or DeliveryFault(kind=kind))
+        kind.value: _fault_json(kind, stored_faults.get(kind) or DeliveryFault(kind=kind))
         for kind in DeliveryFaultKind
     }
 
@@ -99,17 +99,17 @@ def _release_held() -> None:
         delivery.state, delivery.place = DeliveryState.WAITING, place
         delivery.due_at = max(delivery.due_at, clock.now())
     Delivery.objects.bulk_update(held, ["state", "place", "due_at"])
-    on_commit(wake_courier)
+    on_commit(wake_delivery_thread)
 
 
 def _fault_json(kind: DeliveryFaultKind, fault: DeliveryFault) -> dict[str, object]:
-    particulars: dict[DeliveryFaultKind, dict[str, object]] = {
+    parameters: dict[DeliveryFaultKind, dict[str, object]] = {
         DeliveryFaultKind.DUPLICATE: {"copies": fault.copies},
         DeliveryFaultKind.DELAY: {"seconds": Decimal(str(fault.seconds)).normalize()},
         DeliveryFaultKind.FORGE: {"forgery": fault.forgery},
         DeliveryFaultKind.REORDER: {},
     }
-    return {"left": fault.left, "applied": fault.applied, **particulars[kind]}
+    return {"left": fault.left, "applied": fault.applied, **parameters[kind]}
 
 
 def announce(event: str, data: Mapping[str, object]) -> None:
@@ -129,7 +129,7 @@ def announce(event: str, data: Mapping[str, object]) -> None:
     delivery.save(force_insert=True)
     if delivery.state == DeliveryState.HELD:
         _release_if_complete()
-    on_commit(wake_courier)
+    on_commit(wake_delivery_thread)
 
 
 def list_deliveries(limit: int) -> list[dict[str, object]]:

@@ -13,10 +13,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.stack]
 REASON = "The invoice says something else."
 
 
-def test_a_rejected_operation_shows_its_preparer_why_and_is_prepared_again_from_a_copy(
-    office: People,
+def test_a_rejected_operation_shows_the_reason_and_can_be_copied(
+    people: People,
 ) -> None:
-    preparer, approver, payment = office.page_of(PREPARER), office.page_of(APPROVER), steps.new_payment()
+    preparer, approver, payment = people.page_of(PREPARER), people.page_of(APPROVER), steps.new_payment()
     path = steps.prepare(preparer, payment)
     approver.goto(path)
     approver.get_by_text("Reject…").click()
@@ -38,9 +38,9 @@ def test_a_rejected_operation_shows_its_preparer_why_and_is_prepared_again_from_
     assert sorted(row["status"] for row in steps.exported(preparer, payment)) == ["pending", "rejected"]
 
 
-def test_rejecting_wants_a_reason(office: People) -> None:
-    path = steps.prepared(office, PREPARER, steps.new_payment())
-    approver = office.page_of(APPROVER, scripts=False)
+def test_rejecting_needs_a_reason(people: People) -> None:
+    path = steps.prepared(people, PREPARER, steps.new_payment())
+    approver = people.page_of(APPROVER, scripts=False)
     approver.goto(path)
     approver.get_by_text("Reject…").click()
     approver.get_by_label("Reason").fill("   ")
@@ -51,11 +51,11 @@ def test_rejecting_wants_a_reason(office: People) -> None:
     expect(steps.badge(approver)).to_have_text("Pending")
 
 
-def test_a_wrong_one_time_code_leaves_it_approved_and_the_second_try_succeeds(
-    office: People, stack: Stack
+def test_a_wrong_one_time_code_leaves_it_approved_and_a_second_attempt_succeeds(
+    people: People, stack: Stack
 ) -> None:
-    approver, payment = office.page_of(OTHER_APPROVER), steps.new_payment()
-    approver.goto(steps.prepared(office, OTHER_PREPARER, payment))
+    approver, payment = people.page_of(OTHER_APPROVER), steps.new_payment()
+    approver.goto(steps.prepared(people, OTHER_PREPARER, payment))
     approver.get_by_label("The service's token").fill("000000")
     steps.press(approver, "Approve and send")
     said = steps.decision(approver)
@@ -70,9 +70,9 @@ def test_a_wrong_one_time_code_leaves_it_approved_and_the_second_try_succeeds(
     assert steps.debits(stack, payment) == [payment.amount]
 
 
-def test_sending_without_a_one_time_code_is_refused_beside_the_field(office: People, stack: Stack) -> None:
-    approver, payment = office.page_of(APPROVER), steps.new_payment()
-    approver.goto(steps.prepared(office, PREPARER, payment))
+def test_sending_without_a_one_time_code_is_reported_at_the_field(people: People, stack: Stack) -> None:
+    approver, payment = people.page_of(APPROVER), steps.new_payment()
+    approver.goto(steps.prepared(people, PREPARER, payment))
     approver.get_by_label("Comment").fill("Checked against the invoice")
     steps.press(approver, "Approve and send")
     expect(steps.decision(approver)).to_contain_text("Enter the service's one-time token")
@@ -82,12 +82,12 @@ def test_sending_without_a_one_time_code_is_refused_beside_the_field(office: Peo
 
 
 @pytest.mark.parametrize("action", ["Approve", "Approve and send", "Reject"])
-def test_a_stale_page_changes_nothing_and_says_so(office: People, action: str, stack: Stack) -> None:
+def test_a_stale_page_changes_nothing_and_reports_it(people: People, action: str, stack: Stack) -> None:
     payment = steps.new_payment()
-    path = steps.prepared(office, PREPARER, payment)
-    stale = office.page_of(APPROVER, scripts=False)  # with it, the page would have learnt by itself
+    path = steps.prepared(people, PREPARER, payment)
+    stale = people.page_of(APPROVER, scripts=False)  # with it, the page would have learnt by itself
     stale.goto(path)
-    decide_elsewhere(office, path)
+    decide_elsewhere(people, path)
 
     stale.get_by_label("The service's token").fill(stack.one_time_code())
     stale.get_by_text("Reject…").click()
@@ -100,18 +100,18 @@ def test_a_stale_page_changes_nothing_and_says_so(office: People, action: str, s
     assert steps.debits(stack, payment) == []
 
 
-def test_a_page_that_is_open_learns_what_others_decided(office: People) -> None:
-    path = steps.prepared(office, PREPARER, steps.new_payment())
-    watching = office.page_of(APPROVER)
+def test_an_open_page_shows_decisions_by_others(people: People) -> None:
+    path = steps.prepared(people, PREPARER, steps.new_payment())
+    watching = people.page_of(APPROVER)
     watching.goto(path)
-    decide_elsewhere(office, path)
+    decide_elsewhere(people, path)
     expect(watching.get_by_role("status").filter(has_text="It is now: Rejected.")).to_be_visible()
     expect(steps.button(watching, "Approve")).to_have_count(0)
 
 
-def decide_elsewhere(office: People, path: str) -> None:
+def decide_elsewhere(people: People, path: str) -> None:
     """Somebody else rejects it in another browser."""
-    other = office.page_of(OTHER_APPROVER)
+    other = people.page_of(OTHER_APPROVER)
     other.goto(path)
     other.get_by_text("Reject…").click()
     other.get_by_label("Reason").fill(REASON)

@@ -14,12 +14,10 @@ WITHDRAWAL = "/operations/prepare/withdrawal/"
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["htmx", "no scripts"])
-def test_a_chosen_account_is_filled_in_beside_what_was_typed(
-    everybodys_browsers: People, scripts: bool
-) -> None:
+def test_a_selected_account_is_filled_in_and_keeps_other_input(shared_people: People, scripts: bool) -> None:
     payment = steps.new_payment()
-    steps.prepared(everybodys_browsers, PREPARER, payment)
-    page = everybodys_browsers.page_of(PREPARER, scripts=scripts)
+    steps.prepared(shared_people, PREPARER, payment)
+    page = shared_people.page_of(PREPARER, scripts=scripts)
     page.goto(WITHDRAWAL)
     page.get_by_label("Amount").fill("12.5")
     known = page.get_by_label("Saved and recent accounts")
@@ -35,9 +33,9 @@ def test_a_chosen_account_is_filled_in_beside_what_was_typed(
     assert payment.account_number not in page.url
 
 
-def test_enter_checks_what_was_typed_and_fills_in_no_account(everybodys_browsers: People) -> None:
-    steps.prepared(everybodys_browsers, PREPARER, steps.new_payment())
-    page = everybodys_browsers.page_of(PREPARER, scripts=False)
+def test_enter_submits_the_form_and_selects_no_account(shared_people: People) -> None:
+    steps.prepared(shared_people, PREPARER, steps.new_payment())
+    page = shared_people.page_of(PREPARER, scripts=False)
     page.goto(WITHDRAWAL)
     page.get_by_label("Saved and recent accounts").select_option(index=1)
     page.get_by_label("Account holder").fill("Typed by hand")

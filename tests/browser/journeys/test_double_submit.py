@@ -15,8 +15,8 @@ WITH_AND_WITHOUT_SCRIPTS = pytest.mark.parametrize(
 
 
 @WITH_AND_WITHOUT_SCRIPTS
-def test_a_double_click_on_prepare_makes_one_operation(office: People, scripts: bool) -> None:
-    preparer, payment = office.page_of(PREPARER, scripts=scripts), steps.new_payment()
+def test_a_double_click_on_prepare_makes_one_operation(people: People, scripts: bool) -> None:
+    preparer, payment = people.page_of(PREPARER, scripts=scripts), steps.new_payment()
     steps.fill_in(preparer, payment)
     steps.review(preparer, payment)
     steps.button(preparer, "Prepare").dblclick()
@@ -25,10 +25,10 @@ def test_a_double_click_on_prepare_makes_one_operation(office: People, scripts: 
 
 
 @WITH_AND_WITHOUT_SCRIPTS
-def test_a_double_click_on_approve_makes_one_approval(office: People, scripts: bool) -> None:
+def test_a_double_click_on_approve_makes_one_approval(people: People, scripts: bool) -> None:
     payment = steps.new_payment()
-    path = steps.prepared(office, PREPARER, payment)
-    approver = office.page_of(APPROVER, scripts=scripts)
+    path = steps.prepared(people, PREPARER, payment)
+    approver = people.page_of(APPROVER, scripts=scripts)
     approver.goto(path)
     steps.button(approver, "Approve").dblclick()
     expect(steps.badge(approver)).to_have_text("Approved")
@@ -38,10 +38,10 @@ def test_a_double_click_on_approve_makes_one_approval(office: People, scripts: b
     assert (row["status"], row["approved_by"]) == ("approved", APPROVER)
 
 
-def test_a_double_click_on_approve_and_send_makes_one_debit(office: People, stack: Stack) -> None:
+def test_a_double_click_on_approve_and_send_makes_one_debit(people: People, stack: Stack) -> None:
     payment = steps.new_payment()
-    path = steps.prepared(office, PREPARER, payment)
-    approver = office.page_of(OTHER_APPROVER)
+    path = steps.prepared(people, PREPARER, payment)
+    approver = people.page_of(OTHER_APPROVER)
     approver.goto(path)
     approver.get_by_label("The service's token").fill(stack.one_time_code())
     steps.button(approver, "Approve and send").dblclick()
@@ -49,8 +49,8 @@ def test_a_double_click_on_approve_and_send_makes_one_debit(office: People, stac
     assert steps.debits(stack, payment) == [payment.amount]
 
 
-def test_going_back_and_preparing_again_finds_the_same_operation(office: People) -> None:
-    preparer, payment = office.page_of(OTHER_PREPARER), steps.new_payment()
+def test_resubmitting_after_going_back_returns_the_same_operation(people: People) -> None:
+    preparer, payment = people.page_of(OTHER_PREPARER), steps.new_payment()
     path = steps.prepare(preparer, payment)
     go_back_to_a_sent_form(preparer)
     expect(preparer.get_by_role("heading", level=1)).to_have_text(payment.sentence)
@@ -60,8 +60,8 @@ def test_going_back_and_preparing_again_finds_the_same_operation(office: People)
     assert len(steps.exported(preparer, payment)) == 1
 
 
-def test_a_form_of_before_with_other_content_is_refused(office: People) -> None:
-    preparer, payment, other = office.page_of(OTHER_PREPARER), steps.new_payment(), steps.new_payment()
+def test_resubmitting_an_old_form_with_changed_content_is_refused(people: People) -> None:
+    preparer, payment, other = people.page_of(OTHER_PREPARER), steps.new_payment(), steps.new_payment()
     steps.prepare(preparer, payment)
     go_back_to_a_sent_form(preparer)
     steps.press(preparer, "Change it")
@@ -74,9 +74,9 @@ def test_a_form_of_before_with_other_content_is_refused(office: People) -> None:
     assert steps.exported(preparer, other) == []
 
 
-def test_going_back_after_approving_shows_how_it_stands(office: People) -> None:
-    path = steps.prepared(office, PREPARER, steps.new_payment())
-    approver = office.page_of(APPROVER)
+def test_going_back_after_approving_shows_the_current_status(people: People) -> None:
+    path = steps.prepared(people, PREPARER, steps.new_payment())
+    approver = people.page_of(APPROVER)
     approver.goto("/operations/")
     approver.goto(path)
     steps.press(approver, "Approve")
@@ -87,9 +87,9 @@ def test_going_back_after_approving_shows_how_it_stands(office: People) -> None:
     expect(steps.button(approver, "Approve")).to_have_count(0)
 
 
-def test_an_approval_sent_again_changes_nothing(office: People) -> None:
-    path = steps.prepared(office, OTHER_PREPARER, steps.new_payment())
-    approver = office.page_of(OTHER_APPROVER)
+def test_an_approval_sent_again_changes_nothing(people: People) -> None:
+    path = steps.prepared(people, OTHER_PREPARER, steps.new_payment())
+    approver = people.page_of(OTHER_APPROVER)
     approver.goto(path)
     with approver.expect_request("**/approve/") as sent:
         steps.press(approver, "Approve")

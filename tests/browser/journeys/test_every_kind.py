@@ -103,15 +103,15 @@ WAYS = [
 
 
 @pytest.mark.parametrize("ways", WAYS, ids=lambda ways: ways[-1].kind)
-def test_two_people_carry_it_from_the_form_to_its_proven_end(
-    office: People, stack: Stack, ways: tuple[Way, ...]
+def test_every_kind_is_prepared_approved_sent_and_confirmed(
+    people: People, stack: Stack, ways: tuple[Way, ...]
 ) -> None:
     for way in ways:
-        carry_through(office, stack, way)
+        carry_through(people, stack, way)
 
 
-def carry_through(office: People, stack: Stack, way: Way) -> None:
-    preparer = office.page_of(way.person)
+def carry_through(people: People, stack: Stack, way: Way) -> None:
+    preparer = people.page_of(way.person)
     preparer.goto(f"/operations/prepare/{way.kind}/")
     way.fill_in(preparer)
     steps.press(preparer, "Review…")
@@ -120,7 +120,7 @@ def carry_through(office: People, stack: Stack, way: Way) -> None:
     expect(steps.badge(preparer)).to_have_text("Pending")
     expect(heading(preparer)).to_have_text(sentence)
 
-    approver = office.page_of(APPROVER)
+    approver = people.page_of(APPROVER)
     approver.goto(steps.path_of(preparer))
     expect(steps.decision(approver).locator(".digest")).to_have_text(code)
     fill_in_what_is_asked(approver, stack)
@@ -142,6 +142,6 @@ def heading(page: Page) -> Locator:
     return page.get_by_role("heading", level=1)
 
 
-def test_no_kind_is_forgotten() -> None:
+def test_every_kind_is_covered() -> None:
     sent = {name for name, kind in KINDS.items() if not isinstance(kind, LocalKind)}
     assert {way.kind for ways in WAYS for way in ways} == sent  # the others: test_unknown_outcomes.py

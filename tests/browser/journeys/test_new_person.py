@@ -49,9 +49,9 @@ def enrol(page: Page) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Your recovery codes")
 
 
-def begin_work(office: People, stack: Stack, name: str, *roles: str) -> Page:
+def begin_work(people: People, stack: Stack, name: str, *roles: str) -> Page:
     """A page of somebody who was hired, signed in for the first time and went through all of it."""
-    page = office.browser()
+    page = people.browser()
     give_password(page, hire(stack, name, *roles))
     enrol(page)
     page.get_by_role("button", name="I have stored these codes").click()
@@ -59,10 +59,8 @@ def begin_work(office: People, stack: Stack, name: str, *roles: str) -> Page:
     return page
 
 
-def test_a_newcomer_sets_up_an_authenticator_sees_the_codes_once_and_works(
-    office: People, stack: Stack
-) -> None:
-    page = office.browser()
+def test_a_new_user_enrols_and_sees_the_recovery_codes_once(people: People, stack: Stack) -> None:
+    page = people.browser()
     give_password(page, hire(stack, "Kemi Adeyemi", "Preparer"))
     page.goto("/operations/prepare/withdrawal/")
     expect(page.get_by_role("heading", level=1)).to_have_text("Set up your authenticator")
@@ -80,12 +78,12 @@ def test_a_newcomer_sets_up_an_authenticator_sees_the_codes_once_and_works(
 
     payment = steps.new_payment()
     steps.prepare(page, payment)
-    [row] = steps.exported(office.page_of(APPROVER), payment)
+    [row] = steps.exported(people.page_of(APPROVER), payment)
     assert (row["status"], row["prepared_by"]) == ("pending", "Kemi Adeyemi")
 
 
-def test_a_wrong_first_code_sets_nothing_up_and_keeps_the_secret(office: People, stack: Stack) -> None:
-    page = office.browser()
+def test_a_wrong_first_code_does_not_enrol_and_keeps_the_secret(people: People, stack: Stack) -> None:
+    page = people.browser()
     give_password(page, hire(stack, "Bola Cole", "Preparer"))
     secret = page.locator("ol code").inner_text()
     page.get_by_label("Code").fill("12345x")
@@ -99,15 +97,15 @@ def test_a_wrong_first_code_sets_nothing_up_and_keeps_the_secret(office: People,
 @pytest.mark.parametrize(
     ("name", "action"), [("Ife Ojo", "approve"), ("Sade Ojo", "approve-and-send"), ("Tobi Ojo", "reject")]
 )
-def test_whoever_may_do_both_does_not_decide_on_their_own(
-    office: People, stack: Stack, name: str, action: str
+def test_a_user_with_both_roles_cannot_approve_their_own_operation(
+    people: People, stack: Stack, name: str, action: str
 ) -> None:
-    page, payment = begin_work(office, stack, name, "Preparer", "Approver"), steps.new_payment()
+    page, payment = begin_work(people, stack, name, "Preparer", "Approver"), steps.new_payment()
     path = steps.prepare(page, payment)
     for button in ("Approve", "Approve and send", "Reject"):
         expect(steps.button(page, button)).to_have_count(0)
 
-    page.evaluate(FORGE, [f"{path}{action}/", forged_decision(office, stack, page, path)])
+    page.evaluate(FORGE, [f"{path}{action}/", forged_decision(people, stack, page, path)])
     expect(page.get_by_role("alert")).to_contain_text("You prepared this operation, so somebody else has to")
     expect(steps.badge(page)).to_have_text("Pending")
     [row] = steps.exported(page, payment)
@@ -115,9 +113,9 @@ def test_whoever_may_do_both_does_not_decide_on_their_own(
     assert steps.debits(stack, payment) == []
 
 
-def forged_decision(office: People, stack: Stack, page: Page, path: str) -> dict[str, str]:
+def forged_decision(people: People, stack: Stack, page: Page, path: str) -> dict[str, str]:
     """All that the form of an approver holds, sent with one's own proof against forged forms."""
-    approver = office.page_of(APPROVER)
+    approver = people.page_of(APPROVER)
     approver.goto(path)
     return {
         "csrfmiddlewaretoken": page.locator("[name=csrfmiddlewaretoken]").first.input_value(),

@@ -20,15 +20,15 @@ from tools.processes import Stack
 pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
 
-def test_a_withdrawal_is_prepared_approved_sent_once_and_proven(office: People, stack: Stack) -> None:
-    preparer, approver, payment = office.browser(), office.browser(), steps.new_payment()
-    office.sign_in(preparer, PREPARER)
+def test_a_withdrawal_is_prepared_approved_sent_once_and_confirmed(people: People, stack: Stack) -> None:
+    preparer, approver, payment = people.browser(), people.browser(), steps.new_payment()
+    people.sign_in(preparer, PREPARER)
     steps.fill_in(preparer, payment)
     expect(preparer.locator("#check")).to_contain_text(payment.holder)
     expect(preparer.locator("#check")).to_contain_text("The names agree.")
     code = prepare_and_note_the_code(preparer, payment)
 
-    office.sign_in(approver, APPROVER)
+    people.sign_in(approver, APPROVER)
     open_from_waiting(approver, preparer)
     expect(approver.get_by_role("heading", level=1)).to_have_text(payment.sentence)
     expect(steps.decision(approver).locator(".digest")).to_have_text(code)
@@ -40,20 +40,20 @@ def test_a_withdrawal_is_prepared_approved_sent_once_and_proven(office: People, 
 
     assert steps.debits(stack, payment) == [payment.amount]
     assert_the_download_holds_it(approver, payment)
-    assert_the_auditor_sees_it(office, steps.reference_of(preparer))
+    assert_the_auditor_sees_it(people, steps.reference_of(preparer))
 
 
-def test_the_main_job_needs_no_javascript(office: People, stack: Stack) -> None:
-    preparer = office.browser(scripts=False)
-    approver = office.browser(scripts=False)
+def test_a_withdrawal_works_without_javascript(people: People, stack: Stack) -> None:
+    preparer = people.browser(scripts=False)
+    approver = people.browser(scripts=False)
     payment = steps.new_payment()
-    office.sign_in(preparer, OTHER_PREPARER)
+    people.sign_in(preparer, OTHER_PREPARER)
     steps.fill_in(preparer, payment)
     steps.press(preparer, "Check account")
     expect(preparer.locator("#check")).to_contain_text(payment.holder)
     code = prepare_and_note_the_code(preparer, payment)
 
-    office.sign_in(approver, OTHER_APPROVER)
+    people.sign_in(approver, OTHER_APPROVER)
     open_from_waiting(approver, preparer)
     expect(steps.decision(approver).locator(".digest")).to_have_text(code)
     approver.get_by_label("The service's token").fill(stack.one_time_code())
@@ -65,8 +65,8 @@ def test_the_main_job_needs_no_javascript(office: People, stack: Stack) -> None:
     assert_the_download_holds_it(approver, payment)
 
 
-def test_a_name_that_differs_warns_and_wants_a_reason(office: People) -> None:
-    preparer, payment = office.page_of(PREPARER), steps.new_payment()
+def test_a_name_mismatch_is_warned_of_and_needs_a_reason(people: People) -> None:
+    preparer, payment = people.page_of(PREPARER), steps.new_payment()
     steps.fill_in(preparer, payment, typed_name="Somebody Else")
     check = preparer.locator("#check")
     expect(check).to_contain_text(f"The names differ: the money would go to {payment.holder}.")
@@ -109,9 +109,9 @@ def assert_the_download_holds_it(approver: Page, payment: steps.NewPayment) -> N
     assert download.value.suggested_filename.endswith(".csv")
 
 
-def assert_the_auditor_sees_it(office: People, reference: str) -> None:
-    auditor = office.page_of(AUDITOR)
-    auditor.goto("/audit/")
+def assert_the_auditor_sees_it(people: People, reference: str) -> None:
+    auditor = people.page_of(AUDITOR)
+    auditor.goto("/settings/audit/")
     auditor.get_by_label("Reference or name").fill(reference)
     steps.press(auditor, "Show")
     entries = auditor.locator(".log > li")

@@ -12,20 +12,20 @@ from payments_gateway import ProviderProfile
 pytestmark = pytest.mark.django_db
 
 
-def test_a_call_takes_as_long_as_sending_may_by_default(settings: Settings) -> None:
+def test_the_default_deadline_is_the_send_deadline(settings: Settings) -> None:
     settings.SEND_DEADLINE_SECONDS = 7.5
     assert gateway() is gateway(deadline=7.5)
     assert gateway(deadline=2) is not gateway()
 
 
-def test_there_is_one_client_for_each_configuration(settings: Settings) -> None:
+def test_clients_are_cached_per_configuration(settings: Settings) -> None:
     first = gateway()
     assert gateway() is first
     settings.GATEWAY_API_USER = "another-merchant"
     assert gateway() is not first
 
 
-def test_the_profile_is_ours_unless_a_file_says_otherwise(settings: Settings, tmp_path: Path) -> None:
+def test_the_default_profile_is_used_unless_a_file_overrides_it(settings: Settings, tmp_path: Path) -> None:
     assert provider_profile() == ProviderProfile()
     file = tmp_path / "profile.toml"
     file.write_text('otp_required = false\notp_type = "otp"\n')
@@ -34,7 +34,7 @@ def test_the_profile_is_ours_unless_a_file_says_otherwise(settings: Settings, tm
 
 
 @pytest.mark.parametrize("text", [b"= broken", b"\xff", b"frst_page = 1", None])
-def test_a_profile_that_cannot_be_used_is_named_by_its_file(
+def test_an_invalid_profile_is_reported_with_its_file(
     settings: Settings, tmp_path: Path, text: bytes | None
 ) -> None:
     file = tmp_path / "profile.toml"
@@ -45,7 +45,7 @@ def test_a_profile_that_cannot_be_used_is_named_by_its_file(
         provider_profile()
 
 
-def test_a_wrong_profile_stops_the_start(settings: Settings, tmp_path: Path) -> None:
+def test_an_invalid_profile_prevents_startup(settings: Settings, tmp_path: Path) -> None:
     file = tmp_path / "profile.toml"
     file.write_text('otp_type = "sms"\n')
     settings.GATEWAY_PROFILE = str(file)

@@ -58,8 +58,8 @@ def run(settings: Settings, tmp_path: Path) -> Run:
 
 
 def check_against(run: Run, *behaviours: Behaviour) -> Ran:
-    with Stub(*behaviours) as service:
-        return run(service.url, "check", key=CANARY)
+    with Stub(*behaviours) as provider:
+        return run(provider.url, "check", key=CANARY)
 
 
 def row(done: Ran, operation: str) -> str:
@@ -74,7 +74,7 @@ def row(done: Ran, operation: str) -> str:
     return re.sub(r" {2,}", "  ", " ".join(parts))
 
 
-def test_a_good_provider_answers_every_read(run: Run, sandbox_process: SandboxProcess) -> None:
+def test_every_read_of_a_conforming_provider_passes(run: Run, sandbox_process: SandboxProcess) -> None:
     done = run(sandbox_process.url, "check", "--account-number", "0123456789", "--bank-code", "044")
     assert (done.returncode, done.stderr) == (0, "")
     for name in READS:
@@ -84,19 +84,21 @@ def test_a_good_provider_answers_every_read(run: Run, sandbox_process: SandboxPr
     assert sandbox_process.api_key not in done.stdout
 
 
-def test_the_account_is_left_out_unless_it_is_given(run: Run, sandbox_process: SandboxProcess) -> None:
+def test_account_resolution_is_skipped_unless_an_account_is_given(
+    run: Run, sandbox_process: SandboxProcess
+) -> None:
     done = run(sandbox_process.url, "check")
     assert done.returncode == 0
     assert row(done, "banks.resolve") == "banks.resolve  not asked  needs an account number and a bank code"
 
 
-def test_half_an_account_is_refused(run: Run, sandbox_process: SandboxProcess) -> None:
+def test_an_incomplete_account_is_refused(run: Run, sandbox_process: SandboxProcess) -> None:
     done = run(sandbox_process.url, "check", "--bank-code", "044")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "belong together. Nothing was asked." in done.stderr
+    assert "belong together. Nothing was requested." in done.stderr
 
 
-def test_optional_reads_are_asked_when_they_are_on(run: Run, sandbox_process: SandboxProcess) -> None:
+def test_enabled_optional_reads_are_checked(run: Run, sandbox_process: SandboxProcess) -> None:
     done = run(sandbox_process.url, "check", profile='capabilities = ["banks", "rates", "payment"]')
     assert done.returncode == 0
     assert "answered, HTTP 200" in row(done, "extras.banks")
@@ -104,14 +106,14 @@ def test_optional_reads_are_asked_when_they_are_on(run: Run, sandbox_process: Sa
     assert "extras.payment" not in done.stdout
 
 
-def test_an_optional_read_that_our_client_cannot_read_is_reported(run: Run) -> None:
-    with Stub(stub.answer(200, {"data": [{"Code": "044"}]})) as service:
-        done = run(service.url, "check", profile='capabilities = ["banks"]')
+def test_an_unreadable_optional_read_is_reported(run: Run) -> None:
+    with Stub(stub.answer(200, {"data": [{"Code": "044"}]})) as provider:
+        done = run(provider.url, "check", profile='capabilities = ["banks"]')
     assert "not usable, HTTP 200" in row(done, "extras.banks")
     assert "cannot be read" in row(done, "extras.banks")
 
 
-def test_an_address_that_says_nothing_to_everything_is_not_called_right(run: Run) -> None:
+def test_an_address_without_any_answer_fails_the_check(run: Run) -> None:
     done = check_against(run, stub.answer(200, {}))
     assert done.returncode == 1
     assert "gave no usable answer" in done.stderr
@@ -120,26 +122,28 @@ def test_an_address_that_says_nothing_to_everything_is_not_called_right(run: Run
         assert name == "banks.resolve" or "not usable, HTTP 200" in row(done, name)
 
 
-def test_answers_that_the_client_cannot_use_are_reported_and_the_rest_counts(run: Run) -> None:
+def test_unreadable_answers_are_reported_and_the_other_checks_continue(run: Run) -> None:
     done = check_against(run, stub.answer(200, {"data": {"callbackUrl": "", "accounts": []}}))
     assert done.returncode == 0
     line = row(done, "balances.list")
     assert "not usable, HTTP 200" in line
     assert "cannot be read (it holds no balances)" in line
     assert "answered, HTTP 200" in row(done, "callbacks.url")
-    assert re.search(r" \d not usable, .*Addresses and credentials work\. See whether", done.stdout)
+    assert re.search(
+        r" \d not usable, .*Addresses and credentials work\. Some answers are unusable", done.stdout
+    )
 
 
-def test_only_get_is_asked(run: Run) -> None:
-    with Stub(stub.answer(500, b"<html>")) as service:
-        done = run(service.url, "check")
+def test_only_get_requests_are_sent(run: Run) -> None:
+    with Stub(stub.answer(500, b"<html>")) as provider:
+        done = run(provider.url, "check")
     assert done.returncode == 1
-    assert {request.method for request in service.requests} == {"GET"}
-    assert not [request for request in service.requests if request.body]
-    assert len(service.requests) == len(READS) - 1
+    assert {request.method for request in provider.requests} == {"GET"}
+    assert not [request for request in provider.requests if request.body]
+    assert len(provider.requests) == len(READS) - 1
 
 
-def test_a_wrong_key_is_a_wrong_configuration(run: Run, sandbox_process: SandboxProcess) -> None:
+def test_a_refused_key_is_a_configuration_error(run: Run, sandbox_process: SandboxProcess) -> None:
     done = run(sandbox_process.url, "check", key=CANARY)
     assert done.returncode == 1
     assert "refused, HTTP 401" in row(done, "balances.list")
@@ -149,7 +153,7 @@ def test_a_wrong_key_is_a_wrong_configuration(run: Run, sandbox_process: Sandbox
 
 @pytest.mark.parametrize("status", [401, 403])
 @pytest.mark.parametrize("body", [b"<html>", {"success": False, "message": f"no entry for {CANARY}"}])
-def test_401_and_403_are_credentials_whatever_they_say(run: Run, status: int, body: object) -> None:
+def test_401_and_403_are_credential_errors_whatever_their_body(run: Run, status: int, body: object) -> None:
     done = check_against(run, stub.answer(status, body))
     assert done.returncode == 1
     assert "does not accept our credentials" in done.stderr
@@ -157,7 +161,7 @@ def test_401_and_403_are_credentials_whatever_they_say(run: Run, status: int, bo
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:{port}/v2", "https://no-such-host.invalid/v2"])
-def test_a_wrong_address_is_a_wrong_configuration(run: Run, address: str) -> None:
+def test_an_unreachable_address_is_a_configuration_error(run: Run, address: str) -> None:
     with closed_port() as port:
         url = address.format(port=port)
         done = run(url, "check", key=CANARY)
@@ -166,26 +170,24 @@ def test_a_wrong_address_is_a_wrong_configuration(run: Run, address: str) -> Non
     assert row(done, "wallets.get") == "wallets.get  not asked  the address is out of reach"
 
 
-def test_an_address_that_does_not_speak_tls_is_wrong(run: Run) -> None:
-    with Stub(stub.reset_after_accept) as service:
-        done = run(service.url.replace("http:", "https:"), "check")
+def test_an_address_without_tls_fails_the_check(run: Run) -> None:
+    with Stub(stub.reset_after_accept) as provider:
+        done = run(provider.url.replace("http:", "https:"), "check")
     assert done.returncode == 1
     assert "cannot be reached" in done.stderr
 
 
-def test_an_address_at_which_nothing_is_found_is_wrong(run: Run) -> None:
+def test_an_address_that_answers_404_fails_the_check(run: Run) -> None:
     done = check_against(run, stub.answer(404, b"<html>nothing here"))
     assert done.returncode == 1
-    assert "knows none of the operations (HTTP 404): the address is probably wrong." in done.stderr
+    assert "answered HTTP 404 to every request: the address is probably wrong." in done.stderr
 
 
 @pytest.mark.parametrize("body", [UNREADABLE[name] for name in ("empty", "html", "truncated", "deep", "NaN")])
-def test_an_address_at_which_nothing_can_be_read_is_not_called_right(run: Run, body: bytes) -> None:
+def test_an_address_with_only_unreadable_answers_fails_the_check(run: Run, body: bytes) -> None:
     done = check_against(run, stub.answer(200, body))
     assert done.returncode == 1
-    assert (
-        done.stderr.count("gave no usable answer: nothing shows that address and credentials are right.") == 2
-    )
+    assert done.stderr.count("gave no usable answer: address and credentials could not be confirmed.") == 2
     assert "work" not in done.stdout
     assert "failed, HTTP 200" in row(done, "balances.list")
     assert "cannot be read" in row(done, "balances.list")
@@ -198,7 +200,7 @@ def test_a_connection_that_breaks_is_reported(run: Run, name: str) -> None:
     assert "did not arrive whole" in row(done, "balances.list")
 
 
-def test_everything_unexpected_in_an_answer_is_reported(run: Run) -> None:
+def test_unexpected_fields_in_an_answer_are_reported(run: Run) -> None:
     record = {"transactionId": "T-1", "amount": "5", "status": "on hold", "note": CANARY}
     page = {"data": [record], "total": 1, "perPage": 20, "page": "1", "pages": 1}
     done = check_against(run, stub.answer(201, {"success": True, "message": CANARY, "data": page}))
@@ -216,7 +218,7 @@ def test_everything_unexpected_in_an_answer_is_reported(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(3600, "ahead of"), (-3600, "behind")])
-def test_a_clock_that_is_wrong_is_reported(run: Run, seconds: int, words: str) -> None:
+def test_clock_skew_is_reported(run: Run, seconds: int, words: str) -> None:
     def behave(peer: stub.Peer) -> bool:
         date = formatdate(time.time() + seconds, usegmt=True)
         return stub.answer(200, {"data": {}}, (f"Date: {date}",))(peer)
@@ -226,7 +228,7 @@ def test_a_clock_that_is_wrong_is_reported(run: Run, seconds: int, words: str) -
     assert abs(measured - 3600) <= 10
 
 
-def test_the_table_of_operations_is_that_of_the_specification(run: Run) -> None:
+def test_the_printed_operations_are_those_of_the_specification(run: Run) -> None:
     done = run("http://127.0.0.1:9/v2", "operations", profile='key_list_path = "/user/apikeys"')
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
@@ -239,41 +241,41 @@ def test_the_table_of_operations_is_that_of_the_specification(run: Run) -> None:
     assert cells["api_keys.list"][1:] == ["GET", "/user/apikeys", "v4", "reads"]
 
 
-def test_optional_reads_are_in_the_table_when_they_are_on(run: Run) -> None:
+def test_enabled_optional_reads_are_printed(run: Run) -> None:
     done = run("http://127.0.0.1:9/v2", "operations", profile='capabilities = ["payment"]')
     assert re.search(r"^extras.payment +GET +/payment/\{paymentId\} +v2 +reads$", done.stdout, re.MULTILINE)
     assert "extras.banks" not in done.stdout
 
 
-def test_the_command_asks_for_an_action(run: Run) -> None:
+def test_the_command_requires_an_action(run: Run) -> None:
     assert "required: action" in run("http://127.0.0.1:9/v2").stderr
 
 
-def test_it_needs_no_database_and_prints_no_secret(tmp_path: Path) -> None:
+def test_the_command_needs_no_database_and_prints_no_secret(tmp_path: Path) -> None:
     """As on a machine on which nothing but the configuration is there."""
-    with Stub(stub.answer(401, {"message": f"no entry for {CANARY}"})) as service:
+    with Stub(stub.answer(401, {"message": f"no entry for {CANARY}"})) as provider:
         own = {
             "COUNTERSIGN_DATA_DIR": str(tmp_path),
             "COUNTERSIGN_DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:9/none",
-            "COUNTERSIGN_GATEWAY_URL": service.url,
-            "COUNTERSIGN_GATEWAY_URL_V4": service.url.replace("/v2", "/v4"),
+            "COUNTERSIGN_GATEWAY_URL": provider.url,
+            "COUNTERSIGN_GATEWAY_URL_V4": provider.url.replace("/v2", "/v4"),
             "COUNTERSIGN_GATEWAY_API_KEY": CANARY,
         }
         done = run_python("manage.py", "gateway", "check", own=own, timeout=120)
     assert done.returncode == 1
     assert "does not accept our credentials: no entry for [hidden]" in done.stderr
-    assert "Asked with the API key of the environment, for want of the one in use" in done.stdout
+    assert "Uses the API key of the environment: the key in use cannot be read" in done.stdout
     assert CANARY not in done.stdout + done.stderr
 
 
-def test_after_a_switch_it_asks_with_the_key_in_use(run: Run, sandbox_process: SandboxProcess) -> None:
+def test_the_command_uses_the_key_in_use_after_a_switch(run: Run, sandbox_process: SandboxProcess) -> None:
     own = run(sandbox_process.url, "check")
-    assert "Asked with the API key in use: Key of the environment." in own.stdout
+    assert "Uses the API key in use: Key of the environment." in own.stdout
     key = GatewayKey(name="till", short_hash="0a1b2c3d")
     key.encrypt(API_KEY)
     credentials.switch_to_key(key)
     done = run(sandbox_process.url, "check", key=CANARY)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Asked with the API key in use: till." in done.stdout
+    assert "Uses the API key in use: till." in done.stdout
     assert API_KEY not in done.stdout
     assert CANARY not in done.stdout

@@ -54,7 +54,7 @@ def environment(settings: Settings) -> None:
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[StubProvider]:
+def provider(settings: Settings) -> Iterator[StubProvider]:
     with stub_provider.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
         yield stub
@@ -73,17 +73,17 @@ def in_use() -> str:
     return credentials.key_in_use().secret.get_secret_value()
 
 
-def test_the_first_key_is_that_of_the_environment() -> None:
+def test_the_key_from_the_environment_is_used_first() -> None:
     assert in_use() == FIRST
     assert credentials.key_in_use().pk is None
     assert not GatewayKey.objects.exists()
 
 
-def test_two_clients_around_a_switch_call_with_two_keys(service: StubProvider) -> None:
+def test_clients_created_before_and_after_a_switch_use_different_keys(provider: StubProvider) -> None:
     gateway().balances.list()
     switched_to()
     gateway().balances.list()
-    assert service.keys_shown == [FIRST, SECOND]
+    assert provider.keys_shown == [FIRST, SECOND]
 
 
 def test_another_process_sees_the_switch_without_a_restart() -> None:
@@ -102,7 +102,7 @@ def test_another_process_sees_the_switch_without_a_restart() -> None:
     assert output.strip() == "second"
 
 
-def test_another_thread_of_the_process_sees_it_at_once() -> None:
+def test_another_thread_sees_the_switch_at_once() -> None:
     in_use()
     switched_to()
     seen: list[str] = []
@@ -137,7 +137,7 @@ def stopwatch(monkeypatch: pytest.MonkeyPatch) -> Stopwatch:
     return stopped
 
 
-def test_it_is_read_once_a_second_at_most(
+def test_the_key_is_read_at_most_once_a_second(
     stopwatch: Stopwatch, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     credentials.clear_key_cache()
@@ -146,7 +146,7 @@ def test_it_is_read_once_a_second_at_most(
             in_use()
 
 
-def test_what_another_process_switched_to_is_seen_after_a_second(stopwatch: Stopwatch) -> None:
+def test_a_switch_by_another_process_is_seen_after_a_second(stopwatch: Stopwatch) -> None:
     in_use()
     row = GatewayKey(name="second", state="in_use", since=timezone.now())
     row.encrypt(SECOND)
@@ -156,7 +156,7 @@ def test_what_another_process_switched_to_is_seen_after_a_second(stopwatch: Stop
     assert in_use() == SECOND
 
 
-def test_a_table_that_cannot_be_read_stops_the_call_and_sends_nothing(service: StubProvider) -> None:
+def test_a_call_fails_without_sending_if_the_key_table_cannot_be_read(provider: StubProvider) -> None:
     switched_to()
     with connection.schema_editor() as editor:
         editor.alter_db_table(GatewayKey, "core_gatewaykey", "core_elsewhere")
@@ -167,20 +167,20 @@ def test_a_table_that_cannot_be_read_stops_the_call_and_sends_nothing(service: S
     finally:
         with connection.schema_editor() as editor:
             editor.alter_db_table(GatewayKey, "core_elsewhere", "core_gatewaykey")
-    assert service.keys_shown == []
+    assert provider.keys_shown == []
 
 
-def test_a_key_that_cannot_be_opened_is_replaced_by_no_other(
-    service: StubProvider, settings: Settings
+def test_a_key_that_cannot_be_decrypted_is_not_replaced_by_another(
+    provider: StubProvider, settings: Settings
 ) -> None:
     switched_to()
     settings.ENCRYPTION_KEYS = [f"other:{base64.b64encode(b'x' * 32).decode()}"]
     with pytest.raises(NotSentError, match="encryption key"):
         gateway().balances.list()
-    assert service.keys_shown == []
+    assert provider.keys_shown == []
 
 
-def test_the_key_until_then_is_kept_encrypted_as_a_former_one() -> None:
+def test_the_previous_key_is_stored_encrypted() -> None:
     switched_to()
     [former] = credentials.former_keys()
     assert (former.decrypted(), former.short_hash) == (
@@ -194,7 +194,7 @@ def test_the_key_until_then_is_kept_encrypted_as_a_former_one() -> None:
     assert known.get_secret_value() == SECOND
 
 
-def test_a_key_is_encrypted_for_its_own_row() -> None:
+def test_a_key_is_bound_to_its_row_by_encryption() -> None:
     row = switched_to()
     assert SECOND.encode() not in bytes(row.encrypted_key)
     other = GatewayKey(encrypted_key=row.encrypted_key)
@@ -202,18 +202,18 @@ def test_a_key_is_encrypted_for_its_own_row() -> None:
         other.decrypted()
 
 
-def test_the_keys_of_encryption_can_be_rotated_under_it(settings: Settings) -> None:
+def test_stored_keys_survive_rotation_of_the_encryption_keys(settings: Settings) -> None:
     switched_to()
     newest = f"next:{base64.b64encode(b'n' * 32).decode()}"
     settings.ENCRYPTION_KEYS = [newest, *settings.ENCRYPTION_KEYS]
-    call_command("reencryptsecrets", stdout=StringIO())
+    call_command("reencrypt_secrets", stdout=StringIO())
     settings.ENCRYPTION_KEYS = [newest]
     credentials.clear_key_cache()
     assert in_use() == SECOND
     assert [row.decrypted() for row in credentials.former_keys()] == [FIRST]
 
 
-def test_only_one_key_is_in_use_whatever_is_written() -> None:
+def test_the_database_allows_one_key_in_use() -> None:
     switched_to()
     second = GatewayKey(name="third", state="in_use", since=timezone.now())
     second.encrypt("key-number-000000003")
@@ -221,10 +221,10 @@ def test_only_one_key_is_in_use_whatever_is_written() -> None:
         second.save()
 
 
-def test_calls_are_counted_after_a_switch_and_refusals_of_the_key_apart(service: StubProvider) -> None:
+def test_calls_and_key_refusals_are_counted_after_a_switch(provider: StubProvider) -> None:
     row = switched_to()
     gateway().balances.list()
-    service.answer_post = lambda: (401, '{"message": "X-Api-Key is not valid"}')
+    provider.answer_post = lambda: (401, '{"message": "X-Api-Key is not valid"}')
     with pytest.raises(CredentialsError):
         gateway().api_keys.delete("0a1b2c3d")
     row.refresh_from_db()
@@ -236,27 +236,27 @@ def test_calls_are_counted_after_a_switch_and_refusals_of_the_key_apart(service:
     assert row.calls == 2
 
 
-def test_a_key_is_tried_without_being_taken_into_use(service: StubProvider) -> None:
+def test_a_key_can_be_tested_without_activation(provider: StubProvider) -> None:
     with gateway_for_key(SecretStr(SECOND), deadline=5) as client:
         client.balances.list()
-    assert service.keys_shown == [SECOND]
+    assert provider.keys_shown == [SECOND]
     assert in_use() == FIRST
 
 
-def test_once_it_was_used_it_is_covered_in_every_log_line() -> None:
+def test_a_used_key_is_redacted_in_logs() -> None:
     switched_to()
     in_use()
     assert SECOND not in logs.redact_secrets(f"It was {SECOND} all along")
 
 
-def test_the_way_back_to_the_environment_is_on_record() -> None:
+def test_returning_to_the_environments_key_is_audited() -> None:
     switched_to()
     out = StringIO()
-    call_command("useenvironmentkey", stdout=out)
-    assert "key of the environment from now on" in out.getvalue()
+    call_command("use_environment_key", stdout=out)
+    assert "now use the key of the environment" in out.getvalue()
     assert in_use() == FIRST
     assert Entry.objects.filter(action=Action.KEY_SWITCHED).count() == 1
-    call_command("useenvironmentkey", stdout=out)
+    call_command("use_environment_key", stdout=out)
     assert "Nothing was changed" in out.getvalue()
     assert Entry.objects.filter(action=Action.KEY_SWITCHED).count() == 1
 
@@ -265,7 +265,7 @@ def _with(changes: dict[str, str]) -> dict[str, str]:
     return {**os.environ, **changes, "COUNTERSIGN_DATA_DIR": str(product_settings.DATA_DIR)}
 
 
-def test_a_switch_back_keeps_what_was_re_encrypted_meanwhile() -> None:
+def test_a_switch_back_keeps_a_concurrent_reencryption() -> None:
     first, _ = switched_to("key-that-came-back-0003", "third"), switched_to()
     read_before = GatewayKey.objects.get(pk=first.pk)
     GatewayKey.objects.get(pk=first.pk).reencrypt()

@@ -54,34 +54,34 @@ def at_once(hanging: Hanging, number: int) -> Iterator[None]:
 def hanging(settings: Settings) -> Iterator[Hanging]:
     with stub_provider.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
-        service = Hanging(stub)
+        provider = Hanging(stub)
         try:
-            yield service
+            yield provider
         finally:
-            service.go.set()
+            provider.go.set()
 
 
-def test_most_of_many_reads_do_not_wait_for_a_provider_that_hangs(hanging: Hanging) -> None:
+def test_reads_beyond_the_limit_fail_fast_while_the_provider_hangs(hanging: Hanging) -> None:
     with at_once(hanging, READS):
         wait_until(lambda: len(hanging.refused) >= READS - HANGING)
         refused = [message for message in hanging.refused if "so it was not asked" in message]
         assert (len(refused), len(hanging.stub.keys_shown)) == (READS - HANGING, HANGING)
 
 
-def test_reads_of_a_part_of_a_page_take_the_same_turns(hanging: Hanging) -> None:
+def test_partial_reads_share_the_limit(hanging: Hanging) -> None:
     with at_once(hanging, HANGING):
         hanging.read(PAGE_PART_TIMEOUT)
         assert "so it was not asked" in hanging.refused[0]
 
 
-def test_whoever_waited_gives_the_turn_back(hanging: Hanging) -> None:
+def test_the_slot_is_released_after_the_read(hanging: Hanging) -> None:
     hanging.go.set()
     for _ in range(2 * HANGING):
         hanging.read(PAGE_TIMEOUT)
     assert (len(hanging.answered), hanging.refused) == (2 * HANGING, [])
 
 
-def test_sending_and_checks_wait_for_no_page(hanging: Hanging) -> None:
+def test_sends_and_status_checks_are_not_limited(hanging: Hanging) -> None:
     with at_once(hanging, HANGING):
         other = threading.Thread(target=hanging.read, args=(20.0,))
         other.start()

@@ -24,7 +24,7 @@ def canaries(settings: Settings) -> Canaries:
 
 
 @pytest.fixture
-def service(settings: Settings, canaries: Canaries) -> Iterator[StubProvider]:
+def provider(settings: Settings, canaries: Canaries) -> Iterator[StubProvider]:
     """A provider that repeats every secret in all that it says."""
     with stub_provider.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4

@@ -51,8 +51,8 @@ def prepare(browser: Reader) -> Operation:
         "bank_code": "044",
         "account_number": HOLDER["accountnumber"],
         "typed_name": HOLDER["accountname"],
-        "repeat_confirmed": "on",
-        "repeat_reason": str(uuid.uuid4()),
+        "duplicate_confirmed": "on",
+        "duplicate_reason": str(uuid.uuid4()),
     }
     digest = browser.post(address, {**typed, "step": "review"}).context["digest"]
     browser.post(address, {**typed, "step": "prepare", "digest": digest})
@@ -72,7 +72,15 @@ def open_pages(browser: Reader, operation: Operation) -> None:
     for address in (
         f"/operations/{operation.pk}/",
         f"/operations/{operation.pk}/live/",
-        *("/", "/balances/", "/operations/", "/audit/", "/reports/", "/account/", "/account/password/"),
+        *(
+            "/",
+            "/balances/",
+            "/operations/",
+            "/settings/audit/",
+            "/reports/",
+            "/account/",
+            "/account/password/",
+        ),
         *("/reports/operations.csv", "/reports/transactions.csv", "/reports/audit-log.csv"),
     ):
         assert browser.get(address).status_code in {200, 302, 502}, address

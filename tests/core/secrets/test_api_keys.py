@@ -26,14 +26,14 @@ FULL = ApiKeyCreatePayload(method="full", scope_text="Everything (Master)")
 
 
 @pytest.fixture
-def makes_keys(service: StubProvider, canaries: Canaries) -> StubProvider:
+def makes_keys(provider: StubProvider, canaries: Canaries) -> StubProvider:
     """The provider hands out the new key, and repeats it and every other secret wherever it can."""
     echo = f"{canaries.new_key} {canaries.api_key} {canaries.otp}"
     answer = {"data": {"apikey": canaries.new_key, "key": canaries.new_key, "note": echo}, "message": echo}
-    service.answer_post = lambda: (200, json.dumps(answer))
+    provider.answer_post = lambda: (200, json.dumps(answer))
     listed = {"Apikey": "0a1b2c3d", "Keyname": "till", "Username": echo}
-    service.keys = json.dumps({"Apikeys": [listed], "note": echo})
-    return service
+    provider.keys = json.dumps({"Apikeys": [listed], "note": echo})
+    return provider
 
 
 def carry_out(
@@ -50,13 +50,18 @@ def carry_out(
 
 def open_key_pages(browser: Reader, operation: Operation) -> None:
     open_pages(browser, operation)
-    for address in ("/keys/", "/keys/list/", "/keys/rotation/", f"/keys/secret/{operation.pk}/"):
+    for address in (
+        "/settings/api-keys/",
+        "/settings/api-keys/list/",
+        "/settings/api-keys/rotation/",
+        f"/settings/api-keys/secret/{operation.pk}/",
+    ):
         assert browser.get(address).status_code in {200, 410}, address
     assert browser.get("/reports/api-keys.csv").status_code == 200
 
 
 @pytest.mark.parametrize("payload", [NAMED, FULL], ids=["named", "full"])
-def test_a_new_key_is_nowhere_but_on_the_one_page_that_shows_it(
+def test_a_new_key_appears_only_on_the_reveal_page(
     makes_keys: StubProvider,
     sinks: Sinks,
     as_approver: Reader,
@@ -68,7 +73,7 @@ def test_a_new_key_is_nowhere_but_on_the_one_page_that_shows_it(
     assert operation.status == Status.SUCCEEDED
     open_key_pages(as_approver, operation)
     assert sinks.leaks() == set()
-    address = f"/keys/secret/{operation.pk}/"
+    address = f"/settings/api-keys/secret/{operation.pk}/"
     assert canaries.new_key in as_approver.post(address).content.decode()
     as_approver.post(address)
     open_key_pages(as_approver, operation)
@@ -76,7 +81,7 @@ def test_a_new_key_is_nowhere_but_on_the_one_page_that_shows_it(
     assert not Secret.objects.exists()
 
 
-def test_a_key_taken_into_use_is_nowhere_either(
+def test_an_activated_key_appears_nowhere(
     makes_keys: StubProvider, sinks: Sinks, as_approver: Reader, administrator: User, canaries: Canaries
 ) -> None:
     carry_out("api_key_create", NAMED, administrator, as_approver, canaries)
@@ -101,7 +106,7 @@ def test_a_key_taken_into_use_is_nowhere_either(
 
 
 @pytest.mark.parametrize("status", [400, 401, 500, 502])
-def test_an_answer_that_is_no_success_leaves_no_trace_of_a_key_in_it(
+def test_a_key_in_an_unsuccessful_response_is_not_stored_or_logged(
     makes_keys: StubProvider,
     sinks: Sinks,
     as_approver: Reader,

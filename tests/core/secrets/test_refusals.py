@@ -13,8 +13,8 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_refused_form_does_not_come_back_with_its_secrets(
-    service: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
+def test_a_refused_form_does_not_render_its_secrets(
+    provider: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
 ) -> None:
     operation = prepare(as_preparer)
     stale = release_operation(
@@ -30,8 +30,8 @@ def test_a_refused_form_does_not_come_back_with_its_secrets(
     assert sinks.leaks() == set()
 
 
-def test_an_error_of_our_own_shows_and_writes_nothing(
-    service: StubProvider,
+def test_an_internal_error_shows_and_logs_no_secret(
+    provider: StubProvider,
     sinks: Sinks,
     as_preparer: Reader,
     as_approver: Reader,

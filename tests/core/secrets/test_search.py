@@ -17,7 +17,7 @@ from tests.core.secrets.steps import Reader
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_the_search_would_find_every_canary_in_every_place(
+def test_the_search_finds_a_canary_in_every_place(
     sinks: Sinks, as_approver: Reader, canaries: Canaries
 ) -> None:
     forms = {name: form.decode("latin-1") for name, form in canaries.forms()}

@@ -14,8 +14,8 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_while_the_one_time_code_waits_it_is_nowhere_to_be_read(
-    service: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
+def test_a_stored_one_time_code_is_not_readable_anywhere(
+    provider: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
 ) -> None:
     operation = prepare(as_preparer)
     assert release_operation(as_approver, operation, "approve-and-send", canaries).status_code == 302
@@ -24,7 +24,7 @@ def test_while_the_one_time_code_waits_it_is_nowhere_to_be_read(
     open_pages(as_approver, operation)
     assert sinks.leaks() == set()
     send.send_operation(operation.pk)
-    assert canaries.otp in service.posts[-1]
+    assert canaries.otp in provider.posts[-1]
     assert not Release.objects.exists()
     assert sinks.leaks() == set()
 
@@ -39,17 +39,17 @@ ANSWERS: list[tuple[int, object, Status]] = [
 ]
 
 
-def test_whatever_the_provider_repeats_is_kept_nowhere(
-    service: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
+def test_a_one_time_code_echoed_by_the_provider_is_not_stored(
+    provider: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
 ) -> None:
     for status, body, ends in ANSWERS:
-        service.records = "[]"
+        provider.records = "[]"
         operation = prepare(as_preparer)
         release_operation(as_approver, operation, "approve-and-send", canaries)
-        answer_with(service, status, body, canaries)
+        answer_with(provider, status, body, canaries)
         send.send_operation(operation.pk)
         assert status_of(operation) == ends
-        service.records = f"{canaries.api_key} is no list"
+        provider.records = f"{canaries.api_key} is no list"
         confirmation.confirm_operation(operation.pk)
         open_pages(as_approver, operation)
         end(operation)

@@ -28,7 +28,7 @@ def compressed(response: HttpResponse) -> HttpResponse:
 
 
 @pytest.mark.parametrize(("path", "status"), [(PAGE, HTTPStatus.OK), ("/nowhere/", HTTPStatus.NOT_FOUND)])
-def test_a_page_is_compressed_for_whoever_asks(client: Client, path: str, status: int) -> None:
+def test_a_page_is_compressed_when_requested(client: Client, path: str, status: int) -> None:
     plain, packed = client.get(path), client.get(path, headers=ASKED)
     assert plain.status_code == packed.status_code == status
     assert packed["Content-Encoding"] == "gzip"
@@ -36,7 +36,7 @@ def test_a_page_is_compressed_for_whoever_asks(client: Client, path: str, status
     assert int(packed["Content-Length"]) == len(packed.content) < len(plain.content)
 
 
-def test_without_being_asked_it_stays_as_it_is_and_caches_keep_the_two_apart(client: Client) -> None:
+def test_a_page_is_not_compressed_unless_requested_and_varies_by_encoding(client: Client) -> None:
     plain, packed = client.get(PAGE), client.get(PAGE, headers=ASKED)
     assert "Content-Encoding" not in plain
     for answer in (plain, packed):
@@ -63,18 +63,18 @@ def test_the_same_page_has_no_constant_length_and_no_constant_csrf_token(client:
         ("text/html-fragment", None),
     ],
 )
-def test_pages_and_json_are_compressed_and_nothing_else(content_type: str, encoding: str | None) -> None:
+def test_only_pages_and_json_are_compressed(content_type: str, encoding: str | None) -> None:
     answer = compressed(HttpResponse("word " * 100, content_type=content_type))
     assert answer.get("Content-Encoding") == encoding
 
 
-def test_a_strong_etag_becomes_a_weak_one_with_the_bytes_that_it_no_longer_stands_for() -> None:
+def test_a_strong_etag_becomes_weak_when_compressed() -> None:
     answer = compressed(HttpResponse("word " * 100, headers={"ETag": '"1"'}))
     assert (answer["Content-Encoding"], answer["ETag"]) == ("gzip", 'W/"1"')
     assert compressed(HttpResponse("short", headers={"ETag": '"1"'}))["ETag"] == '"1"'
 
 
-def test_a_file_leaves_as_it_is_made(client: Client, sign_in: SignIn, auditor: User) -> None:
+def test_a_streamed_file_is_not_compressed(client: Client, sign_in: SignIn, auditor: User) -> None:
     answer = sign_in(client, auditor).get("/reports/operations.csv", headers=ASKED)
     assert answer.streaming
     assert "Content-Encoding" not in answer

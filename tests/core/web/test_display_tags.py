@@ -24,16 +24,16 @@ def rendered(source: str, **values: object) -> str:
         ("5.5", "XAF", "5.5"),
     ],
 )
-def test_money_has_its_currency_and_the_decimals_of_it(amount: str, currency: str, written: str) -> None:
+def test_money_has_its_currency_and_decimals(amount: str, currency: str, written: str) -> None:
     html = rendered("{{ amount|money:currency }}", amount=Decimal(amount), currency=currency)
     assert html == f'<span class="money"><span>{currency}</span> {written}</span>'
 
 
-def test_no_amount_is_nothing() -> None:
+def test_a_missing_amount_is_empty() -> None:
     assert rendered("{{ amount|money:'NGN' }}", amount=None) == ""
 
 
-def test_a_currency_cannot_bring_markup_along() -> None:
+def test_a_currency_with_markup_is_escaped() -> None:
     assert "<b>" not in rendered("{{ amount|money:currency }}", amount=Decimal(1), currency="<b>")
 
 
@@ -41,7 +41,7 @@ def test_a_currency_cannot_bring_markup_along() -> None:
     ("zone", "written"),
     [("Africa/Lagos", "20 Nov 2026, 10:42 WAT"), ("Europe/Berlin", "20 Nov 2026, 10:42 CET")],
 )
-def test_a_time_is_of_the_readers_zone_and_names_it(zone: str, written: str) -> None:
+def test_a_time_is_in_the_readers_zone_and_names_it(zone: str, written: str) -> None:
     with timezone.override(ZoneInfo(zone)):
         html = rendered("{% when moment %}", moment=MOMENT)
     assert html == f'<time datetime="2026-11-20T09:42:07+00:00">{written}</time>'
@@ -80,5 +80,5 @@ def test_an_age_is_its_largest_whole_unit(ago: timedelta, written: str) -> None:
         ("", ""),
     ],
 )
-def test_only_long_ids_are_kept_whole(text: str, written: str) -> None:
+def test_only_long_ids_are_not_wrapped(text: str, written: str) -> None:
     assert rendered("{{ text|whole_ids }}", text=text) == written

@@ -32,7 +32,7 @@ SIGNED_IN = {
     "second factor": ("get", "/account/second-factor/", 200),
     "new authenticator": ("get", "/account/authenticator/", 200),
     "recovery codes": ("post", "/account/recovery-codes/", 200),
-    "not allowed": ("get", "/audit/", 403),
+    "not allowed": ("get", "/settings/audit/", 403),
     "not there": ("get", NOWHERE, 404),
     "no such address": ("get", "/nowhere/", 404),
     "wrong method": ("get", "/account/sign-out/", 405),
@@ -76,7 +76,7 @@ def assert_guarded(answer: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", SIGNED_IN)
-def test_every_answer_to_somebody_signed_in_is_guarded(
+def test_every_response_when_signed_in_has_security_headers(
     client: Client, sign_in: SignIn, preparer: User, settings: Settings, kind: str
 ) -> None:
     how, address, status = SIGNED_IN[kind]
@@ -95,14 +95,14 @@ def test_every_answer_to_somebody_signed_in_is_guarded(
 
 
 @pytest.mark.parametrize("kind", STRANGER)
-def test_every_answer_to_a_stranger_is_guarded(client: Client, kind: str) -> None:
+def test_every_response_when_signed_out_has_security_headers(client: Client, kind: str) -> None:
     how, address, status = STRANGER[kind]
     answer = ask(client, how, address)
     assert answer.status_code == status
     assert_guarded(answer)
 
 
-def test_a_form_without_its_token_is_refused_and_guarded(preparer: User, sign_in: SignIn) -> None:
+def test_a_csrf_failure_has_security_headers(preparer: User, sign_in: SignIn) -> None:
     client = sign_in(Client(enforce_csrf_checks=True), preparer)
     answer = client.post("/account/preferences/", {"theme": "dark"})
     assert answer.status_code == 403
@@ -110,11 +110,11 @@ def test_a_form_without_its_token_is_refused_and_guarded(preparer: User, sign_in
     assert User.objects.get(pk=preparer.pk).theme == "auto"
 
 
-def test_a_host_that_is_not_ours_is_not_answered(client: Client) -> None:
+def test_an_unknown_host_is_refused(client: Client) -> None:
     assert client.get("/account/sign-in/", headers={"Host": "countersign.evil.example"}).status_code == 400
 
 
-def test_cookies_are_out_of_reach_of_scripts_and_other_sites(client: Client, preparer: User) -> None:
+def test_cookies_are_http_only_and_same_site(client: Client, preparer: User) -> None:
     client.get("/account/sign-in/")
     steps.give_password(client, preparer)
     assert set(client.cookies) == {"countersign_session", "countersign_csrf"}
@@ -142,7 +142,7 @@ def over_tls(deployed: dict[str, Any], settings: Settings) -> Client:
     return Client(raise_request_exception=False)
 
 
-def test_deployed_cookies_belong_to_this_host_and_to_tls_alone(over_tls: Client, preparer: User) -> None:
+def test_deployed_cookies_are_secure_and_host_prefixed(over_tls: Client, preparer: User) -> None:
     over_tls.get("/account/sign-in/", secure=True)
     typed = {"email": preparer.email, "password": factories.PASSWORD}
     over_tls.post("/account/sign-in/", typed, secure=True)
@@ -158,13 +158,13 @@ def test_deployed_cookies_belong_to_this_host_and_to_tls_alone(over_tls: Client,
         assert cookie["domain"] == ""
 
 
-def test_a_deployed_answer_binds_the_browser_to_tls_for_a_year(over_tls: Client) -> None:
+def test_a_deployed_response_has_hsts_for_a_year(over_tls: Client) -> None:
     answer = over_tls.get("/account/sign-in/", secure=True)
     assert answer["Strict-Transport-Security"] == "max-age=31536000"
     assert_guarded(answer)
 
 
-def test_a_deployment_answers_without_tls_with_the_way_there_only(over_tls: Client, preparer: User) -> None:
+def test_a_deployment_redirects_http_to_https(over_tls: Client, preparer: User) -> None:
     typed = {"email": preparer.email, "password": factories.PASSWORD}
     for answer in (over_tls.get("/account/sign-in/"), over_tls.post("/account/sign-in/", typed)):
         assert answer.status_code == 301
@@ -172,7 +172,7 @@ def test_a_deployment_answers_without_tls_with_the_way_there_only(over_tls: Clie
         assert not answer.cookies
 
 
-def test_a_proxys_header_on_tls_counts_only_where_there_is_a_proxy() -> None:
+def test_the_proxys_tls_header_is_trusted_only_behind_a_proxy() -> None:
     behind = {**PRODUCTION, "COUNTERSIGN_BEHIND_PROXY": "true"}
     assert settings_in(PRODUCTION)["SECURE_PROXY_SSL_HEADER"] is None
     assert settings_in(behind)["SECURE_PROXY_SSL_HEADER"] == ["HTTP_X_FORWARDED_PROTO", "https"]

@@ -26,7 +26,7 @@ PAGES = [
     "/money/balances/",
     "/transactions/",
     "/money/bank-accounts/",
-    "/webhooks/",
+    "/settings/webhooks/",
     "/account/",
     "/reports/",
 ]
@@ -55,7 +55,7 @@ def zipped(content: bytes) -> int:
         ("production", "PRODUCTION · REAL MONEY"),
     ],
 )
-def test_every_page_says_where_it_is_in_words_and_colour(
+def test_every_page_shows_its_environment_in_words_and_colour(
     client: Client, sign_in: SignIn, auditor: User, settings: Settings, environment: str, words: str
 ) -> None:
     settings.ENVIRONMENT = environment
@@ -64,33 +64,99 @@ def test_every_page_says_where_it_is_in_words_and_colour(
         assert re.search(rf'<body class="(public )?{environment}">', html)
 
 
-WORK = ["Overview", "Operations", "Unknown outcomes", "Incidents"]
-BOOKS = ["Balances", "Transactions", "Reconciliation", "Statements", "Continuity"]
-MONEY = [*BOOKS, "Wallets", "Payments", "Bank accounts"]
-MOVE_MONEY = ["Convert", "Withdraw", "Transfer", "Send crypto", "Create payment"]
-CONTROL = ["Reports", "API keys", "Webhooks"]
+WORK = ["Overview", "Operations"]
+MONEY = ["Balances", "Transactions", "Statements", "Wallets", "Bank accounts", "Off-ramp payments"]
+CONTROL = ["Reconciliation", "Reports", "Settings"]
+EVERYTHING = [*WORK, *MONEY, *CONTROL]
+RECONCILIATION = ["Unmatched", "Unknown outcomes", "Incidents", "Balance continuity"]
+SETTINGS = ["API keys", "Webhooks"]
+LINK = re.compile(r">([A-Z][\w -]+)(?: <span[^>]*>\d+</span>)?</a>")
 
 
 @pytest.mark.parametrize(
     ("person", "places"),
     [
-        ("preparer", [*WORK, *MONEY, *MOVE_MONEY, *CONTROL, "My account"]),
-        ("approver", [*WORK, *MONEY, *CONTROL, "My account"]),
-        ("auditor", [*WORK, *MONEY, *CONTROL, "Audit log", "My account"]),
-        ("administrator", [*WORK, *MONEY, *CONTROL, "Audit log", "My account"]),
-        ("outsider", ["My account"]),
+        ("preparer", EVERYTHING),
+        ("approver", EVERYTHING),
+        ("auditor", EVERYTHING),
+        ("administrator", EVERYTHING),
+        ("outsider", []),
     ],
 )
-def test_the_menu_holds_what_is_open_to_the_person(
+def test_the_menu_lists_what_the_user_may_open(
     client: Client, sign_in: SignIn, request: pytest.FixtureRequest, person: str, places: list[str]
 ) -> None:
     html = page(sign_in(client, request.getfixturevalue(person)), "/")
     menu = html[html.rindex('<nav class="side"') : html.index("<main")]
-    assert re.findall(r">([A-Z][\w ]+)(?: <span[^>]*>\d+</span>)?</a>", menu) == places
+    assert LINK.findall(menu) == places
+
+
+@pytest.mark.parametrize(
+    ("person", "address", "tabs"),
+    [
+        ("approver", "/reconciliation/", RECONCILIATION),
+        ("approver", "/reconciliation/unknown/", RECONCILIATION),
+        ("approver", "/reconciliation/incidents/", RECONCILIATION),
+        ("approver", "/reconciliation/continuity/", RECONCILIATION),
+        ("preparer", "/settings/recipients/", ["Recipients", *SETTINGS]),
+        ("approver", "/settings/api-keys/", SETTINGS),
+        ("approver", "/settings/webhooks/", SETTINGS),
+        ("auditor", "/settings/audit/", [*SETTINGS, "Audit log"]),
+        ("auditor", "/operations/", []),
+    ],
+)
+def test_a_section_with_several_pages_has_tabs(
+    client: Client,
+    sign_in: SignIn,
+    request: pytest.FixtureRequest,
+    person: str,
+    address: str,
+    tabs: list[str],
+) -> None:
+    html = page(sign_in(client, request.getfixturevalue(person)), address)
+    section = html.partition('<nav class="tabs section"')[2].partition("</nav>")[0]
+    assert LINK.findall(section) == tabs
+    assert section.count('aria-current="page"') == bool(tabs)
+
+
+@pytest.mark.parametrize(
+    ("person", "kinds"),
+    [
+        ("preparer", ["Convert", "Withdraw", "Transfer", "Send crypto", "Create payment"]),
+        ("approver", []),
+        ("auditor", []),
+    ],
+)
+def test_new_operations_are_offered_in_one_menu_to_who_may_prepare_them(
+    client: Client, sign_in: SignIn, request: pytest.FixtureRequest, person: str, kinds: list[str]
+) -> None:
+    html = page(sign_in(client, request.getfixturevalue(person)), "/")
+    menu = html.partition('<details class="new">')[2].partition("</details>")[0]
+    assert LINK.findall(menu) == kinds
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("/operations/unknown/", "/reconciliation/unknown/"),
+        ("/operations/incidents/?page=2", "/reconciliation/incidents/?page=2"),
+        ("/operations/incidents/7/", "/reconciliation/incidents/7/"),
+        ("/operations/accounts/", "/settings/recipients/"),
+        ("/money/continuity/?currency=NGN", "/reconciliation/continuity/?currency=NGN"),
+        ("/webhooks/3/", "/settings/webhooks/3/"),
+        ("/keys/rotation/", "/settings/api-keys/rotation/"),
+        ("/audit/?about=x", "/settings/audit/?about=x"),
+    ],
+)
+def test_the_old_address_of_a_page_leads_to_the_new_one(
+    client: Client, sign_in: SignIn, auditor: User, old: str, new: str
+) -> None:
+    answer = sign_in(client, auditor).get(old)
+    assert (answer.status_code, answer.headers["Location"]) == (301, new)
 
 
 @pytest.mark.parametrize("person", ["preparer", "approver", "auditor", "administrator", "outsider"])
-def test_every_kind_that_is_open_to_a_person_begins_under_operations(
+def test_every_kind_the_user_may_prepare_is_listed_under_operations(
     client: Client, sign_in: SignIn, request: pytest.FixtureRequest, person: str
 ) -> None:
     user = request.getfixturevalue(person)
@@ -103,14 +169,14 @@ def test_every_kind_that_is_open_to_a_person_begins_under_operations(
 
 
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])
-def test_the_theme_is_the_persons(client: Client, sign_in: SignIn, auditor: User, theme: str) -> None:
+def test_the_theme_is_the_users(client: Client, sign_in: SignIn, auditor: User, theme: str) -> None:
     User.objects.filter(pk=auditor.pk).update(theme=theme)
     html = page(sign_in(client, auditor), "/")
     assert (f'data-theme="{theme}"' in html) is (theme != "auto")
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_page_has_nothing_that_the_content_policy_forbids(
+def test_a_page_complies_with_the_content_security_policy(
     client: Client, sign_in: SignIn, preparer: User, address: str
 ) -> None:
     factories.prepared(preparer)
@@ -118,29 +184,27 @@ def test_a_page_has_nothing_that_the_content_policy_forbids(
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_full_page_keeps_within_its_bytes(
+def test_a_full_page_stays_within_its_size_limit(
     client: Client, sign_in: SignIn, preparer: User, approver: User, address: str
 ) -> None:
     for number in range(50):
         factories.prepared(preparer, account_number=f"{number:010d}", account_name=f"HOLDER {number} LIMITED")
     html = zipped(page(sign_in(client, approver), address).encode())
     files = [STATIC / "app.css", STATIC / "app.js", *STATIC.glob("vendor/*/*.min.*")]
-    files = [file for file in files if not file.name.startswith("uPlot")]  # comes when the page is there
+    files = [file for file in files if not file.name.startswith("uPlot")]  # loaded after the page
     files.append(STATIC / "charts.js")
     assert html <= HTML_LIMIT
     assert html + sum(zipped(file.read_bytes()) for file in files) <= CRITICAL_LIMIT
 
 
-def test_a_page_that_is_not_there_says_so_inside_the_frame(
-    client: Client, sign_in: SignIn, preparer: User
-) -> None:
+def test_a_missing_page_is_reported_inside_the_frame(client: Client, sign_in: SignIn, preparer: User) -> None:
     answer = sign_in(client, preparer).get("/operations/00000000-0000-4000-8000-000000000000/")
     assert answer.status_code == 404
     assert "Page not found" in answer.content.decode()
 
 
 @pytest.mark.parametrize("template", ["500.html", "403_csrf.html"])
-def test_the_last_resorts_need_no_context(template: str) -> None:
+def test_the_error_pages_need_no_context(template: str) -> None:
     html = render_to_string(template)
     assert "<h1>" in html
     assert NOT_ALLOWED.findall(html) == []

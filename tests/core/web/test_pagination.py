@@ -84,14 +84,14 @@ def test_every_row_is_on_exactly_one_page_in_either_direction(
     assert there[-1].next_cursor is None
 
 
-def test_the_edges_of_a_page_are_its_neighbours_cursors(operations: QuerySet[Operation]) -> None:
+def test_the_edges_of_a_page_are_the_cursors_of_its_neighbours(operations: QuerySet[Operation]) -> None:
     first, second, *_ = forwards(operations, NEWEST_FIRST, 10)
     back = keyset_page(operations, order=NEWEST_FIRST, cursor=second.previous_cursor, size=10)
     assert back.rows == first.rows
     assert (back.previous_cursor, back.next_cursor) == (None, first.next_cursor)
 
 
-def test_rows_that_arrive_in_between_neither_repeat_nor_hide_others(
+def test_rows_inserted_between_pages_neither_repeat_nor_hide_others(
     operations: QuerySet[Operation], preparer: User
 ) -> None:
     expected = list(operations.order_by(*NEWEST_FIRST).values_list("pk", flat=True))
@@ -105,14 +105,14 @@ def test_rows_that_arrive_in_between_neither_repeat_nor_hide_others(
     assert ids(back) == list(operations.order_by(*NEWEST_FIRST).values_list("pk", flat=True))
 
 
-def test_the_row_that_a_cursor_points_at_may_be_gone(operations: QuerySet[Operation]) -> None:
+def test_a_cursor_of_a_deleted_row_works(operations: QuerySet[Operation]) -> None:
     first = keyset_page(operations, order=NEWEST_FIRST, cursor=None, size=10)
     left = operations.exclude(pk=first.rows[-1].pk)
     second = keyset_page(left, order=NEWEST_FIRST, cursor=first.next_cursor, size=10)
     assert second.rows == list(left.order_by(*NEWEST_FIRST)[9:19])
 
 
-def test_a_filter_holds_on_every_page(operations: QuerySet[Operation]) -> None:
+def test_a_filter_applies_to_every_page(operations: QuerySet[Operation]) -> None:
     odd = operations.filter(reference__regex="[13579]$")
     assert len(ids(forwards(odd, NEWEST_FIRST, 7))) == ROWS // 2
 
@@ -138,19 +138,19 @@ def test_no_rows_are_one_empty_page(operations: QuerySet[Operation], size: int) 
     ],
     ids=lambda text: repr(text[:12]),
 )
-def test_a_cursor_that_is_not_ours_is_the_first_page(operations: QuerySet[Operation], forged: str) -> None:
+def test_a_foreign_cursor_gives_the_first_page(operations: QuerySet[Operation], forged: str) -> None:
     first = keyset_page(operations, order=NEWEST_FIRST, cursor=None, size=10)
     assert keyset_page(operations, order=NEWEST_FIRST, cursor=forged, size=10) == first
 
 
-def test_a_cursor_counts_in_its_own_order_only(operations: QuerySet[Operation]) -> None:
+def test_a_cursor_of_another_order_gives_the_first_page(operations: QuerySet[Operation]) -> None:
     cursor = keyset_page(operations, order=NEWEST_FIRST, cursor=None, size=10).next_cursor
     for order in (("prepared_at", "id"), ("-expires_at", "-id"), ("-id",)):
         first = keyset_page(operations, order=order, cursor=None, size=10)
         assert keyset_page(operations, order=order, cursor=cursor, size=10) == first
 
 
-def test_not_one_altered_letter_of_a_cursor_is_accepted(operations: QuerySet[Operation]) -> None:
+def test_an_altered_cursor_gives_the_first_page(operations: QuerySet[Operation]) -> None:
     first = keyset_page(operations, order=NEWEST_FIRST, cursor=None, size=10)
     cursor = first.next_cursor or ""
     for place in range(0, len(cursor), 7):
@@ -158,7 +158,7 @@ def test_not_one_altered_letter_of_a_cursor_is_accepted(operations: QuerySet[Ope
         assert keyset_page(operations, order=NEWEST_FIRST, cursor=altered, size=10) == first
 
 
-def test_a_deep_page_is_one_query(
+def test_a_deep_page_takes_one_query(
     operations: QuerySet[Operation], django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     deep = forwards(operations, NEWEST_FIRST, 10)[-2]
@@ -167,7 +167,7 @@ def test_a_deep_page_is_one_query(
     assert "OFFSET" not in queries.captured_queries[0]["sql"]
 
 
-def test_a_deep_page_begins_in_the_middle_of_the_index(
+def test_a_deep_page_seeks_in_the_index(
     operations: QuerySet[Operation], django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     cursor = keyset_page(operations, order=NEWEST_FIRST, cursor=None, size=10).next_cursor

@@ -16,7 +16,7 @@ from backoffice.core.web.middleware import client_address
 from tests.accounts import steps
 
 
-def test_outside_a_request_there_is_neither_id_nor_address() -> None:
+def test_there_is_no_id_or_address_outside_a_request() -> None:
     assert (request_context.request_id(), request_context.address(), request_context.in_request()) == (
         "",
         None,
@@ -24,7 +24,7 @@ def test_outside_a_request_there_is_neither_id_nor_address() -> None:
     )
 
 
-def test_a_job_has_an_id_and_is_no_request() -> None:
+def test_a_job_has_an_id_without_an_address() -> None:
     with request_context.call_context(request_id="outer", address="10.0.0.1", by_request=True):
         assert request_context.in_request()
         with request_context.call_context(request_id="task-1"):
@@ -35,7 +35,7 @@ def test_a_job_has_an_id_and_is_no_request() -> None:
             ) == ("task-1", None, False)
 
 
-def test_what_is_inside_another_call_is_put_back_even_by_an_error() -> None:
+def test_a_nested_context_is_restored_even_after_an_error() -> None:
     def fail() -> None:
         assert (request_context.request_id(), request_context.address()) == ("inner", None)
         raise ZeroDivisionError
@@ -47,7 +47,7 @@ def test_what_is_inside_another_call_is_put_back_even_by_an_error() -> None:
     assert request_context.request_id() == ""
 
 
-def test_threads_do_not_see_each_others_request() -> None:
+def test_threads_have_separate_contexts() -> None:
     seen: list[str] = []
     with request_context.call_context(request_id="mine"):
         thread = threading.Thread(target=lambda: seen.append(request_context.request_id()))
@@ -57,7 +57,7 @@ def test_threads_do_not_see_each_others_request() -> None:
 
 
 @pytest.mark.django_db
-def test_answer_and_audit_entry_carry_the_same_new_id(client: Client, preparer: User) -> None:
+def test_response_and_audit_entry_have_the_same_request_id(client: Client, preparer: User) -> None:
     refused = steps.give_password(client, preparer, "a wrong password")
     accepted = steps.give_password(client, preparer)
     ids = [answer["X-Request-ID"] for answer in (refused, accepted)]
@@ -68,7 +68,7 @@ def test_answer_and_audit_entry_carry_the_same_new_id(client: Client, preparer: 
 
 
 @pytest.mark.django_db
-def test_a_caller_cannot_choose_the_id_or_the_address(preparer: User) -> None:
+def test_a_client_cannot_set_the_id_or_the_address(preparer: User) -> None:
     client = Client(
         headers={"X-Request-ID": "forged", "X-Forwarded-For": "203.0.113.9"}, REMOTE_ADDR="198.51.100.7"
     )
@@ -97,7 +97,7 @@ def test_a_caller_cannot_choose_the_id_or_the_address(preparer: User) -> None:
         (True, "203.0.113.999", None),
     ],
 )
-def test_the_address_is_the_peers_or_what_our_own_proxy_added(
+def test_the_address_is_the_peers_or_the_trusted_proxys_value(
     settings: Settings, behind_proxy: bool, forwarded: str | None, address: str | None
 ) -> None:
     settings.TRUST_FORWARDED_FOR = behind_proxy
@@ -111,14 +111,14 @@ def test_a_peer_without_an_address_has_none() -> None:
 
 
 @pytest.mark.django_db
-def test_a_stranger_whose_address_nobody_knows_is_still_a_stranger(preparer: User) -> None:
+def test_a_signed_out_client_without_an_address_is_audited_as_anonymous(preparer: User) -> None:
     steps.give_password(Client(REMOTE_ADDR=""), preparer, "a wrong password")
     entry = Entry.objects.get()
     assert (entry.actor_label, entry.address) == ("Someone not signed in", "")
 
 
 @pytest.mark.django_db
-def test_the_log_lines_of_a_request_carry_its_id(
+def test_log_lines_of_a_request_have_its_id(
     client: Client, preparer: User, log_lines: Callable[[], str]
 ) -> None:
     steps.give_password(client, preparer, "a wrong password")

@@ -32,7 +32,7 @@ class CampaignFigures:
     wrong_closures: int = 0
     open_without_reason: int = 0
     ambiguous: int = 0  # attempts without a readable response for which exactly one record exists
-    closed_by_machine: int = 0
+    closed_automatically: int = 0
     recoveries: dict[str, list[float]] = field(default_factory=dict)
 
     def recovered(self, what: str, seconds: float) -> None:
@@ -42,7 +42,7 @@ class CampaignFigures:
     @property
     def share(self) -> float:
         """Of the ambiguous attempts with one record, the share closed automatically."""
-        return self.closed_by_machine / self.ambiguous if self.ambiguous else 1.0
+        return self.closed_automatically / self.ambiguous if self.ambiguous else 1.0
 
     def missed(self) -> list[str]:
         """The targets that were missed, whatever else the machine was doing."""
@@ -53,7 +53,9 @@ class CampaignFigures:
         }
         missed = [f"{number} {what}" for what, number in never.items() if number]
         if self.share < CLOSED_AT_LEAST:
-            missed.append(f"closed by machine: {100 * self.share:.1f} %, not {100 * CLOSED_AT_LEAST:.0f} %")
+            missed.append(
+                f"closed automatically: {100 * self.share:.1f} %, not {100 * CLOSED_AT_LEAST:.0f} %"
+            )
         return missed
 
     def late(self) -> list[str]:
@@ -78,7 +80,7 @@ class CampaignFigures:
             f"double debits                               {self.double_debits}",
             f"wrong closures                              {self.wrong_closures}",
             f"open cases without a reason                 {self.open_without_reason}",
-            f"ambiguous, one record: closed by machine    {self.closed_by_machine} of {self.ambiguous} ({share})",
+            f"ambiguous, one record: closed automatically  {self.closed_automatically} of {self.ambiguous} ({share})",
             f"recovery, median and worst                  at most {RECOVERS_WITHIN:.0f} s in the median",
             *(
                 f"  {what:<41} {median(seconds):.1f} s, {max(seconds):.1f} s"
@@ -125,14 +127,14 @@ def _count(operation: Operation, records: list[Any], figures: CampaignFigures) -
     figures.open_without_reason += not _has_a_reason(operation)
     if len(records) == 1 and _was_ambiguous(operation):
         figures.ambiguous += 1
-        figures.closed_by_machine += operation.is_closed
+        figures.closed_automatically += operation.is_closed
 
 
 def reported_status(operation: Operation, ledger: Any) -> str:
     """One operation by our record and by the provider's, for the report of a failed test."""
     attempts = list(
         operation.attempts.values_list(
-            "number", "outcome", "answers", "check_result", "check_parameters", "next_check_at"
+            "number", "outcome", "responses", "check_result", "check_parameters", "next_check_at"
         )
     )
     return f"{operation} is {operation.status}; {attempts}; the service has {records_of(operation, ledger)}"
@@ -164,14 +166,14 @@ def _has_a_reason(operation: Operation) -> bool:
         return attempt.deadline_at is not None
     if operation.status == Status.REVIEW:
         return bool(attempt.check_result)
-    return attempt.next_check_at is not None and bool(attempt.answers)
+    return attempt.next_check_at is not None and bool(attempt.responses)
 
 
 def _was_ambiguous(operation: Operation) -> bool:
     """There was no readable response, and the provider's list shows this kind."""
     return (
         isinstance(KINDS[operation.kind], MoneyKind)
-        and Attempt.objects.filter(operation=operation, answer_status__isnull=True)
-        .exclude(answers__0__code__startswith="accepted")
+        and Attempt.objects.filter(operation=operation, response_status__isnull=True)
+        .exclude(responses__0__code__startswith="accepted")
         .exists()
     )

@@ -97,7 +97,7 @@ class ForkedWorkers:
         }
         print(json.dumps(order), file=self.running.stdin, flush=True)
         line = self.running.stdout.readline()
-        assert line, f"The nursery ended: {self.log()}"
+        assert line, f"The worker pool ended: {self.log()}"
         return ForkedWorker(psutil.Process(int(line)), folder)
 
     def log(self) -> str:

@@ -27,15 +27,15 @@ from tests.sandbox_process import SandboxProcess
 class FaultStage:
     """The simulated provider behind a proxy, workers, and the test, which is also a process of the product."""
 
-    nursery: ForkedWorkers
-    service: SandboxProcess
+    forked_workers: ForkedWorkers
+    provider: SandboxProcess
     wire: Proxy
     preparer: User
     approver: User
 
     def released(self, *kinds: str) -> list[Operation]:
         """A released operation of each kind."""
-        return [operations.released(kind, self.preparer, self.approver, self.service) for kind in kinds]
+        return [operations.released(kind, self.preparer, self.approver, self.provider) for kind in kinds]
 
     def strike(self, point: str, operation: Operation) -> None:
         """Send this operation in a worker that is killed at the point."""
@@ -43,7 +43,7 @@ class FaultStage:
 
     def kill_at(self, point: str, task: str, *arguments: str) -> None:
         """Run this task in a worker that is killed at the point."""
-        child = self.nursery.run(task, *arguments, fault_points={point: "kill"})
+        child = self.forked_workers.run(task, *arguments, fault_points={point: "kill"})
         wait_until(lambda: child.is_gone, f"a worker dies at {point}")
         assert child.has_reached(point), f"{task} {arguments} ended without reaching {point}"
 
@@ -53,7 +53,7 @@ class FaultStage:
 
     def freeze_at(self, point: str, task: str, *arguments: str, patience: float = PATIENCE) -> ForkedWorker:
         """Run this task in a worker that is frozen at the point."""
-        child = self.nursery.run(task, *arguments, fault_points={point: "stop"}, patience=patience)
+        child = self.forked_workers.run(task, *arguments, fault_points={point: "stop"}, patience=patience)
         wait_until(lambda: child.is_frozen or child.is_gone, f"a worker freezes at {point}")
         assert child.has_reached(point), f"{task} {arguments} ended without reaching {point}"
         return child
@@ -65,7 +65,7 @@ class FaultStage:
 
     def enqueue(self, *operations: Operation) -> None:
         """Send each in a worker of its own, all at the same time, and wait for their ends."""
-        children = [self.nursery.run("send", str(operation.pk)) for operation in operations]
+        children = [self.forked_workers.run("send", str(operation.pk)) for operation in operations]
         wait_until(lambda: all(child.is_gone for child in children), "the workers end")
 
     def sweep_until(
@@ -99,16 +99,16 @@ class FaultStage:
         jobs.send_due()
         for operation in operations:
             confirmation.confirm_operation(operation.pk)
-        assert self.service.ledger()["orders"] == self.service.ledger()["payments"] == []
+        assert self.provider.ledger()["orders"] == self.provider.ledger()["payments"] == []
         assert all(map(is_left_open, operations)), statuses(operations)
 
     def story(self) -> str:
         """Every operation with its attempts and the provider's record of it, and the workers' last output."""
-        ledger = self.service.ledger()
+        ledger = self.provider.ledger()
         statuses = [
             reported_status(operation, ledger) for operation in Operation.objects.order_by("prepared_at")
         ]
-        return "\n".join([*statuses, "", "The workers wrote at last:", self.nursery.log()[-4000:]])
+        return "\n".join([*statuses, "", "The workers wrote at last:", self.forked_workers.log()[-4000:]])
 
 
 def skip_waiting_time() -> None:

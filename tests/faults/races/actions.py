@@ -32,12 +32,12 @@ def approves(operation: Operation, person: User) -> Act:
     )
 
 
-def once_the_list_is_read(service: StubProvider, act: Act, *, dawdling: int) -> Act:
+def once_the_list_is_read(provider: StubProvider, act: Act, *, dawdling: int) -> Act:
     """Run it once the provider has had two reads, as before a claim or an end, and after so many polls of a
     row.
     """
     read, gets = threading.Event(), itertools.count(1)
-    service.before_get = lambda: read.set() if next(gets) == 2 else None
+    provider.before_get = lambda: read.set() if next(gets) == 2 else None
 
     def late() -> None:
         assert read.wait(60)
@@ -98,13 +98,13 @@ def approved_to_another_account(preparer: User, approver: User) -> Operation:
     return factories.approve(factories.prepared_to_another_account(preparer), approver)
 
 
-def lost(service: StubProvider, preparer: User, approver: User, *, age: timedelta) -> Operation:
+def lost(provider: StubProvider, preparer: User, approver: User, *, age: timedelta) -> Operation:
     """An operation whose response was lost this long ago."""
-    shows(service)
-    named, service.answer_post = service.answer_post, lambda: LOST
+    shows(provider)
+    named, provider.answer_post = provider.answer_post, lambda: LOST
     operation = factories.release(approved_to_another_account(preparer, approver), approver)
     send.send_operation(operation.pk)
-    service.answer_post = named
+    provider.answer_post = named
     assert status_of(operation) == Status.UNKNOWN
     backdated(operation, age)
     return operation

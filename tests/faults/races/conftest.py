@@ -26,7 +26,7 @@ ROUNDS = int(os.environ.get("RACE_ROUNDS", "1000" if SIZE == "whole" else "20"))
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[StubProvider]:
+def provider(settings: Settings) -> Iterator[StubProvider]:
     """A provider that creates a new transaction for each request."""
     cache.clear()
     numbers = itertools.count(1)
@@ -40,9 +40,9 @@ def service(settings: Settings) -> Iterator[StubProvider]:
 class Races(Racers):
     """The rounds of one race, and what must hold after each and after all of them."""
 
-    def __init__(self, service: StubProvider, name: str) -> None:
+    def __init__(self, provider: StubProvider, name: str) -> None:
         super().__init__()
-        self._service = service
+        self._service = provider
         self._name = name
         self._all: list[Operation] = []
 
@@ -56,7 +56,7 @@ class Races(Racers):
     def are_well(self, *operations: Operation) -> None:
         """After a round: at most one debit each, and every transition recorded once, as the table allows."""
         assert_sent_once_at_most(operations, self._service)
-        assert broken_rules(operations, "unrecorded_move") == {}
+        assert broken_rules(operations, "unrecorded_transition") == {}
         self._all.extend(operations)
 
     def ended_well(self) -> None:
@@ -70,8 +70,8 @@ class Races(Racers):
 
 
 @pytest.fixture
-def races(service: StubProvider, request: pytest.FixtureRequest) -> Iterator[Races]:
-    with Races(service, request.node.name.removeprefix("test_").replace("_", " ")) as races:
+def races(provider: StubProvider, request: pytest.FixtureRequest) -> Iterator[Races]:
+    with Races(provider, request.node.name.removeprefix("test_").replace("_", " ")) as races:
         yield races
 
 

@@ -13,7 +13,7 @@ from backoffice.audit.verification import ChainVerification, verify_chain
 from backoffice.core import clock
 from backoffice.operations.errors import OperationError
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.monitoring.invariants import INVARIANTS, InspectionScope
+from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS, InspectionScope
 from backoffice.operations.states import Outcome
 from tests.stub_provider import StubProvider
 
@@ -60,22 +60,22 @@ def _hang_up() -> None:
     connection.close()  # the connection of the thread that runs this
 
 
-def debits_of(operation: Operation, service: StubProvider) -> int:
+def debits_of(operation: Operation, provider: StubProvider) -> int:
     """How often the provider was asked to execute this operation, or anything else under its identity."""
     account = operation.payload.get("account_number")  # operations applied locally have none
-    return sum(json.loads(body)["accountNumber"] == account for body in service.posts)
+    return sum(json.loads(body)["accountNumber"] == account for body in provider.posts)
 
 
-def assert_sent_once_at_most(operations: Iterable[Operation], service: StubProvider) -> None:
+def assert_sent_once_at_most(operations: Iterable[Operation], provider: StubProvider) -> None:
     """One debit for each operation that was sent, none for the others."""
     for operation in operations:
         left = operation.attempts.exclude(outcome=Outcome.NOT_SENT).count()
-        assert debits_of(operation, service) == left <= 1, f"{operation} left {left} times"
+        assert debits_of(operation, provider) == left <= 1, f"{operation} left {left} times"
 
 
 def broken_rules(operations: Iterable[Operation], *names: str) -> dict[str, list[str]]:
     """The violations by integrity check: of these checks, or of all of them and the audit log."""
     log = ChainVerification(0, "") if names else verify_chain()
     scope = InspectionScope(clock.now(), [operation.pk for operation in operations], log)
-    found = {rule.name: rule.broken_by(scope) for rule in INVARIANTS if not names or rule.name in names}
+    found = {rule.name: rule.broken_by(scope) for rule in INTEGRITY_CHECKS if not names or rule.name in names}
     return {name: broken for name, broken in found.items() if broken}

@@ -1,4 +1,4 @@
-"""Two people approve or reject one operation at the same moment (fault 12)."""
+"""Two people approve or reject one operation at the same moment."""
 
 from decimal import Decimal
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 LARGE = Decimal("20000000.00")  # needs two approvals
 
 
-def test_two_approvers_where_two_are_needed_both_count(
+def test_two_concurrent_approvals_both_count_where_two_are_needed(
     races: Races, preparer: User, approver: User, second_approver: User
 ) -> None:
     for _ in races.rounds():
@@ -28,7 +28,7 @@ def test_two_approvers_where_two_are_needed_both_count(
     races.ended_well()
 
 
-def test_two_approvers_where_one_is_enough_one_moves_it(
+def test_one_of_two_concurrent_approvals_counts_where_one_is_enough(
     races: Races, preparer: User, approver: User, second_approver: User
 ) -> None:
     for _ in races.rounds():
@@ -40,7 +40,9 @@ def test_two_approvers_where_one_is_enough_one_moves_it(
     races.ended_well()
 
 
-def test_one_person_twice_counts_once(races: Races, preparer: User, approver: User) -> None:
+def test_two_concurrent_approvals_by_one_person_count_once(
+    races: Races, preparer: User, approver: User
+) -> None:
     for _ in races.rounds():
         operation = factories.prepared_to_another_account(preparer, amount=LARGE)
         results = races.race(*[approves(operation, approver)] * 3)
@@ -50,7 +52,7 @@ def test_one_person_twice_counts_once(races: Races, preparer: User, approver: Us
     races.ended_well()
 
 
-def test_approving_against_rejecting_one_of_them_stands(
+def test_concurrent_approval_and_rejection_leave_one_decision(
     races: Races, preparer: User, approver: User, second_approver: User
 ) -> None:
     for _ in races.rounds():
@@ -63,7 +65,7 @@ def test_approving_against_rejecting_one_of_them_stands(
     races.ended_well()
 
 
-def test_approving_against_taking_it_back_it_is_taken_back(
+def test_concurrent_approval_and_cancellation_end_cancelled(
     races: Races, preparer: User, approver: User
 ) -> None:
     for _ in races.rounds():

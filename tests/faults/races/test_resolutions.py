@@ -19,14 +19,14 @@ from tests.stub_provider import StubProvider
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 
 
-def test_a_resolution_against_the_reconciler_one_of_them_closes_it(
-    races: Races, service: StubProvider, preparer: User, approver: User, second_approver: User
+def test_a_concurrent_resolution_and_status_check_close_once(
+    races: Races, provider: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     for number in races.rounds():
-        operation = lost(service, preparer, approver, age=listing_delay())
-        shows(service, record(f"R-{number}"))
-        resolution = proposed(operation, preparer, "happened", f"R-{number}")
-        signs = once_the_list_is_read(service, approves(resolution, second_approver), dawdling=number % 20)
+        operation = lost(provider, preparer, approver, age=listing_delay())
+        shows(provider, record(f"R-{number}"))
+        resolution = proposed(operation, preparer, "executed", f"R-{number}")
+        signs = once_the_list_is_read(provider, approves(resolution, second_approver), dawdling=number % 20)
         signed, _ = races.race(signs, checks_status(operation))
         attempt = operation.attempts.get()
         assert (status_of(operation), attempt.provider_transaction_id) == (Status.SUCCEEDED, f"R-{number}")
@@ -37,20 +37,20 @@ def test_a_resolution_against_the_reconciler_one_of_them_closes_it(
     races.ended_well()
 
 
-def test_of_two_resolutions_that_contradict_each_other_one_waits_and_is_applied_once(
+def test_one_of_two_contradictory_resolutions_is_applied_once(
     races: Races,
-    service: StubProvider,
+    provider: StubProvider,
     preparer: User,
     approver: User,
     second_approver: User,
     third_checker: User,
 ) -> None:
     for number in races.rounds():
-        operation = lost(service, preparer, approver, age=timedelta(hours=2))
-        shows(service, record(f"R-{number}"))
+        operation = lost(provider, preparer, approver, age=timedelta(hours=2))
+        shows(provider, record(f"R-{number}"))
         happened, absent = (
-            resolution_form(operation, "happened", f"R-{number}"),
-            resolution_form(operation, "did_not_happen"),
+            resolution_form(operation, "executed", f"R-{number}"),
+            resolution_form(operation, "not_executed"),
         )
         assert happened.is_valid(), happened.errors
         assert absent.is_valid(), absent.errors
@@ -59,7 +59,7 @@ def test_of_two_resolutions_that_contradict_each_other_one_waits_and_is_applied_
         resolution = Operation.objects.get(kind="resolution", status=Status.PENDING)
         results = races.race(approves(resolution, second_approver), approves(resolution, third_checker))
         assert sorted(results) == ["WrongStatusError", DONE]
-        said_so = Status.SUCCEEDED if resolution.payload["verdict"] == "happened" else Status.FAILED
+        said_so = Status.SUCCEEDED if resolution.payload["choice"] == "executed" else Status.FAILED
         assert (status_of(operation), status_of(resolution)) == (said_so, Status.SUCCEEDED)
         races.are_well(operation)
     races.ended_well()

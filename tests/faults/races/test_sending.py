@@ -42,34 +42,34 @@ from tests.stub_provider import StubProvider
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 
 
-def test_two_releases_are_one_debit(
-    races: Races, service: StubProvider, preparer: User, approver: User, second_approver: User
+def test_two_concurrent_releases_make_one_debit(
+    races: Races, provider: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     for _ in races.rounds():
         operation = approved_to_another_account(preparer, approver)
         results = races.race(releases(operation, approver), releases(operation, second_approver))
         assert results.count(DONE) == 1
         assert set(results) <= {DONE, "AlreadyReleasedError", "WrongStatusError"}
-        assert (status_of(operation), debits_of(operation, service)) == (Status.PROCESSING, 1)
+        assert (status_of(operation), debits_of(operation, provider)) == (Status.PROCESSING, 1)
         races.are_well(operation)
     races.ended_well()
 
 
-def test_release_against_cancellation(
-    races: Races, service: StubProvider, preparer: User, approver: User
+def test_concurrent_release_and_cancellation(
+    races: Races, provider: StubProvider, preparer: User, approver: User
 ) -> None:
     for _ in races.rounds():
         operation = approved_to_another_account(preparer, approver)
         _, taken_back = races.race(releases(operation, approver), cancels(operation))
         ends = (Status.CANCELLED, 0) if taken_back == DONE else (Status.PROCESSING, 1)
-        assert (status_of(operation), debits_of(operation, service)) == ends
+        assert (status_of(operation), debits_of(operation, provider)) == ends
         assert not Release.objects.exists()
         races.are_well(operation)
     races.ended_well()
 
 
-def test_approving_and_sending_against_its_last_moment(
-    races: Races, service: StubProvider, preparer: User, approver: User
+def test_concurrent_approve_and_send_and_expiry(
+    races: Races, provider: StubProvider, preparer: User, approver: User
 ) -> None:
     for number in races.rounds():
         operation = factories.prepared_to_another_account(preparer)
@@ -77,15 +77,15 @@ def test_approving_and_sending_against_its_last_moment(
         Operation.objects.filter(pk=operation.pk).update(expires_at=last_moment)
         approved, _ = races.race(approves_and_sends(operation, approver), expires(operation))
         status = status_of(operation)
-        assert (status, debits_of(operation, service)) in {(Status.EXPIRED, 0), (Status.PROCESSING, 1)}
+        assert (status, debits_of(operation, provider)) in {(Status.EXPIRED, 0), (Status.PROCESSING, 1)}
         assert approved == DONE or status == Status.EXPIRED
         assert not Release.objects.exists()
         races.are_well(operation)
     races.ended_well()
 
 
-def test_sending_against_an_edit_of_the_row_sends_what_was_signed_or_nothing(
-    races: Races, service: StubProvider, preparer: User, approver: User
+def test_an_edit_of_the_row_during_sending_never_sends_unapproved_content(
+    races: Races, provider: StubProvider, preparer: User, approver: User
 ) -> None:
     """The triggers that forbid the edit are disabled, so that only the digest protects the content."""
     with lifted(connection):
@@ -93,8 +93,8 @@ def test_sending_against_an_edit_of_the_row_sends_what_was_signed_or_nothing(
             operation = factories.prepared_to_another_account(preparer)
             first, second = approves_and_sends(operation, approver), edits(operation)
             races.race(*((first, second) if number % 2 else (second, first)))
-            left = debits_of(operation, service)
-            assert (status_of(operation), left, len(service.posts)) in {
+            left = debits_of(operation, provider)
+            assert (status_of(operation), left, len(provider.posts)) in {
                 (Status.PENDING, 0, 0),
                 (Status.APPROVED, 0, 0),
                 (Status.PROCESSING, 1, 1),
@@ -102,20 +102,20 @@ def test_sending_against_an_edit_of_the_row_sends_what_was_signed_or_nothing(
             races.are_well(operation)
 
 
-def test_a_claim_against_the_pause(
-    races: Races, service: StubProvider, preparer: User, approver: User, second_approver: User
+def test_concurrent_claim_and_pause(
+    races: Races, provider: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     def pause() -> None:
         pause_payments(actor=second_approver, reason="A key has leaked")
 
     for number in races.rounds():
         operation = factories.release(approved_to_another_account(preparer, approver), approver)
-        pauses = once_the_list_is_read(service, pause, dawdling=number % 20)
+        pauses = once_the_list_is_read(provider, pause, dawdling=number % 20)
         assert races.race(sends(operation), pauses) == [DONE, DONE]
-        left = debits_of(operation, service)
+        left = debits_of(operation, provider)
         assert is_paused()
         send.send_operation(operation.pk)
-        assert debits_of(operation, service) == left
+        assert debits_of(operation, provider) == left
         assert (status_of(operation) == Status.PROCESSING) == (left == 1)
         races.are_well(operation, resumed(preparer, approver))
         send.send_operation(operation.pk)
@@ -123,40 +123,40 @@ def test_a_claim_against_the_pause(
     races.ended_well()
 
 
-def test_two_claims_at_one_balance_one_leaves_and_the_other_when_the_first_is_settled(
-    races: Races, service: StubProvider, preparer: User, approver: User, second_approver: User
+def test_two_concurrent_claims_of_one_balance_are_sent_one_after_the_other(
+    races: Races, provider: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
-    named = service.answer_post
+    named = provider.answer_post
     for number in races.rounds():
-        shows(service)
+        shows(provider)
         pair = [approved_to_another_account(preparer, approver) for _ in range(2)]
         first, second = (factories.release(each, second_approver) for each in pair)
-        service.answer_post = lambda: LOST
+        provider.answer_post = lambda: LOST
         assert races.race(sends(second), sends(first), sends(first)) == [DONE, DONE, DONE]
-        service.answer_post = named
+        provider.answer_post = named
         assert (status_of(first), status_of(second)) == (Status.UNKNOWN, Status.APPROVED)
         backdated(first, listing_delay())
-        shows(service, record(f"R-{number}"))
+        shows(provider, record(f"R-{number}"))
         confirmation.confirm_operation(first.pk)
         send.send_operation(second.pk)
         assert (status_of(first), status_of(second)) == (Status.SUCCEEDED, Status.PROCESSING)
-        order = [json.loads(body)["accountNumber"] for body in service.posts]
+        order = [json.loads(body)["accountNumber"] for body in provider.posts]
         assert order == [each.payload["account_number"] for each in (first, second)]
         races.are_well(first, second)
     races.ended_well()
 
 
-def test_two_sweepers_and_two_workers_send_once_and_close_once(
-    races: Races, service: StubProvider, preparer: User, approver: User
+def test_two_sweepers_and_two_workers_send_and_close_each_operation_once(
+    races: Races, provider: StubProvider, preparer: User, approver: User
 ) -> None:
     for _ in races.rounds():
-        shows(service)
+        shows(provider)
         operation = factories.release(approved_to_another_account(preparer, approver), approver)
         Release.objects.update(released_at=clock.now() - timedelta(seconds=2))
         races.race(sends(operation), jobs.send_due, sends(operation), jobs.send_due)
         attempt = Attempt.objects.get(operation=operation)
-        assert debits_of(operation, service) == 1
-        shows(service, record(attempt.provider_transaction_id or ""))
+        assert debits_of(operation, provider) == 1
+        shows(provider, record(attempt.provider_transaction_id or ""))
         Attempt.objects.filter(pk=attempt.pk).update(next_check_at=clock.now())
         checks = [schedule.check_due, checks_status(operation)]
         races.race(*checks, *checks)

@@ -38,7 +38,7 @@ US, THEM = settings.GATEWAY_API_USER, "kola.ventures"
         ({"type": "refund"}, ""),
     ],
 )
-def test_the_direction_of(members: dict[str, str], expected: str) -> None:
+def test_direction_of_each_type(members: dict[str, str], expected: str) -> None:
     assert direction(record(**members)) == expected
 
 
@@ -60,7 +60,7 @@ def test_the_direction_of_every_record_of_a_year_is_derived_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(("sender", "receiver"), [(THEM, US), (US, THEM), ("Our Company Ltd", THEM)])
-def test_the_other_end_is_never_us(sender: str, receiver: str) -> None:
+def test_the_counterparty_is_never_the_merchant(sender: str, receiver: str) -> None:
     for kind in ("transfer", "refund"):
         assert counterparty(record(type=kind, sender=sender, username=receiver)) == THEM
 

@@ -100,7 +100,7 @@ def test_a_record_is_stored_as_it_was_reported(members: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("members", CASES.values(), ids=CASES.keys())
-def test_what_is_stored_as_it_is_reported_is_not_written(members: dict[str, Any]) -> None:
+def test_an_unchanged_record_is_not_written(members: dict[str, Any]) -> None:
     merged(record(**members))
     before = Transaction.objects.values().get()
     with CaptureQueriesContext(connection) as queries:
@@ -114,7 +114,7 @@ def test_what_is_stored_as_it_is_reported_is_not_written(members: dict[str, Any]
     assert not TransactionChange.objects.exists()
 
 
-def test_only_the_members_that_changed_are_in_the_history() -> None:
+def test_the_history_holds_only_changed_fields() -> None:
     merged(record(**FULL))
     result = merged(record(**FULL | {"amount": "250000.51", "fromCurrency": "", "isFromRegUser": None}))
     assert (result.new, result.changed, result.is_known) == (0, 1, [False])
@@ -124,7 +124,7 @@ def test_only_the_members_that_changed_are_in_the_history() -> None:
     assert Transaction.objects.get().changed_at == change.seen_at
 
 
-def test_another_spelling_of_the_same_is_no_change() -> None:
+def test_an_equal_value_in_another_notation_is_no_change() -> None:
     merged(record(amount="250000.50", fee=50, createdAt="2026-03-04T05:06:07Z"))
     again = record(amount=Decimal("250000.5"), fee="50.00", createdAt="2026-03-04T06:06:07+01:00")
     assert merged(again).changed == 0
@@ -133,7 +133,7 @@ def test_another_spelling_of_the_same_is_no_change() -> None:
     assert merged(again).is_known == [True]
 
 
-def test_a_record_that_changes_its_day_and_its_facet_moves_between_the_totals() -> None:
+def test_a_record_with_a_changed_day_or_facet_moves_between_totals() -> None:
     merged(record("A"), record("B"))
     moved = {"status": "failed", "createdAt": "2026-03-05T00:00:00Z", "amount": "1", "fee": None}
     merged(record("A", **moved))
@@ -147,29 +147,29 @@ def test_a_record_that_changes_its_day_and_its_facet_moves_between_the_totals() 
     ]
 
 
-def test_a_day_of_the_totals_is_one_of_utc() -> None:
+def test_day_totals_use_utc_days() -> None:
     merged(record(createdAt="2026-01-01T00:30:00+01:00"))
     assert [str(total.day) for total in DayTotal.objects.all()] == ["2025-12-31"]
 
 
-def test_a_total_holds_more_than_any_amount() -> None:
+def test_a_total_can_exceed_the_largest_amount() -> None:
     merged(*(record(f"T{number}", amount=LARGEST) for number in range(3)))
     merged(record("another", amount="0.000000000000000003"))
     assert f"{DayTotal.objects.get().amount:f}" == "30000000000000000000000"
 
 
-def test_of_a_record_that_comes_twice_the_later_telling_counts() -> None:
+def test_the_later_of_two_versions_of_a_record_counts() -> None:
     result = merged(record(status="processing"), record(status="failed"))
     assert (result.new, Transaction.objects.get().status) == (1, "failed")
 
 
-def test_a_minus_is_money_that_went_out() -> None:
+def test_a_negative_amount_is_outgoing() -> None:
     merged(record(amount="-3.20"))
     row = Transaction.objects.get()
     assert (f"{row.amount:f}", row.direction) == ("3.2", "out")
 
 
-def test_a_row_whose_direction_is_derived_otherwise_is_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_with_a_newly_derived_direction_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
     reported = record(type="transfer", sender="Our Company Ltd", username="kola.ventures")
     with monkeypatch.context() as before:
         before.setattr("backoffice.ledger.mirror.rows.direction", lambda _: "in")
@@ -181,7 +181,7 @@ def test_a_row_whose_direction_is_derived_otherwise_is_written_anew(monkeypatch:
     assert TransactionChange.objects.get().before["direction"] == "in"
 
 
-def test_what_was_seen_too_lately_is_not_known() -> None:
+def test_records_first_seen_too_recently_are_not_yet_known() -> None:
     merged(record("A"))
     moment = clock.now()
     result = merged(record("A"), record("B"), known_before=moment)
@@ -190,7 +190,7 @@ def test_what_was_seen_too_lately_is_not_known() -> None:
     assert not TransactionChange.objects.exists()
 
 
-def test_of_two_of_the_same_moment_the_one_listed_first_is_the_newer() -> None:
+def test_of_two_records_with_the_same_time_the_first_listed_is_newer() -> None:
     merged(record("newer"), record("older"))
     assert [row.transaction_id for row in Transaction.objects.all()] == ["newer", "older"]
 
@@ -199,23 +199,23 @@ def test_of_two_of_the_same_moment_the_one_listed_first_is_the_newer() -> None:
     "members",
     [{"transactionId": "T" * 501}, {"currency": "N" * 501}, {"status": "s" * 400, "type": "t" * 200}],
 )
-def test_what_an_index_has_no_room_for_is_refused_by_name(members: dict[str, str]) -> None:
+def test_a_value_too_long_for_its_index_is_refused_by_name(members: dict[str, str]) -> None:
     with pytest.raises(UnstorableRecordError, match=r"^Transaction T1?T* cannot be kept: its id, or"):
         merged(record(**members))
     assert not Transaction.objects.exists()
 
 
-def test_an_amount_that_is_rounded_beyond_all_room_is_refused() -> None:
+def test_an_amount_that_overflows_when_rounded_is_refused() -> None:
     with pytest.raises(UnstorableRecordError, match="More than 22 digits"):
         merged(record(amount=LARGEST + "9"))
 
 
-def test_long_texts_of_members_that_are_not_searched_are_kept() -> None:
+def test_long_texts_in_unindexed_fields_are_kept() -> None:
     merged(record(sender="s" * 5000, transactionId="T" * 500))
     assert len(Transaction.objects.get().sender) == 5000
 
 
-def test_what_a_merge_wrote_is_undone_with_its_transaction() -> None:
+def test_a_merge_is_rolled_back_with_its_transaction() -> None:
     with transaction.atomic():
         merge_records([record()])
         transaction.set_rollback(True)
@@ -224,7 +224,7 @@ def test_what_a_merge_wrote_is_undone_with_its_transaction() -> None:
     assert Transaction.objects.get().facet.status == "processing"
 
 
-def test_a_thousand_records_are_merged_at_once() -> None:
+def test_a_thousand_records_are_merged_in_one_batch() -> None:
     first = [record(f"T{number}", amount=str(number)) for number in range(1000)]
     assert merged(*first).new == 1000
     second = [record(f"T{number}", amount=str(number + number % 10 // 9)) for number in range(1000)]
@@ -233,11 +233,11 @@ def test_a_thousand_records_are_merged_at_once() -> None:
     assert [place for place, known in enumerate(result.is_known) if not known] == list(range(9, 1000, 10))
 
 
-def test_a_total_that_was_touched_is_found_out() -> None:
+def test_a_tampered_total_is_detected() -> None:
     merged(record())
     DayTotal.objects.update(count=2, amount="7")
     [found] = total_discrepancies()
-    assert str(found).endswith("kept 2 of 7, fees 50; counted 1 of 250000.5, fees 50")
+    assert str(found).endswith("stored 2 of 7, fees 50; counted 1 of 250000.5, fees 50")
     DayTotal.objects.update(count=1, amount="250000.50")
 
 
@@ -256,7 +256,7 @@ OF_THIS_ENGINE = ATTEMPTS | (ON_SQLITE if connection.vendor == "sqlite" else ON_
 
 
 @pytest.mark.parametrize("attempt", OF_THIS_ENGINE.values(), ids=OF_THIS_ENGINE.keys())
-def test_the_history_of_a_record_only_grows(attempt: str) -> None:
+def test_the_history_of_a_record_is_append_only(attempt: str) -> None:
     merged(record())
     merged(record(status="failed"))
     with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:

@@ -75,7 +75,7 @@ def stored_sums() -> Sums:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_totals_are_those_of_what_is_listed_whatever_came_went_and_returned(seed: int) -> None:
+def test_totals_count_listed_records_only(seed: int) -> None:
     chance, names = random.Random(seed), [f"T{number}" for number in range(12)]  # noqa: S311 - no secret
     Mirror.objects.create(pk=1)
     marked = 0
@@ -103,7 +103,7 @@ class LostAfterOneStep(Lease):
         self.was_proven = True
 
 
-def test_they_are_marked_some_at_a_time_and_whoever_comes_next_marks_the_rest(
+def test_missing_records_are_marked_in_batches_across_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(merge, "MARKED_PER_TRANSACTION", 2)
@@ -138,15 +138,15 @@ def two_of_three() -> None:
 
 
 @pytest.mark.usefixtures("two_of_three")
-def test_neither_the_overview_nor_the_list_adds_it_up() -> None:
+def test_a_missing_record_is_not_in_the_totals_shown() -> None:
     [flow] = currency_flows(FIRST.date())
     assert (flow.received, flow.count) == (Decimal(11), 2)
     within = TransactionFilter(since=FIRST, until=FIRST + timedelta(hours=1))
-    for chosen in (TransactionFilter(), within, TransactionFilter(least=Decimal(1), currency="NGN")):
+    for chosen in (TransactionFilter(), within, TransactionFilter(min_amount=Decimal(1), currency="NGN")):
         added_up = volume_summary(chosen)
         assert added_up is not None
         assert ([volume.amount for volume in added_up.volumes], added_up.missing) == ([Decimal(11)], 1)
-    for chosen in (TransactionFilter(least=Decimal(100)), TransactionFilter(transaction_id="C")):
+    for chosen in (TransactionFilter(min_amount=Decimal(100)), TransactionFilter(transaction_id="C")):
         assert volume_summary(chosen) == VolumeSummary([], 1)
     for chosen in (TransactionFilter(currency="USD"), TransactionFilter(text="ada")):
         assert volume_summary(chosen) == VolumeSummary([], 0)

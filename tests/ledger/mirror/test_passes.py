@@ -23,7 +23,7 @@ HOUR, DAY = timedelta(hours=1.01), timedelta(days=1.01)
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[LongList]:
+def provider(settings: Settings) -> Iterator[LongList]:
     """With 300 records of today before 1,200 of long ago, all of them here."""
     with serving(LongList()) as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
@@ -39,7 +39,7 @@ def of_today(number: int, **members: str) -> dict[str, object]:
     return member(f"D{number}", createdAt=(timezone.now() + DAY).isoformat(), **members)
 
 
-def come_by(after: timedelta, *, turns: int = 20) -> None:
+def sync_after(after: timedelta, *, turns: int = 20) -> None:
     with clock.use_clock(lambda: timezone.now() + after):
         for _ in range(turns):
             if not sync.sync_if_due():
@@ -55,14 +55,14 @@ def mirror() -> Mirror:
 
 
 def test_a_stalled_full_pass_does_not_keep_the_last_day_from_being_read(
-    service: LongList,
+    provider: LongList,
 ) -> None:
-    service.spoilt = {12: (500, "{}")}
-    come_by(DAY)
+    provider.spoilt = {12: (500, "{}")}
+    sync_after(DAY)
     assert mirror().pass_page == 12
-    service.listed[290] = of_today(290, status="failed")
+    provider.listed[290] = of_today(290, status="failed")
 
-    come_by(DAY + HOUR)
+    sync_after(DAY + HOUR)
 
     assert status_of("D290") == "failed"
     assert (mirror().pass_depth, mirror().pass_page) == ("whole", 12)
@@ -70,13 +70,13 @@ def test_a_stalled_full_pass_does_not_keep_the_last_day_from_being_read(
 
 
 def test_a_last_day_that_cannot_be_read_does_not_keep_the_whole_list_from_being_read(
-    service: LongList, monkeypatch: pytest.MonkeyPatch
+    provider: LongList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)  # a page a turn
-    removed = service.listed.pop(1300)["transactionId"]
-    come_by(DAY, turns=5)
+    removed = provider.listed.pop(1300)["transactionId"]
+    sync_after(DAY, turns=5)
     assert mirror().pass_page > 4
-    service.spoilt = {3: (500, "{}")}
+    provider.spoilt = {3: (500, "{}")}
     with clock.use_clock(lambda: timezone.now() + DAY + HOUR):
         while mirror().pass_depth and not Sighting.objects.exists():
             Mirror.objects.update(error_at=None)
@@ -87,36 +87,34 @@ def test_a_last_day_that_cannot_be_read_does_not_keep_the_whole_list_from_being_
     assert mirror().pass_depth == "count"  # which is what came behind the end of the list
 
 
-def test_the_books_are_checked_while_a_pass_is_under_way(
-    service: LongList, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_continuity_is_checked_during_a_pass(provider: LongList, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
-    come_by(DAY, turns=1)
+    sync_after(DAY, turns=1)
     assert mirror().pass_depth == "whole"
     assert ContinuityCheck.objects.get(currency="NGN").completed_at is not None
 
 
-def test_a_last_day_that_is_read_meanwhile_forgets_nothing_that_was_seen(
-    service: LongList, monkeypatch: pytest.MonkeyPatch
+def test_a_last_day_pass_in_between_keeps_the_records_seen(
+    provider: LongList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
-    removed = service.listed.pop(1300)["transactionId"]
+    removed = provider.listed.pop(1300)["transactionId"]
     with clock.use_clock(lambda: timezone.now() + DAY):
         while mirror().pass_depth != "count" or mirror().pass_page < 5:
             sync.sync_if_due()
         Mirror.objects.update(
             day_pass_begun_at=timezone.now() - DAY
         )  # so it is due between two steps of the whole
-        come_by(DAY, turns=100)
+        sync_after(DAY, turns=100)
 
     missing = Transaction.objects.filter(missing_since__isnull=False)
     assert [row.transaction_id for row in missing] == [removed]
 
 
-def test_the_last_day_counts_as_read_from_when_its_reading_began(service: LongList) -> None:
+def test_the_last_day_is_current_as_of_the_start_of_its_pass(provider: LongList) -> None:
     began = mirror().pass_begun_at
     assert mirror().day_pass_begun_at == began
-    come_by(HOUR)
+    sync_after(HOUR)
     later = mirror().day_pass_begun_at
     assert later is not None
     assert began is not None
@@ -124,72 +122,72 @@ def test_the_last_day_counts_as_read_from_when_its_reading_began(service: LongLi
     assert mirror().day_begun_at is None
 
 
-def test_of_a_whole_reading_it_is_kept_when_it_began_however_long_it_took(
-    service: LongList, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_start_of_a_full_pass_is_kept(provider: LongList, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
-    come_by(DAY, turns=1)
+    sync_after(DAY, turns=1)
     began, before = mirror().pass_begun_at, mirror().full_pass_begun_at
     assert (began != before, mirror().pass_depth) == (True, "whole")
-    come_by(DAY + DAY, turns=100)
+    sync_after(DAY + DAY, turns=100)
     assert mirror().full_pass_begun_at == began
 
 
-def test_a_full_pass_that_took_long_does_not_replace_the_last_day(service: LongList) -> None:
+def test_a_long_full_pass_does_not_replace_the_last_day_pass(provider: LongList) -> None:
     begun = timezone.now() - DAY
     Mirror.objects.update(
         pass_depth="whole", pass_begun_at=begun, pass_page=14, day_pass_begun_at=None, pass_total=1500
     )
-    service.listed[290] = of_today(290, status="failed")
+    provider.listed[290] = of_today(290, status="failed")
 
-    come_by(timedelta())
+    sync_after(timedelta())
 
     assert status_of("D290") == "failed"
-    assert max(service.asked[: service.asked.index(4) + 1]) == 4
+    assert max(provider.asked[: provider.asked.index(4) + 1]) == 4
 
 
-def test_the_last_day_goes_on_where_it_was(service: LongList, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_day_pass_resumes_where_it_stopped(
+    provider: LongList, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
-    come_by(HOUR, turns=1)
+    sync_after(HOUR, turns=1)
     assert mirror().day_page == 2
     assert mirror().day_begun_at is not None
-    service.asked.clear()
-    come_by(HOUR, turns=1)
-    assert service.asked == [1, 2]  # the page for overlap, and the next
-    come_by(HOUR)
+    provider.asked.clear()
+    sync_after(HOUR, turns=1)
+    assert provider.asked == [1, 2]  # the page for overlap, and the next
+    sync_after(HOUR)
     assert mirror().day_begun_at is None
 
 
 @pytest.mark.parametrize("spoilt", [(500, "{}"), (200, "{"), (200, '{"data": {"data": [{}], "total": 1}}')])
-def test_what_stood_before_a_page_that_fails_is_kept(service: LongList, spoilt: tuple[int, str]) -> None:
-    service.listed[490:500] = [member(f"N{number}") for number in range(10)]  # on the fifth page
-    service.spoilt = {6: spoilt}
+def test_records_before_a_failing_page_are_kept(provider: LongList, spoilt: tuple[int, str]) -> None:
+    provider.listed[490:500] = [member(f"N{number}") for number in range(10)]  # on the fifth page
+    provider.spoilt = {6: spoilt}
 
-    come_by(DAY)
+    sync_after(DAY)
 
     assert Transaction.objects.filter(transaction_id__startswith="N").count() == 10
     assert mirror().pass_page == 6
 
 
-def test_what_stood_before_a_record_without_room_is_kept(service: LongList) -> None:
-    service.listed[490] = member("N1")
-    service.listed[550] = member("N2", currency="N" * 3000)
+def test_records_before_an_oversized_record_are_kept(provider: LongList) -> None:
+    provider.listed[490] = member("N1")
+    provider.listed[550] = member("N2", currency="N" * 3000)
 
-    come_by(DAY)
+    sync_after(DAY)
 
     assert Transaction.objects.filter(transaction_id="N1").exists()
     assert mirror().pass_page == 6
     assert "N2 cannot be kept" in mirror().error
 
 
-def test_a_command_waits_for_others_so_long_and_no_longer(
-    service: LongList, monkeypatch: pytest.MonkeyPatch
+def test_a_command_waits_for_other_readers_for_a_limited_time(
+    provider: LongList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "MAX_WAIT_SECONDS", 0.5)
     lease, now = acquired_sync_lease(), LeaseRow.objects.get().acquired_at
 
     for arguments in ([], ["--full"]):
-        with pytest.raises(CommandError, match=rf"since {now:%H:%M:%S} UTC\. It goes on") as refused:
+        with pytest.raises(CommandError, match=rf"since {now:%H:%M:%S} UTC\. It continues") as refused:
             call_command("mirror", *arguments)
         assert refused.value.returncode == 3
 
@@ -197,7 +195,7 @@ def test_a_command_waits_for_others_so_long_and_no_longer(
     call_command("mirror")
 
 
-def test_it_is_due_an_hour_after_it_began_and_not_before_anything_was_read() -> None:
+def test_the_last_day_pass_is_due_an_hour_after_the_previous_start() -> None:
     now = clock.now()
     assert not passes.is_day_pass_due(Mirror())
     assert not passes.is_day_pass_due(Mirror(pass_begun_at=now))

@@ -1,4 +1,4 @@
-"""The sync among processes: killed ones, several at once, one that stood still, and the doorbell."""
+"""The sync across processes: killed, concurrent and stalled ones, and the task that requests it."""
 
 import signal
 import subprocess
@@ -33,7 +33,7 @@ WITHIN = 60  # seconds
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[LongList]:
+def provider(settings: Settings) -> Iterator[LongList]:
     with serving(LongList()) as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
         yield stub
@@ -56,52 +56,52 @@ def closing(job: Callable[[], object]) -> Callable[[], None]:
 
 
 def run(
-    service: LongList, folder: Path, *arguments: str, points: str = ""
+    provider: LongList, folder: Path, *arguments: str, points: str = ""
 ) -> "subprocess.CompletedProcess[str]":
     """`manage.py mirror` in a process of its own, around this test's database."""
     own = {
         "COUNTERSIGN_DATA_DIR": str(folder),
         "COUNTERSIGN_DATABASE_URL": database_url(),
         "COUNTERSIGN_ENVIRONMENT": "sandbox",
-        "COUNTERSIGN_GATEWAY_URL": service.url,
-        "COUNTERSIGN_GATEWAY_URL_V4": service.url_v4,
+        "COUNTERSIGN_GATEWAY_URL": provider.url,
+        "COUNTERSIGN_GATEWAY_URL_V4": provider.url_v4,
         "COUNTERSIGN_FAULT_POINT": points,
     }
     return run_python("manage.py", "mirror", *arguments, own=own, timeout=WITHIN)
 
 
 @pytest.mark.parametrize(("point", "merged"), [("mirror.read", 0), ("mirror.merged", 1000)])
-def test_a_killed_process_goes_on_where_it_was(
-    service: LongList, tmp_path: Path, point: str, merged: int
+def test_a_pass_of_a_killed_process_is_resumed(
+    provider: LongList, tmp_path: Path, point: str, merged: int
 ) -> None:
-    service.listed = numbered(2300)
-    killed = run(service, tmp_path, points=f"{point}=kill")
+    provider.listed = numbered(2300)
+    killed = run(provider, tmp_path, points=f"{point}=kill")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert Transaction.objects.count() == merged == Mirror.objects.get().rows
     assert list(total_discrepancies()) == []
     assert sync.sync_if_due() == 0  # whoever comes now finds the turn taken
 
-    service.asked.clear()
+    provider.asked.clear()
     with clock.use_clock(lambda: timezone.now() + LEASE_DURATION):
         while sync.sync_if_due():
             pass
-    assert here() == service.names()
+    assert here() == provider.names()
     assert list(total_discrepancies()) == []
-    deeper = [number for number in service.asked if number > 3]
+    deeper = [number for number in provider.asked if number > 3]
     assert deeper[0] == (10 if merged else 4)
 
 
-def test_the_command_reports_its_progress_and_ends_by_itself(service: LongList, tmp_path: Path) -> None:
-    service.listed = numbered(2300)
-    done = run(service, tmp_path)
+def test_the_command_reports_progress_and_ends(provider: LongList, tmp_path: Path) -> None:
+    provider.listed = numbered(2300)
+    done = run(provider, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         " 48%  page 11 of 23, 1,000 transactions",
         " 91%  page 21 of 23, 2,000 transactions",
         "100%  page 23 of 23, 2,300 transactions",
-        "2,300 transactions are here; the service counts 2,300.",
+        "2,300 transactions stored; the provider counts 2,300.",
     ]
-    assert here() == service.names()
+    assert here() == provider.names()
 
 
 class Terminal(StringIO):
@@ -111,8 +111,8 @@ class Terminal(StringIO):
         return True
 
 
-def test_on_a_terminal_one_line_is_written_over(service: LongList) -> None:
-    service.listed = numbered(1200)
+def test_progress_overwrites_one_line_on_a_terminal(provider: LongList) -> None:
+    provider.listed = numbered(1200)
     shown = Terminal()
     call_command("mirror", stdout=shown)
     _, *bars = shown.getvalue().split("\r")
@@ -120,40 +120,42 @@ def test_on_a_terminal_one_line_is_written_over(service: LongList) -> None:
     assert all(bar.startswith(("█", "░")) and "\n" not in bar for bar in bars[:-1])
 
 
-def test_the_command_begins_again_on_request(service: LongList) -> None:
-    service.listed = numbered(1200)
+def test_the_command_restarts_on_request(provider: LongList) -> None:
+    provider.listed = numbered(1200)
     call_command("mirror", stdout=StringIO())
-    service.asked.clear()
+    provider.asked.clear()
     call_command("mirror", stdout=StringIO())
-    assert max(service.asked, default=0) <= 3
+    assert max(provider.asked, default=0) <= 3
     call_command("mirror", "--full", stdout=StringIO())
-    assert max(service.asked) == 12
+    assert max(provider.asked) == 12
 
 
-def test_the_command_says_why_it_could_not_go_on(service: LongList) -> None:
-    service.listed = numbered(2300)
-    service.spoilt = {15: (500, "{}")}
-    with pytest.raises(CommandError, match=r"What was read is kept; run this again to go on\."):
+def test_the_command_reports_why_it_stopped(provider: LongList) -> None:
+    provider.listed = numbered(2300)
+    provider.spoilt = {15: (500, "{}")}
+    with pytest.raises(
+        CommandError, match=r"The pages read so far are stored\. Run this command again to continue\."
+    ):
         call_command("mirror", stdout=StringIO())
     assert Transaction.objects.count() == 1400
 
 
-def test_the_command_holds_the_totals_against_the_rows(service: LongList) -> None:
-    service.listed = numbered(3)
+def test_the_command_verifies_the_totals_against_the_rows(provider: LongList) -> None:
+    provider.listed = numbered(3)
     output = StringIO()
     call_command("mirror", stdout=StringIO())
     call_command("mirror", "--verify", stdout=output)
-    assert output.getvalue() == "Every total and every break agrees with its rows.\n"
+    assert output.getvalue() == "All totals and continuity breaks agree with the rows.\n"
     DayTotal.objects.update(count=4)
     with pytest.raises(CommandError, match="1 totals or breaks differ"):
         call_command("mirror", "--verify", stdout=output)
-    assert "kept 4 of 37.5, fees 0.75; counted 3 of 37.5, fees 0.75" in output.getvalue()
+    assert "stored 4 of 37.5, fees 0.75; counted 3 of 37.5, fees 0.75" in output.getvalue()
 
 
-def test_what_is_merged_while_totals_are_held_against_the_rows_is_no_difference(service: LongList) -> None:
-    service.listed = numbered(3)
+def test_a_merge_during_the_verification_of_totals_is_no_difference(provider: LongList) -> None:
+    provider.listed = numbered(3)
     sync.load_all(lambda _: None)
-    service.grow("late")
+    provider.grow("late")
     turns: list[int] = []
 
     def merge_first(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
@@ -169,11 +171,11 @@ def test_what_is_merged_while_totals_are_held_against_the_rows_is_no_difference(
         call_command("mirror", "--verify", stdout=output)
     assert turns == [1]
     assert "late" in here()
-    assert output.getvalue() == "Every total and every break agrees with its rows.\n"
+    assert output.getvalue() == "All totals and continuity breaks agree with the rows.\n"
 
 
-def test_two_at_once_read_once_and_the_second_one_is_heard(service: LongList) -> None:
-    service.listed = numbered(300)
+def test_two_concurrent_syncs_read_once_and_the_second_request_is_kept(provider: LongList) -> None:
+    provider.listed = numbered(300)
     sync.load_all(lambda _: None)
     is_asked, may_answer = threading.Event(), threading.Event()
 
@@ -181,22 +183,22 @@ def test_two_at_once_read_once_and_the_second_one_is_heard(service: LongList) ->
         is_asked.set()
         assert may_answer.wait(WITHIN)
 
-    service.before = wait
+    provider.before = wait
     first = threading.Thread(target=closing(sync.sync_now))
     first.start()
     assert is_asked.wait(WITHIN)
     assert sync.sync_now() == 0
-    service.before = lambda number: service.grow("what the second one came for") if number == 1 else None
+    provider.before = lambda number: provider.grow("what the second one came for") if number == 1 else None
     may_answer.set()
     first.join(WITHIN)
     assert "what the second one came for" in here()
     assert held_leases(SYNC_LEASE) == {}
 
 
-def test_a_process_that_stood_still_merges_nothing_any_more(service: LongList) -> None:
-    service.listed = numbered(300)
+def test_a_process_that_lost_its_lease_merges_nothing(provider: LongList) -> None:
+    provider.listed = numbered(300)
     sync.load_all(lambda _: None)
-    service.grow("read by the one that stood still")
+    provider.grow("read by the one that stood still")
     taken_over: list[Lease] = []
 
     def take_over(_number: int) -> None:
@@ -204,15 +206,15 @@ def test_a_process_that_stood_still_merges_nothing_any_more(service: LongList) -
             taken_over.append(acquired_sync_lease())
         connection.close()
 
-    service.before = take_over
+    provider.before = take_over
     sync.sync_now()
     assert "read by the one that stood still" not in here()
     assert list(held_leases(SYNC_LEASE)) == [str(taken_over[0])]
     assert mirror_state().error == ""
 
 
-def test_many_processes_coming_by_at_once_read_the_list_once(service: LongList) -> None:
-    service.listed = numbered(900)
+def test_concurrent_processes_read_the_list_once(provider: LongList) -> None:
+    provider.listed = numbered(900)
     threads = [threading.Thread(target=closing(sync.sync_if_due)) for _ in range(6)]
     for thread in threads:
         thread.start()
@@ -220,15 +222,15 @@ def test_many_processes_coming_by_at_once_read_the_list_once(service: LongList) 
         thread.join(WITHIN)
     while sync.sync_if_due():
         pass
-    assert here() == service.names()
+    assert here() == provider.names()
     assert Mirror.objects.get().rows == 900
     assert list(total_discrepancies()) == []
 
 
-def test_the_task_reads_what_is_wanted_before_it_is_due(service: LongList) -> None:
-    service.listed = numbered(3)
+def test_the_task_syncs_on_request_before_it_is_due(provider: LongList) -> None:
+    provider.listed = numbered(3)
     sync.sync_if_due()
-    service.grow("A")
+    provider.grow("A")
     sync.sync_if_due()
     assert "A" not in here()
     tasks.sync_mirror.apply(args=("an operation",)).get()

@@ -39,7 +39,7 @@ ANSWERS = {
     "wallets_now":   ("get",  200, 200, 200, 200, 403),
     "callback":      ("get",  200, 200, 200, 200, 403),
 }  # fmt: skip
-BALANCES, ACCOUNTS, WEBHOOKS = "/money/balances/", "/money/bank-accounts/", "/webhooks/"
+BALANCES, ACCOUNTS, WEBHOOKS = "/money/balances/", "/money/bank-accounts/", "/settings/webhooks/"
 
 
 @pytest.fixture
@@ -52,23 +52,23 @@ def text(answer: Any) -> str:
 
 
 @contextmanager
-def held_back(service: StubProvider) -> Iterator[None]:
+def held_back(provider: StubProvider) -> Iterator[None]:
     """Let the provider answer no read before the end of the block."""
     go_on = threading.Event()
-    service.before_get = lambda: go_on.wait(20)
+    provider.before_get = lambda: go_on.wait(20)
     try:
         yield
     finally:
         go_on.set()
 
 
-def test_the_table_names_every_address() -> None:
+def test_access_table_covers_every_url() -> None:
     assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
 
 
 @pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="preparer"))
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_role_opens_what_the_table_says(
+def test_each_role_has_the_access_listed(
     client: Client, sign_in: SignIn, request: pytest.FixtureRequest, unreachable: None, name: str, role: str
 ) -> None:
     method, *answers = ANSWERS[name]
@@ -78,9 +78,9 @@ def test_a_role_opens_what_the_table_says(
 
 @pytest.mark.parametrize("address", [BALANCES, ACCOUNTS, WEBHOOKS])
 def test_the_first_answer_does_not_wait_for_the_provider(
-    reader: Client, service: StubProvider, address: str
+    reader: Client, provider: StubProvider, address: str
 ) -> None:
-    with held_back(service):
+    with held_back(provider):
         html = text(reader.get(address))
     assert "Loading balances from the provider" in html
     assert 'hx-trigger="load"' in html
@@ -89,7 +89,7 @@ def test_the_first_answer_does_not_wait_for_the_provider(
 
 @pytest.mark.parametrize("address", [BALANCES, ACCOUNTS, WEBHOOKS])
 @pytest.mark.parametrize("role", opened_by(ROLES[:-1], on_both_engines="preparer"))
-def test_a_page_needs_six_queries_at_most_and_little_html(
+def test_a_page_takes_at_most_six_queries_and_little_html(
     client: Client,
     sign_in: SignIn,
     request: pytest.FixtureRequest,
@@ -106,7 +106,7 @@ def test_a_page_needs_six_queries_at_most_and_little_html(
     assert len(gzip.compress(page.content)) <= 14 * 1024
 
 
-def test_balances_are_shown_as_last_known_with_their_age(reader: Client) -> None:
+def test_the_last_reported_balances_are_shown_with_their_age(reader: Client) -> None:
     balance(at=timezone.now() - timedelta(minutes=12))
     html = text(reader.get(BALANCES))
     for part in (
@@ -120,7 +120,7 @@ def test_balances_are_shown_as_last_known_with_their_age(reader: Client) -> None
         assert part in html
 
 
-def test_balances_are_read_now_and_kept(reader: Client, sandbox: SandboxProcess) -> None:
+def test_balances_are_read_and_stored(reader: Client, sandbox: SandboxProcess) -> None:
     html = text(reader.get(f"{BALANCES}now/"))
     stored = Balance.objects.get(currency="NGN")
     assert stored.amount == sandbox.balance("NGN")
@@ -128,15 +128,13 @@ def test_balances_are_read_now_and_kept(reader: Client, sandbox: SandboxProcess)
     assert "every 60s" in html
 
 
-def test_without_scripts_a_link_reads_them_into_the_whole_page(
-    reader: Client, sandbox: SandboxProcess
-) -> None:
+def test_a_link_reads_the_balances_without_javascript(reader: Client, sandbox: SandboxProcess) -> None:
     html = text(reader.get(f"{BALANCES}?read=1"))
     assert "<!DOCTYPE html>" in html
     assert f"{sandbox.balance('USD'):,.2f}" in html
 
 
-def test_a_provider_that_is_away_leaves_the_last_known_balances_and_says_so(
+def test_an_unreachable_provider_shows_the_last_reported_balances_and_an_error(
     reader: Client, unreachable: None
 ) -> None:
     balance()
@@ -145,7 +143,7 @@ def test_a_provider_that_is_away_leaves_the_last_known_balances_and_says_so(
     assert "Not refreshed: " in html
 
 
-def test_the_trend_is_drawn_and_said(reader: Client) -> None:
+def test_the_trend_is_drawn_and_described(reader: Client) -> None:
     snapshot("8000000.55", ago=timedelta(hours=10))
     balance()
     html = text(reader.get(BALANCES))
@@ -154,7 +152,7 @@ def test_the_trend_is_drawn_and_said(reader: Client) -> None:
     assert "style=" not in html
 
 
-def test_each_balance_leads_to_what_moves_it_for_who_may(
+def test_each_balance_links_to_the_operations_the_user_may_prepare(
     client: Client, sign_in: SignIn, preparer: User, auditor: User
 ) -> None:
     balance("NGN")
@@ -168,7 +166,9 @@ def test_each_balance_leads_to_what_moves_it_for_who_may(
     assert "prepare" not in text(sign_in(Client(), auditor).get(BALANCES))
 
 
-def test_crypto_is_neither_converted_nor_withdrawn(client: Client, sign_in: SignIn, preparer: User) -> None:
+def test_crypto_balances_offer_no_conversion_or_withdrawal(
+    client: Client, sign_in: SignIn, preparer: User
+) -> None:
     balance("USDT", "12.5")
     html = text(sign_in(client, preparer).get(BALANCES))
     assert "currency=USDT" not in html.replace("wallet_transfer/?currency=USDT", "")
@@ -176,7 +176,7 @@ def test_crypto_is_neither_converted_nor_withdrawn(client: Client, sign_in: Sign
 
 
 @pytest.mark.django_db(transaction=True)  # a stored report is read by a connection of its own
-def test_the_export_has_what_is_on_screen_and_what_was(reader: Client) -> None:
+def test_the_export_has_current_and_earlier_balances(reader: Client) -> None:
     balance()
     snapshot("8000000.55", ago=timedelta(hours=10))
     assert 'href="/reports/balances.csv"' in text(reader.get(BALANCES))
@@ -194,7 +194,7 @@ def test_the_recipient_of_an_account_is_shown(reader: Client, sandbox: SandboxPr
     assert "0123456789" not in page.request["PATH_INFO"]
 
 
-def test_whoever_prepares_withdrawals_goes_on_to_one_with_the_account_filled_in(
+def test_a_preparer_gets_a_link_to_a_prefilled_withdrawal(
     client: Client, sign_in: SignIn, preparer: User, sandbox: SandboxProcess
 ) -> None:
     browser, account = sign_in(client, preparer), {"bank_code": "044", "account_number": "0123456789"}
@@ -203,7 +203,7 @@ def test_whoever_prepares_withdrawals_goes_on_to_one_with_the_account_filled_in(
     assert {name: form[name].value() for name in account} == account
 
 
-def test_whoever_reads_only_is_not_offered_one(reader: Client, sandbox: SandboxProcess) -> None:
+def test_a_reader_gets_no_link_to_a_withdrawal(reader: Client, sandbox: SandboxProcess) -> None:
     page = reader.post(ACCOUNTS, {"bank_code": "044", "account_number": "0123456789"})
     assert "Withdraw to this account" not in text(page)
 
@@ -217,7 +217,7 @@ def test_whoever_reads_only_is_not_offered_one(reader: Client, sandbox: SandboxP
         ("044", "1234560000", "The bank knows no such account"),
     ],
 )
-def test_an_account_that_cannot_be_resolved_is_said_beside_its_field(
+def test_an_account_that_cannot_be_resolved_is_reported_at_its_field(
     reader: Client, sandbox: SandboxProcess, bank_code: str, number: str, message: str
 ) -> None:
     page = reader.post(ACCOUNTS, {"bank_code": bank_code, "account_number": number})
@@ -226,7 +226,7 @@ def test_an_account_that_cannot_be_resolved_is_said_beside_its_field(
     assert f'value="{number}"' in text(page)
 
 
-def test_a_provider_that_is_away_cannot_resolve(reader: Client, unreachable: None) -> None:
+def test_an_unreachable_provider_is_reported_when_resolving(reader: Client, unreachable: None) -> None:
     page = reader.post(ACCOUNTS, {"bank_code": "044", "account_number": "0123456789"})
     assert page.status_code == 422
     assert "the service does not answer" in text(page)
@@ -237,10 +237,10 @@ def listed(name: str) -> str:
     return json.dumps([{"accountName": name, "assets": [asset]}])
 
 
-def test_own_accounts_are_read_and_then_kept_with_their_age(
-    reader: Client, service: StubProvider, settings: Settings
+def test_own_accounts_are_read_and_stored_with_their_age(
+    reader: Client, provider: StubProvider, settings: Settings
 ) -> None:
-    service.accounts = listed("Lagos shop")
+    provider.accounts = listed("Lagos shop")
     assert "0455001122" in text(reader.get(f"{ACCOUNTS}own/"))
     assert 'old. <span class="asking">The service is being asked' in text(reader.get(ACCOUNTS))
     settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v4"
@@ -249,26 +249,22 @@ def test_own_accounts_are_read_and_then_kept_with_their_age(
     assert "The service does not tell it now" in html
 
 
-def test_the_export_has_every_account_with_its_number(reader: Client, service: StubProvider) -> None:
-    service.accounts = listed("Lagos shop")
+def test_the_export_has_every_account_with_its_number(reader: Client, provider: StubProvider) -> None:
+    provider.accounts = listed("Lagos shop")
     assert 'href="/reports/bank-accounts.csv"' in text(reader.get(f"{ACCOUNTS}own/"))
     lines = b"".join(reader.get("/reports/bank-accounts.csv")).decode().splitlines()
     assert lines[1].split(",") == ["Lagos shop", "NGN", "0455001122", "bank_account", "0"]
 
 
-def test_the_export_has_an_account_without_any_currency_as_the_page_does(
-    reader: Client, service: StubProvider
-) -> None:
-    service.accounts = '[{"accountName": "Empty shop", "assets": []}]'
+def test_the_export_has_accounts_without_a_currency(reader: Client, provider: StubProvider) -> None:
+    provider.accounts = '[{"accountName": "Empty shop", "assets": []}]'
     assert "No balance in any currency" in text(reader.get(f"{ACCOUNTS}own/"))
     lines = b"".join(reader.get("/reports/bank-accounts.csv")).decode().splitlines()
     assert lines[1].split(",") == ["Empty shop", "", "", "", ""]
 
 
-def test_without_scripts_the_accounts_are_read_into_the_whole_page(
-    reader: Client, service: StubProvider
-) -> None:
-    service.accounts = listed("Lagos shop")
+def test_a_link_reads_the_accounts_without_javascript(reader: Client, provider: StubProvider) -> None:
+    provider.accounts = listed("Lagos shop")
     html = text(reader.get(f"{ACCOUNTS}?read=1"))
     assert "<!DOCTYPE html>" in html
     assert "Lagos shop" in html
@@ -278,7 +274,7 @@ def test_without_scripts_the_accounts_are_read_into_the_whole_page(
     ("role", "offered"), [("administrator", True), ("preparer", False), ("auditor", False)]
 )
 @pytest.mark.parametrize(("address", "kind"), [(ACCOUNTS, "bank_account"), (WEBHOOKS, "callback_url")])
-def test_a_change_is_proposed_by_who_may(
+def test_a_change_is_offered_to_users_who_may_prepare_it(
     client: Client,
     sign_in: SignIn,
     request: pytest.FixtureRequest,
@@ -318,17 +314,17 @@ def test_a_change_is_proposed_by_who_may(
         ("https://pay.example.com", "", "No callback URL is set"),
     ],
 )
-def test_the_callback_address_is_judged(
-    reader: Client, service: StubProvider, settings: Settings, public: str, reported: str, message: str
+def test_the_callback_url_is_compared_with_ours(
+    reader: Client, provider: StubProvider, settings: Settings, public: str, reported: str, message: str
 ) -> None:
     settings.PUBLIC_URL = public
-    service.callback = json.dumps(reported)
+    provider.callback = json.dumps(reported)
     html = text(reader.get(f"{WEBHOOKS}callback/"))
     assert message in html
     assert reported in html
 
 
-def test_a_callback_address_that_cannot_be_read_is_said(reader: Client, unreachable: None) -> None:
+def test_a_callback_url_that_cannot_be_read_is_reported(reader: Client, unreachable: None) -> None:
     html = text(reader.get(f"{WEBHOOKS}?read=1"))
     assert "The service does not tell it now" in html
     assert "Nothing is known from before." in html

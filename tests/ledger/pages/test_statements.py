@@ -17,7 +17,7 @@ from tests.ledger.statements.test_breaks import merged, record
 
 pytestmark = pytest.mark.django_db
 
-STATEMENTS, CONTINUITY = "/money/statements/", "/money/continuity/"
+STATEMENTS, CONTINUITY = "/money/statements/", "/reconciliation/continuity/"
 MARCH = {"currency": "NGN", "since": "2026-03-01", "until": "2026-03-31"}
 
 
@@ -35,7 +35,7 @@ def minute(number: int, name: str, before: int) -> Any:
     return record(name, 0, before, 1, createdAt=f"2026-03-04T05:{number:02}:00Z")
 
 
-def test_a_page_ends_where_a_moment_does_and_balances_run_on_from_page_to_page(reader: Client) -> None:
+def test_pages_end_between_moments_and_balances_continue_across_pages(reader: Client) -> None:
     """The records of the moment at the end of a page were merged in another order than their balances show."""
     merged(*(minute(number, f"T{number}", number) for number in range(48)))
     for balance in (51, 49, 50, 48):
@@ -49,14 +49,14 @@ def test_a_page_ends_where_a_moment_does_and_balances_run_on_from_page_to_page(r
     assert balances(back) == balances(first)
 
 
-def test_a_moment_of_more_than_a_page_is_cut(reader: Client) -> None:
+def test_a_moment_longer_than_a_page_is_split(reader: Client) -> None:
     merged(*(minute(1, f"T{number:02}", number) for number in range(60)))
     first = reader.get(STATEMENTS, MARCH)
     second = reader.get(STATEMENTS, MARCH | {"cursor": first.context["page"].next_cursor})
     assert sorted(balances(first) + balances(second)) == list(range(1, 61))
 
 
-def test_a_circle_at_the_beginning_of_a_page_is_ordered_by_the_balance_before_it(reader: Client) -> None:
+def test_a_balance_cycle_at_the_start_of_a_page_is_ordered_by_the_previous_balance(reader: Client) -> None:
     merged(record("A", 0, 0, 100, createdAt="2026-02-28T10:00:00Z"))
     merged(
         record("back", 0, 90, 10, createdAt="2026-03-01T10:00:00Z"),
@@ -70,9 +70,7 @@ def balances(page: Any) -> list[int]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_merged_while_breaks_are_read_is_not_half_of_them(
-    reader: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_breaks_are_read_in_one_snapshot(reader: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def days(*arguments: Any) -> Any:
         """Behind the sums a break appears, and then the list is read."""
         breaks = breaks_by_day(*arguments)

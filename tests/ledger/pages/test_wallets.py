@@ -34,16 +34,16 @@ def text(client: Client, address: str) -> str:
 
 
 @pytest.fixture
-def holding(service: StubProvider) -> Holding:
+def holding(provider: StubProvider) -> Holding:
     """Let the provider report these addresses."""
 
     def hold(*addresses: object) -> None:
-        service.wallet = json.dumps({"addresses": addresses})
+        provider.wallet = json.dumps({"addresses": addresses})
 
     return hold
 
 
-def test_the_addresses_of_the_provider_with_their_codes(reader: Client, sandbox: SandboxProcess) -> None:
+def test_the_providers_addresses_are_listed_with_qr_codes(reader: Client, sandbox: SandboxProcess) -> None:
     html = text(reader, NOW)
     for network in ("TRC20", "ERC20", "BEP20", "POLYGON"):
         assert f">{network}</th>" in html
@@ -52,7 +52,7 @@ def test_the_addresses_of_the_provider_with_their_codes(reader: Client, sandbox:
     assert "Told by the service at" in html
 
 
-def test_the_code_of_any_address_can_be_drawn_but_of_no_other_text(reader: Client, holding: Holding) -> None:
+def test_qr_codes_are_drawn_for_addresses_only(reader: Client, holding: Holding) -> None:
     holding({"address": "addr-1", "network": "A"}, {"address": "addr-2", "network": "B"})
     assert 'alt="QR code of addr-1"' in text(reader, NOW)
     assert 'alt="QR code of addr-2"' in text(reader, f"{NOW}?show=addr-2")
@@ -78,7 +78,7 @@ def test_currency_and_network_narrow_the_list(reader: Client, holding: Holding) 
     assert "No matching addresses" in text(reader, f"{NOW}?network=C")
 
 
-def test_an_unreachable_provider_leaves_the_last_reported_value_with_its_age(
+def test_an_unreachable_provider_shows_the_last_reported_value_with_its_age(
     reader: Client, holding: Holding, settings: Settings
 ) -> None:
     holding({"address": "addr-1", "network": "A"})
@@ -90,7 +90,7 @@ def test_an_unreachable_provider_leaves_the_last_reported_value_with_its_age(
     assert "data-age" in html
 
 
-def test_before_the_first_answer_the_page_says_so_and_asks(reader: Client, settings: Settings) -> None:
+def test_before_the_first_read_the_page_says_so_and_requests_it(reader: Client, settings: Settings) -> None:
     settings.GATEWAY_URL = SILENT
     html = text(reader, PAGE)
     assert "Addresses not loaded yet" in html
@@ -99,7 +99,7 @@ def test_before_the_first_answer_the_page_says_so_and_asks(reader: Client, setti
     assert "Nothing is known from before" in text(reader, f"{PAGE}?read=1")
 
 
-def test_what_the_provider_says_is_never_markup(reader: Client, holding: Holding) -> None:
+def test_provider_text_is_escaped(reader: Client, holding: Holding) -> None:
     holding({"address": '"><script>x</script>', "network": "<b>A</b>"})
     html = text(reader, NOW)
     assert "<script>x" not in html
@@ -107,7 +107,7 @@ def test_what_the_provider_says_is_never_markup(reader: Client, holding: Holding
 
 
 @pytest.mark.parametrize("count", [0, 4, 200])
-def test_the_page_keeps_to_its_queries_and_bytes(
+def test_the_page_stays_within_its_queries_and_bytes(
     reader: Client, holding: Holding, django_assert_max_num_queries: DjangoAssertNumQueries, count: int
 ) -> None:
     holding(*({"address": f"T{number:033}", "network": f"N{number % 9}"} for number in range(count)))
@@ -128,7 +128,7 @@ def test_the_csv_has_every_address(reader: Client, holding: Holding) -> None:
     ("query", "expected"),
     [("", {1, 2, 3}), ("?network=B", {2, 3}), ("?currency=USDT&network=B&show=addr-3", {2})],
 )
-def test_the_csv_has_what_is_on_the_screen(
+def test_the_csv_has_the_rows_on_the_page(
     reader: Client, holding: Holding, query: str, expected: set[int]
 ) -> None:
     holding(

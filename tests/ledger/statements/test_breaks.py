@@ -64,20 +64,20 @@ def stored_breaks() -> list[tuple[str, str, str, str, str]]:
     ]
 
 
-def test_a_chain_without_a_break_keeps_nothing() -> None:
+def test_an_unbroken_chain_stores_nothing() -> None:
     merged(record("A", 0, 0, 10), record("B", 1, 10, 5), record("C", 2, 15, 1, type="withdrawal", fee=2))
     merged(record("D", 3, 12, 1))
     assert stored_breaks() == []
 
 
-def test_a_gap_is_kept_until_the_record_comes_that_was_missing() -> None:
+def test_a_break_is_stored_until_the_missing_record_arrives() -> None:
     merged(record("A", 0, 0, 10), record("C", 4, 15, 1))
     assert stored_breaks() == [("A", "C", Kind.GAP, "5", "in")]
     merged(record("B", 2, 10, 5))
     assert stored_breaks() == []
 
 
-def test_a_break_that_stays_stays_noticed_when_it_was() -> None:
+def test_a_lasting_break_keeps_its_detection_time() -> None:
     merged(record("A", 0, 0, 10), record("B", 1, 15, 1))
     noticed = BalanceBreak.objects.get().detected_at
     merged(record("C", 2, 16, 1))
@@ -95,7 +95,7 @@ def test_a_break_that_stays_stays_noticed_when_it_was() -> None:
         ({}, "110.000000000000000001", Kind.GAP, "0.000000000000000001", "in"),
     ],
 )
-def test_what_explains_a_break_is_shown(
+def test_the_explanation_of_a_break_is_shown(
     before: dict[str, str], found: str, kind: str, difference: str, direction: str
 ) -> None:
     merged(record("A", 0, 100, 10, **before), record("B", 1, found, 1))
@@ -119,14 +119,14 @@ def test_a_record_that_left_the_list_is_named_as_the_reason_and_may_come_back() 
     assert stored_breaks() == []
 
 
-def test_what_left_the_list_and_is_not_missed_is_no_break() -> None:
+def test_an_unlisted_record_that_explains_nothing_is_no_break() -> None:
     merged(record("A", 0, 0, 10), record("twin", 1, 0, 10), record("C", 2, 10, 1))
     assert stored_breaks() == [("A", "twin", Kind.UNMOVED, "10", "out")]
     lose("twin")
     assert stored_breaks() == []
 
 
-def test_currencies_have_a_chain_each_and_none_has_none() -> None:
+def test_each_currency_has_its_own_chain() -> None:
     merged(record("A", 0, 0, 10), record("B", 1, 99, 5, currency="USD"), record("C", 2, 7, 1, currency=""))
     merged(record("D", 3, 10, 1), record("E", 4, 104, 5, currency="USD"), record("F", 5, 1, 1, currency=""))
     assert stored_breaks() == []
@@ -148,7 +148,7 @@ def random_record(rng: random.Random) -> TransactionRecord:
 
 @pytest.mark.parametrize("most", [4, 1000])
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_kept_is_what_is_found_from_scratch(
+def test_stored_breaks_equal_a_full_recomputation(
     seed: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - to be repeatable, not secret
@@ -167,7 +167,7 @@ def test_what_is_kept_is_what_is_found_from_scratch(
     assert len(seen) >= 3
 
 
-def test_a_change_is_examined_without_reading_the_rest() -> None:
+def test_a_change_is_checked_incrementally() -> None:
     merged(*(record(f"T{second}", second, second, 1) for second in range(60)))
     rows = [
         record(
@@ -196,7 +196,7 @@ def by_the_day(number: int) -> list[TransactionRecord]:
     ]
 
 
-def test_where_no_moment_proves_its_order_no_more_is_read_than_has_to_be() -> None:
+def test_reads_are_bounded_without_landmarks() -> None:
     """A provider that reports days, each of which ends with the balance with which it began."""
     merged(*by_the_day(3000))
     with CaptureQueriesContext(connection) as queries:
@@ -219,7 +219,7 @@ def pair(second: int, before: int) -> list[TransactionRecord]:
     ]
 
 
-def test_what_is_left_unchecked_since_a_landmark_is_none_any_more_keeps_no_break(
+def test_a_range_left_unchecked_after_a_lost_landmark_stores_no_break(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(chain, "MAX_RECORDS_WITHOUT_LANDMARK", 4)
@@ -234,7 +234,7 @@ def check_all() -> int:
     return sum(1 for _ in iter(continuity.run_due_check, 0))
 
 
-def test_rows_that_were_here_before_breaks_were_kept_are_checked_piece_by_piece(
+def test_existing_rows_are_checked_in_batches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     merged(*(record(f"T{second}", second, second if second < 40 else second + 1, 1) for second in range(50)))
@@ -250,7 +250,7 @@ def test_rows_that_were_here_before_breaks_were_kept_are_checked_piece_by_piece(
     assert {check.checked_until for check in ContinuityCheck.objects.all()} == {None}
 
 
-def test_a_check_ends_where_the_history_ends_without_a_landmark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_ends_at_the_start_of_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(continuity, "RECORDS_PER_CHECK", 10)
     merged(*by_the_day(100))
     assert len(list(itertools.islice(iter(continuity.run_due_check, 0), 5))) == 1
@@ -267,15 +267,15 @@ def test_the_currency_that_was_checked_longest_ago_is_checked_first() -> None:
     assert turns == ["XAF", "USD", "NGN"]
 
 
-def test_what_a_defect_of_ours_left_is_repaired_and_reported(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wrong_stored_break_is_repaired_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     merged(record("A", 0, 0, 10), record("B", 1, 15, 1))
     check_all()
     BalanceBreak.objects.update(difference=Decimal(7), expected=Decimal(8))
     assert [str(one) for one in continuity.break_disagreements()] == [
-        "NGN 2026-03-04 05:06:01+00:00: gap is kept, but the rows do not show it",
-        "NGN 2026-03-04 05:06:01+00:00: gap is not kept, but the rows show it",
+        "NGN 2026-03-04 05:06:01+00:00: gap is stored, but the rows do not show it",
+        "NGN 2026-03-04 05:06:01+00:00: gap is not stored, but the rows show it",
     ]
     with clock.use_clock(lambda: timezone.now() + timedelta(days=1.01)):
         check_all()
     assert stored_breaks() == [("A", "B", Kind.GAP, "5", "in")]
-    assert "The kept breaks of NGN differed from the rows in 2 places" in caplog.text
+    assert "The stored continuity breaks of NGN differed from the rows; 2 were corrected" in caplog.text

@@ -28,7 +28,7 @@ def links(*rows: tuple[int, str | None, str]) -> list[ChainLink]:
 
 
 def walked(found: list[ChainLink]) -> list[ChainStep]:
-    return [step for stretch in chain.walk(chain.moments(found)) for step in stretch.steps]
+    return [step for stretch in chain.segments(chain.moments(found)) for step in stretch.steps]
 
 
 def broken(*rows: tuple[int, str | None, str]) -> list[tuple[int, str]]:
@@ -48,17 +48,17 @@ def broken(*rows: tuple[int, str | None, str]) -> list[tuple[int, str]]:
         ("", "1.5", None),
     ],
 )
-def test_the_fee_comes_on_top_of_what_moved(direction: str, fee: str | None, adds: str | None) -> None:
+def test_the_fee_is_added_to_the_amount(direction: str, fee: str | None, adds: str | None) -> None:
     rows = chain.balance_effect(direction, Decimal(100), None if fee is None else Decimal(fee))
     assert rows == (None if adds is None else Decimal(adds))
 
 
-def test_balances_that_follow_from_each_other_break_nowhere() -> None:
+def test_continuous_balances_have_no_breaks() -> None:
     assert broken((0, "0", "10"), (1, "10", "-3"), (2, "7", "0.5")) == []
     assert broken() == []
 
 
-def test_a_break_says_what_no_record_tells() -> None:
+def test_a_break_has_the_unexplained_amount() -> None:
     assert broken((0, "0", "10"), (1, "7", "1"), (2, "8", "1"), (3, "9.5", "1")) == [(1, "-3"), (3, "0.5")]
 
 
@@ -70,29 +70,29 @@ def test_amounts_of_any_size_are_exact() -> None:
     ]
 
 
-def test_records_of_one_moment_are_in_the_order_that_the_balances_tell() -> None:
+def test_records_of_one_moment_are_ordered_by_their_balances() -> None:
     found = walked(links((0, "0", "10"), (1, "15", "1"), (1, "10", "5"), (2, "16", "1")))
     assert [step.link.pk for step in found] == [0, 2, 1, 3]
     assert chain.breaks_in(found) == []
 
 
-def test_a_circle_begins_where_the_following_record_goes_on() -> None:
+def test_a_balance_cycle_is_ordered_by_the_following_record() -> None:
     """Nothing before it says with which of the two it began."""
     assert broken((0, "100", "-10"), (0, "90", "10"), (1, "90", "1")) == []
     assert broken((0, "100", "-10"), (0, "90", "10"), (1, "100", "1")) == []
 
 
-def test_around_a_record_that_cannot_be_placed_nothing_is_said() -> None:
+def test_no_break_is_reported_around_a_record_that_cannot_be_placed() -> None:
     assert broken((0, "0", "10"), (1, None, "-3"), (2, "700", "1"), (3, "702", "1")) == [(3, "1")]
 
 
-def test_a_moment_of_very_many_records_is_a_day_and_left_unchecked() -> None:
+def test_a_moment_of_very_many_records_is_left_unchecked() -> None:
     many = [(1, str(number), "1") for number in range(chain.MAX_RECORDS_PER_MOMENT)]
     assert broken((0, "0", "5"), *many) == [(1, "-5")]
     assert broken((0, "0", "5"), *many, (1, "7", "1")) == []
 
 
-def test_a_moment_whose_balances_prove_its_order_is_a_landmark_as_a_single_record_is() -> None:
+def test_a_moment_with_a_provable_order_is_a_landmark() -> None:
     rows = [(0, "10", "5"), (0, "0", "10"), (0, "15", "-5")]
     circle, gap = [(1, "10", "5"), (1, "15", "-5")], [(2, "10", "1"), (2, "12", "1")]
     found = list(chain.moments(links(*rows, *circle, *gap, (3, "13", "1"), (4, None, "1"), (4, "14", "1"))))
@@ -107,7 +107,7 @@ def pairs(first: int, number: int) -> list[tuple[int, str | None, str]]:
     ]
 
 
-def test_behind_very_many_records_without_a_landmark_nothing_is_said_up_to_the_next_one() -> None:
+def test_no_break_is_reported_between_distant_landmarks() -> None:
     number = chain.MAX_RECORDS_WITHOUT_LANDMARK // 2
     many = [(0, "0", "0"), *pairs(1, number)]
     assert broken(*many, (number + 1, "7", "1")) == [(number + 1, "7")]
@@ -138,7 +138,7 @@ def fewest(found: list[ChainMoment]) -> float:
 
 
 @given(TOLD)
-def test_nothing_is_broken_if_any_order_explains_the_balances(
+def test_a_moment_is_continuous_if_any_order_explains_its_balances(
     rows: list[tuple[int, Decimal, Decimal]],
 ) -> None:
     found = list(chain.moments(in_turn(rows)))
@@ -159,26 +159,28 @@ def search_limit_of_one_step() -> Iterator[None]:
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), BALANCE, BALANCE), max_size=24))
-def test_taken_up_at_a_landmark_it_goes_on_as_from_its_beginning(
+def test_a_check_from_a_landmark_equals_one_from_the_start(
     rows: list[tuple[int, Decimal, Decimal]],
 ) -> None:
     with search_limit_of_one_step():
         every = in_turn(rows)
         whole = walked(every)
-        for stretch in chain.walk(chain.moments(every)):
+        for stretch in chain.segments(chain.moments(every)):
             if stretch.landmark:
                 behind = [link for link in every if link.at > stretch.landmark.last.at]
                 again = [
-                    step for one in chain.walk(chain.moments(behind), stretch.landmark) for step in one.steps
+                    step
+                    for one in chain.segments(chain.moments(behind), stretch.landmark)
+                    for step in one.steps
                 ]
                 assert again == whole[len(whole) - len(behind) :]
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), BALANCE, BALANCE), max_size=24))
-def test_the_last_landmark_is_seen_within_reach(rows: list[tuple[int, Decimal, Decimal]]) -> None:
+def test_the_last_landmark_is_found_within_the_limit(rows: list[tuple[int, Decimal, Decimal]]) -> None:
     with search_limit_of_one_step():
         every = in_turn(rows)
-        [*_, last] = [None, *(one.landmark for one in chain.walk(chain.moments(every)) if one.landmark)]
+        [*_, last] = [None, *(one.landmark for one in chain.segments(chain.moments(every)) if one.landmark)]
         near = every[-chain.lookback_limit() :]
         seen = chain.last_landmark(near, is_all=len(near) == len(every))
         assert (seen and seen.last) == (last and last.last)

@@ -35,7 +35,7 @@ def mirror(db: None) -> None:
         ([(5, 0)], [], {5}),
     ],
 )
-def test_a_run_ends_where_a_balance_does_not_follow_or_another_record_stands(
+def test_a_run_ends_at_a_break_or_at_another_record(
     rows: list[tuple[int, int | None]], others: list[int], ends: set[int]
 ) -> None:
     """Second and balance before of each, which adds one."""
@@ -94,9 +94,7 @@ def random_batches(rng: random.Random) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_what_is_kept_of_runs_is_what_is_found_from_scratch(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stored_runs_equal_a_full_recomputation(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)  # noqa: S311 - to be repeatable, not secret
     monkeypatch.setattr(breaks, "MAX_EXISTING_BETWEEN", rng.choice((2, 200)))
     for batch in random_batches(rng):

@@ -24,7 +24,7 @@ from tests.ledger.statements.test_breaks import check_all, lose, merged, record
 
 pytestmark = pytest.mark.django_db
 
-STATEMENTS, CONTINUITY = "/money/statements/", "/money/continuity/"
+STATEMENTS, CONTINUITY = "/money/statements/", "/reconciliation/continuity/"
 
 
 def at(text: str) -> datetime:
@@ -78,7 +78,7 @@ def gist(one: Statement) -> tuple[str, ...]:
         ("02-01T00:00", "02-05T00:00", ("not provided", "0", "0", "0", "not provided", "not provided")),
     ],
 )
-def test_opening_and_movements_lead_to_the_closing_balance(
+def test_opening_balance_plus_movements_is_the_closing_balance(
     chain: None, since: str | None, until: str | None, figures: tuple[str, ...]
 ) -> None:
     one = build_statement("NGN", at(since) if since else None, at(until) if until else None)
@@ -87,7 +87,7 @@ def test_opening_and_movements_lead_to_the_closing_balance(
     assert one.adds_up == (figures[-1] == "0")
 
 
-def test_nothing_has_no_sign(chain: None, reader: Client) -> None:
+def test_zero_has_no_sign(chain: None, reader: Client) -> None:
     moved = page(reader, STATEMENTS, currency="NGN", since="2026-03-03")
     for amount in ("+10.00", "−58.250000000000000001", "−1.75"):  # noqa: RUF001 - the sign that the page has
         assert f"<dd>{amount}</dd>" in moved
@@ -95,7 +95,7 @@ def test_nothing_has_no_sign(chain: None, reader: Client) -> None:
     assert still.count("<dd>0.00</dd>") == 3
 
 
-def test_what_does_not_add_up_is_what_the_breaks_in_the_period_say(chain: None) -> None:
+def test_the_difference_equals_the_breaks_in_the_period(chain: None) -> None:
     merged(on("03-03T11:00", "gap", "130", "5"))
     one = build_statement("NGN", at("03-03T00:00"), None)
     assert (one.breaks.number, one.is_explained, one.adds_up) == (2, True, False)
@@ -104,7 +104,7 @@ def test_what_does_not_add_up_is_what_the_breaks_in_the_period_say(chain: None) 
     assert (before.breaks.number, before.adds_up) == (0, True)
 
 
-def test_what_left_the_list_is_not_counted_but_said(chain: None) -> None:
+def test_unlisted_records_are_reported_and_not_counted(chain: None) -> None:
     lose("B")
     one = build_statement("NGN", None, None)
     assert (one.missing, one.sent.count, one.breaks.number) == (1, 1, 1)
@@ -112,9 +112,7 @@ def test_what_left_the_list_is_not_counted_but_said(chain: None) -> None:
     assert one.is_explained
 
 
-def test_more_breaks_than_are_added_up_are_no_sum_and_explain_nothing(
-    chain: None, reader: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_breaks_are_not_summed(chain: None, reader: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     merged(on("03-03T11:00", "gap", "130", "5"))
     monkeypatch.setattr(books_statement, "MAX_COUNTED", 1)
     one = build_statement("NGN", at("03-03T00:00"), None)
@@ -124,7 +122,7 @@ def test_more_breaks_than_are_added_up_are_no_sum_and_explain_nothing(
     assert "The rest is" not in shown
 
 
-def test_records_that_cannot_be_placed_are_counted_and_leave_their_part_open(chain: None) -> None:
+def test_records_that_cannot_be_placed_are_counted_and_left_unchecked(chain: None) -> None:
     merged(on("03-04T00:00", "E", None, "7"), on("03-04T01:00", "F", "100", "1"))
     one = build_statement("NGN", None, None)
     assert (one.unplaceable.number, one.breaks.number, one.adds_up, one.is_explained) == (1, 0, False, False)
@@ -138,7 +136,7 @@ def mirrored(*, as_of: str) -> None:
     Mirror.objects.update(loaded_at=at("03-01T00:00"), as_of=at(as_of))
 
 
-def test_records_that_cannot_be_placed_are_counted_by_an_index_of_their_own(chain: None) -> None:
+def test_counting_records_that_cannot_be_placed_uses_an_index(chain: None) -> None:
     asked: list[tuple[str, Any]] = []
 
     def note(execute: Callable[..., Any], sql: str, params: Any, *rest: Any) -> Any:
@@ -155,7 +153,7 @@ def test_records_that_cannot_be_placed_are_counted_by_an_index_of_their_own(chai
         # With the parameters apart, as it was asked: it is by them that the index fits.
         cursor.execute(f"{'EXPLAIN QUERY PLAN' if is_sqlite else 'EXPLAIN'} {sql}", params)
         plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
-    assert "transaction_untold" in plan, plan
+    assert "transaction_unplaceable" in plan, plan
 
 
 def keep_balance(moment: str, amount: str) -> None:
@@ -180,7 +178,7 @@ def test_the_balance_that_the_provider_reported_is_compared_with_its_records(cha
     assert build_statement("NGN", at("03-06T00:00"), at("03-07T00:00")).reported == []
 
 
-def test_a_balance_is_not_held_against_records_that_are_not_all_here_yet(chain: None) -> None:
+def test_a_reported_balance_is_not_compared_before_the_first_load_is_complete(chain: None) -> None:
     keep_balance("03-03T13:00", "100")
     keep_balance("03-03T13:15", "107")  # something came in that the mirror does not know yet
     assert build_statement("NGN", None, None).reported == []
@@ -191,7 +189,7 @@ def test_a_balance_is_not_held_against_records_that_are_not_all_here_yet(chain: 
     assert build_statement("NGN", None, None).reported == []
 
 
-def test_the_sums_of_breaks_are_by_currency_and_by_the_days_of_who_looks() -> None:
+def test_breaks_are_summed_by_currency_and_the_readers_days() -> None:
     merged(on("03-01T09:00", "A", 0, 10), on("03-01T23:30", "B", 11, 10), on("03-02T09:00", "C", 20, 1))
     merged(on("03-02T09:00", "X", 0, 1, currency="USD"), on("03-02T10:00", "Y", 3, 1, currency="USD"))
     with timezone.override("Africa/Lagos"):
@@ -212,7 +210,7 @@ def page(reader: Client, address: str, **filters: str) -> str:
     return reader.get(address, filters).content.decode()
 
 
-def test_the_page_of_breaks_leads_to_both_transactions(reader: Client, chain: None) -> None:
+def test_the_breaks_page_links_to_both_transactions(reader: Client, chain: None) -> None:
     assert "Every balance follows from the one before it" not in page(reader, CONTINUITY)  # it is not loaded
     Mirror.objects.update(loaded_at=at("03-01T00:00"))
     check_all()
@@ -227,7 +225,7 @@ def test_the_page_of_breaks_leads_to_both_transactions(reader: Client, chain: No
     assert reader.get(CONTINUITY, {"since": "2026-03-06", "until": "2026-03-01"}).status_code == 422
 
 
-def test_no_page_vouches_for_what_was_never_checked(reader: Client, chain: None) -> None:
+def test_unchecked_ranges_are_not_reported_as_continuous(reader: Client, chain: None) -> None:
     merged(on("03-04T01:00", "E", None, "7"), on("03-04T02:00", "F", "100", "1"))
     mirrored(as_of="03-09T00:00")
     for address in (STATEMENTS, CONTINUITY):
@@ -243,7 +241,7 @@ def test_no_page_vouches_for_what_was_never_checked(reader: Client, chain: None)
     assert "The rest is next to" in page(reader, STATEMENTS, since="2026-03-01")
 
 
-def test_the_page_of_statements_shows_every_currency_and_the_movements_of_one(
+def test_the_statements_page_shows_every_currency_and_the_movements_of_one(
     reader: Client, chain: None
 ) -> None:
     merged(on("03-02T09:00", "X", 0, 1, currency="USD"))
@@ -258,7 +256,7 @@ def test_the_page_of_statements_shows_every_currency_and_the_movements_of_one(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_merged_while_a_statement_is_read_is_no_part_of_it(
+def test_a_statement_is_read_in_one_snapshot(
     reader: Client, chain: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def sums(*arguments: Any) -> Any:
@@ -276,7 +274,7 @@ def test_what_is_merged_while_a_statement_is_read_is_no_part_of_it(
     assert "late" not in one
 
 
-def test_movements_of_one_moment_are_in_the_order_of_their_balances(reader: Client) -> None:
+def test_movements_of_one_moment_are_ordered_by_their_balances(reader: Client) -> None:
     merged(on("03-02T09:00", "second", "10", "5"), on("03-02T09:00", "first", "0", "10"))
     with transaction.atomic():
         merge_records([on("03-02T09:00", "third", "15", "1")])

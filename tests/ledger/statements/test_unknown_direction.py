@@ -15,7 +15,7 @@ from tests.ledger.statements.test_breaks import check_all, lose, merged, record,
 
 pytestmark = pytest.mark.django_db
 
-CONTINUITY = "/money/continuity/"
+CONTINUITY = "/reconciliation/continuity/"
 
 
 @pytest.fixture(autouse=True)
@@ -29,14 +29,14 @@ def transfer(name: str, second: int, before: object, **members: Any) -> Any:
 
 @pytest.mark.parametrize("kind", ["transfer", "internalTransfer", "a type of tomorrow"])
 @pytest.mark.parametrize("named", [{}, {"sender": "kola", "username": "ada"}, {"username": "ada"}])
-def test_a_transfer_whose_direction_is_unknown_breaks_nothing(kind: str, named: dict[str, str]) -> None:
+def test_a_transfer_of_unknown_direction_breaks_no_continuity(kind: str, named: dict[str, str]) -> None:
     """It reports 7,000, which is the balance of somebody else."""
     merged(record("A", 0, 0, 100), record("T", 1, 7000, 10, type=kind, **named), record("B", 2, 90, 1))
     assert stored_breaks() == []
     assert str(unplaceable_count("NGN", None, None)) == "1"
 
 
-def test_a_transfer_that_names_us_is_ours_to_tell() -> None:
+def test_a_transfer_that_names_the_merchant_has_a_direction() -> None:
     us = settings.GATEWAY_API_USER
     merged(record("A", 0, 0, 100), transfer("T", 1, 7000, sender=us, username="kola"))
     assert [one[:2] for one in stored_breaks()] == [("A", "T")]
@@ -45,7 +45,7 @@ def test_a_transfer_that_names_us_is_ours_to_tell() -> None:
     assert not unplaceable_count("", None, None)
 
 
-def test_they_are_counted_by_currency_and_period_while_the_provider_lists_them() -> None:
+def test_transfers_of_unknown_direction_are_counted_by_currency_and_period() -> None:
     merged(transfer("T", 1, 7000), transfer("U", 5, 7000, currency="USD"), record("A", 7, 1, 1, currency=""))
     moment = datetime(2026, 3, 4, 5, 6, 3, tzinfo=UTC)
     chosen = [("", None, None), ("USD", None, None), ("", moment, None), ("", None, moment)]
@@ -54,7 +54,7 @@ def test_they_are_counted_by_currency_and_period_while_the_provider_lists_them()
     assert unplaceable_count("", None, None).number == 1
 
 
-def test_continuity_says_that_they_are_not_ours_to_tell(
+def test_the_continuity_page_names_transfers_of_unknown_direction(
     client: Client, sign_in: Callable[[Client, User], Client], auditor: User
 ) -> None:
     reader = sign_in(client, auditor)

@@ -55,7 +55,7 @@ def years_of_totals() -> list[DayTotal]:
     )
 
 
-def test_every_figure_is_the_plain_sum_of_what_the_sync_kept() -> None:
+def test_every_figure_is_the_sum_of_the_mirrored_records() -> None:
     kept = [one for one in years_of_totals() if TODAY - timedelta(days=FLOW_DAYS) < one.day <= TODAY]
     found = currency_flows(TODAY)
     assert [flow.currency for flow in found] == ["NGN", "USD", "USDT"]
@@ -80,14 +80,14 @@ def by_volume(totals: list[DayTotal]) -> list[str]:
     return sorted(sums, key=lambda kind: -sums[kind])
 
 
-def test_it_takes_one_question() -> None:
+def test_flows_take_one_query() -> None:
     total(facet(), "1")
     with CaptureQueriesContext(connection) as queries:
         currency_flows(TODAY)
     assert len(queries) == 1
 
 
-def test_every_day_has_its_place_and_nothing_moved_is_zero() -> None:
+def test_every_day_is_present_and_zero_without_movement() -> None:
     total(facet(), "7", ago=3)
     days = only(currency_flows(TODAY)).days
     assert [day.day for day in days] == [TODAY - timedelta(days=ago) for ago in range(29, -1, -1)]
@@ -102,14 +102,14 @@ def test_thirty_days_count_up_to_today(ago: int, counts: bool) -> None:
     assert bool(currency_flows(TODAY)) is counts
 
 
-def test_what_failed_counts_because_it_comes_back_as_a_record_of_its_own() -> None:
+def test_failed_transactions_count_because_their_reversal_does() -> None:
     total(facet(kind="withdrawal", way="out", status="failed"), "50")
     total(facet(), "50")
     flow = only(currency_flows(TODAY))
     assert (flow.received, flow.sent) == (Decimal(50), Decimal(50))
 
 
-def test_what_nobody_knows_the_direction_of_counts_as_volume_only() -> None:
+def test_transactions_of_unknown_direction_count_as_volume_only() -> None:
     total(facet(kind="transfer", way=""), "5", count=2)
     flow = only(currency_flows(TODAY))
     assert (flow.received, flow.sent, flow.count) == (Decimal(0), Decimal(0), 2)
@@ -144,11 +144,11 @@ def test_a_bar_is_as_long_as_its_share_of_the_largest() -> None:
 @pytest.mark.parametrize(
     ("kind", "label"), [("internalTransfer", "Internal transfers"), ("loan", "loan"), ("", "Type not told")]
 )
-def test_types_have_words_and_unknown_ones_keep_theirs(kind: str, label: str) -> None:
+def test_types_are_labelled_and_unknown_ones_shown_as_reported(kind: str, label: str) -> None:
     total(facet(kind=kind), "1")
     assert only(currency_flows(TODAY)).volumes[0].label == label
 
 
-def test_a_day_whose_transactions_all_left_it_does_not_count() -> None:
+def test_a_day_without_remaining_transactions_is_not_counted() -> None:
     total(facet(), "0", count=0)
     assert currency_flows(TODAY) == []

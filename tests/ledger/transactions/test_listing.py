@@ -59,8 +59,8 @@ def fits(row: Transaction, chosen: TransactionFilter) -> bool:
         (
             chosen.since is None or row.occurred_at >= chosen.since,
             chosen.until is None or row.occurred_at < chosen.until,
-            chosen.least is None or row.amount >= chosen.least,
-            chosen.most is None or row.amount <= chosen.most,
+            chosen.min_amount is None or row.amount >= chosen.min_amount,
+            chosen.max_amount is None or row.amount <= chosen.max_amount,
             all(getattr(row, name) == word for name, word in chosen.facet_values.items()),
             chosen.transaction_id in ("", row.transaction_id),
             chosen.counterparty.lower() in row.counterparty.lower(),
@@ -116,9 +116,9 @@ ALONE: dict[str, TransactionFilter] = {
     "status": TransactionFilter(status="failed"),
     "direction": TransactionFilter(direction="in"),
     "words that never meet": TransactionFilter(currency="EUR"),
-    "least": TransactionFilter(least=Decimal("7.01")),
-    "most": TransactionFilter(most=Decimal("7")),
-    "one amount": TransactionFilter(least=Decimal(120), most=Decimal(120)),
+    "min amount": TransactionFilter(min_amount=Decimal("7.01")),
+    "max amount": TransactionFilter(max_amount=Decimal("7")),
+    "one amount": TransactionFilter(min_amount=Decimal(120), max_amount=Decimal(120)),
     "counterparty": TransactionFilter(counterparty="bello"),
     "text": TransactionFilter(text="ada"),
     "text of everybody": TransactionFilter(text="MERCHANT"),
@@ -131,18 +131,20 @@ ALONE: dict[str, TransactionFilter] = {
 TOGETHER: dict[str, TransactionFilter] = {
     "all words": TransactionFilter(currency="NGN", type="transfer", status="fulfilled", direction="out"),
     "words and period": TransactionFilter(currency="NGN", since=day(30), until=day(3)),
-    "words and amounts": TransactionFilter(currency="USD", least=Decimal(80), most=Decimal(95)),
-    "two ranges": TransactionFilter(since=day(30), until=day(3), least=Decimal(7), most=Decimal(120)),
-    "two ranges that never meet": TransactionFilter(currency="USD", since=day(3), most=Decimal(65)),
+    "words and amounts": TransactionFilter(currency="USD", min_amount=Decimal(80), max_amount=Decimal(95)),
+    "two ranges": TransactionFilter(
+        since=day(30), until=day(3), min_amount=Decimal(7), max_amount=Decimal(120)
+    ),
+    "two ranges that never meet": TransactionFilter(currency="USD", since=day(3), max_amount=Decimal(65)),
     "text and status": TransactionFilter(text="ada", status="failed"),
-    "text and both ranges": TransactionFilter(text="bello", since=day(35), least=Decimal(5)),
+    "text and both ranges": TransactionFilter(text="bello", since=day(35), min_amount=Decimal(5)),
     "text and counterparty": TransactionFilter(text="merchant", counterparty="obi"),
     "everything": TransactionFilter(
         since=day(39),
         until=day(1),
         currency="NGN",
         direction="in",
-        least=Decimal(1),
+        min_amount=Decimal(1),
         counterparty="ada",
         text="biz",
     ),
@@ -152,7 +154,7 @@ EVERY = {**ALONE, **TOGETHER}
 
 @pytest.mark.parametrize("order", [order for _, order in ORDERS.values()], ids=",".join)
 @pytest.mark.parametrize("chosen", EVERY.values(), ids=EVERY)
-def test_every_filter_in_every_order_lists_what_plain_python_finds(
+def test_every_filter_and_order_matches_a_python_reference(
     rows: list[Transaction], chosen: TransactionFilter, order: Order
 ) -> None:
     there = forwards(chosen, order)
@@ -163,7 +165,7 @@ def test_every_filter_in_every_order_lists_what_plain_python_finds(
 
 @pytest.mark.parametrize("listed", [2, 1_000])
 @pytest.mark.parametrize("chosen", EVERY.values(), ids=EVERY)
-def test_the_bounds_change_where_pages_end_and_nothing_else(
+def test_the_limits_change_page_ends_only(
     rows: list[Transaction], chosen: TransactionFilter, listed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(query_planner, "PROBED_ROWS", 3)
@@ -177,7 +179,7 @@ def test_the_bounds_change_where_pages_end_and_nothing_else(
         assert ids(backwards(chosen, there[-1], order)) == expected(rows, chosen, order)
 
 
-def test_random_filters_list_what_plain_python_finds(rows: list[Transaction]) -> None:
+def test_random_filters_match_a_python_reference(rows: list[Transaction]) -> None:
     chance = random.Random(6)  # noqa: S311 - the same every time, no secret
     for _ in range(60):
         picked = chance.sample(list(EVERY.values()), 3)
@@ -191,7 +193,7 @@ def test_random_filters_list_what_plain_python_finds(rows: list[Transaction]) ->
         ), chosen
 
 
-def test_an_id_leads_to_its_transaction_whatever_its_names(rows: list[Transaction]) -> None:
+def test_an_id_finds_its_transaction_regardless_of_names(rows: list[Transaction]) -> None:
     wanted = rows[99]
     for chosen in (
         TransactionFilter(transaction_id=wanted.transaction_id),
@@ -205,10 +207,14 @@ def test_an_id_leads_to_its_transaction_whatever_its_names(rows: list[Transactio
 
 @pytest.mark.parametrize(
     "chosen",
-    [TransactionFilter(), TransactionFilter(currency="NGN", least=Decimal(1)), TransactionFilter(text="ada")],
+    [
+        TransactionFilter(),
+        TransactionFilter(currency="NGN", min_amount=Decimal(1)),
+        TransactionFilter(text="ada"),
+    ],
     ids=str,
 )
-def test_rows_that_arrive_in_between_neither_repeat_nor_hide_others(
+def test_rows_inserted_between_pages_neither_repeat_nor_hide_others(
     rows: list[Transaction], chosen: TransactionFilter
 ) -> None:
     pages = [transaction_page(chosen, order=NEWEST_FIRST, cursor=None, size=SIZE)]
@@ -219,7 +225,7 @@ def test_rows_that_arrive_in_between_neither_repeat_nor_hide_others(
     assert ids(backwards(chosen, pages[-1])) == expected(rows, chosen, NEWEST_FIRST)
 
 
-def test_a_facet_that_was_never_seen_before_is_listed_at_once(rows: list[Transaction]) -> None:
+def test_a_new_facet_is_listed_at_once(rows: list[Transaction]) -> None:
     transaction_page(TransactionFilter(), order=NEWEST_FIRST, cursor=None)
     new = stored(status="on hold", occurred_at=AT + timedelta(days=1))
     assert ids(forwards(TransactionFilter()))[0] == new.transaction_id
@@ -227,13 +233,13 @@ def test_a_facet_that_was_never_seen_before_is_listed_at_once(rows: list[Transac
     assert ids(forwards(TransactionFilter(status="on ice"))) == [newer.transaction_id]
 
 
-def test_a_facet_that_was_never_seen_before_is_counted_at_once(rows: list[Transaction]) -> None:
+def test_a_new_facet_is_counted_at_once(rows: list[Transaction]) -> None:
     transaction_page(TransactionFilter(), order=NEWEST_FIRST, cursor=None)
     stored(status="on hold")
     assert transaction_count(TransactionFilter(status="on hold")).number == 1
 
 
-def test_a_process_that_reads_no_rows_knows_new_facets_soon(
+def test_a_process_that_reads_no_rows_learns_new_facets(
     rows: list[Transaction], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = len(filters.known_facets())
@@ -243,16 +249,14 @@ def test_a_process_that_reads_no_rows_knows_new_facets_soon(
     assert len(filters.known_facets()) == before + 1
 
 
-def test_a_name_that_changed_is_found_as_it_is_now(rows: list[Transaction]) -> None:
+def test_a_changed_name_is_found_by_its_current_value(rows: list[Transaction]) -> None:
     Transaction.objects.filter(pk=rows[0].pk).update(username="Renamed Person", counterparty="Renamed Person")
     assert ids(forwards(TransactionFilter(text="renamed"))) == [rows[0].transaction_id]
     assert ids(forwards(TransactionFilter(counterparty="named per"))) == [rows[0].transaction_id]
 
 
 @pytest.mark.parametrize("forged", ["x", "' OR 1=1 --", "A" * 5_000])
-def test_a_cursor_that_is_forged_or_of_another_order_is_the_first_page(
-    rows: list[Transaction], forged: str
-) -> None:
+def test_a_forged_or_foreign_cursor_gives_the_first_page(rows: list[Transaction], forged: str) -> None:
     first = transaction_page(TransactionFilter(), order=NEWEST_FIRST, cursor=None)
     of_another = transaction_page(TransactionFilter(), order=("-amount", "-id"), cursor=None).next_cursor
     for cursor in (forged, of_another):
@@ -261,24 +265,26 @@ def test_a_cursor_that_is_forged_or_of_another_order_is_the_first_page(
 
 @pytest.mark.parametrize(
     "chosen",
-    [TransactionFilter(currency="NGN"), TransactionFilter(least=Decimal(7)), TransactionFilter(text="ada")],
+    [
+        TransactionFilter(currency="NGN"),
+        TransactionFilter(min_amount=Decimal(7)),
+        TransactionFilter(text="ada"),
+    ],
     ids=str,
 )
 def test_up_to_the_limit_the_count_is_exact(rows: list[Transaction], chosen: TransactionFilter) -> None:
     there = len(expected(rows, chosen, NEWEST_FIRST))
-    assert transaction_count(chosen, most=there) == TransactionCount(there, is_exact=True)
-    assert transaction_count(chosen, most=there + 1) == TransactionCount(there, is_exact=True)
-    beyond = transaction_count(chosen, most=there - 1)
+    assert transaction_count(chosen, at_most=there) == TransactionCount(there, is_exact=True)
+    assert transaction_count(chosen, at_most=there + 1) == TransactionCount(there, is_exact=True)
+    beyond = transaction_count(chosen, at_most=there - 1)
     assert not beyond.is_exact
     assert beyond.number >= there
 
 
-def test_a_count_that_would_have_to_walk_too_far_is_an_estimate(
-    rows: list[Transaction], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_expensive_count_is_estimated(rows: list[Transaction], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_planner, "MAX_GATHERED", 5)
     monkeypatch.setattr(query_planner, "MAX_SCANNED", 20)
-    chosen = TransactionFilter(most=Decimal(7), since=day(30))
+    chosen = TransactionFilter(max_amount=Decimal(7), since=day(30))
     there = len(expected(rows, chosen, NEWEST_FIRST))
     is_walked = connection.vendor == "postgresql"
     assert transaction_count(chosen).is_exact is not is_walked
@@ -296,11 +302,11 @@ def test_a_count_that_would_have_to_walk_too_far_is_an_estimate(
     ],
     ids=str,
 )
-def test_what_is_not_exact_does_not_look_exact(count: TransactionCount, words: str) -> None:
+def test_estimated_counts_are_rounded(count: TransactionCount, words: str) -> None:
     assert count.text == words
 
 
-def test_exactly_ten_thousand_are_counted_and_one_more_is_about_as_many(rows: list[Transaction]) -> None:
+def test_ten_thousand_are_counted_exactly_and_more_are_estimated(rows: list[Transaction]) -> None:
     store([unsaved(currency="EUR") for _ in range(9_999)])
     assert transaction_count(TransactionFilter(currency="EUR")) == TransactionCount(9_999, is_exact=True)
     stored(currency="EUR")
@@ -312,21 +318,21 @@ def test_exactly_ten_thousand_are_counted_and_one_more_is_about_as_many(rows: li
     )
 
 
-def test_beyond_the_limit_the_day_totals_estimate_how_many(rows: list[Transaction]) -> None:
+def test_day_totals_estimate_counts_beyond_the_limit(rows: list[Transaction]) -> None:
     stored(currency="EUR")
     facet = Facet.objects.get(currency="EUR")
     for back, number in ((0, 70_000), (1, 20_000), (2, 9_000)):
         DayTotal.objects.create(day=day(back).date(), facet=facet, count=number, amount=0, fee=0)
-    assert transaction_count(TransactionFilter(currency="EUR"), most=0) == TransactionCount(
+    assert transaction_count(TransactionFilter(currency="EUR"), at_most=0) == TransactionCount(
         99_000, is_exact=False
     )
-    assert transaction_count(TransactionFilter(currency="EUR", since=day(1)), most=0) == TransactionCount(
+    assert transaction_count(TransactionFilter(currency="EUR", since=day(1)), at_most=0) == TransactionCount(
         90_000, is_exact=False
     )
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL breaks statements off")
-def test_what_takes_too_long_is_cancelled_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_query_is_cancelled_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_planner, "TIMEOUT_SECONDS", 0.05)
     with pytest.raises(FilterTooBroadError, match="shorter period"), query_planner.query_timeout():
         connection.cursor().execute("SELECT pg_sleep(60)")

@@ -53,7 +53,7 @@ def volumes(chosen: TransactionFilter) -> list[DirectionVolume]:
 
 @pytest.mark.parametrize("until", [*MOMENTS, DAY + timedelta(days=3)], ids=str)
 @pytest.mark.parametrize("since", MOMENTS, ids=str)
-def test_they_are_exact_whatever_part_of_a_day_is_chosen(
+def test_volumes_are_exact_for_any_part_of_a_day(
     rows: list[Transaction], since: datetime | None, until: datetime | None
 ) -> None:
     for chosen in (
@@ -63,7 +63,7 @@ def test_they_are_exact_whatever_part_of_a_day_is_chosen(
         assert volumes(chosen) == plain_sums(chosen)
 
 
-def test_where_the_database_adds_up_exactly_no_day_is_carried_out_of_it(rows: list[Transaction]) -> None:
+def test_sums_are_computed_in_the_database_where_it_is_exact(rows: list[Transaction]) -> None:
     known = [row.facet_id for row in rows]
     facet_ids = [facet_id for facet_id, *_ in sums_between(known, None, None)]
     days = {(row.facet_id, row.occurred_at.date()) for row in rows}
@@ -75,21 +75,19 @@ def test_where_the_database_adds_up_exactly_no_day_is_carried_out_of_it(rows: li
     [
         TransactionFilter(text="ada"),
         TransactionFilter(counterparty="ada", currency="NGN"),
-        TransactionFilter(least=Decimal(10**17), since=DAY, direction="out"),
-        TransactionFilter(most=Decimal(10**17)),
+        TransactionFilter(min_amount=Decimal(10**17), since=DAY, direction="out"),
+        TransactionFilter(max_amount=Decimal(10**17)),
         TransactionFilter(text="nobody"),
     ],
 )
-def test_rows_are_added_up_where_no_day_total_has_them(
-    rows: list[Transaction], chosen: TransactionFilter
-) -> None:
+def test_rows_without_a_day_total_are_added_up(rows: list[Transaction], chosen: TransactionFilter) -> None:
     number = transaction_count(chosen).number
     assert volumes(chosen) == plain_sums(chosen)
-    assert sum_rows(chosen, most=number) is not None
-    assert sum_rows(chosen, most=number - 1) is None or number == 0
+    assert sum_rows(chosen, at_most=number) is not None
+    assert sum_rows(chosen, at_most=number - 1) is None or number == 0
 
 
-def test_an_id_is_added_up_alone(rows: list[Transaction]) -> None:
+def test_a_filter_by_id_adds_up_that_record_alone(rows: list[Transaction]) -> None:
     one = rows[3]
     assert volumes(TransactionFilter(transaction_id=one.transaction_id)) == [
         DirectionVolume(one.currency, one.direction, one.amount)
@@ -97,9 +95,9 @@ def test_an_id_is_added_up_alone(rows: list[Transaction]) -> None:
 
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite looks through all rows")
-def test_a_walk_that_ends_before_the_rows_adds_nothing_up(
+def test_no_volume_is_given_when_the_row_limit_is_reached(
     rows: list[Transaction], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(query_planner, "MAX_GATHERED", 2)
     monkeypatch.setattr(query_planner, "MAX_SCANNED", 5)
-    assert volume_summary(TransactionFilter(least=Decimal(1), since=DAY)) is None
+    assert volume_summary(TransactionFilter(min_amount=Decimal(1), since=DAY)) is None

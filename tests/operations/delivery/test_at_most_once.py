@@ -1,4 +1,4 @@
-"""At most one debit per operation, whatever is clicked, delivered or run at once (architecture.md, rule 1)."""
+"""At most one debit per operation, whatever is clicked, delivered or run at once."""
 
 import threading
 import uuid
@@ -53,7 +53,7 @@ def approved(sandbox: SandboxProcess, preparer: User, approver: User) -> Operati
     return factories.approved(preparer, approver, account_name=holder, typed_name=holder)
 
 
-def test_fifty_releases_at_once_are_one_debit(
+def test_fifty_concurrent_releases_make_one_debit(
     sandbox: SandboxProcess, approved: Operation, approver: User
 ) -> None:
     otp = SecretStr(sandbox.totp())
@@ -69,7 +69,7 @@ def test_fifty_releases_at_once_are_one_debit(
     assert_one_debit(sandbox, approved)
 
 
-def test_a_task_delivered_a_hundred_times_is_one_debit(
+def test_a_task_delivered_a_hundred_times_makes_one_debit(
     sandbox: SandboxProcess, approved: Operation, approver: User
 ) -> None:
     sandbox.options(token_reuse=True)
@@ -90,7 +90,7 @@ def test_a_task_delivered_a_hundred_times_is_one_debit(
     assert_one_debit(sandbox, approved)
 
 
-def test_two_approvals_of_one_person_at_once_are_one(preparer: User, approver: User) -> None:
+def test_two_concurrent_approvals_by_one_person_count_once(preparer: User, approver: User) -> None:
     operation = factories.prepared(preparer, amount=Decimal("20000000.00"))
 
     def approve() -> None:
@@ -102,7 +102,7 @@ def test_two_approvals_of_one_person_at_once_are_one(preparer: User, approver: U
     assert operation.approvals.count() == 1
 
 
-def test_the_same_form_sent_ten_times_at_once_is_one_operation(preparer: User) -> None:
+def test_ten_concurrent_submissions_of_a_form_make_one_operation(preparer: User) -> None:
     operation_id = uuid.uuid4()
 
     def prepare() -> None:

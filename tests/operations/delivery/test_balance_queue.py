@@ -38,10 +38,10 @@ def released(preparer: User, approver: User, amount: int, currency: str = "NGN")
     return factories.release(operation, approver, "123456")
 
 
-def answered(service: StubProvider, *answers: tuple[int, str]) -> None:
+def answered(provider: StubProvider, *answers: tuple[int, str]) -> None:
     """Let the requests be answered one after the other."""
     queue = list(answers)
-    service.answer_post = lambda: queue.pop(0)
+    provider.answer_post = lambda: queue.pop(0)
 
 
 def settle(operation: Operation) -> None:
@@ -51,62 +51,64 @@ def settle(operation: Operation) -> None:
 
 
 @pytest.fixture
-def lost(service: StubProvider, preparer: User, approver: User) -> Operation:
+def lost(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """The first one at the NGN balance, whose answer was lost."""
-    answered(service, LOST, GOOD, GOOD)
+    answered(provider, LOST, GOOD, GOOD)
     operation = released(preparer, approver, 100_000)
     send.send_operation(operation.pk)
     assert status_of(operation) == Status.UNKNOWN
     return operation
 
 
-def test_behind_an_unknown_outcome_nothing_is_sent_from_the_balance(
-    lost: Operation, service: StubProvider, preparer: User, approver: User
+def test_an_unknown_outcome_blocks_its_balance(
+    lost: Operation, provider: StubProvider, preparer: User, approver: User
 ) -> None:
     second = released(preparer, approver, 200_000)
     send.send_operation(second.pk)
     jobs.send_due()
-    assert (status_of(second), len(service.posts)) == (Status.APPROVED, 1)
+    assert (status_of(second), len(provider.posts)) == (Status.APPROVED, 1)
     assert Release.objects.filter(pk=second.pk).exists()
 
 
-def test_another_balance_does_not_wait(
-    lost: Operation, service: StubProvider, preparer: User, approver: User
+def test_an_unknown_outcome_does_not_block_another_balance(
+    lost: Operation, provider: StubProvider, preparer: User, approver: User
 ) -> None:
     dollars = released(preparer, approver, 200, "USD")
     send.send_operation(dollars.pk)
     assert status_of(dollars) == Status.PROCESSING
 
 
-def test_it_leaves_as_soon_as_the_first_is_settled(
-    lost: Operation, service: StubProvider, preparer: User, approver: User
+def test_the_next_operation_is_sent_once_the_first_is_settled(
+    lost: Operation, provider: StubProvider, preparer: User, approver: User
 ) -> None:
     second = released(preparer, approver, 200_000)
     settle(lost)
     send.send_operation(second.pk)
-    assert (status_of(second), len(service.posts)) == (Status.PROCESSING, 2)
+    assert (status_of(second), len(provider.posts)) == (Status.PROCESSING, 2)
 
 
-def test_one_whose_transaction_the_provider_named_holds_nobody_up(
-    service: StubProvider, preparer: User, approver: User
+def test_an_operation_with_a_transaction_id_does_not_block_its_balance(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    answered(service, GOOD, (200, '{"data": {"transactionId": "T-2"}}'))
+    answered(provider, GOOD, (200, '{"data": {"transactionId": "T-2"}}'))
     for operation in (released(preparer, approver, 100_000), released(preparer, approver, 200_000)):
         send.send_operation(operation.pk)
         assert status_of(operation) == Status.PROCESSING
 
 
-def test_nobody_overtakes(service: StubProvider, preparer: User, approver: User) -> None:
+def test_operations_of_a_balance_are_sent_in_order(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
     first, second = released(preparer, approver, 100_000), released(preparer, approver, 200_000)
     send.send_operation(second.pk)
-    assert (status_of(second), service.posts) == (Status.APPROVED, [])
+    assert (status_of(second), provider.posts) == (Status.APPROVED, [])
     send.send_operation(first.pk)
     send.send_operation(second.pk)
-    assert [json.loads(body)["amount"] for body in service.posts] == ["100000", "200000"]
+    assert [json.loads(body)["amount"] for body in provider.posts] == ["100000", "200000"]
 
 
-def test_one_that_may_not_leave_any_more_makes_room(
-    service: StubProvider, preparer: User, approver: User, second_approver: User
+def test_an_operation_that_may_no_longer_be_sent_frees_the_queue(
+    provider: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     first = factories.approved(preparer, approver, amount=Decimal(100_000))
     factories.release(first, second_approver, "123456")
@@ -127,8 +129,8 @@ def test_the_database_allows_one_unknown_outcome_for_a_balance(
         Attempt.objects.create(operation=other, started_at=now, deadline_at=now, **doubt)
 
 
-def test_a_claim_that_loses_the_balance_at_the_last_moment_waits(
-    service: StubProvider, preparer: User, approver: User
+def test_a_claim_that_loses_the_race_for_the_balance_waits(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
     """What was read before another attempt of this balance is no watermark for this one."""
     first, second = released(preparer, approver, 100_000), released(preparer, approver, 200_000)
@@ -138,8 +140,8 @@ def test_a_claim_that_loses_the_balance_at_the_last_moment_waits(
     assert Release.objects.filter(pk=second.pk).exists()
 
 
-def test_a_read_that_is_seconds_old_is_no_watermark_any_more(
-    service: StubProvider, preparer: User, approver: User
+def test_a_read_older_than_seconds_is_no_watermark(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
     operation = released(preparer, approver, 100_000)
     seen = send.preflight_read(Release.objects.get())
@@ -150,7 +152,7 @@ def test_a_read_that_is_seconds_old_is_no_watermark_any_more(
 
 
 def test_without_a_one_time_code_the_release_lasts_a_quarter_of_an_hour(
-    service: StubProvider, preparer: User, approver: User
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
     rate = {"known_rate": None, "from_currency": "USD", "to_currency": "NGN"}
     conversion = factories.prepared_of_kind(
@@ -164,31 +166,31 @@ def test_without_a_one_time_code_the_release_lasts_a_quarter_of_an_hour(
     assert (release.balance, release.expires_at - release.released_at) == ("USD", timedelta(minutes=15))
 
 
-class TestBeforeAFurtherAttempt:
+class TestSimilarTransactionListed:
     @pytest.fixture
-    def refused(self, service: StubProvider, preparer: User, approver: User) -> Operation:
+    def refused(self, provider: StubProvider, preparer: User, approver: User) -> Operation:
         """One whose one-time code was refused, released again."""
-        answered(service, (400, '{"message": "Invalid OTP token"}'), GOOD)
+        answered(provider, (400, '{"message": "Invalid OTP token"}'), GOOD)
         operation = released(preparer, approver, 250_000)
         send.send_operation(operation.pk)
         assert status_of(operation) == Status.APPROVED
         return factories.release(Operation.objects.get(pk=operation.pk), approver, "654321")
 
-    def test_a_list_that_shows_nothing_of_it_lets_it_leave(
-        self, refused: Operation, service: StubProvider
+    def test_an_operation_is_sent_if_the_list_has_no_similar_transaction(
+        self, refused: Operation, provider: StubProvider
     ) -> None:
         send.send_operation(refused.pk)
         assert status_of(refused) == Status.PROCESSING
 
-    def test_a_list_with_a_similar_transaction_keeps_it_from_being_sent_and_people_read_why(
-        self, refused: Operation, service: StubProvider
+    def test_a_similar_transaction_in_the_list_blocks_sending_with_a_reason(
+        self, refused: Operation, provider: StubProvider
     ) -> None:
-        service.records = json.dumps([debit("T-7", 250_000)])
+        provider.records = json.dumps([debit("T-7", 250_000)])
         send.send_operation(refused.pk)
-        assert (status_of(refused), len(service.posts)) == (Status.APPROVED, 1)
+        assert (status_of(refused), len(provider.posts)) == (Status.APPROVED, 1)
         assert not Release.objects.exists()
         refusal = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).get()
-        assert refusal.detail["refusal"] == {"code": "seems_executed", "transactions": "T-7"}
+        assert refusal.detail["refusal"] == {"code": "possibly_executed", "transactions": "T-7"}
         assert Entry.objects.filter(action=Action.INCIDENT_RAISED, target_id=str(refused.pk)).exists()
 
 
@@ -204,28 +206,28 @@ def debit(transaction_id: str, amount: int) -> dict[str, Any]:
 
 
 class TestPaused:
-    def test_nothing_is_claimed_and_the_release_is_kept(
-        self, service: StubProvider, preparer: User, approver: User
+    def test_the_release_is_kept_during_a_pause(
+        self, provider: StubProvider, preparer: User, approver: User
     ) -> None:
         operation = released(preparer, approver, 100_000)
         pause.pause_payments(actor=approver, reason="A supplier's mailbox was taken over.")
         send.send_operation(operation.pk)
         jobs.send_due()
-        assert (status_of(operation), service.posts) == (Status.APPROVED, [])
+        assert (status_of(operation), provider.posts) == (Status.APPROVED, [])
         assert Release.objects.filter(pk=operation.pk).exists()
 
-    def test_what_is_claimed_already_does_not_leave_any_more(
-        self, service: StubProvider, preparer: User, approver: User
+    def test_a_claimed_operation_is_not_sent_during_a_pause(
+        self, provider: StubProvider, preparer: User, approver: User
     ) -> None:
         operation = released(preparer, approver, 100_000)
         claim = send.claim_operation(operation.pk, send.preflight_read(Release.objects.get(pk=operation.pk)))
         assert claim is not None
         pause.pause_payments(actor=approver, reason="A supplier's mailbox was taken over.")
-        assert (make_request(claim).outcome, service.posts) == (Outcome.NOT_SENT, [])
+        assert (make_request(claim).outcome, provider.posts) == (Outcome.NOT_SENT, [])
 
 
 class TestOnThePage:
-    def test_one_that_waits_says_how_many_are_before_it_and_why(
+    def test_a_waiting_operation_shows_its_queue_position_and_reason(
         self, lost: Operation, preparer: User, approver: User, client: Client
     ) -> None:
         released(preparer, approver, 200_000)
@@ -236,7 +238,7 @@ class TestOnThePage:
         assert f"2 before this one at the NGN balance. {lost.reference} has left" in page
         assert f'href="/operations/{lost.pk}/">Look at {lost.reference}</a>' in page
 
-    def test_no_one_time_code_is_asked_for_while_the_balance_is_held(
+    def test_no_one_time_code_is_requested_while_the_balance_is_blocked(
         self, lost: Operation, preparer: User, approver: User, client: Client
     ) -> None:
         waiting = factories.approved(preparer, approver, amount=Decimal(300_000))
@@ -249,7 +251,7 @@ class TestOnThePage:
         assert ">Send now<" not in page
         assert 'name="otp"' not in page
 
-    def test_what_needs_no_one_time_code_may_be_released_while_the_balance_is_held(
+    def test_operations_without_a_one_time_code_can_be_released_while_the_balance_is_blocked(
         self, lost: Operation, preparer: User, approver: User, client: Client
     ) -> None:
         rate = {"known_rate": None, "from_currency": "NGN", "to_currency": "USD"}
@@ -261,8 +263,8 @@ class TestOnThePage:
         assert "It stands for 15 minutes" in page
         assert ">Send now<" in page
 
-    def test_a_one_time_code_may_be_given_behind_one_that_only_waits_to_be_sent(
-        self, service: StubProvider, preparer: User, approver: User, client: Client
+    def test_a_one_time_code_can_be_entered_behind_an_unsent_operation(
+        self, provider: StubProvider, preparer: User, approver: User, client: Client
     ) -> None:
         released(preparer, approver, 100_000)
         waiting = factories.approved(preparer, approver, amount=Decimal(300_000))
@@ -272,8 +274,8 @@ class TestOnThePage:
         assert "a token given now may run out before" in page
         assert ">Send now<" in page
 
-    def test_no_queue_position_is_shown_where_nothing_is_before_it(
-        self, service: StubProvider, preparer: User, approver: User
+    def test_no_queue_position_is_shown_at_the_front(
+        self, provider: StubProvider, preparer: User, approver: User
     ) -> None:
         turn = queue_position(Operation.objects.get(pk=released(preparer, approver, 100_000).pk))
         assert turn is not None

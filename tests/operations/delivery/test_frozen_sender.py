@@ -21,13 +21,13 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack]
 
 
 @pytest.fixture
-def workers(service: StubProvider, settings: Settings, tmp_path: Path) -> Iterator[ForkedWorkers]:
+def workers(provider: StubProvider, settings: Settings, tmp_path: Path) -> Iterator[ForkedWorkers]:
     """Processes on this test's database and provider."""
     ours = {
         "COUNTERSIGN_DATABASE_URL": database_url(),
         "COUNTERSIGN_BROKER_URL": "memory://",
-        "COUNTERSIGN_GATEWAY_URL": service.url,
-        "COUNTERSIGN_GATEWAY_URL_V4": service.url_v4,
+        "COUNTERSIGN_GATEWAY_URL": provider.url,
+        "COUNTERSIGN_GATEWAY_URL_V4": provider.url_v4,
     }
     made = ForkedWorkers(tmp_path, ours)
     made.start()
@@ -35,8 +35,8 @@ def workers(service: StubProvider, settings: Settings, tmp_path: Path) -> Iterat
     made.stop()
 
 
-def test_it_sends_nothing_when_it_goes_on(
-    workers: ForkedWorkers, service: StubProvider, released: Operation, settings: Settings
+def test_a_frozen_sender_sends_nothing_when_it_resumes(
+    workers: ForkedWorkers, provider: StubProvider, released: Operation, settings: Settings
 ) -> None:
     sender = workers.run(
         "send",
@@ -49,5 +49,5 @@ def test_it_sends_nothing_when_it_goes_on(
     wait_until(lambda: clock.now() > begin_by, "it is too late to begin")
     sender.process.send_signal(signal.SIGCONT)
     wait_until(lambda: sender.is_gone, "it goes on to its end")
-    assert service.posts == []
+    assert provider.posts == []
     assert (status_of(released), Attempt.objects.get().outcome) == (Status.APPROVED, Outcome.NOT_SENT)

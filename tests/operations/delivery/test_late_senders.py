@@ -18,7 +18,7 @@ from backoffice.operations.delivery.record import SendResult, record_result
 from backoffice.operations.delivery.send import make_request
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.models.operations import Attempt, Operation, Release
-from backoffice.operations.models.reason_codes import AnswerCode, Blocker, coded
+from backoffice.operations.models.reason_codes import Blocker, ResponseCode, coded
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status
 from tests.operations.steps import reloaded
@@ -33,22 +33,20 @@ def claimed(operation: Operation) -> send.SendClaim:
     return claim
 
 
-def test_a_sender_that_died_leaves_unknown_and_is_never_followed_by_another(
-    service: StubProvider, released: Operation
+def test_a_dead_sender_leaves_the_outcome_unknown_and_is_not_replaced(
+    provider: StubProvider, released: Operation
 ) -> None:
     claimed(released)
     assert jobs.expire_due() == 0
     Attempt.objects.update(deadline_at=timezone.now() - timedelta(minutes=5))
     assert jobs.expire_due() == 1
     send.send_operation(released.pk)
-    assert (reloaded(released).status, service.posts) == (Status.UNKNOWN, [])
+    assert (reloaded(released).status, provider.posts) == (Status.UNKNOWN, [])
 
 
-def test_a_sender_that_was_frozen_past_its_deadline_sends_nothing(
-    service: StubProvider, released: Operation
-) -> None:
+def test_a_sender_frozen_past_its_deadline_sends_nothing(provider: StubProvider, released: Operation) -> None:
     answer = make_request(replace(claimed(released), begin_by=timezone.now()))
-    assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
+    assert (answer.outcome, provider.posts) == (Outcome.NOT_SENT, [])
 
 
 class PassingAt(dict[str, str]):
@@ -66,25 +64,25 @@ class PassingAt(dict[str, str]):
         return timezone.now() + self._passed
 
 
-def test_a_sender_that_was_frozen_in_its_last_moment_sends_nothing(
-    service: StubProvider, released: Operation, settings: Settings
+def test_a_sender_frozen_just_before_sending_sends_nothing(
+    provider: StubProvider, released: Operation, settings: Settings
 ) -> None:
     settings.FAULT_POINTS = night = PassingAt("send.before_request", timedelta(hours=8))
     with clock.use_clock(night.now):
         answer = make_request(claimed(released))
-    assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
-    assert "had passed before it began" in answer.answer["error"]
+    assert (answer.outcome, provider.posts) == (Outcome.NOT_SENT, [])
+    assert "had passed before it began" in answer.response["error"]
 
 
-def test_people_read_that_the_check_was_too_old_before_the_claim(
-    service: StubProvider, released: Operation, settings: Settings
+def test_an_outdated_check_before_the_claim_is_reported(
+    provider: StubProvider, released: Operation, settings: Settings
 ) -> None:
     settings.FAULT_POINTS = slow = PassingAt("send.before_claim", timedelta(seconds=6))
     with clock.use_clock(slow.now):
         send.send_operation(released.pk)
     assert Release.objects.get().blocker == Blocker.DATABASE_SLOW
     send.send_operation(released.pk)
-    assert (len(service.posts), reloaded(released).status) == (1, Status.PROCESSING)
+    assert (len(provider.posts), reloaded(released).status) == (1, Status.PROCESSING)
 
 
 class PausedAt(PassingAt):
@@ -100,8 +98,8 @@ class PausedAt(PassingAt):
         return super().get(name, default)
 
 
-def test_a_pause_meanwhile_is_no_slowness(
-    service: StubProvider, released: Operation, preparer: User, settings: Settings
+def test_a_pause_during_sending_is_not_reported_as_slow(
+    provider: StubProvider, released: Operation, preparer: User, settings: Settings
 ) -> None:
     settings.FAULT_POINTS = slow = PausedAt("send.before_claim", timedelta(seconds=6), preparer)
     with clock.use_clock(slow.now):
@@ -113,7 +111,7 @@ NAMED = SendResult(
     Status.PROCESSING,
     Outcome.OPEN,
     Action.OPERATION_ACCEPTED,
-    coded(AnswerCode.ACCEPTED),
+    coded(ResponseCode.ACCEPTED),
     transaction_id="T-1",
 )
 
@@ -121,11 +119,11 @@ NEVER_LEFT = SendResult(
     Status.APPROVED,
     Outcome.NOT_SENT,
     Action.OPERATION_RETURNED,
-    coded(AnswerCode.ERROR, error="The service could not be reached"),
+    coded(ResponseCode.ERROR, error="The service could not be reached"),
 )
 
 
-def test_an_answer_after_unknown_still_counts(service: StubProvider, released: Operation) -> None:
+def test_a_response_after_unknown_is_applied(provider: StubProvider, released: Operation) -> None:
     attempt_id = claimed(released).attempt_id
     record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
     record_result(attempt_id, NAMED)
@@ -133,8 +131,8 @@ def test_an_answer_after_unknown_still_counts(service: StubProvider, released: O
     assert Attempt.objects.get().provider_transaction_id == "T-1"
 
 
-def test_proof_after_unknown_that_nothing_left_closes_it_as_failed(
-    service: StubProvider, released: Operation
+def test_proof_of_nothing_sent_after_unknown_closes_as_failed(
+    provider: StubProvider, released: Operation
 ) -> None:
     attempt_id = claimed(released).attempt_id
     record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
@@ -142,8 +140,8 @@ def test_proof_after_unknown_that_nothing_left_closes_it_as_failed(
     assert reloaded(released).status == Status.FAILED
 
 
-def test_an_answer_in_review_moves_nothing_and_is_on_record(
-    service: StubProvider, released: Operation
+def test_a_response_during_review_changes_nothing_and_is_audited(
+    provider: StubProvider, released: Operation
 ) -> None:
     attempt_id = claimed(released).attempt_id
     record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
@@ -152,11 +150,11 @@ def test_an_answer_in_review_moves_nothing_and_is_on_record(
     record_result(attempt_id, NAMED)
     assert reloaded(released).status == Status.REVIEW
     assert Attempt.objects.get().provider_transaction_id == "T-1"
-    assert Entry.objects.filter(action=Action.OPERATION_ANSWERED_LATE).count() == 1
+    assert Entry.objects.filter(action=Action.OPERATION_LATE_RESPONSE_RECORDED).count() == 1
 
 
-def test_silence_is_declared_only_while_nothing_was_recorded(
-    service: StubProvider, released: Operation
+def test_an_attempt_is_declared_unknown_only_while_no_response_is_recorded(
+    provider: StubProvider, released: Operation
 ) -> None:
     attempt_id = claimed(released).attempt_id
     record_result(attempt_id, NAMED)
@@ -164,16 +162,16 @@ def test_silence_is_declared_only_while_nothing_was_recorded(
     assert reloaded(released).status == Status.PROCESSING
 
 
-def test_silence_is_not_declared_while_an_answer_may_still_be_written_down(
-    service: StubProvider, released: Operation
+def test_an_attempt_is_not_declared_unknown_while_a_response_may_be_recorded(
+    provider: StubProvider, released: Operation
 ) -> None:
     attempt = Attempt.objects.get(pk=claimed(released).attempt_id)
     record.record_timeout(attempt.pk, now=attempt.deadline_at + timedelta(seconds=1))
     assert reloaded(released).status == Status.SENDING
 
 
-def test_an_answer_after_the_end_does_not_change_whose_transaction_it_was(
-    service: StubProvider, released: Operation
+def test_a_response_after_closing_does_not_reassign_the_transaction(
+    provider: StubProvider, released: Operation
 ) -> None:
     attempt_id = claimed(released).attempt_id
     record_result(attempt_id, NAMED)

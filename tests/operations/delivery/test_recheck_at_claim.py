@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def released(service: StubProvider, preparer: User, approver: User, second_approver: User) -> Operation:
+def released(provider: StubProvider, preparer: User, approver: User, second_approver: User) -> Operation:
     """A withdrawal that one person approved and another released."""
     return factories.release(factories.approved(preparer, approver), second_approver)
 
@@ -34,40 +34,40 @@ def claim(operation: Operation) -> send.SendClaim | None:
     return send.claim_operation(operation.pk, send.preflight_read(release))
 
 
-def assert_stays(operation: Operation, service: StubProvider) -> None:
-    assert (status_of(operation), Attempt.objects.count(), service.posts) == (Status.APPROVED, 0, [])
+def assert_stays(operation: Operation, provider: StubProvider) -> None:
+    assert (status_of(operation), Attempt.objects.count(), provider.posts) == (Status.APPROVED, 0, [])
 
 
-def test_who_approved_must_still_be_entitled(
-    released: Operation, service: StubProvider, approver: User
+def test_the_approver_must_still_have_the_permission(
+    released: Operation, provider: StubProvider, approver: User
 ) -> None:
     approver.groups.remove(Group.objects.get(name="Approver"))
     with pytest.raises(errors.PermissionMissingError):
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
-def test_who_released_it_must_still_be_entitled(
-    released: Operation, service: StubProvider, second_approver: User
+def test_the_releaser_must_still_have_the_permission(
+    released: Operation, provider: StubProvider, second_approver: User
 ) -> None:
     second_approver.groups.remove(Group.objects.get(name="Approver"))
     with pytest.raises(errors.PermissionMissingError):
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
-def test_a_release_by_its_preparer_is_none(
-    released: Operation, service: StubProvider, preparer: User
+def test_a_release_by_the_preparer_is_invalid(
+    released: Operation, provider: StubProvider, preparer: User
 ) -> None:
     preparer.groups.add(Group.objects.get(name="Approver"))
     Release.objects.update(released_by=preparer)
     with pytest.raises(errors.SelfApprovalError):
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
-def test_an_approval_of_its_preparer_counts_for_nothing(
-    released: Operation, service: StubProvider, preparer: User, approver: User
+def test_an_approval_by_the_preparer_is_ignored(
+    released: Operation, provider: StubProvider, preparer: User, approver: User
 ) -> None:
     """Whoever lifts the triggers of the database can name another preparer; the people who signed are counted anew."""
     preparer.groups.add(Group.objects.get(name="Approver"))
@@ -75,21 +75,19 @@ def test_an_approval_of_its_preparer_counts_for_nothing(
         Approval.objects.update(approver=preparer, preparer=approver)
     with pytest.raises(errors.PermissionMissingError):
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
-def test_an_approval_under_other_content_counts_for_nothing(
-    released: Operation, service: StubProvider
-) -> None:
+def test_an_approval_of_other_content_is_ignored(released: Operation, provider: StubProvider) -> None:
     with lifted(connection):
         Approval.objects.update(digest="0" * 64)
     with pytest.raises(errors.PermissionMissingError):
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
-def test_a_one_time_code_given_for_other_content_opens_nothing(
-    released: Operation, service: StubProvider
+def test_a_one_time_code_for_other_content_cannot_be_decrypted(
+    released: Operation, provider: StubProvider
 ) -> None:
     """Even where content, digest and approvals were all altered alike."""
     payload = {**released.payload, "account_number": "9999999999"}
@@ -99,47 +97,49 @@ def test_a_one_time_code_given_for_other_content_opens_nothing(
         Approval.objects.update(digest=digest)
     with pytest.raises(errors.ContentChangedError):
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
-def test_an_operation_out_of_time_does_not_leave(released: Operation, service: StubProvider) -> None:
+def test_an_expired_operation_is_not_sent(released: Operation, provider: StubProvider) -> None:
     Operation.objects.update(expires_at=timezone.now())
     with pytest.raises(errors.ExpiredError):
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
-def test_an_expired_release_is_none(released: Operation, service: StubProvider) -> None:
+def test_an_expired_release_is_invalid(released: Operation, provider: StubProvider) -> None:
     Release.objects.update(expires_at=timezone.now())
     assert claim(released) is None
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
-def test_out_of_turn_nothing_is_claimed(
-    service: StubProvider, preparer: User, approver: User, released: Operation
+def test_an_operation_behind_another_is_not_claimed(
+    provider: StubProvider, preparer: User, approver: User, released: Operation
 ) -> None:
     second = factories.release(factories.approved(preparer, approver, amount=Decimal(200_000)), approver)
     assert claim(second) is None
-    assert_stays(second, service)
+    assert_stays(second, provider)
     assert claim(released) is not None
 
 
-def test_while_sending_is_paused_nothing_is_claimed(
-    released: Operation, service: StubProvider, approver: User
+def test_nothing_is_claimed_while_payments_are_paused(
+    released: Operation, provider: StubProvider, approver: User
 ) -> None:
     pause.pause_payments(actor=approver, reason="A supplier's mailbox was taken over.")
     assert claim(released) is None
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
-def test_a_claim_inside_another_transaction_is_refused(released: Operation, service: StubProvider) -> None:
+def test_a_claim_inside_another_transaction_is_refused(released: Operation, provider: StubProvider) -> None:
     """It would be undone together with the other one, after the request has left."""
     with pytest.raises(RuntimeError, match="durable"), transaction.atomic():
         claim(released)
-    assert_stays(released, service)
+    assert_stays(released, provider)
 
 
-def test_what_leaves_is_on_record_before_its_first_byte(released: Operation, service: StubProvider) -> None:
+def test_the_attempt_is_recorded_before_the_request_is_sent(
+    released: Operation, provider: StubProvider
+) -> None:
     seen = []
 
     def read_from_outside() -> tuple[int, str]:
@@ -150,12 +150,12 @@ def test_what_leaves_is_on_record_before_its_first_byte(released: Operation, ser
             connection.close()  # that of the thread that answers
         return 200, '{"data": {"transactionId": "T-1"}}'
 
-    service.answer_post = read_from_outside
+    provider.answer_post = read_from_outside
     send.send_operation(released.pk)
     assert seen == [(Status.SENDING, Outcome.OPEN, 0)]
 
 
-def test_an_operation_has_one_open_attempt_at_most(released: Operation, approver: User) -> None:
+def test_an_operation_has_at_most_one_open_attempt(released: Operation, approver: User) -> None:
     assert claim(released) is not None
     now = timezone.now()
     further = Attempt(
@@ -170,7 +170,7 @@ def test_an_operation_has_one_open_attempt_at_most(released: Operation, approver
         further.save(force_insert=True)
 
 
-def test_of_two_sweepers_that_saw_the_same_one_looks(released: Operation) -> None:
+def test_one_of_two_concurrent_sweepers_checks_the_status(released: Operation) -> None:
     assert claim(released) is not None
     Attempt.objects.update(next_check_at=timezone.now() - timedelta(seconds=1))
     first, second = Attempt.objects.get(), Attempt.objects.get()

@@ -47,29 +47,29 @@ def refusal() -> str:
 
 
 @leaves
-def test_nothing_is_sent_if_its_preparer_may_not_prepare_it_any_more(
-    service: StubProvider, released: Operation, preparer: User, leave: Callable[[User], User]
+def test_nothing_is_sent_if_the_preparer_lost_the_permission(
+    provider: StubProvider, released: Operation, preparer: User, leave: Callable[[User], User]
 ) -> None:
     leave(preparer)
     send.send_operation(released.pk)
-    assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
-    assert refusal() == errors.Refusal.MAKER_NOT_ENTITLED
+    assert (status_of(released), provider.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
+    assert refusal() == errors.Refusal.PREPARER_NOT_ENTITLED
 
 
-def test_a_change_is_not_sent_if_its_preparer_may_only_move_money_now(
-    service: StubProvider, administrator: User, approver: User
+def test_a_change_is_not_sent_if_the_preparer_may_only_prepare_payments_now(
+    provider: StubProvider, administrator: User, approver: User
 ) -> None:
     change = factories.prepared_of_kind("bank_account", SAMPLES["bank_account"], administrator)
     operation = factories.release(factories.approve(change, approver), approver)
     staff.set_roles(administrator.pk, roles=[Role.PREPARER], actor=None)
     send.send_operation(operation.pk)
-    assert (status_of(operation), service.changes) == (Status.APPROVED, [])
+    assert (status_of(operation), provider.changes) == (Status.APPROVED, [])
 
 
 @leaves
-def test_its_page_says_why_it_is_not_sent_and_what_to_do(
+def test_the_page_says_why_it_is_not_sent_and_what_to_do(
     as_approver: Client,
-    service: StubProvider,
+    provider: StubProvider,
     released: Operation,
     preparer: User,
     leave: Callable[[User], User],
@@ -78,11 +78,11 @@ def test_its_page_says_why_it_is_not_sent_and_what_to_do(
     send.send_operation(released.pk)
     html = text_of(show(as_approver, released))
     assert "Countersigned, but not validly any more" in html
-    assert str(errors.Refusal.MAKER_NOT_ENTITLED.label) in html
+    assert str(errors.Refusal.PREPARER_NOT_ENTITLED.label) in html
     assert ">Send now<" not in html
 
 
-def test_an_open_page_shows_that_its_preparer_has_left(
+def test_an_open_page_shows_that_the_preparer_was_deactivated(
     as_approver: Client, operation: Operation, preparer: User
 ) -> None:
     seen = show(as_approver, operation).context["seen"]
@@ -92,18 +92,18 @@ def test_an_open_page_shows_that_its_preparer_has_left(
 
 
 @leaves
-def test_what_somebody_prepared_who_left_is_not_approved_but_rejected(
+def test_an_operation_of_a_deactivated_preparer_can_only_be_rejected(
     as_approver: Client, operation: Operation, preparer: User, leave: Callable[[User], User]
 ) -> None:
     leave(preparer)
-    assert str(errors.Refusal.MAKER_NOT_ENTITLED.label) in text_of(show(as_approver, operation))
+    assert str(errors.Refusal.PREPARER_NOT_ENTITLED.label) in text_of(show(as_approver, operation))
     answer = do(as_approver, operation, "approve")
     assert (answer.status_code, status_of(operation)) == (422, Status.PENDING)
     assert do(as_approver, operation, "reject", reason="Its preparer has left").status_code == 302
     assert status_of(operation) == Status.REJECTED
 
 
-def test_somebody_else_who_may_prepare_cancels_it_once_its_preparer_has_left(
+def test_another_preparer_can_cancel_after_the_preparer_was_deactivated(
     sign_in: SignIn, released: Operation, preparer: User
 ) -> None:
     colleague = factories.person("Kemi Balogun", Role.PREPARER)
@@ -117,7 +117,7 @@ def test_somebody_else_who_may_prepare_cancels_it_once_its_preparer_has_left(
     assert (status_of(released), Release.objects.count()) == (Status.CANCELLED, 0)
 
 
-def test_nobody_takes_back_what_he_could_not_prepare(
+def test_cancelling_needs_the_permission_to_prepare_the_kind(
     released: Operation, preparer: User, approver: User
 ) -> None:
     staff.deactivate_staff(preparer.pk, actor=None)
@@ -126,24 +126,22 @@ def test_nobody_takes_back_what_he_could_not_prepare(
     assert status_of(released) == Status.APPROVED
 
 
-def test_nothing_is_sent_if_its_time_ran_out_after_it_was_released(
-    service: StubProvider, released: Operation
-) -> None:
+def test_nothing_is_sent_if_it_expired_after_release(provider: StubProvider, released: Operation) -> None:
     with lifted(connection):
         Operation.objects.filter(pk=released.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     with pytest.raises(errors.ExpiredError):
         send.claim_operation(released.pk, send.preflight_read(Release.objects.get()))
     send.send_operation(released.pk)
-    assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
+    assert (status_of(released), provider.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
     assert refusal() == errors.Refusal.EXPIRED
 
 
-def test_nothing_is_sent_if_the_release_names_its_preparer(
-    service: StubProvider, released: Operation, preparer: User
+def test_nothing_is_sent_if_the_preparer_released_it(
+    provider: StubProvider, released: Operation, preparer: User
 ) -> None:
     staff.set_roles(preparer.pk, roles=[Role.PREPARER, Role.APPROVER], actor=None)
     with lifted(connection):
         Release.objects.update(released_by=preparer)
     send.send_operation(released.pk)
-    assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
+    assert (status_of(released), provider.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
     assert refusal() == errors.Refusal.SELF_APPROVAL

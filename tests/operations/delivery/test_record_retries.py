@@ -19,8 +19,8 @@ from tests.tools.test_brokers import wait_until
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_an_answer_outlives_a_database_that_goes_away_meanwhile(
-    service: StubProvider, released: Operation
+def test_a_response_is_recorded_after_the_database_returns(
+    provider: StubProvider, released: Operation
 ) -> None:
     """The connections of before the call are dead when the answer arrives, as after a fail-over."""
 
@@ -29,7 +29,7 @@ def test_an_answer_outlives_a_database_that_goes_away_meanwhile(
             end_other_connections()
         return 200, '{"data": {"transactionId": "T-1"}}'
 
-    service.answer_post = answer_after_fail_over
+    provider.answer_post = answer_after_fail_over
     send.send_operation(released.pk)
     assert reloaded(released).status == Status.PROCESSING
 
@@ -43,8 +43,8 @@ def end_other_connections() -> None:
     connection.close()
 
 
-def test_an_answer_waits_for_a_database_that_is_busy(
-    service: StubProvider, released: Operation, impatient: None, caplog: pytest.LogCaptureFixture
+def test_a_response_is_recorded_after_the_database_was_busy(
+    provider: StubProvider, released: Operation, impatient: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     def held_until_it_was_noticed() -> tuple[int, str]:
         held = threading.Event()
@@ -53,7 +53,7 @@ def test_an_answer_waits_for_a_database_that_is_busy(
         return 200, '{"data": {"transactionId": "T-1"}}'
 
     keeping: list[Future[None]] = []
-    service.answer_post = held_until_it_was_noticed
+    provider.answer_post = held_until_it_was_noticed
     with ThreadPoolExecutor(1) as pool:
         send.send_operation(released.pk)
     assert [kept.result() for kept in keeping] == [None]
@@ -61,12 +61,14 @@ def test_an_answer_waits_for_a_database_that_is_busy(
     assert Attempt.objects.get().provider_transaction_id == "T-1"
 
 
-def test_an_answer_waits_for_a_database_that_only_reads(service: StubProvider, released: Operation) -> None:
+def test_a_response_is_recorded_after_the_database_was_read_only(
+    provider: StubProvider, released: Operation
+) -> None:
     """As after a fail-over to a standby that is not promoted yet."""
     refused: list[str] = []
 
     def only_read(execute: Callable[..., object], sql: str, *rest: object) -> object:
-        if service.posts and not refused and sql.startswith("UPDATE"):
+        if provider.posts and not refused and sql.startswith("UPDATE"):
             refused.append(sql)
             raise InternalError("cannot execute UPDATE in a read-only transaction")
         return execute(sql, *rest)
@@ -78,13 +80,13 @@ def test_an_answer_waits_for_a_database_that_only_reads(service: StubProvider, r
 
 
 @pytest.mark.parametrize("error", [DataError, IntegrityError])
-def test_what_the_database_never_takes_is_not_tried_for_minutes(
-    service: StubProvider, released: Operation, error: type[Exception]
+def test_recording_is_not_retried_for_permanent_errors(
+    provider: StubProvider, released: Operation, error: type[Exception]
 ) -> None:
     refused: list[str] = []
 
     def refuse(execute: Callable[..., object], sql: str, *rest: object) -> object:
-        if service.posts and '"answers" =' in sql:
+        if provider.posts and '"responses" =' in sql:
             refused.append(sql)
             raise error
         return execute(sql, *rest)
@@ -96,24 +98,24 @@ def test_what_the_database_never_takes_is_not_tried_for_minutes(
 
 
 @pytest.mark.parametrize(("length", "kept"), [(120, True), (500, True), (5000, False)])
-def test_an_id_of_any_length_keeps_no_answer_from_being_recorded(
-    service: StubProvider, released: Operation, length: int, kept: bool
+def test_a_response_with_an_id_of_any_length_is_recorded(
+    provider: StubProvider, released: Operation, length: int, kept: bool
 ) -> None:
     """One that is too long for a name is none: the list shows what became of it."""
     named = "W" * length
-    service.answer_post = lambda: (200, f'{{"data": {{"transactionId": "{named}"}}}}')
+    provider.answer_post = lambda: (200, f'{{"data": {{"transactionId": "{named}"}}}}')
     send.send_operation(released.pk)
     assert reloaded(released).status == Status.PROCESSING
     assert Attempt.objects.get().provider_transaction_id == (named if kept else None)
 
 
 @pytest.mark.parametrize("length", [120, 5000])
-def test_an_id_of_any_length_in_the_list_keeps_nothing_from_leaving(
-    service: StubProvider, released: Operation, length: int
+def test_an_id_of_any_length_in_the_list_does_not_block_sending(
+    provider: StubProvider, released: Operation, length: int
 ) -> None:
-    shows(service, record("W" * length))
+    shows(provider, record("W" * length))
     send.send_operation(released.pk)
-    assert (len(service.posts), reloaded(released).status) == (1, Status.PROCESSING)
+    assert (len(provider.posts), reloaded(released).status) == (1, Status.PROCESSING)
     assert Attempt.objects.get().watermark_transaction_id == "W" * length
 
 

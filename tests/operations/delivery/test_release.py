@@ -34,7 +34,7 @@ def reloaded(operation: Operation) -> Operation:
     return Operation.objects.get(pk=operation.pk)
 
 
-def test_only_one_release_at_a_time(released: Operation, approver: User) -> None:
+def test_only_one_release_is_open_at_a_time(released: Operation, approver: User) -> None:
     with pytest.raises(errors.AlreadyReleasedError):
         factories.release(released, approver)
 
@@ -45,13 +45,13 @@ def test_an_empty_one_time_code_is_refused(preparer: User, approver: User, otp: 
         factories.release(factories.approved(preparer, approver), approver, otp)
 
 
-def test_the_preparer_cannot_send_it(preparer: User, approver: User) -> None:
+def test_the_preparer_cannot_release(preparer: User, approver: User) -> None:
     preparer.groups.add(Group.objects.get(name="Approver"))
     with pytest.raises(errors.SelfApprovalError):
         factories.release(factories.approved(preparer, approver), preparer)
 
 
-def test_a_stale_second_factor_cannot_send(preparer: User, approver: User) -> None:
+def test_a_release_needs_a_fresh_second_factor(preparer: User, approver: User) -> None:
     with pytest.raises(errors.SecondFactorStaleError):
         factories.release(
             factories.approved(preparer, approver),
@@ -65,7 +65,7 @@ def test_a_pending_operation_cannot_be_released(preparer: User, approver: User) 
         factories.release(factories.prepared(preparer), approver)
 
 
-def test_approve_and_send_in_one_does_both_or_neither(preparer: User, approver: User) -> None:
+def test_approve_and_send_is_atomic(preparer: User, approver: User) -> None:
     operation = factories.prepared(preparer, amount=Decimal("20000000.00"))
     with pytest.raises(errors.WrongStatusError):
         approvals.approve_and_release_operation(
@@ -78,19 +78,17 @@ def test_approve_and_send_in_one_does_both_or_neither(preparer: User, approver: 
     assert (operation.approvals.count(), Release.objects.count()) == (0, 0)
 
 
-def test_a_one_time_code_that_waited_too_long_is_destroyed(
-    service: StubProvider, released: Operation
-) -> None:
+def test_an_expired_one_time_code_is_deleted(provider: StubProvider, released: Operation) -> None:
     Release.objects.update(expires_at=timezone.now())
     send.send_operation(released.pk)
     jobs.send_due()
     assert jobs.expire_due() == 1
-    assert (reloaded(released).status, Release.objects.count(), service.posts) == (Status.APPROVED, 0, [])
+    assert (reloaded(released).status, Release.objects.count(), provider.posts) == (Status.APPROVED, 0, [])
     assert Entry.objects.filter(action=Action.OPERATION_RELEASE_EXPIRED).count() == 1
 
 
 def test_the_one_time_code_is_stored_encrypted_and_is_gone_after_the_claim(
-    service: StubProvider, released: Operation
+    provider: StubProvider, released: Operation
 ) -> None:
     encrypted = bytes(Release.objects.get().encrypted_otp or b"")
     assert b"123456" not in encrypted
@@ -99,27 +97,32 @@ def test_the_one_time_code_is_stored_encrypted_and_is_gone_after_the_claim(
     assert "123456" not in "".join(str(entry.detail) for entry in Entry.objects.all())
 
 
-def test_a_one_time_code_of_another_operation_opens_nothing(
-    service: StubProvider, released: Operation, approver: User
+def test_a_one_time_code_is_bound_to_its_operation(
+    provider: StubProvider, released: Operation, approver: User
 ) -> None:
     other = factories.release(factories.approved(released.preparer, approver), approver, "999999")
     Release.objects.filter(pk=released.pk).update(
         encrypted_otp=Release.objects.get(pk=other.pk).encrypted_otp
     )
     send.send_operation(released.pk)
-    assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
+    assert (reloaded(released).status, provider.posts) == (Status.APPROVED, [])
 
 
-def test_a_release_that_ran_out_gives_way_to_a_new_one(
-    service: StubProvider, released: Operation, approver: User
+def test_an_expired_release_can_be_replaced(
+    provider: StubProvider, released: Operation, approver: User
 ) -> None:
     Release.objects.update(expires_at=timezone.now())
     send.send_operation(factories.release(released, approver, "654321").pk)
-    assert '"token": "654321"' in service.posts[0]
+    assert '"token": "654321"' in provider.posts[0]
 
 
-def test_where_the_provider_wants_no_one_time_code_nobody_is_asked_for_one(
-    service: StubProvider, preparer: User, approver: User, sign_in: SignIn, settings: Settings, tmp_path: Path
+def test_no_one_time_code_is_requested_where_the_provider_needs_none(
+    provider: StubProvider,
+    preparer: User,
+    approver: User,
+    sign_in: SignIn,
+    settings: Settings,
+    tmp_path: Path,
 ) -> None:
     file = tmp_path / "profile.toml"
     file.write_text("otp_required = false\n")
@@ -129,4 +132,4 @@ def test_where_the_provider_wants_no_one_time_code_nobody_is_asked_for_one(
     answer = sign_in(Client(), approver).post(address, {"digest": operation.digest})
     assert answer.status_code == 302
     send.send_operation(operation.pk)
-    assert "token" not in json.loads(service.posts[0])
+    assert "token" not in json.loads(provider.posts[0])

@@ -57,12 +57,12 @@ def test_a_withdrawal_is_sent_once_and_confirmed_by_the_provider(
     [
         (200, '{"data": {"transactionId": "T-1"}}', Status.PROCESSING, Outcome.OPEN),
         (200, '{"data": {}}', Status.PROCESSING, Outcome.OPEN),
-        (400, '{"success": false, "message": "Invalid OTP token"}', Status.APPROVED, Outcome.OTP_REFUSED),
+        (400, '{"success": false, "message": "Invalid OTP token"}', Status.APPROVED, Outcome.OTP_REJECTED),
         (
             401,
             '{"success": false, "message": "OTP token has expired"}',
             Status.APPROVED,
-            Outcome.OTP_REFUSED,
+            Outcome.OTP_REJECTED,
         ),
         (422, '{"success": false, "message": "Insufficient funds"}', Status.FAILED, Outcome.REJECTED),
         (400, '{"success": false, "message": "bankCode is not valid"}', Status.FAILED, Outcome.REJECTED),
@@ -75,31 +75,29 @@ def test_a_withdrawal_is_sent_once_and_confirmed_by_the_provider(
         (200, "<html>welcome</html>", Status.UNKNOWN, Outcome.OPEN),
     ],
 )
-def test_each_answer_leads_to_the_state_that_it_proves(
-    service: StubProvider, released: Operation, status: int, body: str, ends: Status, outcome: Outcome
+def test_each_response_leads_to_the_status_it_proves(
+    provider: StubProvider, released: Operation, status: int, body: str, ends: Status, outcome: Outcome
 ) -> None:
-    service.answer_post = lambda: (status, body)
+    provider.answer_post = lambda: (status, body)
     send.send_operation(released.pk)
     assert reloaded(released).status == ends
     assert Attempt.objects.get().outcome == outcome
-    assert len(service.posts) == 1
+    assert len(provider.posts) == 1
     assert not Release.objects.exists()
 
 
 @pytest.mark.parametrize("status", [200, 400, 500])
-def test_nothing_is_sent_a_second_time_by_the_program(
-    service: StubProvider, released: Operation, status: int
-) -> None:
-    service.answer_post = lambda: (status, '{"message": "bankCode is not valid", "data": {}}')
+def test_nothing_is_resent_automatically(provider: StubProvider, released: Operation, status: int) -> None:
+    provider.answer_post = lambda: (status, '{"message": "bankCode is not valid", "data": {}}')
     for _ in range(5):
         send.send_operation(released.pk)
         jobs.send_due()
-    assert len(service.posts) == 1
+    assert len(provider.posts) == 1
 
 
-def test_what_is_sent_is_what_was_approved(service: StubProvider, released: Operation) -> None:
+def test_the_approved_content_is_sent(provider: StubProvider, released: Operation) -> None:
     send.send_operation(released.pk)
-    [body] = service.posts
+    [body] = provider.posts
     for text in (
         '"accountNumber": "0123456789"',
         '"bankCode": "044"',
@@ -109,16 +107,16 @@ def test_what_is_sent_is_what_was_approved(service: StubProvider, released: Oper
         assert text in body
 
 
-def test_after_a_refused_one_time_code_a_new_one_sends_it(
-    service: StubProvider, released: Operation, approver: User
+def test_a_new_one_time_code_sends_it_after_a_refused_one(
+    provider: StubProvider, released: Operation, approver: User
 ) -> None:
-    service.answer_post = lambda: (400, '{"message": "Invalid OTP token"}')
+    provider.answer_post = lambda: (400, '{"message": "Invalid OTP token"}')
     send.send_operation(released.pk)
-    service.answer_post = lambda: (200, '{"data": {"transactionId": "T-9"}}')
+    provider.answer_post = lambda: (200, '{"data": {"transactionId": "T-9"}}')
     send.send_operation(factories.release(reloaded(released), approver, "654321").pk)
     assert reloaded(released).status == Status.PROCESSING
     assert [attempt.outcome for attempt in Attempt.objects.order_by("number")] == [
-        Outcome.OTP_REFUSED,
+        Outcome.OTP_REJECTED,
         Outcome.OPEN,
     ]
 
@@ -141,8 +139,8 @@ def test_a_provider_that_cannot_be_reached_leaves_it_approved(
         pytest.param("https://127.0.0.1:{port}/v2", id="no TLS"),
     ],
 )
-def test_a_request_that_finds_no_connection_is_proven_not_to_be_sent_and_waits_for_a_new_release(
-    service: StubProvider,
+def test_a_failed_connection_proves_it_was_not_sent_and_needs_a_new_release(
+    provider: StubProvider,
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
     released: Operation,
@@ -152,18 +150,18 @@ def test_a_request_that_finds_no_connection_is_proven_not_to_be_sent_and_waits_f
     """The provider is there until it was claimed, and gone when the request itself is to leave."""
     reads, reached = itertools.count(1), settings.GATEWAY_URL
     broken = address.format(port=urlsplit(reached).port)
-    service.before_get = lambda: setattr(settings, "GATEWAY_URL", broken) if next(reads) == 2 else None
+    provider.before_get = lambda: setattr(settings, "GATEWAY_URL", broken) if next(reads) == 2 else None
     monkeypatch.setattr(socket, "getaddrinfo", knows_no_host_called("no-such-host.invalid"))
     send.send_operation(released.pk)
     attempt = Attempt.objects.get()
     assert (reloaded(released).status, attempt.outcome) == (Status.APPROVED, Outcome.NOT_SENT)
-    assert "Nothing was sent" in attempt.answer
+    assert "Nothing was sent" in attempt.response
     settings.GATEWAY_URL = reached
     send.send_operation(released.pk)
     jobs.send_due()
-    assert service.posts == []
+    assert provider.posts == []
     send.send_operation(factories.release(reloaded(released), approver, "654321").pk)
-    assert (reloaded(released).status, len(service.posts)) == (Status.PROCESSING, 1)
+    assert (reloaded(released).status, len(provider.posts)) == (Status.PROCESSING, 1)
 
 
 def knows_no_host_called(name: str) -> Callable[..., Any]:
@@ -178,50 +176,48 @@ def knows_no_host_called(name: str) -> Callable[..., Any]:
     return look_up
 
 
-def test_content_changed_after_approval_is_not_sent(service: StubProvider, released: Operation) -> None:
+def test_content_changed_after_approval_is_not_sent(provider: StubProvider, released: Operation) -> None:
     with lifted(connection):
         Operation.objects.update(payload={**released.payload, "account_number": "9999999999"})
     send.send_operation(released.pk)
-    assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
+    assert (reloaded(released).status, provider.posts) == (Status.APPROVED, [])
     refusal = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).get()
     assert refusal.detail["attempted"] == "send"
 
 
 @pytest.mark.parametrize("change", ["deactivated", "role taken away"])
-def test_nothing_is_sent_if_the_approver_is_no_longer_entitled(
-    service: StubProvider, released: Operation, approver: User, change: str
+def test_nothing_is_sent_if_the_approver_lost_the_permission(
+    provider: StubProvider, released: Operation, approver: User, change: str
 ) -> None:
     if change == "deactivated":
         User.objects.filter(pk=approver.pk).update(is_active=False)
     else:
         approver.groups.remove(Group.objects.get(name="Approver"))
     send.send_operation(released.pk)
-    assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
+    assert (reloaded(released).status, provider.posts) == (Status.APPROVED, [])
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).exists()
 
 
 def test_a_cancelled_operation_is_not_sent_even_if_it_was_released(
-    service: StubProvider, released: Operation
+    provider: StubProvider, released: Operation
 ) -> None:
     approvals.cancel_operation(released.pk, actor=released.preparer)
     send.send_operation(released.pk)
-    assert (reloaded(released).status, service.posts) == (Status.CANCELLED, [])
+    assert (reloaded(released).status, provider.posts) == (Status.CANCELLED, [])
 
 
-def test_a_refusal_of_the_provider_is_the_reason_on_the_operation(
-    service: StubProvider, released: Operation
-) -> None:
-    service.answer_post = lambda: (422, '{"success": false, "message": "Insufficient funds"}')
+def test_a_refusal_is_stored_as_the_reason(provider: StubProvider, released: Operation) -> None:
+    provider.answer_post = lambda: (422, '{"success": false, "message": "Insufficient funds"}')
     send.send_operation(released.pk)
     assert "Insufficient funds" in reloaded(released).reason
 
 
-def test_a_one_time_code_waits_for_ninety_seconds_at_most(released: Operation) -> None:
+def test_a_one_time_code_expires_after_ninety_seconds(released: Operation) -> None:
     release = Release.objects.get()
     assert release.expires_at - release.released_at == timedelta(seconds=90)
 
 
-def test_what_stops_one_release_leaves_a_later_one_alone(released: Operation, approver: User) -> None:
+def test_a_blocker_of_one_release_does_not_affect_a_later_one(released: Operation, approver: User) -> None:
     stopped = Release.objects.select_related("operation").get()
     Release.objects.update(expires_at=timezone.now())
     later = factories.release(released, approver)
@@ -230,7 +226,7 @@ def test_what_stops_one_release_leaves_a_later_one_alone(released: Operation, ap
     assert not Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).exists()
 
 
-def test_content_that_cannot_be_read_is_not_sent(service: StubProvider, released: Operation) -> None:
+def test_unreadable_content_is_not_sent(provider: StubProvider, released: Operation) -> None:
     payload = {**released.payload, "member_of_a_later_release": "x"}
     digest = content_digest(released.pk, released.kind, payload)
     with lifted(connection):
@@ -238,9 +234,9 @@ def test_content_that_cannot_be_read_is_not_sent(service: StubProvider, released
         Approval.objects.update(digest=digest)
         Release.objects.update(encrypted_otp=None)
     send.send_operation(released.pk)
-    assert (reloaded(released).status, Attempt.objects.count(), service.posts) == (Status.APPROVED, 0, [])
+    assert (reloaded(released).status, Attempt.objects.count(), provider.posts) == (Status.APPROVED, 0, [])
 
 
-def test_an_unknown_operation_id_sends_nothing(service: StubProvider, db: None) -> None:
+def test_an_unknown_operation_id_sends_nothing(provider: StubProvider, db: None) -> None:
     send.send_operation(uuid.uuid4())
-    assert service.posts == []
+    assert provider.posts == []

@@ -97,7 +97,7 @@ SAMPLES: dict[str, Payload] = {
         sentence="Withdraw NGN 250,000.00 to ADA CHIDINMA OBI, Access Bank ••6789",
         attempt=1,
         sent_at=datetime(2026, 11, 20, 9, 42, tzinfo=UTC),
-        verdict=ResolutionChoice.EXECUTED,
+        choice=ResolutionChoice.EXECUTED,
         transaction=TransactionEvidence(
             transaction_id="TX-1",
             type="withdrawal",
@@ -116,7 +116,7 @@ SAMPLES: dict[str, Payload] = {
         pause=1,
         paused_by="Tunde Bello",
         paused_at=datetime(2026, 11, 20, 9, 42, tzinfo=UTC),
-        paused_because="A key has leaked",
+        pause_reason="A key has leaked",
         reason="The key is ended",
     ),
 }

@@ -72,26 +72,24 @@ def test_the_form_explains_kyc_before_anything_is_typed(as_administrator: Client
     assert "KYC comes first" in as_administrator.get(ADDRESS).content.decode()
 
 
-def test_the_review_says_what_is_opened(as_administrator: Client, service: StubProvider) -> None:
+def test_the_review_shows_the_account_to_open(as_administrator: Client, provider: StubProvider) -> None:
     html = review(as_administrator).content.decode()
     assert "<h1>Open a bank account in NGN in the name of Lagos shop</h1>" in html
     assert "No account of this name in this currency" in html
-    assert "New bank accounts need one approver who did not prepare them." in html
+    assert "Requires one approver who is not the preparer." in html
 
 
-def test_a_further_account_of_the_same_name_is_warned_of(
-    as_administrator: Client, service: StubProvider
+def test_an_existing_account_of_the_same_name_is_warned_of(
+    as_administrator: Client, provider: StubProvider
 ) -> None:
-    service.accounts = listed("0455000001")
+    provider.accounts = listed("0455000001")
     html = review(as_administrator).content.decode()
     assert "This opens a further one." in html
     assert "0455000001" in html
 
 
-def test_a_list_of_accounts_that_cannot_be_read_is_warned_of(
-    as_administrator: Client, service: StubProvider
-) -> None:
-    service.accounts = "42"
+def test_an_unreadable_account_list_is_warned_of(as_administrator: Client, provider: StubProvider) -> None:
+    provider.accounts = "42"
     assert "The service could not tell which accounts there are." in review(as_administrator).content.decode()
 
 
@@ -104,8 +102,8 @@ def test_a_list_of_accounts_that_cannot_be_read_is_warned_of(
         ("preferred_name", "x" * 101, "at most 100"),
     ],
 )
-def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_administrator: Client, service: StubProvider, field: str, typed: str, message: str
+def test_invalid_input_is_reported_at_its_field_and_kept(
+    as_administrator: Client, provider: StubProvider, field: str, typed: str, message: str
 ) -> None:
     answer = review(as_administrator, **{field: typed})
     assert answer.status_code == 422
@@ -116,23 +114,23 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
     assert not Operation.objects.exists()
 
 
-def test_the_request_is_exactly_what_was_approved(
-    administrator: User, approver: User, service: StubProvider
+def test_the_request_is_exactly_the_approved_content(
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
     sent(administrator, approver)
-    assert service.changes == ["PUT /v4/account"]
-    assert json.loads(service.posts[0]) == {
+    assert provider.changes == ["PUT /v4/account"]
+    assert json.loads(provider.posts[0]) == {
         "accountName": "Lagos shop",
         "currency": "NGN",
         "preferredAccountName": "Obi Traders Lagos",
     }
 
 
-def test_without_a_preferred_name_none_is_sent(
-    administrator: User, approver: User, service: StubProvider
+def test_an_empty_preferred_name_is_not_sent(
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
     sent(administrator, approver, preferred_name="")
-    assert "preferredAccountName" not in json.loads(service.posts[0])
+    assert "preferredAccountName" not in json.loads(provider.posts[0])
 
 
 @pytest.mark.parametrize(
@@ -147,24 +145,24 @@ def test_without_a_preferred_name_none_is_sent(
         (200, "<html>", Status.UNKNOWN),
     ],
 )
-def test_every_answer_leads_somewhere(
-    administrator: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
+def test_every_response_leads_to_a_status(
+    administrator: User, approver: User, provider: StubProvider, status: int, body: str, ends: Status
 ) -> None:
-    service.answer_post = lambda: (status, body)
+    provider.answer_post = lambda: (status, body)
     assert sent(administrator, approver).status == ends
 
 
 def test_the_account_that_was_opened_is_shown_on_the_operation(
-    administrator: User, approver: User, service: StubProvider, as_administrator: Client
+    administrator: User, approver: User, provider: StubProvider, as_administrator: Client
 ) -> None:
-    service.answer_post = lambda: (200, ANSWER)
+    provider.answer_post = lambda: (200, ANSWER)
     operation = sent(administrator, approver)
     html = as_administrator.get(f"/operations/{operation.pk}/").content.decode()
     for text in ("Account opened", "0455001122", "Wema Bank (035)", "ACTIVE"):
         assert text in html
 
 
-def test_every_account_of_an_answer_is_shown_in_the_same_order_on_both_engines() -> None:
+def test_opened_accounts_are_shown_in_the_same_order_on_both_engines() -> None:
     result = {"status_2": "NEW", "number_2": "2", "number_1": "1", "bank_1": "Wema Bank"}
     facts = KINDS["bank_account"].outcome_facts(sample(), result)
     assert facts == [
@@ -186,67 +184,67 @@ def test_every_account_of_an_answer_is_shown_in_the_same_order_on_both_engines()
         ("42", Status.UNKNOWN),
     ],
 )
-def test_without_an_answer_only_a_new_account_of_this_name_and_currency_proves_it(
-    administrator: User, approver: User, service: StubProvider, accounts: str, ends: Status
+def test_a_lost_response_is_confirmed_only_by_a_new_account_of_this_name_and_currency(
+    administrator: User, approver: User, provider: StubProvider, accounts: str, ends: Status
 ) -> None:
-    service.answer_post = lambda: (500, "")
+    provider.answer_post = lambda: (500, "")
     operation = sent(administrator, approver)
-    service.accounts = accounts
+    provider.accounts = accounts
     assert confirmation.confirm_operation(operation.pk).status == ends
 
 
-def test_an_account_that_was_there_before_proves_nothing(
-    administrator: User, approver: User, service: StubProvider
+def test_an_existing_account_does_not_confirm_it(
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
-    service.accounts, service.answer_post = listed("0455000001"), lambda: (500, "")
+    provider.accounts, provider.answer_post = listed("0455000001"), lambda: (500, "")
     operation = sent(administrator, approver, known_numbers=("0455000001",))
     assert confirmation.confirm_operation(operation.pk).status == Status.UNKNOWN
-    service.accounts = listed("0455000001", "0455001122")
+    provider.accounts = listed("0455000001", "0455001122")
     assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
 
 
-def test_where_the_accounts_before_are_not_known_nothing_is_proven(
-    administrator: User, approver: User, service: StubProvider
+def test_nothing_is_confirmed_if_the_previous_accounts_are_unknown(
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
-    service.answer_post = lambda: (500, "")
+    provider.answer_post = lambda: (500, "")
     operation = sent(administrator, approver, known_numbers=None)
-    service.accounts = listed("0455001122")
+    provider.accounts = listed("0455001122")
     assert confirmation.confirm_operation(operation.pk).status == Status.UNKNOWN
 
 
-def test_an_account_that_another_operation_opened_proves_nothing(
-    administrator: User, approver: User, service: StubProvider
+def test_an_account_opened_by_another_operation_does_not_confirm_it(
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
-    service.answer_post = lambda: (500, "")
+    provider.answer_post = lambda: (500, "")
     lost = sent(administrator, approver)
-    service.answer_post = lambda: (200, ANSWER)
+    provider.answer_post = lambda: (200, ANSWER)
     assert sent(administrator, approver, preferred_name="").status == Status.SUCCEEDED
-    service.accounts = listed("0455001122")
+    provider.accounts = listed("0455001122")
     assert confirmation.confirm_operation(lost.pk).status == Status.UNKNOWN
 
 
-def test_of_two_that_are_unsettled_neither_takes_the_one_new_account(
-    administrator: User, approver: User, service: StubProvider
+def test_neither_of_two_unknown_operations_is_matched_to_the_one_new_account(
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
-    service.answer_post = lambda: (500, "")
+    provider.answer_post = lambda: (500, "")
     both = [sent(administrator, approver), sent(administrator, approver, preferred_name="")]
-    service.accounts = listed("0455001122")
+    provider.accounts = listed("0455001122")
     assert [confirmation.confirm_operation(one.pk).status for one in both] == [Status.UNKNOWN, Status.UNKNOWN]
 
 
 @pytest.mark.parametrize("accounts", [listed("0455000001"), "42"], ids=["changed", "unreadable"])
-def test_it_is_not_sent_unless_the_accounts_are_those_that_were_approved(
-    administrator: User, approver: User, service: StubProvider, accounts: str
+def test_nothing_is_sent_if_the_accounts_changed_after_approval(
+    administrator: User, approver: User, provider: StubProvider, accounts: str
 ) -> None:
-    service.accounts = accounts
+    provider.accounts = accounts
     operation = sent(administrator, approver)
-    assert (operation.status, service.changes) == (Status.APPROVED, [])
+    assert (operation.status, provider.changes) == (Status.APPROVED, [])
     attempt = Attempt.objects.get(operation=operation)
     assert attempt.outcome == Outcome.NOT_SENT
-    assert "Nothing was opened" in attempt.answer
+    assert "Nothing was opened" in attempt.response
 
 
-def test_two_people_open_one_against_the_provider(
+def test_two_people_open_an_account_at_the_provider(
     administrator: User, approver: User, as_administrator: Client, sandbox: SandboxProcess
 ) -> None:
     sandbox.kyc(completed=True)
@@ -256,7 +254,7 @@ def test_two_people_open_one_against_the_provider(
     assert number in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
 
 
-def test_without_kyc_the_operation_says_what_to_do(
+def test_missing_kyc_is_explained_on_the_operation(
     administrator: User, approver: User, as_administrator: Client, sandbox: SandboxProcess
 ) -> None:
     sandbox.kyc(completed=False)
@@ -267,7 +265,7 @@ def test_without_kyc_the_operation_says_what_to_do(
     assert "user has not completed kyc" in html
 
 
-def test_an_answer_that_was_lost_is_found_by_reading(
+def test_a_lost_response_is_found_by_a_status_check(
     administrator: User, approver: User, sandbox: SandboxProcess
 ) -> None:
     sandbox.kyc(completed=True)
@@ -277,8 +275,8 @@ def test_an_answer_that_was_lost_is_found_by_reading(
     assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
 
 
-def test_whoever_proposed_it_takes_it_back(
-    administrator: User, as_administrator: Client, service: StubProvider
+def test_the_preparer_can_cancel_it(
+    administrator: User, as_administrator: Client, provider: StubProvider
 ) -> None:
     operation = factories.prepared_of_kind("bank_account", sample(), administrator)
     assert "Cancel the operation" in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
@@ -286,8 +284,8 @@ def test_whoever_proposed_it_takes_it_back(
     assert Operation.objects.get().status == Status.CANCELLED
 
 
-def test_prepare_again_fills_the_form_with_the_same(
-    administrator: User, as_administrator: Client, service: StubProvider
+def test_prepare_again_prefills_the_form(
+    administrator: User, as_administrator: Client, provider: StubProvider
 ) -> None:
     operation = factories.prepared_of_kind("bank_account", sample(), administrator)
     approvals.cancel_operation(operation.pk, actor=administrator)

@@ -45,21 +45,23 @@ def released(preparer: User, approver: User, payload: ConversionPayload | None =
     )
 
 
-def test_the_review_says_what_the_last_rate_would_bring(as_preparer: Client, service: StubProvider) -> None:
-    service.records = f"[{RECEIVED}]"
+def test_the_review_shows_the_estimate_at_the_last_rate(as_preparer: Client, provider: StubProvider) -> None:
+    provider.records = f"[{RECEIVED}]"
     html = review(as_preparer).content.decode()
     assert "<h1>Convert NGN 1,540,000.00 to USD</h1>" in html
     assert "USD 1 = NGN 1,600.00" in html
     assert "about USD 962.50" in html
 
 
-def test_the_check_shows_it_while_the_form_is_filled_in(as_preparer: Client, service: StubProvider) -> None:
-    service.records = f"[{RECEIVED}]"
+def test_the_estimate_is_shown_while_the_form_is_filled_in(
+    as_preparer: Client, provider: StubProvider
+) -> None:
+    provider.records = f"[{RECEIVED}]"
     answer = as_preparer.post(f"{ADDRESS}check/", FILLED_IN)
     assert "about USD 962.50" in answer.content.decode()
 
 
-def test_without_a_known_rate_it_says_so_and_goes_on(as_preparer: Client, service: StubProvider) -> None:
+def test_a_missing_rate_is_reported_and_does_not_block(as_preparer: Client, provider: StubProvider) -> None:
     answer = review(as_preparer)
     assert answer.status_code == 200
     assert "None is known yet." in answer.content.decode()
@@ -91,14 +93,14 @@ BACK = reached("USD", "NGN", amount="1500", for_amount="1", at="2026-03-02T08:00
         ([BACK], ("NGN", "USD"), "0.0006666667", BACK),
     ],
 )
-def test_the_rate_is_that_of_the_same_direction_where_there_is_one(
-    service: StubProvider,
+def test_the_rate_of_the_same_direction_is_preferred(
+    provider: StubProvider,
     records: list[dict[str, object]],
     pair: tuple[str, str],
     number: str,
     of: dict[str, object],
 ) -> None:
-    service.records = json.dumps(records)
+    provider.records = json.dumps(records)
     rate = rates.last_rate(*pair)
     assert rate is not None
     assert rate.rate == Decimal(number)
@@ -113,10 +115,10 @@ def test_the_rate_is_that_of_the_same_direction_where_there_is_one(
         ([BACK], "USD 1 = NGN 1,500.00 · reached by a conversion of USD to NGN, 2 Mar 2026, 09:00 WAT"),
     ],
 )
-def test_the_estimate_says_which_conversion_it_goes_by_and_of_when(
-    as_preparer: Client, service: StubProvider, records: list[dict[str, object]], message: str
+def test_the_estimate_names_its_conversion_and_time(
+    as_preparer: Client, provider: StubProvider, records: list[dict[str, object]], message: str
 ) -> None:
-    service.records = json.dumps(records)
+    provider.records = json.dumps(records)
     for html in (
         review(as_preparer).content.decode(),
         as_preparer.post(f"{ADDRESS}check/", FILLED_IN).content.decode(),
@@ -125,7 +127,7 @@ def test_the_estimate_says_which_conversion_it_goes_by_and_of_when(
         assert ("the opposite direction" in html) is (records == [BACK])
 
 
-def test_a_rate_that_the_provider_reports_goes_before_any_that_was_reached(
+def test_a_reported_rate_is_preferred_over_a_past_one(
     as_preparer: Client, sandbox: SandboxProcess, settings: Settings, tmp_path: Path
 ) -> None:
     file = tmp_path / "profile.toml"
@@ -135,7 +137,7 @@ def test_a_rate_that_the_provider_reports_goes_before_any_that_was_reached(
 
 
 @pytest.mark.parametrize(("amount", "about"), [("1599.99", "0.99"), ("15.99", "0.00"), ("1600", "1.00")])
-def test_the_estimate_promises_no_more_than_the_rate_brings(amount: str, about: str) -> None:
+def test_the_estimate_is_rounded_down(amount: str, about: str) -> None:
     content = ConversionPayload(
         from_currency="NGN", to_currency="USD", amount=Decimal(amount), known_rate=Decimal("0.000625")
     )
@@ -153,8 +155,8 @@ def test_the_estimate_promises_no_more_than_the_rate_brings(amount: str, about: 
         ("amount", "5000000.01", "The balance is NGN 5,000,000.00"),
     ],
 )
-def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_preparer: Client, service: StubProvider, field: str, typed: str, message: str
+def test_invalid_input_is_reported_at_its_field_and_kept(
+    as_preparer: Client, provider: StubProvider, field: str, typed: str, message: str
 ) -> None:
     answer = review(as_preparer, **{field: typed})
     assert answer.status_code == 422
@@ -164,18 +166,18 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
     assert form[other].value() == FILLED_IN[other]
 
 
-def test_it_waits_for_half_an_hour_only(preparer: User) -> None:
+def test_a_conversion_expires_after_half_an_hour(preparer: User) -> None:
     operation = factories.prepared_of_kind("conversion", SAMPLES["conversion"], preparer)
     assert operation.expires_at - operation.prepared_at == timedelta(minutes=30)
 
 
-def test_the_request_is_exactly_what_was_approved_and_needs_no_one_time_code(
-    preparer: User, approver: User, service: StubProvider
+def test_the_request_is_exactly_the_approved_content_without_a_one_time_code(
+    preparer: User, approver: User, provider: StubProvider
 ) -> None:
     operation = released(preparer, approver)
     send.send_operation(operation.pk)
-    assert service.changes == ["POST /v2/balance/convert"]
-    assert json.loads(service.posts[0]) == {
+    assert provider.changes == ["POST /v2/balance/convert"]
+    assert json.loads(provider.posts[0]) == {
         "fromCurrency": "NGN",
         "toCurrency": "USD",
         "amount": "1540000.00",
@@ -192,16 +194,16 @@ def test_the_request_is_exactly_what_was_approved_and_needs_no_one_time_code(
         (503, '{"message": "try later"}', Status.UNKNOWN),
     ],
 )
-def test_every_answer_leads_somewhere(
-    preparer: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
+def test_every_response_leads_to_a_status(
+    preparer: User, approver: User, provider: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     operation = released(preparer, approver)
-    service.answer_post = lambda: (status, body)
+    provider.answer_post = lambda: (status, body)
     send.send_operation(operation.pk)
     assert Operation.objects.get().status == ends
 
 
-def test_two_people_convert_against_the_provider_and_see_what_arrived(
+def test_two_people_convert_at_the_provider_and_see_the_amount_received(
     preparer: User, approver: User, as_preparer: Client, sandbox: SandboxProcess
 ) -> None:
     before = {code: sandbox.balance(code) for code in ("NGN", "USD")}
@@ -225,7 +227,9 @@ def test_two_people_convert_against_the_provider_and_see_what_arrived(
         ({"fromCurrency": "USD"}, False),
     ],
 )
-def test_it_is_matched_by_the_record_of_what_was_sold(changes: dict[str, str], is_ours: bool) -> None:
+def test_a_conversion_is_matched_by_the_record_of_the_sold_currency(
+    changes: dict[str, str], is_ours: bool
+) -> None:
     record = {"transactionId": "C-1", "type": "conversion", "currency": "NGN", "fromCurrency": "NGN"}
     listed = TransactionRecord.model_validate({**record, "amount": "1540000.00", **changes})
     sample = SAMPLES["conversion"]

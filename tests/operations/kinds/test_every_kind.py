@@ -56,18 +56,18 @@ def test_every_kind_has_a_sample() -> None:
     assert set(SAMPLES) == set(KINDS)
 
 
-def test_every_operation_that_changes_something_is_some_kind() -> None:
+def test_every_changing_operation_of_the_api_has_a_kind() -> None:
     declared = {operation.kind for operation in OPERATIONS if operation.effect is not CallEffect.READS}
     assert declared >= set(SENT) - OWN_KINDS
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_what_is_stored_reads_back_as_the_same_content(name: str) -> None:
+def test_stored_content_round_trips(name: str) -> None:
     assert KINDS[name].read(SAMPLES[name].stored()) == SAMPLES[name]
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_it_says_what_will_happen_in_one_sentence_and_shows_all_that_is_signed(name: str) -> None:
+def test_the_page_summarises_it_and_shows_all_approved_content(name: str) -> None:
     kind, sample = KINDS[name], SAMPLES[name]
     assert 10 < len(kind.sentence(sample)) < 200
     assert all(label and value for label, value in kind.facts(sample))
@@ -75,7 +75,7 @@ def test_it_says_what_will_happen_in_one_sentence_and_shows_all_that_is_signed(n
     assert set(kind.initial(sample)) <= set(kind.form_type.base_fields)
 
 
-def test_letters_and_names_are_nobody_elses() -> None:
+def test_key_letters_and_names_are_unique() -> None:
     assert len({kind.letter for kind in KINDS.values()}) == len(KINDS)
     assert all(name == kind.name for name, kind in KINDS.items())
 
@@ -94,20 +94,20 @@ SEEN_LATER: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_same_wish_waits_once_whatever_was_seen_meanwhile(name: str, person: Person) -> None:
+def test_identical_content_is_pending_once_whatever_was_read_meanwhile(name: str, person: Person) -> None:
     preparer, sample = preparer_of(name, person), SAMPLES[name]
     assert set(SEEN_LATER.get(name, {})) <= sample.OBSERVED <= set(type(sample).model_fields)
     assert bool(sample.OBSERVED) == (name in SEEN_LATER)
     first = factories.prepared_of_kind(name, sample, preparer)
     again = sample.model_copy(update=SEEN_LATER.get(name, {}))
-    with pytest.raises((errors.DuplicatePendingError, errors.PaidBeforeError)):
+    with pytest.raises((errors.DuplicatePendingError, errors.DuplicatePaymentError)):
         factories.prepared_of_kind(name, again, preparer)
     assert list(Operation.objects.all()) == [first]
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", KINDS)
-def test_only_who_has_its_permission_may_prepare_it(name: str, role: str, person: Person) -> None:
+def test_preparing_needs_the_permission_of_the_kind(name: str, role: str, person: Person) -> None:
     somebody = person(role)
     if somebody.has_perm(KINDS[name].permission):
         assert factories.prepared_of_kind(name, SAMPLES[name], somebody).status == Status.PENDING
@@ -119,33 +119,33 @@ def test_only_who_has_its_permission_may_prepare_it(name: str, role: str, person
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", KINDS)
-def test_nobody_gets_it_sent_before_it_is_approved(
-    name: str, role: str, person: Person, service: StubProvider
+def test_nothing_is_sent_before_approval(
+    name: str, role: str, person: Person, provider: StubProvider
 ) -> None:
     operation = pending(name, person)
     with pytest.raises(errors.OperationError):
         submit_release(operation, person(role))
     send.send_operation(operation.pk)
     jobs.send_due()
-    assert service.changes == []
+    assert provider.changes == []
 
 
 @pytest.mark.parametrize("status", AFTER_THE_END)
 @pytest.mark.parametrize("name", KINDS)
-def test_nobody_gets_it_sent_after_its_end(
-    name: str, status: Status, person: Person, service: StubProvider
+def test_nothing_is_sent_after_closing(
+    name: str, status: Status, person: Person, provider: StubProvider
 ) -> None:
     operation = ended(pending(name, person), status, person)
     with pytest.raises(errors.WrongStatusError):
         submit_release(operation, person("approver"))
     send.send_operation(operation.pk)
-    assert service.changes == []
+    assert provider.changes == []
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", SENT)
-def test_once_approved_it_is_sent_once_by_whoever_may(
-    name: str, role: str, person: Person, service: StubProvider
+def test_an_approved_operation_is_sent_once_by_permitted_roles(
+    name: str, role: str, person: Person, provider: StubProvider
 ) -> None:
     operation = factories.approve(pending(name, person), person("approver"))
     somebody = person(role)
@@ -153,24 +153,24 @@ def test_once_approved_it_is_sent_once_by_whoever_may(
         with pytest.raises(errors.OperationError):
             submit_release(operation, somebody)
         send.send_operation(operation.pk)
-        assert service.changes == []
+        assert provider.changes == []
         return
     submit_release(operation, somebody)
     for _ in range(3):
         send.send_operation(operation.pk)
-    assert len(service.changes) == (0 if name in OWN_KINDS else 1)
+    assert len(provider.changes) == (0 if name in OWN_KINDS else 1)
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_same_content_cannot_wait_twice(name: str, person: Person) -> None:
+def test_identical_pending_content_is_refused(name: str, person: Person) -> None:
     first = pending(name, person)
     with pytest.raises(errors.OperationError) as refused:
         pending(name, person)
-    assert isinstance(refused.value, errors.DuplicatePendingError | errors.PaidBeforeError)
+    assert isinstance(refused.value, errors.DuplicatePendingError | errors.DuplicatePaymentError)
     assert Operation.objects.get() == first
 
 
-def test_only_the_files_of_kinds_call_what_changes_something() -> None:
+def test_only_kinds_call_changing_client_methods() -> None:
     callers = {
         (path.relative_to(BACKOFFICE).as_posix(), name)
         for path in BACKOFFICE.rglob("*.py")
@@ -181,7 +181,7 @@ def test_only_the_files_of_kinds_call_what_changes_something() -> None:
     assert folders == {"operations/kinds", "operations/kinds/api_keys"}
 
 
-def test_kinds_are_sent_from_one_place_only() -> None:
+def test_kinds_are_sent_by_one_module() -> None:
     senders = {
         path.relative_to(BACKOFFICE).as_posix()
         for path in BACKOFFICE.rglob("*.py")

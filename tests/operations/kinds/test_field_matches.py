@@ -37,17 +37,22 @@ def recorded(name: str, **changes: Any) -> TransactionRecord:
     return TransactionRecord.model_validate(members | changes)
 
 
-def traits(name: str, record: TransactionRecord) -> dict[str, FieldMatch]:
+def field_matches(name: str, record: TransactionRecord) -> dict[str, FieldMatch]:
     kind = KINDS[name]
     assert isinstance(kind, MoneyKind)
     found = kind.match_fields(SAMPLES[name], record)
-    assert kind.is_match(SAMPLES[name], record) == all(trait.matches is not False for trait in found)
-    return {trait.label: trait for trait in found}
+    assert kind.is_match(SAMPLES[name], record) == all(
+        field_match.matches is not False for field_match in found
+    )
+    return {field_match.label: field_match for field_match in found}
 
 
 @pytest.mark.parametrize("name", MONEY)
-def test_its_own_transaction_differs_in_nothing(name: str) -> None:
-    assert {trait.matches for trait in traits(name, recorded(name)).values()} == {True, None}
+def test_all_fields_of_its_own_transaction_match(name: str) -> None:
+    assert {field_match.matches for field_match in field_matches(name, recorded(name)).values()} == {
+        True,
+        None,
+    }
 
 
 @pytest.mark.parametrize("name", MONEY)
@@ -60,15 +65,15 @@ def test_its_own_transaction_differs_in_nothing(name: str) -> None:
     ],
 )
 def test_another_type_currency_or_amount_differs(name: str, label: str, change: dict[str, Any]) -> None:
-    found = traits(name, recorded(name, **change))
-    assert [trait.label for trait in found.values() if trait.matches is False] == [label]
+    found = field_matches(name, recorded(name, **change))
+    assert [field_match.label for field_match in found.values() if field_match.matches is False] == [label]
 
 
 @pytest.mark.parametrize(("name", "member"), OTHER_END.items())
-def test_another_counterparty_differs_and_one_that_is_not_provided_does_not(name: str, member: str) -> None:
-    label = list(traits(name, recorded(name)))[-1]
-    assert traits(name, recorded(name))[label].matches is None
-    assert traits(name, recorded(name, **{member: "somebody.else"}))[label].matches is False
+def test_another_counterparty_differs_and_a_missing_one_is_not_provided(name: str, member: str) -> None:
+    label = list(field_matches(name, recorded(name)))[-1]
+    assert field_matches(name, recorded(name))[label].matches is None
+    assert field_matches(name, recorded(name, **{member: "somebody.else"}))[label].matches is False
 
 
 def attempt() -> Attempt:
@@ -81,7 +86,7 @@ def attempt() -> Attempt:
     ("passed", "fits"),
     [(-301, False), (-300, True), (0, True), (3900, True), (3901, False)],
 )
-def test_the_time_fits_from_our_watermark_until_the_provider_gives_up(passed: int, fits: bool) -> None:
+def test_the_time_matches_from_the_watermark_to_the_execution_deadline(passed: int, fits: bool) -> None:
     record = recorded("withdrawal", createdAt=(SENT_AT + timedelta(seconds=passed)).isoformat())
     assert attempt_match_fields(attempt(), record)[1].matches is fits
 
@@ -90,7 +95,7 @@ def test_the_time_fits_from_our_watermark_until_the_provider_gives_up(passed: in
     ("reported", "fits"),
     [({"prevBalance": "5000000"}, True), ({"prevBalance": "4999999.99"}, False), ({}, None)],
 )
-def test_the_balance_before_it_fits_if_nothing_came_between(
+def test_the_balance_before_matches_if_nothing_came_between(
     reported: dict[str, Any], fits: bool | None
 ) -> None:
     assert attempt_match_fields(attempt(), recorded("withdrawal", **reported))[0].matches is fits

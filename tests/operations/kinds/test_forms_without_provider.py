@@ -56,8 +56,8 @@ def silent(settings: Settings, tmp_path: Path) -> Iterator[None]:
     file = tmp_path / "profile.toml"
     file.write_text('capabilities = ["banks", "rates"]\n')
     settings.GATEWAY_PROFILE = str(file)
-    with Stub(stub.silent) as service:
-        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = service.url, service.url.replace("/v2", "/v4")
+    with Stub(stub.silent) as provider:
+        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = provider.url, provider.url.replace("/v2", "/v4")
         yield
 
 
@@ -78,7 +78,9 @@ def ask(sign_in: SignIn, preparer: User, administrator: User) -> Callable[..., t
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_form_opens_within_a_second(ask: Callable[..., tuple[Any, float]], kind: str) -> None:
+def test_a_form_opens_within_a_second_without_the_provider(
+    ask: Callable[..., tuple[Any, float]], kind: str
+) -> None:
     def opened() -> float:
         forget_reads()
         answer, seconds = ask(kind)
@@ -88,7 +90,7 @@ def test_a_form_opens_within_a_second(ask: Callable[..., tuple[Any, float]], kin
     assert_it_takes(opened, less_than=0.8 + BESIDES)
 
 
-def test_a_form_that_waited_in_vain_does_not_wait_again(ask: Callable[..., tuple[Any, float]]) -> None:
+def test_a_form_does_not_wait_again_after_a_timeout(ask: Callable[..., tuple[Any, float]]) -> None:
     ask("payment")
     assert_it_takes(lambda: ask("payment")[1], less_than=BESIDES)
 
@@ -110,7 +112,7 @@ def assert_it_takes(seconds: Callable[[], float], *, less_than: float) -> None:
 
 
 @pytest.mark.parametrize(("kind", "field"), NOT_CHECKED.items())
-def test_what_cannot_be_checked_is_said_beside_its_field(
+def test_an_unavailable_check_is_reported_at_its_field(
     ask: Callable[..., tuple[Any, float]], kind: str, field: str
 ) -> None:
     answer, _ = ask(kind, **TYPED[kind])

@@ -39,10 +39,10 @@ def review(client: Client, **changes: str) -> Any:
     return client.post(ADDRESS, {**FILLED_IN, **changes, "step": "review"})
 
 
-def test_the_review_says_who_receives_what(as_preparer: Client, service: StubProvider) -> None:
+def test_the_review_shows_recipient_and_amount(as_preparer: Client, provider: StubProvider) -> None:
     html = review(as_preparer).content.decode()
     assert "<h1>Transfer NGN 60,000.00 to user ngozi.eze</h1>" in html
-    assert "Transfers need one approver who did not prepare them." in html
+    assert "Requires one approver who is not the preparer." in html
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_the_review_says_who_receives_what(as_preparer: Client, service: StubPro
         ("memo", "x" * 29, "at most 28 characters"),
     ],
 )
-def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_preparer: Client, service: StubProvider, field: str, typed: str, message: str
+def test_invalid_input_is_reported_at_its_field_and_kept(
+    as_preparer: Client, provider: StubProvider, field: str, typed: str, message: str
 ) -> None:
     answer = review(as_preparer, **{field: typed})
     assert answer.status_code == 422
@@ -73,13 +73,13 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
     assert not Operation.objects.exists()
 
 
-def test_the_request_is_exactly_what_was_approved(
-    preparer: User, approver: User, service: StubProvider
+def test_the_request_is_exactly_the_approved_content(
+    preparer: User, approver: User, provider: StubProvider
 ) -> None:
     operation = released(preparer, approver)
     send.send_operation(operation.pk)
-    assert service.changes == ["POST /v2/balance/transfer"]
-    assert json.loads(service.posts[0]) == {
+    assert provider.changes == ["POST /v2/balance/transfer"]
+    assert json.loads(provider.posts[0]) == {
         "receiverUsername": "ngozi.eze",
         "currency": "NGN",
         "amount": "60000.00",
@@ -101,18 +101,16 @@ def test_the_request_is_exactly_what_was_approved(
         (200, "<html>", Status.UNKNOWN),
     ],
 )
-def test_every_answer_leads_somewhere(
-    preparer: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
+def test_every_response_leads_to_a_status(
+    preparer: User, approver: User, provider: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     operation = released(preparer, approver)
-    service.answer_post = lambda: (status, body)
+    provider.answer_post = lambda: (status, body)
     send.send_operation(operation.pk)
     assert Operation.objects.get().status == ends
 
 
-def test_two_people_transfer_against_the_provider(
-    preparer: User, approver: User, sandbox: SandboxProcess
-) -> None:
+def test_two_people_transfer_at_the_provider(preparer: User, approver: User, sandbox: SandboxProcess) -> None:
     before = sandbox.balance("NGN")
     operation = factories.approve(
         factories.prepared_of_kind("transfer", SAMPLES["transfer"], preparer), approver
@@ -129,8 +127,8 @@ def test_two_people_transfer_against_the_provider(
     assert before - sandbox.balance("NGN") == operation.amount
 
 
-def test_prepare_again_fills_the_form_with_the_same(
-    as_preparer: Client, preparer: User, settings: Settings, service: StubProvider
+def test_prepare_again_prefills_the_form(
+    as_preparer: Client, preparer: User, settings: Settings, provider: StubProvider
 ) -> None:
     operation = factories.prepared_of_kind("transfer", SAMPLES["transfer"], preparer)
     approvals.cancel_operation(operation.pk, actor=preparer)
@@ -138,6 +136,6 @@ def test_prepare_again_fills_the_form_with_the_same(
     assert {name: str(form[name].value()) for name in FILLED_IN} == FILLED_IN
 
 
-def test_without_a_memo_none_is_sent() -> None:
+def test_an_empty_memo_is_not_sent() -> None:
     sample = SAMPLES["transfer"].model_copy(update={"memo": ""})
     assert ("Memo", "") not in KINDS["transfer"].facts(sample)

@@ -41,7 +41,7 @@ def test_the_same_evidence_is_reported_once_whether_or_not_acknowledged(
     ]
 
 
-def test_further_evidence_raises_another_after_an_acknowledgement(
+def test_new_evidence_after_an_acknowledgement_raises_another_incident(
     incident: Incident, operation: Operation, approver: User
 ) -> None:
     incidents.acknowledge_incident(incident.pk, actor=approver, note="Refunded")
@@ -63,11 +63,11 @@ def test_evidence_that_alternates_raises_each_once(incident: Incident, operation
     assert raised[2].further_to == raised[0]
 
 
-def test_something_else_about_it_is_another_incident(incident: Incident, operation: Operation) -> None:
+def test_another_contradiction_raises_another_incident(incident: Incident, operation: Operation) -> None:
     assert incidents.raise_incident(operation, kind=IncidentKind.NOT_LISTED, evidence={}) != incident
 
 
-def test_the_database_holds_one_of_each_itself(incident: Incident) -> None:
+def test_the_database_allows_one_incident_of_each_kind_and_evidence(incident: Incident) -> None:
     fields: dict[str, Any] = {
         "operation": incident.operation,
         "kind": incident.kind,
@@ -80,19 +80,19 @@ def test_the_database_holds_one_of_each_itself(incident: Incident) -> None:
             twin.save()
 
 
-def test_it_edits_nothing_of_the_operation(operation: Operation) -> None:
+def test_an_incident_does_not_change_the_operation(operation: Operation) -> None:
     before = Operation.objects.filter(pk=operation.pk).values().get()
     incidents.raise_incident(operation, kind=KIND, evidence={"transaction": "T-1"})
     assert Operation.objects.filter(pk=operation.pk).values().get() == before
 
 
-def test_what_no_database_can_hold_does_not_prevent_it(operation: Operation) -> None:
+def test_unstorable_text_does_not_prevent_an_incident(operation: Operation) -> None:
     raised = incidents.raise_incident(operation, kind=KIND, evidence={"answer": "a\x00b"})
     raised.refresh_from_db()
     assert raised.evidence == {"answer": "a\ufffdb"}
 
 
-def test_an_approver_acknowledges_it(incident: Incident, approver: User) -> None:
+def test_an_approver_can_acknowledge_an_incident(incident: Incident, approver: User) -> None:
     seen = incidents.acknowledge_incident(incident.pk, actor=approver, note=" Refunded by the service ")
     assert (seen.acknowledged_by, seen.note, seen.is_open) == (approver, "Refunded by the service", False)
     entry = Entry.objects.get(action=Action.INCIDENT_ACKNOWLEDGED)
@@ -102,21 +102,21 @@ def test_an_approver_acknowledges_it(incident: Incident, approver: User) -> None
     )
 
 
-def test_nobody_acknowledges_it_twice(incident: Incident, approver: User, administrator: User) -> None:
+def test_an_incident_is_acknowledged_once(incident: Incident, approver: User, administrator: User) -> None:
     incidents.acknowledge_incident(incident.pk, actor=approver, note="Looked at")
     with pytest.raises(AlreadyAcknowledgedError):
         incidents.acknowledge_incident(incident.pk, actor=administrator, note="Looked at, too")
     assert Incident.objects.get().note == "Looked at"
 
 
-def test_it_wants_to_know_what_was_found(incident: Incident, approver: User) -> None:
+def test_an_acknowledgement_needs_a_note(incident: Incident, approver: User) -> None:
     with pytest.raises(NoteMissingError):
         incidents.acknowledge_incident(incident.pk, actor=approver, note="  ")
     assert Incident.objects.get().is_open
 
 
 @pytest.mark.parametrize("who", ["preparer", "auditor", "outsider"])
-def test_others_only_read(who: str, incident: Incident, request: pytest.FixtureRequest) -> None:
+def test_other_roles_cannot_acknowledge(who: str, incident: Incident, request: pytest.FixtureRequest) -> None:
     with pytest.raises(PermissionMissingError):
         incidents.acknowledge_incident(incident.pk, actor=request.getfixturevalue(who), note="Fine")
     assert Incident.objects.get().is_open

@@ -22,7 +22,7 @@ def enqueued(operation: Operation) -> int:
     return sum(message["headers"]["task"] == sync.SYNC_TASK for message in messages(operation.pk))
 
 
-def test_it_rings_when_an_operation_was_sent_and_when_it_settles(
+def test_a_mirror_refresh_is_enqueued_when_an_operation_is_sent_and_settled(
     sandbox: SandboxProcess, preparer: User, approver: User
 ) -> None:
     sync.load_all(lambda _: None)
@@ -39,7 +39,7 @@ def test_it_rings_when_an_operation_was_sent_and_when_it_settles(
     assert (ours.amount, ours.direction, ours.status) == (operation.amount, "out", "fulfilled")
 
 
-def test_it_does_not_ring_for_what_never_reached_the_provider(preparer: User) -> None:
+def test_no_mirror_refresh_is_enqueued_for_unsent_operations(preparer: User) -> None:
     operation = factories.prepared(preparer)
     approvals.cancel_operation(operation.pk, actor=preparer)
     assert Operation.objects.get().status == Status.CANCELLED

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.parametrize("name", ["preparer", "approver", "administrator"])
-def test_whoever_works_here_stops_all_sending_alone_and_at_once(
+def test_any_working_role_pauses_payments_alone_and_at_once(
     name: str, request: pytest.FixtureRequest
 ) -> None:
     person: User = request.getfixturevalue(name)
@@ -41,38 +41,38 @@ def test_whoever_works_here_stops_all_sending_alone_and_at_once(
 
 
 @pytest.mark.parametrize("name", ["auditor", "outsider"])
-def test_who_only_reads_cannot_pull_it(name: str, request: pytest.FixtureRequest) -> None:
+def test_readers_cannot_pause_payments(name: str, request: pytest.FixtureRequest) -> None:
     with pytest.raises(errors.PermissionMissingError):
         pause.pause_payments(actor=request.getfixturevalue(name), reason="I want to")
     assert not monitoring.is_paused()
 
 
-def test_it_is_on_record_with_its_reason(preparer: User) -> None:
+def test_a_pause_is_audited_with_its_reason(preparer: User) -> None:
     pause.pause_payments(actor=preparer, reason="A key has leaked")
     entry = Entry.objects.get(action=Action.PAYMENTS_PAUSED)
     assert (entry.actor_id, entry.detail["reason"]) == (preparer.pk, "A key has leaked")
 
 
-def test_a_reason_is_needed(preparer: User) -> None:
+def test_a_pause_needs_a_reason(preparer: User) -> None:
     with pytest.raises(errors.ReasonMissingError):
         pause.pause_payments(actor=preparer, reason="  ")
     assert not monitoring.is_paused()
 
 
-def test_pulled_twice_the_second_one_reads_who_was_first(preparer: User, approver: User) -> None:
+def test_a_second_pause_is_refused_and_names_the_first(preparer: User, approver: User) -> None:
     pause.pause_payments(actor=preparer, reason="A key has leaked")
     with pytest.raises(errors.AlreadyPausedError, match="paused already, by Tunde Bello"):
         pause.pause_payments(actor=approver, reason="Me too")
     assert Pause.objects.get().reason == "A key has leaked"
 
 
-def test_the_database_lets_only_one_pause_stand(preparer: User) -> None:
+def test_the_database_allows_one_open_pause(preparer: User) -> None:
     pause.pause_payments(actor=preparer, reason="A key has leaked")
     with pytest.raises(IntegrityError), transaction.atomic():
         Pause.objects.create(paused_by=preparer, paused_at=timezone.now(), reason="Another")
 
 
-def test_the_database_lets_no_pause_end_without_the_operation_that_two_people_signed(preparer: User) -> None:
+def test_the_database_refuses_to_end_a_pause_without_an_approved_resumption(preparer: User) -> None:
     pause.pause_payments(actor=preparer, reason="A key has leaked")
     with pytest.raises(IntegrityError), transaction.atomic():
         Pause.objects.update(ended_at=timezone.now())
@@ -85,7 +85,7 @@ def resumption(person: User) -> Operation:
     return prepare.prepare_operation(uuid.uuid4(), actor=person, kind="resume", payload=form.payload())
 
 
-def test_two_people_let_sending_go_on(preparer: User, approver: User) -> None:
+def test_two_people_resume_payments(preparer: User, approver: User) -> None:
     pulled = pause.pause_payments(actor=approver, reason="A key has leaked")
     proposal = resumption(preparer)
     assert monitoring.is_paused()
@@ -97,16 +97,14 @@ def test_two_people_let_sending_go_on(preparer: User, approver: User) -> None:
     assert (entry.actor_id, entry.detail["by"]) == (approver.pk, proposal.reference)
 
 
-def test_nobody_lets_it_go_on_alone(approver: User) -> None:
+def test_one_person_cannot_resume_payments_alone(approver: User) -> None:
     pause.pause_payments(actor=approver, reason="A key has leaked")
     with pytest.raises(errors.SelfApprovalError):
         factories.approve(resumption(approver), approver)
     assert monitoring.is_paused()
 
 
-def test_a_resumption_ends_only_the_pause_that_it_names(
-    preparer: User, approver: User, second_approver: User
-) -> None:
+def test_a_resumption_ends_only_its_own_pause(preparer: User, approver: User, second_approver: User) -> None:
     pause.pause_payments(actor=preparer, reason="A key has leaked")
     first = resumption(preparer)
     Pause.objects.update(ended_at=timezone.now(), ended_by=first)
@@ -116,26 +114,24 @@ def test_a_resumption_ends_only_the_pause_that_it_names(
     assert monitoring.is_paused()
 
 
-def test_without_a_pause_there_is_nothing_to_end(as_preparer: Client) -> None:
+def test_a_resumption_needs_an_open_pause(as_preparer: Client) -> None:
     answer = as_preparer.post("/operations/prepare/resume/", {"reason": "The key is ended", "step": "review"})
     assert answer.status_code == 422
     assert "Sending is not paused" in text_of(answer)
 
 
-def test_the_switch_is_pulled_on_its_page_and_every_page_says_so(
+def test_payments_are_paused_on_their_page_and_every_page_shows_it(
     as_preparer: Client, as_approver: Client
 ) -> None:
     assert "Stop all sending" in text_of(as_preparer.get("/"))
     assert as_preparer.post("/operations/pause/", {"reason": "A key has leaked"}).status_code == 302
-    for address in ("/", "/operations/", "/operations/unknown/", "/transactions/"):
+    for address in ("/", "/operations/", "/reconciliation/unknown/", "/transactions/"):
         html = text_of(as_approver.get(address))
         assert re.search(r"<b>Sending is paused</b> since .* by Tunde Bello, because: A key has leaked", html)
     assert "Stop all sending…" not in text_of(as_preparer.get("/"))
 
 
-def test_a_pause_without_a_reason_or_during_another_is_refused_beside_the_form(
-    as_preparer: Client, approver: User
-) -> None:
+def test_an_invalid_pause_is_reported_at_the_form(as_preparer: Client, approver: User) -> None:
     answer = as_preparer.post("/operations/pause/", {"reason": ""})
     assert (answer.status_code, "Say why. Sending goes on." in text_of(answer)) == (422, True)
     pause.pause_payments(actor=approver, reason="A key has leaked")
@@ -143,7 +139,7 @@ def test_a_pause_without_a_reason_or_during_another_is_refused_beside_the_form(
     assert (answer.status_code, "paused already, by Amara Okafor" in text_of(answer)) == (422, True)
 
 
-def test_an_operation_says_that_payments_are_paused_and_asks_for_no_one_time_code(
+def test_an_operation_shows_the_pause_and_requests_no_one_time_code(
     as_approver: Client, preparer: User, approver: User
 ) -> None:
     operation = factories.approved(preparer, approver)
@@ -157,7 +153,7 @@ def test_an_operation_says_that_payments_are_paused_and_asks_for_no_one_time_cod
     assert 'name="otp"' not in html
 
 
-def test_what_is_pending_can_be_approved_but_not_sent_meanwhile(
+def test_pending_operations_can_be_approved_but_not_sent_during_a_pause(
     as_approver: Client, operation: Operation, preparer: User
 ) -> None:
     pause.pause_payments(actor=preparer, reason="A key has leaked")
@@ -167,26 +163,24 @@ def test_what_is_pending_can_be_approved_but_not_sent_meanwhile(
 
 
 def test_nothing_is_sent_during_a_pause_and_the_release_waits(
-    service: StubProvider, released: Operation, preparer: User
+    provider: StubProvider, released: Operation, preparer: User
 ) -> None:
     pause.pause_payments(actor=preparer, reason="A key has leaked")
     send.send_operation(released.pk)
     released.refresh_from_db()
-    assert (released.status, service.changes) == (Status.APPROVED, [])
+    assert (released.status, provider.changes) == (Status.APPROVED, [])
     assert hasattr(released, "release")
 
 
-def test_to_ask_whether_payments_are_paused_takes_one_query(
-    preparer: User, django_assert_num_queries: object
-) -> None:
+def test_checking_for_a_pause_takes_one_query(preparer: User, django_assert_num_queries: object) -> None:
     with django_assert_num_queries(1):  # type: ignore[operator]
         monitoring.is_paused()
 
 
-def test_what_is_paused_and_held_as_well_says_both(
-    service: StubProvider, as_approver: Client, preparer: User, approver: User
+def test_an_operation_both_paused_and_queued_shows_both(
+    provider: StubProvider, as_approver: Client, preparer: User, approver: User
 ) -> None:
-    lost(service, preparer, approver)
+    lost(provider, preparer, approver)
     waiting = factories.approved(preparer, approver, amount=7)
     pause.pause_payments(actor=approver, reason="Something looks wrong")
     pause.clear_pause_cache()

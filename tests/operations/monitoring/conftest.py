@@ -12,20 +12,20 @@ from backoffice.operations.outcome import confirmation
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations import unknown_outcomes
-from tests.operations.provider_list import NAMED, OTP_REFUSED, REFUSED, record, sent, shows
+from tests.operations.provider_list import NAMED, OTP_REJECTED, REFUSED, record, sent, shows
 from tests.stub_provider import StubProvider
 
 
 @pytest.fixture
-def service(service: StubProvider) -> StubProvider:
+def provider(provider: StubProvider) -> StubProvider:
     """One whose list has an old withdrawal only."""
-    shows(service)
-    return service
+    shows(provider)
+    return provider
 
 
 @pytest.fixture
 def history(
-    service: StubProvider, preparer: User, approver: User, second_approver: User
+    provider: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> dict[str, Operation]:
     """One operation in each status, each brought there by the services."""
     made = {
@@ -35,10 +35,10 @@ def history(
         "rejected": factories.prepared(preparer),
         "cancelled": factories.approved(preparer, approver),
         "expired": factories.prepared(preparer),
-        "returned": sent(service, preparer, approver, OTP_REFUSED),
-        "failed": sent(service, preparer, approver, REFUSED),
-        "succeeded": sent(service, preparer, approver, NAMED),
-        "processing": sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-2"}}')),
+        "returned": sent(provider, preparer, approver, OTP_REJECTED),
+        "failed": sent(provider, preparer, approver, REFUSED),
+        "succeeded": sent(provider, preparer, approver, NAMED),
+        "processing": sent(provider, preparer, approver, (200, '{"data": {"transactionId": "T-2"}}')),
     }
     factories.approve(made["half signed"], approver)
     approvals.reject_operation(
@@ -51,26 +51,26 @@ def history(
     approvals.cancel_operation(made["cancelled"].pk, actor=preparer)
     Operation.objects.filter(pk=made["expired"].pk).update(expires_at=timezone.now())
     approvals.expire_operation(made["expired"].pk)
-    shows(service, record("T-1"))
+    shows(provider, record("T-1"))
     confirmation.confirm_operation(made["succeeded"].pk)
-    made["sent twice"] = _sent_after_a_refused_one_time_code(service, preparer, approver)
-    made["settled"] = _settled_by_two(service, preparer, approver, second_approver)
-    made["unknown"] = sent(service, preparer, approver, (502, "bad gateway"), account_number="0000000001")
+    made["sent twice"] = _sent_after_a_refused_one_time_code(provider, preparer, approver)
+    made["resolved"] = _settled_by_two(provider, preparer, approver, second_approver)
+    made["unknown"] = sent(provider, preparer, approver, (502, "bad gateway"), account_number="0000000001")
     made["released"] = factories.release(factories.approved(preparer, approver), approver)
     return {name: Operation.objects.get(pk=each.pk) for name, each in made.items()}
 
 
-def _sent_after_a_refused_one_time_code(service: StubProvider, preparer: User, approver: User) -> Operation:
-    operation = sent(service, preparer, approver, OTP_REFUSED)
-    service.answer_post = lambda: (200, '{"data": {"transactionId": "T-3"}}')
+def _sent_after_a_refused_one_time_code(provider: StubProvider, preparer: User, approver: User) -> Operation:
+    operation = sent(provider, preparer, approver, OTP_REJECTED)
+    provider.answer_post = lambda: (200, '{"data": {"transactionId": "T-3"}}')
     factories.release(operation, approver)
     send.send_operation(operation.pk)
-    shows(service, record("T-3"), record("T-1"))
+    shows(provider, record("T-3"), record("T-1"))
     return confirmation.confirm_operation(operation.pk)
 
 
-def _settled_by_two(service: StubProvider, preparer: User, approver: User, other: User) -> Operation:
-    operation = sent(service, preparer, approver, (502, "bad gateway"), account_number="0000000002")
+def _settled_by_two(provider: StubProvider, preparer: User, approver: User, other: User) -> Operation:
+    operation = sent(provider, preparer, approver, (502, "bad gateway"), account_number="0000000002")
     Attempt.objects.filter(operation=operation).update(started_at=timezone.now() - timedelta(hours=25))
     confirmation.confirm_operation(operation.pk)
-    return unknown_outcomes.settled(operation, approver, other, "did_not_happen")
+    return unknown_outcomes.resolved(operation, approver, other, "not_executed")

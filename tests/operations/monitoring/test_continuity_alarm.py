@@ -25,20 +25,20 @@ def two_breaks() -> None:
 
 
 @pytest.mark.usefixtures("two_breaks")
-def test_the_overview_leads_to_them(as_approver: Client) -> None:
+def test_the_overview_links_to_the_breaks(as_approver: Client) -> None:
     shown = as_approver.get("/").content.decode()
-    assert '<a href="/money/continuity/">2 breaks in the balances</a>' in shown
+    assert '<a href="/reconciliation/continuity/">2 breaks in the balances</a>' in shown
     assert "Nothing. Every operation" not in shown
 
 
-def test_without_a_break_it_says_nothing_of_them(as_approver: Client) -> None:
+def test_the_overview_shows_nothing_without_breaks(as_approver: Client) -> None:
     shown = as_approver.get("/").content.decode()
     assert "in the balances" not in shown
     assert "Nothing. Every operation" in shown
 
 
 @pytest.mark.usefixtures("two_breaks")
-def test_whoever_may_not_see_transactions_is_not_led_to_them(
+def test_users_without_access_to_transactions_get_no_link(
     client: Client, sign_in: Callable[[Client, User], Client], outsider: User
 ) -> None:
     group = Group.objects.create(name="operations alone")
@@ -48,12 +48,12 @@ def test_whoever_may_not_see_transactions_is_not_led_to_them(
 
 
 @pytest.mark.usefixtures("two_breaks")
-def test_they_are_counted_by_one_question_and_no_further_than_anybody_has_to_know(
+def test_breaks_are_counted_by_one_bounded_query(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with CaptureQueriesContext(connection) as asked:
-        assert str(open_break_count(most=1)) == "more than 1"
-        assert str(open_break_count(most=2)) == "2"
+        assert str(open_break_count(at_most=1)) == "more than 1"
+        assert str(open_break_count(at_most=2)) == "2"
     assert ["LIMIT" in query["sql"] for query in asked] == [True, True]
     monkeypatch.setattr(continuity, "COUNT_CACHE_SECONDS", 3600.0)
     with CaptureQueriesContext(connection) as asked:
@@ -62,8 +62,8 @@ def test_they_are_counted_by_one_question_and_no_further_than_anybody_has_to_kno
 
 
 @pytest.mark.usefixtures("two_breaks")
-def test_metrics_count_them_and_what_was_never_checked() -> None:
+def test_metrics_count_breaks_and_unchecked_currencies() -> None:
     assert "countersign_continuity_breaks 2.0" in render_metrics().decode()
-    assert "countersign_continuity_unchecked 1.0" in render_metrics().decode()
+    assert "countersign_continuity_unchecked_currencies 1.0" in render_metrics().decode()
     check_all()
-    assert "countersign_continuity_unchecked 0.0" in render_metrics().decode()
+    assert "countersign_continuity_unchecked_currencies 0.0" in render_metrics().decode()

@@ -19,19 +19,19 @@ from backoffice.operations.models.monitoring import Inspection
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.monitoring import inspection
 from backoffice.operations.monitoring.inspection import LEASE_DURATION, inspect, inspect_due
-from backoffice.operations.monitoring.invariants import INVARIANTS
+from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
 from tests.operations.monitoring.violations import (
-    broken_log,
+    broken_audit_log,
     content_changed,
-    forgotten,
     past_every_safeguard,
-    red,
+    unchecked_outcome,
+    violated_checks,
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_what_one_minute_does_not_inspect_is_inspected_in_turn(
+def test_operations_beyond_one_minutes_batch_are_inspected_in_turn(
     history: dict[str, Operation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inspection, "OPERATIONS_PER_INSPECTION", 4)
@@ -43,7 +43,7 @@ def test_what_one_minute_does_not_inspect_is_inspected_in_turn(
     assert seen == sorted(seen), "what is broken is reported until it is repaired"
 
 
-def test_what_a_full_inspection_found_is_reported_until_it_is_repaired(
+def test_findings_of_a_full_inspection_are_reported_until_repaired(
     history: dict[str, Operation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inspect(full=True)
@@ -51,22 +51,22 @@ def test_what_a_full_inspection_found_is_reported_until_it_is_repaired(
     monkeypatch.setattr(inspection, "RECENTLY_CLOSED", timedelta(0))
     with past_every_safeguard():
         content_changed(history)
-        broken_log(history)
-        assert red() == {"content_changed", "broken_log"}
-        assert set(inspect(full=False).violations) == {"content_changed", "broken_log"}
-        assert set(inspect(full=False).violations) == {"content_changed", "broken_log"}
+        broken_audit_log(history)
+        assert violated_checks() == {"content_changed", "broken_audit_log"}
+        assert set(inspect(full=False).violations) == {"content_changed", "broken_audit_log"}
+        assert set(inspect(full=False).violations) == {"content_changed", "broken_audit_log"}
 
 
-def test_the_log_is_verified_from_where_it_was_found_whole(history: dict[str, Operation]) -> None:
+def test_the_audit_log_is_verified_from_the_last_checkpoint(history: dict[str, Operation]) -> None:
     assert inspect(full=False).violations == {}
     verified = Inspection.objects.get().log_position
     assert verified == Entry.objects.count()
     audit_something(history["pending"])
     with past_every_safeguard():
         Entry.objects.filter(position=verified + 1).update(address="10.9.9.9")
-        assert set(inspect(full=False).violations) == {"broken_log"}
+        assert set(inspect(full=False).violations) == {"broken_audit_log"}
         assert Inspection.objects.get().log_position == verified
-        assert set(inspect(full=False).violations) == {"broken_log"}
+        assert set(inspect(full=False).violations) == {"broken_audit_log"}
 
 
 def audit_something(operation: Operation) -> None:
@@ -74,7 +74,7 @@ def audit_something(operation: Operation) -> None:
         audit.record(Action.INCIDENT_RAISED, actor=None, target=operation)
 
 
-def test_one_turn_a_minute_whoever_asks(db: None) -> None:
+def test_an_inspection_runs_at_most_once_a_minute(db: None) -> None:
     assert [inspect_due() for _ in range(5)] == [1, 0, 0, 0, 0]
     at = Inspection.objects.get().at
     with clock.use_clock(lambda: timezone.now() + timedelta(seconds=61)):
@@ -82,7 +82,7 @@ def test_one_turn_a_minute_whoever_asks(db: None) -> None:
     assert Inspection.objects.get().at > at
 
 
-def test_an_inspection_that_takes_longer_than_a_minute_is_waited_for_and_a_dead_one_is_followed(
+def test_a_long_inspection_is_awaited_and_a_dead_one_replaced(
     db: None,
 ) -> None:
     now = timezone.now()
@@ -100,7 +100,7 @@ def _as_constant(moment: datetime) -> datetime:
 def check(*arguments: str) -> tuple[int, str]:
     output = StringIO()
     try:
-        call_command("check_invariants", *arguments, stdout=output)
+        call_command("check_integrity", *arguments, stdout=output)
     except SystemExit as end:
         return int(str(end.code)), output.getvalue()
     return 0, output.getvalue()
@@ -109,18 +109,20 @@ def check(*arguments: str) -> tuple[int, str]:
 def test_the_command_prints_one_line_for_each_rule(db: None) -> None:
     status, output = check("--full")
     assert status == 0
-    assert output.splitlines()[:-1] == [f"{rule.name}: ok" for rule in INVARIANTS]
+    assert output.splitlines()[:-1] == [f"{rule.name}: ok" for rule in INTEGRITY_CHECKS]
     assert output.splitlines()[-1].startswith("took ")
 
 
 def test_the_command_fails_where_a_rule_is_broken(history: dict[str, Operation]) -> None:
     reference = history["unknown"].reference
     with past_every_safeguard():
-        forgotten(history)
+        unchecked_outcome(history)
         status, output = check()
         as_json = check("--json")
     assert status == 1
-    assert f"forgotten: 1 violation: {reference}" in output.splitlines()
+    assert f"unchecked_outcome: 1 violation: {reference}" in output.splitlines()
     assert as_json[0] == 1
     violations = json.loads(as_json[1])["violations"]
-    assert violations == {rule.name: [reference] if rule.name == "forgotten" else [] for rule in INVARIANTS}
+    assert violations == {
+        rule.name: [reference] if rule.name == "unchecked_outcome" else [] for rule in INTEGRITY_CHECKS
+    }

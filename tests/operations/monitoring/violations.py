@@ -1,4 +1,4 @@
-"""Ways to break the database past the services, each under the name of the rule that has to see it."""
+"""Violations made in the database past the services, each named after the integrity check that must find it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,15 +17,15 @@ from backoffice.operations.states import Outcome, Status
 from tests.append_only.triggers import lifted
 
 
-def red() -> set[str]:
+def violated_checks() -> set[str]:
     return set(inspect(full=True).violations)
 
 
-BREAKS: dict[str, Callable[[dict[str, Operation]], object]] = {}
+VIOLATIONS: dict[str, Callable[[dict[str, Operation]], object]] = {}
 
 
-def breaks(act: Callable[[dict[str, Operation]], object]) -> Callable[[dict[str, Operation]], object]:
-    BREAKS[act.__name__] = act
+def violation(act: Callable[[dict[str, Operation]], object]) -> Callable[[dict[str, Operation]], object]:
+    VIOLATIONS[act.__name__] = act
     return act
 
 
@@ -45,73 +45,73 @@ def past_every_safeguard() -> Iterator[None]:
         transaction.set_rollback(True)
 
 
-@breaks
+@violation
 def sent_again(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["sent twice"], number=1).update(outcome=Outcome.SUCCEEDED)
 
 
-@breaks
-def unsigned(history: dict[str, Operation]) -> None:
+@violation
+def insufficient_approvals(history: dict[str, Operation]) -> None:
     Approval.objects.filter(operation=history["approved"]).delete()
 
 
-@breaks
-def unsigned__but_by_the_preparer(history: dict[str, Operation]) -> None:
+@violation
+def insufficient_approvals__but_by_the_preparer(history: dict[str, Operation]) -> None:
     Approval.objects.filter(operation=history["succeeded"]).update(approver=history["succeeded"].preparer)
 
 
-@breaks
-def unsigned__by_a_second_person(history: dict[str, Operation]) -> None:
+@violation
+def insufficient_approvals__by_a_second_person(history: dict[str, Operation]) -> None:
     Operation.objects.filter(pk=history["succeeded"].pk).update(approvals_needed=2)
 
 
-@breaks
-def unsigned__under_other_content(history: dict[str, Operation]) -> None:
+@violation
+def insufficient_approvals__under_other_content(history: dict[str, Operation]) -> None:
     Approval.objects.filter(operation=history["succeeded"]).update(digest="0" * 64)
 
 
-@breaks
+@violation
 def content_changed(history: dict[str, Operation]) -> None:
     changed = {**history["succeeded"].payload, "amount": "250000.01"}
     Operation.objects.filter(pk=history["succeeded"].pk).update(payload=changed)
 
 
-@breaks
+@violation
 def content_changed__when_it_was_sent(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["succeeded"]).update(digest="0" * 64)
 
 
-@breaks
-def unrecorded_move(history: dict[str, Operation]) -> None:
+@violation
+def unrecorded_transition(history: dict[str, Operation]) -> None:
     Operation.objects.filter(pk=history["pending"].pk).update(
         status=Status.CANCELLED, closed_at=timezone.now()
     )
 
 
-@breaks
-def unrecorded_move__recorded_twice(history: dict[str, Operation]) -> None:
+@violation
+def unrecorded_transition__recorded_twice(history: dict[str, Operation]) -> None:
     audit.record(Action.OPERATION_CANCELLED, actor=None, target=history["cancelled"])
 
 
-@breaks
-def unrecorded_move__sent_without_a_release(history: dict[str, Operation]) -> None:
+@violation
+def unrecorded_transition__sent_without_a_release(history: dict[str, Operation]) -> None:
     attempt = Attempt.objects.get(operation=history["returned"])
     attempt.pk, attempt.number = 10**6, 2
     attempt.save(force_insert=True)
 
 
-@breaks
-def unfounded_end(history: dict[str, Operation]) -> None:
+@violation
+def inconsistent_status(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["succeeded"]).update(outcome=Outcome.REJECTED)
 
 
-@breaks
-def unfounded_end__that_names_no_transaction(history: dict[str, Operation]) -> None:
+@violation
+def inconsistent_status__that_names_no_transaction(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["succeeded"]).update(provider_transaction_id=None)
 
 
-@breaks
-def unfounded_end__of_what_was_never_sent(history: dict[str, Operation]) -> None:
+@violation
+def inconsistent_status__of_what_was_never_sent(history: dict[str, Operation]) -> None:
     """What is applied here has no attempt; nothing that moves money gets there without one."""
     Operation.objects.filter(pk=history["approved"].pk).update(
         status=Status.SUCCEEDED, closed_at=timezone.now()
@@ -119,34 +119,34 @@ def unfounded_end__of_what_was_never_sent(history: dict[str, Operation]) -> None
     audit.record(Action.OPERATION_APPLIED, actor=None, target=history["approved"])
 
 
-@breaks
-def broken_log(history: dict[str, Operation]) -> None:
+@violation
+def broken_audit_log(history: dict[str, Operation]) -> None:
     Entry.objects.filter(position=3).update(address="10.9.9.9")
 
 
-@breaks
+@violation
 def stale_release(history: dict[str, Operation]) -> None:
     Release.objects.update(expires_at=timezone.now() - timedelta(minutes=5))
 
 
-@breaks
+@violation
 def stale_release__that_lives_too_long(history: dict[str, Operation]) -> None:
     Release.objects.update(expires_at=timezone.now() + timedelta(minutes=5))
 
 
-@breaks
+@violation
 def stale_release__of_what_is_closed(history: dict[str, Operation]) -> None:
     Release.objects.update(operation=history["cancelled"])
 
 
-@breaks
-def kept_secret(history: dict[str, Operation]) -> None:
+@violation
+def unneeded_secret(history: dict[str, Operation]) -> None:
     _keep_secret(history["succeeded"])
     audit.record(Action.SECRET_REVEALED, actor=None, target=history["succeeded"])
 
 
-@breaks
-def kept_secret__in_use(history: dict[str, Operation]) -> None:
+@violation
+def unneeded_secret__in_use(history: dict[str, Operation]) -> None:
     _keep_secret(history["succeeded"])
     GatewayKey.objects.create(
         name="till",
@@ -163,23 +163,23 @@ def _keep_secret(operation: Operation) -> None:
     )
 
 
-@breaks
-def forgotten(history: dict[str, Operation]) -> None:
+@violation
+def unchecked_outcome(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["unknown"]).update(next_check_at=None)
 
 
-@breaks
-def forgotten__for_long(history: dict[str, Operation]) -> None:
+@violation
+def unchecked_outcome__for_long(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["unknown"]).update(
         next_check_at=timezone.now() - timedelta(hours=1)
     )
 
 
-@breaks
+@violation
 def shared_transaction(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["processing"]).update(provider_transaction_id="T-1")
 
 
-@breaks
-def balance_in_doubt_twice(history: dict[str, Operation]) -> None:
+@violation
+def two_unknown_at_balance(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["processing"]).update(provider_transaction_id=None)

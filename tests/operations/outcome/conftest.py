@@ -11,28 +11,28 @@ from tests.stub_provider import StubProvider
 
 
 @pytest.fixture
-def service(service: StubProvider) -> StubProvider:
+def provider(provider: StubProvider) -> StubProvider:
     """One whose list has an old withdrawal only."""
-    shows(service)
-    return service
+    shows(provider)
+    return provider
 
 
 @pytest.fixture
-def unknown(service: StubProvider, preparer: User, approver: User) -> Operation:
+def unknown(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """One whose answer was lost long enough ago for every transaction that could be meant to be in the list."""
-    operation = sent(service, preparer, approver, (502, "bad gateway"))
+    operation = sent(provider, preparer, approver, (502, "bad gateway"))
     let_pass(listing_delay())
     return operation
 
 
 @pytest.fixture
-def accepted(service: StubProvider, preparer: User, approver: User) -> Operation:
+def accepted(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """One that the provider accepted without a name as long ago."""
-    operation = sent(service, preparer, approver, (200, '{"data": {}}'))
+    operation = sent(provider, preparer, approver, (200, '{"data": {}}'))
     let_pass(listing_delay())
     return operation
 
 
 @pytest.fixture
-def processing(service: StubProvider, preparer: User, approver: User) -> Operation:
-    return sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-1"}}'))
+def processing(provider: StubProvider, preparer: User, approver: User) -> Operation:
+    return sent(provider, preparer, approver, (200, '{"data": {"transactionId": "T-1"}}'))

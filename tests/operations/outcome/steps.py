@@ -1,4 +1,4 @@
-"""What the list shows of an operation, and a status check of it, as plain functions."""
+"""An operation's records in the provider's list, and its status check."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +16,7 @@ def ago(**passed: float) -> str:
     return (datetime.now(UTC) - timedelta(**passed)).isoformat()
 
 
-def confirmed(operation: Operation, service: StubProvider, *records: dict[str, object]) -> Operation:
+def confirmed(operation: Operation, provider: StubProvider, *records: dict[str, object]) -> Operation:
     """The operation after a check against such a list."""
-    shows(service, *records)
+    shows(provider, *records)
     return confirmation.confirm_operation(operation.pk)

@@ -23,76 +23,80 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_processing_one_follows_its_own_transaction(processing: Operation, service: StubProvider) -> None:
-    assert confirmed(processing, service, record("T-2")).status == Status.PROCESSING
-    assert confirmed(processing, service, record("T-2"), record("T-1", "failed")).status == Status.FAILED
+def test_a_processing_operation_is_checked_by_its_own_transaction(
+    processing: Operation, provider: StubProvider
+) -> None:
+    assert confirmed(processing, provider, record("T-2")).status == Status.PROCESSING
+    assert confirmed(processing, provider, record("T-2"), record("T-1", "failed")).status == Status.FAILED
     assert Operation.objects.get().reason == "The service reports this transaction as failed."
 
 
-def test_a_named_transaction_is_found_whatever_its_time_says(
-    processing: Operation, service: StubProvider
+def test_a_named_transaction_is_found_regardless_of_its_time(
+    processing: Operation, provider: StubProvider
 ) -> None:
     old = (datetime.now(UTC) - timedelta(hours=3)).isoformat()
-    assert confirmed(processing, service, record("T-1", createdAt=old)).status == Status.SUCCEEDED
+    assert confirmed(processing, provider, record("T-1", createdAt=old)).status == Status.SUCCEEDED
 
 
-def test_a_named_transaction_under_way_is_waited_for_beyond_the_horizon(
-    processing: Operation, service: StubProvider
+def test_a_processing_named_transaction_is_checked_beyond_the_horizon(
+    processing: Operation, provider: StubProvider
 ) -> None:
     let_pass(HORIZON)
-    assert confirmed(processing, service, record("T-1", "processing")).status == Status.PROCESSING
-    assert confirmed(processing, service, record("T-1")).status == Status.SUCCEEDED
+    assert confirmed(processing, provider, record("T-1", "processing")).status == Status.PROCESSING
+    assert confirmed(processing, provider, record("T-1")).status == Status.SUCCEEDED
 
 
-def test_a_named_transaction_with_an_unknown_final_status_goes_to_people(
-    processing: Operation, service: StubProvider
+def test_a_named_transaction_with_an_unknown_status_goes_to_review(
+    processing: Operation, provider: StubProvider
 ) -> None:
-    assert confirmed(processing, service, record("T-1", "reversed")).status == Status.PROCESSING
+    assert confirmed(processing, provider, record("T-1", "reversed")).status == Status.PROCESSING
     let_pass(HORIZON)
-    assert confirmed(processing, service, record("T-1", "reversed")).status == Status.REVIEW
+    assert confirmed(processing, provider, record("T-1", "reversed")).status == Status.REVIEW
 
 
-def test_looking_often_does_not_bring_review_nearer(unknown: Operation, service: StubProvider) -> None:
+def test_frequent_checks_do_not_bring_review_forward(unknown: Operation, provider: StubProvider) -> None:
     for _ in range(30):
         assert confirmation.confirm_operation(unknown.pk).status == Status.UNKNOWN
 
 
-def test_however_often_one_was_checked_it_is_closed(processing: Operation, service: StubProvider) -> None:
+def test_an_operation_is_closed_after_any_number_of_checks(
+    processing: Operation, provider: StubProvider
+) -> None:
     """An operation that is under way for hours while webhooks come: PostgreSQL refuses what a column cannot count."""
     Attempt.objects.update(checks=32_767)
-    assert confirmed(processing, service, record("T-1")).status == Status.SUCCEEDED
+    assert confirmed(processing, provider, record("T-1")).status == Status.SUCCEEDED
     assert Attempt.objects.get().checks == 32_768
 
 
-def test_absence_sends_nothing_and_ends_in_review_after_a_day(
-    unknown: Operation, service: StubProvider
+def test_an_unmatched_operation_is_not_resent_and_goes_to_review_after_a_day(
+    unknown: Operation, provider: StubProvider
 ) -> None:
     let_pass(HORIZON)
     assert confirmation.confirm_operation(unknown.pk).status == Status.REVIEW
-    assert len(service.posts) == 1
+    assert len(provider.posts) == 1
     assert Entry.objects.filter(action=Action.OPERATION_ESCALATED).count() == 1
 
 
 @pytest.mark.parametrize("passed", [timedelta(), HORIZON])
-def test_a_list_that_cannot_be_read_changes_nothing_and_is_read_again(
-    unknown: Operation, service: StubProvider, passed: timedelta
+def test_an_unreadable_list_changes_nothing_and_is_retried(
+    unknown: Operation, provider: StubProvider, passed: timedelta
 ) -> None:
     let_pass(passed)
-    service.records = "nonsense"
+    provider.records = "nonsense"
     assert confirmation.confirm_operation(unknown.pk).status == Status.UNKNOWN
     attempt = Attempt.objects.get()
     assert attempt.last_check.startswith("The service could not be read")
     assert attempt.next_check_at is not None
 
 
-def test_content_that_cannot_be_read_stops_nobody_else(
-    unknown: Operation, service: StubProvider, preparer: User, approver: User
+def test_unreadable_content_does_not_stop_other_checks(
+    unknown: Operation, provider: StubProvider, preparer: User, approver: User
 ) -> None:
     dollars = {"currency": "USD", "amount": Decimal(300)}
-    other = sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-9"}}'), **dollars)
+    other = sent(provider, preparer, approver, (200, '{"data": {"transactionId": "T-9"}}'), **dollars)
     with lifted(connection):
         Operation.objects.filter(pk=unknown.pk).update(kind="from another release")
-    service.records = json.dumps([record("T-9")])
+    provider.records = json.dumps([record("T-9")])
     Attempt.objects.update(next_check_at=timezone.now())
     assert schedule.check_due() == 2
     assert Operation.objects.get(pk=other.pk).status == Status.SUCCEEDED
@@ -100,18 +104,16 @@ def test_content_that_cannot_be_read_stops_nobody_else(
 
 
 def test_a_closed_operation_is_not_changed_by_later_reports(
-    unknown: Operation, service: StubProvider
+    unknown: Operation, provider: StubProvider
 ) -> None:
-    confirmed(unknown, service, record("T-7"))
-    assert confirmed(unknown, service, record("T-7", "failed")).status == Status.SUCCEEDED
+    confirmed(unknown, provider, record("T-7"))
+    assert confirmed(unknown, provider, record("T-7", "failed")).status == Status.SUCCEEDED
 
 
-def test_the_sweeper_checks_when_it_is_time_and_only_one_does(
-    unknown: Operation, service: StubProvider
-) -> None:
+def test_a_due_check_is_made_by_one_sweeper(unknown: Operation, provider: StubProvider) -> None:
     Attempt.objects.update(next_check_at=timezone.now() + timedelta(minutes=1))
     assert schedule.check_due() == 0
-    service.records = json.dumps([record("T-7")])
+    provider.records = json.dumps([record("T-7")])
     Attempt.objects.update(next_check_at=timezone.now())
     assert (schedule.check_due(), schedule.check_due()) == (1, 0)
     assert Operation.objects.get().status == Status.SUCCEEDED

@@ -15,107 +15,107 @@ from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.provider_list import shows
 from tests.operations.steps import let_pass, status_of
-from tests.operations.unknown_outcomes import record, resolution_form, settled
+from tests.operations.unknown_outcomes import record, resolution_form, resolved
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def taken(service: StubProvider, preparer: User, approver: User) -> Operation:
+def taken(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """The provider said yes without a name; what it works on by now was taken for ours, as T-1."""
-    shows(service)
-    service.answer_post = lambda: (200, '{"data": {}}')
+    shows(provider)
+    provider.answer_post = lambda: (200, '{"data": {}}')
     operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
-    shows(service, record("T-1", "processing"))
+    shows(provider, record("T-1", "processing"))
     confirmation.confirm_operation(operation.pk)
     assert Attempt.objects.get().provider_transaction_id == "T-1"
     return operation
 
 
-def confirmed(operation: Operation, service: StubProvider, *records: dict[str, object]) -> str:
-    shows(service, *records)
+def confirmed(operation: Operation, provider: StubProvider, *records: dict[str, object]) -> str:
+    shows(provider, *records)
     return confirmation.confirm_operation(operation.pk).status
 
 
 @pytest.mark.parametrize(("answer", "named"), [({"transactionId": "T-1"}, "T-1"), ({}, None)])
 def test_the_attempt_and_the_audit_log_record_whether_the_provider_named_it(
-    service: StubProvider, preparer: User, approver: User, answer: dict[str, str], named: str | None
+    provider: StubProvider, preparer: User, approver: User, answer: dict[str, str], named: str | None
 ) -> None:
-    shows(service)
-    service.answer_post = lambda: (200, json.dumps({"data": answer}))
+    shows(provider)
+    provider.answer_post = lambda: (200, json.dumps({"data": answer}))
     operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
-    shows(service, record("T-1", "processing"))
+    shows(provider, record("T-1", "processing"))
     confirmation.confirm_operation(operation.pk)
     attempt = Attempt.objects.get()
     assert attempt.provider_transaction_id == "T-1"
-    assert (attempt.named_at is not None) == (named is not None)
-    assert attempt.named_at is None or attempt.started_at <= attempt.named_at <= timezone.now()
-    entries = Entry.objects.filter(target_id=str(operation.pk), detail__has_key="named_transaction_id")
-    assert [entry.detail["named_transaction_id"] for entry in entries] == [named]
+    assert (attempt.id_received_at is not None) == (named is not None)
+    assert attempt.id_received_at is None or attempt.started_at <= attempt.id_received_at <= timezone.now()
+    entries = Entry.objects.filter(target_id=str(operation.pk), detail__has_key="response_transaction_id")
+    assert [entry.detail["response_transaction_id"] for entry in entries] == [named]
 
 
-def test_its_failure_proves_nothing_while_ours_may_still_appear_in_the_list(
-    taken: Operation, service: StubProvider
+def test_a_failed_candidate_proves_nothing_while_another_may_appear(
+    taken: Operation, provider: StubProvider
 ) -> None:
-    assert confirmed(taken, service, record("T-1", "failed")) == Status.PROCESSING
+    assert confirmed(taken, provider, record("T-1", "failed")) == Status.PROCESSING
     assert "since ours may come yet" in Attempt.objects.get().last_check
     let_pass(Attempt.EXECUTION_WINDOW)
-    assert confirmed(taken, service, record("T-1", "failed")) == Status.FAILED
+    assert confirmed(taken, provider, record("T-1", "failed")) == Status.FAILED
 
 
-def test_its_success_is_ours(taken: Operation, service: StubProvider) -> None:
-    assert confirmed(taken, service, record("T-1")) == Status.SUCCEEDED
+def test_a_candidate_that_succeeds_closes_the_operation(taken: Operation, provider: StubProvider) -> None:
+    assert confirmed(taken, provider, record("T-1")) == Status.SUCCEEDED
 
 
-def test_the_failure_of_one_that_the_provider_named_closes_at_once(
-    service: StubProvider, preparer: User, approver: User
+def test_the_failure_of_a_named_transaction_closes_at_once(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    shows(service)
-    service.answer_post = lambda: (200, '{"data": {"transactionId": "T-1"}}')
+    shows(provider)
+    provider.answer_post = lambda: (200, '{"data": {"transactionId": "T-1"}}')
     operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
-    assert confirmed(operation, service, record("T-1", "failed"), record("T-2")) == Status.FAILED
+    assert confirmed(operation, provider, record("T-1", "failed"), record("T-2")) == Status.FAILED
 
 
-def test_people_decide_between_it_and_another_listed_beside_it(
-    taken: Operation, service: StubProvider, preparer: User, approver: User
+def test_a_second_candidate_sends_it_to_review(
+    taken: Operation, provider: StubProvider, preparer: User, approver: User
 ) -> None:
     both = (record("T-1", "failed"), record("T-2"))
-    assert confirmed(taken, service, *both) == Status.PROCESSING
+    assert confirmed(taken, provider, *both) == Status.PROCESSING
     let_pass(Attempt.EXECUTION_WINDOW + timedelta(minutes=1))
-    shows(service, *both)
-    assert confirmed(taken, service, *both) == Status.REVIEW
-    assert settled(taken, preparer, approver, "happened", "T-2").status == Status.SUCCEEDED
+    shows(provider, *both)
+    assert confirmed(taken, provider, *both) == Status.REVIEW
+    assert resolved(taken, preparer, approver, "executed", "T-2").status == Status.SUCCEEDED
     assert Attempt.objects.get().provider_transaction_id == "T-2"
 
 
-def test_people_choose_no_other_than_the_one_that_the_provider_named(
-    taken: Operation, service: StubProvider, preparer: User
+def test_a_resolution_cannot_choose_another_than_the_named_transaction(
+    taken: Operation, provider: StubProvider, preparer: User
 ) -> None:
     attempt = Attempt.objects.get()
-    Attempt.objects.update(named_at=attempt.started_at)
+    Attempt.objects.update(id_received_at=attempt.started_at)
     let_pass(Attempt.EXECUTION_WINDOW + timedelta(minutes=1))
     Operation.objects.update(status=Status.REVIEW)
-    shows(service, record("T-1", "failed"), record("T-2"))
-    form = resolution_form(taken, "happened", "T-2")
+    shows(provider, record("T-1", "failed"), record("T-2"))
+    form = resolution_form(taken, "executed", "T-2")
     assert "named transaction T-1" in str(form.errors["transaction_id"])
 
 
 @pytest.mark.parametrize(
     "named", [{}, {"transactionId": "T" * (TRANSACTION_ID_LENGTH + 1)}], ids=["listed", "named"]
 )
-def test_an_id_that_is_too_long_to_be_kept_is_left_to_people(
-    service: StubProvider, preparer: User, approver: User, named: dict[str, str]
+def test_a_transaction_id_too_long_to_store_goes_to_review(
+    provider: StubProvider, preparer: User, approver: User, named: dict[str, str]
 ) -> None:
-    shows(service)
-    service.answer_post = lambda: (200, json.dumps({"data": named}))
+    shows(provider)
+    provider.answer_post = lambda: (200, json.dumps({"data": named}))
     operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
     assert status_of(operation) == Status.PROCESSING
-    assert confirmed(operation, service, record("T" * (TRANSACTION_ID_LENGTH + 1))) == Status.PROCESSING
+    assert confirmed(operation, provider, record("T" * (TRANSACTION_ID_LENGTH + 1))) == Status.PROCESSING
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.provider_transaction_id) == (Outcome.OPEN, None)
     assert "its id is too long to be kept" in attempt.last_check

@@ -45,104 +45,106 @@ DOUBTFUL = [
 ]
 
 
-Traits = Callable[[], dict[str, Any]]
+Changes = Callable[[], dict[str, Any]]
 
 
-@pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
-def test_what_may_have_been_there_before_ours_is_never_taken(
-    unknown: Operation, service: StubProvider, traits: Traits, why: str
+@pytest.mark.parametrize(("changes", "why"), DOUBTFUL)
+def test_a_candidate_that_may_predate_the_attempt_is_rejected(
+    unknown: Operation, provider: StubProvider, changes: Changes, why: str
 ) -> None:
     """Another channel may have paid it before, and list and balance have shown it only since: ours may not exist."""
-    theirs = record("T-7", **traits())
-    assert confirmed(unknown, service, theirs).status == Status.UNKNOWN
+    theirs = record("T-7", **changes())
+    assert confirmed(unknown, provider, theirs).status == Status.UNKNOWN
     assert Attempt.objects.get().last_check == f"T-7 could be this one, but {why}"
     let_pass(HORIZON)
-    assert confirmed(unknown, service, theirs).status == Status.REVIEW
+    assert confirmed(unknown, provider, theirs).status == Status.REVIEW
 
 
-def test_nor_is_it_where_ours_was_accepted(accepted: Operation, service: StubProvider) -> None:
+def test_a_candidate_that_may_predate_an_accepted_attempt_is_rejected(
+    accepted: Operation, provider: StubProvider
+) -> None:
     theirs = record("T-7", prevBalance=BALANCE + 250_050)
-    assert confirmed(accepted, service, theirs).status == Status.PROCESSING
-    assert confirmed(accepted, service, record("T-8", prevBalance=BALANCE)).status == Status.SUCCEEDED
+    assert confirmed(accepted, provider, theirs).status == Status.PROCESSING
+    assert confirmed(accepted, provider, record("T-8", prevBalance=BALANCE)).status == Status.SUCCEEDED
 
 
-@pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
-def test_nor_is_another_beside_it(
-    unknown: Operation, service: StubProvider, traits: Traits, why: str
+@pytest.mark.parametrize(("changes", "why"), DOUBTFUL)
+def test_a_rejected_candidate_blocks_another_beside_it(
+    unknown: Operation, provider: StubProvider, changes: Changes, why: str
 ) -> None:
     """Where the list's times are minutes off, it may be ours, and the other one another's."""
-    found = [record("T-8"), record("T-7", **traits())]
-    assert confirmed(unknown, service, *found).status == Status.UNKNOWN
-    assert confirmed(unknown, service, *found[:1]).status == Status.SUCCEEDED
+    found = [record("T-8"), record("T-7", **changes())]
+    assert confirmed(unknown, provider, *found).status == Status.UNKNOWN
+    assert confirmed(unknown, provider, *found[:1]).status == Status.SUCCEEDED
 
 
-def test_a_status_we_do_not_know_decides_nothing(unknown: Operation, service: StubProvider) -> None:
-    assert confirmed(unknown, service, record("T-7", "on hold")).status == Status.UNKNOWN
+def test_an_unknown_status_closes_nothing(unknown: Operation, provider: StubProvider) -> None:
+    assert confirmed(unknown, provider, record("T-7", "on hold")).status == Status.UNKNOWN
 
 
-def test_two_candidates_close_nothing(unknown: Operation, service: StubProvider) -> None:
-    assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.UNKNOWN
+def test_two_candidates_close_nothing(unknown: Operation, provider: StubProvider) -> None:
+    assert confirmed(unknown, provider, record("T-7"), record("T-8")).status == Status.UNKNOWN
     assert Attempt.objects.get().provider_transaction_id is None
 
 
-def test_an_equal_twin_by_another_channel_is_left_to_people(
-    unknown: Operation, service: StubProvider
+def test_an_identical_transaction_of_another_channel_goes_to_review(
+    unknown: Operation, provider: StubProvider
 ) -> None:
-    assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.UNKNOWN
+    assert confirmed(unknown, provider, record("T-7"), record("T-8")).status == Status.UNKNOWN
     let_pass(HORIZON)
-    assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.REVIEW
+    assert confirmed(unknown, provider, record("T-7"), record("T-8")).status == Status.REVIEW
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.provider_transaction_id) == (Outcome.OPEN, None)
     assert attempt.last_check == "2 transactions in the list could be this one"
-    assert len(service.posts) == 1
+    assert len(provider.posts) == 1
 
 
-def test_without_the_providers_own_time_nothing_separates_new_from_old(
-    unknown: Operation, service: StubProvider
+def test_candidates_are_rejected_without_the_providers_time(
+    unknown: Operation, provider: StubProvider
 ) -> None:
     Attempt.objects.update(watermark_provider_time=None)
-    assert confirmed(unknown, service, record("T-7")).status == Status.UNKNOWN
+    assert confirmed(unknown, provider, record("T-7")).status == Status.UNKNOWN
 
 
-def test_the_transaction_at_the_watermark_is_never_ours(unknown: Operation, service: StubProvider) -> None:
+def test_the_transaction_at_the_watermark_is_rejected(unknown: Operation, provider: StubProvider) -> None:
     """The last one before our request may be seconds old, and of the same content."""
     Attempt.objects.update(watermark_transaction_id="T-7")
-    assert confirmed(unknown, service, record("T-7")).status == Status.UNKNOWN
+    assert confirmed(unknown, provider, record("T-7")).status == Status.UNKNOWN
 
 
-def test_what_the_provider_showed_before_we_sent_is_never_ours(
-    service: StubProvider, preparer: User, approver: User
+def test_a_transaction_listed_before_sending_is_rejected(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
     """Another channel may have paid the same a moment ago, and something else may be newer than that."""
     minutes_ago, undated = record("T-6", createdAt=ago(minutes=4)), record("T-5", createdAt="last week")
     shown = [record("T-8", type="deposit", amount=1), record("T-7"), minutes_ago, undated]
-    service.records = json.dumps(shown)
-    operation = sent(service, preparer, approver, (502, "bad gateway"))
+    provider.records = json.dumps(shown)
+    operation = sent(provider, preparer, approver, (502, "bad gateway"))
     assert Attempt.objects.get().watermark_seen_ids == ["T-7", "T-6", "T-5"]
     let_pass(listing_delay())
-    assert confirmed(operation, service, *shown).status == Status.UNKNOWN
-    assert confirmed(operation, service, record("T-9"), *shown).status == Status.SUCCEEDED
+    assert confirmed(operation, provider, *shown).status == Status.UNKNOWN
+    assert confirmed(operation, provider, record("T-9"), *shown).status == Status.SUCCEEDED
     assert Attempt.objects.get().provider_transaction_id == "T-9"
 
 
-def test_a_late_check_leaves_to_people_what_is_theirs_by_now(
-    unknown: Operation, service: StubProvider
+def test_a_late_check_does_not_close_an_operation_in_review(
+    unknown: Operation, provider: StubProvider
 ) -> None:
     def escalate() -> None:
         Operation.objects.filter(pk=unknown.pk).update(status=Status.REVIEW)
         connection.close()  # that of the thread that answers
 
-    service.before_get = escalate
-    assert confirmed(unknown, service, record("T-7")).status == Status.REVIEW
+    provider.before_get = escalate
+    assert confirmed(unknown, provider, record("T-7")).status == Status.REVIEW
     assert Attempt.objects.get().provider_transaction_id is None
 
 
-def test_a_transaction_matched_to_another_since_the_check_closes_nothing(
-    unknown: Operation, service: StubProvider, preparer: User, approver: User
+def test_a_transaction_claimed_by_another_since_the_check_closes_nothing(
+    unknown: Operation, provider: StubProvider, preparer: User, approver: User
 ) -> None:
     """Between the check and its record, which is no time at all unless two sweepers run."""
-    other = sent(service, preparer, approver, (502, "bad gateway"), currency="USD", amount=Decimal(300))
-    service.records = json.dumps([record("T-7")])
+    other = sent(provider, preparer, approver, (502, "bad gateway"), currency="USD", amount=Decimal(300))
+    provider.records = json.dumps([record("T-7")])
     attempt = Attempt.objects.get(operation=unknown)
     seen = find_match(unknown, attempt)
     assert claim_transaction(Attempt.objects.get(operation=other), "T-7")
@@ -150,28 +152,28 @@ def test_a_transaction_matched_to_another_since_the_check_closes_nothing(
     assert Attempt.objects.get(operation=unknown).outcome == Outcome.OPEN
 
 
-def test_a_twin_whose_transaction_was_named_does_not_block_it(
-    service: StubProvider, preparer: User, approver: User
+def test_an_identical_operation_with_a_named_transaction_does_not_block_it(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-8"}}'))
-    unknown = sent(service, preparer, approver, (502, "bad gateway"))
+    sent(provider, preparer, approver, (200, '{"data": {"transactionId": "T-8"}}'))
+    unknown = sent(provider, preparer, approver, (502, "bad gateway"))
     let_pass(listing_delay())
-    assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.SUCCEEDED
+    assert confirmed(unknown, provider, record("T-7"), record("T-8")).status == Status.SUCCEEDED
     assert Attempt.objects.get(operation=unknown).provider_transaction_id == "T-7"
 
 
 def test_one_transaction_belongs_to_one_attempt(
-    unknown: Operation, service: StubProvider, preparer: User, approver: User
+    unknown: Operation, provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    assert confirmed(unknown, service, record("T-7")).status == Status.SUCCEEDED
-    twin = sent(service, preparer, approver, (502, "bad gateway"))
-    assert confirmed(twin, service, record("T-7")).status == Status.UNKNOWN
+    assert confirmed(unknown, provider, record("T-7")).status == Status.SUCCEEDED
+    twin = sent(provider, preparer, approver, (502, "bad gateway"))
+    assert confirmed(twin, provider, record("T-7")).status == Status.UNKNOWN
 
 
-def test_an_answer_that_names_anothers_transaction_proves_nothing_and_says_so(
-    unknown: Operation, service: StubProvider, preparer: User, approver: User
+def test_a_response_naming_anothers_transaction_proves_nothing_and_is_reported(
+    unknown: Operation, provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    confirmed(unknown, service, record("T-7"))
-    twin = sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-7"}}'))
+    confirmed(unknown, provider, record("T-7"))
+    twin = sent(provider, preparer, approver, (200, '{"data": {"transactionId": "T-7"}}'))
     assert Operation.objects.get(pk=twin.pk).status == Status.UNKNOWN
     assert Entry.objects.filter(action=Action.OPERATION_CONTRADICTED, target_id=str(twin.pk)).exists()

@@ -1,4 +1,4 @@
-"""What became of an operation that the machine could not settle: one person says it, another signs it."""
+"""Resolving an operation that automatic checks could not close: one person prepares it, another approves it."""
 
 import re
 import uuid
@@ -19,7 +19,7 @@ from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.provider_list import shows
 from tests.operations.steps import do, let_pass, show, text_of
-from tests.operations.unknown_outcomes import in_review, proposed, record, resolution_form, settled
+from tests.operations.unknown_outcomes import in_review, proposed, record, resolution_form, resolved
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,8 +32,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
         ("failed", Status.FAILED, Outcome.FAILED),
     ],
 )
-def test_what_happened_is_closed_as_the_provider_shows_its_transaction(
-    service: StubProvider,
+def test_executed_closes_with_the_status_of_the_transaction(
+    provider: StubProvider,
     unknown: Operation,
     preparer: User,
     approver: User,
@@ -41,9 +41,9 @@ def test_what_happened_is_closed_as_the_provider_shows_its_transaction(
     status: str,
     outcome: str,
 ) -> None:
-    shows(service, record("T-7", shown))
+    shows(provider, record("T-7", shown))
     let_pass(Attempt.EXECUTION_WINDOW)
-    assert settled(unknown, preparer, approver, "happened", "T-7").status == status
+    assert resolved(unknown, preparer, approver, "executed", "T-7").status == status
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.provider_transaction_id, attempt.fee) == (outcome, "T-7", 50)
     assert attempt.resolution is not None
@@ -51,8 +51,8 @@ def test_what_happened_is_closed_as_the_provider_shows_its_transaction(
     assert attempt.closed_at is not None
 
 
-def test_what_did_not_happen_is_closed_as_failed(review: Operation, preparer: User, approver: User) -> None:
-    closed = settled(review, preparer, approver, "did_not_happen")
+def test_not_executed_closes_as_failed(review: Operation, preparer: User, approver: User) -> None:
+    closed = resolved(review, preparer, approver, "not_executed")
     attempt = Attempt.objects.get()
     assert (closed.status, attempt.outcome, attempt.provider_transaction_id) == ("failed", "failed", None)
     assert (
@@ -61,23 +61,25 @@ def test_what_did_not_happen_is_closed_as_failed(review: Operation, preparer: Us
     )
 
 
-def test_a_proposal_alone_changes_nothing(review: Operation, preparer: User) -> None:
-    proposed(review, preparer, "did_not_happen")
+def test_an_unapproved_resolution_changes_nothing(review: Operation, preparer: User) -> None:
+    proposed(review, preparer, "not_executed")
     review.refresh_from_db()
     assert review.status == Status.REVIEW
     assert Attempt.objects.get().closed_at is None
 
 
-def test_whoever_proposes_it_cannot_approve_it(review: Operation, approver: User) -> None:
-    resolution = proposed(review, approver, "did_not_happen")
+def test_the_preparer_cannot_approve_the_resolution(review: Operation, approver: User) -> None:
+    resolution = proposed(review, approver, "not_executed")
     with pytest.raises(errors.SelfApprovalError):
         factories.approve(resolution, approver)
     review.refresh_from_db()
     assert review.status == Status.REVIEW
 
 
-def test_both_operations_have_it_on_record(review: Operation, preparer: User, approver: User) -> None:
-    settled(review, preparer, approver, "did_not_happen")
+def test_the_resolution_is_audited_on_both_operations(
+    review: Operation, preparer: User, approver: User
+) -> None:
+    resolved(review, preparer, approver, "not_executed")
     resolution = Operation.objects.get(kind="resolution")
     on_target = Entry.objects.get(action=Action.OPERATION_RESOLVED)
     assert on_target.target_id == str(review.pk)
@@ -87,54 +89,54 @@ def test_both_operations_have_it_on_record(review: Operation, preparer: User, ap
     assert resolution.status == Status.SUCCEEDED
 
 
-def test_it_cannot_be_said_not_to_have_happened_while_the_provider_may_still_execute_it(
+def test_not_executed_is_refused_before_the_execution_deadline(
     unknown: Operation,
 ) -> None:
-    form = resolution_form(unknown, "did_not_happen")
+    form = resolution_form(unknown, "not_executed")
     assert not form.is_valid()
-    assert "may execute it until" in form.errors["verdict"][0]
+    assert "may execute it until" in form.errors["choice"][0]
 
 
-def test_it_cannot_be_chosen_before_its_time_and_the_transaction_is_not_optional(
+def test_the_form_offers_not_executed_after_the_deadline_and_requires_a_transaction(
     unknown: Operation, as_preparer: Client
 ) -> None:
     page = f"/operations/prepare/resolution/?operation={unknown.pk}"
     html = text_of(as_preparer.get(page))
-    assert re.search(r'value="did_not_happen"[^>]* disabled', html)
+    assert re.search(r'value="not_executed"[^>]* disabled', html)
     assert "can be chosen from" in html
     assert "As which transaction of the service, if it happened</label>" in html
     in_review(unknown)
     html = text_of(as_preparer.get(page))
     assert "can be chosen from" not in html
-    assert " disabled" not in html.split('value="did_not_happen"')[1].split(">")[0]
+    assert " disabled" not in html.split('value="not_executed"')[1].split(">")[0]
 
 
-def test_nor_is_it_applied_while_the_provider_may_still_execute_it(
+def test_not_executed_is_not_applied_before_the_execution_deadline(
     review: Operation, preparer: User, approver: User
 ) -> None:
-    resolution = proposed(review, preparer, "did_not_happen")
+    resolution = proposed(review, preparer, "not_executed")
     Attempt.objects.update(started_at=timezone.now() - timedelta(minutes=59))
     with pytest.raises(errors.CannotResolveError, match="may still be executed"):
         factories.approve(resolution, approver)
 
 
-def test_nor_once_it_has_a_transaction_that_was_not_part_of_what_was_signed(
+def test_not_executed_is_not_applied_once_a_new_transaction_is_claimed(
     review: Operation, preparer: User, approver: User
 ) -> None:
     """A late answer may have named it since the resolution was proposed."""
-    resolution = proposed(review, preparer, "did_not_happen")
+    resolution = proposed(review, preparer, "not_executed")
     Attempt.objects.update(provider_transaction_id="T-7")
     with pytest.raises(errors.CannotResolveError, match="may still be executed"):
         factories.approve(resolution, approver)
 
 
 @pytest.mark.parametrize("shown", ["fullfiled", "processing"])
-def test_it_cannot_be_said_not_to_have_happened_while_its_transaction_is_executed(
-    service: StubProvider, review: Operation, shown: str
+def test_not_executed_is_refused_while_its_transaction_is_executed(
+    provider: StubProvider, review: Operation, shown: str
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
-    shows(service, record("T-7", shown))
-    assert "shows transaction T-7" in resolution_form(review, "did_not_happen").errors["verdict"][0]
+    shows(provider, record("T-7", shown))
+    assert "shows transaction T-7" in resolution_form(review, "not_executed").errors["choice"][0]
 
 
 @pytest.mark.parametrize(
@@ -145,8 +147,8 @@ def test_it_cannot_be_said_not_to_have_happened_while_its_transaction_is_execute
     ],
     ids=["gone", "reversed"],
 )
-def test_two_people_settle_one_whose_transaction_is_gone_or_not_executed(
-    service: StubProvider,
+def test_two_people_resolve_one_whose_transaction_is_gone_or_failed(
+    provider: StubProvider,
     review: Operation,
     preparer: User,
     approver: User,
@@ -154,8 +156,8 @@ def test_two_people_settle_one_whose_transaction_is_gone_or_not_executed(
     fact: str,
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
-    shows(service, *records)
-    assert settled(review, preparer, approver, "did_not_happen").status == Status.FAILED
+    shows(provider, *records)
+    assert resolved(review, preparer, approver, "not_executed").status == Status.FAILED
     resolution = Operation.objects.get(kind="resolution")
     named = resolution.payload["claimed"]
     assert named["transaction_id"] == "T-7"
@@ -164,19 +166,19 @@ def test_two_people_settle_one_whose_transaction_is_gone_or_not_executed(
     assert ("Taken for it", fact) in kind.facts(kind.read(resolution.payload))
 
 
-def test_without_the_provider_nobody_says_that_its_transaction_is_gone(
-    service: StubProvider, review: Operation
+def test_a_gone_transaction_cannot_be_resolved_without_the_provider(
+    provider: StubProvider, review: Operation
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
-    service.records = '"no list at all"'
-    assert "cannot be read now" in resolution_form(review, "did_not_happen").errors["verdict"][0]
+    provider.records = '"no list at all"'
+    assert "cannot be read now" in resolution_form(review, "not_executed").errors["choice"][0]
 
 
-def test_if_the_machine_closes_it_first_the_resolution_is_not_applied_and_says_so(
-    service: StubProvider, unknown: Operation, as_approver: Client, preparer: User
+def test_a_resolution_is_not_applied_if_a_check_closed_it_first(
+    provider: StubProvider, unknown: Operation, as_approver: Client, preparer: User
 ) -> None:
-    shows(service, record("T-7"))
-    resolution = proposed(unknown, preparer, "happened", "T-7")
+    shows(provider, record("T-7"))
+    resolution = proposed(unknown, preparer, "executed", "T-7")
     Attempt.objects.update(started_at=timezone.now() - timedelta(hours=2))
     confirmation.confirm_operation(unknown.pk)
     answer = do(as_approver, resolution, "approve")
@@ -187,41 +189,41 @@ def test_if_the_machine_closes_it_first_the_resolution_is_not_applied_and_says_s
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED, target_id=str(resolution.pk)).exists()
 
 
-def test_the_evidence_is_part_of_what_is_signed(
-    service: StubProvider, unknown: Operation, preparer: User
+def test_the_evidence_is_part_of_the_approved_content(
+    provider: StubProvider, unknown: Operation, preparer: User
 ) -> None:
-    shows(service, record("T-7", amount=250050))
-    resolution = proposed(unknown, preparer, "happened", "T-7")
+    shows(provider, record("T-7", amount=250050))
+    resolution = proposed(unknown, preparer, "executed", "T-7")
     seen = resolution.payload["transaction"]
     assert (seen["transaction_id"], seen["amount"], seen["status"]) == ("T-7", "250050", "fulfilled")
     assert seen["mismatched"] == ["Amount"]
     assert resolution.digest == resolution.current_digest()
 
 
-def test_one_proposal_about_one_operation_waits_at_a_time(
+def test_one_resolution_per_operation_is_pending_at_a_time(
     review: Operation, preparer: User, approver: User
 ) -> None:
-    proposed(review, preparer, "did_not_happen")
+    proposed(review, preparer, "not_executed")
     with pytest.raises(errors.DuplicatePendingError):
-        proposed(review, approver, "did_not_happen")
+        proposed(review, approver, "not_executed")
 
 
-def test_without_the_provider_nothing_is_proposed(service: StubProvider, unknown: Operation) -> None:
-    service.records = '"no list at all"'
-    assert "cannot be read now" in resolution_form(unknown, "happened", "T-7").errors["transaction_id"][0]
+def test_nothing_is_prepared_without_the_provider(provider: StubProvider, unknown: Operation) -> None:
+    provider.records = '"no list at all"'
+    assert "cannot be read now" in resolution_form(unknown, "executed", "T-7").errors["transaction_id"][0]
 
 
-def test_only_an_open_case_can_be_settled(preparer: User) -> None:
-    form = resolution_form(factories.prepared(preparer), "did_not_happen")
+def test_only_an_unknown_outcome_can_be_resolved(preparer: User) -> None:
+    form = resolution_form(factories.prepared(preparer), "not_executed")
     assert "never open" in form.errors["__all__"][0]
 
 
-def test_it_is_proposed_and_signed_on_the_pages(
+def test_a_resolution_is_prepared_and_approved_on_the_pages(
     review: Operation, as_preparer: Client, as_approver: Client
 ) -> None:
-    address = f"/operations/prepare/resolution/?operation={review.pk}&verdict=did_not_happen"
+    address = f"/operations/prepare/resolution/?operation={review.pk}&choice=not_executed"
     assert review.reference in text_of(as_preparer.get(address))
-    form = {"operation": str(review.pk), "verdict": "did_not_happen", "reason": "I asked the bank"}
+    form = {"operation": str(review.pk), "choice": "not_executed", "reason": "I asked the bank"}
     submission = str(uuid.uuid4())
     reviewed = as_preparer.post(address, {**form, "submission": submission, "step": "review"})
     assert "it did not happen" in text_of(reviewed)

@@ -12,37 +12,35 @@ from backoffice.operations.states import Status
 from tests import factories
 from tests.operations.provider_list import shows
 from tests.operations.steps import let_pass, reloaded, show, text_of
-from tests.operations.unknown_outcomes import proposed, record, resolution_form, settled
+from tests.operations.unknown_outcomes import proposed, record, resolution_form, resolved
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
-DESK = "/operations/unknown/"
+DESK = "/reconciliation/unknown/"
 
 
 @pytest.fixture
-def accepted(service: StubProvider, preparer: User, approver: User) -> Operation:
+def accepted(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """Accepted without a name, with two transactions in the list that could be it: the balance is held."""
-    shows(service)
-    service.answer_post = lambda: (200, '{"data": {}}')
+    shows(provider)
+    provider.answer_post = lambda: (200, '{"data": {}}')
     operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
-    shows(service, record("T-7"), record("T-8"))
+    shows(provider, record("T-7"), record("T-8"))
     return confirmation.confirm_operation(operation.pk)
 
 
-def test_people_settle_it_only_when_it_can_come_no_more(
+def test_an_accepted_operation_is_resolved_only_after_the_execution_deadline(
     accepted: Operation, preparer: User, approver: User
 ) -> None:
     assert accepted.status == Status.PROCESSING
-    assert "never open" in resolution_form(accepted, "happened", "T-7").errors["__all__"][0]
+    assert "never open" in resolution_form(accepted, "executed", "T-7").errors["__all__"][0]
     let_pass(Attempt.EXECUTION_WINDOW)
-    assert settled(accepted, preparer, approver, "happened", "T-7").status == Status.SUCCEEDED
+    assert resolved(accepted, preparer, approver, "executed", "T-7").status == Status.SUCCEEDED
     assert not Attempt.objects.unmatched("NGN").exists()
 
 
-def test_its_page_and_the_unknown_outcomes_page_offer_it_then(
-    accepted: Operation, as_preparer: Client
-) -> None:
+def test_both_pages_offer_the_resolution_after_the_deadline(accepted: Operation, as_preparer: Client) -> None:
     settle = f"/operations/prepare/resolution/?operation={accepted.pk}"
     assert settle not in text_of(show(as_preparer, accepted)) + text_of(as_preparer.get(DESK))
     assert "See the evidence" not in text_of(show(as_preparer, accepted))
@@ -51,23 +49,23 @@ def test_its_page_and_the_unknown_outcomes_page_offer_it_then(
     assert "See the evidence and settle it" in text_of(show(as_preparer, accepted))
 
 
-def test_it_may_be_settled_while_the_provider_cannot_be_read_for_good(
-    service: StubProvider, accepted: Operation, preparer: User, approver: User
+def test_it_can_be_resolved_while_the_provider_stays_unreadable(
+    provider: StubProvider, accepted: Operation, preparer: User, approver: User
 ) -> None:
     let_pass(Attempt.EXECUTION_WINDOW)
-    service.records = '"no list at all"'
+    provider.records = '"no list at all"'
     assert confirmation.confirm_operation(accepted.pk).status == Status.PROCESSING
-    assert settled(accepted, preparer, approver, "did_not_happen").status == Status.FAILED
+    assert resolved(accepted, preparer, approver, "not_executed").status == Status.FAILED
 
 
-def test_nobody_settles_one_whose_transaction_is_known(
+def test_one_with_a_known_transaction_cannot_be_resolved(
     accepted: Operation, preparer: User, approver: User
 ) -> None:
-    """The machine follows it by its id, be it named after the proposal."""
+    """Status checks follow it by its id, even if it was named after the proposal."""
     let_pass(Attempt.EXECUTION_WINDOW)
-    resolution = proposed(accepted, preparer, "did_not_happen")
+    resolution = proposed(accepted, preparer, "not_executed")
     Attempt.objects.update(provider_transaction_id="T-7")
-    assert "never open" in resolution_form(accepted, "happened", "T-7").errors["__all__"][0]
+    assert "never open" in resolution_form(accepted, "executed", "T-7").errors["__all__"][0]
     with pytest.raises(errors.CannotResolveError, match="is processing by now"):
         factories.approve(resolution, approver)
     assert reloaded(accepted).status == Status.PROCESSING

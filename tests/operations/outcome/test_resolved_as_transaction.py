@@ -15,7 +15,7 @@ from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.provider_list import shows
 from tests.operations.steps import let_pass, reloaded, text_of
-from tests.operations.unknown_outcomes import proposed, record, resolution_form, settled
+from tests.operations.unknown_outcomes import proposed, record, resolution_form, resolved
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,22 +30,22 @@ pytestmark = pytest.mark.django_db(transaction=True)
         ({"createdAt": "2026-01-02T08:00:00Z"}, "T-7", "does not show this transaction"),
     ],
 )
-def test_what_happened_needs_a_definite_transaction_that_the_provider_shows(
-    service: StubProvider, unknown: Operation, shown: dict[str, object], wanted: str, problem: str
+def test_executed_needs_a_listed_transaction_with_a_final_status(
+    provider: StubProvider, unknown: Operation, shown: dict[str, object], wanted: str, problem: str
 ) -> None:
-    shows(service, record("T-7") | shown)
-    assert problem in resolution_form(unknown, "happened", wanted).errors["transaction_id"][0]
+    shows(provider, record("T-7") | shown)
+    assert problem in resolution_form(unknown, "executed", wanted).errors["transaction_id"][0]
 
 
 @pytest.mark.parametrize(
     ("end", "means"), [("succeeded", "it succeeded"), ("failed", "it failed and no money is gone")]
 )
-def test_an_execution_with_an_unknown_status_ends_as_both_people_resolved(
-    service: StubProvider, unknown: Operation, preparer: User, approver: User, end: str, means: str
+def test_a_transaction_with_an_unknown_status_closes_as_resolved(
+    provider: StubProvider, unknown: Operation, preparer: User, approver: User, end: str, means: str
 ) -> None:
-    shows(service, record("T-7", "completed"))
+    shows(provider, record("T-7", "completed"))
     let_pass(Attempt.EXECUTION_WINDOW)
-    assert settled(unknown, preparer, approver, "happened", "T-7", end).status == Status(end)
+    assert resolved(unknown, preparer, approver, "executed", "T-7", end).status == Status(end)
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.provider_transaction_id) == (Outcome(end), "T-7")
     resolution = Operation.objects.get(kind="resolution")
@@ -56,14 +56,14 @@ def test_an_execution_with_an_unknown_status_ends_as_both_people_resolved(
 
 
 @pytest.mark.parametrize("status", ["completed", "reversed", ""])
-def test_an_unknown_status_is_asked_about_on_the_page(
-    service: StubProvider, unknown: Operation, as_preparer: Client, status: str
+def test_the_page_requests_the_meaning_of_an_unknown_status(
+    provider: StubProvider, unknown: Operation, as_preparer: Client, status: str
 ) -> None:
     let_pass(Attempt.EXECUTION_WINDOW)
     address = "/operations/prepare/resolution/"
-    form = {"operation": str(unknown.pk), "verdict": "happened", "transaction_id": "T-7", "reason": "Asked"}
+    form = {"operation": str(unknown.pk), "choice": "executed", "transaction_id": "T-7", "reason": "Asked"}
     assert 'name="meaning"' not in text_of(as_preparer.get(address, form))
-    shows(service, record("T-7", status))
+    shows(provider, record("T-7", status))
     asked = as_preparer.post(address, {**form, "step": "review"})
     assert asked.status_code == 422
     word = f"“{status}”" if status else "having no status"
@@ -76,31 +76,31 @@ def test_an_unknown_status_is_asked_about_on_the_page(
     assert "ask the service yourself" in text_of(reviewed)
 
 
-def test_nobody_says_what_a_known_status_means(service: StubProvider, unknown: Operation) -> None:
-    shows(service, record("T-7"))
-    form = resolution_form(unknown, "happened", "T-7", meaning="failed")
+def test_the_meaning_of_a_known_status_cannot_be_chosen(provider: StubProvider, unknown: Operation) -> None:
+    shows(provider, record("T-7"))
+    form = resolution_form(unknown, "executed", "T-7", meaning="failed")
     assert "that tells how it ended" in form.errors["__all__"][0]
     assert not form.asks_for_meaning
 
 
 @pytest.mark.parametrize(("status", "meaning"), [("failed", ""), ("completed", "failed")])
-def test_a_failed_one_may_be_anothers_while_ours_may_come(
-    service: StubProvider, unknown: Operation, preparer: User, approver: User, status: str, meaning: str
+def test_a_failed_transaction_cannot_be_chosen_before_the_execution_deadline(
+    provider: StubProvider, unknown: Operation, preparer: User, approver: User, status: str, meaning: str
 ) -> None:
     """Ours may be executed minutes later, by then hidden behind `failed` and prepared again."""
-    shows(service, record("T-7", status))
-    form = resolution_form(unknown, "happened", "T-7", meaning=meaning)
+    shows(provider, record("T-7", status))
+    form = resolution_form(unknown, "executed", "T-7", meaning=meaning)
     assert "may execute ours until" in form.errors["meaning" if meaning else "transaction_id"][0]
     let_pass(Attempt.EXECUTION_WINDOW)
-    assert settled(unknown, preparer, approver, "happened", "T-7", meaning).status == Status.FAILED
+    assert resolved(unknown, preparer, approver, "executed", "T-7", meaning).status == Status.FAILED
 
 
-def test_nor_is_it_applied_as_failed_while_ours_may_come(
-    service: StubProvider, unknown: Operation, preparer: User, approver: User
+def test_a_failed_transaction_is_not_applied_before_the_execution_deadline(
+    provider: StubProvider, unknown: Operation, preparer: User, approver: User
 ) -> None:
-    shows(service, record("T-7", "failed"))
+    shows(provider, record("T-7", "failed"))
     let_pass(Attempt.EXECUTION_WINDOW)
-    resolution = proposed(unknown, preparer, "happened", "T-7")
+    resolution = proposed(unknown, preparer, "executed", "T-7")
     Attempt.objects.update(started_at=timezone.now())
     with pytest.raises(errors.CannotResolveError, match="may still be executed"):
         factories.approve(resolution, approver)
@@ -115,20 +115,20 @@ def test_nor_is_it_applied_as_failed_while_ours_may_come(
     ],
     ids=["another word", "gone", "unreadable"],
 )
-def test_a_status_that_has_changed_since_is_not_settled_by_what_it_meant(
-    service: StubProvider,
+def test_a_status_changed_since_the_proposal_is_not_applied(
+    provider: StubProvider,
     unknown: Operation,
     preparer: User,
     approver: User,
     now: list[dict[str, object]] | None,
     said_so: str,
 ) -> None:
-    shows(service, record("T-7", "pending"))
+    shows(provider, record("T-7", "pending"))
     let_pass(Attempt.EXECUTION_WINDOW)
-    resolution = proposed(unknown, preparer, "happened", "T-7", "failed")
-    shows(service, *now or [])
+    resolution = proposed(unknown, preparer, "executed", "T-7", "failed")
+    shows(provider, *now or [])
     if now is None:
-        service.records = '"no list at all"'
+        provider.records = '"no list at all"'
     with pytest.raises(errors.CannotResolveError, match=said_so):
         factories.approve(resolution, approver)
     assert reloaded(unknown).status == Status.UNKNOWN
@@ -136,44 +136,44 @@ def test_a_status_that_has_changed_since_is_not_settled_by_what_it_meant(
 
 
 @pytest.mark.parametrize(("status", "meaning"), [("completed", None), ("fulfilled", "failed")])
-def test_content_that_does_not_say_how_it_ended_once_is_unreadable(
-    service: StubProvider, unknown: Operation, preparer: User, status: str, meaning: str | None
+def test_content_with_an_inconsistent_outcome_is_unreadable(
+    provider: StubProvider, unknown: Operation, preparer: User, status: str, meaning: str | None
 ) -> None:
-    shows(service, record("T-7"))
-    content = proposed(unknown, preparer, "happened", "T-7").payload
+    shows(provider, record("T-7"))
+    content = proposed(unknown, preparer, "executed", "T-7").payload
     changed = {"meaning": meaning, "transaction": {**content["transaction"], "status": status}}
-    with pytest.raises(ValidationError, match="the end is told by"):
+    with pytest.raises(ValidationError, match="a meaning must be given"):
         KINDS["resolution"].read(content | changed)
 
 
 @pytest.mark.parametrize(
     "seen", [{"watermark_transaction_id": "T-7"}, {"watermark_seen_ids": ["T-6", "T-7"]}]
 )
-def test_a_transaction_that_was_there_before_ours_is_another(
-    service: StubProvider, unknown: Operation, seen: dict[str, object]
+def test_a_transaction_from_before_the_attempt_cannot_be_chosen(
+    provider: StubProvider, unknown: Operation, seen: dict[str, object]
 ) -> None:
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     Attempt.objects.update(**seen)
-    assert "before ours was sent" in resolution_form(unknown, "happened", "T-7").errors["transaction_id"][0]
+    assert "before ours was sent" in resolution_form(unknown, "executed", "T-7").errors["transaction_id"][0]
 
 
-def test_a_transaction_of_another_operation_cannot_be_named(
-    service: StubProvider, unknown: Operation, preparer: User
+def test_a_transaction_of_another_operation_cannot_be_chosen(
+    provider: StubProvider, unknown: Operation, preparer: User
 ) -> None:
     other = factories.prepared_to_another_account(preparer)
     claimed(other, "T-7")
-    shows(service, record("T-7"))
+    shows(provider, record("T-7"))
     assert (
         f"belongs to {other.reference}"
-        in resolution_form(unknown, "happened", "T-7").errors["transaction_id"][0]
+        in resolution_form(unknown, "executed", "T-7").errors["transaction_id"][0]
     )
 
 
-def test_a_transaction_that_became_anothers_meanwhile_closes_nothing(
-    service: StubProvider, unknown: Operation, preparer: User, approver: User
+def test_a_transaction_claimed_by_another_meanwhile_closes_nothing(
+    provider: StubProvider, unknown: Operation, preparer: User, approver: User
 ) -> None:
-    shows(service, record("T-7"))
-    resolution = proposed(unknown, preparer, "happened", "T-7")
+    shows(provider, record("T-7"))
+    resolution = proposed(unknown, preparer, "executed", "T-7")
     claimed(factories.prepared_to_another_account(preparer), "T-7")
     with pytest.raises(errors.CannotResolveError, match="another operation's by now"):
         factories.approve(resolution, approver)

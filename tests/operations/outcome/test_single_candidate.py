@@ -21,81 +21,83 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_an_unknown_one_is_closed_by_the_one_transaction_that_matches(
-    unknown: Operation, service: StubProvider
+def test_an_unknown_outcome_is_closed_by_its_only_candidate(
+    unknown: Operation, provider: StubProvider
 ) -> None:
-    assert confirmed(unknown, service, record("T-7")).status == Status.SUCCEEDED
+    assert confirmed(unknown, provider, record("T-7")).status == Status.SUCCEEDED
     assert Attempt.objects.get().provider_transaction_id == "T-7"
 
 
-def test_what_could_be_anothers_is_taken_only_when_ours_has_had_the_time_to_be_there(
-    service: StubProvider, preparer: User, approver: User
+def test_an_uncertain_candidate_is_accepted_only_after_the_listing_delay(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
     """The list may lag: another of the same amount may be listed before ours."""
-    fresh = sent(service, preparer, approver, (502, "bad gateway"))
-    assert confirmed(fresh, service, record("T-7")).status == Status.UNKNOWN
+    fresh = sent(provider, preparer, approver, (502, "bad gateway"))
+    assert confirmed(fresh, provider, record("T-7")).status == Status.UNKNOWN
     let_pass(listing_delay())
-    assert confirmed(fresh, service, record("T-7"), record("T-8")).status == Status.UNKNOWN
-    assert confirmed(fresh, service, record("T-8")).status == Status.SUCCEEDED
+    assert confirmed(fresh, provider, record("T-7"), record("T-8")).status == Status.UNKNOWN
+    assert confirmed(fresh, provider, record("T-8")).status == Status.SUCCEEDED
 
 
-def test_what_the_provider_accepted_without_a_name_takes_the_only_one_at_once(
-    service: StubProvider, preparer: User, approver: User
+def test_an_accepted_attempt_without_an_id_takes_its_only_candidate_at_once(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    accepted = sent(service, preparer, approver, (200, '{"data": {}}'))
-    assert confirmed(accepted, service, record("T-7")).status == Status.SUCCEEDED
+    accepted = sent(provider, preparer, approver, (200, '{"data": {}}'))
+    assert confirmed(accepted, provider, record("T-7")).status == Status.SUCCEEDED
 
 
-def test_it_does_not_at_once_where_something_moved_the_balance_in_between(
-    service: StubProvider, preparer: User, approver: User
+def test_the_only_candidate_waits_if_the_balance_moved_in_between(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
     """Ours may not be in the list yet, and this one another's."""
-    accepted = sent(service, preparer, approver, (200, '{"data": {}}'))
+    accepted = sent(provider, preparer, approver, (200, '{"data": {}}'))
     balance = Attempt.objects.get().watermark_balance
     other = record("T-7", prevBalance=float(balance - 250_000))
-    assert confirmed(accepted, service, other).status == Status.PROCESSING
-    assert confirmed(accepted, service, record("T-8", prevBalance=float(balance))).status == Status.SUCCEEDED
+    assert confirmed(accepted, provider, other).status == Status.PROCESSING
+    assert confirmed(accepted, provider, record("T-8", prevBalance=float(balance))).status == Status.SUCCEEDED
 
 
-def test_it_does_once_ours_has_had_the_time_to_be_there(
-    service: StubProvider, preparer: User, approver: User
+def test_the_only_candidate_is_accepted_after_the_listing_delay(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    accepted = sent(service, preparer, approver, (200, '{"data": {}}'))
+    accepted = sent(provider, preparer, approver, (200, '{"data": {}}'))
     let_pass(listing_delay())
-    assert confirmed(accepted, service, record("T-7", prevBalance=1)).status == Status.SUCCEEDED
+    assert confirmed(accepted, provider, record("T-7", prevBalance=1)).status == Status.SUCCEEDED
 
 
-def test_a_transaction_under_way_is_not_taken_while_ours_may_come_and_it_may_fail(
-    unknown: Operation, service: StubProvider
+def test_a_processing_candidate_is_not_accepted_while_another_may_appear(
+    unknown: Operation, provider: StubProvider
 ) -> None:
     """It would hide ours, if it was another's and failed, and ours was executed after it."""
-    assert confirmed(unknown, service, record("T-7", "processing")).status == Status.UNKNOWN
-    assert confirmed(unknown, service, record("T-8"), record("T-7", "failed")).status == Status.UNKNOWN
+    assert confirmed(unknown, provider, record("T-7", "processing")).status == Status.UNKNOWN
+    assert confirmed(unknown, provider, record("T-8"), record("T-7", "failed")).status == Status.UNKNOWN
     assert Attempt.objects.get().provider_transaction_id is None
 
 
 @pytest.mark.parametrize("records", [[("T-7", "processing")], None], ids=["a candidate", "a problem"])
-def test_while_the_balance_is_held_the_next_check_is_near(
-    unknown: Operation, service: StubProvider, records: list[tuple[str, str]] | None
+def test_checks_are_frequent_while_the_balance_is_blocked(
+    unknown: Operation, provider: StubProvider, records: list[tuple[str, str]] | None
 ) -> None:
     """The pause before the next check grows to hours, and the next check may free it."""
     let_pass(timedelta(minutes=20))
-    service.records = json.dumps([record(*each) for each in records]) if records else "nonsense"
+    provider.records = json.dumps([record(*each) for each in records]) if records else "nonsense"
     confirmation.confirm_operation(unknown.pk)
     next_look = Attempt.objects.get().next_check_at
     assert next_look is not None
     assert next_look <= timezone.now() + RECHECK_SOON
 
 
-def test_where_nothing_is_to_be_taken_the_pauses_grow(unknown: Operation) -> None:
+def test_check_intervals_grow_without_a_candidate(unknown: Operation) -> None:
     let_pass(timedelta(minutes=20))
     confirmation.confirm_operation(unknown.pk)
     attempt = Attempt.objects.get()
     assert attempt.next_check_at == attempt.started_at + timedelta(hours=1)
 
 
-def test_staff_read_until_when_it_is_not_taken(unknown: Operation, service: StubProvider) -> None:
-    confirmed(unknown, service, record("T-7", "processing"))
+def test_the_page_shows_when_the_candidate_can_be_accepted(
+    unknown: Operation, provider: StubProvider
+) -> None:
+    confirmed(unknown, provider, record("T-7", "processing"))
     attempt = Attempt.objects.get()
     assert attempt.last_check == (
         f"Found as T-7: processing; not taken before {attempt.execution_deadline.astimezone(UTC):%H:%M} UTC, "
@@ -103,36 +105,34 @@ def test_staff_read_until_when_it_is_not_taken(unknown: Operation, service: Stub
     )
 
 
-def test_a_transaction_under_way_is_known_by_its_id_from_then_on(
-    unknown: Operation, service: StubProvider
-) -> None:
+def test_a_processing_transaction_is_followed_by_its_id(unknown: Operation, provider: StubProvider) -> None:
     let_pass(Attempt.EXECUTION_WINDOW)
-    assert confirmed(unknown, service, record("T-7", "processing")).status == Status.PROCESSING
+    assert confirmed(unknown, provider, record("T-7", "processing")).status == Status.PROCESSING
     assert Attempt.objects.get().provider_transaction_id == "T-7"
     assert (
-        confirmed(unknown, service, record("T-8", amount=1), record("T-7", "failed")).status == Status.FAILED
+        confirmed(unknown, provider, record("T-8", amount=1), record("T-7", "failed")).status == Status.FAILED
     )
 
 
-def test_a_list_that_changes_at_every_read_proves_nothing(unknown: Operation, service: StubProvider) -> None:
+def test_an_unstable_list_closes_nothing(unknown: Operation, provider: StubProvider) -> None:
     numbers = itertools.count()
-    service.before_get = lambda: setattr(service, "records", json.dumps([record(f"T-{next(numbers)}")]))
+    provider.before_get = lambda: setattr(provider, "records", json.dumps([record(f"T-{next(numbers)}")]))
     assert confirmation.confirm_operation(unknown.pk).status == Status.UNKNOWN
     assert Attempt.objects.get().last_check == "The service's list changed each time it was read"
 
 
-def test_two_passes_that_agree_are_believed(unknown: Operation, service: StubProvider) -> None:
+def test_two_passes_that_agree_are_accepted(unknown: Operation, provider: StubProvider) -> None:
     lists = iter([[], [record("T-7")]])
-    service.before_get = lambda: setattr(service, "records", json.dumps(next(lists, [record("T-7")])))
+    provider.before_get = lambda: setattr(provider, "records", json.dumps(next(lists, [record("T-7")])))
     assert confirmation.confirm_operation(unknown.pk).status == Status.SUCCEEDED
 
 
-def test_a_failed_one_proves_failure_only_when_ours_cannot_come_any_more(
-    unknown: Operation, service: StubProvider
+def test_a_failed_candidate_closes_only_after_the_execution_deadline(
+    unknown: Operation, provider: StubProvider
 ) -> None:
-    assert confirmed(unknown, service, record("T-7", "failed")).status == Status.UNKNOWN
+    assert confirmed(unknown, provider, record("T-7", "failed")).status == Status.UNKNOWN
     let_pass(Attempt.EXECUTION_WINDOW)
-    assert confirmed(unknown, service, record("T-7", "failed")).status == Status.FAILED
+    assert confirmed(unknown, provider, record("T-7", "failed")).status == Status.FAILED
 
 
 @pytest.mark.parametrize(
@@ -146,30 +146,30 @@ def test_a_failed_one_proves_failure_only_when_ours_cannot_come_any_more(
         record("T-7", createdAt=ago(hours=-2)),
     ],
 )
-def test_a_transaction_that_differs_closes_nothing_and_keeps_no_other_from_it(
-    unknown: Operation, service: StubProvider, other: dict[str, object]
+def test_a_differing_transaction_closes_nothing_and_blocks_no_other(
+    unknown: Operation, provider: StubProvider, other: dict[str, object]
 ) -> None:
-    assert confirmed(unknown, service, other).status == Status.UNKNOWN
+    assert confirmed(unknown, provider, other).status == Status.UNKNOWN
     assert Attempt.objects.get().outcome == Outcome.OPEN
-    assert confirmed(unknown, service, record("T-8"), other).status == Status.SUCCEEDED
+    assert confirmed(unknown, provider, record("T-8"), other).status == Status.SUCCEEDED
 
 
 @pytest.mark.parametrize("minutes", [4, -64], ids=["behind", "ahead"])
-def test_a_list_whose_times_are_minutes_off_the_providers_own_clock_shows_ours(
-    accepted: Operation, service: StubProvider, minutes: int
+def test_a_list_with_skewed_times_is_matched(
+    accepted: Operation, provider: StubProvider, minutes: int
 ) -> None:
     ours = record("T-7", createdAt=ago(minutes=minutes), prevBalance=BALANCE)
-    assert confirmed(accepted, service, ours).status == Status.SUCCEEDED
+    assert confirmed(accepted, provider, ours).status == Status.SUCCEEDED
 
 
-@pytest.mark.parametrize("traits", [{}, {"prevBalance": BALANCE + 7}], ids=["not told", "another"])
-def test_what_was_accepted_takes_an_older_one_only_by_the_balance_before_it(
-    accepted: Operation, service: StubProvider, traits: dict[str, Any]
+@pytest.mark.parametrize("changes", [{}, {"prevBalance": BALANCE + 7}], ids=["not told", "another"])
+def test_an_accepted_attempt_takes_an_older_candidate_only_by_its_balance_before(
+    accepted: Operation, provider: StubProvider, changes: dict[str, Any]
 ) -> None:
-    older = record("T-7", createdAt=ago(minutes=1), **traits)
-    assert confirmed(accepted, service, older).status == Status.PROCESSING
+    older = record("T-7", createdAt=ago(minutes=1), **changes)
+    assert confirmed(accepted, provider, older).status == Status.PROCESSING
     assert Attempt.objects.get().last_check == (
         "T-7 could be this one, but by its time it was before ours, and the balance before it is not the one we saw"
     )
     let_pass(HORIZON)
-    assert confirmed(accepted, service, older).status == Status.REVIEW
+    assert confirmed(accepted, provider, older).status == Status.REVIEW

@@ -28,12 +28,12 @@ HOURS = timedelta(hours=5)
 
 
 @pytest.fixture
-def under_way(service: StubProvider, preparer: User, approver: User) -> list[Operation]:
+def under_way(provider: StubProvider, preparer: User, approver: User) -> list[Operation]:
     """Three that the provider works on for hours, as T-1, T-2 and T-3, and that are not due for hours."""
-    shows(service, *(record(f"T-{number}", "processing") for number in (1, 2, 3)))
+    shows(provider, *(record(f"T-{number}", "processing") for number in (1, 2, 3)))
     found = [
         sent(
-            service,
+            provider,
             preparer,
             approver,
             (200, f'{{"data": {{"transactionId": "T-{number}"}}}}'),
@@ -59,7 +59,7 @@ def pass_by(monkeypatch: pytest.MonkeyPatch, time: timedelta) -> None:
     monkeypatch.setattr(clock, "_source", lambda: later)
 
 
-def test_what_is_named_is_checked_first_and_alone(under_way: list[Operation]) -> None:
+def test_a_named_attempt_is_checked_first_and_alone(under_way: list[Operation]) -> None:
     schedule_checks({"T-2"})
     assert run_scheduled_checks({"T-2"}) == 1
     assert checks(under_way) == [0, 1, 0]
@@ -67,7 +67,7 @@ def test_what_is_named_is_checked_first_and_alone(under_way: list[Operation]) ->
     assert checks(under_way) == [1, 1, 1]
 
 
-def test_what_is_not_named_is_checked_now_and_then_however_many_deliveries_arrive(
+def test_unnamed_attempts_are_checked_at_a_limited_rate(
     under_way: list[Operation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(int(UNNAMED_CHECK_INTERVAL.total_seconds())):
@@ -79,7 +79,7 @@ def test_what_is_not_named_is_checked_now_and_then_however_many_deliveries_arriv
     assert checks(under_way) == [2, 2, 2]
 
 
-def test_what_is_named_need_not_wait_for_that(
+def test_named_attempts_are_not_rate_limited(
     under_way: list[Operation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schedule_checks({"T-9"})
@@ -91,7 +91,7 @@ def test_what_is_named_need_not_wait_for_that(
     assert checks(under_way) == [1, 2, 1]
 
 
-def test_of_more_than_one_round_checks_none_is_forgotten_while_deliveries_arrive(
+def test_attempts_beyond_one_round_are_checked_while_deliveries_arrive(
     under_way: list[Operation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schedule, "BATCH_SIZE", 1)
@@ -102,7 +102,7 @@ def test_of_more_than_one_round_checks_none_is_forgotten_while_deliveries_arrive
     assert checks(under_way) == [1, 1, 1]
 
 
-def test_deliveries_put_off_no_check(under_way: list[Operation]) -> None:
+def test_deliveries_never_postpone_a_check(under_way: list[Operation]) -> None:
     due = clock.now() - timedelta(minutes=1)
     Attempt.objects.update(next_check_at=due)
     schedule_checks({"T-1"})
@@ -110,7 +110,7 @@ def test_deliveries_put_off_no_check(under_way: list[Operation]) -> None:
 
 
 @pytest.mark.parametrize("named", ["T-1", "T-9"])
-def test_one_that_goes_to_review_meanwhile_is_not_made_due(under_way: list[Operation], named: str) -> None:
+def test_an_attempt_moved_to_review_is_not_made_due(under_way: list[Operation], named: str) -> None:
     first, second, third = under_way
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
@@ -123,7 +123,7 @@ def test_one_that_goes_to_review_meanwhile_is_not_made_due(under_way: list[Opera
     assert [due is None for due in dues([first, second, third])] == [True, True, False]
 
 
-def test_what_is_in_review_or_being_sent_is_not_checked(under_way: list[Operation]) -> None:
+def test_attempts_in_review_or_being_sent_are_not_checked(under_way: list[Operation]) -> None:
     first, second, _ = under_way
     put(first, "review")
     schedule_checks({"T-1", "T-2"})

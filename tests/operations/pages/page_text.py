@@ -1,4 +1,4 @@
-"""A page as text, and a balance to be shown on it, as plain functions."""
+"""The text of a page, and a balance to show on it."""
 
 from decimal import Decimal
 

@@ -115,13 +115,13 @@ def address_of(name: str, preparer: User) -> str:
     return reverse(f"operations:{name}", args=KINDS_OF_ADDRESS.get(name) or [factories.prepared(preparer).pk])
 
 
-def test_the_table_names_every_address() -> None:
+def test_access_table_covers_every_url() -> None:
     assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
 
 
 @pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="preparer"))
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_role_opens_what_the_table_says(
+def test_each_role_has_the_access_listed(
     sign_in: Callable[[Client, User], Client],
     request: pytest.FixtureRequest,
     settings: Settings,
@@ -139,7 +139,7 @@ def test_a_role_opens_what_the_table_says(
 @pytest.mark.parametrize(
     "name", [name for name, row in ANSWERS.items() if row[0] == "post" and name not in FORMS]
 )
-def test_what_changes_something_is_never_done_by_a_link(
+def test_get_is_refused_for_views_that_change_data(
     sign_in: Callable[[Client, User], Client], preparer: User, name: str
 ) -> None:
     assert sign_in(Client(), preparer).get(address_of(name, preparer)).status_code == 405

@@ -18,7 +18,7 @@ from backoffice.operations.models.monitoring import Heartbeat, Incident, Inspect
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.monitoring.inspection import inspect
-from backoffice.operations.monitoring.invariants import INVARIANTS
+from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
 from tests.operations.steps import text_of
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +37,7 @@ def inspected(db: None) -> None:
 
 @pytest.fixture
 def incident(operation: Operation) -> Incident:
-    return incidents.raise_incident(operation, kind=KIND, evidence={"named": "T-1 <b>250,000</b>"})
+    return incidents.raise_incident(operation, kind=KIND, evidence={"received_id": "T-1 <b>250,000</b>"})
 
 
 def found(**violations: list[str]) -> None:
@@ -52,25 +52,25 @@ def overview(client: Client) -> str:
     return text_of(client.get("/"))
 
 
-def test_the_overview_is_quiet_while_all_is_well(as_approver: Client, operation: Operation) -> None:
+def test_the_overview_shows_no_alert_when_all_checks_pass(as_approver: Client, operation: Operation) -> None:
     assert 'role="alert"' not in overview(as_approver)
 
 
-def test_the_overview_says_what_does_not_hold(as_approver: Client) -> None:
-    found(unsigned=["W-1"], broken_log=["entry 3: is missing"])
+def test_the_overview_shows_failed_checks(as_approver: Client) -> None:
+    found(insufficient_approvals=["W-1"], broken_audit_log=["entry 3: is missing"])
     shown = overview(as_approver)
-    for rule in INVARIANTS:
-        assert (rule.sentence in shown) == (rule.name in {"unsigned", "broken_log"})
-    assert 'href="/operations/incidents/"' in shown
+    for rule in INTEGRITY_CHECKS:
+        assert (rule.sentence in shown) == (rule.name in {"insufficient_approvals", "broken_audit_log"})
+    assert 'href="/reconciliation/incidents/"' in shown
 
 
 @pytest.mark.parametrize("minutes", [4, 6])
-def test_the_overview_says_when_the_mirror_is_late(as_approver: Client, minutes: int) -> None:
+def test_the_overview_shows_a_late_mirror(as_approver: Client, minutes: int) -> None:
     Mirror.objects.update(as_of=timezone.now() - timedelta(minutes=minutes))
     assert ("Transactions are out of date." in overview(as_approver)) == (minutes > 5)
 
 
-def test_the_overview_says_how_far_the_first_load_is(as_approver: Client) -> None:
+def test_the_overview_shows_the_progress_of_the_first_load(as_approver: Client) -> None:
     Mirror.objects.update(loaded_at=None, pass_depth="whole", pass_page=41, pass_pages=100, rows=4000)
     shown = overview(as_approver)
     assert "40&nbsp;%, 4,000 transactions so far" in shown
@@ -78,12 +78,12 @@ def test_the_overview_says_how_far_the_first_load_is(as_approver: Client) -> Non
     assert 'role="alert"' not in shown
 
 
-def test_the_overview_says_why_reading_the_list_ended_early(as_approver: Client) -> None:
+def test_the_overview_shows_why_the_sync_stopped_early(as_approver: Client) -> None:
     Mirror.objects.update(error="<b>It</b> answered 500.", error_at=timezone.now())
     assert "&lt;b&gt;It&lt;/b&gt; answered 500. It is tried again every minute." in overview(as_approver)
 
 
-def test_the_overview_says_that_the_provider_counts_others(as_approver: Client) -> None:
+def test_the_overview_shows_a_record_count_mismatch(as_approver: Client) -> None:
     Mirror.objects.update(rows=10, provider_count=12)
     assert "The service counts 12 transactions, and 2 of them are not here." in overview(as_approver)
     Mirror.objects.update(rows=10, provider_count=7)
@@ -91,17 +91,17 @@ def test_the_overview_says_that_the_provider_counts_others(as_approver: Client) 
 
 
 @pytest.mark.parametrize("minutes", [4, 6])
-def test_the_overview_says_when_nobody_checks(as_approver: Client, minutes: int) -> None:
+def test_the_overview_shows_when_checks_do_not_run(as_approver: Client, minutes: int) -> None:
     Inspection.objects.update(at=timezone.now() - timedelta(minutes=minutes))
     assert ("Nobody is checking" in overview(as_approver)) == (minutes > 5)
 
 
-def test_an_installation_that_was_never_checked_says_so(as_approver: Client) -> None:
+def test_the_overview_shows_that_no_check_ever_ran(as_approver: Client) -> None:
     Inspection.objects.all().delete()
     assert "was never checked" in overview(as_approver)
 
 
-def test_the_overview_leads_to_open_incidents_only(
+def test_the_overview_links_to_open_incidents_only(
     as_approver: Client, approver: User, incident: Incident
 ) -> None:
     assert "1 incident is open" in overview(as_approver)
@@ -109,37 +109,37 @@ def test_the_overview_leads_to_open_incidents_only(
     assert 'role="alert"' not in overview(as_approver)
 
 
-def test_before_the_first_inspection_incidents_show_as_well(as_approver: Client, incident: Incident) -> None:
+def test_incidents_are_shown_before_the_first_inspection(as_approver: Client, incident: Incident) -> None:
     Inspection.objects.all().delete()
     assert "1 incident is open" in overview(as_approver)
 
 
-def test_somebody_without_a_role_reads_nothing_of_it(
+def test_users_without_a_role_see_no_alerts(
     client: Client, outsider: User, sign_in: object, incident: Incident
 ) -> None:
     assert callable(sign_in)
     assert 'role="alert"' not in overview(sign_in(client, outsider))
 
 
-def test_the_overview_asks_eight_questions_at_most(
+def test_the_overview_takes_at_most_eight_queries(
     as_approver: Client, incident: Incident, warm_caches: None
 ) -> None:
-    found(unsigned=["W-1"])
+    found(insufficient_approvals=["W-1"])
     with CaptureQueriesContext(connection) as queries:
         overview(as_approver)
     assert len(queries) <= 8
 
 
-def test_the_list_names_every_incident_and_what_breaks_a_rule(
+def test_the_list_has_every_incident_and_failed_check(
     as_approver: Client, incident: Incident, operation: Operation
 ) -> None:
-    found(unsigned=[operation.reference])
-    shown = text_of(as_approver.get("/operations/incidents/"))
+    found(insufficient_approvals=[operation.reference])
+    shown = text_of(as_approver.get("/reconciliation/incidents/"))
     assert WHAT in shown
     assert f'href="/search/?q={operation.reference}"' in shown
 
 
-def test_the_page_of_the_operation_shows_it(
+def test_the_operation_page_shows_its_incidents(
     as_approver: Client, approver: User, incident: Incident, operation: Operation
 ) -> None:
     assert incident.get_absolute_url() in text_of(as_approver.get(operation.get_absolute_url()))
@@ -147,22 +147,22 @@ def test_the_page_of_the_operation_shows_it(
     assert "Refunded by the service" in text_of(as_approver.get(operation.get_absolute_url()))
 
 
-def test_an_approver_acknowledges_it_on_its_page(
+def test_an_approver_acknowledges_an_incident_on_its_page(
     as_approver: Client, approver: User, incident: Incident
 ) -> None:
     shown = text_of(as_approver.get(incident.get_absolute_url()))
     assert "T-1 &lt;b&gt;250,000&lt;/b&gt;" in shown
     answer = as_approver.post(incident.get_absolute_url(), {"note": "Refunded"})
-    assert (answer.status_code, answer["Location"]) == (302, "/operations/incidents/")
+    assert (answer.status_code, answer["Location"]) == (302, "/reconciliation/incidents/")
     incident.refresh_from_db()
     assert (incident.acknowledged_by, incident.note) == (approver, "Refunded")
 
 
-def test_further_evidence_and_what_was_found_before_are_side_by_side(
+def test_new_evidence_is_shown_beside_the_previous_note(
     as_approver: Client, approver: User, incident: Incident, operation: Operation
 ) -> None:
     incidents.acknowledge_incident(incident.pk, actor=approver, note="Refunded")
-    further = incidents.raise_incident(operation, kind=KIND, evidence={"named": "T-2"})
+    further = incidents.raise_incident(operation, kind=KIND, evidence={"received_id": "T-2"})
     assert "1 incident is open" in overview(as_approver)
     before = text_of(as_approver.get(incident.get_absolute_url()))
     assert f'<a href="{further.get_absolute_url()}">further evidence</a>' in before
@@ -170,13 +170,11 @@ def test_further_evidence_and_what_was_found_before_are_side_by_side(
     shown = text_of(as_approver.get(further.get_absolute_url()))
     assert f'<a href="{incident.get_absolute_url()}">The evidence of' in shown
     assert "Amara Okafor found: Refunded" in shown
-    assert text_of(as_approver.get("/operations/incidents/")).count("further evidence") == 1
+    assert text_of(as_approver.get("/reconciliation/incidents/")).count("further evidence") == 1
 
 
 @pytest.mark.parametrize("note", ["", " ", "x" * 501])
-def test_a_note_that_cannot_be_taken_is_answered_beside_its_field(
-    as_approver: Client, incident: Incident, note: str
-) -> None:
+def test_an_invalid_note_is_reported_at_its_field(as_approver: Client, incident: Incident, note: str) -> None:
     answer = as_approver.post(incident.get_absolute_url(), {"note": note})
     assert answer.status_code == 422
     assert 'id="id_note_error"' in text_of(answer)
@@ -217,31 +215,31 @@ def metrics_of(client: Client, **headers: str) -> dict[str, float]:
 def test_the_metrics_show_the_state_of_the_database(
     client: Client, released: Operation, incident: Incident
 ) -> None:
-    found(unsigned=["W-1", "W-2"])
+    found(insufficient_approvals=["W-1", "W-2"])
     jobs.record_heartbeat("send_due")
     metrics = metrics_of(client)
-    assert metrics["countersign_invariant_violations unsigned"] == 2
-    assert metrics["countersign_invariant_violations forgotten"] == 0
-    assert 0 <= metrics["countersign_invariants_age_seconds"] < 60
+    assert metrics["countersign_integrity_violations insufficient_approvals"] == 2
+    assert metrics["countersign_integrity_violations unchecked_outcome"] == 0
+    assert 0 <= metrics["countersign_integrity_checks_age_seconds"] < 60
     assert 0 <= metrics["countersign_mirror_age_seconds"] < 60
     assert metrics["countersign_mirror_loaded"] == 1
-    assert metrics["countersign_mirror_problem"] == 0
+    assert metrics["countersign_mirror_sync_failed"] == 0
     assert metrics["countersign_mirror_transactions"] == 0
     assert metrics["countersign_mirror_missing"] == 0
     assert metrics["countersign_mirror_difference"] == 0
     assert metrics["countersign_operations approved"] == 1
     assert metrics["countersign_operations pending"] == 1
     assert metrics["countersign_operations unknown"] == 0
-    assert metrics["countersign_oldest_unknown_seconds"] == 0
+    assert metrics["countersign_oldest_unknown_outcome_age_seconds"] == 0
     assert metrics["countersign_incidents_open"] == 1
-    assert metrics["countersign_sending_paused"] == 0
+    assert metrics["countersign_payments_paused"] == 0
     assert metrics["countersign_releases_waiting"] == 1
     assert 0 <= metrics["countersign_sweeper_age_seconds send_due"] < 60
 
 
-def test_an_inspection_that_never_was_is_endlessly_old(client: Client) -> None:
+def test_the_age_of_a_missing_inspection_is_infinite(client: Client) -> None:
     Inspection.objects.all().delete()
-    assert metrics_of(client)["countersign_invariants_age_seconds"] == float("inf")
+    assert metrics_of(client)["countersign_integrity_checks_age_seconds"] == float("inf")
 
 
 @pytest.mark.parametrize(
@@ -260,20 +258,20 @@ def test_an_inspection_that_never_was_is_endlessly_old(client: Client) -> None:
         ("10.0.0.7", {"Authorization": f"Basic {TOKEN}"}, 403),
     ],
 )
-def test_the_metrics_are_for_this_machine_and_for_the_token(
+def test_metrics_need_loopback_or_the_token(
     client: Client, settings: Settings, address: str, headers: dict[str, str], status: int
 ) -> None:
     settings.METRICS_TOKEN = TOKEN
     assert client.get("/metrics", headers=headers, REMOTE_ADDR=address).status_code == status
 
 
-def test_without_a_configured_token_none_is_good(client: Client) -> None:
+def test_no_token_is_accepted_if_none_is_configured(client: Client) -> None:
     for token in ("", "x"):
         answer = client.get("/metrics", headers={"Authorization": f"Bearer {token}"}, REMOTE_ADDR="10.0.0.7")
         assert answer.status_code == 403
 
 
-def test_the_sweepers_sign_of_life_is_written_every_few_seconds_at_most(db: None) -> None:
+def test_the_sweeper_heartbeat_is_rate_limited(db: None) -> None:
     jobs.record_heartbeat("send_due")
     first = Heartbeat.objects.get().at
     jobs.record_heartbeat("send_due")

@@ -24,9 +24,7 @@ from tests.operations.pages.page_text import LIST, balance, page, references
 pytestmark = pytest.mark.django_db
 
 
-def test_the_list_is_closed_to_somebody_without_a_role(
-    client: Client, sign_in: SignIn, outsider: User
-) -> None:
+def test_the_list_needs_a_role(client: Client, sign_in: SignIn, outsider: User) -> None:
     assert sign_in(client, outsider).get(LIST).status_code == 403
 
 
@@ -60,9 +58,7 @@ def test_filters_narrow_the_list(
     assert references(html, first, second, third) == found
 
 
-def test_the_days_of_a_filter_are_days_of_the_person_who_asks(
-    client: Client, sign_in: SignIn, preparer: User
-) -> None:
+def test_filter_days_are_in_the_users_time_zone(client: Client, sign_in: SignIn, preparer: User) -> None:
     operation = factories.prepared(preparer)
     with lifted(connection):
         Operation.objects.filter(pk=operation.pk).update(prepared_at="2026-03-01T23:30:00Z")
@@ -80,7 +76,7 @@ def test_the_days_of_a_filter_are_days_of_the_person_who_asks(
         ("since=0001-01-01", "Choose a day from 2000-01-01 to 2099-12-31."),
     ],
 )
-def test_a_filter_that_cannot_be_is_refused_and_nothing_is_listed(
+def test_an_invalid_filter_is_refused_and_lists_nothing(
     client: Client, sign_in: SignIn, preparer: User, filters: str, message: str
 ) -> None:
     operation = factories.prepared(preparer)
@@ -90,7 +86,7 @@ def test_a_filter_that_cannot_be_is_refused_and_nothing_is_listed(
     assert operation.reference not in answer.content.decode()
 
 
-def test_htmx_gets_the_rows_alone_and_a_restored_page_gets_all(
+def test_htmx_gets_only_the_rows_and_a_history_restore_gets_the_page(
     client: Client, sign_in: SignIn, preparer: User
 ) -> None:
     signed_in = sign_in(client, preparer)
@@ -100,9 +96,7 @@ def test_htmx_gets_the_rows_alone_and_a_restored_page_gets_all(
     assert "<!DOCTYPE html>" in whole
 
 
-def test_pages_follow_each_other_and_keep_the_filters(
-    client: Client, sign_in: SignIn, preparer: User
-) -> None:
+def test_pagination_keeps_the_filters(client: Client, sign_in: SignIn, preparer: User) -> None:
     operations = [factories.prepared(preparer) for _ in range(51)]
     signed_in = sign_in(client, preparer)
     first = signed_in.get(f"{LIST}?currency=NGN")
@@ -113,7 +107,7 @@ def test_pages_follow_each_other_and_keep_the_filters(
     assert [row.pk for row in second.context["page"].rows] == [operations[0].pk]
 
 
-def test_the_export_is_of_what_is_on_screen(client: Client, sign_in: SignIn, preparer: User) -> None:
+def test_the_export_link_has_the_filters(client: Client, sign_in: SignIn, preparer: User) -> None:
     factories.prepared(preparer)
     html = page(sign_in(client, preparer), f"{LIST}?currency=NGN&mine=on")
     assert f'{reverse("reports:csv", args=["operations"])}?currency=NGN&amp;mine=on&amp;tab=open"' in html
@@ -137,7 +131,7 @@ def test_the_export_is_of_what_is_on_screen(client: Client, sign_in: SignIn, pre
         "until=2026-03-01",
     ],
 )
-def test_the_export_holds_the_rows_on_screen_in_their_order(
+def test_the_export_has_the_listed_rows_in_their_order(
     client: Client,
     sign_in: SignIn,
     preparer: User,
@@ -168,7 +162,7 @@ def test_the_export_holds_the_rows_on_screen_in_their_order(
         ] == on_screen
 
 
-def test_the_export_goes_on_behind_the_page(client: Client, sign_in: SignIn, preparer: User) -> None:
+def test_the_export_has_rows_beyond_the_page(client: Client, sign_in: SignIn, preparer: User) -> None:
     for _ in range(51):
         factories.prepared(preparer)
     answer = sign_in(client, preparer).get(reverse("reports:csv", args=["operations"]), {"tab": "open"})

@@ -55,7 +55,7 @@ def _operation(chance: random.Random, number: int, now: datetime, preparer: User
         amount=Decimal(number + 1),
         status=status,
         approvals_needed=1,
-        rule="One approver.",
+        rule={"code": "one_approver"},
         preparer=preparer,
         prepared_at=prepared_at,
         expires_at=prepared_at + timedelta(days=3),
@@ -85,7 +85,7 @@ def test_each_group_has_its_oldest_and_counts_all(preparer: User, approver: User
         assert [one.pk for one in found[group].first] == [one.pk for one in urgent_first[:SHOWN_PER_GROUP]]
 
 
-def test_what_runs_out_within_the_hour_comes_first(preparer: User, approver: User) -> None:
+def test_operations_that_expire_within_the_hour_come_first(preparer: User, approver: User) -> None:
     oldest, middle, urgent = (factories.prepared(preparer) for _ in range(3))
     with lifted(connection):
         for number, one in enumerate((oldest, middle, urgent)):
@@ -96,7 +96,7 @@ def test_what_runs_out_within_the_hour_comes_first(preparer: User, approver: Use
     assert [one.pk for one in first] == [urgent.pk, oldest.pk, middle.pk]
 
 
-def test_to_somebody_who_decides_nothing_all_of_it_is_under_way(preparer: User, auditor: User) -> None:
+def test_readers_see_all_open_operations_as_in_progress(preparer: User, auditor: User) -> None:
     operations(preparer, 60)
     found = open_operations(auditor)
     assert found[GroupName.WAITING].total == 0
@@ -104,7 +104,7 @@ def test_to_somebody_who_decides_nothing_all_of_it_is_under_way(preparer: User, 
     assert found[GroupName.UNDER_WAY].total == undecided.count()
 
 
-def test_ones_own_is_under_way_and_does_not_wait_for_oneself(preparer: User, approver: User) -> None:
+def test_own_operations_are_in_progress_and_not_waiting(preparer: User, approver: User) -> None:
     approver.groups.add(*preparer.groups.all())
     own = factories.prepared(approver)
     found = open_operations(User.objects.get(pk=approver.pk))
@@ -112,12 +112,12 @@ def test_ones_own_is_under_way_and_does_not_wait_for_oneself(preparer: User, app
     assert [one.pk for one in found[GroupName.UNDER_WAY].first] == [own.pk]
 
 
-def test_somebody_without_a_role_sees_none(outsider: User, preparer: User) -> None:
+def test_users_without_a_role_see_no_groups(outsider: User, preparer: User) -> None:
     factories.prepared(preparer)
     assert {few.total for few in open_operations(outsider).values()} == {0}
 
 
-def test_standings_are_the_plain_count(preparer: User) -> None:
+def test_status_counts_equal_a_plain_count(preparer: User) -> None:
     made, now = operations(preparer), timezone.now()
     expected = Counter(
         one.status for one in made if one.closed_at is None or one.closed_at >= now - ENDED_WITHIN
@@ -147,7 +147,7 @@ def test_the_median_is_exact(preparer: User, count: int) -> None:
     assert found.median == timedelta(microseconds=statistics.median(waits))
 
 
-def test_a_rejection_is_no_approval(preparer: User, approver: User) -> None:
+def test_a_rejection_is_not_counted_as_an_approval(preparer: User, approver: User) -> None:
     operation = factories.prepared(preparer)
     approvals.reject_operation(
         operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now(), reason="No."
@@ -155,7 +155,7 @@ def test_a_rejection_is_no_approval(preparer: User, approver: User) -> None:
     assert approval_time(timezone.now()) is None
 
 
-def test_the_inspection_keeps_how_long_it_takes(preparer: User, approver: User) -> None:
+def test_the_inspection_stores_the_approval_time(preparer: User, approver: User) -> None:
     inspect(full=False)
     assert system_health().approval_time is None
     operation = factories.approved(preparer, approver)
@@ -177,5 +177,5 @@ def test_the_inspection_keeps_how_long_it_takes(preparer: User, approver: User) 
         (86460, "1 d 1 min"),
     ],
 )
-def test_a_time_in_words(seconds: float, words: str) -> None:
+def test_durations_are_formatted(seconds: float, words: str) -> None:
     assert str(ApprovalTime(1, timedelta(seconds=seconds))) == words

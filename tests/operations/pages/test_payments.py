@@ -46,7 +46,7 @@ def make(preparer: User, approver: User) -> Make:
     """A payment that two people created."""
 
     def make(**changes: Any) -> Operation:
-        further = {"repeat_reason": f"Order {next(_NUMBERS)}"}
+        further = {"duplicate_reason": f"Order {next(_NUMBERS)}"}
         payload = SAMPLES["payment"].model_copy(update=further | changes)
         operation = factories.approve(factories.prepared_of_kind("payment", payload, preparer), approver)
         release.release_operation(
@@ -62,7 +62,7 @@ def make(preparer: User, approver: User) -> Make:
     return make
 
 
-def answered(service: StubProvider, **changes: object) -> None:
+def answered(provider: StubProvider, **changes: object) -> None:
     """Let the provider answer with this payment, under the reference that it was sent."""
     members = {
         "_id": "P-9",
@@ -78,10 +78,10 @@ def answered(service: StubProvider, **changes: object) -> None:
     }
 
     def answer() -> tuple[int, str]:
-        sent = {"reference": json.loads(service.posts[-1])["reference"]}
+        sent = {"reference": json.loads(provider.posts[-1])["reference"]}
         return 200, json.dumps({"data": {**members, **sent, **changes}}, default=float)
 
-    service.answer_post = answer
+    provider.answer_post = answer
 
 
 def text(client: Client, address: str) -> str:
@@ -90,20 +90,20 @@ def text(client: Client, address: str) -> str:
     return answer.content.decode()
 
 
-def test_a_payment_that_nobody_has_paid_is_created_and_no_more(
-    as_approver: Client, service: StubProvider, make: Make
+def test_an_unpaid_payment_is_shown_as_created(
+    as_approver: Client, provider: StubProvider, make: Make
 ) -> None:
-    answered(service)
+    answered(provider)
     html = text(as_approver, make().get_absolute_url())
     assert '<h2 id="decision-title">Created</h2>' in html
     assert "The service created the payment. What the customer pays in is shown below." in html
     assert "The service itself confirms it." not in html
 
 
-def test_the_page_of_the_operation_shows_what_the_customer_needs(
-    as_approver: Client, service: StubProvider, make: Make
+def test_the_operation_page_shows_the_customers_instructions(
+    as_approver: Client, provider: StubProvider, make: Make
 ) -> None:
-    answered(service)
+    answered(provider)
     html = text(as_approver, make().get_absolute_url())
     for shown in (
         f'alt="QR code of {TRON}"',
@@ -119,10 +119,10 @@ def test_the_page_of_the_operation_shows_what_the_customer_needs(
         assert shown in html
 
 
-def test_what_the_provider_did_not_report_is_said(
-    as_approver: Client, service: StubProvider, make: Make
+def test_fields_not_reported_are_shown_as_such(
+    as_approver: Client, provider: StubProvider, make: Make
 ) -> None:
-    service.answer_post = lambda: (200, '{"data": {"_id": "P-9"}}')
+    provider.answer_post = lambda: (200, '{"data": {"_id": "P-9"}}')
     operation = make()
     html = text(as_approver, operation.get_absolute_url())
     assert "The service told none" in html
@@ -136,19 +136,19 @@ def test_an_operation_of_another_kind_shows_no_payment(as_approver: Client, oper
 
 
 def test_a_payment_of_unknown_outcome_is_not_listed(
-    as_approver: Client, service: StubProvider, make: Make
+    as_approver: Client, provider: StubProvider, make: Make
 ) -> None:
-    service.answer_post = lambda: (500, "{}")
+    provider.answer_post = lambda: (500, "{}")
     operation = make()
     assert operation.status == Status.UNKNOWN
     assert operation.reference not in text(as_approver, LIST)
     assert 'id="payment"' not in text(as_approver, operation.get_absolute_url())
 
 
-def test_the_list_shows_what_was_reported_and_says_that_it_cannot_be_read_again(
-    as_approver: Client, service: StubProvider, make: Make
+def test_the_list_shows_reported_payments_and_that_no_refresh_is_possible(
+    as_approver: Client, provider: StubProvider, make: Make
 ) -> None:
-    answered(service)
+    answered(provider)
     operation = make()
     html = text(as_approver, LIST)
     for shown in (operation.reference, "Waiting for funds", "USDT 100.000000", "cannot be asked"):
@@ -156,7 +156,7 @@ def test_the_list_shows_what_was_reported_and_says_that_it_cannot_be_read_again(
     assert "hx-get" not in html.partition('id="payments"')[2].partition(">")[0]
 
 
-def test_where_it_can_be_asked_the_state_is_the_providers_present_one(
+def test_the_status_is_read_from_the_provider_where_possible(
     as_approver: Client, sandbox: SandboxProcess, can_be_asked: None, make: Make
 ) -> None:
     operation = make()
@@ -172,7 +172,7 @@ def test_where_it_can_be_asked_the_state_is_the_providers_present_one(
     assert "when it was created" not in page
 
 
-def test_a_silent_provider_leaves_what_is_known_and_says_so(
+def test_an_unreachable_provider_shows_the_last_reported_status(
     as_approver: Client, sandbox: SandboxProcess, can_be_asked: None, settings: Settings, make: Make
 ) -> None:
     operation = make()
@@ -183,7 +183,7 @@ def test_a_silent_provider_leaves_what_is_known_and_says_so(
     assert "not told now" in html
 
 
-def test_what_expired_long_ago_is_not_asked_for_any_more(
+def test_long_expired_payments_are_not_read_again(
     as_approver: Client, sandbox: SandboxProcess, can_be_asked: None, make: Make
 ) -> None:
     make()
@@ -198,7 +198,7 @@ def test_what_expired_long_ago_is_not_asked_for_any_more(
 
 
 @pytest.mark.usefixtures("can_be_asked")
-def test_what_was_reported_half_a_minute_ago_is_not_read_again(
+def test_recently_reported_payments_are_not_read_again(
     approver: User, sandbox: SandboxProcess, make: Make
 ) -> None:
     make()
@@ -209,9 +209,9 @@ def test_what_was_reported_half_a_minute_ago_is_not_read_again(
 
 
 @pytest.mark.usefixtures("can_be_asked")
-def test_a_page_asks_for_ten_payments_at_most(approver: User, service: StubProvider, make: Make) -> None:
+def test_a_page_reads_at_most_ten_payments(approver: User, provider: StubProvider, make: Make) -> None:
     for number in range(12):
-        answered(service, _id=f"P-{number}")
+        answered(provider, _id=f"P-{number}")
         make(customer_email=f"customer{number}@example.com")
     made = payments.created_payments(list(payments.payment_operations(approver)), ask=True)
     assert len(made) == 12
@@ -219,14 +219,14 @@ def test_a_page_asks_for_ten_payments_at_most(approver: User, service: StubProvi
 
 
 @pytest.mark.parametrize("count", [0, 25])
-def test_the_list_keeps_to_its_queries_and_bytes(
+def test_the_list_stays_within_its_queries_and_bytes(
     as_approver: Client,
-    service: StubProvider,
+    provider: StubProvider,
     make: Make,
     django_assert_max_num_queries: DjangoAssertNumQueries,
     count: int,
 ) -> None:
-    answered(service)
+    answered(provider)
     for number in range(count):
         make(customer_email=f"customer{number}@example.com")
     with django_assert_max_num_queries(8):
@@ -236,16 +236,16 @@ def test_the_list_keeps_to_its_queries_and_bytes(
     assert ("Older →" in answer.content.decode()) is (count > 20)
 
 
-def test_the_page_of_the_operation_keeps_to_its_bytes(
-    as_approver: Client, service: StubProvider, make: Make
+def test_the_operation_page_stays_within_its_bytes(
+    as_approver: Client, provider: StubProvider, make: Make
 ) -> None:
-    answered(service)
+    answered(provider)
     answer = as_approver.get(make().get_absolute_url())
     assert len(gzip.compress(answer.content)) <= 14 * 1024
 
 
-def test_the_csv_has_the_same(as_approver: Client, service: StubProvider, make: Make) -> None:
-    answered(service)
+def test_the_csv_has_the_listed_payments(as_approver: Client, provider: StubProvider, make: Make) -> None:
+    answered(provider)
     operation = make()
     answer: Any = as_approver.get("/reports/payments.csv")
     (row,) = csv.DictReader(b"".join(answer.streaming_content).decode("utf-8-sig").splitlines())

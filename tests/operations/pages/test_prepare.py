@@ -13,6 +13,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.ledger import accounts as ledger
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.pages.prepare import MAX_DRAFTS
 from tests import factories, stub_provider
 from tests.cached_reads import forget_reads
 from tests.sandbox_process import SandboxProcess
@@ -63,16 +64,16 @@ def text_of(answer: Any) -> str:
     return str(answer.content.decode())
 
 
-def test_the_review_says_what_will_happen_and_who_must_approve(as_preparer: Client, holder: str) -> None:
+def test_the_review_shows_the_effect_and_the_approvals_needed(as_preparer: Client, holder: str) -> None:
     answer = review(as_preparer, filled_in(holder))
     html = text_of(answer)
     assert f"<h1>Withdraw NGN 250,000.00 to {holder}, Access Bank ••6789</h1>" in html
-    assert "Withdrawals need one approver who did not prepare them." in html
+    assert "Requires one approver who is not the preparer." in html
     assert f'<p class="digest">{answer.context["code"]}</p>' in html
     assert not Operation.objects.exists()
 
 
-def test_what_was_reviewed_is_prepared(as_preparer: Client, preparer: User, holder: str) -> None:
+def test_the_reviewed_content_is_prepared(as_preparer: Client, preparer: User, holder: str) -> None:
     values = filled_in(holder)
     digest = review(as_preparer, values).context["digest"]
     answer = as_preparer.post(ADDRESS, {**values, "digest": digest, "step": "prepare"})
@@ -82,14 +83,14 @@ def test_what_was_reviewed_is_prepared(as_preparer: Client, preparer: User, hold
     assert str(operation.pk) == values["submission"]
 
 
-def test_the_same_form_sent_twice_is_one_operation(as_preparer: Client, holder: str) -> None:
+def test_resubmitting_a_form_makes_one_operation(as_preparer: Client, holder: str) -> None:
     values = filled_in(holder)
     first, second = prepare(as_preparer, values), prepare(as_preparer, values)
     assert first["Location"] == second["Location"]
     assert Operation.objects.count() == 1
 
 
-def test_the_same_form_sent_again_while_the_provider_is_down_finds_its_operation(
+def test_resubmitting_a_form_while_the_provider_is_down_finds_its_operation(
     as_preparer: Client, settings: Settings, holder: str
 ) -> None:
     values = filled_in(holder)
@@ -103,7 +104,7 @@ def test_the_same_form_sent_again_while_the_provider_is_down_finds_its_operation
     assert Operation.objects.count() == 1
 
 
-def test_a_form_with_the_number_of_somebody_elses_operation_shows_nothing_of_it(
+def test_a_form_with_the_id_of_anothers_operation_reveals_nothing(
     as_preparer: Client, settings: Settings
 ) -> None:
     other = factories.person("Ngozi Eze", Role.PREPARER)
@@ -116,7 +117,7 @@ def test_a_form_with_the_number_of_somebody_elses_operation_shows_nothing_of_it(
     assert operation.sentence not in text_of(answer)
 
 
-def test_a_form_sent_again_with_other_content_is_refused(as_preparer: Client, holder: str) -> None:
+def test_resubmitting_a_form_with_changed_content_is_refused(as_preparer: Client, holder: str) -> None:
     values = filled_in(holder)
     prepare(as_preparer, values)
     answer = prepare(as_preparer, {**values, "amount": "999"})
@@ -125,7 +126,7 @@ def test_a_form_sent_again_with_other_content_is_refused(as_preparer: Client, ho
     assert Operation.objects.get().amount == Decimal(250000)
 
 
-def test_content_that_was_not_reviewed_is_not_prepared(as_preparer: Client, holder: str) -> None:
+def test_unreviewed_content_is_not_prepared(as_preparer: Client, holder: str) -> None:
     values = filled_in(holder)
     digest = review(as_preparer, values).context["digest"]
     answer = as_preparer.post(ADDRESS, {**values, "amount": "999", "digest": digest, "step": "prepare"})
@@ -134,7 +135,7 @@ def test_content_that_was_not_reviewed_is_not_prepared(as_preparer: Client, hold
     assert not Operation.objects.exists()
 
 
-def test_changing_keeps_what_was_typed(as_preparer: Client, holder: str) -> None:
+def test_going_back_to_change_keeps_the_input(as_preparer: Client, holder: str) -> None:
     values = filled_in(holder)
     html = text_of(as_preparer.post(ADDRESS, {**values, "step": "change"}))
     assert 'value="250000.00"' in html
@@ -162,7 +163,7 @@ def test_changing_keeps_what_was_typed(as_preparer: Client, holder: str) -> None
         ("currency", "USDT", "USDT is not one of the available choices"),
     ],
 )
-def test_bad_input_gets_a_message_and_stays_typed(
+def test_invalid_input_is_reported_and_kept(
     as_preparer: Client, holder: str, field: str, typed: str, message: str
 ) -> None:
     answer = review(as_preparer, filled_in(holder, **{field: typed}))
@@ -175,7 +176,7 @@ def test_bad_input_gets_a_message_and_stays_typed(
     assert not Operation.objects.exists()
 
 
-def test_another_name_is_prepared_with_a_reason_that_the_checker_reads(
+def test_a_name_mismatch_is_prepared_with_a_reason_shown_to_the_approver(
     as_preparer: Client, sign_in: SignIn, approver: User, holder: str
 ) -> None:
     reason = "Trades under a short name"
@@ -184,14 +185,14 @@ def test_another_name_is_prepared_with_a_reason_that_the_checker_reads(
     assert f"Somebody Else · the bank&#x27;s name differs: {reason}" in html
 
 
-def test_the_holder_appears_while_typing(as_preparer: Client, holder: str) -> None:
+def test_the_name_at_the_bank_is_shown_while_typing(as_preparer: Client, holder: str) -> None:
     html = text_of(as_preparer.post(f"{ADDRESS}check/", filled_in("", amount="")))
     assert f"<b>{holder}</b>" in html
     assert "This field is required" not in html
     assert "<!DOCTYPE" not in html
 
 
-def test_a_name_that_differs_is_warned_of_while_typing(as_preparer: Client, holder: str) -> None:
+def test_a_name_mismatch_is_warned_of_while_typing(as_preparer: Client, holder: str) -> None:
     html = text_of(as_preparer.post(f"{ADDRESS}check/", filled_in("Somebody Else", amount="")))
     assert f"The names differ: the money would go to {holder}." in html
     assert 'name="name_reason"' in html
@@ -206,7 +207,7 @@ def test_the_account_is_checked_without_javascript(as_preparer: Client, holder: 
     assert 'value="week 46"' in html
 
 
-def test_a_provider_that_is_down_prepares_nothing_and_keeps_what_was_typed(
+def test_an_unreachable_provider_prepares_nothing_and_keeps_the_input(
     as_preparer: Client, settings: Settings
 ) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
@@ -216,7 +217,7 @@ def test_a_provider_that_is_down_prepares_nothing_and_keeps_what_was_typed(
     assert 'value="Ada Obi"' in text_of(answer)
 
 
-def test_a_provider_that_answers_nonsense_prepares_nothing(as_preparer: Client, settings: Settings) -> None:
+def test_an_unreadable_response_prepares_nothing(as_preparer: Client, settings: Settings) -> None:
     with stub_provider.running() as stub:
         settings.GATEWAY_URL = stub.url
         stub.answer_post = lambda: (200, "<html>Welcome</html>")
@@ -225,7 +226,7 @@ def test_a_provider_that_answers_nonsense_prepares_nothing(as_preparer: Client, 
     assert "Nothing was prepared" in text_of(answer)
 
 
-def test_the_same_is_prepared_again_from_a_copy(as_preparer: Client, preparer: User, holder: str) -> None:
+def test_a_copy_is_prepared_with_the_same_content(as_preparer: Client, preparer: User, holder: str) -> None:
     first = Operation.objects.get(pk=prepare(as_preparer, filled_in(holder))["Location"].split("/")[2])
     as_preparer.post(f"/operations/{first.pk}/cancel/")
     copy = f"{ADDRESS}?copy={first.pk}"
@@ -238,7 +239,7 @@ def test_the_same_is_prepared_again_from_a_copy(as_preparer: Client, preparer: U
     assert Operation.objects.get(pk=values["submission"]).prepared_from == first
 
 
-def test_a_copy_of_nothing_is_not_found(as_preparer: Client) -> None:
+def test_a_copy_of_a_missing_operation_is_not_found(as_preparer: Client) -> None:
     assert as_preparer.get(f"{ADDRESS}?copy={uuid.uuid4()}").status_code == 404
     assert as_preparer.get(f"{ADDRESS}?copy=nonsense").status_code == 200
 
@@ -248,13 +249,55 @@ def test_a_kind_that_does_not_exist_is_not_found(as_preparer: Client) -> None:
 
 
 @pytest.mark.parametrize("address", [ADDRESS, f"{ADDRESS}check/"])
-def test_who_may_not_prepare_is_turned_away(sign_in: SignIn, approver: User, address: str) -> None:
+def test_preparing_needs_the_permission(sign_in: SignIn, approver: User, address: str) -> None:
     assert sign_in(Client(), approver).post(address, filled_in("Ada Obi")).status_code == 403
 
 
-def test_the_form_needs_seven_queries_at_most(
+def test_the_form_takes_at_most_seven_queries(
     as_preparer: Client, preparer: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     copied = factories.prepared(preparer)
     with django_assert_max_num_queries(7):
         as_preparer.get(f"{ADDRESS}?copy={copied.pk}")
+
+
+BY_A_BROWSER = {"Sec-Fetch-Mode": "navigate", "Referer": f"http://testserver{ADDRESS}"}
+
+
+def test_a_browser_gets_an_address_for_the_form(as_preparer: Client) -> None:
+    opened = as_preparer.get(f"{ADDRESS}?currency=USD", headers=BY_A_BROWSER)
+    assert opened.status_code == 302
+    assert opened.headers["Location"].startswith(f"{ADDRESS}?currency=USD&submission=")
+    form = as_preparer.get(opened.headers["Location"], headers=BY_A_BROWSER)
+    assert form.status_code == 200
+    assert str(form.context["submission"]) in opened.headers["Location"]
+
+
+def test_back_from_the_review_keeps_everything_that_was_typed(as_preparer: Client, holder: str) -> None:
+    values = filled_in(holder)
+    address = f"{ADDRESS}?submission={values['submission']}"
+    reviewed = as_preparer.post(address, {**values, "step": "review"}, headers=BY_A_BROWSER)
+    assert reviewed.status_code == 303
+    assert "Requires one approver" in text_of(as_preparer.get(reviewed.headers["Location"]))
+    back = as_preparer.get(address, headers=BY_A_BROWSER)
+    typed = {name: back.context["form"][name].value() for name in values if name != "submission"}
+    assert typed == {name: value for name, value in values.items() if name != "submission"}
+    assert str(back.context["submission"]) == values["submission"]
+
+
+def test_only_the_last_few_drafts_are_kept(as_preparer: Client, holder: str) -> None:
+    sent = [filled_in(holder, memo=f"week {number}") for number in range(MAX_DRAFTS + 1)]
+    for values in sent:
+        review(as_preparer, values)
+    kept = [as_preparer.get(f"{ADDRESS}?submission={values['submission']}") for values in (sent[0], sent[-1])]
+    assert [form.context["form"]["memo"].value() or "" for form in kept] == ["", f"week {MAX_DRAFTS}"]
+
+
+def test_another_person_does_not_see_the_draft(
+    as_preparer: Client, holder: str, sign_in: SignIn, preparer: User
+) -> None:
+    values = filled_in(holder)
+    review(as_preparer, values)
+    elsewhere = sign_in(Client(), factories.person("Ngozi Eze", Role.PREPARER))
+    form = elsewhere.get(f"{ADDRESS}?submission={values['submission']}").context["form"]
+    assert not form["memo"].value()

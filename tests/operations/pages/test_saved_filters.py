@@ -32,18 +32,18 @@ def change(client: Client, saved: SavedFilter, action: str, **typed: str) -> Any
     return client.post(f"{FILTERS}{saved.pk}/{action}/", typed, follow=True)
 
 
-def test_the_list_offers_to_save_what_it_is_narrowed_to(as_preparer: Client, operation: Operation) -> None:
+def test_the_list_offers_to_save_its_filter(as_preparer: Client, operation: Operation) -> None:
     assert "Save these filters" not in text_of(as_preparer.get("/operations/?tab=open"))
     html = text_of(as_preparer.get("/operations/?tab=open&currency=NGN&cursor=x"))
     assert f'href="{FILTERS}?tab=open&amp;currency=NGN"' in html
 
 
-def test_the_form_says_what_it_saves(as_preparer: Client) -> None:
+def test_the_form_describes_the_filter(as_preparer: Client) -> None:
     address = f"{FILTERS}?tab=done&kind=withdrawal&mine=on&since=2026-03-01"
     assert "From: 1 Mar 2026 · Done · Withdrawal · Prepared by me" in text_of(as_preparer.get(address))
 
 
-def test_what_was_saved_opens_as_it_was(as_preparer: Client) -> None:
+def test_a_saved_filter_opens_unchanged(as_preparer: Client) -> None:
     answer = save(as_preparer, "Naira, done")
     assert answer.status_code == 302
     opened = urlsplit(answer["Location"])
@@ -54,7 +54,7 @@ def test_what_was_saved_opens_as_it_was(as_preparer: Client) -> None:
     assert names(as_preparer) == ["Naira, done"]
 
 
-def test_ones_own_is_seen_by_nobody_else_and_a_shared_one_by_everybody(
+def test_a_private_filter_is_visible_to_its_owner_and_a_shared_one_to_everyone(
     as_preparer: Client, as_approver: Client
 ) -> None:
     save(as_preparer, "Mine")
@@ -66,7 +66,7 @@ def test_ones_own_is_seen_by_nobody_else_and_a_shared_one_by_everybody(
     assert "/rename/" not in html
 
 
-def test_what_a_person_shared_goes_with_the_person(
+def test_shared_filters_end_with_their_owner(
     as_preparer: Client, as_approver: Client, preparer: User
 ) -> None:
     save(as_preparer, "Ours", is_shared="on")
@@ -74,7 +74,7 @@ def test_what_a_person_shared_goes_with_the_person(
     assert names(as_approver) == []
 
 
-def test_a_name_is_unique_among_the_filters_of_a_person(as_preparer: Client, as_approver: Client) -> None:
+def test_a_filter_name_is_unique_per_user(as_preparer: Client, as_approver: Client) -> None:
     save(as_preparer, "Naira")
     again = save(as_preparer, "Naira", f"{FILTERS}?currency=USD")
     assert again.status_code == 422
@@ -92,12 +92,12 @@ def test_a_name_is_unique_among_the_filters_of_a_person(as_preparer: Client, as_
         ("Nonsense", f"{FILTERS}?status=lost"),
     ],
 )
-def test_what_is_no_name_or_no_filter_is_not_saved(as_preparer: Client, name: str, address: str) -> None:
+def test_an_invalid_name_or_filter_is_not_saved(as_preparer: Client, name: str, address: str) -> None:
     assert save(as_preparer, name, address).status_code == 422
     assert not SavedFilter.objects.exists()
 
 
-def test_a_person_keeps_a_bounded_number(as_preparer: Client, preparer: User) -> None:
+def test_the_number_of_filters_per_user_is_limited(as_preparer: Client, preparer: User) -> None:
     SavedFilter.objects.bulk_create(
         SavedFilter(person=preparer, name=f"{number}", filters={"tab": "done"})
         for number in range(MAX_SAVED_FILTERS)
@@ -116,7 +116,7 @@ def test_a_filter_is_renamed_shared_and_deleted(as_preparer: Client, as_approver
     assert names(as_preparer) == []
 
 
-def test_a_name_that_is_taken_or_none_renames_nothing(as_preparer: Client) -> None:
+def test_an_empty_or_taken_name_is_refused(as_preparer: Client) -> None:
     save(as_preparer, "One")
     save(as_preparer, "Two")
     two = SavedFilter.objects.get(name="Two")
@@ -134,14 +134,14 @@ def test_a_name_that_is_taken_or_none_renames_nothing(as_preparer: Client) -> No
     assert names(as_preparer) == ["One", "Two"]
 
 
-def test_each_form_on_the_page_of_filters_has_labels_of_its_own(as_preparer: Client) -> None:
+def test_each_form_on_the_filters_page_has_unique_labels(as_preparer: Client) -> None:
     save(as_preparer, "One")
     save(as_preparer, "Two")
     ids = re.findall(r' id="([^"]+)"', text_of(as_preparer.get(DONE_IN_NAIRA)))
     assert len(ids) == len(set(ids))
 
 
-def test_nobody_changes_what_another_saved(as_preparer: Client, as_approver: Client) -> None:
+def test_a_filter_is_changed_by_its_owner_only(as_preparer: Client, as_approver: Client) -> None:
     save(as_preparer, "Ours", is_shared="on")
     saved = SavedFilter.objects.get()
     assert change(as_approver, saved, "rename", name="Theirs").status_code == 404
@@ -149,7 +149,7 @@ def test_nobody_changes_what_another_saved(as_preparer: Client, as_approver: Cli
     assert names(as_preparer) == ["Ours"]
 
 
-def test_what_no_longer_fits_says_so_and_can_be_deleted(as_preparer: Client, preparer: User) -> None:
+def test_an_outdated_filter_is_reported_and_can_be_deleted(as_preparer: Client, preparer: User) -> None:
     saved = SavedFilter.objects.create(person=preparer, name="Lottery", filters={"kind": "lottery"})
     assert "Does not fit this version" in text_of(as_preparer.get(FILTERS))
     assert as_preparer.get(saved.get_absolute_url()).status_code == 422
@@ -157,7 +157,7 @@ def test_what_no_longer_fits_says_so_and_can_be_deleted(as_preparer: Client, pre
     assert not SavedFilter.objects.exists()
 
 
-def test_the_page_of_filters_needs_six_queries(
+def test_the_filters_page_takes_six_queries(
     as_approver: Client, preparer: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     SavedFilter.objects.bulk_create(

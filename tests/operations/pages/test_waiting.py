@@ -19,7 +19,7 @@ from tests.sandbox_process import SandboxProcess
 pytestmark = pytest.mark.django_db
 
 
-def test_the_overview_shows_the_last_known_balances_at_once(
+def test_the_overview_shows_the_last_reported_balances_at_once(
     client: Client, sign_in: SignIn, auditor: User
 ) -> None:
     balance()
@@ -29,7 +29,7 @@ def test_the_overview_shows_the_last_known_balances_at_once(
     assert 'hx-get="/balances/"' in html
 
 
-def test_balances_are_read_from_the_provider_and_kept(
+def test_balances_are_read_from_the_provider_and_stored(
     client: Client, sign_in: SignIn, auditor: User, sandbox: SandboxProcess
 ) -> None:
     html = page(sign_in(client, auditor), "/balances/")
@@ -38,7 +38,7 @@ def test_balances_are_read_from_the_provider_and_kept(
     assert f"{kept.amount:,.2f}" in html
 
 
-def test_a_provider_that_is_down_leaves_the_last_known_balances_and_says_so(
+def test_an_unreachable_provider_shows_the_last_reported_balances_and_an_error(
     client: Client, sign_in: SignIn, auditor: User, settings: Settings
 ) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
@@ -48,7 +48,7 @@ def test_a_provider_that_is_down_leaves_the_last_known_balances_and_says_so(
     assert "The service does not answer" in html
 
 
-def test_what_waits_for_a_person_is_never_what_this_person_prepared(
+def test_own_operations_never_wait_for_their_preparer(
     client: Client, sign_in: SignIn, preparer: User, approver: User
 ) -> None:
     theirs = factories.prepared(preparer)
@@ -57,7 +57,7 @@ def test_what_waits_for_a_person_is_never_what_this_person_prepared(
     assert references(page(sign_in(client, approver), LIST), theirs, own) == [True, False]
 
 
-def test_what_one_has_approved_no_longer_waits(
+def test_an_operation_does_not_wait_for_who_already_approved_it(
     client: Client, sign_in: SignIn, preparer: User, approver: User
 ) -> None:
     operation = factories.prepared(preparer, amount=Decimal("10000001"))
@@ -75,7 +75,7 @@ def test_the_number_waiting_is_on_every_page(
     assert '<b class="count">1</b> <span>waiting for you</span>' in html
 
 
-def test_the_overview_counts_all_that_waits_and_shows_the_first(
+def test_the_overview_counts_all_waiting_operations_and_shows_the_first(
     client: Client, sign_in: SignIn, preparer: User, approver: User
 ) -> None:
     balance()
@@ -88,7 +88,7 @@ def test_the_overview_counts_all_that_waits_and_shows_the_first(
     assert '<b class="count">8</b> <span>waiting for you</span>' in html
 
 
-def test_nothing_waits_for_somebody_who_takes_no_decisions(
+def test_nothing_waits_for_users_who_cannot_decide(
     client: Client, sign_in: SignIn, preparer: User, auditor: User
 ) -> None:
     factories.prepared(preparer)
@@ -109,7 +109,7 @@ def test_an_unknown_outcome_needs_attention(
     assert html.index("Needs attention") < html.rindex(operation.reference)
 
 
-def test_somebody_without_a_role_finds_out_what_to_do(
+def test_a_user_without_a_role_is_told_what_to_do(
     client: Client, sign_in: SignIn, outsider: User, preparer: User
 ) -> None:
     operation = factories.prepared(preparer)

@@ -1,4 +1,4 @@
-"""What happens here, at the provider and in the mirror, as plain functions; and what reconciliation says of it."""
+"""Events here, at the provider and in the mirror, and the results of reconciliation."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,7 +12,7 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.ledger.models import Mirror, Transaction, TransactionChange
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reconciliation import Comparison, VerdictTotal
+from backoffice.operations.models.reconciliation import Comparison, ReconciliationTotal
 from backoffice.operations.states import Outcome
 from tests import factories
 from tests.ledger.stored_transactions import stored
@@ -75,9 +75,9 @@ def long_since() -> datetime:
     return timezone.now() + timedelta(hours=2)
 
 
-def verdicts() -> dict[str, str]:
-    """The verdict on each attempt, by its operation's reference, and on each transaction, by the provider's id."""
-    return {_name(one): one.verdict for one in _all()}
+def results() -> dict[str, str]:
+    """The result on each attempt, by its operation's reference, and on each transaction, by the provider's id."""
+    return {_name(one): one.result for one in _all()}
 
 
 def differences() -> list[dict[str, Any]]:
@@ -92,7 +92,7 @@ def difference() -> str:
 
 def totals() -> set[tuple[object, ...]]:
     """Everything that is kept of sums."""
-    return set(VerdictTotal.objects.values_list("day", "currency", "verdict", "count", "amount", "fee"))
+    return set(ReconciliationTotal.objects.values_list("day", "currency", "result", "count", "amount", "fee"))
 
 
 def everything_kept() -> tuple[object, ...]:
@@ -100,7 +100,7 @@ def everything_kept() -> tuple[object, ...]:
     names = (
         "attempt",
         "transaction",
-        "verdict",
+        "result",
         "occurred_at",
         "day",
         "currency",

@@ -32,7 +32,7 @@ from tests.operations.steps import text_of
 pytestmark = pytest.mark.django_db
 
 
-def test_a_movement_that_nobody_prepared_raises_one_incident_for_good_as_long_as_it_stays_the_same(
+def test_an_unrecognised_transaction_raises_one_incident_while_unchanged(
     unknown_movement: Transaction, approver: User
 ) -> None:
     incident = Incident.objects.get()
@@ -77,7 +77,7 @@ def test_a_transaction_changed_since_its_incident_raises_another_once(
     assert "It is nothing" in shown
 
 
-def test_a_movement_that_was_under_way_may_end(matched: Attempt) -> None:
+def test_an_unrecognised_transaction_that_completes_raises_no_second_incident(matched: Attempt) -> None:
     row = listed("X-1", status="processing")
     reconcile()
     reported_again(row, status="fulfilled")
@@ -85,7 +85,7 @@ def test_a_movement_that_was_under_way_may_end(matched: Attempt) -> None:
     assert Incident.objects.get().evidence["status"] == "processing"
 
 
-def test_two_open_incidents_of_one_transaction_are_one_transaction_to_check(matched: Attempt) -> None:
+def test_two_incidents_of_one_transaction_are_counted_once(matched: Attempt) -> None:
     row = listed("X-1")
     reconcile()
     reported_again(row, amount=Decimal(3))
@@ -93,7 +93,7 @@ def test_two_open_incidents_of_one_transaction_are_one_transaction_to_check(matc
     assert (Incident.objects.count(), selectors.unrecognised_count()) == (2, 1)
 
 
-def test_it_is_on_record_with_who_acknowledged_it(unknown_movement: Transaction, approver: User) -> None:
+def test_an_acknowledgement_is_audited_with_its_actor(unknown_movement: Transaction, approver: User) -> None:
     acknowledge_incident(Incident.objects.get().pk, actor=approver, note="The shop's own integration")
     entries = Entry.objects.filter(target_type="ledger.transaction", target_id=str(unknown_movement.pk))
     raised, noted = entries.order_by("position")
@@ -102,17 +102,17 @@ def test_it_is_on_record_with_who_acknowledged_it(unknown_movement: Transaction,
     assert noted.target_url == f"/transactions/{unknown_movement.pk}/"
 
 
-def test_what_matches_or_is_too_early_raises_nothing(matched: Attempt, preparer: User) -> None:
+def test_matched_and_pending_transactions_raise_no_incident(matched: Attempt, preparer: User) -> None:
     sent(preparer, "T-9", outcome="open", closed_at=None)
     reconcile()
-    assert set(Comparison.objects.values_list("verdict", flat=True)) == {
+    assert set(Comparison.objects.values_list("result", flat=True)) == {
         ReconciliationResult.MATCHED,
         ReconciliationResult.PENDING,
     }
     assert not Incident.objects.exists()
 
 
-def test_a_record_that_differs_or_is_missing_raises_one_about_the_operation(preparer: User) -> None:
+def test_a_mismatched_or_missing_record_raises_an_incident_of_the_operation(preparer: User) -> None:
     different, missing = sent(preparer, "T-1"), sent(preparer, "T-2")
     listed("T-1", amount=Decimal(1))
     read_until(long_since())
@@ -137,7 +137,7 @@ def test_a_record_that_differs_or_is_missing_raises_one_about_the_operation(prep
         ("succeeded", {"fee": Decimal(75)}, {IncidentKind.FEE_MISMATCH}),
         ("succeeded", {"status": "failed"}, {IncidentKind.NOW_FAILED}),
         ("failed", {"status": "fulfilled"}, {IncidentKind.NOW_EXECUTED}),
-        ("succeeded", {"status": "reversed"}, {IncidentKind.END_MISMATCH}),
+        ("succeeded", {"status": "reversed"}, {IncidentKind.OUTCOME_MISMATCH}),
         (
             "succeeded",
             {"status": "failed", "fee": None},
@@ -156,7 +156,7 @@ def test_an_incident_says_what_contradicts_the_record(
     assert set(Incident.objects.values_list("kind", flat=True)) == whats
 
 
-def test_one_whose_incident_was_not_raised_yet_is_raised_in_the_next_round(matched: Attempt) -> None:
+def test_an_incident_not_raised_yet_is_raised_in_the_next_round(matched: Attempt) -> None:
     row = listed("X-1")
     reconcile()
     Incident.objects.all().delete()
@@ -166,7 +166,7 @@ def test_one_whose_incident_was_not_raised_yet_is_raised_in_the_next_round(match
     assert Incident.objects.get().subject == row
 
 
-def test_however_many_cannot_be_raised_the_others_are(
+def test_incidents_that_cannot_be_raised_do_not_stop_the_others(
     matched: Attempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "BATCH_SIZE", 2)
@@ -185,7 +185,7 @@ def test_however_many_cannot_be_raised_the_others_are(
     assert Comparison.objects.filter(needs_incident=True).count() == 4
 
 
-def test_the_database_holds_one_of_each_movement_and_one_thing_itself(
+def test_the_database_allows_one_incident_per_transaction_and_evidence(
     unknown_movement: Transaction, operation: Operation
 ) -> None:
     kind = IncidentKind.UNRECOGNISED
@@ -205,7 +205,7 @@ def test_the_database_holds_one_of_each_movement_and_one_thing_itself(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_several_at_once_raise_it_once(matched: Attempt) -> None:
+def test_concurrent_rounds_raise_an_incident_once(matched: Attempt) -> None:
     for number in range(20):
         listed(f"X-{number}")
     threads = [threading.Thread(target=_compare) for _ in range(4)]
@@ -225,17 +225,17 @@ def _compare() -> None:
         connection.close()
 
 
-def test_every_page_counts_them_until_acknowledged(
+def test_every_page_counts_incidents_until_acknowledged(
     unknown_movement: Transaction, as_auditor: Client, approver: User
 ) -> None:
     selectors.clear_count_cache()
-    assert '<span class="count" aria-label="1 unknown to us">1</span>' in text_of(as_auditor.get("/reports/"))
+    assert '<span class="count" aria-label="1 to resolve">1</span>' in text_of(as_auditor.get("/reports/"))
     shown = text_of(as_auditor.get("/"))
     assert "1 movement that nobody prepared here" in shown
     assert "It is about a movement at the service that nobody prepared here; " in shown
     acknowledge_incident(Incident.objects.get().pk, actor=approver, note="The shop's own integration")
     selectors.clear_count_cache()
-    assert "unknown to us" not in text_of(as_auditor.get("/reports/"))
+    assert "to resolve" not in text_of(as_auditor.get("/reports/"))
     assert "nobody prepared here" not in text_of(as_auditor.get("/"))
 
 
@@ -251,27 +251,29 @@ def test_the_overview_separates_transactions_from_other_incidents(
     assert "1 is about a movement at the service that nobody prepared here; " in shown
 
 
-def test_an_approver_acknowledges_it_on_its_page(unknown_movement: Transaction, as_approver: Client) -> None:
+def test_an_approver_acknowledges_an_incident_on_its_page(
+    unknown_movement: Transaction, as_approver: Client
+) -> None:
     incident = Incident.objects.get()
     shown = text_of(as_approver.get(incident.get_absolute_url()))
     assert f'href="/transactions/{unknown_movement.pk}/"' in shown
     assert "&lt;b&gt;Somebody&lt;/b&gt;" in shown
     answer = as_approver.post(incident.get_absolute_url(), {"note": "The shop's own integration"})
     assert answer.status_code == 302
-    assert "X-1" in text_of(as_approver.get("/operations/incidents/"))
+    assert "X-1" in text_of(as_approver.get("/reconciliation/incidents/"))
     shown = text_of(as_approver.get(f"/transactions/{unknown_movement.pk}/"))
     assert "The shop&#x27;s own integration" in shown
 
 
-def test_metrics_count_them(unknown_movement: Transaction) -> None:
+def test_metrics_count_incidents(unknown_movement: Transaction) -> None:
     metrics = render_metrics().decode()
     assert 'countersign_reconciliation{result="matched"} 1.0' in metrics
     assert 'countersign_reconciliation{result="unrecognised"} 1.0' in metrics
-    assert "countersign_unknown_movements_open 1.0" in metrics
+    assert "countersign_unrecognised_transactions_open 1.0" in metrics
     assert re.search(r"^countersign_reconciliation_age_seconds \d+\.", metrics, re.MULTILINE)
 
 
-def test_one_that_cannot_be_compared_stops_no_other_and_is_reported(
+def test_an_incomparable_row_is_reported_and_does_not_stop_the_others(
     preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faulty, other = sent(preparer), sent(preparer, "T-2")
@@ -291,8 +293,8 @@ def test_one_that_cannot_be_compared_stops_no_other_and_is_reported(
     monkeypatch.setattr(runner, "compare_transaction", compare_other)
     reconcile()
     assert Comparison.objects.get(attempt=faulty).differences == [{"code": "not_comparable"}]
-    assert Comparison.objects.get(attempt=other).verdict == ReconciliationResult.MATCHED
-    assert Comparison.objects.get(transaction=unclaimed).verdict == ReconciliationResult.UNRECOGNISED
+    assert Comparison.objects.get(attempt=other).result == ReconciliationResult.MATCHED
+    assert Comparison.objects.get(transaction=unclaimed).result == ReconciliationResult.UNRECOGNISED
     about = {(incident.kind, incident.operation, incident.transaction) for incident in Incident.objects.all()}
     assert about == {
         (IncidentKind.RECORD_MISMATCH, faulty.operation, None),
@@ -301,10 +303,10 @@ def test_one_that_cannot_be_compared_stops_no_other_and_is_reported(
     monkeypatch.undo()
     ReconciliationState.objects.update(full_pass_begun_at=timezone.now() - timedelta(days=2))
     reconcile()
-    assert Comparison.objects.get(attempt=faulty).verdict == ReconciliationResult.MATCHED
+    assert Comparison.objects.get(attempt=faulty).result == ReconciliationResult.MATCHED
 
 
-def test_what_was_found_is_reported_even_if_the_round_fails(
+def test_findings_are_reported_even_if_the_round_fails(
     preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     factories.prepared(preparer)

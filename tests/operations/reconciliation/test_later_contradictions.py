@@ -21,7 +21,7 @@ from backoffice.operations.outcome import confirmation
 from backoffice.operations.reconciliation.runner import reconcile
 from backoffice.operations.states import Outcome, Status
 from tests import factories
-from tests.operations.provider_list import NAMED, NAMELESS, OTP_REFUSED, REFUSED, record, sent, shows
+from tests.operations.provider_list import NAMED, NAMELESS, OTP_REJECTED, REFUSED, record, sent, shows
 from tests.operations.reconciliation.steps import AMOUNT, listed, on_record, reported_again
 from tests.operations.reconciliation.steps import sent as closed_attempt
 from tests.stub_provider import Answer, StubProvider
@@ -32,20 +32,20 @@ ABOUT_OPERATIONS = {"operation__isnull": False}
 
 
 @pytest.fixture
-def service(service: StubProvider) -> StubProvider:
+def provider(provider: StubProvider) -> StubProvider:
     """One whose list has an old withdrawal only."""
-    shows(service)
-    return service
+    shows(provider)
+    return provider
 
 
-def closed_by_list(service: StubProvider, operation: Operation, *records: dict[str, object]) -> Operation:
-    shows(service, *records)
+def closed_by_list(provider: StubProvider, operation: Operation, *records: dict[str, object]) -> Operation:
+    shows(provider, *records)
     return confirmation.confirm_operation(operation.pk)
 
 
-def found(service: StubProvider, *records: dict[str, object]) -> set[str]:
+def found(provider: StubProvider, *records: dict[str, object]) -> set[str]:
     """The incidents about operations after such a list was mirrored and compared."""
-    shows(service, *records)
+    shows(provider, *records)
     kept = list(Operation.objects.order_by("pk").values())
     with transaction.atomic():
         merge_records(provider_list.recent_transactions("NGN", back_to=timezone.now() - timedelta(days=1)))
@@ -55,19 +55,21 @@ def found(service: StubProvider, *records: dict[str, object]) -> set[str]:
 
 
 @pytest.fixture
-def succeeded(service: StubProvider, preparer: User, approver: User) -> Operation:
+def succeeded(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """Closed as succeeded by a transaction that the provider named."""
-    operation = closed_by_list(service, sent(service, preparer, approver, NAMED), record("T-1"))
+    operation = closed_by_list(provider, sent(provider, preparer, approver, NAMED), record("T-1"))
     assert operation.status == Status.SUCCEEDED
     return operation
 
 
-def test_as_long_as_the_list_agrees_there_is_no_incident(succeeded: Operation, service: StubProvider) -> None:
-    assert found(service, record("T-1")) == set()
+def test_no_incident_is_raised_while_the_list_agrees(succeeded: Operation, provider: StubProvider) -> None:
+    assert found(provider, record("T-1")) == set()
 
 
-def test_a_success_that_the_provider_calls_failed_by_now(succeeded: Operation, service: StubProvider) -> None:
-    assert found(service, record("T-1", "failed")) == {IncidentKind.NOW_FAILED}
+def test_a_success_later_reported_failed_raises_an_incident(
+    succeeded: Operation, provider: StubProvider
+) -> None:
+    assert found(provider, record("T-1", "failed")) == {IncidentKind.NOW_FAILED}
     incident = Incident.objects.get()
     assert incident.operation == succeeded
     assert incident.evidence["on_record"] == {"attempt": 1, "outcome": "succeeded", "transaction": "T-1"}
@@ -77,89 +79,91 @@ def test_a_success_that_the_provider_calls_failed_by_now(succeeded: Operation, s
     assert words["in the list"].startswith("T-1 of ")
 
 
-def test_a_failure_that_the_provider_calls_executed_by_now(
-    service: StubProvider, preparer: User, approver: User
+def test_a_failure_later_reported_executed_raises_an_incident(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    operation = closed_by_list(service, sent(service, preparer, approver, NAMED), record("T-1", "failed"))
+    operation = closed_by_list(provider, sent(provider, preparer, approver, NAMED), record("T-1", "failed"))
     assert operation.status == Status.FAILED
-    assert found(service, record("T-1", "failed")) == set()
-    assert found(service, record("T-1")) == {IncidentKind.NOW_EXECUTED}
+    assert found(provider, record("T-1", "failed")) == set()
+    assert found(provider, record("T-1")) == {IncidentKind.NOW_EXECUTED}
 
 
-@pytest.mark.parametrize("answer", [REFUSED, OTP_REFUSED])
-def test_a_debit_of_what_is_on_record_as_not_executed(
-    answer: Answer, service: StubProvider, preparer: User, approver: User
+@pytest.mark.parametrize("answer", [REFUSED, OTP_REJECTED])
+def test_a_debit_of_an_operation_resolved_not_executed_raises_an_incident(
+    answer: Answer, provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    operation = sent(service, preparer, approver, answer)
+    operation = sent(provider, preparer, approver, answer)
     assert operation.status in {Status.FAILED, Status.APPROVED}
-    assert found(service) == set()
-    assert found(service, record("T-6", amount=250001)) == set()
-    assert found(service, record("T-7", "failed")) == set()
-    assert found(service, record("T-7")) == {IncidentKind.EXECUTED_AFTER_ALL}
+    assert found(provider) == set()
+    assert found(provider, record("T-6", amount=250001)) == set()
+    assert found(provider, record("T-7", "failed")) == set()
+    assert found(provider, record("T-7")) == {IncidentKind.EXECUTED_AFTER_ALL}
     about = Incident.objects.get(**ABOUT_OPERATIONS)
     assert about.operation == operation
     assert about.evidence["in_list"]["transaction"] == "T-7"
 
 
-def test_a_debit_of_what_never_left_us(service: StubProvider, preparer: User, approver: User) -> None:
-    operation = sent(service, preparer, approver, NAMED)
+def test_a_debit_of_an_unsent_operation_raises_an_incident(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    operation = sent(provider, preparer, approver, NAMED)
     Attempt.objects.update(
-        outcome=Outcome.NOT_SENT, closed_at=timezone.now(), provider_transaction_id=None, named_at=None
+        outcome=Outcome.NOT_SENT, closed_at=timezone.now(), provider_transaction_id=None, id_received_at=None
     )
-    assert found(service, record("T-7")) == {IncidentKind.EXECUTED_AFTER_ALL}
+    assert found(provider, record("T-7")) == {IncidentKind.EXECUTED_AFTER_ALL}
     assert Incident.objects.get(**ABOUT_OPERATIONS).operation == operation
 
 
-def test_a_debit_that_is_anothers_is_none_of_a_refused_one(
-    service: StubProvider, succeeded: Operation, preparer: User, approver: User
+def test_a_debit_of_another_operation_is_not_attributed_to_a_refused_one(
+    provider: StubProvider, succeeded: Operation, preparer: User, approver: User
 ) -> None:
-    sent(service, preparer, approver, REFUSED)
-    assert found(service, record("T-1")) == set()
+    sent(provider, preparer, approver, REFUSED)
+    assert found(provider, record("T-1")) == set()
 
 
-def test_what_may_belong_to_one_whose_outcome_is_open_waits(
-    service: StubProvider, preparer: User, approver: User
+def test_a_debit_that_may_belong_to_an_unknown_outcome_waits(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    refused = sent(service, preparer, approver, REFUSED)
-    doubtful = sent(service, preparer, approver, (502, "bad gateway"))
-    assert found(service, record("T-7")) == set()
+    refused = sent(provider, preparer, approver, REFUSED)
+    doubtful = sent(provider, preparer, approver, (502, "bad gateway"))
+    assert found(provider, record("T-7")) == set()
     on_record(
         doubtful.attempts.get(),
         closed_at=timezone.now(),
         outcome=Outcome.SUCCEEDED,
         provider_transaction_id="T-6",
     )
-    assert found(service, record("T-7"), record("T-6")) >= {IncidentKind.EXECUTED_AFTER_ALL}
+    assert found(provider, record("T-7"), record("T-6")) >= {IncidentKind.EXECUTED_AFTER_ALL}
     assert Incident.objects.get(kind=IncidentKind.EXECUTED_AFTER_ALL).operation == refused
 
 
-def test_a_second_candidate_where_the_first_was_taken_from_the_list(
-    service: StubProvider, preparer: User, approver: User
+def test_a_second_candidate_after_a_list_match_raises_an_incident(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    operation = closed_by_list(service, sent(service, preparer, approver, NAMELESS), record("T-7"))
+    operation = closed_by_list(provider, sent(provider, preparer, approver, NAMELESS), record("T-7"))
     assert operation.status == Status.SUCCEEDED
-    assert found(service, record("T-8"), record("T-7")) == {IncidentKind.SECOND_DEBIT}
+    assert found(provider, record("T-8"), record("T-7")) == {IncidentKind.SECOND_DEBIT}
 
 
-def test_a_second_debit_also_where_the_provider_named_the_first(
-    succeeded: Operation, service: StubProvider
+def test_a_second_debit_after_a_named_transaction_raises_an_incident(
+    succeeded: Operation, provider: StubProvider
 ) -> None:
-    assert found(service, record("T-2"), record("T-1")) == {IncidentKind.SECOND_DEBIT}
+    assert found(provider, record("T-2"), record("T-1")) == {IncidentKind.SECOND_DEBIT}
     incident = Incident.objects.get(**ABOUT_OPERATIONS)
     assert incident.operation == succeeded
     assert incident.evidence["in_list"]["transaction"] == "T-2"
 
 
-def test_a_second_debit_that_was_listed_before_the_end(
-    service: StubProvider, preparer: User, approver: User
+def test_a_second_debit_listed_before_closing_raises_an_incident(
+    provider: StubProvider, preparer: User, approver: User
 ) -> None:
     """The transaction is compared while the operation is processing; its end makes it a second debit."""
-    operation = sent(service, preparer, approver, NAMED)
+    operation = sent(provider, preparer, approver, NAMED)
     both = record("T-2"), record("T-1", "processing")
-    assert found(service, *both) == set()
+    assert found(provider, *both) == set()
     records = (both[0], both[1] | {"status": "fullfiled"})
-    assert closed_by_list(service, operation, *records).status == Status.SUCCEEDED
-    assert found(service, *records) == {IncidentKind.SECOND_DEBIT}
+    assert closed_by_list(provider, operation, *records).status == Status.SUCCEEDED
+    assert found(provider, *records) == {IncidentKind.SECOND_DEBIT}
 
 
 @pytest.mark.parametrize(
@@ -173,41 +177,43 @@ def test_a_second_debit_that_was_listed_before_the_end(
     ],
     ids=["failed", "of another amount", "too late to be caused by it", "from before", "of another type"],
 )
-def test_what_debits_nothing_more_or_cannot_be_caused_by_it(
-    succeeded: Operation, service: StubProvider, changes: dict[str, object]
+def test_reversals_and_unrelated_debits_raise_no_incident(
+    succeeded: Operation, provider: StubProvider, changes: dict[str, object]
 ) -> None:
-    assert found(service, record("T-2") | changes, record("T-1")) == set()
+    assert found(provider, record("T-2") | changes, record("T-1")) == set()
 
 
-def test_another_of_ours_with_the_same_content_is_no_second_debit(
-    succeeded: Operation, service: StubProvider, preparer: User, approver: User
+def test_an_identical_operation_of_ours_is_not_a_second_debit(
+    succeeded: Operation, provider: StubProvider, preparer: User, approver: User
 ) -> None:
     """Neither while it is on its way and nobody knows its transaction, nor when it has claimed it."""
-    other = sent(service, preparer, approver, NAMELESS, memo="the next one")
+    other = sent(provider, preparer, approver, NAMELESS, memo="the next one")
     both = (record("T-2"), record("T-1"))
-    assert found(service, *both) == set()
-    assert closed_by_list(service, other, *both).status == Status.SUCCEEDED
-    assert found(service, *both) == set()
-    assert found(service, record("T-3"), *both) == {IncidentKind.SECOND_DEBIT}
+    assert found(provider, *both) == set()
+    assert closed_by_list(provider, other, *both).status == Status.SUCCEEDED
+    assert found(provider, *both) == set()
+    assert found(provider, record("T-3"), *both) == {IncidentKind.SECOND_DEBIT}
 
 
-def test_each_further_debit_is_raised_although_the_one_before_was_acknowledged(
-    succeeded: Operation, service: StubProvider, approver: User
+def test_each_further_debit_raises_an_incident_after_an_acknowledgement(
+    succeeded: Operation, provider: StubProvider, approver: User
 ) -> None:
     first, second = record("T-1"), record("T-2")
-    found(service, second, first)
+    found(provider, second, first)
     noted = Incident.objects.get(**ABOUT_OPERATIONS)
     incidents.acknowledge_incident(noted.pk, actor=approver, note="Asked the service")
-    found(service, record("T-3"), second, first)
+    found(provider, record("T-3"), second, first)
     further = Incident.objects.get(**ABOUT_OPERATIONS, acknowledged_at=None)
     assert further.evidence["in_list"]["transaction"] == "T-3"
     assert further.further_to == noted
 
 
-def test_a_second_debit_that_was_under_way_may_end(succeeded: Operation, service: StubProvider) -> None:
+def test_a_second_debit_that_completes_raises_no_further_incident(
+    succeeded: Operation, provider: StubProvider
+) -> None:
     first, second = record("T-1"), record("T-2", "processing")
-    assert found(service, second, first) == {IncidentKind.SECOND_DEBIT}
-    found(service, second | {"status": "fullfiled"}, first)
+    assert found(provider, second, first) == {IncidentKind.SECOND_DEBIT}
+    found(provider, second | {"status": "fullfiled"}, first)
     assert Incident.objects.get(**ABOUT_OPERATIONS).evidence["in_list"]["status"] == "processing"
 
 
@@ -220,7 +226,7 @@ def rejected(preparer: User, **changes: Any) -> Attempt:
     return closed_attempt(preparer, None, outcome=Outcome.REJECTED, watermark_provider_time=now, **changes)
 
 
-def test_an_open_one_of_another_kind_does_not_explain_it(preparer: User) -> None:
+def test_an_open_operation_of_another_kind_does_not_explain_a_debit(preparer: User) -> None:
     """It keeps the transaction from being unrecognised, but not from contradicting the closed one."""
     rejected(preparer)
     to_emeka = TransferPayload(receiver_username="emeka", currency="NGN", amount=AMOUNT, memo="")
@@ -231,12 +237,12 @@ def test_an_open_one_of_another_kind_does_not_explain_it(preparer: User) -> None
     )
     listed("T-7")
     reconcile()
-    assert Comparison.objects.get(transaction__isnull=False).verdict == ReconciliationResult.PENDING
+    assert Comparison.objects.get(transaction__isnull=False).result == ReconciliationResult.PENDING
     assert executed_after_all() == {IncidentKind.EXECUTED_AFTER_ALL}
     assert not Incident.objects.filter(transaction__isnull=False).exists()
 
 
-def test_a_debit_that_left_the_list_is_none(preparer: User) -> None:
+def test_a_debit_that_left_the_list_raises_no_incident(preparer: User) -> None:
     rejected(preparer)
     row = listed("T-7", status="failed")
     reported_again(row, missing_since=timezone.now(), status="fulfilled")
@@ -247,14 +253,14 @@ def test_a_debit_that_left_the_list_is_none(preparer: User) -> None:
     assert executed_after_all() == {IncidentKind.EXECUTED_AFTER_ALL}
 
 
-def test_without_the_providers_time_at_sending_nothing_resembles_it(preparer: User) -> None:
+def test_no_debit_is_compared_without_the_providers_time_at_sending(preparer: User) -> None:
     closed_attempt(preparer, None, outcome=Outcome.REJECTED)
     listed("T-7")
     reconcile()
     assert executed_after_all() == set()
 
 
-def test_a_provider_whose_clock_is_behind_ours_hides_none(preparer: User) -> None:
+def test_a_slow_provider_clock_hides_no_debit(preparer: User) -> None:
     """By its times, the debit is older than the first operation here."""
     earlier = timezone.now() - timedelta(hours=3)
     attempt = rejected(preparer)
@@ -267,7 +273,7 @@ def test_a_provider_whose_clock_is_behind_ours_hides_none(preparer: User) -> Non
     assert not Incident.objects.filter(transaction__transaction_id="T-6").exists()
 
 
-def test_the_daily_pass_finds_what_the_feeds_missed(preparer: User) -> None:
+def test_the_daily_pass_finds_debits_missed_by_the_feeds(preparer: User) -> None:
     rejected(preparer)
     reconcile()
     row = listed("T-7", status="failed")

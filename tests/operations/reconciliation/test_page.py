@@ -28,7 +28,7 @@ def show(client: Client, **query: Any) -> str:
     return text_of(answer)
 
 
-def test_it_lists_what_matches_and_what_nobody_prepared(
+def test_the_page_lists_matched_and_unrecognised_rows(
     as_auditor: Client, matched: Attempt, unknown_movement: Transaction
 ) -> None:
     shown = show(as_auditor)
@@ -43,8 +43,8 @@ def test_it_lists_what_matches_and_what_nobody_prepared(
 @pytest.mark.parametrize(
     ("query", "is_there"),
     [
-        ({"verdict": "unrecognised"}, True),
-        ({"verdict": "matched"}, False),
+        ({"result": "unrecognised"}, True),
+        ({"result": "matched"}, False),
         ({"currency": "NGN"}, True),
         ({"currency": "USD"}, False),
         ({"since": "2026-03-01", "until": "2026-03-01"}, True),
@@ -63,7 +63,7 @@ def test_filters_narrow_the_list(
     assert ("X-1" in show(as_auditor, **query)) == is_there
 
 
-def test_it_adds_up_each_day_and_currency_with_what_came_in(as_auditor: Client, matched: Attempt) -> None:
+def test_totals_are_per_day_and_currency_with_incoming_amounts(as_auditor: Client, matched: Attempt) -> None:
     now = timezone.now()
     rows = [listed(f"D-{number}", direction="in", type="deposit", amount=Decimal(700)) for number in range(2)]
     add_up(rows)
@@ -71,13 +71,13 @@ def test_it_adds_up_each_day_and_currency_with_what_came_in(as_auditor: Client, 
     reconcile()
     shown = show(as_auditor)
     day = now.astimezone(UTC).date()
-    assert f"verdict=unrecognised&amp;currency=USD&amp;since={day}&amp;until={day}" in shown
+    assert f"result=unrecognised&amp;currency=USD&amp;since={day}&amp;until={day}" in shown
     assert "<small>12.50</small>" in shown
     assert "2<small>1,400.00</small>" in shown
     assert "<small>250,000.00</small>" in shown
 
 
-def test_a_long_list_goes_on_at_its_next_page(as_auditor: Client, operation: Operation) -> None:
+def test_a_long_list_is_paginated(as_auditor: Client, operation: Operation) -> None:
     for number in range(53):
         listed(f"X-{number:02}", occurred_at=timezone.now() + timedelta(seconds=number))
     reconcile()
@@ -88,27 +88,27 @@ def test_a_long_list_goes_on_at_its_next_page(as_auditor: Client, operation: Ope
     assert ("X-02" in second, "X-00" in second, "X-03" in second) == (True, True, False)
 
 
-def test_htmx_gets_the_part_alone(as_auditor: Client, unknown_movement: Transaction) -> None:
+def test_htmx_gets_the_partial_only(as_auditor: Client, unknown_movement: Transaction) -> None:
     answer = as_auditor.get(PAGE, headers={"HX-Request": "true"})
     assert text_of(answer).strip().startswith('<div id="reconciliation">')
 
 
-def test_it_says_so_while_there_is_nothing(as_auditor: Client) -> None:
+def test_an_empty_reconciliation_is_reported(as_auditor: Client) -> None:
     assert "It begins with the first operation that is prepared here." in show(as_auditor)
 
 
-def test_it_says_so_while_nothing_has_moved(as_auditor: Client, operation: Operation) -> None:
+def test_days_without_movements_are_reported(as_auditor: Client, operation: Operation) -> None:
     reconcile()
     assert "Nothing has moved yet" in show(as_auditor)
 
 
-def test_a_wrong_filter_is_reported_beside_its_field(as_auditor: Client) -> None:
+def test_an_invalid_filter_is_reported_at_its_field(as_auditor: Client) -> None:
     answer = as_auditor.get(PAGE, {"since": "2026-03-02", "until": "2026-03-01"})
     assert answer.status_code == 422
     assert "This day is before the first one." in text_of(answer)
 
 
-def test_it_asks_eight_questions_at_most(
+def test_the_page_takes_at_most_eight_queries(
     as_auditor: Client, preparer: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(5):

@@ -19,7 +19,7 @@ from backoffice.operations.models.reconciliation import (
     Comparison,
     ReconciliationResult,
     ReconciliationState,
-    VerdictTotal,
+    ReconciliationTotal,
 )
 from backoffice.operations.reconciliation import runner
 from backoffice.operations.reconciliation.runner import reconcile, reconcile_due
@@ -33,9 +33,9 @@ from tests.operations.reconciliation.steps import (
     read_until,
     reference,
     reported_again,
+    results,
     sent,
     totals,
-    verdicts,
     with_unknown_outcome,
 )
 
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.django_db
 
 def from_scratch() -> tuple[object, ...]:
     """The same with nothing remembered."""
-    for kept in (Comparison, VerdictTotal, ReconciliationState):
+    for kept in (Comparison, ReconciliationTotal, ReconciliationState):
         kept.objects.all().delete()
     reconcile()
     return everything_kept()
@@ -133,7 +133,9 @@ class History:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_kept_is_the_same_as_from_scratch(preparer: User, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_stored_result_equals_a_full_recomputation(
+    preparer: User, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(runner, "BATCH_SIZE", 3)  # so that every feed is read in several steps
     monkeypatch.setattr(runner, "ROWS_PER_STEP", 2)
     history = History(seed, preparer)
@@ -152,67 +154,67 @@ def summed_up() -> set[tuple[object, ...]]:
     """The totals, added up from the rows."""
     sums: dict[tuple[object, ...], list[Decimal]] = {}
     for row in Comparison.objects.all():
-        found = sums.setdefault((row.day, row.currency, row.verdict), [Decimal(0)] * 3)
+        found = sums.setdefault((row.day, row.currency, row.result), [Decimal(0)] * 3)
         for place, number in enumerate((Decimal(1), row.amount, row.fee or Decimal(0))):
             found[place] += number
     return {(*key, int(count), amount, fee) for key, (count, amount, fee) in sums.items()}
 
 
-def test_a_movement_becomes_ours_when_its_attempt_is_known(preparer: User) -> None:
+def test_a_transaction_is_matched_once_its_attempt_is_known(preparer: User) -> None:
     attempt = with_unknown_outcome(preparer)
     row = listed("T-1")
     reconcile()
-    assert verdicts() == {"T-1": ReconciliationResult.PENDING}
+    assert results() == {"T-1": ReconciliationResult.PENDING}
     on_record(attempt, provider_transaction_id="T-1", outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
     reconcile()
-    assert verdicts() == {reference(attempt): ReconciliationResult.MATCHED}
+    assert results() == {reference(attempt): ReconciliationResult.MATCHED}
     assert totals() == {(row.occurred_at.date(), "NGN", "matched", 1, AMOUNT, Decimal(50))}
 
 
-def test_of_twins_the_one_that_is_not_ours_is_unknown_as_soon_as_ours_is_known(preparer: User) -> None:
+def test_of_two_equal_transactions_the_other_is_unrecognised_once_ours_is_known(preparer: User) -> None:
     attempt = with_unknown_outcome(preparer)
     listed("T-1")
     listed("T-2")
     reconcile()
-    assert set(verdicts().values()) == {ReconciliationResult.PENDING}
+    assert set(results().values()) == {ReconciliationResult.PENDING}
     on_record(attempt, provider_transaction_id="T-2", outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
     reconcile()
-    assert verdicts() == {
+    assert results() == {
         reference(attempt): ReconciliationResult.MATCHED,
         "T-1": ReconciliationResult.UNRECOGNISED,
     }
 
 
-def test_a_record_that_vanishes_after_it_was_matched_is_missing_and_matched_when_it_is_back(
+def test_a_matched_record_that_vanishes_is_missing_until_it_returns(
     preparer: User,
 ) -> None:
     sent(preparer)
     row = listed()
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
+    assert list(results().values()) == [ReconciliationResult.MATCHED]
     reported_again(row, missing_since=timezone.now())
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]
+    assert list(results().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]
     reported_again(row, missing_since=None)
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
+    assert list(results().values()) == [ReconciliationResult.MATCHED]
 
 
-def test_what_no_feed_reports_is_found_within_a_day(preparer: User) -> None:
+def test_changes_missed_by_the_feeds_are_found_within_a_day(preparer: User) -> None:
     attempt = sent(preparer)
     row = listed()
     reconcile()
     Transaction.objects.filter(pk=row.pk).update(amount=Decimal(1))  # past the sync
     Attempt.objects.filter(pk=attempt.pk).update(fee=None)  # past the services
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
+    assert list(results().values()) == [ReconciliationResult.MATCHED]
     ReconciliationState.objects.update(full_pass_begun_at=timezone.now() - timedelta(days=1))
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.MISMATCHED]
+    assert list(results().values()) == [ReconciliationResult.MISMATCHED]
     assert len(totals()) == 1
 
 
-def test_nothing_is_written_twice(preparer: User) -> None:
+def test_an_unchanged_result_is_not_rewritten(preparer: User) -> None:
     sent(preparer)
     listed()
     listed("X-1")
@@ -223,36 +225,36 @@ def test_nothing_is_written_twice(preparer: User) -> None:
     assert (set(Comparison.objects.values_list("pk", flat=True)), everything_kept()) == before
 
 
-def test_ids_with_wide_gaps_cost_no_steps(preparer: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gaps_between_ids_cost_no_queries(preparer: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "ROWS_PER_STEP", 2)
     monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 0.5)
     with_unknown_outcome(preparer)  # so that something was prepared here before
     for number in range(5):
         listed(f"X-{number}", pk=10**9 * number + 1, amount=Decimal(number + 1))
     reconcile()
-    assert set(verdicts()) == {f"X-{number}" for number in range(5)}
+    assert set(results()) == {f"X-{number}" for number in range(5)}
     assert ReconciliationState.objects.get().full_pass_rows_to is None
 
 
-def test_what_is_open_is_walked_through_in_bounds_up_to_the_last(
+def test_open_rows_are_compared_in_batches_to_the_last(
     preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after an upgrade: everything that is here is pending at first, and none of it raises an incident later."""
     for number in range(7):
         sent(preparer, f"T-{number}")
     reconcile()
-    assert list(verdicts().values()) == [ReconciliationResult.PENDING] * 7
+    assert list(results().values()) == [ReconciliationResult.PENDING] * 7
     monkeypatch.setattr(runner, "BATCH_SIZE", 2)
     monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 0.0)  # a round is one step
     left = []
     for minutes in range(4):  # and the mirror moves meanwhile
         read_until(long_since() + timedelta(minutes=minutes))
         reconcile()
-        left.append(Comparison.objects.filter(verdict=ReconciliationResult.PENDING).count())
+        left.append(Comparison.objects.filter(result=ReconciliationResult.PENDING).count())
     assert left == [5, 3, 1, 0]
 
 
-def test_open_ones_beyond_the_bound_are_compared_in_turn(
+def test_open_rows_beyond_the_batch_are_compared_in_turn(
     preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempts = [sent(preparer, None, outcome=Outcome.OPEN, closed_at=None, balance=None) for _ in range(5)]
@@ -263,17 +265,17 @@ def test_open_ones_beyond_the_bound_are_compared_in_turn(
     monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 0.0)
     for known in (2, 4, 5):
         reconcile()
-        assert len(verdicts()) == known
+        assert len(results()) == known
 
 
-def test_a_round_is_due_some_seconds_after_the_last(operation: Operation) -> None:
+def test_a_round_is_due_seconds_after_the_last(operation: Operation) -> None:
     assert [reconcile_due(), reconcile_due()] == [1, 0]
     with clock.use_clock(lambda: timezone.now() + runner.ROUND_INTERVAL):
         assert reconcile_due() == 1
 
 
 @pytest.mark.django_db(transaction=True)
-def test_several_at_once_come_to_what_one_does(preparer: User) -> None:
+def test_concurrent_rounds_give_the_result_of_one(preparer: User) -> None:
     for number in range(40):
         sent(preparer, f"T-{number}")
         listed(f"T-{number}")
@@ -295,13 +297,13 @@ def test_several_at_once_come_to_what_one_does(preparer: User) -> None:
         thread.join()
     assert failures == []
     assert (
-        sorted(verdicts().values())
+        sorted(results().values())
         == [ReconciliationResult.MATCHED] * 40 + [ReconciliationResult.UNRECOGNISED] * 40
     )
     assert everything_kept() == from_scratch()
 
 
-def test_an_entry_about_a_closed_attempt_brings_only_the_rows_that_may_be_its_debit(preparer: User) -> None:
+def test_a_closed_attempt_recompares_only_possible_debits(preparer: User) -> None:
     now = timezone.now()
     attempt = sent(preparer, None, outcome=Outcome.REJECTED, watermark_provider_time=now)
     alike = listed("X-1")
@@ -316,7 +318,7 @@ def test_an_entry_about_a_closed_attempt_brings_only_the_rows_that_may_be_its_de
     assert (scope.attempts, scope.rows) == ({attempt.pk}, {alike.pk})
 
 
-def test_of_rows_far_apart_only_the_attempts_near_each_are_compared(preparer: User) -> None:
+def test_only_attempts_near_each_row_are_compared(preparer: User) -> None:
     """The full pass compares the oldest rows together with the newest ones."""
     now = timezone.now()
 

@@ -47,7 +47,7 @@ def last_entry() -> Entry:
     return entry
 
 
-def test_preparing_stores_exactly_the_content_and_says_so(preparer: User) -> None:
+def test_preparing_stores_and_audits_the_exact_content(preparer: User) -> None:
     operation = factories.prepared(preparer, amount=Decimal("12345678901234567.89"))
     operation.refresh_from_db()
     assert operation.status == Status.PENDING
@@ -65,8 +65,8 @@ def test_preparing_stores_exactly_the_content_and_says_so(preparer: User) -> Non
     assert entry.detail["digest"] == operation.digest
 
 
-def test_the_same_form_sent_twice_is_one_operation(preparer: User) -> None:
-    first = factories.prepared(preparer, repeat_reason="")
+def test_resubmitting_a_form_makes_one_operation(preparer: User) -> None:
+    first = factories.prepared(preparer, duplicate_reason="")
     again = prepare.prepare_operation(
         first.pk, actor=preparer, kind="withdrawal", payload=factories.payload()
     )
@@ -75,7 +75,7 @@ def test_the_same_form_sent_twice_is_one_operation(preparer: User) -> None:
     assert Entry.objects.filter(action=Action.OPERATION_PREPARED).count() == 1
 
 
-def test_the_same_form_with_other_content_is_refused(preparer: User) -> None:
+def test_resubmitting_a_form_with_changed_content_is_refused(preparer: User) -> None:
     first = factories.prepared(preparer)
     with pytest.raises(errors.SubmissionReusedError):
         prepare.prepare_operation(
@@ -84,7 +84,7 @@ def test_the_same_form_with_other_content_is_refused(preparer: User) -> None:
     assert Operation.objects.get().amount == Decimal("250000.00")
 
 
-def test_a_second_person_makes_it_approved(preparer: User, approver: User) -> None:
+def test_approval_by_a_second_person_makes_it_approved(preparer: User, approver: User) -> None:
     operation = approve(factories.prepared(preparer), approver, comment="Matches invoice 118")
     assert status_of(operation) == Status.APPROVED
     entry = last_entry()
@@ -103,7 +103,7 @@ def test_the_preparer_cannot_approve(preparer: User) -> None:
     assert entry.detail["attempted"] == "approve"
 
 
-def test_a_superuser_cannot_approve_what_he_prepared(preparer: User) -> None:
+def test_a_superuser_cannot_approve_their_own_operation(preparer: User) -> None:
     User.objects.filter(pk=preparer.pk).update(is_superuser=True)
     operation = factories.prepared(preparer)
     with pytest.raises(errors.OperationError):
@@ -123,7 +123,9 @@ def test_a_large_amount_needs_two_distinct_people(
 
 
 @pytest.mark.parametrize("role", ["preparer", "auditor", "administrator", "outsider"])
-def test_only_an_approver_may_decide(request: pytest.FixtureRequest, preparer: User, role: str) -> None:
+def test_only_approvers_can_approve_or_reject(
+    request: pytest.FixtureRequest, preparer: User, role: str
+) -> None:
     other = factories.person("Ngozi Eze", email="ngozi@countersign.example")
     operation = factories.prepared(preparer)
     person = request.getfixturevalue(role) if role != "preparer" else other
@@ -134,7 +136,7 @@ def test_only_an_approver_may_decide(request: pytest.FixtureRequest, preparer: U
 
 
 @pytest.mark.parametrize("minutes", [None, 6])
-def test_a_stale_second_factor_is_not_enough(preparer: User, approver: User, minutes: int | None) -> None:
+def test_deciding_needs_a_fresh_second_factor(preparer: User, approver: User, minutes: int | None) -> None:
     confirmed = timezone.now() - timedelta(minutes=minutes) if minutes else None
     operation = factories.prepared(preparer)
     for act in (approve, reject):
@@ -143,7 +145,7 @@ def test_a_stale_second_factor_is_not_enough(preparer: User, approver: User, min
     assert status_of(operation) == Status.PENDING
 
 
-def test_content_that_differs_from_what_was_shown_is_not_approved(preparer: User, approver: User) -> None:
+def test_content_that_differs_from_the_page_is_not_approved(preparer: User, approver: User) -> None:
     operation = factories.prepared(preparer)
     with pytest.raises(errors.ContentChangedError):
         approve(operation, approver, digest="0" * 64)
@@ -159,7 +161,7 @@ def test_content_edited_in_the_database_is_not_approved(preparer: User, approver
     assert status_of(operation) == Status.PENDING
 
 
-def test_a_rejection_needs_a_reason_and_keeps_it(preparer: User, approver: User) -> None:
+def test_a_rejection_needs_and_stores_a_reason(preparer: User, approver: User) -> None:
     operation = factories.prepared(preparer)
     with pytest.raises(errors.ReasonMissingError):
         reject(operation, approver, reason="  ")
@@ -168,7 +170,7 @@ def test_a_rejection_needs_a_reason_and_keeps_it(preparer: User, approver: User)
     assert (operation.status, operation.reason) == (Status.REJECTED, "The invoice says 25,000")
 
 
-def test_the_preparer_cancels_it(preparer: User, approver: User) -> None:
+def test_the_preparer_can_cancel(preparer: User, approver: User) -> None:
     operation = factories.prepared(preparer)
     with pytest.raises(errors.PermissionMissingError):
         approvals.cancel_operation(operation.pk, actor=approver)
@@ -177,7 +179,7 @@ def test_the_preparer_cancels_it(preparer: User, approver: User) -> None:
 
 
 @pytest.mark.parametrize("act", [approve, reject])
-def test_nothing_can_be_decided_after_it_was_decided(preparer: User, approver: User, act: object) -> None:
+def test_a_decided_operation_cannot_be_decided_again(preparer: User, approver: User, act: object) -> None:
     operation = factories.prepared(preparer)
     approvals.cancel_operation(operation.pk, actor=preparer)
     with pytest.raises(errors.WrongStatusError):
@@ -185,7 +187,7 @@ def test_nothing_can_be_decided_after_it_was_decided(preparer: User, approver: U
     assert status_of(operation) == Status.CANCELLED
 
 
-def test_an_operation_out_of_time_cannot_be_approved_and_is_closed(preparer: User, approver: User) -> None:
+def test_an_expired_operation_cannot_be_approved_and_is_closed(preparer: User, approver: User) -> None:
     operation = factories.prepared(preparer)
     Operation.objects.filter(pk=operation.pk).update(expires_at=timezone.now())
     with pytest.raises(errors.ExpiredError):
@@ -195,7 +197,7 @@ def test_an_operation_out_of_time_cannot_be_approved_and_is_closed(preparer: Use
     assert last_entry().action == Action.OPERATION_EXPIRED
 
 
-def test_expiry_comes_when_the_deployment_says(preparer: User, settings: Settings) -> None:
+def test_the_expiry_follows_the_setting(preparer: User, settings: Settings) -> None:
     settings.PENDING_LIFETIME_HOURS = 5
     operation = factories.prepared(preparer)
     assert operation.expires_at - operation.prepared_at == timedelta(hours=5)
@@ -203,14 +205,14 @@ def test_expiry_comes_when_the_deployment_says(preparer: User, settings: Setting
     assert status_of(operation) == Status.PENDING
 
 
-def test_an_unknown_operation_is_refused_and_recorded(approver: User) -> None:
+def test_an_unknown_operation_is_refused_and_audited(approver: User) -> None:
     with pytest.raises(Operation.DoesNotExist):
         approvals.approve_operation(uuid.uuid4(), actor=approver, digest="", second_factor_at=timezone.now())
     assert not Release.objects.exists()
 
 
 @pytest.mark.django_db
-def test_only_a_preparer_prepares(outsider: User, approver: User) -> None:
+def test_only_preparers_can_prepare(outsider: User, approver: User) -> None:
     for person in (outsider, approver):
         with pytest.raises(errors.PermissionMissingError):
             factories.prepared(person)
@@ -218,7 +220,7 @@ def test_only_a_preparer_prepares(outsider: User, approver: User) -> None:
 
 
 @pytest.mark.django_db
-def test_the_form_of_somebody_else_finds_nothing(preparer: User) -> None:
+def test_another_users_form_id_finds_no_operation(preparer: User) -> None:
     operation = factories.prepared(preparer)
     other = factories.person("Ngozi Eze", Role.PREPARER)
     with pytest.raises(errors.SubmissionReusedError):
@@ -226,7 +228,7 @@ def test_the_form_of_somebody_else_finds_nothing(preparer: User) -> None:
 
 
 @pytest.mark.django_db
-def test_a_one_time_code_goes_with_its_operation(preparer: User, approver: User) -> None:
+def test_closing_an_operation_deletes_its_one_time_code(preparer: User, approver: User) -> None:
     cancelled, expired = (
         factories.release(factories.approved(preparer, approver), approver) for _ in range(2)
     )
@@ -238,7 +240,9 @@ def test_a_one_time_code_goes_with_its_operation(preparer: User, approver: User)
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status != Status.PENDING])
-def test_only_what_is_pending_is_decided(operation: Operation, second_approver: User, status: Status) -> None:
+def test_only_pending_operations_are_decided(
+    operation: Operation, second_approver: User, status: Status
+) -> None:
     """What is being sent could become approved again, but not by a page that was left open."""
     closed_at = timezone.now() if status in CLOSED else None
     with lifted(connection):

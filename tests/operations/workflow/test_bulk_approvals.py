@@ -27,7 +27,7 @@ from tests.operations.steps import status_of
         (approvals.reject_operations, {"reason": "Not ours"}, Action.OPERATION_REJECTED, "rejected"),
     ],
 )
-def test_the_same_form_at_the_same_moment_decides_each_once(
+def test_concurrent_submissions_decide_each_operation_once(
     preparer: User,
     approver: User,
     decide: Callable[..., list[BulkResult]],
@@ -55,7 +55,9 @@ def test_the_same_form_at_the_same_moment_decides_each_once(
 
 
 @pytest.mark.django_db
-def test_a_database_that_fails_for_one_is_reported_and_stops_no_other(preparer: User, approver: User) -> None:
+def test_a_database_error_for_one_is_reported_and_does_not_stop_the_others(
+    preparer: User, approver: User
+) -> None:
     first, second, third = [factories.prepared_to_another_account(preparer) for _ in range(3)]
 
     written = {second.pk, second.pk.hex}  # as PostgreSQL and SQLite are configured

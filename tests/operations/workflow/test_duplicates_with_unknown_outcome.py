@@ -1,4 +1,4 @@
-"""While nobody knows whether something happened, the same is not prepared again."""
+"""Identical content is not prepared again while its outcome is unknown."""
 
 import pytest
 from django.db import connection
@@ -15,17 +15,17 @@ from tests.append_only.triggers import lifted
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.provider_list import shows
 from tests.operations.steps import text_of
-from tests.operations.unknown_outcomes import in_review, record, settled
+from tests.operations.unknown_outcomes import in_review, record, resolved
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_the_next_one_may_leave_the_balance_once_it_is_settled(
+def test_the_next_operation_of_the_balance_is_sent_once_settled(
     review: Operation, preparer: User, approver: User
 ) -> None:
     assert Attempt.objects.unmatched("NGN").exists()
-    settled(review, preparer, approver, "did_not_happen")
+    resolved(review, preparer, approver, "not_executed")
     assert not Attempt.objects.unmatched("NGN").exists()
 
 
@@ -33,7 +33,7 @@ def test_the_next_one_may_leave_the_balance_once_it_is_settled(
 
 
 @pytest.mark.parametrize("status", [Status.UNKNOWN, Status.REVIEW, Status.SENDING])
-def test_the_same_is_not_prepared_while_nobody_knows_whether_it_happened(
+def test_identical_content_is_refused_during_an_unknown_outcome(
     unknown: Operation, preparer: User, status: str
 ) -> None:
     if status == Status.REVIEW:
@@ -45,10 +45,10 @@ def test_the_same_is_not_prepared_while_nobody_knows_whether_it_happened(
     assert Operation.objects.count() == 1
 
 
-def test_the_form_that_would_prepare_the_same_leads_to_the_unknown_outcome(
-    service: StubProvider, as_preparer: Client, preparer: User, approver: User
+def test_the_form_links_to_the_identical_unknown_outcome(
+    provider: StubProvider, as_preparer: Client, preparer: User, approver: User
 ) -> None:
-    service.answer_post = lambda: (502, "bad gateway")
+    provider.answer_post = lambda: (502, "bad gateway")
     pending = factories.prepared_of_kind("transfer", SAMPLES["transfer"], preparer)
     operation = factories.release(factories.approve(pending, approver), approver)
     send.send_operation(operation.pk)
@@ -58,31 +58,31 @@ def test_the_form_that_would_prepare_the_same_leads_to_the_unknown_outcome(
     assert f'<a href="/operations/{operation.pk}/">Look at it</a>' in text_of(answer)
 
 
-def test_another_amount_or_beneficiary_is_not_the_same(unknown: Operation, preparer: User) -> None:
+def test_another_amount_or_recipient_is_not_the_same(unknown: Operation, preparer: User) -> None:
     factories.prepared(preparer, amount="250000.01")
     factories.prepared(preparer, account_number="9876543210")
     assert Operation.objects.count() == 3
 
 
-def test_once_settled_the_new_one_names_the_old_also_from_a_fresh_form(
-    review: Operation, preparer: User, approver: User, service: StubProvider
+def test_after_settlement_a_new_operation_names_the_previous_one(
+    review: Operation, preparer: User, approver: User, provider: StubProvider
 ) -> None:
-    settled(review, preparer, approver, "did_not_happen")
+    resolved(review, preparer, approver, "not_executed")
     anew = factories.prepared(preparer)
     assert anew.prepared_from == review
     approvals.cancel_operation(anew.pk, actor=preparer)
     again = factories.approved(preparer, approver)
     assert again.prepared_from == review
-    service.answer_post = lambda: (200, '{"data": {"transactionId": "T-9"}}')
+    provider.answer_post = lambda: (200, '{"data": {"transactionId": "T-9"}}')
     send.send_operation(factories.release(again, approver).pk)
     assert factories.prepared(preparer).prepared_from is None
 
 
-def test_what_happened_is_not_named_by_a_further_payment(
-    service: StubProvider, unknown: Operation, preparer: User, approver: User
+def test_an_executed_payment_is_not_named_by_a_further_one(
+    provider: StubProvider, unknown: Operation, preparer: User, approver: User
 ) -> None:
-    shows(service, record("T-7"))
-    settled(unknown, preparer, approver, "happened", "T-7")
+    shows(provider, record("T-7"))
+    resolved(unknown, preparer, approver, "executed", "T-7")
     assert factories.prepared(preparer).prepared_from is None
 
 

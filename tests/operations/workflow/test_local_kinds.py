@@ -24,16 +24,16 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # What is applied here
 
 
-def test_every_effect_is_some_kinds_and_can_be_applied() -> None:
+def test_every_local_effect_belongs_to_a_kind_and_can_be_applied() -> None:
     declared = {kind.effect for kind in KINDS.values() if isinstance(kind, LocalKind)}
     assert declared == set(LocalEffect) == set(approvals._EFFECTS)
 
 
-def test_nothing_that_is_applied_here_is_ever_sent(
-    service: StubProvider, review: Operation, preparer: User, approver: User
+def test_local_kinds_are_never_sent(
+    provider: StubProvider, review: Operation, preparer: User, approver: User
 ) -> None:
-    resolution = proposed(review, preparer, "did_not_happen")
-    before = list(service.changes)
+    resolution = proposed(review, preparer, "not_executed")
+    before = list(provider.changes)
     now = timezone.now()
     with pytest.raises(errors.WrongStatusError, match="nothing to send"):
         approvals.approve_and_release_operation(
@@ -43,14 +43,12 @@ def test_nothing_that_is_applied_here_is_ever_sent(
     assert resolution.status == Status.PENDING
     factories.approve(resolution, approver)
     send.send_operation(resolution.pk)
-    assert service.changes == before
+    assert provider.changes == before
     assert not resolution.attempts.exists()
 
 
-def test_the_page_speaks_of_applying_and_not_of_sending(
-    review: Operation, as_approver: Client, preparer: User
-) -> None:
-    resolution = proposed(review, preparer, "did_not_happen")
+def test_the_page_says_apply_instead_of_send(review: Operation, as_approver: Client, preparer: User) -> None:
+    resolution = proposed(review, preparer, "not_executed")
     html = text_of(show(as_approver, resolution))
     assert "Countersign and apply" in html
     assert "Approve and send" not in html
@@ -61,8 +59,8 @@ def test_the_page_speaks_of_applying_and_not_of_sending(
     assert "which two people signed" in text_of(show(as_approver, review))
 
 
-def test_it_is_decided_alone(review: Operation, preparer: User, approver: User) -> None:
-    resolution = proposed(review, preparer, "did_not_happen")
+def test_local_kinds_are_not_decided_in_bulk(review: Operation, preparer: User, approver: User) -> None:
+    resolution = proposed(review, preparer, "not_executed")
     line = approvals.approve_operations(
         [approvals.SelectedOperation(resolution, resolution.digest)],
         actor=approver,
@@ -73,10 +71,10 @@ def test_it_is_decided_alone(review: Operation, preparer: User, approver: User) 
     assert resolution.status == Status.PENDING
 
 
-def test_the_database_lets_nothing_be_applied_that_was_sent_once(
-    service: StubProvider, review: Operation, preparer: User
+def test_the_database_refuses_to_apply_a_sent_operation(
+    provider: StubProvider, review: Operation, preparer: User
 ) -> None:
-    resolution = proposed(review, preparer, "did_not_happen")
+    resolution = proposed(review, preparer, "not_executed")
     put(resolution, Status.APPROVED)
     attempt = Attempt.objects.get()
     attempt.pk, attempt.operation, attempt.balance = None, resolution, None

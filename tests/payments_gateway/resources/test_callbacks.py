@@ -38,21 +38,21 @@ def test_the_callback_url_is_set_with_one_request(serve: Serve, gateway: Gateway
         "https://office.example/" + "a" * 2048,
     ],
 )
-def test_what_is_no_web_address_is_not_sent(serve: Serve, gateway: Gateway, url: str) -> None:
+def test_an_invalid_url_is_not_sent(serve: Serve, gateway: Gateway, url: str) -> None:
     server = serve(stub.answer(200, DONE))
     with pytest.raises(ValidationError):
         gateway(server.url).callbacks.set_url(url)
     assert server.requests == []
 
 
-def test_a_refused_callback_url_says_why(serve: Serve, gateway: Gateway) -> None:
+def test_a_refused_callback_url_has_the_providers_reason(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(400, {"success": False, "message": "callbackUrl must be https"}))
     with pytest.raises(RejectedError, match="callbackUrl must be https"):
         gateway(server.url).callbacks.set_url(URL)
 
 
 @pytest.mark.parametrize("behaviour", [stub.answer(503, {"message": "later"}), stub.reset_after_request])
-def test_setting_the_callback_url_is_never_repeated(
+def test_setting_the_callback_url_is_never_retried(
     serve: Serve, gateway: Gateway, behaviour: stub.Behaviour
 ) -> None:
     server = serve(behaviour)
@@ -72,7 +72,7 @@ def test_the_callback_url_is_read(serve: Serve, gateway: Gateway, data: object, 
     assert (request.method, request.target, request.body) == ("GET", "/v2/callbackurl", b"")
 
 
-def test_reading_the_callback_url_is_tried_again(serve: Serve, gateway: Gateway) -> None:
+def test_reading_the_callback_url_is_retried(serve: Serve, gateway: Gateway) -> None:
     found = stub.answer(200, {"success": True, "message": "", "data": {"callbackUrl": URL}})
     server = serve(stub.answer(503, {"message": "later"}), found)
     assert gateway(server.url).callbacks.url() == URL
@@ -91,7 +91,7 @@ def test_reading_the_callback_url_is_tried_again(serve: Serve, gateway: Gateway)
         b"<html>",
     ],
 )
-def test_nonsense_for_a_callback_url_is_a_typed_error(serve: Serve, gateway: Gateway, body: object) -> None:
+def test_a_malformed_callback_url_raises_a_typed_error(serve: Serve, gateway: Gateway, body: object) -> None:
     server = serve(stub.answer(200, body))
     with pytest.raises(ReadFailedError):
         gateway(server.url).callbacks.url()

@@ -11,14 +11,14 @@ from tests.payments_gateway.conftest import Gateway, Serve
 from tests.payments_gateway.extra_reads import ALL_ON, PAYMENT, READS, RECORD, asked
 
 
-def test_banks_of_a_country(serve: Serve, gateway: Gateway) -> None:
+def test_banks_are_read_for_a_country(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(200, {"data": [{"Code": "044", "Name": "Access Bank", "Colour": "orange"}]}))
     (bank,) = gateway(server.url, profile=ALL_ON).extras.banks(country="Côte d'Ivoire")
     assert (bank.code, bank.name, bank.model_extra) == ("044", "Access Bank", {"Colour": "orange"})
     assert server.requests[0].target == "/v2/bank/supported?country=C%C3%B4te%20d%27Ivoire"
 
 
-def test_rates_are_exact_and_carry_their_key(serve: Serve, gateway: Gateway) -> None:
+def test_rates_are_exact_and_have_their_key(serve: Serve, gateway: Gateway) -> None:
     body = b'{"data": {"USDTNGN": {"rate": 1534.123456789012345678, "key": "k-1"}, "updatedAt": "now"}}'
     rates = asked(serve, gateway, body, lambda client: client.extras.rates())
     assert list(rates) == ["USDTNGN"]
@@ -34,12 +34,12 @@ def test_rates_are_exact_and_carry_their_key(serve: Serve, gateway: Gateway) -> 
         {"NGN": "Naira"},
     ],
 )
-def test_currencies_come_in_many_shapes(serve: Serve, gateway: Gateway, data: object) -> None:
+def test_currencies_are_read_in_every_shape(serve: Serve, gateway: Gateway, data: object) -> None:
     (currency,) = asked(serve, gateway, {"data": data}, lambda client: client.extras.currencies())
     assert (currency.code, currency.name) == ("NGN", "Naira")
 
 
-def test_a_currency_may_be_its_code_alone(serve: Serve, gateway: Gateway) -> None:
+def test_a_currency_may_be_only_a_code(serve: Serve, gateway: Gateway) -> None:
     found = asked(serve, gateway, {"data": ["NGN", "USDT"]}, lambda client: client.extras.currencies())
     assert [currency.code for currency in found] == ["NGN", "USDT"]
 
@@ -54,7 +54,7 @@ def test_a_currency_may_be_its_code_alone(serve: Serve, gateway: Gateway) -> Non
         [{"code": "NGN", "amount": "100.5"}],
     ],
 )
-def test_minimums_come_in_many_shapes(serve: Serve, gateway: Gateway, data: object) -> None:
+def test_minimums_are_read_in_every_shape(serve: Serve, gateway: Gateway, data: object) -> None:
     (minimum,) = asked(serve, gateway, {"data": data}, lambda client: client.extras.minimums())
     assert (minimum.currency, minimum.amount) == ("NGN", Decimal("100.5"))
 
@@ -67,7 +67,7 @@ def test_minimums_come_in_many_shapes(serve: Serve, gateway: Gateway, data: obje
         [{"currency": "USDT", "networks": [{"network": "TRC20", "fee": 1}, {"network": "ERC20"}]}],
     ],
 )
-def test_networks_come_in_many_shapes(serve: Serve, gateway: Gateway, data: object) -> None:
+def test_networks_are_read_in_every_shape(serve: Serve, gateway: Gateway, data: object) -> None:
     (option,) = asked(serve, gateway, {"data": data}, lambda client: client.extras.wallet_config())
     assert (option.currency, option.networks) == ("USDT", ["TRC20", "ERC20"])
 
@@ -75,23 +75,23 @@ def test_networks_come_in_many_shapes(serve: Serve, gateway: Gateway, data: obje
 @pytest.mark.parametrize(
     "body", [RECORD, {"data": RECORD}, {"success": True, "message": "ok", "data": RECORD}]
 )
-def test_one_transaction_is_flat_or_in_an_envelope(serve: Serve, gateway: Gateway, body: object) -> None:
+def test_a_transaction_is_read_flat_or_in_an_envelope(serve: Serve, gateway: Gateway, body: object) -> None:
     record = asked(serve, gateway, body, lambda client: client.extras.transaction("T-1"))
     assert (record.transaction_id, record.amount, record.status) == ("T-1", Decimal(5), "fulfilled")
 
 
-def test_another_transaction_is_not_the_one_asked_for(serve: Serve, gateway: Gateway) -> None:
+def test_a_response_with_another_transaction_is_refused(serve: Serve, gateway: Gateway) -> None:
     with pytest.raises(ReadFailedError, match="another transaction"):
         asked(serve, gateway, RECORD, lambda client: client.extras.transaction("T-2"))
 
 
 @pytest.mark.parametrize("body", [PAYMENT, {"success": True, "message": "ok", "data": PAYMENT}])
-def test_one_payment_is_flat_or_in_an_envelope(serve: Serve, gateway: Gateway, body: object) -> None:
+def test_a_payment_is_read_flat_or_in_an_envelope(serve: Serve, gateway: Gateway, body: object) -> None:
     payment = asked(serve, gateway, body, lambda client: client.extras.payment("T-1"))
     assert (payment.id, payment.reference, payment.rate) == ("T-1", "R-1", Decimal("1534.5"))
 
 
-def test_another_payment_is_not_the_one_asked_for(serve: Serve, gateway: Gateway) -> None:
+def test_a_response_with_another_payment_is_refused(serve: Serve, gateway: Gateway) -> None:
     with pytest.raises(ReadFailedError, match="another payment"):
         asked(serve, gateway, PAYMENT, lambda client: client.extras.payment("T-2"))
 
@@ -111,7 +111,7 @@ NONSENSE: tuple[object, ...] = (
 
 @pytest.mark.parametrize("body", NONSENSE, ids=repr)
 @pytest.mark.parametrize("name", READS)
-def test_nonsense_is_a_failed_read_or_an_empty_one(
+def test_a_malformed_response_is_a_failed_or_empty_read(
     serve: Serve, gateway: Gateway, name: Capability, body: object
 ) -> None:
     try:

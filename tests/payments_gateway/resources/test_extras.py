@@ -13,7 +13,7 @@ from tests.payments_gateway.extra_reads import ALL_ON, BY_ID, PAYMENT, READS, RE
 
 
 @pytest.mark.parametrize("name", READS)
-def test_what_is_off_is_not_asked(serve: Serve, gateway: Gateway, name: Capability) -> None:
+def test_a_disabled_capability_is_not_requested(serve: Serve, gateway: Gateway, name: Capability) -> None:
     server = serve(stub.answer(200, {"data": []}))
     others = tuple(other for other in CAPABILITIES if other != name)
     client = gateway(server.url, profile=ProviderProfile(capabilities=others))
@@ -23,13 +23,15 @@ def test_what_is_off_is_not_asked(serve: Serve, gateway: Gateway, name: Capabili
     assert (server.connections, server.requests) == (0, [])
 
 
-def test_nothing_is_on_by_default() -> None:
+def test_no_capability_is_enabled_by_default() -> None:
     with PaymentsGateway(config("https://service.example/v2")) as client:
         assert not any(client.extras.is_on(name) for name in CAPABILITIES)
 
 
 @pytest.mark.parametrize("name", READS)
-def test_what_is_on_is_one_get_with_credentials(serve: Serve, gateway: Gateway, name: Capability) -> None:
+def test_an_enabled_capability_is_one_authenticated_get(
+    serve: Serve, gateway: Gateway, name: Capability
+) -> None:
     plain = {"rates": {"data": {}}, "transaction": RECORD, "payment": PAYMENT}
     server = serve(stub.answer(200, plain.get(name, {"data": []})))
     client = gateway(server.url, profile=ALL_ON)
@@ -42,7 +44,7 @@ def test_what_is_on_is_one_get_with_credentials(serve: Serve, gateway: Gateway, 
 
 
 @pytest.mark.parametrize("name", READS)
-def test_the_paths_and_the_query_are_open_points(serve: Serve, gateway: Gateway, name: Capability) -> None:
+def test_paths_and_query_come_from_the_profile(serve: Serve, gateway: Gateway, name: Capability) -> None:
     plain = {"rates": {"data": {}}, "transaction": RECORD, "payment": PAYMENT}
     path = "/v3/one/{id}/detail" if name in BY_ID else "/v3/many"
     profile = ALL_ON.overridden({f"extra_{name}_path": path, "extra_country_query": "land"})

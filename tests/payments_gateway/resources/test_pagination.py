@@ -68,18 +68,18 @@ def vanish(*names: str) -> Change:
     return change
 
 
-def test_a_list_that_does_not_change_is_read_once(serve: Serve, gateway: Gateway) -> None:
+def test_an_unchanged_list_is_read_once(serve: Serve, gateway: Gateway) -> None:
     server = serve(changing(list("ABCDE"), {}, 2))
     assert read(gateway(server.url), 2) == list("ABCDE")
     assert len(server.requests) == 3
 
 
-def test_what_arrives_meanwhile_pushes_nothing_out(serve: Serve, gateway: Gateway) -> None:
+def test_records_that_arrive_meanwhile_hide_no_others(serve: Serve, gateway: Gateway) -> None:
     server = serve(changing(list("ABCDE"), {2: arrive("1"), 3: arrive("2", "3", "4")}, 2))
     assert read(gateway(server.url), 2) == list("ABCDE")
 
 
-def test_what_vanishes_takes_nothing_along(serve: Serve, gateway: Gateway) -> None:
+def test_records_that_vanish_hide_no_others(serve: Serve, gateway: Gateway) -> None:
     server = serve(changing(list("ABCDEF"), {2: vanish("A"), 3: vanish("B", "C")}, 2))
     assert read(gateway(server.url), 2) == list("ABDEF")
 
@@ -104,13 +104,13 @@ def test_a_record_given_twice_is_yielded_once(serve: Serve, gateway: Gateway) ->
     assert read(gateway(server.url), 3) == ["A", "B", "C"]
 
 
-def test_a_provider_may_give_shorter_pages_than_were_asked_for(serve: Serve, gateway: Gateway) -> None:
+def test_pages_shorter_than_requested_are_accepted(serve: Serve, gateway: Gateway) -> None:
     names = list("ABCDE")
     server = serve(*(stub.answer(200, {"data": page(names, number, 2)}) for number in (1, 2, 3)))
     assert read(gateway(server.url), 100) == names
 
 
-def test_a_page_that_leaves_out_a_record_is_no_silent_gap(serve: Serve, gateway: Gateway) -> None:
+def test_a_page_with_a_missing_record_is_detected(serve: Serve, gateway: Gateway) -> None:
     server = serve(
         stub.answer(200, {"data": page(["A"], 1, 2, pages=2, total=3)}),
         stub.answer(200, {"data": page(["A", "B", "C"], 2, 2, pages=2, total=3)}),
@@ -121,13 +121,13 @@ def test_a_page_that_leaves_out_a_record_is_no_silent_gap(serve: Serve, gateway:
 
 
 @pytest.mark.parametrize("claims", [{}, {"pages": 1}, {"pages": 0}])
-def test_an_empty_list_is_empty(serve: Serve, gateway: Gateway, claims: dict[str, Any]) -> None:
+def test_an_empty_list_yields_nothing(serve: Serve, gateway: Gateway, claims: dict[str, Any]) -> None:
     server = serve(stub.answer(200, {"data": page([], 1, 2, **claims)}))
     assert read(gateway(server.url), 2) == []
     assert len(server.requests) == 1
 
 
-def test_a_page_too_many_is_the_end(serve: Serve, gateway: Gateway) -> None:
+def test_a_page_beyond_the_last_ends_the_list(serve: Serve, gateway: Gateway) -> None:
     server = serve(
         stub.answer(200, {"data": page(["A", "B"], 1, 2, pages=9)}),
         stub.answer(200, {"data": page(["A", "B"], 2, 2, pages=9)}),
@@ -136,7 +136,7 @@ def test_a_page_too_many_is_the_end(serve: Serve, gateway: Gateway) -> None:
     assert len(server.requests) == 2
 
 
-def test_a_page_that_is_empty_for_a_moment_is_asked_for_again(serve: Serve, gateway: Gateway) -> None:
+def test_a_temporarily_empty_page_is_requested_again(serve: Serve, gateway: Gateway) -> None:
     names = list("ABCD")
     server = serve(
         stub.answer(200, {"data": page(names, 1, 2)}),
@@ -154,7 +154,7 @@ def refused(client: PaymentsGateway, size: int) -> tuple[list[str], ReadFailedEr
     return got, caught.value
 
 
-def test_a_page_that_stays_empty_is_no_silent_end(serve: Serve, gateway: Gateway) -> None:
+def test_a_page_that_stays_empty_is_an_error(serve: Serve, gateway: Gateway) -> None:
     names = list("ABCD")
     server = serve(
         stub.answer(200, {"data": page(names, 1, 2)}), stub.answer(200, {"data": page(names, 2, 2, data=[])})
@@ -164,20 +164,20 @@ def test_a_page_that_stays_empty_is_no_silent_end(serve: Serve, gateway: Gateway
     assert len(server.requests) < 10
 
 
-def test_a_last_page_before_all_were_shown_is_no_silent_end(serve: Serve, gateway: Gateway) -> None:
+def test_an_early_last_page_is_an_error(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(200, {"data": page(list("ABCD"), 1, 2, pages=1)}))
     _, error = refused(gateway(server.url), 2)
     assert "counts 4 transactions, and shows 2 up to page 1" in str(error)
 
 
-def test_the_same_page_again_and_again_is_refused(serve: Serve, gateway: Gateway) -> None:
+def test_a_repeated_page_is_refused(serve: Serve, gateway: Gateway) -> None:
     """As when the provider knows the number of the page by another name."""
     server = serve(stub.answer(200, {"data": page(list("ABCD"), 1, 2)}))
     _, error = refused(gateway(server.url), 2)
     assert "asked for page 2 and answered with page 1 once more" in str(error)
 
 
-def test_a_total_that_goes_up_and_down_is_given_up(serve: Serve, gateway: Gateway) -> None:
+def test_an_oscillating_total_is_an_error(serve: Serve, gateway: Gateway) -> None:
     names = list("ABCDEF")
 
     def replicas(peer: stub.Peer) -> bool:
@@ -197,7 +197,7 @@ def pages_of(bodies: Iterator[dict[str, Any]]) -> Callable[[int], TransactionPag
 
 
 @pytest.mark.parametrize("jump", [6_000, -6_000])
-def test_more_than_can_be_remembered_is_never_guessed_at(jump: int) -> None:
+def test_a_shift_beyond_the_remembered_records_is_an_error(jump: int) -> None:
     names = [f"T{number}" for number in range(20_000)]
     bodies = iter([page(names, 1, 100), page(names, 2, 100, total=20_000 + jump)])
     with pytest.raises(ReadFailedError, match="changed by 6000"):
@@ -218,7 +218,7 @@ def test_steps_back_beyond_what_is_remembered_are_refused() -> None:
     assert asked[-3:] == [100, 101, 52]
 
 
-def test_the_memory_of_a_long_reading_is_bounded() -> None:
+def test_the_number_of_remembered_records_is_bounded() -> None:
     names = [f"T{number}" for number in range(25_000)]
     reader = PageReader(500)
     while not reader.is_done:
@@ -234,7 +234,7 @@ CHANGES = st.lists(
 
 @settings(max_examples=400, deadline=None)
 @given(st.integers(0, 25), st.integers(1, 6), CHANGES)
-def test_whatever_is_there_all_the_time_is_yielded_exactly_once(
+def test_records_listed_throughout_are_yielded_exactly_once(
     length: int, size: int, changes: list[tuple[int, set[int]]]
 ) -> None:
     """New ones at the beginning, vanishing anywhere, both between the same two answers."""

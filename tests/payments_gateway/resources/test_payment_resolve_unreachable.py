@@ -24,7 +24,7 @@ from tests.payments_gateway.extra_reads import ALL_ON, BY_ID, READS, RECORD
         ("Ż:1;v=2", "%C5%BB%3A1%3Bv%3D2"),
     ],
 )
-def test_an_id_stays_one_segment(serve: Serve, gateway: Gateway, identity: str, segment: str) -> None:
+def test_an_id_is_one_path_segment(serve: Serve, gateway: Gateway, identity: str, segment: str) -> None:
     server = serve(stub.answer(200, {**RECORD, "transactionId": identity}))
     assert gateway(server.url, profile=ALL_ON).extras.transaction(identity).transaction_id == identity
     assert server.requests[0].target == f"/v2/transaction/{segment}"
@@ -50,7 +50,7 @@ def test_an_id_stays_one_segment(serve: Serve, gateway: Gateway, identity: str, 
         *("a\r\nX-Evil: 1", "a\x00", "x" * 129, "resolve", "RESOLVE", "resolve?x=1", "resolve;x", "\ud800"),
     ],
 )
-def test_what_cannot_be_an_id_is_not_asked(serve: Serve, gateway: Gateway, identity: str) -> None:
+def test_an_invalid_id_is_not_requested(serve: Serve, gateway: Gateway, identity: str) -> None:
     server = serve(stub.answer(200, RECORD))
     client = gateway(server.url, profile=ALL_ON)
     for read in BY_ID.values():
@@ -59,12 +59,12 @@ def test_what_cannot_be_an_id_is_not_asked(serve: Serve, gateway: Gateway, ident
     assert server.connections == 0
 
 
-def test_the_read_that_moves_money_is_in_no_table() -> None:
+def test_the_payment_resolve_path_is_in_no_table() -> None:
     paths = [entry.path for entry in (*OPERATIONS, *EXTRA_OPERATIONS.values())]
     assert not [path for path in paths if "payment/resolve" in path]
 
 
-def test_no_id_leads_to_it(serve: Serve, gateway: Gateway) -> None:
+def test_no_id_reaches_the_payment_resolve_path(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(404, {"success": False, "message": "no such id"}))
     client = gateway(server.url, profile=ALL_ON)
 
@@ -119,7 +119,7 @@ AROUND_A_CORNER = (
 
 @pytest.mark.parametrize("path", AROUND_A_CORNER)
 @pytest.mark.parametrize("name", PATHS)
-def test_no_override_leads_to_the_read_that_moves_money(name: str, path: str) -> None:
+def test_an_override_with_the_payment_resolve_path_is_refused(name: str, path: str) -> None:
     with pytest.raises(ValueError, match=name):
         ProviderProfile().overridden({name: path})
     with pytest.raises(ValueError, match=name):
@@ -149,7 +149,7 @@ PATH = st.lists(st.sampled_from(SEGMENTS) | SEGMENT, min_size=1, max_size=4).map
 )
 
 
-def test_no_override_that_is_taken_leads_there_by_any_id(serve: Serve, gateway: Gateway) -> None:
+def test_no_accepted_override_reaches_the_payment_resolve_path(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(404, {"success": False, "message": "no such id"}))
 
     @given(path=PATH, identity=st.sampled_from(["resolve", "olve", "esolve", "payment", "..", "T-1"]))

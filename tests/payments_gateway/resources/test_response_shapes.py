@@ -41,7 +41,7 @@ def test_balances_are_read_in_every_shape(serve: Serve, gateway: Gateway, data: 
     assert balance.transaction_count == 2
 
 
-def test_a_formatted_amount_may_be_grouped(serve: Serve, gateway: Gateway) -> None:
+def test_a_formatted_amount_may_have_group_separators(serve: Serve, gateway: Gateway) -> None:
     entry = NGN | {"toCurrency": "NGN", "formattedAmount": "1,234.50"}
     (balance,) = gateway(serve(stub.answer(200, {"data": {"balances": entry}})).url).balances.list()
     assert balance.formatted_amount == Decimal("1234.50")
@@ -63,14 +63,12 @@ def test_a_formatted_amount_may_be_grouped(serve: Serve, gateway: Gateway) -> No
         {"balances": NGN | {"toCurrency": "NGN", "txnCount": 1.5}},
     ],
 )
-def test_balances_that_cannot_be_read_are_no_balances(
-    serve: Serve, gateway: Gateway, data: dict[str, Any]
-) -> None:
+def test_unreadable_balances_are_a_failed_read(serve: Serve, gateway: Gateway, data: dict[str, Any]) -> None:
     with pytest.raises(ReadFailedError):
         gateway(serve(stub.answer(200, {"data": data})).url).balances.list()
 
 
-def test_one_currency_is_one_balance_even_when_more_come_back(serve: Serve, gateway: Gateway) -> None:
+def test_a_read_of_one_currency_returns_only_its_balance(serve: Serve, gateway: Gateway) -> None:
     client = gateway(serve(stub.answer(200, {"data": {"balances": {"NGN": NGN, "USD": NGN}}})).url)
     assert [balance.currency for balance in client.balances.list("USD")] == ["USD"]
     assert client.balances.list("USDT") == []
@@ -95,7 +93,9 @@ def test_an_account_is_resolved_flat_or_nested(serve: Serve, gateway: Gateway, b
 
 
 @pytest.mark.parametrize("data", [{}, {"accountname": ""}, {"accountname": None}, {"name": "Access Bank"}])
-def test_a_bank_is_not_taken_for_a_holder(serve: Serve, gateway: Gateway, data: dict[str, Any]) -> None:
+def test_the_bank_name_is_not_taken_for_the_account_name(
+    serve: Serve, gateway: Gateway, data: dict[str, Any]
+) -> None:
     with pytest.raises(ReadFailedError):
         gateway(serve(stub.answer(200, {"data": data})).url).banks.resolve(
             account_number="1", bank_code="044"
@@ -112,7 +112,7 @@ def test_an_unknown_account_is_refused_with_the_providers_message(
         gateway(server.url).banks.resolve(account_number="1", bank_code="044")
 
 
-def test_a_record_is_read_whole(serve: Serve, gateway: Gateway) -> None:
+def test_a_record_is_read_completely(serve: Serve, gateway: Gateway) -> None:
     record = RECORD | {
         "version": "v2",
         "sender": "acme",
@@ -173,14 +173,14 @@ def test_an_unknown_status_is_kept(serve: Serve, gateway: Gateway, wire: str | N
         ([], None),
     ],
 )
-def test_a_time_is_read_or_left_out(
+def test_an_unreadable_time_is_omitted(
     serve: Serve, gateway: Gateway, wire: object, moment: datetime | None
 ) -> None:
     client = gateway(serve(stub.answer(200, page_of(RECORD | {"createdAt": wire}))).url)
     assert client.transactions.page().records[0].created_at == moment
 
 
-def test_the_numbers_of_a_page_may_be_text(serve: Serve, gateway: Gateway) -> None:
+def test_page_numbers_may_be_text(serve: Serve, gateway: Gateway) -> None:
     page = gateway(serve(stub.answer(200, page_of(RECORD, page="1", pages="3"))).url).transactions.page()
     assert (page.page, page.pages, page.total, page.per_page) == (1, 3, 1, 2)
     assert page.answered_at is None
@@ -189,7 +189,7 @@ def test_the_numbers_of_a_page_may_be_text(serve: Serve, gateway: Gateway) -> No
 @pytest.mark.parametrize(
     "change", [{"transactionId": ""}, {"transactionId": None}, {"amount": None}, {"amount": "x"}]
 )
-def test_a_page_with_an_unreadable_record_is_not_read(
+def test_a_page_with_an_unreadable_record_is_refused(
     serve: Serve, gateway: Gateway, change: dict[str, Any]
 ) -> None:
     with pytest.raises(ReadFailedError):

@@ -62,7 +62,7 @@ FAILURES: dict[str, stub.Behaviour] = {
 
 @every
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
-def test_no_failure_leaves_a_key(
+def test_no_failure_reveals_a_key(
     serve: Serve,
     gateway: Gateway,
     caplog: pytest.LogCaptureFixture,
@@ -93,7 +93,7 @@ def assert_clean(error: BaseException | None) -> None:
     assert_clean(error.__context__)
 
 
-def test_the_message_of_a_refusal_stays(serve: Serve, gateway: Gateway) -> None:
+def test_the_message_of_a_refusal_is_kept(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(400, {"message": f"The scope is unknown to {OLD} and {NEW}."}))
     with pytest.raises(RejectedError) as caught:
         CALLS["generate"](gateway(server.url))
@@ -110,7 +110,7 @@ def test_the_message_of_a_refusal_stays(serve: Serve, gateway: Gateway) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["create", "generate"])
-def test_a_success_shows_its_key_to_nobody_but_who_asks(
+def test_the_key_of_a_success_is_revealed_on_request_only(
     serve: Serve, gateway: Gateway, caplog: pytest.LogCaptureFixture, name: str, data: dict[str, Any]
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -121,7 +121,7 @@ def test_a_success_shows_its_key_to_nobody_but_who_asks(
     assert not [text for text in shown if "canary" in text]
 
 
-def test_what_comes_with_a_key_is_kept_and_covered(serve: Serve, gateway: Gateway) -> None:
+def test_fields_beside_a_key_are_kept_and_redacted(serve: Serve, gateway: Gateway) -> None:
     data = {"key": NEW, "copy": {"again": [NEW]}}
     created = CALLS["create"](gateway(serve(stub.answer(200, {"data": data})).url))
     assert isinstance(created, CreatedKey)
@@ -129,13 +129,13 @@ def test_what_comes_with_a_key_is_kept_and_covered(serve: Serve, gateway: Gatewa
     assert created.model_extra["copy"].get_secret_value() == {"again": [NEW]}
 
 
-def test_the_old_key_given_back_is_no_new_one(serve: Serve, gateway: Gateway) -> None:
+def test_the_current_key_is_not_accepted_as_a_new_one(serve: Serve, gateway: Gateway) -> None:
     """As when a provider echoes the key that was to be replaced."""
     with pytest.raises(GatewayError, match="holds no new key"):
         CALLS["generate"](gateway(serve(stub.answer(200, {"data": {"apikey": OLD}})).url))
 
 
-def test_a_key_that_holds_the_old_one_is_not_returned_in_part(serve: Serve, gateway: Gateway) -> None:
+def test_a_key_that_contains_the_current_one_is_returned_whole(serve: Serve, gateway: Gateway) -> None:
     with pytest.raises(GatewayError, match="holds no new key"):
         CALLS["generate"](gateway(serve(stub.answer(200, {"data": {"apikey": f"{OLD}-2"}})).url))
 

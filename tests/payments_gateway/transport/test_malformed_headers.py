@@ -48,7 +48,7 @@ def head(status: bytes, line: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("line", ODD_LINES)
-def test_an_odd_line_spoils_neither_a_yes_nor_a_no(serve: Serve, gateway: Gateway, line: bytes) -> None:
+def test_malformed_header_lines_do_not_change_the_result(serve: Serve, gateway: Gateway, line: bytes) -> None:
     yes = stub.raw(head(b"200", line) + YES)
     no = stub.raw(head(b"400", line) + b'{"message": "No"}')
     client = gateway(serve(yes, no).url)
@@ -57,13 +57,13 @@ def test_an_odd_line_spoils_neither_a_yes_nor_a_no(serve: Serve, gateway: Gatewa
 
 
 @pytest.mark.parametrize("length", [b"-5", b"abc", b"\xb2", b""])
-def test_a_length_that_says_nothing_is_ignored(serve: Serve, gateway: Gateway, length: bytes) -> None:
+def test_a_meaningless_content_length_is_ignored(serve: Serve, gateway: Gateway, length: bytes) -> None:
     server = serve(stub.raw(head(b"200", b"Content-Length: " + length) + YES))
     assert withdraw(gateway(server.url)).transaction_id == "T-1"
 
 
 @pytest.mark.parametrize("length", [b"0", b"5", b"5, 6", b"9" * 30])
-def test_a_length_that_contradicts_the_body_proves_nothing(
+def test_a_content_length_that_contradicts_the_body_proves_nothing(
     serve: Serve, gateway: Gateway, length: bytes
 ) -> None:
     server = serve(stub.raw(head(b"200", b"Content-Length: " + length) + YES))
@@ -71,6 +71,6 @@ def test_a_length_that_contradicts_the_body_proves_nothing(
 
 
 @pytest.mark.parametrize("line", ODD_STATUS_LINES)
-def test_an_odd_status_line_proves_nothing(serve: Serve, gateway: Gateway, line: bytes) -> None:
+def test_a_malformed_status_line_proves_nothing(serve: Serve, gateway: Gateway, line: bytes) -> None:
     server = serve(stub.raw(line + b"\r\n\r\n" + YES))
     assert type(refused(gateway(server.url))) is OutcomeUnknownError

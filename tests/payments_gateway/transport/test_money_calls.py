@@ -11,7 +11,7 @@ from payments_gateway import (
     InvalidRequestError,
     KycRequiredError,
     NotFoundError,
-    OtpRefusedError,
+    OtpRejectedError,
     OutcomeUnknownError,
     ProviderProfile,
     RateLimitedError,
@@ -22,14 +22,14 @@ from tests.payments_gateway.conftest import Gateway, Serve
 from tests.payments_gateway.situations import ACCEPTED, BROKEN, SLOW, UNREADABLE, refused, withdraw
 
 REFUSALS: list[tuple[int, str, type[RejectedError]]] = [
-    *((status, "Invalid OTP", OtpRefusedError) for status in (400, 401, 403, 422)),
-    (400, "Invalid 2FA code", OtpRefusedError),
-    (400, "token is required", OtpRefusedError),
-    (401, "Token has expired", OtpRefusedError),
-    (400, "Wrong TOTP", OtpRefusedError),
-    (422, "The authenticator token was already used", OtpRefusedError),
-    (400, "One-time password incorrect", OtpRefusedError),
-    (429, "Too many OTP attempts", OtpRefusedError),
+    *((status, "Invalid OTP", OtpRejectedError) for status in (400, 401, 403, 422)),
+    (400, "Invalid 2FA code", OtpRejectedError),
+    (400, "token is required", OtpRejectedError),
+    (401, "Token has expired", OtpRejectedError),
+    (400, "Wrong TOTP", OtpRejectedError),
+    (422, "The authenticator token was already used", OtpRejectedError),
+    (400, "One-time password incorrect", OtpRejectedError),
+    (429, "Too many OTP attempts", OtpRejectedError),
     *((status, "Insufficient funds", InsufficientFundsError) for status in (400, 402, 422)),
     (400, "insufficient wallet balance", InsufficientFundsError),
     (400, "Your balance is too low", InsufficientFundsError),
@@ -50,7 +50,7 @@ REFUSALS: list[tuple[int, str, type[RejectedError]]] = [
 
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
 @pytest.mark.parametrize("status", [200, 400])
-def test_an_unreadable_answer_proves_nothing(
+def test_an_unreadable_response_proves_nothing(
     serve: Serve, gateway: Gateway, status: int, body: bytes
 ) -> None:
     server = serve(stub.answer(status, body))
@@ -75,7 +75,9 @@ def test_an_unreadable_answer_proves_nothing(
         {"success": None, "data": {}},
     ],
 )
-def test_a_success_that_is_none_proves_nothing(serve: Serve, gateway: Gateway, body: dict[str, Any]) -> None:
+def test_a_success_status_without_a_success_body_proves_nothing(
+    serve: Serve, gateway: Gateway, body: dict[str, Any]
+) -> None:
     server = serve(stub.answer(200, body))
     assert type(refused(gateway(server.url))) is OutcomeUnknownError
     assert len(server.requests) == 1
@@ -84,9 +86,7 @@ def test_a_success_that_is_none_proves_nothing(serve: Serve, gateway: Gateway, b
 @pytest.mark.parametrize(
     "status", [202, 204, 206, 300, 301, 302, 303, 304, 307, 308, 500, 501, 502, 503, 504, 599]
 )
-def test_a_status_that_is_neither_yes_nor_no_proves_nothing(
-    serve: Serve, gateway: Gateway, status: int
-) -> None:
+def test_an_ambiguous_status_code_proves_nothing(serve: Serve, gateway: Gateway, status: int) -> None:
     target = serve(stub.answer(200, ACCEPTED))
     headers = (f"Location: {target.url}/balance/withdraw", "Retry-After: 0")
     body = b"" if status in {204, 304} else {"success": False, "message": "Insufficient funds"}
@@ -99,7 +99,7 @@ def test_a_status_that_is_neither_yes_nor_no_proves_nothing(
 
 
 @pytest.mark.parametrize("location", ["http://[broken", "http://127.0.0.1:1/"])
-def test_a_redirect_is_not_even_read(serve: Serve, gateway: Gateway, location: str) -> None:
+def test_redirects_are_not_followed(serve: Serve, gateway: Gateway, location: str) -> None:
     """`requests` would parse the address and read the body to its end, even where it may not follow."""
     body = stub.drip(stub.message(302, b" " * 2000, (f"Location: {location}",)), every=0)
     server = serve(body)
@@ -110,7 +110,7 @@ def test_a_redirect_is_not_even_read(serve: Serve, gateway: Gateway, location: s
 
 
 @pytest.mark.parametrize("status", [408, 409, 424, 425, 499])
-def test_a_refusal_that_may_follow_an_execution_proves_nothing(
+def test_a_refusal_possible_after_execution_proves_nothing(
     serve: Serve, gateway: Gateway, status: int
 ) -> None:
     server = serve(stub.answer(status, {"success": False, "message": "Duplicate transaction"}))
@@ -121,7 +121,7 @@ def test_a_refusal_that_may_follow_an_execution_proves_nothing(
 
 
 @pytest.mark.parametrize(("status", "words", "kind"), REFUSALS)
-def test_a_refusal_is_sorted_by_its_message(
+def test_a_refusal_is_classified_by_its_message(
     serve: Serve, gateway: Gateway, status: int, words: str, kind: type[RejectedError]
 ) -> None:
     server = serve(stub.answer(status, {"success": False, "message": words}))
@@ -173,7 +173,7 @@ def test_a_broken_exchange_proves_nothing(serve: Serve, gateway: Gateway, behavi
 
 
 @pytest.mark.parametrize("behaviour", SLOW.values(), ids=SLOW)
-def test_a_slow_answer_is_waited_for_until_the_deadline(
+def test_a_slow_response_is_awaited_until_the_deadline(
     serve: Serve, gateway: Gateway, behaviour: stub.Behaviour
 ) -> None:
     server = serve(behaviour)
@@ -183,7 +183,7 @@ def test_a_slow_answer_is_waited_for_until_the_deadline(
     assert len(server.heard(1)) == server.connections == 1
 
 
-def test_reading_stops_at_the_limit(serve: Serve, gateway: Gateway) -> None:
+def test_reading_stops_at_the_size_limit(serve: Serve, gateway: Gateway) -> None:
     endless = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 20_000_000
     server = serve(stub.raw(endless))
     error = refused(gateway(server.url, response_limit=1000))

@@ -24,12 +24,12 @@ def test_a_refused_connection_proves_that_nothing_was_sent(gateway: Gateway) -> 
         assert type(refused(gateway(f"http://127.0.0.1:{port}/v2"))) is NotSentError
 
 
-def test_a_connection_that_never_comes_proves_that_nothing_was_sent(gateway: Gateway) -> None:
+def test_a_connection_timeout_proves_that_nothing_was_sent(gateway: Gateway) -> None:
     with full_port() as port:
         assert type(refused(gateway(f"http://127.0.0.1:{port}/v2", connect_timeout=0.3))) is NotSentError
 
 
-def test_an_unknown_name_proves_that_nothing_was_sent(
+def test_an_unknown_host_proves_that_nothing_was_sent(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unknown(*_args: object, **_options: object) -> None:
@@ -39,7 +39,7 @@ def test_an_unknown_name_proves_that_nothing_was_sent(
     assert type(refused(gateway("https://service.invalid/v2"))) is NotSentError
 
 
-def test_a_name_that_is_found_too_late_proves_that_nothing_was_sent(
+def test_a_slow_name_resolution_proves_that_nothing_was_sent(
     serve: Serve, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve(stub.answer(200, ACCEPTED))
@@ -54,9 +54,7 @@ def test_a_name_that_is_found_too_late_proves_that_nothing_was_sent(
     assert server.requests == []
 
 
-def test_whoever_is_too_late_when_the_connection_is_ready_writes_nothing(
-    serve: Serve, gateway: Gateway
-) -> None:
+def test_nothing_is_written_if_the_deadline_passes_while_connecting(serve: Serve, gateway: Gateway) -> None:
     received: list[bytes] = []
     server = serve(stub.keeping(received))
     with write_only_while(lambda: not server.has_accepted()):
@@ -66,7 +64,7 @@ def test_whoever_is_too_late_when_the_connection_is_ready_writes_nothing(
     assert server.ended(received) == b""
 
 
-def test_whoever_is_too_late_between_two_writes_does_not_complete_the_request(
+def test_the_request_is_not_completed_if_the_deadline_passes_between_writes(
     serve: Serve, gateway: Gateway
 ) -> None:
     received: list[bytes] = []
@@ -84,7 +82,7 @@ def test_nothing_is_sent_without_the_one_time_code(serve: Serve, gateway: Gatewa
     assert server.connections == 0
 
 
-def test_a_one_time_code_that_is_not_covered_is_not_taken(serve: Serve, gateway: Gateway) -> None:
+def test_a_one_time_code_must_be_a_secret_string(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(200, ACCEPTED))
     uncovered: Any = "canary-token"
     with pytest.raises(TypeError, match="must be a SecretStr") as caught:
@@ -103,7 +101,7 @@ def test_a_one_time_code_that_is_not_covered_is_not_taken(serve: Serve, gateway:
     ],
     ids=["token", "key", "hash", "currency"],
 )
-def test_a_text_that_cannot_be_written_is_not_sent(
+def test_unencodable_text_is_not_sent(
     serve: Serve, gateway: Gateway, call: Callable[[PaymentsGateway], object]
 ) -> None:
     """A refusal could not even be searched for such a code, and the error would carry it."""

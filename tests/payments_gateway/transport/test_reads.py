@@ -16,7 +16,9 @@ NOTHING = stub.answer(200, {"data": {"balances": []}})
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_a_busy_provider_is_asked_again(serve: Serve, gateway: Gateway, clock: Clock, status: int) -> None:
+def test_reads_are_retried_while_the_provider_is_busy(
+    serve: Serve, gateway: Gateway, clock: Clock, status: int
+) -> None:
     server = serve(stub.answer(status), stub.answer(status), NOTHING)
     assert gateway(server.url).balances.list() == []
     assert len(server.requests) == 3
@@ -26,13 +28,13 @@ def test_a_busy_provider_is_asked_again(serve: Serve, gateway: Gateway, clock: C
 @pytest.mark.parametrize(
     "behaviour", [stub.reset_after_accept, stub.close_after_request, stub.reset_in_answer]
 )
-def test_a_cut_read_is_asked_again(serve: Serve, gateway: Gateway, behaviour: stub.Behaviour) -> None:
+def test_an_interrupted_read_is_retried(serve: Serve, gateway: Gateway, behaviour: stub.Behaviour) -> None:
     server = serve(behaviour, NOTHING)
     assert gateway(server.url).balances.list() == []
     assert server.connections == 2
 
 
-def test_a_read_is_tried_three_times_at_most(serve: Serve, gateway: Gateway, clock: Clock) -> None:
+def test_a_read_is_tried_at_most_three_times(serve: Serve, gateway: Gateway, clock: Clock) -> None:
     server = serve(stub.answer(503, b"<html>"))
     with pytest.raises(ReadFailedError) as caught:
         gateway(server.url).balances.list()
@@ -47,14 +49,14 @@ def test_a_closed_port_is_tried_three_times(gateway: Gateway, clock: Clock) -> N
     assert len(clock.slept) == 2
 
 
-def test_a_port_that_does_not_answer_is_tried_again(gateway: Gateway, clock: Clock) -> None:
+def test_an_unresponsive_port_is_retried(gateway: Gateway, clock: Clock) -> None:
     with full_port() as port, pytest.raises(ReadFailedError):
         gateway(f"http://127.0.0.1:{port}/v2", connect_timeout=0.05).balances.list()
     assert len(clock.slept) == 2
 
 
 @pytest.mark.parametrize("status", [500, 501, 302, 204, 404])
-def test_what_asking_again_does_not_help_is_asked_once(serve: Serve, gateway: Gateway, status: int) -> None:
+def test_permanent_errors_are_not_retried(serve: Serve, gateway: Gateway, status: int) -> None:
     server = serve(stub.answer(status, b"", ("Location: /elsewhere",)))
     with pytest.raises(ReadFailedError) as caught:
         gateway(server.url).balances.list()
@@ -62,7 +64,7 @@ def test_what_asking_again_does_not_help_is_asked_once(serve: Serve, gateway: Ga
     assert len(server.requests) == 1
 
 
-def test_the_provider_says_when_to_come_back(serve: Serve, gateway: Gateway, clock: Clock) -> None:
+def test_retry_after_is_respected(serve: Serve, gateway: Gateway, clock: Clock) -> None:
     by_date = ("Date: Fri, 21 Nov 2025 10:00:00 GMT", "Retry-After: Fri, 21 Nov 2025 10:00:02 GMT")
     server = serve(stub.answer(429, b"", ("Retry-After: 1",)), stub.answer(503, b"", by_date), NOTHING)
     gateway(server.url).balances.list()
@@ -72,15 +74,13 @@ def test_the_provider_says_when_to_come_back(serve: Serve, gateway: Gateway, clo
 @pytest.mark.parametrize(
     "asked", ["Retry-After: soon", "Retry-After: -5", "Retry-After: 0", "Retry-After: ²"]
 )
-def test_a_wish_that_makes_no_sense_is_ignored(
-    serve: Serve, gateway: Gateway, clock: Clock, asked: str
-) -> None:
+def test_an_invalid_retry_after_is_ignored(serve: Serve, gateway: Gateway, clock: Clock, asked: str) -> None:
     server = serve(stub.answer(503, b"", (asked.encode().decode("latin-1"),)), NOTHING)
     gateway(server.url).balances.list()
     assert clock.slept == [0.25]
 
 
-def test_nobody_waits_beyond_the_deadline(serve: Serve, gateway: Gateway, clock: Clock) -> None:
+def test_retries_do_not_exceed_the_deadline(serve: Serve, gateway: Gateway, clock: Clock) -> None:
     server = serve(stub.answer(429, {"message": "Slow down"}, ("Retry-After: 3600",)))
     with pytest.raises(RateLimitedError):
         gateway(server.url).balances.list()
@@ -88,7 +88,7 @@ def test_nobody_waits_beyond_the_deadline(serve: Serve, gateway: Gateway, clock:
     assert len(server.requests) == 1
 
 
-def test_a_pause_that_took_longer_than_it_should_leaves_no_time_to_ask_again(
+def test_no_retry_follows_a_pause_that_exceeded_the_deadline(
     serve: Serve, gateway: Gateway, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve(stub.answer(503, b""), NOTHING)
@@ -99,9 +99,7 @@ def test_a_pause_that_took_longer_than_it_should_leaves_no_time_to_ask_again(
 
 
 @pytest.mark.parametrize("behaviour", SLOW.values(), ids=SLOW)
-def test_a_slow_read_ends_with_the_deadline(
-    serve: Serve, gateway: Gateway, behaviour: stub.Behaviour
-) -> None:
+def test_a_slow_read_ends_at_the_deadline(serve: Serve, gateway: Gateway, behaviour: stub.Behaviour) -> None:
     started = time.monotonic()
     with pytest.raises(ReadFailedError):
         gateway(serve(behaviour).url, deadline=1.0, tries=1).balances.list()
@@ -109,18 +107,20 @@ def test_a_slow_read_ends_with_the_deadline(
 
 
 @pytest.mark.parametrize("behaviour", BROKEN.values(), ids=BROKEN)
-def test_a_broken_read_has_failed(serve: Serve, gateway: Gateway, behaviour: stub.Behaviour) -> None:
+def test_an_interrupted_read_is_a_failed_read(
+    serve: Serve, gateway: Gateway, behaviour: stub.Behaviour
+) -> None:
     with pytest.raises(ReadFailedError):
         gateway(serve(behaviour).url).balances.list()
 
 
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
-def test_an_unreadable_read_has_failed(serve: Serve, gateway: Gateway, body: bytes) -> None:
+def test_an_unreadable_response_is_a_failed_read(serve: Serve, gateway: Gateway, body: bytes) -> None:
     with pytest.raises(ReadFailedError):
         gateway(serve(stub.answer(200, body)).url).balances.list()
 
 
-def test_a_refused_read_says_why(serve: Serve, gateway: Gateway) -> None:
+def test_a_refused_read_has_the_reason(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(401, {"success": False, "message": "Invalid API key"}))
     with pytest.raises(CredentialsError, match="Invalid API key"):
         gateway(server.url).balances.list()
@@ -161,9 +161,7 @@ def test_a_child_process_does_not_share_the_connections_of_its_parent(
     assert server.connections == 2
 
 
-def test_the_environment_names_no_proxy(
-    serve: Serve, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_proxy_variables_are_ignored(serve: Serve, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     proxy = serve(NOTHING)
     server = serve(NOTHING)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):

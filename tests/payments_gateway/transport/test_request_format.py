@@ -91,7 +91,7 @@ def test_the_profile_renames_what_the_specification_leaves_open(serve: Serve, ga
     assert json.loads(server.requests[1].body)["otp_type"] == "totp"
 
 
-def test_the_otp_type_is_the_one_that_the_request_names_or_else_of_the_profile() -> None:
+def test_the_otp_type_is_from_the_request_or_the_profile() -> None:
     codes_by_mail = ProviderProfile().overridden({"otp_type": "otp"})
     assert WITHDRAWAL.wire(None, ProviderProfile())["otpType"] == "totp"
     assert WITHDRAWAL.wire(None, codes_by_mail)["otpType"] == "otp"
@@ -99,11 +99,11 @@ def test_the_otp_type_is_the_one_that_the_request_names_or_else_of_the_profile()
     assert named.wire(None, codes_by_mail)["otpType"] == "totp"
 
 
-def test_v4_operations_show_two_headers(serve: Serve) -> None:
+def test_v4_operations_have_two_headers(serve: Serve) -> None:
     server = serve(stub.answer(200, {"data": []}))
     transport = Transport(config(server.url))
     transport.send_once(
-        "PUT", "/account", {"currency": "NGN"}, into=lambda reply: reply, endpoint=Endpoint.V4
+        "PUT", "/account", {"currency": "NGN"}, into=lambda response: response, endpoint=Endpoint.V4
     )
     (request,) = server.requests
     assert (request.method, request.target) == ("PUT", "/v4/account")
@@ -112,17 +112,17 @@ def test_v4_operations_show_two_headers(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("digits", ["0.1", "0.000001", "12345678901234567890.12", "100", "3"])
-def test_numbers_leave_digit_by_digit(serve: Serve, digits: str) -> None:
+def test_numbers_are_sent_digit_by_digit(serve: Serve, digits: str) -> None:
     server = serve(stub.answer(200, {}))
     body = {"amount": Decimal(digits), "text": digits}
-    Transport(config(server.url)).send_once("POST", "/wallet/transfer", body, into=lambda reply: reply)
+    Transport(config(server.url)).send_once("POST", "/wallet/transfer", body, into=lambda response: response)
     assert server.requests[0].body == f'{{"amount": {digits}, "text": "{digits}"}}'.encode()
 
 
-def test_a_number_never_leaves_with_an_exponent(serve: Serve) -> None:
+def test_numbers_are_sent_without_an_exponent(serve: Serve) -> None:
     server = serve(stub.answer(200, {}))
     body = {"small": Decimal("1E-6"), "large": Decimal("1E+6")}
-    Transport(config(server.url)).send_once("POST", "/wallet/transfer", body, into=lambda reply: reply)
+    Transport(config(server.url)).send_once("POST", "/wallet/transfer", body, into=lambda response: response)
     assert server.requests[0].body == b'{"small": 0.000001, "large": 1000000}'
 
 
@@ -158,21 +158,21 @@ def test_the_amount_of_a_withdrawal_is_text(amount: Any, sent: str) -> None:
         {"memo": "not a member"},
     ],
 )
-def test_a_withdrawal_that_cannot_be_meant_is_refused(change: dict[str, Any]) -> None:
+def test_an_invalid_withdrawal_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Withdrawal.model_validate(WITHDRAWAL.model_dump() | change)
 
 
-def test_the_one_time_code_stays_covered_until_it_leaves() -> None:
+def test_the_one_time_code_stays_secret_until_it_is_sent() -> None:
     body = WITHDRAWAL.wire(SecretStr("482913"), ProviderProfile())
     assert "482913" not in repr(body)
 
 
-def test_a_withdrawal_may_be_written_with_either_names() -> None:
+def test_a_withdrawal_may_be_sent_with_either_field_names() -> None:
     assert Withdrawal.model_validate(WITHDRAWAL.model_dump(by_alias=True)) == WITHDRAWAL
 
 
-def test_what_arrives_is_exact(serve: Serve, gateway: Gateway) -> None:
+def test_received_amounts_are_exact(serve: Serve, gateway: Gateway) -> None:
     text = (
         b'{"data": {"balances": {"toCurrency": "USDT", "amount": 12345678901234567890.12, "totalRecieved": 0.1,'
         b' "totalSent": 1e-6, "txnCount": 3, "formattedAmount": 12345678901234567890}}}'

@@ -64,7 +64,7 @@ FREE_TEXTS = ("", "  ", "a\x00b", "a\ud800", None, 5)
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused(request_: RequestModel, change: dict[str, Any]) -> None:
+def test_invalid_requests_are_refused(request_: RequestModel, change: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         changed(request_, change)
 
@@ -76,13 +76,13 @@ def test_a_request_is_frozen(request_: RequestModel) -> None:
         setattr(request_, name, "other")
 
 
-def test_a_memo_of_28_characters_is_none_too_long() -> None:
+def test_a_memo_of_28_characters_is_accepted() -> None:
     memo = "é" * 28
     transfer = TRANSFER.model_validate(TRANSFER.model_dump() | {"memo": memo})
     assert transfer.wire(None, ProviderProfile())["memo"] == memo
 
 
-def test_what_is_not_given_is_left_out() -> None:
+def test_empty_fields_are_omitted() -> None:
     transfer = TRANSFER.model_copy(update={"memo": ""})
     assert set(transfer.wire(None, ProviderProfile())) == {
         "receiverUsername",
@@ -98,7 +98,7 @@ def test_what_is_not_given_is_left_out() -> None:
     assert key.wire(None, ProviderProfile()) == {"keyname": "reports", "scope": "G"}
 
 
-def test_a_payment_to_a_user_names_the_user_under_the_name_of_the_profile() -> None:
+def test_the_user_field_of_a_payment_is_named_by_the_profile() -> None:
     payment = PaymentRequest(
         business_id="B1",
         incoming_currency="BTC",
@@ -126,7 +126,7 @@ def test_a_payment_of_another_type_has_no_conditions() -> None:
     assert changed(PAYMENT, {**bare, "payment_type": "cash"}).model_dump()["payment_type"] == "cash"
 
 
-def test_the_currency_of_a_transfer_travels_under_the_name_of_the_profile() -> None:
+def test_the_currency_field_of_a_transfer_is_named_by_the_profile() -> None:
     other = ProviderProfile().overridden(
         {"transfer_currency_member": "transferCurrency", "otp_type_member": "type"}
     )
@@ -135,7 +135,7 @@ def test_the_currency_of_a_transfer_travels_under_the_name_of_the_profile() -> N
     assert not {"currency", "otpType"} & set(body)
 
 
-def test_what_a_request_is_refused_for_does_not_repeat_it() -> None:
+def test_a_validation_error_does_not_contain_the_value() -> None:
     with pytest.raises(ValidationError) as caught:
         changed(KEY, {"name": "", "replaces": SecretStr("canary"), "expires_in_months": 1})
     assert "canary" not in str(caught.value)

@@ -55,7 +55,7 @@ def fail(gateway: PaymentsGateway) -> GatewayError:
 
 
 @pytest.mark.parametrize("behaviour", LEAKY.values(), ids=LEAKY)
-def test_no_failure_leaves_a_secret(
+def test_no_failure_reveals_a_secret(
     serve: Serve, gateway: Gateway, caplog: pytest.LogCaptureFixture, behaviour: stub.Behaviour
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -67,7 +67,7 @@ def test_no_failure_leaves_a_secret(
 
 
 @pytest.mark.parametrize("behaviour", LEAKY.values(), ids=LEAKY)
-def test_no_frame_of_ours_holds_a_secret_in_clear(
+def test_no_stack_frame_holds_a_secret_in_clear(
     serve: Serve, gateway: Gateway, behaviour: stub.Behaviour
 ) -> None:
     error = fail(gateway(serve(behaviour).url, deadline=1.0))
@@ -77,7 +77,7 @@ def test_no_frame_of_ours_holds_a_secret_in_clear(
     assert OTP not in held
 
 
-def test_a_failed_connection_leaves_no_secret(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_connection_reveals_no_secret(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with closed_port() as port:
         error = fail(gateway(f"http://127.0.0.1:{port}/v2"))
@@ -85,13 +85,13 @@ def test_a_failed_connection_leaves_no_secret(gateway: Gateway, caplog: pytest.L
     assert "canary" not in caplog.text + traces(error, with_locals=True)
 
 
-def test_the_words_stay_where_the_secret_was(serve: Serve, gateway: Gateway) -> None:
+def test_text_around_a_redacted_secret_is_kept(serve: Serve, gateway: Gateway) -> None:
     error = fail(gateway(serve(LEAKY["refusal"]).url))
     assert isinstance(error, RejectedError)
     assert str(error) == "Bad key [hidden], token [hidden]; x: [hidden]"
 
 
-def test_an_echo_in_a_success_is_covered(serve: Serve, gateway: Gateway) -> None:
+def test_a_secret_echoed_in_a_success_is_redacted(serve: Serve, gateway: Gateway) -> None:
     data = {"token": OTP, "echo": [{"key": KEY, KEY: f"{OTP} of {KEY}"}], "transactionId": "T1"}
     client = gateway(serve(stub.answer(200, {"data": data})).url)
     receipt = client.balances.withdraw(WITHDRAWAL, otp=SecretStr(OTP))
@@ -114,7 +114,7 @@ def test_an_echo_in_a_success_is_covered(serve: Serve, gateway: Gateway) -> None
         ("true", "true"),
     ],
 )
-def test_a_short_one_time_code_is_covered_alone_and_left_inside_of_an_id(
+def test_a_short_one_time_code_is_redacted_as_a_whole_word_only(
     serve: Serve, gateway: Gateway, echo: str, left: str
 ) -> None:
     body = f'{{"data": {{"echo": {echo}, "note": "482913"}}}}'.encode()
@@ -124,7 +124,7 @@ def test_a_short_one_time_code_is_covered_alone_and_left_inside_of_an_id(
 
 
 @pytest.mark.parametrize(("secret", "is_covered"), [("x" * 12, True), ("x" * 11, False)])
-def test_a_secret_of_twelve_characters_is_covered_inside_of_a_text(
+def test_a_secret_of_twelve_characters_is_redacted_inside_text(
     serve: Serve, gateway: Gateway, secret: str, is_covered: bool
 ) -> None:
     client = gateway(serve(stub.answer(200, {"data": {"note": f"a-{secret}-b"}})).url)
@@ -132,25 +132,25 @@ def test_a_secret_of_twelve_characters_is_covered_inside_of_a_text(
     assert receipt.raw == {"note": "a-[hidden]-b" if is_covered else f"a-{secret}-b"}
 
 
-def test_the_key_is_covered_inside_of_what_a_read_gives(serve: Serve, gateway: Gateway) -> None:
+def test_the_api_key_is_redacted_in_read_results(serve: Serve, gateway: Gateway) -> None:
     body = {"data": {"callbackUrl": f"https://office.example/{KEY}/hook"}}
     assert (
         gateway(serve(stub.answer(200, body)).url).callbacks.url() == "https://office.example/[hidden]/hook"
     )
 
 
-def test_an_answer_does_not_show_its_body() -> None:
+def test_the_repr_of_a_response_hides_its_body() -> None:
     answer = RawResponse(status=400, body=ECHO.encode(), is_complete=True, date=None, retry_after=0)
     assert "canary" not in repr(answer)
 
 
-def test_nothing_shows_a_secret_in_its_repr(serve: Serve, gateway: Gateway) -> None:
+def test_no_repr_shows_a_secret(serve: Serve, gateway: Gateway) -> None:
     client = gateway(serve(stub.answer(200, {"data": {}})).url)
     shown = [config("https://service.example/v2"), client, vars(client), vars(client.balances)]
     assert KEY not in repr(shown)
 
 
-def test_a_success_logs_what_was_asked_and_nothing_more(
+def test_a_success_logs_only_the_request_line(
     serve: Serve, gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -159,7 +159,7 @@ def test_a_success_logs_what_was_asked_and_nothing_more(
     assert caplog.messages == ["POST /v2/balance/withdraw answered 200"]
 
 
-def test_an_error_survives_the_way_between_processes() -> None:
+def test_errors_can_be_pickled() -> None:
     error = copy.copy(OutcomeUnknownError("lost", 502, "<html>"))
     assert type(error) is OutcomeUnknownError
     assert (str(error), error.message, error.status, error.body_excerpt) == ("lost", "lost", 502, "<html>")

@@ -60,14 +60,14 @@ def garble(peer: stub.Peer) -> bool:
     return False
 
 
-def test_a_withdrawal_over_tls(
+def test_a_withdrawal_works_over_tls(
     serve: Serve, gateway: Gateway, tls: ssl.SSLContext, certificate: Path
 ) -> None:
     server = serve(stub.answer(200, ACCEPTED), tls=tls)
     assert withdraw(gateway(server.url, ca_file=str(certificate))).transaction_id == "T-1"
 
 
-def test_a_stranger_s_certificate_proves_that_nothing_was_sent(
+def test_an_untrusted_certificate_proves_that_nothing_was_sent(
     serve: Serve, gateway: Gateway, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch, certificate: Path
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
@@ -101,7 +101,7 @@ def test_a_failure_within_tls_proves_nothing(
 @pytest.mark.parametrize(
     "behaviour", [stub.silent_in_body, stub.drip(b"HTTP/1.1 200 OK" * (A_MINUTE_OF_DRIPS // 15))]
 )
-def test_a_slow_answer_within_tls_is_waited_for_until_the_deadline(
+def test_a_slow_response_within_tls_is_awaited_until_the_deadline(
     serve: Serve, gateway: Gateway, tls: ssl.SSLContext, certificate: Path, behaviour: stub.Behaviour
 ) -> None:
     server = serve(behaviour, tls=tls)
@@ -112,7 +112,7 @@ def test_a_slow_answer_within_tls_is_waited_for_until_the_deadline(
     assert len(server.requests) == 1
 
 
-def test_whoever_is_too_late_after_the_handshake_writes_nothing(
+def test_nothing_is_written_if_the_deadline_passes_during_the_handshake(
     serve: Serve, gateway: Gateway, tls: ssl.SSLContext, certificate: Path
 ) -> None:
     """The stub is asked for a request only when TLS is ready on its side, too."""

@@ -10,19 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_gateway.money import dumps
-from payments_gateway.webhooks import MAX_BODY_BYTES, SignatureVerdict, verify_webhook
+from payments_gateway.webhooks import MAX_BODY_BYTES, SignatureStatus, verify_webhook
 from tests.payments_gateway.vectors.make_vectors import RECORD, delivery, signed, written
 from tests.payments_gateway.vectors.public_keys import BOTH, KEYS
 
 SIGNATURE = signed(RECORD)
 
 
-def test_a_body_of_the_largest_size_is_read_and_a_larger_one_is_not() -> None:
+def test_bodies_are_read_up_to_the_size_limit() -> None:
     frame = len(delivery(b'{"a":""}'))
     fits = b'{"a":"%s"}' % (b"x" * (MAX_BODY_BYTES - frame))
-    assert verify_webhook(delivery(fits), BOTH).signature_status is SignatureVerdict.VALID
+    assert verify_webhook(delivery(fits), BOTH).signature_status is SignatureStatus.VALID
     longer = verify_webhook(delivery(fits + b" "), BOTH)
-    assert (longer.signature_status, longer.event) == (SignatureVerdict.MALFORMED, "")
+    assert (longer.signature_status, longer.event) == (SignatureStatus.MALFORMED, "")
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_a_body_of_the_largest_size_is_read_and_a_larger_one_is_not() -> None:
     ],
     ids=lambda body: f"{body[:20]!r} of {len(body)}",
 )
-def test_bodies_made_to_exhaust_the_reader_are_malformed(body: bytes) -> None:
-    assert verify_webhook(body, BOTH).signature_status is SignatureVerdict.MALFORMED
+def test_bodies_that_exhaust_the_parser_are_malformed(body: bytes) -> None:
+    assert verify_webhook(body, BOTH).signature_status is SignatureStatus.MALFORMED
 
 
-def test_a_signature_longer_than_any_is_invalid() -> None:
-    assert verify_webhook(written(b"{}", b"A" * 60_000), BOTH).signature_status is SignatureVerdict.INVALID
+def test_an_oversized_signature_is_invalid() -> None:
+    assert verify_webhook(written(b"{}", b"A" * 60_000), BOTH).signature_status is SignatureStatus.INVALID
 
 
 NUMBERS = st.integers(-(10**30), 10**30) | st.decimals(
@@ -65,12 +65,12 @@ DATA = st.dictionaries(st.text(), JSON, max_size=6)
 
 @settings(deadline=None, max_examples=60)
 @given(DATA, st.sampled_from(["current", "previous"]), st.sampled_from([0, 20, 32, 222]), st.text())
-def test_any_data_verifies_as_it_was_signed(data: dict[str, Any], key: str, salt: int, event: str) -> None:
+def test_any_signed_data_verifies(data: dict[str, Any], key: str, salt: int, event: str) -> None:
     text = dumps(data).encode()
     quoted = json.dumps(event).encode()
     signature = base64.b64encode(signed(text, key, salt))
     found = verify_webhook(b'{"event":%s,"data":%s,"signature":"%s"}' % (quoted, text, signature), BOTH)
-    assert (found.signature_status, found.key) == (SignatureVerdict.VALID, KEYS[key])
+    assert (found.signature_status, found.key) == (SignatureStatus.VALID, KEYS[key])
     assert dumps(found.data) == dumps(
         json.loads(dumps(data).replace("\\u0000", "\\ufffd"), parse_float=Decimal)
     )
@@ -85,15 +85,15 @@ def test_one_changed_byte_of_data_is_never_valid(data: dict[str, Any], draw: st.
     signature = signed(text, salt=0)
     changed = text[:at] + bytes([byte]) + text[at + 1 :]
     assert verify_webhook(delivery(changed, signature), BOTH).signature_status in {
-        SignatureVerdict.INVALID,
-        SignatureVerdict.MALFORMED,
+        SignatureStatus.INVALID,
+        SignatureStatus.MALFORMED,
     }
 
 
 @settings(deadline=None, max_examples=500)
 @given(st.binary())
 def test_arbitrary_bytes_never_raise(body: bytes) -> None:
-    assert verify_webhook(body, BOTH).signature_status is SignatureVerdict.MALFORMED
+    assert verify_webhook(body, BOTH).signature_status is SignatureStatus.MALFORMED
 
 
 @settings(deadline=None, max_examples=500)
@@ -103,9 +103,9 @@ def test_arbitrary_bytes_never_raise(body: bytes) -> None:
 def test_arbitrary_pieces_of_json_never_raise(pieces: list[str]) -> None:
     body = "".join(pieces).encode("utf-8", "surrogatepass")
     assert verify_webhook(body, BOTH).signature_status in {
-        SignatureVerdict.MALFORMED,
-        SignatureVerdict.UNSIGNED,
-        SignatureVerdict.INVALID,
+        SignatureStatus.MALFORMED,
+        SignatureStatus.UNSIGNED,
+        SignatureStatus.INVALID,
     }
 
 
@@ -117,5 +117,5 @@ def test_a_delivery_with_one_changed_byte_never_proves_other_data(draw: st.DataO
     body = whole[:at] + draw.draw(st.binary(max_size=3)) + whole[at + 1 :]
     found = verify_webhook(body, BOTH)
     assert (
-        found.signature_status is not SignatureVerdict.VALID or found.data == verify_webhook(whole, BOTH).data
+        found.signature_status is not SignatureStatus.VALID or found.data == verify_webhook(whole, BOTH).data
     )

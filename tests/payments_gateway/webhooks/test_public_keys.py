@@ -18,7 +18,7 @@ def public_pem(key: Any) -> bytes:
     return raw
 
 
-def test_a_key_is_shown_by_the_fingerprint_of_its_der_form() -> None:
+def test_the_fingerprint_of_a_key_is_over_its_der_form() -> None:
     key = load_public_key((FOLDER / "current.pub.pem").read_text())
     assert key == KEYS["current"]
     assert len(key.fingerprint) == 64
@@ -26,7 +26,7 @@ def test_a_key_is_shown_by_the_fingerprint_of_its_der_form() -> None:
     assert KEYS["current"].fingerprint != KEYS["previous"].fingerprint
 
 
-def test_a_key_in_the_older_form_of_pem_is_the_same_key() -> None:
+def test_a_key_in_pkcs_1_pem_is_the_same_key() -> None:
     older = private_key("current").public_key().public_bytes(Encoding.PEM, PublicFormat.PKCS1)
     assert load_public_key(older) == KEYS["current"]
 
@@ -52,6 +52,6 @@ SMALL = rsa.generate_private_key(public_exponent=65_537, key_size=1024)  # noqa:
         (public_pem(SMALL), "1024 bits"),
     ],
 )
-def test_a_key_that_will_not_do_is_refused_in_words(pem: str | bytes, problem: str) -> None:
+def test_an_unusable_key_is_refused_with_an_explanation(pem: str | bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         load_public_key(pem)

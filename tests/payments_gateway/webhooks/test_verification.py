@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from payments_gateway import EventKind, PaymentUpdate, ProviderProfile, TransactionUpdate
-from payments_gateway.webhooks import ReceivedWebhook, SignatureVerdict, verify_webhook, webhook_identity
+from payments_gateway.webhooks import ReceivedWebhook, SignatureStatus, verify_webhook, webhook_identity
 from tests.payments_gateway.vectors.make_vectors import FOLDER, delivery, written
 from tests.payments_gateway.vectors.public_keys import BOTH, KEYS
 
@@ -16,21 +16,21 @@ VECTORS = json.loads((FOLDER / "deliveries.json").read_text())
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=[vector["name"] for vector in VECTORS])
-def test_every_vector_gets_its_verdict(vector: dict[str, Any]) -> None:
+def test_every_vector_has_its_verdict(vector: dict[str, Any]) -> None:
     body = vector["body"].encode() if "body" in vector else base64.b64decode(vector["body_base64"])
     found = verify_webhook(body, [KEYS[name] for name in vector["keys"]])
-    assert found.signature_status is SignatureVerdict(vector["verdict"])
+    assert found.signature_status is SignatureStatus(vector["verdict"])
     assert found.event == vector["event"]
     assert found.key == KEYS.get(vector["signed_by"])
-    assert bool(found.error) is (found.signature_status is SignatureVerdict.MALFORMED)
+    assert bool(found.error) is (found.signature_status is SignatureStatus.MALFORMED)
     assert found.identity == webhook_identity(body)
 
 
-def test_the_vectors_hold_every_verdict() -> None:
-    assert {vector["verdict"] for vector in VECTORS} == {verdict.value for verdict in SignatureVerdict}
+def test_the_vectors_cover_every_verdict() -> None:
+    assert {vector["verdict"] for vector in VECTORS} == {verdict.value for verdict in SignatureStatus}
 
 
-def test_a_delivery_is_the_same_by_its_data_and_signature_alone() -> None:
+def test_deliveries_are_deduplicated_by_data_and_signature() -> None:
     body = delivery()
     same = (
         body + b"\n",
@@ -45,7 +45,7 @@ def test_a_delivery_is_the_same_by_its_data_and_signature_alone() -> None:
     )
 
 
-def test_numbers_are_passed_on_exactly() -> None:
+def test_numbers_are_kept_exactly() -> None:
     found = verify_webhook(
         delivery(b'{"amount":0.1,"fee":100.00,"total":12345678901234567890.12,"count":3}'), BOTH
     )
@@ -59,16 +59,16 @@ def test_numbers_are_passed_on_exactly() -> None:
     assert not any(isinstance(value, float) for value in found.data.values())
 
 
-def test_texts_are_passed_on_fit_to_be_stored() -> None:
+def test_texts_are_made_storable() -> None:
     assert verify_webhook(delivery(rb'{"sender":"a\u0000b\ud800"}'), BOTH).data == {
         "sender": "a\ufffdb\ufffd"
     }
 
 
-def test_what_could_be_read_is_returned_although_it_is_not_valid() -> None:
+def test_readable_parts_of_an_invalid_delivery_are_returned() -> None:
     forged = verify_webhook(written(b'{"amount":1}', b"AAAA"), BOTH)
     assert (forged.signature_status, forged.data, forged.key) == (
-        SignatureVerdict.INVALID,
+        SignatureStatus.INVALID,
         {"amount": 1},
         None,
     )
@@ -104,7 +104,7 @@ def test_kinds_are_compared_without_case_and_unknown_ones_are_kept(
     assert (found.event, found.kind) == (event, kind)
 
 
-def test_the_data_of_a_transaction_event() -> None:
+def test_a_transaction_event_has_typed_data() -> None:
     data = b'{"transactionId":"65f1","amount":"10.50","status":"failed","failureReason":"closed","newMember":[1]}'
     data_of = verify_webhook(delivery(data), BOTH).typed_data()
     assert isinstance(data_of, TransactionUpdate)
@@ -138,10 +138,10 @@ def renamed(body: bytes) -> bytes:
     return body
 
 
-def test_the_members_of_a_delivery_and_the_kinds_of_event_are_open_points() -> None:
+def test_field_names_and_event_kinds_come_from_the_profile() -> None:
     data = b'{"transactionId":"65f1","amount":1,"session":"S1","ref":"R1","reason":"closed"}'
     found = verify_webhook(renamed(delivery(data, event=b"TXN.changed")), BOTH, OTHER_NAMES)
-    assert (found.signature_status, found.kind) == (SignatureVerdict.VALID, EventKind.TRANSACTION_UPDATED)
+    assert (found.signature_status, found.kind) == (SignatureStatus.VALID, EventKind.TRANSACTION_UPDATED)
     data_of = found.typed_data()
     assert isinstance(data_of, TransactionUpdate)
     assert (data_of.session_id, data_of.reference, data_of.failure_reason) == ("S1", "R1", "closed")
@@ -151,23 +151,23 @@ def test_the_members_of_a_delivery_and_the_kinds_of_event_are_open_points() -> N
     assert (about.reference, about.resolve_id) == ("INV-1", "r1")
 
 
-def test_an_event_name_unknown_to_the_profile_is_not_taken_for_one() -> None:
-    assert verify_webhook(delivery(), BOTH, OTHER_NAMES).signature_status is SignatureVerdict.MALFORMED
-    assert verify_webhook(renamed(delivery()), BOTH).signature_status is SignatureVerdict.MALFORMED
+def test_an_event_name_unknown_to_the_profile_is_not_recognised() -> None:
+    assert verify_webhook(delivery(), BOTH, OTHER_NAMES).signature_status is SignatureStatus.MALFORMED
+    assert verify_webhook(renamed(delivery()), BOTH).signature_status is SignatureStatus.MALFORMED
     unknown = verify_webhook(renamed(delivery()), BOTH, OTHER_NAMES)
     assert (unknown.signature_status, unknown.event, unknown.kind) == (
-        SignatureVerdict.VALID,
+        SignatureStatus.VALID,
         "Transaction updated",
         None,
     )
 
 
-def test_a_changed_byte_is_found_under_any_name_of_the_data() -> None:
+def test_a_changed_byte_is_detected_under_any_name_of_the_data() -> None:
     body = renamed(delivery()).replace(b"250000.5", b"250000.6")
-    assert verify_webhook(body, BOTH, OTHER_NAMES).signature_status is SignatureVerdict.INVALID
+    assert verify_webhook(body, BOTH, OTHER_NAMES).signature_status is SignatureStatus.INVALID
 
 
-def test_the_data_of_a_payment_event() -> None:
+def test_a_payment_event_has_typed_data() -> None:
     data = b'{"reference":"INV-1","state":"completed","resolveId":"r1","incomingAmount":1.5}'
     data_of = verify_webhook(delivery(data, event=b"Payment updated"), BOTH).typed_data()
     assert isinstance(data_of, PaymentUpdate)
@@ -184,12 +184,12 @@ def test_the_data_of_a_payment_event() -> None:
         (b"Deposit", b'{"transactionId":"65f1","amount":1}'),
     ],
 )
-def test_there_is_no_typed_data_of_another_kind_or_another_shape(event: bytes, data: bytes) -> None:
+def test_other_kinds_and_shapes_have_no_typed_data(event: bytes, data: bytes) -> None:
     found = verify_webhook(delivery(data, event=event), BOTH)
-    assert (found.signature_status, found.typed_data()) == (SignatureVerdict.VALID, None)
+    assert (found.signature_status, found.typed_data()) == (SignatureStatus.VALID, None)
 
 
-def test_an_honest_delivery_has_no_problem() -> None:
+def test_a_valid_delivery_has_no_problem() -> None:
     assert verify_webhook(delivery(), BOTH) == ReceivedWebhook(
-        SignatureVerdict.VALID, "Transaction updated", verify_webhook(delivery(), BOTH).data, KEYS["current"]
+        SignatureStatus.VALID, "Transaction updated", verify_webhook(delivery(), BOTH).data, KEYS["current"]
     )

@@ -17,7 +17,7 @@ from backoffice.audit.canonical import GENESIS
 from backoffice.audit.log import record
 from backoffice.audit.models import Entry
 from backoffice.operations.models.operations import Approval, Attempt, Operation
-from backoffice.operations.models.reason_codes import AnswerCode, coded
+from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.reports import report
 from tests import factories
 from tests.ledger import stored_transactions
@@ -61,7 +61,7 @@ def test_an_operation_is_exported_with_its_people_and_times(
         ("callback_url", ""),
     ],
 )
-def test_only_what_debits_a_balance_goes_out(
+def test_only_operations_with_a_debit_are_outgoing(
     download: Get, preparer: User, administrator: User, kind: str, direction: str
 ) -> None:
     factories.prepared_of_kind(kind, SAMPLES[kind], administrator if kind == "callback_url" else preparer)
@@ -88,7 +88,7 @@ def test_operations_are_exported_newest_first_and_filtered(
     assert references(since=str(tomorrow)) == []
 
 
-def test_every_operation_is_in_the_file_once_however_many_batches_it_takes(
+def test_every_operation_is_exported_once_across_batches(
     download: Get, preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "BATCH", 2)
@@ -103,7 +103,7 @@ def test_every_operation_is_in_the_file_once_however_many_batches_it_takes(
     assert len(references) == 5
 
 
-def test_a_text_that_looks_like_a_formula_is_disarmed(download: Get, preparer: User) -> None:
+def test_text_that_looks_like_a_formula_is_escaped(download: Get, preparer: User) -> None:
     factories.prepared(preparer, account_name='=HYPERLINK("http://example.com")')
 
     (row,) = download("operations").rows
@@ -111,7 +111,7 @@ def test_a_text_that_looks_like_a_formula_is_disarmed(download: Get, preparer: U
     assert row["recipient"] == '\'=HYPERLINK("http://example.com")'
 
 
-def test_the_audit_log_is_exported_so_that_others_can_verify_it(download: Get, preparer: User) -> None:
+def test_the_exported_audit_log_can_be_verified(download: Get, preparer: User) -> None:
     with transaction.atomic():
         first = record(Action.OPERATION_PREPARED, actor=preparer, target="W-1", amount=Decimal("1.50"))
         second = record(Action.OPERATION_CANCELLED, actor=None, target="=1+1")
@@ -127,7 +127,7 @@ def test_the_audit_log_is_exported_so_that_others_can_verify_it(download: Get, p
     assert rows[0]["target"] == "'=1+1"
 
 
-def test_the_audit_log_is_narrowed(download: Get, preparer: User, approver: User) -> None:
+def test_the_audit_log_is_filtered(download: Get, preparer: User, approver: User) -> None:
     with transaction.atomic():
         record(Action.OPERATION_PREPARED, actor=preparer)
         record(Action.OPERATION_CANCELLED, actor=approver)
@@ -135,7 +135,7 @@ def test_the_audit_log_is_narrowed(download: Get, preparer: User, approver: User
     assert [row["action"] for row in download("audit-log", actor=approver.pk).rows] == ["operation.cancelled"]
 
 
-def test_transactions_are_those_of_the_mirror(download: Get) -> None:
+def test_transactions_are_exported_from_the_mirror(download: Get) -> None:
     stored = odd_values.stored()
 
     rows = download("transactions").rows
@@ -146,7 +146,7 @@ def test_transactions_are_those_of_the_mirror(download: Get) -> None:
     assert not any(row["amount"].startswith(("-", "'")) for row in rows)
 
 
-def test_transactions_say_since_when_the_provider_lists_them_no_more(download: Get) -> None:
+def test_transactions_have_the_time_since_they_are_missing(download: Get) -> None:
     stored_transactions.stored(transaction_id="gone", missing_since=stored_transactions.AT)
     stored_transactions.stored(transaction_id="listed")
 
@@ -155,7 +155,7 @@ def test_transactions_say_since_when_the_provider_lists_them_no_more(download: G
     assert rows == {"gone": "2026-11-20T11:42:07.000000+01:00", "listed": ""}
 
 
-def test_transactions_are_narrowed(download: Get) -> None:
+def test_transactions_are_filtered(download: Get) -> None:
     stored = odd_values.stored()
 
     def found(**filters: str) -> int:
@@ -166,9 +166,7 @@ def test_transactions_are_narrowed(download: Get) -> None:
     assert found(until="2026-12-30") == len(stored) - 2
 
 
-def test_an_approval_is_exported_with_how_long_it_had_waited(
-    download: Get, preparer: User, approver: User
-) -> None:
+def test_an_approval_is_exported_with_its_waiting_time(download: Get, preparer: User, approver: User) -> None:
     operation = factories.approved(preparer, approver)
     waited = timedelta(seconds=90, milliseconds=900)
     Approval.objects.update(approved_at=operation.prepared_at + waited)
@@ -194,8 +192,8 @@ def test_an_attempt_is_exported_with_its_outcome(download: Get, preparer: User, 
         started_at=now,
         deadline_at=now,
         outcome="rejected",
-        answer_status=422,
-        answers=[coded(AnswerCode.ERROR, error="-no")],
+        response_status=422,
+        responses=[coded(ResponseCode.ERROR, error="-no")],
         fee=Decimal("0.50"),
         closed_at=now,
     )
@@ -203,7 +201,7 @@ def test_an_attempt_is_exported_with_its_outcome(download: Get, preparer: User, 
     (row,) = download("attempts").rows
 
     assert (row["reference"], row["number"], row["sent_by"]) == (operation.reference, "1", approver.full_name)
-    assert (row["outcome"], row["answer_status"], row["answer"]) == ("rejected", "422", "'-no")
+    assert (row["outcome"], row["response_status"], row["response"]) == ("rejected", "422", "'-no")
     assert (row["fee"], row["provider_transaction_id"]) == ("0.5", "")
 
 
@@ -222,7 +220,7 @@ def test_staff_are_exported_with_their_roles(
     assert rows[preparer.full_name]["is_active"] == "true"
 
 
-def test_columns_are_chosen_and_are_in_their_order(download: Get, preparer: User) -> None:
+def test_columns_can_be_selected_and_keep_their_order(download: Get, preparer: User) -> None:
     factories.prepared(preparer)
 
     (row,) = download("operations", columns=["status", "reference"]).rows
@@ -230,13 +228,13 @@ def test_columns_are_chosen_and_are_in_their_order(download: Get, preparer: User
     assert list(row) == ["reference", "status"]
 
 
-def test_the_byte_order_mark_is_there_for_those_who_want_it(client: Client) -> None:
-    answer = client.get(reverse("reports:csv", args=["operations"]), {"has_mark": "on"})
+def test_the_byte_order_mark_is_written_on_request(client: Client) -> None:
+    answer = client.get(reverse("reports:csv", args=["operations"]), {"has_byte_order_mark": "on"})
 
     assert b"".join(answer).startswith(b"\xef\xbb\xbfreference,")
 
 
-def test_what_was_exported_is_on_record_with_its_filters_and_rows(download: Get, auditor: User) -> None:
+def test_an_export_is_audited_with_its_filters_and_rows(download: Get, auditor: User) -> None:
     odd_values.stored()
     rows = download("transactions", type="withdrawal").rows
 

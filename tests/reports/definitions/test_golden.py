@@ -78,7 +78,9 @@ def by_the_database(one: ExportRequest) -> bytes:
 def by_its_texts(one: ExportRequest) -> bytes:
     """The rows as the database returns them, written here: what SQLite's way is, on either engine."""
     chunks = encode_csv(text_rows(one, at_most=LONG), columns=len(one.columns))
-    return csv_header(one.header, has_mark=one.has_mark) + b"".join(chunk.content for chunk in chunks)
+    return csv_header(one.header, has_byte_order_mark=one.has_byte_order_mark) + b"".join(
+        chunk.content for chunk in chunks
+    )
 
 
 def by_this_program(one: ExportRequest) -> bytes:
@@ -100,7 +102,9 @@ def without_ids(content: bytes) -> bytes:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("zone", ZONES)
-def test_odd_values_are_these_bytes(auditor: User, way: Callable[[ExportRequest], bytes], zone: str) -> None:
+def test_unusual_values_give_the_stored_bytes(
+    auditor: User, way: Callable[[ExportRequest], bytes], zone: str
+) -> None:
     odd_values.stored()
 
     content = without_ids(way(export_request(stored_report(*FIELDS), auditor, zone)))
@@ -109,7 +113,7 @@ def test_odd_values_are_these_bytes(auditor: User, way: Callable[[ExportRequest]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_one_column_alone_is_these_bytes(auditor: User, way: Callable[[ExportRequest], bytes]) -> None:
+def test_a_single_column_gives_the_stored_bytes(auditor: User, way: Callable[[ExportRequest], bytes]) -> None:
     odd_values.stored()
 
     content = way(export_request(stored_report("counterparty"), auditor)) + way(
@@ -120,14 +124,14 @@ def test_one_column_alone_is_these_bytes(auditor: User, way: Callable[[ExportReq
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_rows_are_a_line_of_headings(auditor: User, way: Callable[[ExportRequest], bytes]) -> None:
+def test_an_empty_report_has_only_its_header(auditor: User, way: Callable[[ExportRequest], bytes]) -> None:
     report = replace(stored_report("id", "fee"), query=lambda _user, _form: Transaction.objects.none())
 
     assert way(export_request(stored_report("id", "fee"), auditor)) == b"id,fee\r\n"
     assert by_the_database(export_request(report, auditor)) == b"id,fee\r\n"
 
 
-def test_json_is_the_same_text_on_both_engines(auditor: User, preparer: User) -> None:
+def test_json_is_identical_on_both_engines(auditor: User, preparer: User) -> None:
     detail = {"zz": [1, {"b": None, "a": True}], "b": 'x"\n\u20a6\x01', "a": {}, "é": "1.50", "amount": -2}
     Entry.objects.bulk_create(
         [

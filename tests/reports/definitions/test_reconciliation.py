@@ -89,7 +89,7 @@ def without_references(content: bytes) -> bytes:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["reconciliation", "reconciliation-by-day"])
-def test_it_is_these_bytes(
+def test_the_reconciliation_report_gives_the_stored_bytes(
     reconciled: None, auditor: User, way: Callable[[ExportRequest], bytes], name: str
 ) -> None:
     content = without_references(way(export_request(REPORTS[name], auditor)))
@@ -106,7 +106,7 @@ def test_it_is_these_bytes(
     ],
 )
 @pytest.mark.parametrize("name", ["reconciliation", "reconciliation-by-day"])
-def test_it_is_for_whoever_may_see_the_page(
+def test_the_reconciliation_report_needs_the_permission_of_the_page(
     client: Client,
     sign_in: Callable[[Client, User], Client],
     outsider: User,

@@ -43,19 +43,17 @@ def _books() -> None:
 
 
 @pytest.mark.parametrize("name", ["statement", "continuity"])
-def test_they_are_these_bytes(auditor: User, name: str) -> None:
+def test_statement_reports_give_the_stored_bytes(auditor: User, name: str) -> None:
     one = export_request(REPORTS[name], auditor, "Africa/Lagos")
     assert by_the_database(one) == (GOLDEN / f"{name}.csv").read_bytes()
 
 
-def test_the_breaks_are_the_same_bytes_whoever_writes_them(auditor: User) -> None:
+def test_the_breaks_report_is_identical_in_every_renderer(auditor: User) -> None:
     one = export_request(REPORTS["continuity"], auditor)
     assert by_its_texts(one) == by_the_database(one)
 
 
-def test_what_is_merged_while_a_statement_is_written_is_no_part_of_it(
-    auditor: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_statement_is_written_from_one_snapshot(auditor: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """Something comes in before what was read and something changes behind it, after the first lines have left."""
     monkeypatch.setattr(money, "BATCH", 2)
     monkeypatch.setattr(database, "_SNAPSHOT_BATCH", 1)
@@ -74,7 +72,7 @@ def test_what_is_merged_while_a_statement_is_written_is_no_part_of_it(
     assert b"late" in by_the_database(one)
 
 
-def test_who_takes_the_lines_may_write_meanwhile_and_leave_no_connection(auditor: User) -> None:
+def test_the_reader_of_a_statement_may_write_meanwhile_and_no_connection_is_left(auditor: User) -> None:
     usual = connection.connection
     with closing(csv_chunks(export_request(REPORTS["statement"], auditor), at_most=LONG)) as pieces:
         next(pieces)
@@ -102,7 +100,7 @@ def _reader(client: Client, auditor: User, sign_in: Callable[[Client, User], Cli
 
 
 @pytest.mark.usefixtures("_reader")
-def test_a_statement_is_narrowed_and_of_any_length(download: Get, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_is_filtered_and_of_any_length(download: Get, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = download("statement", currency="NGN").rows
     monkeypatch.setattr(money, "BATCH", 2)
     assert download("statement", currency="NGN").rows == whole

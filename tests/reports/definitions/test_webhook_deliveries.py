@@ -46,13 +46,13 @@ def _deliveries() -> None:
         )
 
 
-def test_they_are_these_bytes_whoever_writes_them(auditor: User) -> None:
+def test_the_deliveries_report_gives_the_stored_bytes_in_every_renderer(auditor: User) -> None:
     one = export_request(REPORTS["webhook-deliveries"], auditor, "Africa/Lagos")
     assert by_the_database(one) == GOLDEN.read_bytes()
     assert by_its_texts(one) == by_the_database(one)
 
 
-def test_they_are_narrowed(
+def test_the_deliveries_report_is_filtered(
     client: Client,
     auditor: User,
     sign_in: Callable[[Client, User], Client],

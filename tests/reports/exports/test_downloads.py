@@ -73,7 +73,7 @@ def recorded() -> list[tuple[str, object, object]]:
     ]
 
 
-def test_the_request_is_on_record_before_the_first_byte(auditor: User) -> None:
+def test_the_download_is_audited_before_the_first_byte(auditor: User) -> None:
     begin(ten, auditor, since=date(2026, 3, 1), text="")
 
     entry = Entry.objects.get()
@@ -81,7 +81,7 @@ def test_the_request_is_on_record_before_the_first_byte(auditor: User) -> None:
     assert entry.detail == {"report": "numbers", "filters": {"since": "2026-03-01"}}
 
 
-def test_a_whole_file_is_on_record_before_its_reader_sees_the_end(auditor: User) -> None:
+def test_a_complete_file_is_audited_before_its_last_chunk(auditor: User) -> None:
     export = begin(ten, auditor)
 
     content = b"".join(export)
@@ -90,7 +90,7 @@ def test_a_whole_file_is_on_record_before_its_reader_sees_the_end(auditor: User)
     assert recorded() == [("report.requested", None, None), ("report.exported", 10, True)]
 
 
-def test_closing_a_whole_file_records_nothing_more(auditor: User) -> None:
+def test_closing_a_complete_file_audits_nothing_more(auditor: User) -> None:
     export = begin(ten, auditor)
     list(export)
 
@@ -100,7 +100,7 @@ def test_closing_a_whole_file_records_nothing_more(auditor: User) -> None:
     assert recorded()[1:] == [("report.exported", 10, True)]
 
 
-def test_a_reader_who_goes_away_is_on_record_with_the_rows_that_were_sent(auditor: User) -> None:
+def test_an_aborted_download_is_audited_with_the_rows_sent(auditor: User) -> None:
     export = begin(endless, auditor)
     sent = next(export) + next(export)
 
@@ -109,13 +109,13 @@ def test_a_reader_who_goes_away_is_on_record_with_the_rows_that_were_sent(audito
     assert recorded()[1:] == [("report.exported", sent.count(b"\r\n") - 1, False)]
 
 
-def test_a_download_that_never_began_is_on_record_too(auditor: User) -> None:
+def test_a_download_that_never_began_is_audited(auditor: User) -> None:
     begin(endless, auditor).close()
 
     assert recorded()[1:] == [("report.exported", 0, False)]
 
 
-def test_a_source_that_breaks_off_breaks_the_file_off(auditor: User) -> None:
+def test_a_failing_source_aborts_the_file(auditor: User) -> None:
     export = begin(broken_off, auditor)
     sent: list[bytes] = []
 
@@ -137,7 +137,7 @@ def test_a_source_that_fails_at_once_leaves_no_entry(auditor: User) -> None:
     assert recorded() == []
 
 
-def test_rows_are_drawn_one_chunk_at_a_time(auditor: User) -> None:
+def test_rows_are_read_one_chunk_at_a_time(auditor: User) -> None:
     numbers = itertools.count()
     export = begin(lambda: (f"{number:0>200}" for number in numbers), auditor)
     assert next(numbers) == 1
@@ -148,7 +148,7 @@ def test_rows_are_drawn_one_chunk_at_a_time(auditor: User) -> None:
     assert next(numbers) == export.rows_sent + 1
 
 
-def test_both_entries_carry_the_address_and_id_of_the_request(auditor: User) -> None:
+def test_both_entries_have_the_address_and_id_of_the_request(auditor: User) -> None:
     with request_context.call_context(request_id="3f2a", address="10.0.0.9"):
         export = begin(ten, auditor)
     list(export)
@@ -156,13 +156,13 @@ def test_both_entries_carry_the_address_and_id_of_the_request(auditor: User) -> 
     assert {(entry.request_id, entry.address) for entry in Entry.objects.all()} == {("3f2a", "10.0.0.9")}
 
 
-def test_times_are_in_the_zone_of_the_person_after_the_view_has_returned(auditor: User) -> None:
+def test_times_are_in_the_users_zone_while_streaming(auditor: User) -> None:
     export = begin(lambda: iter([datetime(2026, 3, 1, 9, 30, tzinfo=UTC)]), auditor, zone="Asia/Tokyo")
 
     assert b"".join(export) == b"value,end\r\n2026-03-01T18:30:00.000000+09:00,\r\n"
 
 
-def test_the_filters_reach_the_rows(auditor: User) -> None:
+def test_the_filters_are_applied_to_the_rows(auditor: User) -> None:
     def rows(_user: User, form: TextForm) -> Iterator[object]:
         return iter([form.cleaned_data["text"]])
 
@@ -172,7 +172,7 @@ def test_the_filters_reach_the_rows(auditor: User) -> None:
     assert b"rent" in b"".join(export)
 
 
-def test_when_all_places_are_taken_the_next_one_is_refused_at_once(auditor: User, settings: Settings) -> None:
+def test_a_download_beyond_the_limit_is_refused_at_once(auditor: User, settings: Settings) -> None:
     held = [begin(endless, auditor) for _ in range(settings.EXPORT_STREAMS)]
 
     with pytest.raises(DownloadsBusyError):
@@ -184,7 +184,7 @@ def test_when_all_places_are_taken_the_next_one_is_refused_at_once(auditor: User
 
 
 @pytest.mark.parametrize("rows", [ten, broken_off])
-def test_however_it_ends_the_place_is_left(
+def test_a_download_slot_is_released_however_it_ends(
     auditor: User, settings: Settings, rows: Callable[[], Iterator[object]]
 ) -> None:
     for _ in range(settings.EXPORT_STREAMS + 1):
@@ -194,7 +194,7 @@ def test_however_it_ends_the_place_is_left(
         export.close()
 
 
-def test_a_source_that_fails_at_once_leaves_its_place(auditor: User, settings: Settings) -> None:
+def test_a_download_slot_is_released_if_the_source_fails_at_once(auditor: User, settings: Settings) -> None:
     def failing() -> Iterator[object]:
         raise ReadFailedError("The service is away")
         yield

@@ -19,7 +19,7 @@ from tests.reports.export_requests import actions, files, made, now, requested_e
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_folder")]
 
 
-def test_after_seven_days_the_file_is_gone(auditor: User) -> None:
+def test_the_file_is_deleted_after_seven_days(auditor: User) -> None:
     job = made(auditor)
     path = job.file
     ExportJob.objects.filter(pk=job.pk).update(expires_at=clock.now())
@@ -34,7 +34,7 @@ def test_after_seven_days_the_file_is_gone(auditor: User) -> None:
     assert services.delete_expired_exports() == 0
 
 
-def test_what_killed_workers_left_is_removed_and_nothing_else(auditor: User) -> None:
+def test_only_files_of_killed_workers_are_removed(auditor: User) -> None:
     job = made(auditor)
     old = time.time() - ABANDONED_AFTER.total_seconds() - 60
     for name in ("left.part", "left"):
@@ -67,7 +67,7 @@ def test_rows_that_a_killed_worker_left_are_removed(killed_at_rows: Path) -> Non
     assert files() == []
 
 
-def test_rows_of_an_export_that_is_being_made_stay(auditor: User, killed_at_rows: Path) -> None:
+def test_rows_of_a_running_export_are_kept(auditor: User, killed_at_rows: Path) -> None:
     begun = clock.now() - 2 * ABANDONED_AFTER
     job = requested_export(auditor)
     ExportJob.objects.filter(pk=job.pk).update(state=ExportState.RUNNING, started_at=begun)
@@ -77,7 +77,7 @@ def test_rows_of_an_export_that_is_being_made_stay(auditor: User, killed_at_rows
     assert files() == [killed_at_rows.name]
 
 
-def test_rows_that_are_still_written_stay_however_old_their_folder(killed_at_rows: Path) -> None:
+def test_rows_still_being_written_are_kept_at_any_age(killed_at_rows: Path) -> None:
     os.utime(next(killed_at_rows.iterdir()))
 
     assert services.delete_expired_exports() == 0

@@ -13,7 +13,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.ledger.models import BalanceBreak, Mirror, Transaction
-from backoffice.operations.models.reconciliation import Comparison, ReconciliationState, VerdictTotal
+from backoffice.operations.models.reconciliation import Comparison, ReconciliationState, ReconciliationTotal
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.exports import runner
 from backoffice.reports.exports.services import MAX_SYNC_WAIT
@@ -63,7 +63,7 @@ def page(browser: Client, job: ExportJob) -> str:
     return browser.get(reverse("reports:export", args=[job.pk])).content.decode()
 
 
-def test_a_statement_of_yesterday_has_its_last_minute(auditor: User) -> None:
+def test_a_statement_of_yesterday_includes_its_last_minute(auditor: User) -> None:
     read_up_to(MIDNIGHT - 50 * SECOND)
     merged(record("first", 0, "0", "10", createdAt="2026-03-04T10:00:00Z"))
     job = of_yesterday(auditor)
@@ -80,14 +80,14 @@ def test_a_statement_of_yesterday_has_its_last_minute(auditor: User) -> None:
     assert Entry.objects.get(action="export.completed").detail["as_of"].startswith("2026-03-05T00:00:00")
 
 
-def test_the_days_end_in_the_zone_in_which_they_are_read(auditor: User) -> None:
+def test_days_end_in_the_zone_of_the_export(auditor: User) -> None:
     lagos = made(auditor, report="transactions", columns=[], filters={"until": ["2026-03-04"]})
     assert lagos.covers_until == MIDNIGHT - timedelta(hours=1)
     of_utc = made(auditor, report="reconciliation", columns=[], filters={"until": ["2026-03-04"]})
     assert of_utc.covers_until == MIDNIGHT
 
 
-def test_where_the_clock_of_the_provider_is_behind_its_days_end_later(auditor: User) -> None:
+def test_days_end_later_if_the_providers_clock_is_behind(auditor: User) -> None:
     read_up_to(MIDNIGHT + 30 * SECOND, provider_time=MIDNIGHT - 30 * SECOND)
     job = of_yesterday(auditor)
     assert runner.run_next_export() == 0
@@ -98,7 +98,7 @@ def test_where_the_clock_of_the_provider_is_behind_its_days_end_later(auditor: U
 
 
 @pytest.mark.parametrize("filters", [{}, {"until": ["2026-03-01"]}])
-def test_nothing_of_it_is_made_before_the_whole_list_was_read(
+def test_an_export_waits_for_the_first_full_pass(
     auditor: User, client: Client, sign_in: SignIn, filters: dict[str, list[str]]
 ) -> None:
     read_up_to(MIDNIGHT, loaded_at=None)
@@ -110,7 +110,7 @@ def test_nothing_of_it_is_made_before_the_whole_list_was_read(
     assert runner.run_next_export() == 1
 
 
-def test_the_page_says_what_it_waits_for_and_then_how_fresh_it_is(
+def test_the_page_shows_what_it_waits_for_and_then_its_freshness(
     auditor: User, client: Client, sign_in: SignIn
 ) -> None:
     read_up_to(MIDNIGHT - timedelta(hours=4))
@@ -127,7 +127,7 @@ def test_the_page_says_what_it_waits_for_and_then_how_fresh_it_is(
     assert "was read up to 5 Mar 2026, 01:00:00 WAT.</p>" in page(browser, job)
 
 
-def test_after_a_day_it_is_made_and_says_what_it_lacks(
+def test_after_a_day_it_is_rendered_with_a_note_on_what_is_missing(
     auditor: User, client: Client, sign_in: SignIn
 ) -> None:
     read_up_to(MIDNIGHT - timedelta(hours=4))
@@ -143,7 +143,7 @@ def test_after_a_day_it_is_made_and_says_what_it_lacks(
     assert "and no further for a day" in page(sign_in(client, auditor), now(job))
 
 
-def test_after_a_day_without_the_whole_list_it_says_so(auditor: User) -> None:
+def test_after_a_day_without_a_full_pass_it_has_a_note(auditor: User) -> None:
     of_yesterday(auditor)
     with clock.use_clock(lambda: MIDNIGHT + SECOND + MAX_SYNC_WAIT):
         assert runner.run_next_export() == 1
@@ -152,7 +152,7 @@ def test_after_a_day_without_the_whole_list_it_says_so(auditor: User) -> None:
     assert "had not been read to its end" in mail.outbox[0].body
 
 
-def test_the_message_says_how_fresh_it_is_in_the_zone_of_the_schedule(auditor: User) -> None:
+def test_the_message_has_the_freshness_in_the_schedules_zone(auditor: User) -> None:
     read_up_to(MIDNIGHT)
     of_yesterday(auditor)
     runner.run_next_export()
@@ -161,7 +161,7 @@ def test_the_message_says_how_fresh_it_is_in_the_zone_of_the_schedule(auditor: U
     assert "The service's list was read up to 5 Mar 2026, 00:00:00 UTC." in mail.outbox[0].body
 
 
-def test_days_that_go_on_are_made_at_once_and_say_of_when(auditor: User) -> None:
+def test_unfinished_days_are_rendered_at_once_with_their_time(auditor: User) -> None:
     hours_ago = MIDNIGHT - timedelta(hours=4)
     read_up_to(hours_ago)
     for filters in ({}, {"until": ["2026-03-05"]}):
@@ -170,7 +170,7 @@ def test_days_that_go_on_are_made_at_once_and_say_of_when(auditor: User) -> None
     assert "as-of-2026-03-04T2000Z" in made(auditor, report="transactions", columns=[]).name
 
 
-def test_what_waits_for_the_list_keeps_nobody_else_waiting(auditor: User) -> None:
+def test_an_export_that_waits_for_the_list_does_not_block_others(auditor: User) -> None:
     read_up_to(MIDNIGHT - SECOND)
     for _ in range(4):
         requested_export(
@@ -182,7 +182,7 @@ def test_what_waits_for_the_list_keeps_nobody_else_waiting(auditor: User) -> Non
     assert now(job).state == ExportState.DONE
 
 
-def test_the_reconciliation_waits_until_the_list_is_compared(auditor: User) -> None:
+def test_the_reconciliation_report_waits_for_the_comparison(auditor: User) -> None:
     read_up_to(MIDNIGHT)
     ReconciliationState.objects.create(pk=1, mirror_as_of=MIDNIGHT - SECOND)
     job = of_yesterday(auditor, report="reconciliation")
@@ -193,7 +193,7 @@ def test_the_reconciliation_waits_until_the_list_is_compared(auditor: User) -> N
     assert now(job).as_of == MIDNIGHT
 
 
-def test_the_page_of_a_report_says_how_fresh_the_list_is(
+def test_the_report_page_shows_the_freshness_of_the_list(
     client: Client, auditor: User, sign_in: SignIn
 ) -> None:
     browser = sign_in(client, auditor)
@@ -203,10 +203,10 @@ def test_the_page_of_a_report_says_how_fresh_the_list_is(
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_every_report_of_the_list_says_that_it_is(auditor: User, name: str) -> None:
+def test_every_report_from_the_mirror_declares_it(auditor: User, name: str) -> None:
     report = REPORTS[name]
     model = None
     if isinstance(report, StoredReport):
         model = report.query(auditor, export_request(report, auditor).form).model
-    reads_it = model in {Transaction, BalanceBreak, Comparison, VerdictTotal} or name == "statement"
+    reads_it = model in {Transaction, BalanceBreak, Comparison, ReconciliationTotal} or name == "statement"
     assert (report.synced_until is not None) == reads_it

@@ -35,9 +35,7 @@ SignIn = Callable[[Client, User], Client]
 MORE_THAN_ANY_DISK = 2**50  # megabytes
 
 
-def test_one_person_has_so_many_exports_and_no_more(
-    auditor: User, administrator: User, settings: Settings
-) -> None:
+def test_exports_per_user_are_limited(auditor: User, administrator: User, settings: Settings) -> None:
     settings.EXPORTS_PER_PERSON = 2
     first, _ = made(auditor), requested_export(auditor)
 
@@ -55,23 +53,21 @@ def test_one_person_has_so_many_exports_and_no_more(
 @pytest.mark.parametrize(
     "state", [ExportState.CANCELLED, ExportState.FAILED, ExportState.EXPIRED, ExportState.REMOVED]
 )
-def test_what_has_no_file_takes_no_room(auditor: User, settings: Settings, state: ExportState) -> None:
+def test_exports_without_a_file_do_not_count(auditor: User, settings: Settings, state: ExportState) -> None:
     settings.EXPORTS_PER_PERSON = 1
     ExportJob.objects.filter(pk=requested_export(auditor).pk).update(state=state)
     requested_export(auditor)
 
 
-def test_all_together_have_so_many_and_no_more(
-    auditor: User, administrator: User, settings: Settings
-) -> None:
-    settings.EXPORTS_IN_ALL = 1
+def test_exports_of_all_users_are_limited(auditor: User, administrator: User, settings: Settings) -> None:
+    settings.EXPORTS_TOTAL = 1
     requested_export(auditor)
 
     with pytest.raises(QuotaExceededError, match="of all people together"):
         requested_export(administrator)
 
 
-def test_a_file_is_removed_by_its_person_before_its_time(auditor: User) -> None:
+def test_a_user_can_delete_an_export_early(auditor: User) -> None:
     job = made(auditor)
     services.remove_export(job.pk, actor=auditor)
 
@@ -82,7 +78,7 @@ def test_a_file_is_removed_by_its_person_before_its_time(auditor: User) -> None:
         services.remove_export(job.pk, actor=auditor)
 
 
-def test_no_export_begins_without_the_reserve_of_the_disk(auditor: User, settings: Settings) -> None:
+def test_no_export_starts_below_the_disk_reserve(auditor: User, settings: Settings) -> None:
     job = requested_export(auditor)
     settings.EXPORT_DISK_RESERVE_MB = MORE_THAN_ANY_DISK
 
@@ -95,7 +91,7 @@ def test_no_export_begins_without_the_reserve_of_the_disk(auditor: User, setting
     assert files() == []
 
 
-def test_a_disk_that_runs_full_meanwhile_ends_the_export_and_leaves_nothing(
+def test_a_disk_that_fills_up_fails_the_export_and_leaves_no_file(
     auditor: User, offer: Callable[[Callable[[], Iterator[object]]], None], settings: Settings
 ) -> None:
     begun: list[Path] = []
@@ -132,7 +128,7 @@ def test_a_full_disk_is_reported_as_the_reason(
     assert files() == []
 
 
-def test_the_page_says_it_beside_the_button_and_keeps_what_was_typed(
+def test_an_exceeded_quota_is_reported_at_the_button_and_keeps_the_input(
     client: Client, auditor: User, sign_in: SignIn, settings: Settings
 ) -> None:
     settings.EXPORTS_PER_PERSON = 0
@@ -147,13 +143,13 @@ def test_the_page_says_it_beside_the_button_and_keeps_what_was_typed(
     assert not ExportJob.objects.exists()
 
 
-def test_making_again_without_room_is_said_on_the_page(
+def test_an_exceeded_quota_is_reported_when_exporting_again(
     client: Client, auditor: User, sign_in: SignIn, settings: Settings
 ) -> None:
     job, browser = made(auditor), sign_in(client, auditor)
     settings.EXPORTS_PER_PERSON = 1
 
-    page = browser.post(reverse("reports:again", args=[job.pk]), follow=True).content.decode()
+    page = browser.post(reverse("reports:repeat", args=[job.pk]), follow=True).content.decode()
 
     assert "1 exports of one person" in page
     browser.post(reverse("reports:remove_export", args=[job.pk]))
@@ -161,11 +157,11 @@ def test_making_again_without_room_is_said_on_the_page(
     assert Entry.objects.filter(action="export.deleted").get().actor_id == auditor.pk
 
 
-def test_a_schedule_without_room_for_one_and_somebody_who_asks_wait_for_each_other_in_one_order(
+def test_schedules_and_users_acquire_quota_locks_in_one_order(
     auditor: User, administrator: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody asks in the moment in which the first recipient was refused and the second is to come."""
-    settings.EXPORTS_OF_SCHEDULES = 1
+    settings.SCHEDULED_EXPORTS_PER_PERSON = 1
     ran(stored_schedule(auditor))
     schedule = stored_schedule(administrator, auditor, administrator)
     is_due(schedule, clock.now())
@@ -197,10 +193,10 @@ def test_a_schedule_without_room_for_one_and_somebody_who_asks_wait_for_each_oth
     )
 
 
-def test_a_schedule_without_room_for_one_serves_the_others_and_says_so(
+def test_a_schedule_skips_recipients_without_quota_and_reports_them(
     auditor: User, administrator: User, settings: Settings
 ) -> None:
-    settings.EXPORTS_OF_SCHEDULES = 1
+    settings.SCHEDULED_EXPORTS_PER_PERSON = 1
     ran(stored_schedule(auditor))
     schedule = stored_schedule(administrator, auditor, administrator)
     is_due(schedule, clock.now())
@@ -216,10 +212,10 @@ def test_a_schedule_without_room_for_one_serves_the_others_and_says_so(
     )
 
 
-def test_files_of_schedules_and_what_people_ask_for_leave_each_other_room(
+def test_scheduled_and_requested_exports_have_separate_quotas(
     auditor: User, administrator: User, settings: Settings
 ) -> None:
-    settings.EXPORTS_PER_PERSON, settings.EXPORTS_IN_ALL = 1, 2
+    settings.EXPORTS_PER_PERSON, settings.EXPORTS_TOTAL = 1, 2
     made_before = requested_export(auditor)
     schedule = stored_schedule(auditor, auditor, administrator)
     for _ in range(3):

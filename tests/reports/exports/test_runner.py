@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 Rows = Callable[[], Iterator[object]]
 
 
-def test_an_export_is_made_once_however_many_try(auditor: User, settings: Settings) -> None:
+def test_concurrent_runners_render_an_export_once(auditor: User, settings: Settings) -> None:
     settings.EXPORTS_AT_ONCE = 10
     job = requested_export(auditor)
 
@@ -48,7 +48,7 @@ def test_an_export_is_made_once_however_many_try(auditor: User, settings: Settin
     assert len(files()) == 1
 
 
-def test_no_more_are_made_at_once_than_allowed(auditor: User, settings: Settings) -> None:
+def test_concurrent_exports_are_limited(auditor: User, settings: Settings) -> None:
     settings.EXPORTS_AT_ONCE = 1
     first, second = requested_export(auditor), requested_export(auditor)
     with acquire_lease("exports 0", runner.LEASE_DURATION) or pytest.fail("is free") as lease:
@@ -58,7 +58,7 @@ def test_no_more_are_made_at_once_than_allowed(auditor: User, settings: Settings
     assert now(second).state == ExportState.WAITING
 
 
-def test_one_round_makes_one_file_so_that_a_stop_is_seen_before_the_next(auditor: User) -> None:
+def test_one_round_renders_one_file(auditor: User) -> None:
     first, second = requested_export(auditor), requested_export(auditor)
 
     assert runner.run_next_export() == 1
@@ -67,7 +67,7 @@ def test_one_round_makes_one_file_so_that_a_stop_is_seen_before_the_next(auditor
     assert now(second).state == ExportState.DONE
 
 
-def test_what_a_killed_worker_began_is_made_anew_from_nothing(auditor: User) -> None:
+def test_an_export_of_a_killed_worker_is_restarted(auditor: User) -> None:
     job = requested_export(auditor)
     (export_folder() / "half.part").write_bytes(b"position,actor")
     ExportJob.objects.filter(pk=job.pk).update(
@@ -81,7 +81,7 @@ def test_what_a_killed_worker_began_is_made_anew_from_nothing(auditor: User) -> 
     assert job.file.read_bytes().startswith(b"position,actor,action\r\n1,")
 
 
-def test_a_stopped_runner_ends_at_the_next_chunk_and_another_begins_anew(
+def test_a_stopped_runner_ends_at_the_next_chunk_and_another_restarts(
     auditor: User, offer: Callable[[Rows], None]
 ) -> None:
     reports: list[str] = []
@@ -108,7 +108,7 @@ def test_a_stopped_runner_ends_at_the_next_chunk_and_another_begins_anew(
     assert (now(job).state, now(job).rows, now(job).tries) == (ExportState.DONE, 10, 1)
 
 
-def test_one_run_makes_all_that_waits_and_reports_it(auditor: User) -> None:
+def test_one_run_renders_all_queued_exports_and_reports_them(auditor: User) -> None:
     jobs = [requested_export(auditor) for _ in range(3)]
 
     call_command("sweep", "--once", stdout=StringIO())
@@ -120,7 +120,7 @@ def test_one_run_makes_all_that_waits_and_reports_it(auditor: User) -> None:
     assert runner.run_all_exports(at_most=2) == 2
 
 
-def test_what_kills_every_worker_is_given_up(auditor: User) -> None:
+def test_an_export_that_kills_every_worker_fails(auditor: User) -> None:
     job = requested_export(auditor)
     ExportJob.objects.filter(pk=job.pk).update(state=ExportState.RUNNING, tries=runner.MAX_TRIES)
 
@@ -192,7 +192,7 @@ def test_a_lease_is_renewed_and_the_rows_counted_while_it_is_made(
     assert (now(job).state, now(job).rows) == (ExportState.DONE, 50_000)
 
 
-def test_who_cancels_stops_the_one_who_makes_it(
+def test_cancelling_stops_the_runner(
     auditor: User, offer: Callable[[Rows], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "RENEWAL_SECONDS", 0.02)
@@ -218,9 +218,7 @@ def test_who_cancels_stops_the_one_who_makes_it(
     assert actions(job) == ["export.requested", "export.cancelled"]
 
 
-def test_a_source_that_breaks_off_leaves_no_half_of_a_file(
-    auditor: User, offer: Callable[[Rows], None]
-) -> None:
+def test_a_failing_source_leaves_no_partial_file(auditor: User, offer: Callable[[Rows], None]) -> None:
     def broken_off() -> Iterator[object]:
         yield from range(100_000)
         raise ReadFailedError("The service went away")
@@ -234,7 +232,7 @@ def test_a_source_that_breaks_off_leaves_no_half_of_a_file(
     assert files() == []
 
 
-def test_a_defect_in_a_report_costs_the_file_and_not_the_process(
+def test_a_bug_in_a_report_fails_the_export_and_not_the_process(
     auditor: User, offer: Callable[[Rows], None]
 ) -> None:
     def defective() -> Iterator[object]:
@@ -249,7 +247,7 @@ def test_a_defect_in_a_report_costs_the_file_and_not_the_process(
     assert "in its log" in now(job).failure_text
 
 
-def test_a_commit_that_breaks_off_takes_no_file_from_a_state_that_names_it(
+def test_a_failed_commit_keeps_the_file_of_a_finished_export(
     auditor: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = requested_export(auditor)
@@ -272,7 +270,7 @@ def test_a_commit_that_breaks_off_takes_no_file_from_a_state_that_names_it(
 
 
 @pytest.mark.parametrize("point", ["export.writing", "export.written"])
-def test_a_killed_process_leaves_no_half_of_a_file_and_another_begins_anew(
+def test_a_killed_process_leaves_no_partial_file_and_another_restarts(
     auditor: User, settings: Settings, point: str
 ) -> None:
     job = requested_export(auditor)

@@ -35,7 +35,7 @@ def test_a_finished_export_is_a_file_with_its_digest_and_rows(auditor: User) -> 
     assert job.expires_at - job.ended_at == timedelta(days=7)
 
 
-def test_the_file_is_for_nobody_else_on_this_machine(auditor: User) -> None:
+def test_the_file_is_readable_by_its_owner_only(auditor: User) -> None:
     job = made(auditor)
 
     assert job.file.stat().st_mode & 0o777 == 0o600
@@ -44,7 +44,7 @@ def test_the_file_is_for_nobody_else_on_this_machine(auditor: User) -> None:
     assert files() == [job.stored_as]
 
 
-def test_an_export_is_on_record_from_the_wish_to_the_file(auditor: User) -> None:
+def test_an_export_is_audited_from_request_to_file(auditor: User) -> None:
     job = made(auditor)
 
     assert actions(job) == ["export.requested", "export.completed"]
@@ -54,7 +54,7 @@ def test_an_export_is_on_record_from_the_wish_to_the_file(auditor: User) -> None
     assert completed.detail["rows"] == job.rows
 
 
-def test_every_move_that_the_table_does_not_name_is_refused(auditor: User) -> None:
+def test_unlisted_transitions_are_refused(auditor: User) -> None:
     job = requested_export(auditor)
     for before, to in product(ExportState, ExportState):
         ExportJob.objects.filter(pk=job.pk).update(state=before, size=1, sha256="0", stored_as="x")
@@ -70,14 +70,14 @@ def test_the_database_refuses_a_finished_export_without_a_file(auditor: User) ->
         ExportJob.objects.filter(pk=job.pk).update(state=ExportState.DONE)
 
 
-def test_who_may_not_read_a_report_cannot_ask_for_it(preparer: User) -> None:
+def test_requesting_a_report_needs_its_permission(preparer: User) -> None:
     with pytest.raises(ReportNotAllowedError):
         requested_export(preparer)
 
     assert not ExportJob.objects.exists()
 
 
-def test_whoever_lost_the_right_meanwhile_gets_no_file(auditor: User) -> None:
+def test_an_export_fails_if_its_user_lost_the_permission(auditor: User) -> None:
     job = requested_export(auditor)
     auditor.groups.clear()
 
@@ -89,7 +89,7 @@ def test_whoever_lost_the_right_meanwhile_gets_no_file(auditor: User) -> None:
     assert actions(job) == ["export.requested", "export.failed"]
 
 
-def test_whoever_lost_the_right_afterwards_cannot_take_the_file_away(auditor: User) -> None:
+def test_a_download_is_refused_if_its_user_lost_the_permission(auditor: User) -> None:
     job = made(auditor)
     auditor.groups.clear()
 
@@ -99,7 +99,7 @@ def test_whoever_lost_the_right_afterwards_cannot_take_the_file_away(auditor: Us
     assert "export.downloaded" not in actions(job)
 
 
-def test_every_download_is_on_record(auditor: User) -> None:
+def test_every_download_is_audited(auditor: User) -> None:
     job = made(auditor)
 
     for _ in range(2):
@@ -110,7 +110,7 @@ def test_every_download_is_on_record(auditor: User) -> None:
     assert actions(job)[2:] == ["export.downloaded", "export.downloaded"]
 
 
-def test_a_file_that_nobody_got_is_not_on_record_as_downloaded(auditor: User) -> None:
+def test_a_missing_file_is_not_audited_as_downloaded(auditor: User) -> None:
     job = made(auditor)
     job.file.unlink()
 
@@ -120,7 +120,7 @@ def test_a_file_that_nobody_got_is_not_on_record_as_downloaded(auditor: User) ->
     assert "export.downloaded" not in actions(job)
 
 
-def test_what_has_ended_cannot_be_cancelled(auditor: User) -> None:
+def test_an_ended_export_cannot_be_cancelled(auditor: User) -> None:
     job = made(auditor)
 
     with pytest.raises(ExportGoneError):
@@ -129,8 +129,8 @@ def test_what_has_ended_cannot_be_cancelled(auditor: User) -> None:
     assert now(job).state == ExportState.DONE
 
 
-def test_the_same_can_be_asked_for_again(auditor: User) -> None:
-    job = made(auditor, filters={"group": ["export"]}, has_mark=True)
+def test_an_export_can_be_repeated(auditor: User) -> None:
+    job = made(auditor, filters={"group": ["export"]}, has_byte_order_mark=True)
 
     again = services.repeat_export(job, actor=auditor)
 
@@ -140,13 +140,13 @@ def test_the_same_can_be_asked_for_again(auditor: User) -> None:
         services.repeat_export(again, actor=auditor)
 
 
-def test_filters_columns_and_zone_count_in_the_background_too(auditor: User) -> None:
+def test_background_exports_apply_filters_columns_and_zone(auditor: User) -> None:
     job = made(
         auditor,
         filters={"group": ["export"], "since": ["2026-01-01"]},
         columns=["at", "action"],
         time_zone="Asia/Kathmandu",
-        has_mark=True,
+        has_byte_order_mark=True,
     )
 
     content = job.file.read_bytes()
@@ -155,7 +155,7 @@ def test_filters_columns_and_zone_count_in_the_background_too(auditor: User) -> 
     assert job.name.startswith("countersign-audit-log-2026-01-01-to-")
 
 
-def test_a_filter_that_no_longer_makes_sense_fails_the_export(auditor: User) -> None:
+def test_an_outdated_filter_fails_the_export(auditor: User) -> None:
     job = requested_export(auditor, filters={"actor": ["999999"]})
 
     runner.run_export(job.pk)
@@ -173,7 +173,7 @@ def test_a_deactivated_person_gets_no_file(auditor: User) -> None:
     assert now(job).state == ExportState.FAILED
 
 
-def test_a_role_given_back_lets_a_new_one_be_made(auditor: User) -> None:
+def test_a_restored_role_allows_a_new_export(auditor: User) -> None:
     job = requested_export(auditor)
     auditor.groups.clear()
     runner.run_export(job.pk)

@@ -60,14 +60,12 @@ def places(settings: Settings) -> int:
     return len(taken)
 
 
-def test_who_reads_slowly_but_steadily_gets_the_whole_file(
-    auditor: User, clock: Callable[[float], None]
-) -> None:
+def test_a_slow_steady_client_gets_the_whole_file(auditor: User, clock: Callable[[float], None]) -> None:
     export = begin(rows, auditor)
     pieces = []
     for piece in export:
         pieces.append(piece)
-        clock(downloads.PIECE_TIME_LIMIT.total_seconds() - 1)
+        clock(downloads.CHUNK_TIME_LIMIT.total_seconds() - 1)
         export.stop_if_slow()
 
     assert len(pieces) > 5
@@ -75,7 +73,7 @@ def test_who_reads_slowly_but_steadily_gets_the_whole_file(
     assert recorded()[-1] == ("report.exported", 5000, True)
 
 
-def test_who_takes_no_piece_for_a_minute_is_broken_off(
+def test_a_client_that_reads_nothing_for_a_minute_is_disconnected(
     auditor: User, clock: Callable[[float], None], settings: Settings
 ) -> None:
     hung_up: list[bool] = []
@@ -85,7 +83,7 @@ def test_who_takes_no_piece_for_a_minute_is_broken_off(
     next(export)
     assert places(settings) == settings.EXPORT_STREAMS - 1
 
-    clock(downloads.PIECE_TIME_LIMIT.total_seconds() + 1)
+    clock(downloads.CHUNK_TIME_LIMIT.total_seconds() + 1)
     export.stop_if_slow()
 
     assert hung_up == [True]
@@ -97,16 +95,16 @@ def test_who_takes_no_piece_for_a_minute_is_broken_off(
     assert len(recorded()) == 2
 
 
-def test_a_download_that_nobody_begins_to_read_is_broken_off(
+def test_a_download_that_is_never_read_is_disconnected(
     auditor: User, clock: Callable[[float], None], settings: Settings
 ) -> None:
     export = begin(endless, auditor)
-    clock(downloads.PIECE_TIME_LIMIT.total_seconds() + 1)
+    clock(downloads.CHUNK_TIME_LIMIT.total_seconds() + 1)
     export.stop_if_slow()
     assert places(settings) == settings.EXPORT_STREAMS
 
 
-def test_no_download_takes_longer_than_half_an_hour(
+def test_a_download_is_limited_to_half_an_hour(
     auditor: User, clock: Callable[[float], None], settings: Settings
 ) -> None:
     export = begin(endless, auditor)
@@ -121,11 +119,11 @@ def test_no_download_takes_longer_than_half_an_hour(
     assert recorded()[-1][2] is False
 
 
-def test_a_paused_client_costs_neither_place_nor_query_nor_thread(
+def test_a_paused_client_holds_no_slot_query_or_thread(
     auditor: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread sends into a real connection whose other end reads nothing and stays, as a server's does."""
-    monkeypatch.setattr(downloads, "PIECE_TIME_LIMIT", timedelta(seconds=1))
+    monkeypatch.setattr(downloads, "CHUNK_TIME_LIMIT", timedelta(seconds=1))
     monkeypatch.setattr(downloads, "_WATCH_SECONDS", 0.05)
     store([unsaved(sender="x" * 200) for _ in range(20_000)])
     form = TransactionFilterForm({})
@@ -159,10 +157,10 @@ def test_a_paused_client_costs_neither_place_nor_query_nor_thread(
 
 
 @pytest.mark.usefixtures("empty_folder")
-def test_a_paused_client_of_a_finished_file_costs_neither_place_nor_thread(
+def test_a_paused_client_of_a_finished_file_holds_no_slot_or_thread(
     auditor: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(downloads, "PIECE_TIME_LIMIT", timedelta(seconds=1))
+    monkeypatch.setattr(downloads, "CHUNK_TIME_LIMIT", timedelta(seconds=1))
     monkeypatch.setattr(downloads, "_WATCH_SECONDS", 0.05)
     job = finished(auditor, b"x" * 4_000_000)
     ours, theirs = socket.socketpair()
@@ -191,7 +189,9 @@ def test_a_paused_client_of_a_finished_file_costs_neither_place_nor_thread(
 
 
 @pytest.mark.usefixtures("empty_folder")
-def test_a_big_file_may_take_the_time_of_a_slow_line(auditor: User, clock: Callable[[float], None]) -> None:
+def test_a_large_file_may_take_as_long_as_a_slow_connection_needs(
+    auditor: User, clock: Callable[[float], None]
+) -> None:
     file = ExportDownload(finished(auditor, b"x" * 1_000_000).pk, actor=auditor)
     allowed = downloads.DOWNLOAD_TIME_LIMIT.total_seconds() + 1_000_000 / downloads.MIN_BYTES_PER_SECOND
     for _ in range(4):
@@ -205,7 +205,7 @@ def test_a_big_file_may_take_the_time_of_a_slow_line(auditor: User, clock: Calla
 
 
 @pytest.mark.usefixtures("empty_folder")
-def test_finished_files_have_the_same_few_places_and_leave_them(
+def test_finished_files_share_the_download_limit(
     client: Client, auditor: User, sign_in: Callable[[Client, User], Client], settings: Settings
 ) -> None:
     job = finished(auditor, b"x" * 200_000)

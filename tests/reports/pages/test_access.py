@@ -55,7 +55,7 @@ def test_every_report_has_its_readers_above() -> None:
 
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("person", opened_by(CAST, on_both_engines="administrator"))
-def test_who_may_take_a_report_away(
+def test_permissions_to_download_each_report(
     request: pytest.FixtureRequest,
     client: Client,
     sign_in: SignIn,
@@ -72,7 +72,7 @@ def test_who_may_take_a_report_away(
 
 
 @pytest.mark.parametrize("person", CAST)
-def test_the_page_offers_what_the_person_may_take(
+def test_the_page_lists_the_reports_the_user_may_download(
     request: pytest.FixtureRequest, client: Client, sign_in: SignIn, person: str
 ) -> None:
     response = sign_in(client, request.getfixturevalue(person)).get(LIST)
@@ -85,7 +85,7 @@ def test_the_page_offers_what_the_person_may_take(
 
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("person", opened_by(CAST, on_both_engines="administrator"))
-def test_who_may_open_the_page_of_a_report(
+def test_permissions_to_open_each_report_page(
     request: pytest.FixtureRequest, client: Client, sign_in: SignIn, person: str, name: str
 ) -> None:
     response = sign_in(client, request.getfixturevalue(person)).get(page_of(name))
@@ -93,7 +93,7 @@ def test_who_may_open_the_page_of_a_report(
     assert response.status_code == (200 if person in READERS[name] else 403)
 
 
-def test_the_page_says_who_may_read_what(reader: Client) -> None:
+def test_the_page_lists_the_roles_of_each_report(reader: Client) -> None:
     page = reader.get(LIST).content.decode()
 
     row = page.partition(f'href="{page_of("audit-log")}"')[2].partition("</tr>")[0]
@@ -104,7 +104,7 @@ def test_an_unknown_report_is_not_found(reader: Client) -> None:
     assert reader.get(address("payroll")).status_code == 404
 
 
-def test_a_download_is_a_link_and_nothing_else(reader: Client) -> None:
+def test_downloads_accept_get_only(reader: Client) -> None:
     assert reader.post(address("operations")).status_code == 405
 
 
@@ -127,7 +127,7 @@ def test_a_download_is_a_link_and_nothing_else(reader: Client) -> None:
         ("audit-log", {"actor": "x"}, "audit-log-actor", "Select a valid choice"),
     ],
 )
-def test_an_invalid_filter_is_reported_beside_its_field(
+def test_an_invalid_filter_is_reported_at_its_field(
     reader: Client, name: str, filters: dict[str, str], field: str, message: str
 ) -> None:
     response = reader.get(address(name), filters)
@@ -138,7 +138,7 @@ def test_an_invalid_filter_is_reported_beside_its_field(
     assert not Entry.objects.exists()
 
 
-def test_the_answer_is_a_file_that_nobody_keeps(reader: Client, download: Callable[..., Download]) -> None:
+def test_downloads_are_not_cached(reader: Client, download: Callable[..., Download]) -> None:
     headers = download("operations", since="2026-03-01", until="2026-03-31").headers
 
     assert headers["Content-Type"] == "text/csv; charset=utf-8; header=present"
@@ -148,7 +148,7 @@ def test_the_answer_is_a_file_that_nobody_keeps(reader: Client, download: Callab
     assert headers["Cache-Control"] == "no-store"
 
 
-def test_a_download_is_on_record_with_the_address_and_request(
+def test_a_download_is_audited_with_address_and_request_id(
     reader: Client, auditor: User, download: Callable[..., Download]
 ) -> None:
     headers = download("audit-log", group="operation").headers
@@ -165,7 +165,7 @@ def test_a_download_is_on_record_with_the_address_and_request(
     assert {requested.request_id, exported.request_id} == {headers["X-Request-ID"]}
 
 
-def test_a_provider_that_does_not_answer_is_reported_on_a_page(reader: Client, settings: Settings) -> None:
+def test_an_unreachable_provider_is_reported_on_a_page(reader: Client, settings: Settings) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:1/v2"  # where nobody listens
 
     response = reader.get(address("wallets"), {"currency": "NGN"})
@@ -178,7 +178,7 @@ def test_a_provider_that_does_not_answer_is_reported_on_a_page(reader: Client, s
     assert not Entry.objects.exists()
 
 
-def test_a_reader_who_goes_away_is_on_record(reader: Client) -> None:
+def test_an_aborted_download_is_audited(reader: Client) -> None:
     odd_values.stored()
     response = reader.get(address("transactions"))
     next(iter(response))
@@ -190,7 +190,7 @@ def test_a_reader_who_goes_away_is_on_record(reader: Client) -> None:
     assert (entry.action, entry.detail["complete"], entry.detail["rows"]) == ("report.exported", False, 0)
 
 
-def test_a_big_report_is_offered_in_the_background_and_not_begun(reader: Client, settings: Settings) -> None:
+def test_a_large_report_is_offered_as_a_background_export(reader: Client, settings: Settings) -> None:
     settings.EXPORT_STREAM_ROWS = 0
     odd_values.stored()
 
@@ -204,7 +204,7 @@ def test_a_big_report_is_offered_in_the_background_and_not_begun(reader: Client,
     assert not Entry.objects.exists()
 
 
-def test_where_all_places_are_taken_the_background_is_offered_at_once(
+def test_a_background_export_is_offered_when_all_download_slots_are_taken(
     reader: Client, settings: Settings
 ) -> None:
     held = [DownloadSlot() for _ in range(settings.EXPORT_STREAMS)]

@@ -19,19 +19,19 @@ from tests.reports.export_requests import made, now, requested_export
 pytestmark = pytest.mark.django_db(transaction=True)
 SignIn = Callable[[Client, User], Client]
 PAGES = ("export", "progress", "download")
-DEEDS = ("cancel", "again", "remove_export")
+DEEDS = ("cancel", "repeat", "remove_export")
 
 
 def address(page: str, job: ExportJob) -> str:
     return reverse(f"reports:{page}", args=[job.pk])
 
 
-def test_a_wish_becomes_an_export_with_its_page(reader: Client, auditor: User) -> None:
+def test_a_request_creates_an_export_with_a_page(reader: Client, auditor: User) -> None:
     sent = {
         "then": "background",
         "group": "export",
         "columns": ["action"],
-        "has_mark": "on",
+        "has_byte_order_mark": "on",
         "format": "xlsx",
     }
 
@@ -40,17 +40,17 @@ def test_a_wish_becomes_an_export_with_its_page(reader: Client, auditor: User) -
     job = ExportJob.objects.get()
     assert answer["Location"] == address("export", job)
     assert (job.person, job.state, job.filters) == (auditor, ExportState.WAITING, {"group": ["export"]})
-    assert (job.columns, job.format, job.has_mark) == (["action"], "xlsx", True)
+    assert (job.columns, job.format, job.has_byte_order_mark) == (["action"], "xlsx", True)
 
 
-def test_its_filters_are_shown_as_they_were_chosen(reader: Client, auditor: User) -> None:
+def test_the_filters_are_shown_as_selected(reader: Client, auditor: User) -> None:
     chosen = {"actor": [str(auditor.pk)], "group": ["two_factor"], "since": ["2026-11-21"]}
     html = reader.get(address("export", made(auditor, filters=chosen))).content.decode()
     for shown in (f"<dt>Person</dt><dd>{auditor}</dd>", "<dt>From</dt><dd>21 Nov 2026</dd>"):
         assert shown in html
 
 
-def test_a_filter_that_became_invalid_is_shown_as_it_was_typed(reader: Client, auditor: User) -> None:
+def test_an_outdated_filter_is_shown_as_entered(reader: Client, auditor: User) -> None:
     job = made(auditor, filters={"group": ["colour"], "of_before": ["1", "2"]})
     html = reader.get(address("export", job)).content.decode()
     assert "<dt>Group</dt><dd>colour</dd>" in html
@@ -58,7 +58,7 @@ def test_a_filter_that_became_invalid_is_shown_as_it_was_typed(reader: Client, a
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_nobody_else_sees_it(
+def test_other_users_cannot_see_an_export(
     client: Client, auditor: User, administrator: User, sign_in: SignIn, page: str
 ) -> None:
     job = made(auditor)
@@ -67,7 +67,7 @@ def test_nobody_else_sees_it(
 
 
 @pytest.mark.parametrize("deed", DEEDS)
-def test_nobody_else_does_anything_with_it(
+def test_other_users_cannot_change_an_export(
     client: Client, auditor: User, administrator: User, sign_in: SignIn, deed: str
 ) -> None:
     job = requested_export(auditor)
@@ -78,7 +78,7 @@ def test_nobody_else_does_anything_with_it(
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_without_the_right_it_is_gone(reader: Client, auditor: User, page: str) -> None:
+def test_an_export_is_hidden_without_the_permission(reader: Client, auditor: User, page: str) -> None:
     job = made(auditor)
     auditor.groups.clear()
 
@@ -86,7 +86,7 @@ def test_without_the_right_it_is_gone(reader: Client, auditor: User, page: str) 
     assert not Entry.objects.filter(action="export.downloaded").exists()
 
 
-def test_the_file_is_what_was_made(reader: Client, auditor: User) -> None:
+def test_the_download_is_the_rendered_file(reader: Client, auditor: User) -> None:
     job = made(auditor)
 
     answer = reader.get(address("download", job))
@@ -109,7 +109,7 @@ def test_the_page_shows_progress_without_a_script_and_polls_with_one(reader: Cli
     assert f'<a href="{address("export", job)}">Look again</a>' in page
 
 
-def test_a_finished_one_is_no_longer_asked_for_and_shows_its_digest(reader: Client, auditor: User) -> None:
+def test_a_finished_export_stops_polling_and_shows_its_digest(reader: Client, auditor: User) -> None:
     job = made(auditor)
 
     part = reader.get(address("progress", job)).content.decode()
@@ -119,7 +119,7 @@ def test_a_finished_one_is_no_longer_asked_for_and_shows_its_digest(reader: Clie
     assert f'href="{address("download", job)}"' in part
 
 
-def test_what_asks_for_itself_takes_no_button_away(reader: Client, auditor: User) -> None:
+def test_polling_does_not_replace_the_buttons(reader: Client, auditor: User) -> None:
     job = requested_export(auditor, estimate=1000)
 
     part = reader.get(address("progress", job), headers={"HX-Request": "true"}).content.decode()
@@ -129,7 +129,7 @@ def test_what_asks_for_itself_takes_no_button_away(reader: Client, auditor: User
     assert 'id="export-deed"' in reader.get(address("export", job)).content.decode()
 
 
-def test_when_it_ends_the_whole_is_shown_and_the_focus_has_a_place(reader: Client, auditor: User) -> None:
+def test_when_finished_the_page_is_replaced_and_keeps_focus(reader: Client, auditor: User) -> None:
     job = made(auditor)
 
     answer = reader.get(address("progress", job), headers={"HX-Request": "true"})
@@ -148,7 +148,7 @@ def test_when_it_ends_the_whole_is_shown_and_the_focus_has_a_place(reader: Clien
         (5000, "50 %", "Running, 75 %."),
     ],
 )
-def test_it_is_announced_at_every_quarter_and_no_oftener(
+def test_progress_is_announced_at_every_quarter(
     reader: Client, auditor: User, rows: int, shown: str, announced: str | None
 ) -> None:
     job = requested_export(auditor, estimate=1000)
@@ -162,7 +162,7 @@ def test_it_is_announced_at_every_quarter_and_no_oftener(
     assert announced is None or f'hx-swap-oob="innerHTML">{announced}</p>' in part
 
 
-def test_it_is_cancelled_by_its_person(reader: Client, auditor: User) -> None:
+def test_an_export_is_cancelled_by_its_user(reader: Client, auditor: User) -> None:
     job = requested_export(auditor)
 
     assert reader.post(address("cancel", job))["Location"] == address("export", job)
@@ -171,10 +171,10 @@ def test_it_is_cancelled_by_its_person(reader: Client, auditor: User) -> None:
     assert "It was cancelled" in reader.get(address("export", job)).content.decode()
 
 
-def test_the_same_is_made_again(reader: Client, auditor: User) -> None:
+def test_an_export_is_repeated_with_the_same_request(reader: Client, auditor: User) -> None:
     job = made(auditor)
 
-    reader.post(address("again", job))
+    reader.post(address("repeat", job))
 
     assert ExportJob.objects.filter(state=ExportState.WAITING).get().request_fields == job.request_fields
 
@@ -188,7 +188,7 @@ def test_a_deleted_file_is_reported(reader: Client, auditor: User) -> None:
     assert "no longer there" in answer.content.decode()
 
 
-def test_why_there_is_no_file_is_on_the_page(reader: Client, auditor: User) -> None:
+def test_the_reason_for_a_missing_file_is_shown(reader: Client, auditor: User) -> None:
     job = requested_export(auditor)
     ExportJob.objects.filter(pk=job.pk).update(
         state=ExportState.FAILED, failure={"code": "provider_unreadable", "error": "The service went away"}
@@ -197,9 +197,7 @@ def test_why_there_is_no_file_is_on_the_page(reader: Client, auditor: User) -> N
     assert "There is no file: The service went away" in reader.get(address("export", job)).content.decode()
 
 
-def test_the_list_has_the_persons_own_newest_first(
-    reader: Client, auditor: User, administrator: User
-) -> None:
+def test_the_list_has_own_exports_newest_first(reader: Client, auditor: User, administrator: User) -> None:
     requested_export(administrator)
     first, second = requested_export(auditor), requested_export(auditor)
 
@@ -219,7 +217,7 @@ def test_the_list_distinguishes_exports_of_one_report(reader: Client, auditor: U
         assert f">2 of {len(REPORTS['audit-log'].columns)} columns</small>" in page
 
 
-def test_whom_the_filters_of_a_list_name_is_read_once_for_all(
+def test_names_in_filters_are_read_in_one_query(
     reader: Client,
     auditor: User,
     administrator: User,
@@ -237,7 +235,7 @@ def test_whom_the_filters_of_a_list_name_is_read_once_for_all(
     assert f"Person: {administrator}" in page
 
 
-def test_what_its_person_removed_has_not_expired(reader: Client, auditor: User) -> None:
+def test_a_deleted_export_is_not_shown_as_expired(reader: Client, auditor: User) -> None:
     job = made(auditor)
 
     page = reader.post(address("remove_export", job), follow=True).content.decode()
@@ -258,7 +256,7 @@ def test_what_its_person_removed_has_not_expired(reader: Client, auditor: User) 
     ]
     + [(state, "") for state in (ExportState.WAITING, ExportState.CANCELLED, ExportState.FAILED)],
 )
-def test_rows_are_shown_of_a_file_alone(
+def test_the_row_count_is_shown_for_finished_files_only(
     reader: Client, auditor: User, state: ExportState, shown: str
 ) -> None:
     job = made(auditor)

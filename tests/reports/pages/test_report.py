@@ -25,7 +25,7 @@ from tests.reports.pages.test_access import address, page_of
 pytestmark = pytest.mark.django_db(transaction=True)  # a report reads by a connection of its own
 
 
-def test_what_is_sent_from_the_page_is_the_same_file_as_by_its_link(reader: Client) -> None:
+def test_form_and_link_download_the_same_file(reader: Client) -> None:
     odd_values.stored()
     sent = {"type": "withdrawal", "columns": ["transaction_id", "fee"], "format": "csv"}
 
@@ -41,7 +41,7 @@ def the_planner_counts_anew() -> None:
             cursor.execute("ANALYZE ledger_transaction")
 
 
-def test_excel_gets_a_file_of_its_own_kind(reader: Client) -> None:
+def test_excel_files_have_their_own_format(reader: Client) -> None:
     odd_values.stored()
     the_planner_counts_anew()
 
@@ -54,7 +54,7 @@ def test_excel_gets_a_file_of_its_own_kind(reader: Client) -> None:
     assert (entry.detail["rows"], entry.detail["complete"]) == (len(odd_values.TEXTS), True)
 
 
-def test_the_page_says_about_how_many_rows_there_are(reader: Client, preparer: User) -> None:
+def test_the_page_shows_the_approximate_number_of_rows(reader: Client, preparer: User) -> None:
     factories.prepared(preparer)
 
     answer = reader.get(reverse("reports:size", args=["operations"]), {"status": "pending"})
@@ -77,7 +77,7 @@ def test_the_pages_need_few_queries(
     assert len(gzip.compress(answer.content)) <= 14_000
 
 
-def test_a_refused_form_comes_back_with_what_was_typed(reader: Client) -> None:
+def test_a_refused_form_keeps_its_input(reader: Client) -> None:
     html = reader.get("/reports/operations.csv?since=yesterday&columns=status").content.decode()
     assert html.count('value="yesterday"') == 1
     assert html.count("Enter a valid date.") == 1
@@ -85,8 +85,8 @@ def test_a_refused_form_comes_back_with_what_was_typed(reader: Client) -> None:
     assert 'value="reference" checked' not in html
 
 
-def test_the_columns_that_were_chosen_are_open_on_a_refused_form(reader: Client) -> None:
-    sent = {"chooses": "on", "columns": ["type", "currency", "amount"], "least": "abc"}
+def test_selected_columns_are_expanded_on_a_refused_form(reader: Client) -> None:
+    sent = {"chooses": "on", "columns": ["type", "currency", "amount"], "min_amount": "abc"}
 
     html = reader.post(page_of("transactions"), sent).content.decode()
 
@@ -94,7 +94,7 @@ def test_the_columns_that_were_chosen_are_open_on_a_refused_form(reader: Client)
     assert html.partition('class="headings"')[2].partition("</ul>")[0].count(" checked>") == 3
 
 
-def test_a_file_of_no_columns_is_not_taken_for_one_of_all(reader: Client) -> None:
+def test_an_empty_column_selection_is_refused(reader: Client) -> None:
     answer = reader.post(page_of("operations"), {"chooses": "on", "then": "background"})
 
     html = answer.content.decode()
@@ -105,7 +105,7 @@ def test_a_file_of_no_columns_is_not_taken_for_one_of_all(reader: Client) -> Non
     assert not ExportJob.objects.exists()
 
 
-def test_where_columns_are_not_asked_about_all_of_them_come(reader: Client) -> None:
+def test_a_request_without_column_choice_has_all_columns(reader: Client) -> None:
     reader.post(page_of("operations"), {"then": "background"})
 
     assert ExportJob.objects.get().columns == []
@@ -114,7 +114,7 @@ def test_where_columns_are_not_asked_about_all_of_them_come(reader: Client) -> N
     assert re.search(r"<details class=\"fold\">\s*<summary>\d+ columns; choose some of them</summary>", html)
 
 
-def test_no_link_to_a_file_is_marked_as_a_download() -> None:
+def test_download_links_have_no_download_attribute() -> None:
     """The browser would keep the page that offers the background as a file."""
     pages = Path("templates").rglob("*.html")
     links = [link for page in pages for link in re.findall(r"<a [^>]*reports:csv[^>]*>", page.read_text())]
@@ -124,7 +124,7 @@ def test_no_link_to_a_file_is_marked_as_a_download() -> None:
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_a_page_that_nobody_narrowed_leaves_nothing_out(name: str) -> None:
+def test_an_unfiltered_page_exports_everything(name: str) -> None:
     lists = [
         field for field in filter_form(REPORTS[name], {}).fields.values() if isinstance(field, ChoiceField)
     ]

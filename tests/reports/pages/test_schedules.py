@@ -25,7 +25,7 @@ TYPED = {
 }
 
 
-def test_the_page_says_why_a_schedule_cannot_go_on(
+def test_the_page_shows_why_a_schedule_stopped(
     client: Client, auditor: User, sign_in: SignIn, settings: Settings
 ) -> None:
     browser, schedule = sign_in(client, auditor), stored_schedule(auditor)
@@ -38,7 +38,7 @@ def test_the_page_says_why_a_schedule_cannot_go_on(
     assert now(schedule).is_paused
 
 
-def test_a_schedule_is_made_on_its_page_with_the_filters_of_the_report(
+def test_a_schedule_is_created_with_the_filters_of_the_report(
     client: Client, auditor: User, sign_in: SignIn
 ) -> None:
     browser = sign_in(client, auditor)
@@ -55,7 +55,7 @@ def test_a_schedule_is_made_on_its_page_with_the_filters_of_the_report(
     assert "<dd>Every Monday at 06:00, Africa/Lagos</dd>" in browser.get(answer["Location"]).content.decode()
 
 
-def test_what_is_invalid_is_reported_beside_its_field(client: Client, auditor: User, sign_in: SignIn) -> None:
+def test_invalid_input_is_reported_at_its_field(client: Client, auditor: User, sign_in: SignIn) -> None:
     address = reverse("reports:new_schedule", args=["audit-log"])
 
     answer = sign_in(client, auditor).post(address, {**TYPED, "time_zone": "Atlantis", "recipients": []})
@@ -67,7 +67,7 @@ def test_what_is_invalid_is_reported_beside_its_field(client: Client, auditor: U
     assert not Schedule.objects.exists()
 
 
-def test_it_is_changed_paused_and_removed_by_its_owner(
+def test_the_owner_changes_pauses_and_deletes_a_schedule(
     client: Client, auditor: User, sign_in: SignIn
 ) -> None:
     browser, schedule = sign_in(client, auditor), stored_schedule(auditor)
@@ -88,9 +88,7 @@ def test_it_is_changed_paused_and_removed_by_its_owner(
     assert [entry.action.partition(".")[2] for entry in entries] == actions
 
 
-def test_a_report_with_days_of_its_own_says_whose_they_are(
-    client: Client, auditor: User, sign_in: SignIn
-) -> None:
+def test_a_report_with_fixed_days_explains_them(client: Client, auditor: User, sign_in: SignIn) -> None:
     browser = sign_in(client, auditor)
     schedule = stored_schedule(auditor, report="reconciliation", filters={}, columns=[])
 
@@ -107,7 +105,7 @@ def page(browser: Client, name: str, *arguments: object) -> str:
 
 
 @pytest.mark.parametrize("deed", ["schedule", "pause", "resume", "remove"])
-def test_nobody_else_touches_it(
+def test_other_users_cannot_change_a_schedule(
     client: Client, auditor: User, administrator: User, sign_in: SignIn, deed: str
 ) -> None:
     schedule = stored_schedule(auditor, auditor, administrator)
@@ -119,7 +117,7 @@ def test_nobody_else_touches_it(
     assert not now(schedule).is_paused
 
 
-def test_a_recipient_sees_it_without_its_buttons(
+def test_a_recipient_sees_a_schedule_without_buttons(
     client: Client, auditor: User, administrator: User, sign_in: SignIn
 ) -> None:
     schedule = stored_schedule(auditor, auditor, administrator)
@@ -130,7 +128,7 @@ def test_a_recipient_sees_it_without_its_buttons(
     assert reverse("reports:remove", args=[schedule.pk]) not in page
 
 
-def test_whoever_receives_it_sees_what_it_was_made_with(
+def test_a_recipient_sees_the_filters(
     client: Client, auditor: User, administrator: User, sign_in: SignIn
 ) -> None:
     stored_schedule(auditor, administrator, filters={"group": ["export"], "actor": [str(auditor.pk)]})
@@ -142,20 +140,18 @@ def test_whoever_receives_it_sees_what_it_was_made_with(
     assert "<dt>Columns</dt><dd>position, action</dd>" in seen
 
 
-def test_a_schedule_is_about_yesterday_unless_somebody_says_otherwise(
+def test_the_default_period_of_a_schedule_is_yesterday(
     client: Client, auditor: User, sign_in: SignIn
 ) -> None:
     browser = sign_in(client, auditor)
-    schedule = stored_schedule(auditor, period="as_it_stands")
+    schedule = stored_schedule(auditor, period="all")
 
     assert '<option value="yesterday" selected>' in page(browser, "reports:new_schedule", "audit-log")
-    assert '<option value="as_it_stands" selected>' in page(browser, "reports:schedule", schedule.pk)
+    assert '<option value="all" selected>' in page(browser, "reports:schedule", schedule.pk)
     assert '<option value="yesterday"' not in page(browser, "reports:new_schedule", "incidents")
 
 
-def test_before_a_schedule_is_removed_its_owner_is_asked(
-    client: Client, auditor: User, sign_in: SignIn
-) -> None:
+def test_deleting_a_schedule_needs_confirmation(client: Client, auditor: User, sign_in: SignIn) -> None:
     schedule = stored_schedule(auditor)
 
     seen = page(sign_in(client, auditor), "reports:schedules")

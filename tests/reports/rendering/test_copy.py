@@ -82,21 +82,21 @@ def until(holds: Callable[[], bool]) -> bool:
     return False
 
 
-def test_the_headings_come_before_any_row_is_waited_for(auditor: User) -> None:
+def test_the_header_is_sent_before_the_first_row(auditor: User) -> None:
     odd_values.stored()
     with closing(chunks(auditor)) as pieces:
         assert next(pieces) == FileChunk(b'"transaction_id"\r\n', 0)
 
 
 @on_postgresql
-def test_a_slow_query_does_not_hold_back_the_headings(auditor: User) -> None:
+def test_a_slow_query_does_not_delay_the_header(auditor: User) -> None:
     odd_values.stored()
     with closing(chunks(auditor, Column("slow", "", SLEEP))) as pieces:
         assert next(pieces).content == b"transaction_id,slow\r\n"
         assert at_work() == 1
 
 
-def test_the_file_is_of_one_moment(auditor: User) -> None:
+def test_the_file_is_read_from_one_snapshot(auditor: User) -> None:
     many(6)  # more than the server sends ahead
     before = Transaction.objects.count()
     with closing(
@@ -114,7 +114,7 @@ def test_the_file_is_of_one_moment(auditor: User) -> None:
 
 
 @on_postgresql
-def test_pieces_are_large_and_every_row_is_counted(auditor: User) -> None:
+def test_chunks_are_large_and_every_row_is_counted(auditor: User) -> None:
     many(6)
     pieces = list(chunks(auditor, Column("long", "", REPEAT)))
 
@@ -124,7 +124,7 @@ def test_pieces_are_large_and_every_row_is_counted(auditor: User) -> None:
 
 
 @on_postgresql
-def test_a_reader_who_goes_away_ends_the_query(auditor: User) -> None:
+def test_an_aborted_download_cancels_the_query(auditor: User) -> None:
     odd_values.stored()
     pieces = chunks(auditor, Column("slow", "", SLEEP))
     next(pieces)
@@ -137,7 +137,7 @@ def test_a_reader_who_goes_away_ends_the_query(auditor: User) -> None:
 
 @on_postgresql
 @pytest.mark.parametrize("end", ["cancel", "stop"])
-def test_an_export_ends_while_the_server_finds_no_row(
+def test_an_export_can_be_stopped_while_the_query_finds_no_row(
     auditor: User, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     odd_values.stored()
@@ -173,7 +173,7 @@ def test_an_export_ends_while_the_server_finds_no_row(
 
 
 @on_postgresql
-def test_a_query_that_takes_too_long_breaks_the_file_off(auditor: User) -> None:
+def test_a_query_timeout_aborts_the_file(auditor: User) -> None:
     odd_values.stored()
     pieces = chunks(auditor, Column("slow", "", SLEEP), at_most=timedelta(seconds=1))
     next(pieces)
@@ -183,14 +183,14 @@ def test_a_query_that_takes_too_long_breaks_the_file_off(auditor: User) -> None:
 
 
 @on_postgresql
-def test_what_the_server_refuses_is_no_file(auditor: User) -> None:
+def test_a_refused_query_gives_no_file(auditor: User) -> None:
     unknown = Func(Value("x"), function="no_such_function", output_field=TextField())
 
     with pytest.raises(UndefinedFunction):
         list(chunks(auditor, Column("unknown", "", unknown)))
 
 
-def test_an_export_can_write_nothing(auditor: User) -> None:
+def test_exports_use_a_read_only_transaction(auditor: User) -> None:
     with (
         snapshot_connection(UTC, at_most=LONG) as reading,
         reading.cursor() as cursor,
@@ -199,7 +199,7 @@ def test_an_export_can_write_nothing(auditor: User) -> None:
         cursor.execute("DELETE FROM ledger_facet")
 
 
-def test_the_connection_is_gone_afterwards(auditor: User) -> None:
+def test_the_connection_is_closed_afterwards(auditor: User) -> None:
     with snapshot_connection(UTC, at_most=LONG) as reading:
         assert reading.connection is not None
 

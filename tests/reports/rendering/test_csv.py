@@ -18,10 +18,10 @@ from backoffice.reports.rendering.csv import CHUNK_BYTES, csv_header, encode_csv
 def encoded(header: list[str], rows: list[list[object]]) -> bytes:
     texts = [[cell_text(value) for value in row] for row in rows]
     chunks = encode_csv(texts, columns=len(header))
-    return csv_header(header, has_mark=False) + b"".join(chunk.content for chunk in chunks)
+    return csv_header(header, has_byte_order_mark=False) + b"".join(chunk.content for chunk in chunks)
 
 
-def test_lines_end_as_rfc_4180_wants_and_the_last_one_too() -> None:
+def test_lines_end_with_crlf_including_the_last() -> None:
     assert encoded(["a", "b"], [[1, "x"], [2, ""]]) == b"a,b\r\n1,x\r\n2,\r\n"
 
 
@@ -32,7 +32,7 @@ def test_a_report_without_rows_still_has_its_header() -> None:
 @pytest.mark.parametrize(
     "text", ['say "yes"', "a,b", "two\r\nlines", "two\nlines", "Ada Obí, ₦", " spaced ", "a;b"]
 )
-def test_any_text_comes_back_as_it_was(text: str) -> None:
+def test_any_text_round_trips(text: str) -> None:
     content = encoded(["text", "next"], [[text, "end"]]).decode("utf-8")
 
     assert list(csv.reader(io.StringIO(content, newline=""), strict=True)) == [
@@ -79,9 +79,7 @@ def test_no_cell_begins_like_a_formula(text: str) -> None:
         (";=1+1", ";'=1+1"),
     ],
 )
-def test_no_cell_begins_like_a_formula_where_a_spreadsheet_takes_no_comma_for_an_end(
-    text: str, cell: str
-) -> None:
+def test_no_cell_begins_like_a_formula_with_other_separators(text: str, cell: str) -> None:
     assert cell_text(text) == cell
 
 
@@ -120,16 +118,16 @@ def test_a_time_carries_its_zone() -> None:
         assert cell_text(moment) == "2026-03-01T10:30:00.000250+01:00"
 
 
-def test_half_of_a_surrogate_pair_does_not_stop_the_file() -> None:
+def test_an_unpaired_surrogate_does_not_abort_the_file() -> None:
     assert encoded(["a", "b"], [["x\ud83d", 1]]) == b"a,b\r\nx?,1\r\n"
 
 
-def test_a_single_column_is_quoted_so_that_an_empty_cell_is_still_a_row() -> None:
+def test_empty_cells_of_a_single_column_are_quoted() -> None:
     assert encoded(["a"], [[None], ["x"]]) == b'"a"\r\n""\r\n"x"\r\n'
 
 
 def test_the_byte_order_mark_comes_first_where_it_is_requested() -> None:
-    assert csv_header(["a", "b"], has_mark=True) == b"\xef\xbb\xbfa,b\r\n"
+    assert csv_header(["a", "b"], has_byte_order_mark=True) == b"\xef\xbb\xbfa,b\r\n"
 
 
 @pytest.mark.parametrize(
@@ -139,11 +137,11 @@ def test_the_byte_order_mark_comes_first_where_it_is_requested() -> None:
         ([{"b": 1, "a": 2}], '[{"a": 2, "b": 1}]'),
     ],
 )
-def test_json_is_written_in_one_order(value: object, text: str) -> None:
+def test_json_keys_are_sorted(value: object, text: str) -> None:
     assert cell_text(value) == text
 
 
-def test_rows_are_drawn_only_when_their_chunk_is_wanted() -> None:
+def test_rows_are_read_lazily_by_chunk() -> None:
     drawn = itertools.count()
     rows: Iterator[list[str]] = ([str(next(drawn)), "x" * 100] for _ in itertools.repeat(None))
     chunks = encode_csv(rows, columns=2)

@@ -30,11 +30,11 @@ def filled(**values: object) -> ExportRequest:
         (MARCH_1, None, f"2026-03-01-to-{timezone.localdate()}"),
     ],
 )
-def test_the_days_are_in_the_name(since: date | None, until: date | None, days: str) -> None:
+def test_the_file_name_has_the_days(since: date | None, until: date | None, days: str) -> None:
     assert file_name(filled(since=since, until=until)) == f"countersign-operations-{days}.csv"
 
 
-def test_the_last_day_that_is_not_chosen_is_the_present_one_of_the_report(
+def test_an_open_period_ends_today_in_the_file_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(timezone, "now", lambda: datetime(2026, 3, 31, 20, tzinfo=UTC))
@@ -45,12 +45,12 @@ def test_the_last_day_that_is_not_chosen_is_the_present_one_of_the_report(
     assert file_name(by_report).endswith("-to-2026-03-31.csv")
 
 
-def test_without_days_the_time_is_in_the_name() -> None:
+def test_the_file_name_has_the_time_without_days() -> None:
     name = file_name(filled())
 
     assert name.startswith(f"countersign-operations-as-of-{timezone.now():%Y-%m-%dT%H}")
     assert name.endswith("Z.csv")
 
 
-def test_the_kind_of_file_is_its_suffix() -> None:
+def test_the_suffix_is_the_file_format() -> None:
     assert file_name(replace(filled(), format=FileFormat.XLSX)).endswith("Z.xlsx")

@@ -25,7 +25,7 @@ def sheets(book: zipfile.ZipFile) -> list[str]:
     return [book.read(name).decode() for name in names]
 
 
-def test_every_cell_is_a_text_and_none_a_formula_or_a_number(tmp_path: Path) -> None:
+def test_every_cell_is_text(tmp_path: Path) -> None:
     amount = "9999999999999999999999.999999999999999999"
     book, rows = written([[text, amount] for text in TEXTS], tmp_path)
 
@@ -38,14 +38,14 @@ def test_every_cell_is_a_text_and_none_a_formula_or_a_number(tmp_path: Path) -> 
     assert sheet.count(amount) == len(TEXTS)
 
 
-def test_an_empty_cell_is_no_cell(tmp_path: Path) -> None:
+def test_empty_cells_are_omitted(tmp_path: Path) -> None:
     book, _ = written([[None, ""]], tmp_path)
 
     (sheet,) = sheets(book)
     assert sheet.count("<c ") == 2  # the headings
 
 
-def test_a_full_sheet_is_followed_by_another_under_the_same_headings(
+def test_a_full_sheet_continues_on_another_with_the_same_header(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(xlsx, "MAX_SHEET_ROWS", 3)
@@ -57,12 +57,12 @@ def test_a_full_sheet_is_followed_by_another_under_the_same_headings(
     assert all(sheet.count(">amount<") == 1 for sheet in sheets(book))
 
 
-def test_a_cell_that_excel_has_no_room_for_is_not_cut_off_in_silence(tmp_path: Path) -> None:
+def test_an_oversized_cell_is_not_truncated_silently(tmp_path: Path) -> None:
     with pytest.raises(FileTooLongError, match="Take the CSV"):
         written([["x" * (MAX_CELL_CHARACTERS + 1), ""]], tmp_path)
 
 
-def test_nothing_is_left_in_the_folder(tmp_path: Path) -> None:
+def test_no_temporary_files_are_left(tmp_path: Path) -> None:
     written([["a", "1"]], tmp_path)
 
     assert list(tmp_path.iterdir()) == []

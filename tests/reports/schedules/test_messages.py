@@ -39,7 +39,7 @@ def test_the_message_has_a_link_that_needs_sign_in_and_no_figures(auditor: User,
     assert "sign-in" in client.get(job.get_absolute_url())["Location"]
 
 
-def test_a_message_that_cannot_be_sent_is_tried_again(auditor: User, settings: Settings) -> None:
+def test_a_failed_message_is_retried(auditor: User, settings: Settings) -> None:
     job = ran(stored_schedule(auditor))
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1  # where nobody listens
@@ -54,7 +54,7 @@ def test_a_message_that_cannot_be_sent_is_tried_again(auditor: User, settings: S
     assert messages.send_due_messages() == 1
 
 
-def test_a_message_that_cannot_be_sent_is_given_up_after_seven_days(
+def test_a_failed_message_is_abandoned_after_seven_days(
     auditor: User, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = ran(stored_schedule(auditor, filters={"actor": ["999999"]}))
@@ -67,22 +67,22 @@ def test_a_message_that_cannot_be_sent_is_given_up_after_seven_days(
             assert messages.send_due_messages() == 0
         assert (ExportJob.objects.get(pk=job.pk).mail_due_at is not None) is is_kept
 
-    assert caplog.text.count("could not be sent") == 1
-    assert caplog.text.count("given up") == 1
+    assert caplog.text.count("could not be sent and is retried") == 1
+    assert caplog.text.count("is dropped") == 1
 
 
 def later_by(length: timedelta) -> datetime:
     return timezone.now() + length
 
 
-def test_a_name_of_two_lines_makes_one_subject(auditor: User) -> None:
+def test_a_schedule_name_with_a_line_break_makes_one_subject_line(auditor: User) -> None:
     ran(stored_schedule(auditor, name="Every morning\nBcc: somebody@elsewhere.example"))
 
     assert messages.send_due_messages() == 1
     assert mail.outbox[0].subject == "Countersign: Every morning Bcc: somebody@elsewhere.example"
 
 
-def test_without_a_public_address_no_message_leaves_and_the_schedule_says_so(
+def test_without_a_public_url_no_message_is_sent_and_the_schedule_reports_it(
     auditor: User, settings: Settings, client: Client, sign_in: Callable[[Client, User], Client]
 ) -> None:
     job = ran(stored_schedule(auditor))
@@ -99,7 +99,7 @@ def test_without_a_public_address_no_message_leaves_and_the_schedule_says_so(
     assert "COUNTERSIGN_PUBLIC_URL" not in client.get(reverse("reports:schedules")).content.decode()
 
 
-def test_a_deployment_without_a_public_address_is_warned(settings: Settings) -> None:
+def test_a_deployment_without_a_public_url_is_warned_of(settings: Settings) -> None:
     def warned() -> list[str]:
         return [str(found.msg) for found in run_checks(include_deployment_checks=True) if found.id == WARNING]
 
@@ -128,7 +128,7 @@ def test_the_owner_is_informed_that_a_file_could_not_be_made_and_why(
     assert "no file could be made for Femi Ade: A filter no longer makes sense." in page
 
 
-def test_what_somebody_asked_for_and_failed_brings_no_message(auditor: User) -> None:
+def test_a_failed_requested_export_sends_no_message(auditor: User) -> None:
     asked = {"report": "audit-log", "time_zone": "UTC", "filters": {"actor": ["999999"]}}
     services.request_export(auditor, asked)
     runner.run_next_export()
@@ -137,7 +137,7 @@ def test_what_somebody_asked_for_and_failed_brings_no_message(auditor: User) -> 
     assert messages.send_due_messages() == 0
 
 
-def test_no_message_for_somebody_who_may_no_longer_read_it(auditor: User) -> None:
+def test_no_message_is_sent_to_a_recipient_without_the_permission(auditor: User) -> None:
     ran(stored_schedule(auditor))
     auditor.groups.clear()
 
@@ -145,7 +145,7 @@ def test_no_message_for_somebody_who_may_no_longer_read_it(auditor: User) -> Non
     assert mail.outbox == []
 
 
-def test_what_somebody_asked_for_brings_no_message(auditor: User) -> None:
+def test_a_requested_export_sends_no_message(auditor: User) -> None:
     services.request_export(auditor, {"report": "audit-log", "time_zone": "UTC"})
     runner.run_next_export()
 

@@ -25,7 +25,7 @@ def ended_yesterday() -> datetime:
     return clock.now().replace(hour=5, minute=0, second=0, microsecond=0) - timedelta(days=3)
 
 
-def test_a_new_schedule_waits_for_its_next_moment(auditor: User) -> None:
+def test_a_new_schedule_runs_at_its_next_due_time(auditor: User) -> None:
     schedule = stored_schedule(auditor)
 
     assert schedule.next_at > clock.now()
@@ -34,7 +34,7 @@ def test_a_new_schedule_waits_for_its_next_moment(auditor: User) -> None:
     assert Entry.objects.filter(action="schedule.created").get().actor_id == auditor.pk
 
 
-def test_each_recipient_gets_an_export_of_their_own(auditor: User, administrator: User) -> None:
+def test_each_recipient_gets_a_separate_export(auditor: User, administrator: User) -> None:
     schedule = stored_schedule(auditor, auditor, administrator)
     is_due(schedule, clock.now())
 
@@ -45,7 +45,7 @@ def test_each_recipient_gets_an_export_of_their_own(auditor: User, administrator
     assert Entry.objects.filter(action="schedule.run").count() == 1
 
 
-def test_the_days_are_those_before_the_due_moment_in_its_zone(auditor: User) -> None:
+def test_the_period_ends_before_the_due_time_in_its_zone(auditor: User) -> None:
     schedule = stored_schedule(auditor, time_zone="Pacific/Auckland", hour=0)
     due = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0) - timedelta(days=400)
     Schedule.objects.filter(pk=schedule.pk).update(frequency="monthly", day=due.day, next_at=due)
@@ -59,7 +59,7 @@ def test_the_days_are_those_before_the_due_moment_in_its_zone(auditor: User) -> 
     assert (job.time_zone, job.columns) == ("Pacific/Auckland", ["position", "action"])
 
 
-def test_a_report_with_days_of_its_own_is_about_those_that_are_over_there(auditor: User) -> None:
+def test_a_report_with_fixed_days_covers_completed_days(auditor: User) -> None:
     """Six in the morning in Auckland is the evening before in UTC, so that day is not over."""
     schedule = stored_schedule(
         auditor, report="reconciliation", filters={}, columns=[], time_zone="Pacific/Auckland"
@@ -71,7 +71,7 @@ def test_a_report_with_days_of_its_own_is_about_those_that_are_over_there(audito
     assert ExportJob.objects.get().filters == {"since": ["2026-03-03"], "until": ["2026-03-03"]}
 
 
-def test_two_beats_make_one_run(auditor: User) -> None:
+def test_two_concurrent_ticks_make_one_run(auditor: User) -> None:
     schedule = stored_schedule(auditor)
     is_due(schedule, clock.now())
 
@@ -88,7 +88,7 @@ def test_two_beats_make_one_run(auditor: User) -> None:
     assert ExportJob.objects.count() == 1
 
 
-def test_the_database_refuses_a_second_export_of_one_moment(auditor: User) -> None:
+def test_the_database_refuses_a_second_export_of_one_due_time(auditor: User) -> None:
     schedule = stored_schedule(auditor)
     is_due(schedule, clock.now())
     services.run_due_schedules()
@@ -105,7 +105,7 @@ def test_the_database_refuses_a_second_export_of_one_moment(auditor: User) -> No
         )
 
 
-def test_after_a_time_without_anybody_it_runs_once_for_the_latest_moment(auditor: User) -> None:
+def test_after_an_outage_it_runs_once_for_the_latest_due_time(auditor: User) -> None:
     schedule = stored_schedule(auditor)
     is_due(schedule, ended_yesterday())
 
@@ -117,7 +117,7 @@ def test_after_a_time_without_anybody_it_runs_once_for_the_latest_moment(auditor
     assert timedelta(0) <= clock.now() - job.due_at < timedelta(days=1)
 
 
-def test_a_paused_schedule_makes_nothing_and_makes_up_for_nothing(auditor: User) -> None:
+def test_a_paused_schedule_does_not_run_or_catch_up(auditor: User) -> None:
     schedule = stored_schedule(auditor)
     services.pause_schedule(schedule.pk, actor=auditor)
     is_due(schedule, ended_yesterday())
@@ -131,9 +131,7 @@ def test_a_paused_schedule_makes_nothing_and_makes_up_for_nothing(auditor: User)
     assert [entry.action for entry in entries] == ["schedule.created", "schedule.paused", "schedule.resumed"]
 
 
-def test_without_a_public_address_there_is_no_schedule_whose_messages_lead_nowhere(
-    auditor: User, settings: Settings
-) -> None:
+def test_a_schedule_with_messages_needs_a_public_url(auditor: User, settings: Settings) -> None:
     schedule = stored_schedule(auditor)
     services.pause_schedule(schedule.pk, actor=auditor)
     settings.PUBLIC_URL = ""
@@ -148,7 +146,7 @@ def test_without_a_public_address_there_is_no_schedule_whose_messages_lead_nowhe
     assert Schedule.objects.get().is_paused
 
 
-def test_nobody_receives_what_they_may_not_read(auditor: User, preparer: User) -> None:
+def test_recipients_need_the_permission_of_the_report(auditor: User, preparer: User) -> None:
     with pytest.raises(ReportNotAllowedError):
         stored_schedule(auditor, auditor, preparer)
     with pytest.raises(ReportNotAllowedError):
@@ -157,7 +155,7 @@ def test_nobody_receives_what_they_may_not_read(auditor: User, preparer: User) -
     assert not Schedule.objects.exists()
 
 
-def test_somebody_who_lost_the_right_gets_nothing_and_the_schedule_says_why(
+def test_a_recipient_who_lost_the_permission_is_skipped_and_reported(
     auditor: User, administrator: User
 ) -> None:
     schedule = stored_schedule(administrator, auditor, administrator)
@@ -174,7 +172,7 @@ def test_somebody_who_lost_the_right_gets_nothing_and_the_schedule_says_why(
     assert dict(entry.facts)["Not sent"] == "Femi Ade: may no longer read the report"
 
 
-def test_somebody_who_was_deactivated_gets_nothing(auditor: User, administrator: User) -> None:
+def test_a_deactivated_recipient_is_skipped(auditor: User, administrator: User) -> None:
     schedule = stored_schedule(administrator, auditor)
     User.objects.filter(pk=auditor.pk).update(is_active=False)
     is_due(schedule, clock.now())
@@ -185,7 +183,7 @@ def test_somebody_who_was_deactivated_gets_nothing(auditor: User, administrator:
     assert "deactivated" in now(schedule).last_obstacles_text
 
 
-def test_a_schedule_of_somebody_who_left_makes_nothing(auditor: User, administrator: User) -> None:
+def test_a_schedule_of_a_deactivated_owner_does_not_run(auditor: User, administrator: User) -> None:
     schedule = stored_schedule(administrator, auditor)
     User.objects.filter(pk=administrator.pk).update(is_active=False)
     is_due(schedule, clock.now())
@@ -204,7 +202,7 @@ def test_a_report_without_days_has_no_period(auditor: User, changes: dict[str, A
         stored_schedule(auditor, **changes)
 
 
-def test_files_of_a_removed_schedule_stay(auditor: User) -> None:
+def test_files_of_a_deleted_schedule_are_kept(auditor: User) -> None:
     schedule = stored_schedule(auditor)
     job = ran(schedule)
 

@@ -3,29 +3,29 @@
 import pytest
 
 from payments_gateway import BANKS
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 from tests.sandbox.v4_calls import call
 
 NAME = "Meridian Foods"
 BODY = {"accountName": NAME, "currency": "NGN", "preferredAccountName": "Meridian Collections"}
 
 
-def opened(service: Service, **changes: object) -> dict[str, str]:
-    response = call(service, "PUT", "/account", {**BODY, **changes})
+def opened(provider: SandboxClient, **changes: object) -> dict[str, str]:
+    response = call(provider, "PUT", "/account", {**BODY, **changes})
     assert response.status_code == 200, response.text
     (account,) = response.json()["data"]
     assert isinstance(account, dict)
     return account
 
 
-def names(service: Service, **query: object) -> list[str]:
-    accounts = call(service, "GET", "/account", query=query).json()["data"]["accounts"]
+def names(provider: SandboxClient, **query: object) -> list[str]:
+    accounts = call(provider, "GET", "/account", query=query).json()["data"]["accounts"]
     return [account["accountName"] for account in accounts]
 
 
 @pytest.mark.parametrize("currency", ["NGN", "USD"])
-def test_an_opened_account_has_exactly_this_shape(service: Service, currency: str) -> None:
-    response = call(service, "PUT", "/account", {**BODY, "currency": currency})
+def test_an_opened_account_has_exactly_this_shape(provider: SandboxClient, currency: str) -> None:
+    response = call(provider, "PUT", "/account", {**BODY, "currency": currency})
     assert response.status_code == 200
     (account,) = response.json()["data"]
     assert response.json() == {"data": [account], "message": "Account created"}
@@ -41,63 +41,63 @@ def test_an_opened_account_has_exactly_this_shape(service: Service, currency: st
     assert len(account["account_number"]) == 10
 
 
-def test_without_a_preferred_name_the_account_bears_the_other(service: Service) -> None:
-    response = call(service, "PUT", "/account", {"accountName": NAME, "currency": "NGN"})
+def test_an_account_without_a_preferred_name_has_the_account_name(provider: SandboxClient) -> None:
+    response = call(provider, "PUT", "/account", {"accountName": NAME, "currency": "NGN"})
     assert response.json()["data"][0]["account_name"] == NAME
 
 
-def test_each_call_opens_one_more_with_a_number_of_its_own(service: Service) -> None:
-    numbers = {opened(service)["account_number"] for _ in range(20)}
+def test_each_call_opens_another_account_with_a_new_number(provider: SandboxClient) -> None:
+    numbers = {opened(provider)["account_number"] for _ in range(20)}
     assert len(numbers) == 20
     assert not any(number.endswith(("0000", "88", "99")) for number in numbers)
 
 
-def test_an_opened_account_resolves_to_its_own_name(service: Service) -> None:
-    account = opened(service)
+def test_an_opened_account_resolves_to_its_name(provider: SandboxClient) -> None:
+    account = opened(provider)
     body = {"accountNumber": account["account_number"], "bankCode": account["bank_code"]}
-    assert service.post("/bank/resolve", body).json()["data"]["accountname"] == "MERIDIAN COLLECTIONS"
+    assert provider.post("/bank/resolve", body).json()["data"]["accountname"] == "MERIDIAN COLLECTIONS"
 
 
-def test_without_kyc_the_answer_is_a_message_and_nothing_else(service: Service) -> None:
-    service.process.kyc(False)
-    response = call(service, "PUT", "/account", BODY)
+def test_a_request_without_kyc_is_answered_with_a_message_only(provider: SandboxClient) -> None:
+    provider.process.kyc(False)
+    response = call(provider, "PUT", "/account", BODY)
     assert response.status_code == 400
     assert response.json() == {"message": "user has not completed kyc"}
-    assert names(service) == []
+    assert names(provider) == []
 
 
-def test_a_reset_brings_kyc_back_and_closes_what_was_opened(service: Service) -> None:
-    opened(service)
-    service.process.kyc(False)
-    service.process.reset()
-    assert names(service) == []
-    assert opened(service)["status"] == "ACTIVE"
+def test_a_reset_restores_kyc_and_closes_opened_accounts(provider: SandboxClient) -> None:
+    opened(provider)
+    provider.process.kyc(False)
+    provider.process.reset()
+    assert names(provider) == []
+    assert opened(provider)["status"] == "ACTIVE"
 
 
-def test_kyc_can_be_completed(service: Service) -> None:
-    service.process.kyc(False)
-    service.process.kyc(True)
-    assert opened(service)["status"] == "ACTIVE"
+def test_kyc_can_be_completed(provider: SandboxClient) -> None:
+    provider.process.kyc(False)
+    provider.process.kyc(True)
+    assert opened(provider)["status"] == "ACTIVE"
 
 
-def test_a_wrong_body_is_reported_before_a_missing_kyc(service: Service) -> None:
-    service.process.kyc(False)
-    assert call(service, "PUT", "/account", {}).json()["message"] == "accountName is required"
+def test_an_invalid_body_is_reported_before_missing_kyc(provider: SandboxClient) -> None:
+    provider.process.kyc(False)
+    assert call(provider, "PUT", "/account", {}).json()["message"] == "accountName is required"
 
 
-def test_no_account_is_an_empty_list(service: Service) -> None:
-    response = call(service, "GET", "/account")
+def test_the_list_is_empty_without_accounts(provider: SandboxClient) -> None:
+    response = call(provider, "GET", "/account")
     assert response.status_code == 200
     assert response.json() == {"data": {"accounts": []}, "message": "Accounts retrieved"}
 
 
-def test_accounts_of_one_name_are_listed_as_one_with_an_asset_for_each(service: Service) -> None:
+def test_accounts_of_one_name_are_listed_as_one_with_an_asset_for_each(provider: SandboxClient) -> None:
     naira, dollars, other = (
-        opened(service),
-        opened(service, currency="USD"),
-        opened(service, accountName="Aba"),
+        opened(provider),
+        opened(provider, currency="USD"),
+        opened(provider, accountName="Aba"),
     )
-    accounts = call(service, "GET", "/account").json()["data"]["accounts"]
+    accounts = call(provider, "GET", "/account").json()["data"]["accounts"]
     assert accounts == [
         {"accountName": NAME, "assets": [asset(naira), asset(dollars)]},
         {"accountName": "Aba", "assets": [asset(other)]},
@@ -113,14 +113,14 @@ def asset(account: dict[str, str]) -> dict[str, object]:
     }
 
 
-def test_accounts_come_by_name_and_in_pages(service: Service) -> None:
+def test_accounts_are_listed_by_name_in_pages(provider: SandboxClient) -> None:
     for name in ("Aba", "Jos", "Kano"):
-        opened(service, accountName=name)
-    assert names(service, accountName="Jos") == ["Jos"]
-    assert names(service, accountName="jos") == []
-    assert names(service, perPage=2) == ["Aba", "Jos"]
-    assert names(service, perPage=2, page=2) == ["Kano"]
-    assert names(service, perPage=2, page=3) == []
+        opened(provider, accountName=name)
+    assert names(provider, accountName="Jos") == ["Jos"]
+    assert names(provider, accountName="jos") == []
+    assert names(provider, perPage=2) == ["Aba", "Jos"]
+    assert names(provider, perPage=2, page=2) == ["Kano"]
+    assert names(provider, perPage=2, page=3) == []
 
 
 @pytest.mark.parametrize(
@@ -137,13 +137,13 @@ def test_accounts_come_by_name_and_in_pages(service: Service) -> None:
         ({"bankCode": "044"}, "bankCode is not a known member"),
     ],
 )
-def test_a_wrong_member_is_refused_by_name(
-    service: Service, changes: dict[str, object], message: str
+def test_an_invalid_field_is_refused_by_name(
+    provider: SandboxClient, changes: dict[str, object], message: str
 ) -> None:
-    response = call(service, "PUT", "/account", {**BODY, **changes})
+    response = call(provider, "PUT", "/account", {**BODY, **changes})
     assert response.status_code == 400
     assert response.json()["message"] == message
-    assert names(service) == []
+    assert names(provider) == []
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,9 @@ def test_a_wrong_member_is_refused_by_name(
         ({"limit": 5}, "limit is not a known member"),
     ],
 )
-def test_a_wrong_query_is_refused_by_name(service: Service, query: dict[str, object], message: str) -> None:
-    response = call(service, "GET", "/account", query=query)
+def test_an_invalid_query_parameter_is_refused_by_name(
+    provider: SandboxClient, query: dict[str, object], message: str
+) -> None:
+    response = call(provider, "GET", "/account", query=query)
     assert response.status_code == 400
     assert response.json()["message"] == message

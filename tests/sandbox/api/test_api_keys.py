@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 from tests.sandbox.v4_calls import MASTER, call, generated, listed, status_with
 from tests.sandbox_process import API_KEY, SandboxProcess
 
@@ -24,24 +24,24 @@ SPELLINGS = {
 }
 
 
-def create(service: Service, **body: object) -> requests.Response:
-    return service.post("/auth/api-key", {"otpType": "totp", **body})
+def create(provider: SandboxClient, **body: object) -> requests.Response:
+    return provider.post("/auth/api-key", {"otpType": "totp", **body})
 
 
-def test_a_created_key_has_exactly_this_shape_and_works_for_a_year(service: Service) -> None:
+def test_a_created_key_has_exactly_this_shape_and_works_for_a_year(provider: SandboxClient) -> None:
     today = datetime.now(UTC).date()
-    response = create(service, token=service.process.totp())
+    response = create(provider, token=provider.process.totp())
     assert response.status_code == 200
     assert list(response.json()) == ["data"]
     data = response.json()["data"]
     assert set(data) == {"key", "expires"}
     assert data["expires"] in {str(today + timedelta(days=days)) for days in (365, 366)}  # midnight may pass
-    assert status_with(service.process, data["key"]) == 200
+    assert status_with(provider.process, data["key"]) == 200
 
 
-def test_a_created_key_may_do_everything(service: Service) -> None:
-    key = create(service, token=service.process.totp()).json()["data"]["key"]
-    assert call(service, "GET", "/user/api-keys", key=key).status_code == 200
+def test_a_created_key_has_all_scopes(provider: SandboxClient) -> None:
+    key = create(provider, token=provider.process.totp()).json()["data"]["key"]
+    assert call(provider, "GET", "/user/api-keys", key=key).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -54,55 +54,57 @@ def test_a_created_key_may_do_everything(service: Service) -> None:
         ({"token": "123456", "scope": "M"}, "scope is not a known member"),
     ],
 )
-def test_creating_a_key_is_refused(service: Service, body: dict[str, object], message: str) -> None:
-    response = create(service, **body)
+def test_creating_a_key_is_refused(provider: SandboxClient, body: dict[str, object], message: str) -> None:
+    response = create(provider, **body)
     assert response.status_code == 400
     assert response.json()["message"] == message
-    assert len(listed(service)) == 1
+    assert len(listed(provider)) == 1
 
 
-def test_creating_without_the_type_of_one_time_code_is_refused(service: Service) -> None:
-    response = service.post("/auth/api-key", {"token": service.process.totp()})
+def test_creating_without_the_otp_type_is_refused(provider: SandboxClient) -> None:
+    response = provider.post("/auth/api-key", {"token": provider.process.totp()})
     assert response.status_code == 400
     assert response.json()["message"] == "otpType is required"
 
 
-def test_a_one_time_code_makes_one_key(service: Service) -> None:
-    code = service.process.totp()
-    assert create(service, token=code).status_code == 200
-    assert create(service, token=code).status_code == 400
-    assert len(listed(service)) == 2
+def test_a_one_time_code_creates_one_key(provider: SandboxClient) -> None:
+    code = provider.process.totp()
+    assert create(provider, token=code).status_code == 200
+    assert create(provider, token=code).status_code == 400
+    assert len(listed(provider)) == 2
 
 
 @pytest.mark.parametrize("paths", SPELLINGS.values(), ids=SPELLINGS.keys())
-def test_a_key_lives_and_ends_at_both_spellings(service: Service, paths: tuple[str, ...]) -> None:
+def test_both_spellings_of_the_path_create_and_end_keys(
+    provider: SandboxClient, paths: tuple[str, ...]
+) -> None:
     one, many, scopes, end = paths
-    service.process.options(otp_required=False)
-    response = call(service, "POST", one, MASTER)
+    provider.process.options(otp_required=False)
+    response = call(provider, "POST", one, MASTER)
     assert response.status_code == 200
     key = response.json()["data"]["apikey"]
     assert response.json() == {
         "data": {"apikey": key},
         "message": "API key generated; it is not shown again",
     }
-    assert call(service, "GET", scopes, key=key).json() == {
+    assert call(provider, "GET", scopes, key=key).json() == {
         "data": {"Master": "M", "GetOnly": "G", "Withdrawal": "W", "NoWithdrawal": "N"},
         "message": "API key scopes retrieved",
     }
-    short_hash = call(service, "GET", many).json()["data"]["Apikeys"][1]["Apikey"]
-    assert call(service, "POST", end, {"apikey": key}).json() == {
+    short_hash = call(provider, "GET", many).json()["data"]["Apikeys"][1]["Apikey"]
+    assert call(provider, "POST", end, {"apikey": key}).json() == {
         "data": {"apikey": short_hash},
         "message": "API key invalidated",
     }
-    assert status_with(service.process, key) == 401
-    assert call(service, "DELETE", one, query={"apikeyHash": short_hash}).json() == {
+    assert status_with(provider.process, key) == 401
+    assert call(provider, "DELETE", one, query={"apikeyHash": short_hash}).json() == {
         "message": "API key deleted"
     }
-    assert len(listed(service)) == 1
+    assert len(listed(provider)) == 1
 
 
-def test_the_list_at_the_start_has_the_first_key_in_exactly_this_shape(service: Service) -> None:
-    response = call(service, "GET", "/user/api-keys")
+def test_the_list_at_the_start_has_the_first_key_in_exactly_this_shape(provider: SandboxClient) -> None:
+    response = call(provider, "GET", "/user/api-keys")
     assert response.status_code == 200
     assert response.json() == {
         "data": {
@@ -121,18 +123,18 @@ def test_the_list_at_the_start_has_the_first_key_in_exactly_this_shape(service: 
     }
 
 
-def test_the_list_shows_names_and_hashes_and_never_a_key(service: Service) -> None:
-    keys = [API_KEY, generated(service, keyname="Zwölf"), generated(service, "G")]
-    rows = listed(service)
+def test_the_list_shows_names_and_hashes_and_never_a_key(provider: SandboxClient) -> None:
+    keys = [API_KEY, generated(provider, keyname="Zwölf"), generated(provider, "G")]
+    rows = listed(provider)
     assert [row["Keyname"] for row in rows] == ["first key", "Zwölf", "till"]
     assert len({row["Apikey"] for row in rows}) == 3
-    text = call(service, "GET", "/user/api-keys").text
+    text = call(provider, "GET", "/user/api-keys").text
     assert not any(key in text for key in keys)
 
 
-def test_no_key_is_kept_in_the_database(service: Service) -> None:
-    keys = [API_KEY, generated(service)]
-    with closing(service.process.books()) as books:
+def test_no_key_is_kept_in_the_database(provider: SandboxClient) -> None:
+    keys = [API_KEY, generated(provider)]
+    with closing(provider.process.books()) as books:
         kept = "\n".join(books.iterdump())
     assert "sandbox_apikey" in kept
     assert not any(key in kept for key in keys)
@@ -148,10 +150,10 @@ def test_no_key_is_kept_in_the_database(service: Service) -> None:
     ],
 )
 def test_an_expiration_is_listed_in_unix_seconds(
-    service: Service, members: dict[str, object], earliest: int, latest: int
+    provider: SandboxClient, members: dict[str, object], earliest: int, latest: int
 ) -> None:
-    generated(service, **members)
-    row = listed(service)[1]
+    generated(provider, **members)
+    row = listed(provider)[1]
     assert row["Expirable"] is True
     days = (row["Expiration"] - datetime.now(UTC).timestamp()) / (24 * 60 * 60)
     assert earliest - 0.1 < days < latest + 0.1
@@ -160,74 +162,76 @@ def test_an_expiration_is_listed_in_unix_seconds(
 @pytest.mark.parametrize(
     "members", [{}, {"expirationInDays": 0}, {"expirationInDays": 0, "expirationInMonths": 0}]
 )
-def test_without_an_expiration_a_key_works_for_ever(service: Service, members: dict[str, object]) -> None:
-    generated(service, **members)
-    row = listed(service)[1]
+def test_a_key_without_expiration_does_not_expire(
+    provider: SandboxClient, members: dict[str, object]
+) -> None:
+    generated(provider, **members)
+    row = listed(provider)[1]
     assert (row["Expirable"], row["Expiration"]) == (False, 0)
 
 
-def test_a_key_expires_by_the_clock_of_the_provider(service: Service) -> None:
-    day, week = generated(service, expirationInDays=1), generated(service, expirationInDays=7)
-    service.process.advance(timedelta(hours=23).total_seconds())
-    assert (status_with(service.process, day), status_with(service.process, week)) == (200, 200)
-    service.process.advance(timedelta(hours=2).total_seconds())
-    assert (status_with(service.process, day), status_with(service.process, week)) == (401, 200)
-    response = call(service, "GET", "/account", key=day)
+def test_a_key_expires_by_the_clock_of_the_provider(provider: SandboxClient) -> None:
+    day, week = generated(provider, expirationInDays=1), generated(provider, expirationInDays=7)
+    provider.process.advance(timedelta(hours=23).total_seconds())
+    assert (status_with(provider.process, day), status_with(provider.process, week)) == (200, 200)
+    provider.process.advance(timedelta(hours=2).total_seconds())
+    assert (status_with(provider.process, day), status_with(provider.process, week)) == (401, 200)
+    response = call(provider, "GET", "/account", key=day)
     assert response.json() == {"success": False, "message": "X-Api-Key has expired"}
 
 
-def test_a_created_key_expires_on_the_reported_day(service: Service) -> None:
-    data = create(service, token=service.process.totp()).json()["data"]
-    service.process.advance(timedelta(days=364).total_seconds())
-    assert status_with(service.process, data["key"]) == 200
-    service.process.advance(timedelta(days=1).total_seconds())
-    assert status_with(service.process, data["key"]) == 401
-    assert data["expires"] <= str(service.process.now().date())
+def test_a_created_key_expires_on_the_reported_day(provider: SandboxClient) -> None:
+    data = create(provider, token=provider.process.totp()).json()["data"]
+    provider.process.advance(timedelta(days=364).total_seconds())
+    assert status_with(provider.process, data["key"]) == 200
+    provider.process.advance(timedelta(days=1).total_seconds())
+    assert status_with(provider.process, data["key"]) == 401
+    assert data["expires"] <= str(provider.process.now().date())
 
 
-def test_a_replaced_key_stops_working_in_the_same_call(service: Service) -> None:
-    old = generated(service)
-    new = generated(service, apikey=old)
-    assert (status_with(service.process, old), status_with(service.process, new)) == (401, 200)
-    assert [row["DeletedAt"] is None for row in listed(service)] == [True, False, True]
+def test_a_replaced_key_stops_working_in_the_same_call(provider: SandboxClient) -> None:
+    old = generated(provider)
+    new = generated(provider, apikey=old)
+    assert (status_with(provider.process, old), status_with(provider.process, new)) == (401, 200)
+    assert [row["DeletedAt"] is None for row in listed(provider)] == [True, False, True]
 
 
-def test_a_key_can_replace_the_one_it_was_made_with(service: Service) -> None:
-    new = generated(service, apikey=API_KEY)
-    assert call(service, "GET", "/user/api-keys").json()["message"] == "X-Api-Key has been invalidated"
-    assert status_with(service.process, new) == 200
+def test_a_key_can_replace_the_one_it_was_made_with(provider: SandboxClient) -> None:
+    new = generated(provider, apikey=API_KEY)
+    assert call(provider, "GET", "/user/api-keys").json()["message"] == "X-Api-Key has been invalidated"
+    assert status_with(provider.process, new) == 200
 
 
-def test_of_many_replacements_at_once_one_succeeds(service: Service) -> None:
-    old = generated(service)
+def test_one_of_many_concurrent_replacements_succeeds(provider: SandboxClient) -> None:
+    old = generated(provider)
 
     def replace(_: int) -> int:
-        return call(service, "POST", "/user/api-key", {**MASTER, "apikey": old}).status_code
+        return call(provider, "POST", "/user/api-key", {**MASTER, "apikey": old}).status_code
 
     with ThreadPoolExecutor(8) as pool:
         statuses = sorted(pool.map(replace, range(16)))
     assert statuses == [200] + [400] * 15
-    assert len(listed(service)) == 3
+    assert len(listed(provider)) == 3
 
 
 @pytest.mark.parametrize("path", ["/user/api-keys", "/user/api-key/scopes"])
-def test_a_query_where_none_is_taken_is_refused(service: Service, path: str) -> None:
-    response = call(service, "GET", path, query={"page": 1})
+def test_unexpected_query_parameters_are_refused(provider: SandboxClient, path: str) -> None:
+    response = call(provider, "GET", path, query={"page": 1})
     assert response.status_code == 400
     assert response.json()["message"] == "page is not a known member"
 
 
-def test_a_reset_brings_back_the_first_key_and_no_other(service: Service) -> None:
-    key = generated(service, apikey=API_KEY)
-    service.process.reset()
-    assert status_with(service.process, key) == 401
-    assert [(row["Keyname"], row["DeletedAt"]) for row in listed(service)] == [("first key", None)]
+def test_a_reset_brings_back_the_first_key_and_no_other(provider: SandboxClient) -> None:
+    key = generated(provider, apikey=API_KEY)
+    provider.process.reset()
+    assert status_with(provider.process, key) == 401
+    assert [(row["Keyname"], row["DeletedAt"]) for row in listed(provider)] == [("first key", None)]
 
 
-def test_a_database_from_before_there_were_keys_gets_the_first(tmp_path: Path) -> None:
+def test_a_database_without_keys_gets_the_first_key(tmp_path: Path) -> None:
     database = tmp_path / "sandbox.sqlite3"
     with SandboxProcess(database=database) as process, closing(process.books()) as books, books:
-        for table in ("sandbox_profile", "sandbox_apikey"):
+        for table in ("sandbox_merchantdetails", "sandbox_apikey"):
             books.execute(f"DELETE FROM {table}")  # noqa: S608 - the two names above
     with SandboxProcess(database=database) as process:
         assert status_with(process, API_KEY) == 200
@@ -236,6 +240,6 @@ def test_a_database_from_before_there_were_keys_gets_the_first(tmp_path: Path) -
 def test_a_second_start_keeps_the_keys_as_they_were(tmp_path: Path) -> None:
     database = tmp_path / "sandbox.sqlite3"
     with SandboxProcess(database=database) as process, requests.Session() as session:
-        new = generated(Service(process, session), apikey=API_KEY)
+        new = generated(SandboxClient(process, session), apikey=API_KEY)
     with SandboxProcess(database=database) as process:
         assert (status_with(process, API_KEY), status_with(process, new)) == (401, 200)

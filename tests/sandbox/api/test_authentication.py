@@ -4,7 +4,7 @@ import pytest
 import requests
 
 from payments_gateway.operations import OPERATIONS, ApiOperation, Endpoint
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 from tests.sandbox.v4_calls import generated
 from tests.sandbox_process import SandboxProcess
 
@@ -68,15 +68,15 @@ def test_a_missing_or_wrong_header_is_refused_by_name(
 
 
 @pytest.mark.parametrize("operation", GUARDED, ids=lambda operation: operation.name)
-def test_the_right_headers_let_in(process: SandboxProcess, operation: ApiOperation) -> None:
+def test_correct_headers_are_accepted(process: SandboxProcess, operation: ApiOperation) -> None:
     assert send(process, operation, headers_of(process, operation)).status_code in {200, 400}
 
 
 @pytest.mark.parametrize("scope", REACHED)
-def test_a_scope_reaches_these_operations_and_no_other(service: Service, scope: str) -> None:
-    key = generated(service, scope)
+def test_a_scope_allows_exactly_these_operations(provider: SandboxClient, scope: str) -> None:
+    key = generated(provider, scope)
     for operation in GUARDED:
-        response = send(service.process, operation, {**service.process.headers, "X-Api-Key": key})
+        response = send(provider.process, operation, {**provider.process.headers, "X-Api-Key": key})
         allowed = operation.name in REACHED[scope]
         assert response.status_code in ({200, 400} if allowed else {403}), (operation.name, response.text)
         assert allowed or response.json() == {
@@ -85,32 +85,32 @@ def test_a_scope_reaches_these_operations_and_no_other(service: Service, scope: 
         }
 
 
-def test_header_names_have_no_case(service: Service) -> None:
-    headers = {name.lower(): value for name, value in service.process.headers.items()}
-    assert requests.get(service.process.url + "/balance", headers=headers, timeout=30).status_code == 200
+def test_header_names_are_case_insensitive(provider: SandboxClient) -> None:
+    headers = {name.lower(): value for name, value in provider.process.headers.items()}
+    assert requests.get(provider.process.url + "/balance", headers=headers, timeout=30).status_code == 200
 
 
-def test_resolving_an_account_wants_no_credentials(service: Service) -> None:
+def test_resolving_an_account_needs_no_credentials(provider: SandboxClient) -> None:
     body = {"accountNumber": "0123456789", "bankCode": "044"}
-    assert requests.post(service.process.url + "/bank/resolve", json=body, timeout=30).status_code == 200
+    assert requests.post(provider.process.url + "/bank/resolve", json=body, timeout=30).status_code == 200
 
 
-def test_a_refused_caller_moves_nothing(service: Service) -> None:
-    body = service.withdrawal()
-    assert requests.post(service.process.url + "/balance/withdraw", json=body, timeout=30).status_code == 401
-    assert service.process.ledger()["withdrawals"] == []
+def test_a_refused_caller_changes_nothing(provider: SandboxClient) -> None:
+    body = provider.withdrawal()
+    assert requests.post(provider.process.url + "/balance/withdraw", json=body, timeout=30).status_code == 401
+    assert provider.process.ledger()["withdrawals"] == []
 
 
-def test_a_key_that_may_only_read_does_not_use_up_a_one_time_code(service: Service) -> None:
-    key = generated(service, "G")
-    code = service.process.totp()
-    headers = {**service.process.headers, "X-Api-Key": key}
+def test_a_read_only_key_does_not_consume_a_one_time_code(provider: SandboxClient) -> None:
+    key = generated(provider, "G")
+    code = provider.process.totp()
+    headers = {**provider.process.headers, "X-Api-Key": key}
     refused = requests.post(
-        f"{service.process.url}/balance/withdraw",
-        json=service.withdrawal(token=code),
+        f"{provider.process.url}/balance/withdraw",
+        json=provider.withdrawal(token=code),
         headers=headers,
         timeout=30,
     )
     assert refused.status_code == 403
-    assert service.process.ledger()["withdrawals"] == []
-    assert service.withdraw(token=code).status_code == 200
+    assert provider.process.ledger()["withdrawals"] == []
+    assert provider.withdraw(token=code).status_code == 200

@@ -3,21 +3,21 @@
 import pytest
 import requests
 
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 
 URL = "https://hooks.meridian.example/payments?source=service#top"
 
 
-def put(service: Service, body: object) -> requests.Response:
-    return service.session.put(f"{service.process.url}/callbackurl", json=body, timeout=30)
+def put(provider: SandboxClient, body: object) -> requests.Response:
+    return provider.session.put(f"{provider.process.url}/callbackurl", json=body, timeout=30)
 
 
-def present(service: Service) -> object:
-    return service.get("/callbackurl").json()["data"]["callbackUrl"]
+def present(provider: SandboxClient) -> object:
+    return provider.get("/callbackurl").json()["data"]["callbackUrl"]
 
 
-def test_it_is_empty_until_one_was_set(service: Service) -> None:
-    response = service.get("/callbackurl")
+def test_the_callback_url_is_empty_until_set(provider: SandboxClient) -> None:
+    response = provider.get("/callbackurl")
     assert response.status_code == 200
     assert response.json() == {
         "success": True,
@@ -26,11 +26,11 @@ def test_it_is_empty_until_one_was_set(service: Service) -> None:
     }
 
 
-def test_what_was_set_is_reported_exactly(service: Service) -> None:
-    response = put(service, {"callbackUrl": URL})
+def test_the_callback_url_is_returned_exactly(provider: SandboxClient) -> None:
+    response = put(provider, {"callbackUrl": URL})
     assert response.status_code == 200
     assert response.json() == {"success": True, "message": "Callback URL updated"}
-    assert present(service) == URL
+    assert present(provider) == URL
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_what_was_set_is_reported_exactly(service: Service) -> None:
         "https://hooks.example/" + "x" * (2048 - len("https://hooks.example/")),
     ],
 )
-def test_any_web_address_will_do(service: Service, url: str) -> None:
-    assert put(service, {"callbackUrl": url}).status_code == 200
-    assert present(service) == url
+def test_any_web_address_is_accepted(provider: SandboxClient, url: str) -> None:
+    assert put(provider, {"callbackUrl": url}).status_code == 200
+    assert present(provider) == url
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,17 @@ def test_any_web_address_will_do(service: Service, url: str) -> None:
         (["https://hooks.example"], "must be a string"),
     ],
 )
-def test_anything_else_is_refused_and_changes_nothing(service: Service, url: object, problem: str) -> None:
-    put(service, {"callbackUrl": URL})
-    response = put(service, {"callbackUrl": url})
+def test_other_addresses_are_refused_and_change_nothing(
+    provider: SandboxClient, url: object, problem: str
+) -> None:
+    put(provider, {"callbackUrl": URL})
+    response = put(provider, {"callbackUrl": url})
     assert response.status_code == 400
     assert response.json()["message"] == f"callbackUrl {problem}"
-    assert present(service) == URL
+    assert present(provider) == URL
 
 
-def test_a_reset_forgets_it(service: Service) -> None:
-    put(service, {"callbackUrl": URL})
-    service.process.reset()
-    assert present(service) == ""
+def test_a_reset_clears_the_callback_url(provider: SandboxClient) -> None:
+    put(provider, {"callbackUrl": URL})
+    provider.process.reset()
+    assert present(provider) == ""

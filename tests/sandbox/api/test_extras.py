@@ -9,24 +9,24 @@ from pydantic import SecretStr
 
 from payments_gateway import BANKS, CURRENCIES, GatewayConfig, NotFoundError, PaymentsGateway, ProviderProfile
 from payments_gateway.profile.values import CAPABILITIES
-from tests.sandbox.conftest import Service, exact
+from tests.sandbox.conftest import SandboxClient, exact
 
 
 @pytest.fixture
-def client(service: Service) -> Iterator[PaymentsGateway]:
+def client(provider: SandboxClient) -> Iterator[PaymentsGateway]:
     """Our client, with every optional read switched on."""
     config = GatewayConfig(
-        base_url=service.process.url,
-        base_url_v4=service.process.url.replace("/v2", "/v4"),
-        api_key=SecretStr(service.process.api_key),
-        api_user=service.process.api_user,
+        base_url=provider.process.url,
+        base_url_v4=provider.process.url.replace("/v2", "/v4"),
+        api_key=SecretStr(provider.process.api_key),
+        api_user=provider.process.api_user,
         profile=ProviderProfile(capabilities=CAPABILITIES),
     )
     with PaymentsGateway(config) as gateway:
         yield gateway
 
 
-def payment(service: Service, **changes: object) -> Any:
+def payment(provider: SandboxClient, **changes: object) -> Any:
     """A new payment, as POST /payment answers it."""
     body = {
         "businessId": "b5f1c2d94a7e4f0ba1c83d56",
@@ -39,18 +39,18 @@ def payment(service: Service, **changes: object) -> Any:
         "reference": "R-1",
         **changes,
     }
-    response = service.post("/payment", body)
+    response = provider.post("/payment", body)
     assert response.status_code == 200, response.text
     return exact(response)["data"]
 
 
-def test_the_banks_are_those_that_accounts_may_be_at(service: Service, client: PaymentsGateway) -> None:
+def test_the_banks_are_those_with_accounts(provider: SandboxClient, client: PaymentsGateway) -> None:
     assert {bank.code: bank.name for bank in client.extras.banks()} == BANKS
-    assert exact(service.get("/bank/supported"))["data"][0] == {"Code": "044", "Name": "Access Bank"}
+    assert exact(provider.get("/bank/supported"))["data"][0] == {"Code": "044", "Name": "Access Bank"}
 
 
 @pytest.mark.parametrize(("country", "count"), [("NG", len(BANKS)), ("Nigeria", len(BANKS)), ("GH", 0)])
-def test_banks_of_one_country(client: PaymentsGateway, country: str, count: int) -> None:
+def test_banks_are_filtered_by_country(client: PaymentsGateway, country: str, count: int) -> None:
     assert len(client.extras.banks(country=country)) == count
 
 
@@ -62,9 +62,9 @@ def test_there_is_a_rate_for_every_pair(client: PaymentsGateway) -> None:
     assert rates["USDTNGN"].rate * rates["NGNUSDT"].rate < 1  # nobody gains by going to and fro
 
 
-def test_the_key_of_a_rate_fixes_the_rate_of_a_payment(service: Service, client: PaymentsGateway) -> None:
+def test_the_rate_key_fixes_the_rate_of_a_payment(provider: SandboxClient, client: PaymentsGateway) -> None:
     rate = client.extras.rates()["USDTNGN"]
-    made = payment(service, rateKey=rate.key)
+    made = payment(provider, rateKey=rate.key)
     assert made["rate"] == rate.rate
     assert made["outgoingAmount"] == (25 * rate.rate).quantize(Decimal("0.01"), rounding="ROUND_DOWN")
 
@@ -75,49 +75,51 @@ def test_the_currencies_are_those_of_the_balances(client: PaymentsGateway) -> No
     assert [minimum.currency for minimum in client.extras.minimums()] == balances
 
 
-def test_the_minimum_can_be_moved_and_nothing_below_it(service: Service, client: PaymentsGateway) -> None:
+def test_amounts_below_the_minimum_are_refused(provider: SandboxClient, client: PaymentsGateway) -> None:
     least = {minimum.currency: minimum.amount for minimum in client.extras.minimums()}["NGN"]
     assert least == Decimal("0.01")
-    assert service.withdraw(amount=str(least)).status_code == 200
-    assert service.withdraw(amount="0.009").status_code == 400
+    assert provider.withdraw(amount=str(least)).status_code == 200
+    assert provider.withdraw(amount="0.009").status_code == 400
 
 
-def test_the_networks_are_those_that_crypto_can_be_sent_on(service: Service, client: PaymentsGateway) -> None:
+def test_the_networks_are_those_crypto_can_be_sent_on(
+    provider: SandboxClient, client: PaymentsGateway
+) -> None:
     (option,) = client.extras.wallet_config()
     assert option.currency == "USDT"
     assert {"TRC20", "ERC20", "BEP20"} <= set(option.networks)
 
 
-def test_one_transaction_is_the_one_of_the_list(service: Service, client: PaymentsGateway) -> None:
+def test_a_single_transaction_equals_the_listed_one(provider: SandboxClient, client: PaymentsGateway) -> None:
     listed = client.transactions.page(per_page=1).records[0]
     assert client.extras.transaction(listed.transaction_id) == listed
-    assert exact(service.get(f"/transaction/{listed.transaction_id}")) == service.records()[-1]
+    assert exact(provider.get(f"/transaction/{listed.transaction_id}")) == provider.records()[-1]
 
 
-def test_one_payment_is_the_one_that_was_made(service: Service, client: PaymentsGateway) -> None:
-    made = payment(service)
+def test_a_single_payment_equals_the_created_one(provider: SandboxClient, client: PaymentsGateway) -> None:
+    made = payment(provider)
     found = client.extras.payment(made["_id"])
     assert (found.id, found.reference, found.state) == (made["_id"], "R-1", made["state"])
     assert found.raw == made
 
 
 @pytest.mark.parametrize("identity", ["T-404", "a?b#c", "Ż", "x" * 128])
-def test_what_is_not_known_is_not_found(client: PaymentsGateway, identity: str) -> None:
+def test_unknown_ids_are_not_found(client: PaymentsGateway, identity: str) -> None:
     with pytest.raises(NotFoundError, match="no such transaction"):
         client.extras.transaction(identity)
     with pytest.raises(NotFoundError, match="no such payment"):
         client.extras.payment(identity)
 
 
-def test_resolving_a_payment_is_no_operation_here(service: Service) -> None:
-    assert service.get("/payment/resolve").status_code == 404
+def test_resolving_a_payment_is_not_offered(provider: SandboxClient) -> None:
+    assert provider.get("/payment/resolve").status_code == 404
 
 
 @pytest.mark.parametrize("country", ["x" * 61, "a\x00", "\ud83d"])
-def test_a_strange_country_has_no_banks_or_is_refused(service: Service, country: str) -> None:
+def test_an_unknown_country_has_no_banks_or_is_refused(provider: SandboxClient, country: str) -> None:
     query = country.encode("utf-8", "surrogatepass")
-    response = service.session.get(
-        service.process.url + "/bank/supported", params={"country": query}, timeout=30
+    response = provider.session.get(
+        provider.process.url + "/bank/supported", params={"country": query}, timeout=30
     )
     assert response.status_code in {200, 400}
     assert response.json().get("data", []) == []

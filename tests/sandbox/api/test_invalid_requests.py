@@ -83,9 +83,7 @@ def session() -> Iterator[requests.Session]:
 
 
 @pytest.mark.parametrize("name", hostile_requests.WITH_A_BODY)
-def test_a_body_that_is_no_request_is_refused(
-    attacked: SandboxProcess, session: requests.Session, name: str
-) -> None:
+def test_a_malformed_body_is_refused(attacked: SandboxProcess, session: requests.Session, name: str) -> None:
     wrong = {
         label: hostile_requests.complaint(hostile_requests.send(attacked, session, name, body))
         for label, body in hostile_requests.RAW_BODIES.items()
@@ -94,7 +92,7 @@ def test_a_body_that_is_no_request_is_refused(
 
 
 @pytest.mark.parametrize("name", hostile_requests.WITH_A_BODY)
-def test_a_bad_member_is_refused_and_an_odd_one_does_no_harm(
+def test_an_invalid_field_is_refused_and_an_unknown_one_ignored(
     attacked: SandboxProcess, session: requests.Session, name: str
 ) -> None:
     """Which of the two a member is, the document says."""
@@ -131,7 +129,7 @@ def test_a_body_over_one_megabyte_is_refused(
 
 
 @pytest.mark.parametrize("name", hostile_requests.WITHOUT_A_BODY)
-def test_a_bad_query_is_refused(attacked: SandboxProcess, session: requests.Session, name: str) -> None:
+def test_a_malformed_query_is_refused(attacked: SandboxProcess, session: requests.Session, name: str) -> None:
     wrong = {
         query: hostile_requests.complaint(hostile_requests.send(attacked, session, name, query=query))
         for query in QUERIES.values()
@@ -148,7 +146,7 @@ PARAMETERS = [
 
 
 @pytest.mark.parametrize(("name", "parameter"), PARAMETERS)
-def test_a_bad_value_in_a_query_is_refused_or_selects_nothing(
+def test_an_invalid_query_value_is_refused_or_selects_nothing(
     attacked: SandboxProcess, session: requests.Session, name: str, parameter: str
 ) -> None:
     answers = {
@@ -163,7 +161,7 @@ def test_a_bad_value_in_a_query_is_refused_or_selects_nothing(
 
 
 @pytest.mark.parametrize("path", sorted({path for _, path, _ in described().values() if "{" not in path}))
-def test_a_method_that_is_not_described_is_refused_and_the_right_ones_named(
+def test_an_unsupported_method_is_refused_with_the_allowed_ones(
     attacked: SandboxProcess, session: requests.Session, path: str
 ) -> None:
     known = {method for method, where, _ in described().values() if where == path}
@@ -175,7 +173,9 @@ def test_a_method_that_is_not_described_is_refused_and_the_right_ones_named(
 
 
 @pytest.mark.parametrize("version", ["/v1", "/v2", "/v3", "/v4", "/V2", "/v2.0"])
-def test_an_odd_path_is_refused(attacked: SandboxProcess, session: requests.Session, version: str) -> None:
+def test_a_malformed_path_is_refused(
+    attacked: SandboxProcess, session: requests.Session, version: str
+) -> None:
     for path in PATHS:
         # Prepared by hand, because `requests` tidies a path up.
         request = requests.Request("GET", attacked.address, headers=attacked.headers).prepare()

@@ -4,23 +4,23 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 from tests.sandbox.v4_calls import KEYNAME, MASTER, call, listed, status_with
 from tests.sandbox_process import API_KEY, SandboxProcess
 
 
 @pytest.mark.parametrize("code", [SandboxProcess.totp, SandboxProcess.issued_otp])
-def test_either_kind_of_one_time_code_makes_a_key_once(
-    service: Service, code: Callable[[SandboxProcess], str]
+def test_either_otp_type_creates_a_key_once(
+    provider: SandboxClient, code: Callable[[SandboxProcess], str]
 ) -> None:
-    body = {**MASTER, "otp": code(service.process)}
-    assert call(service, "POST", "/user/api-key", body).status_code == 200
-    assert call(service, "POST", "/user/api-key", body).status_code == 400
-    assert len(listed(service)) == 2
+    body = {**MASTER, "otp": code(provider.process)}
+    assert call(provider, "POST", "/user/api-key", body).status_code == 200
+    assert call(provider, "POST", "/user/api-key", body).status_code == 400
+    assert len(listed(provider)) == 2
 
 
-def test_a_demanded_one_time_code_is_asked_for_by_the_name_of_its_member(service: Service) -> None:
-    response = call(service, "POST", "/user/api-key", MASTER)
+def test_a_missing_one_time_code_is_reported_by_its_field_name(provider: SandboxClient) -> None:
+    response = call(provider, "POST", "/user/api-key", MASTER)
     assert response.status_code == 400
     assert response.json() == {
         "success": False,
@@ -29,26 +29,26 @@ def test_a_demanded_one_time_code_is_asked_for_by_the_name_of_its_member(service
     }
 
 
-def test_a_refused_one_time_code_leaves_the_old_key_working(service: Service) -> None:
-    response = call(service, "POST", "/user/api-key", {**MASTER, "apikey": API_KEY, "otp": "000000x"})
+def test_a_refused_one_time_code_leaves_the_old_key_working(provider: SandboxClient) -> None:
+    response = call(provider, "POST", "/user/api-key", {**MASTER, "apikey": API_KEY, "otp": "000000x"})
     assert response.status_code == 400
     assert response.json()["message"] == "otp is not valid or has expired"
-    assert status_with(service.process, API_KEY) == 200
-    assert len(listed(service)) == 1
+    assert status_with(provider.process, API_KEY) == 200
+    assert len(listed(provider)) == 1
 
 
 @pytest.mark.parametrize("wrong", [{"scope": "X"}, {"apikey": "no such key"}, {"keyname": ""}])
-def test_a_request_refused_for_another_reason_uses_up_no_one_time_code(
-    service: Service, wrong: dict[str, str]
+def test_a_refused_request_does_not_consume_the_one_time_code(
+    provider: SandboxClient, wrong: dict[str, str]
 ) -> None:
-    code = service.process.totp()
-    assert call(service, "POST", "/user/api-key", {**MASTER, "otp": code, **wrong}).status_code == 400
-    assert call(service, "POST", "/user/api-key", {**MASTER, "otp": code}).status_code == 200
+    code = provider.process.totp()
+    assert call(provider, "POST", "/user/api-key", {**MASTER, "otp": code, **wrong}).status_code == 400
+    assert call(provider, "POST", "/user/api-key", {**MASTER, "otp": code}).status_code == 200
 
 
 @pytest.mark.parametrize("scope", ["", "m", "Master", "MG", "X", "\N{FULLWIDTH LATIN CAPITAL LETTER M}"])
-def test_an_unknown_scope_is_refused(service: Service, scope: str) -> None:
-    response = call(service, "POST", "/user/api-key", {**KEYNAME, "scope": scope})
+def test_an_unknown_scope_is_refused(provider: SandboxClient, scope: str) -> None:
+    response = call(provider, "POST", "/user/api-key", {**KEYNAME, "scope": scope})
     assert response.status_code == 400
     assert response.json() == {
         "success": False,
@@ -83,8 +83,8 @@ def test_an_unknown_scope_is_refused(service: Service, scope: str) -> None:
         ([MASTER], "the body must be a JSON object"),
     ],
 )
-def test_a_wrong_member_is_refused_by_name(service: Service, body: object, message: str) -> None:
-    response = call(service, "POST", "/user/api-key", body)
+def test_an_invalid_field_is_refused_by_name(provider: SandboxClient, body: object, message: str) -> None:
+    response = call(provider, "POST", "/user/api-key", body)
     assert response.status_code == 400
     assert response.json()["message"] == message
-    assert len(listed(service)) == 1
+    assert len(listed(provider)) == 1

@@ -10,28 +10,28 @@ import pytest
 import requests
 
 from tests.sandbox import raw_http
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 from tests.sandbox.hostile_requests import JSON
 from tests.sandbox_process import SandboxProcess
 
 
-def test_a_body_of_one_megabyte_is_read(service: Service) -> None:
+def test_a_body_of_one_megabyte_is_read(provider: SandboxClient) -> None:
     body = b'{"accountNumber": "0123456789", "bankCode": "044"}'.ljust(1024 * 1024)
     assert (
-        service.session.post(
-            f"{service.process.url}/bank/resolve", data=body, headers=JSON, timeout=30
+        provider.session.post(
+            f"{provider.process.url}/bank/resolve", data=body, headers=JSON, timeout=30
         ).status_code
         == 200
     )
 
 
-def test_a_body_in_chunks_is_read(service: Service) -> None:
+def test_a_chunked_body_is_read(provider: SandboxClient) -> None:
     def chunks() -> Iterator[bytes]:
         yield b'{"accountNumber": "0123456789", '
         yield b'"bankCode": "044"}'
 
-    response = service.session.post(
-        f"{service.process.url}/bank/resolve", data=chunks(), headers=JSON, timeout=30
+    response = provider.session.post(
+        f"{provider.process.url}/bank/resolve", data=chunks(), headers=JSON, timeout=30
     )
     assert response.json()["data"]["accountnumber"] == "0123456789"
 
@@ -39,15 +39,15 @@ def test_a_body_in_chunks_is_read(service: Service) -> None:
 @pytest.mark.parametrize(
     "path", ["/v2/", "/v2/balance/", "/v2/nothing", "/v4/nothing", "/_sandbox/nothing", "/%ff"]
 )
-def test_an_unknown_path_is_refused_in_json(service: Service, path: str) -> None:
-    response = service.session.get(service.process.address + path, timeout=30)
+def test_an_unknown_path_is_refused_in_json(provider: SandboxClient, path: str) -> None:
+    response = provider.session.get(provider.process.address + path, timeout=30)
     assert response.status_code == 404
     assert response.json() == {"success": False, "message": "there is no such path"}
 
 
-def test_a_host_header_that_is_none_is_refused(service: Service) -> None:
-    response = service.session.get(
-        f"{service.process.url}/balance", headers={"Host": "no such host"}, timeout=30
+def test_an_invalid_host_header_is_refused(provider: SandboxClient) -> None:
+    response = provider.session.get(
+        f"{provider.process.url}/balance", headers={"Host": "no such host"}, timeout=30
     )
     assert response.status_code == 400
     assert response.json() == {"success": False, "message": "the request cannot be read"}
@@ -65,9 +65,9 @@ def test_an_internal_error_is_logged_and_reveals_nothing() -> None:
         assert requests.get(f"{process.url}/balance", headers=process.headers, timeout=30).status_code == 200
 
 
-def test_a_badly_chunked_body_is_refused(service: Service) -> None:
+def test_a_badly_chunked_body_is_refused(provider: SandboxClient) -> None:
     head = b"POST /v2/bank/resolve HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-    with connection(service) as client:
+    with connection(provider) as client:
         client.sendall(head + b"zz\r\n{")
         assert client.recv(4096).startswith(b"HTTP/1.1 400 ")
 
@@ -75,14 +75,14 @@ def test_a_badly_chunked_body_is_refused(service: Service) -> None:
 @pytest.mark.parametrize(
     "framing", [b"Content-Length: 100\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n5\r\n{"]
 )
-def test_a_client_that_leaves_in_mid_body_hurts_nobody(service: Service, framing: bytes) -> None:
-    with connection(service) as client:
+def test_a_client_that_disconnects_mid_body_does_no_harm(provider: SandboxClient, framing: bytes) -> None:
+    with connection(provider) as client:
         client.sendall(b"POST /v2/bank/resolve HTTP/1.1\r\nHost: x\r\n" + framing)
-    assert service.get("/balance").status_code == 200
+    assert provider.get("/balance").status_code == 200
 
 
-def connection(service: Service) -> socket.socket:
-    address = urlsplit(service.process.address)
+def connection(provider: SandboxClient) -> socket.socket:
+    address = urlsplit(provider.process.address)
     return socket.create_connection((str(address.hostname), int(address.port or 0)), timeout=60)
 
 
@@ -95,8 +95,10 @@ def connection(service: Service) -> socket.socket:
         (b"nonsense\r\n\r\n", 400),
     ],
 )
-def test_what_is_no_http_is_refused_in_json(service: Service, request_bytes: bytes, status: int) -> None:
-    with connection(service) as client:
+def test_malformed_http_is_refused_in_json(
+    provider: SandboxClient, request_bytes: bytes, status: int
+) -> None:
+    with connection(provider) as client:
         client.sendall(request_bytes)
         answer = raw_http.received(client)
     assert answer.status == status

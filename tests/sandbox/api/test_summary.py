@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 import requests
 
-from tests.sandbox.conftest import Service, exact
+from tests.sandbox.conftest import SandboxClient, exact
 from tests.sandbox_process import SandboxProcess
 
 
 @pytest.fixture(scope="module")
-def year() -> Iterator[Service]:
+def year() -> Iterator[SandboxClient]:
     """A provider with 400 seeded records that this module only reads."""
     with SandboxProcess(transactions=400) as process, requests.Session() as session:
         session.headers.update(process.headers)
-        yield Service(process, session)
+        yield SandboxClient(process, session)
 
 
-def summary(service: Service, **query: object) -> Any:
-    response = service.get("/transaction/summary", **query)
+def summary(provider: SandboxClient, **query: object) -> Any:
+    response = provider.get("/transaction/summary", **query)
     assert response.status_code == 200
     return exact(response)["data"]
 
@@ -38,7 +38,7 @@ def summary(service: Service, **query: object) -> Any:
     ],
 )
 def test_the_page_is_that_of_the_list_and_the_summary_covers_all_pages(
-    year: Service, query: dict[str, object]
+    year: SandboxClient, query: dict[str, object]
 ) -> None:
     found = summary(year, **query)
     assert found["txn"] == exact(year.get("/transaction", **query))["data"]
@@ -51,13 +51,13 @@ def test_the_page_is_that_of_the_list_and_the_summary_covers_all_pages(
     ("duration", "days"),
     [(None, 0), ("one day", 1), ("one week", 7), ("one month", 30), ("one year", 365)],
 )
-def test_the_duration_is_given_in_days(year: Service, duration: str | None, days: int) -> None:
+def test_the_duration_is_given_in_days(year: SandboxClient, duration: str | None, days: int) -> None:
     query = {"duration": duration} if duration else {}
     assert summary(year, **query)["summary"]["duration"] == days
 
 
-def test_nothing_adds_up_to_zero(service: Service) -> None:
-    service.process.advance(40 * 86_400)
-    found = summary(service, duration="one day")
+def test_an_empty_list_has_zero_totals(provider: SandboxClient) -> None:
+    provider.process.advance(40 * 86_400)
+    found = summary(provider, duration="one day")
     assert found["summary"] == {"volume": Decimal(0), "txnCount": 0, "duration": 1}
     assert found["txn"]["data"] == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.sandbox.conftest import Service, exact
+from tests.sandbox.conftest import SandboxClient, exact
 from tests.sandbox_process import SandboxProcess
 
 MEMBERS = (
@@ -22,26 +22,26 @@ DAYS = {"one day": 1, "one week": 7, "one month": 30, "one year": 365}
 
 
 @pytest.fixture(scope="module")
-def year() -> Iterator[Service]:
+def year() -> Iterator[SandboxClient]:
     """A provider with 1,200 seeded records that this module only reads."""
     with SandboxProcess(transactions=1_200) as process, requests.Session() as session:
         session.headers.update(process.headers)
-        yield Service(process, session)
+        yield SandboxClient(process, session)
 
 
 @pytest.fixture(scope="module")
-def everything(year: Service) -> list[Any]:
+def everything(year: SandboxClient) -> list[Any]:
     """Every record, newest first."""
     return [record for page in (1, 2, 3) for record in page_of(year, page=page, limit=500)["data"]]
 
 
-def page_of(service: Service, **query: object) -> Any:
-    response = service.get("/transaction", **query)
+def page_of(provider: SandboxClient, **query: object) -> Any:
+    response = provider.get("/transaction", **query)
     assert response.status_code == 200
     return exact(response)["data"]
 
 
-def test_the_page_wrapper(year: Service) -> None:
+def test_a_page_has_exactly_this_shape(year: SandboxClient) -> None:
     body = exact(year.get("/transaction", page=2, limit=7))
     assert body["success"] is True
     assert isinstance(body["message"], str)
@@ -53,7 +53,7 @@ def test_the_page_wrapper(year: Service) -> None:
     }
 
 
-def test_pages_hold_every_record_once(everything: list[Any]) -> None:
+def test_every_record_is_on_one_page(everything: list[Any]) -> None:
     assert len({record["transactionId"] for record in everything}) == len(everything) == 1_200
 
 
@@ -62,18 +62,18 @@ def test_newest_come_first(everything: list[Any]) -> None:
     assert moments == sorted(moments, reverse=True)
 
 
-def test_small_pages_are_in_the_same_order(year: Service, everything: list[Any]) -> None:
+def test_page_size_does_not_change_the_order(year: SandboxClient, everything: list[Any]) -> None:
     small = [record for page in range(1, 11) for record in page_of(year, page=page, limit=13)["data"]]
     assert small == everything[:130]
 
 
-def test_without_parameters_there_are_twenty_of_the_first_page(year: Service, everything: list[Any]) -> None:
+def test_the_default_is_the_first_page_of_twenty(year: SandboxClient, everything: list[Any]) -> None:
     page = page_of(year)
     assert (page["page"], page["perPage"]) == (1, 20)
     assert page["data"] == everything[:20]
 
 
-def test_a_page_beyond_the_last_is_empty(year: Service) -> None:
+def test_a_page_beyond_the_last_is_empty(year: SandboxClient) -> None:
     page = page_of(year, page=999_999_999, limit=500)
     assert page["data"] == []
     assert page["total"] == 1_200
@@ -82,7 +82,7 @@ def test_a_page_beyond_the_last_is_empty(year: Service) -> None:
 @pytest.mark.parametrize("currency", ["NGN", "USD"])
 @pytest.mark.parametrize("kind", [None, *TYPES])
 def test_filters_by_currency_and_type(
-    year: Service, everything: list[Any], currency: str, kind: str | None
+    year: SandboxClient, everything: list[Any], currency: str, kind: str | None
 ) -> None:
     query = {"currency": currency} | ({"type": kind} if kind else {})
     expected = [each for each in everything if each["currency"] == currency and kind in {None, each["type"]}]
@@ -97,7 +97,7 @@ def test_every_type_has_records(everything: list[Any], kind: str) -> None:
 
 
 @pytest.mark.parametrize("duration", DAYS)
-def test_filters_by_duration(year: Service, everything: list[Any], duration: str) -> None:
+def test_filters_by_duration(year: SandboxClient, everything: list[Any], duration: str) -> None:
     begin = (datetime.now(UTC) - timedelta(days=DAYS[duration])).isoformat()
     expected = [record for record in everything if record["createdAt"] >= begin]
     page = page_of(year, limit=500, duration=duration)
@@ -105,13 +105,13 @@ def test_filters_by_duration(year: Service, everything: list[Any], duration: str
     assert page["total"] == len(expected)
 
 
-def test_a_parameter_given_twice_is_refused(year: Service) -> None:
+def test_a_parameter_given_twice_is_refused(year: SandboxClient) -> None:
     response = year.session.get(f"{year.process.url}/transaction?page=1&page=2", timeout=30)
     assert response.status_code == 400
     assert response.json()["message"] == "page is given more than once"
 
 
-def test_a_record_has_exactly_the_members_of_the_specification(everything: list[Any]) -> None:
+def test_a_record_has_exactly_the_specified_fields(everything: list[Any]) -> None:
     for record in everything:
         assert tuple(record) == MEMBERS
         assert all(isinstance(record[name], int | Decimal) for name in NUMBERS)
@@ -119,7 +119,9 @@ def test_a_record_has_exactly_the_members_of_the_specification(everything: list[
         assert datetime.fromisoformat(record["updatedAt"]) >= datetime.fromisoformat(record["createdAt"])
 
 
-def test_records_of_a_currency_form_one_chain_to_its_balance(year: Service, everything: list[Any]) -> None:
+def test_the_records_of_a_currency_have_continuous_balances(
+    year: SandboxClient, everything: list[Any]
+) -> None:
     for currency in ("NGN", "USD", "USDT"):
         balance = received = sent = Decimal(0)
         records = [record for record in reversed(everything) if record["currency"] == currency]

@@ -8,7 +8,7 @@ import requests
 
 from payments_gateway.crypto_addresses import AddressProof, check_address
 from payments_gateway.sandbox.books.counterparties import NETWORKS, address_on
-from tests.sandbox.conftest import Service, exact
+from tests.sandbox.conftest import SandboxClient, exact
 from tests.sandbox.hostile_requests import JSON
 
 TRON = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"
@@ -44,9 +44,9 @@ WRONG = [
 ]
 
 
-def send(service: Service, **changes: object) -> requests.Response:
+def send(provider: SandboxClient, **changes: object) -> requests.Response:
     body = {"network": "TRC20", "currency": "USDT", "address": TRON, "amount": 25.5, **changes}
-    return service.post(
+    return provider.post(
         "/wallet/transfer", {name: value for name, value in body.items() if value is not None}
     )
 
@@ -56,8 +56,8 @@ def detail_of(response: requests.Response) -> Any:
     return exact(response)["data"]["transferDetail"]
 
 
-def test_the_wallet_is_under_its_own_name(service: Service) -> None:
-    body = service.get("/wallet").json()
+def test_the_wallet_is_under_its_own_name(provider: SandboxClient) -> None:
+    body = provider.get("/wallet").json()
     assert set(body) == {"success", "message", "wallet"}
     wallet = body["wallet"]
     assert set(wallet) == WALLET
@@ -67,15 +67,15 @@ def test_the_wallet_is_under_its_own_name(service: Service) -> None:
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_every_address_carries_a_valid_checksum_and_stays_the_same(service: Service, network: str) -> None:
-    (found,) = service.get("/wallet", network=network, currency="USDT").json()["wallet"]["addresses"]
+def test_every_address_has_a_valid_checksum_and_is_stable(provider: SandboxClient, network: str) -> None:
+    (found,) = provider.get("/wallet", network=network, currency="USDT").json()["wallet"]["addresses"]
     assert check_address(network, found["address"]) is AddressProof.CHECKSUM
-    service.process.reset()
-    assert service.get("/wallet", network=network).json()["wallet"]["addresses"] == [found]
+    provider.process.reset()
+    assert provider.get("/wallet", network=network).json()["wallet"]["addresses"] == [found]
 
 
-def test_the_detail_has_amounts_as_numbers(service: Service) -> None:
-    response = send(service, walletType="main", memo="invoice 7")
+def test_the_detail_has_amounts_as_numbers(provider: SandboxClient) -> None:
+    response = send(provider, walletType="main", memo="invoice 7")
     assert list(response.json()["data"]) == ["transferDetail"]
     detail = detail_of(response)
     assert tuple(detail) == DETAIL
@@ -85,82 +85,84 @@ def test_the_detail_has_amounts_as_numbers(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("network", "fee"), [("TRC20", "1"), ("ERC20", "4"), ("BEP20", "0.5")])
-def test_amount_and_the_fee_of_the_network_leave_at_once(service: Service, network: str, fee: str) -> None:
-    service.process.options(settle_after=None)
-    before = service.balance("USDT")["amount"]
+def test_amount_and_network_fee_are_debited_at_once(provider: SandboxClient, network: str, fee: str) -> None:
+    provider.process.options(settle_after=None)
+    before = provider.balance("USDT")["amount"]
     address = TRON if network == "TRC20" else ETHEREUM
-    detail = detail_of(send(service, network=network, address=address, amount=0.000001))
-    record = service.record(detail["transactionId"])
+    detail = detail_of(send(provider, network=network, address=address, amount=0.000001))
+    record = provider.record(detail["transactionId"])
     assert (record["type"], record["fee"]) == ("sent", Decimal(fee))
-    assert before - service.balance("USDT")["amount"] == Decimal(fee) + Decimal("0.000001")
+    assert before - provider.balance("USDT")["amount"] == Decimal(fee) + Decimal("0.000001")
 
 
 @pytest.mark.parametrize("digits", [8, 29, 60, 500])
-def test_a_number_of_very_many_digits_is_refused_and_not_rounded(service: Service, digits: int) -> None:
+def test_a_number_of_very_many_digits_is_refused_and_not_rounded(
+    provider: SandboxClient, digits: int
+) -> None:
     body = f'{{"network": "TRC20", "currency": "USDT", "address": "{TRON}", "amount": 25.{"0" * digits}1}}'
-    response = service.session.post(
-        f"{service.process.url}/wallet/transfer", data=body, headers=JSON, timeout=30
+    response = provider.session.post(
+        f"{provider.process.url}/wallet/transfer", data=body, headers=JSON, timeout=30
     )
     assert response.status_code == 400
     assert response.json()["message"].startswith("amount must ")
-    assert service.process.ledger()["debits"]["count"] == 0
+    assert provider.process.ledger()["debits"]["count"] == 0
 
 
-def test_needless_zeros_are_no_decimals(service: Service) -> None:
+def test_trailing_zeros_are_not_counted_as_decimals(provider: SandboxClient) -> None:
     body = f'{{"network": "TRC20", "currency": "USDT", "address": "{TRON}", "amount": 25.50000000000}}'
-    response = service.session.post(
-        f"{service.process.url}/wallet/transfer", data=body, headers=JSON, timeout=30
+    response = provider.session.post(
+        f"{provider.process.url}/wallet/transfer", data=body, headers=JSON, timeout=30
     )
     assert detail_of(response)["amount"] == Decimal("25.5")
 
 
 @pytest.mark.parametrize(("member", "value", "phrase"), WRONG)
-def test_a_wrong_member_is_refused_by_name_and_moves_nothing(
-    service: Service, member: str, value: object, phrase: str
+def test_an_invalid_field_is_refused_by_name_and_changes_nothing(
+    provider: SandboxClient, member: str, value: object, phrase: str
 ) -> None:
-    response = send(service, **{member: value})
+    response = send(provider, **{member: value})
     assert response.status_code == 400
     assert response.json()["message"].startswith(f"{member} {phrase}")
-    assert service.process.ledger()["debits"]["count"] == 0
+    assert provider.process.ledger()["debits"]["count"] == 0
 
 
-def test_the_fee_must_be_covered_too(service: Service) -> None:
-    whole = service.balance("USDT")["amount"]
-    assert send(service, amount=float(whole)).status_code == 422
-    assert send(service, amount=float(whole - 1)).status_code == 200
-    assert service.balance("USDT")["amount"] == 0
+def test_the_fee_must_be_covered_too(provider: SandboxClient) -> None:
+    whole = provider.balance("USDT")["amount"]
+    assert send(provider, amount=float(whole)).status_code == 422
+    assert send(provider, amount=float(whole - 1)).status_code == 200
+    assert provider.balance("USDT")["amount"] == 0
 
 
-def test_it_is_processing_until_it_settles(service: Service) -> None:
-    service.process.options(settle_after=3_600)
-    transaction_id = detail_of(send(service))["transactionId"]
-    service.process.advance(3_000)
-    assert service.record(transaction_id)["status"] == "processing"
-    service.process.advance(600)
-    assert service.record(transaction_id)["status"] == "fullfiled"
+def test_a_wallet_transfer_is_processing_until_it_settles(provider: SandboxClient) -> None:
+    provider.process.options(settle_after=3_600)
+    transaction_id = detail_of(send(provider))["transactionId"]
+    provider.process.advance(3_000)
+    assert provider.record(transaction_id)["status"] == "processing"
+    provider.process.advance(600)
+    assert provider.record(transaction_id)["status"] == "fullfiled"
 
 
 @pytest.mark.parametrize(("ending", "status"), [("99", "failed"), ("12", "fullfiled")])
-def test_addresses_ending_in_99_fail_and_the_money_comes_back(
-    service: Service, ending: str, status: str
+def test_transfers_to_addresses_ending_in_99_fail_and_are_refunded(
+    provider: SandboxClient, ending: str, status: str
 ) -> None:
-    before = service.balance("USDT")["amount"]
-    detail = detail_of(send(service, network="BEP20", address=ETHEREUM[:-2] + ending))
-    assert service.record(detail["transactionId"])["status"] == status
-    assert (service.balance("USDT")["amount"] == before) is (status == "failed")
-    assert service.process.ledger()["differences"] == []
+    before = provider.balance("USDT")["amount"]
+    detail = detail_of(send(provider, network="BEP20", address=ETHEREUM[:-2] + ending))
+    assert provider.record(detail["transactionId"])["status"] == status
+    assert (provider.balance("USDT")["amount"] == before) is (status == "failed")
+    assert provider.process.ledger()["differences"] == []
 
 
-def test_addresses_ending_in_88_take_a_day(service: Service) -> None:
-    detail = detail_of(send(service, network="BEP20", address=ETHEREUM[:-2] + "88"))
-    assert service.record(detail["transactionId"])["status"] == "processing"
-    service.process.advance(86_400)
-    assert service.record(detail["transactionId"])["status"] == "fullfiled"
+def test_transfers_to_addresses_ending_in_88_take_a_day(provider: SandboxClient) -> None:
+    detail = detail_of(send(provider, network="BEP20", address=ETHEREUM[:-2] + "88"))
+    assert provider.record(detail["transactionId"])["status"] == "processing"
+    provider.process.advance(86_400)
+    assert provider.record(detail["transactionId"])["status"] == "fullfiled"
 
 
-def test_the_oracle_reports_where_it_went(service: Service) -> None:
-    send(service, walletType="main", memo="invoice 7")
-    (order,) = service.process.ledger()["orders"]
+def test_the_control_ledger_has_the_address(provider: SandboxClient) -> None:
+    send(provider, walletType="main", memo="invoice 7")
+    (order,) = provider.process.ledger()["orders"]
     assert {name: order[name] for name in ("kind", "network", "address", "walletType", "memo")} == {
         "kind": "wallet_transfer",
         "network": "TRC20",

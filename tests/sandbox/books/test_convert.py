@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_gateway.sandbox.books import rates
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 
 DETAIL = (
     *("transactionId", "sender", "status", "date", "toCurrency", "fromCurrency", "receiveAmount", "amount"),
@@ -33,16 +33,16 @@ WRONG = [
 ]
 
 
-def convert(service: Service, **changes: object) -> requests.Response:
+def convert(provider: SandboxClient, **changes: object) -> requests.Response:
     body = {"fromCurrency": "USD", "toCurrency": "NGN", "amount": "100.10", **changes}
-    return service.post(
+    return provider.post(
         "/balance/convert", {name: value for name, value in body.items() if value is not None}
     )
 
 
-def test_the_answer_has_the_transfer_detail_with_amounts_as_strings(service: Service) -> None:
-    before = service.balance("USD")["amount"]
-    response = convert(service)
+def test_the_answer_has_the_transfer_detail_with_amounts_as_strings(provider: SandboxClient) -> None:
+    before = provider.balance("USD")["amount"]
+    response = convert(provider)
     assert response.status_code == 200
     body = response.json()
     assert body["success"] is True
@@ -55,66 +55,68 @@ def test_the_answer_has_the_transfer_detail_with_amounts_as_strings(service: Ser
     assert Decimal(detail["senderPrevbalance"]) == before
 
 
-def test_two_records_show_what_was_sold_and_what_was_received(service: Service) -> None:
-    dollars, naira = service.balance("USD")["amount"], service.balance("NGN")["amount"]
-    detail = convert(service).json()["data"]["transferDetail"]
-    given_away, received = service.records()[-2:]
+def test_two_records_show_what_was_sold_and_what_was_received(provider: SandboxClient) -> None:
+    dollars, naira = provider.balance("USD")["amount"], provider.balance("NGN")["amount"]
+    detail = convert(provider).json()["data"]["transferDetail"]
+    given_away, received = provider.records()[-2:]
     assert given_away["transactionId"] == detail["transactionId"]
     assert given_away["type"] == received["type"] == "conversion"
     assert (given_away["currency"], given_away["amount"]) == ("USD", Decimal("100.10"))
     assert (received["currency"], received["amount"]) == ("NGN", Decimal(detail["receiveAmount"]))
     for record in (given_away, received):
         assert (record["fromCurrency"], record["fromAmount"]) == ("USD", Decimal("100.10"))
-    assert service.balance("USD")["amount"] == dollars - Decimal("100.10")
-    assert service.balance("NGN")["amount"] == naira + Decimal(detail["receiveAmount"])
-    assert service.process.ledger()["differences"] == []
+    assert provider.balance("USD")["amount"] == dollars - Decimal("100.10")
+    assert provider.balance("NGN")["amount"] == naira + Decimal(detail["receiveAmount"])
+    assert provider.process.ledger()["differences"] == []
 
 
-def test_what_is_received_is_rounded_down_to_the_currency(service: Service) -> None:
-    detail = convert(service, fromCurrency="NGN", toCurrency="USD", amount="100000").json()["data"]
-    at = datetime.fromisoformat(service.records()[-1]["createdAt"])
+def test_the_received_amount_is_rounded_down(provider: SandboxClient) -> None:
+    detail = convert(provider, fromCurrency="NGN", toCurrency="USD", amount="100000").json()["data"]
+    at = datetime.fromisoformat(provider.records()[-1]["createdAt"])
     exact = 100_000 * rates.quote("NGN", "USD", at)
     received = Decimal(detail["transferDetail"]["receiveAmount"])
     assert received == exact.quantize(Decimal("0.01"), rounding=ROUND_DOWN)
 
 
-def test_what_would_become_nothing_is_refused(service: Service) -> None:
-    response = convert(service, fromCurrency="NGN", toCurrency="USD", amount="5")
+def test_an_amount_that_converts_to_zero_is_refused(provider: SandboxClient) -> None:
+    response = convert(provider, fromCurrency="NGN", toCurrency="USD", amount="5")
     assert response.status_code == 400
     assert "it would become nothing" in response.json()["message"]
-    assert service.process.ledger()["debits"]["count"] == 0
+    assert provider.process.ledger()["debits"]["count"] == 0
 
 
-def test_more_than_the_balance_is_refused(service: Service) -> None:
-    response = convert(service, amount=f"{service.balance('USD')['amount'] + 1}")
+def test_more_than_the_balance_is_refused(provider: SandboxClient) -> None:
+    response = convert(provider, amount=f"{provider.balance('USD')['amount'] + 1}")
     assert response.status_code == 422
     assert "insufficient funds" in response.json()["message"]
-    assert service.process.ledger()["debits"]["count"] == 0
+    assert provider.process.ledger()["debits"]["count"] == 0
 
 
 @pytest.mark.parametrize(("member", "value", "phrase"), WRONG)
-def test_a_wrong_member_is_refused_by_name(service: Service, member: str, value: object, phrase: str) -> None:
-    response = convert(service, **{member: value})
+def test_an_invalid_field_is_refused_by_name(
+    provider: SandboxClient, member: str, value: object, phrase: str
+) -> None:
+    response = convert(provider, **{member: value})
     assert response.status_code == 400
     assert response.json()["message"].startswith(f"{member} {phrase}")
-    assert service.process.ledger()["debits"]["count"] == 0
+    assert provider.process.ledger()["debits"]["count"] == 0
 
 
-def test_converting_to_and_fro_loses_money(service: Service) -> None:
-    dollars = service.balance("USD")["amount"]
-    naira = convert(service, amount="1000").json()["data"]["transferDetail"]["receiveAmount"]
-    convert(service, fromCurrency="NGN", toCurrency="USD", amount=naira)
-    assert 0 < dollars - service.balance("USD")["amount"] < 20
+def test_converting_back_and_forth_loses_money(provider: SandboxClient) -> None:
+    dollars = provider.balance("USD")["amount"]
+    naira = convert(provider, amount="1000").json()["data"]["transferDetail"]["receiveAmount"]
+    convert(provider, fromCurrency="NGN", toCurrency="USD", amount=naira)
+    assert 0 < dollars - provider.balance("USD")["amount"] < 20
 
 
-def test_the_rate_moves_with_the_clock(service: Service) -> None:
-    first = convert(service).json()["data"]["transferDetail"]["receiveAmount"]
-    service.process.advance(86_400)
-    assert convert(service).json()["data"]["transferDetail"]["receiveAmount"] != first
+def test_the_rate_moves_with_the_clock(provider: SandboxClient) -> None:
+    first = convert(provider).json()["data"]["transferDetail"]["receiveAmount"]
+    provider.process.advance(86_400)
+    assert convert(provider).json()["data"]["transferDetail"]["receiveAmount"] != first
 
 
 @given(at=moments)
-def test_rates_are_the_same_for_the_whole_minute_and_nobody_gains_by_a_round(at: datetime) -> None:
+def test_rates_are_constant_for_a_minute_without_arbitrage(at: datetime) -> None:
     minute = at.replace(second=0, microsecond=0)
     for one in CURRENCIES:
         for other in CURRENCIES:
@@ -123,13 +125,13 @@ def test_rates_are_the_same_for_the_whole_minute_and_nobody_gains_by_a_round(at:
 
 
 @given(at=moments)
-def test_rates_stay_within_reason(at: datetime) -> None:
+def test_rates_stay_within_bounds(at: datetime) -> None:
     assert 1_450 < rates.quote("USD", "NGN", at) < 1_640
     assert Decimal("0.98") < rates.quote("USDT", "USD", at) < 1
 
 
 @given(at=moments, units=st.integers(1, 10**14))
-def test_what_is_needed_is_the_least_that_becomes_enough(at: datetime, units: int) -> None:
+def test_the_required_amount_is_the_smallest_sufficient_one(at: datetime, units: int) -> None:
     rate = rates.quote("USDT", "NGN", at)
     needed = rates.amount_needed(units, "USDT", "NGN", rate)
     assert rates.amount_received(needed, "USDT", "NGN", rate) >= units
@@ -137,7 +139,7 @@ def test_what_is_needed_is_the_least_that_becomes_enough(at: datetime, units: in
 
 
 @given(at=moments)
-def test_the_key_of_a_rate_leads_back_to_its_minute_and_to_its_pair_only(at: datetime) -> None:
+def test_a_rate_key_identifies_its_minute_and_pair(at: datetime) -> None:
     key = rates.rate_key("USDT", "NGN", at)
     moment = rates.rate_key_time(key, "USDT", "NGN")
     assert moment is not None
@@ -146,5 +148,5 @@ def test_the_key_of_a_rate_leads_back_to_its_minute_and_to_its_pair_only(at: dat
 
 
 @pytest.mark.parametrize("key", ["", "-", "x-1", "ffffffffffffffff-000000000000", "1b5c4c2-000000000000"])
-def test_nonsense_is_no_key_of_a_rate(key: str) -> None:
+def test_a_malformed_rate_key_is_refused(key: str) -> None:
     assert rates.rate_key_time(key, "USDT", "NGN") is None

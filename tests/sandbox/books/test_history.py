@@ -16,21 +16,21 @@ def year() -> list[HistoryEvent]:
     return list(history(1, 6_000, END))
 
 
-def test_the_same_seed_makes_the_same_year(year: list[HistoryEvent]) -> None:
+def test_the_same_seed_gives_the_same_history(year: list[HistoryEvent]) -> None:
     assert list(history(1, 6_000, END)) == year
 
 
-def test_another_seed_makes_another_year(year: list[HistoryEvent]) -> None:
+def test_another_seed_gives_another_history(year: list[HistoryEvent]) -> None:
     assert list(history(2, 6_000, END)) != year
 
 
 @pytest.mark.parametrize("count", [3, 4, 5, 60, 61, 1_000])
-def test_there_are_exactly_as_many_events_as_asked_for(count: int) -> None:
+def test_the_number_of_events_is_as_requested(count: int) -> None:
     assert len(list(history(7, count, END))) == count
 
 
 @pytest.mark.parametrize(("seed", "count"), [(1, 6_000), (2, 60), (3, 600), (4, 6_000), (5, 12_000)])
-def test_no_balance_is_ever_below_zero_and_all_end_plentiful(seed: int, count: int) -> None:
+def test_balances_are_never_negative_and_end_well_funded(seed: int, count: int) -> None:
     balances = Counter[str]()
     for event in history(seed, count, END):
         balances[event.movement.currency] += event.movement.effect
@@ -40,14 +40,14 @@ def test_no_balance_is_ever_below_zero_and_all_end_plentiful(seed: int, count: i
     assert 8_000_000000 < balances["USDT"] < 40_000_000000
 
 
-def test_events_come_in_order_within_the_year_before_the_end(year: list[HistoryEvent]) -> None:
+def test_events_are_ordered_within_the_last_year(year: list[HistoryEvent]) -> None:
     moments = [event.at for event in year]
     assert moments == sorted(moments)
     assert END - timedelta(days=365) <= moments[0] < moments[-1] < END
     assert all(event.settled_at >= event.at for event in year)
 
 
-def test_working_days_are_busier_than_weekends_and_days_than_nights(year: list[HistoryEvent]) -> None:
+def test_working_days_and_daytime_have_more_events(year: list[HistoryEvent]) -> None:
     local = [event.at.astimezone(LAGOS) for event in year]
     weekdays = Counter(moment.weekday() for moment in local)
     assert min(weekdays[day] for day in range(5)) > 1.5 * weekdays[5] > 1.5 * weekdays[6]
@@ -57,7 +57,7 @@ def test_working_days_are_busier_than_weekends_and_days_than_nights(year: list[H
     assert 0 < nights < 0.02 * len(local)
 
 
-def test_salaries_leave_on_the_last_working_day(year: list[HistoryEvent]) -> None:
+def test_salaries_are_paid_on_the_last_working_day(year: list[HistoryEvent]) -> None:
     withdrawals = Counter(
         event.at.astimezone(LAGOS).date() for event in year if event.movement.type == "withdrawal"
     )
@@ -104,7 +104,7 @@ def test_both_sides_of_a_conversion_belong_together(year: list[HistoryEvent]) ->
         assert given.at == received.at
 
 
-def test_some_withdrawals_fail_and_are_given_back_next(year: list[HistoryEvent]) -> None:
+def test_failed_withdrawals_are_refunded_next(year: list[HistoryEvent]) -> None:
     failed = [number for number, event in enumerate(year) if event.failed]
     assert len(failed) > 10
     for number in failed:
@@ -113,7 +113,7 @@ def test_some_withdrawals_fail_and_are_given_back_next(year: list[HistoryEvent])
         assert reversal.effect == -year[number].movement.effect
 
 
-def test_money_goes_to_many_people_at_many_banks(year: list[HistoryEvent]) -> None:
+def test_there_are_many_recipients_at_many_banks(year: list[HistoryEvent]) -> None:
     payees = {event.payee for event in year if event.payee}
     assert len(payees) > 80
     assert len({payee.bank_code for payee in payees}) > 15

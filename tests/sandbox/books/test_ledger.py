@@ -7,14 +7,14 @@ from decimal import Decimal
 
 import requests
 
-from tests.sandbox.conftest import PAYMENT, Service
+from tests.sandbox.conftest import PAYMENT, SandboxClient
 
 FEES = {"NGN": Decimal(50), "USD": Decimal(1)}
 
 
-def check_books(service: Service) -> None:
+def check_books(provider: SandboxClient) -> None:
     """Rebuild every balance entry from the transaction records and compare."""
-    records = service.records()
+    records = provider.records()
     for currency in ("NGN", "USD", "USDT"):
         mine = [record for record in records if record["currency"] == currency]
         balance = received = sent = Decimal(0)
@@ -24,16 +24,16 @@ def check_books(service: Service) -> None:
             received += record["amount"] if incoming else 0
             sent += record["fee"] + (0 if incoming else record["amount"])
             balance = received - sent
-        entry = service.balance(currency)
+        entry = provider.balance(currency)
         assert (entry["amount"], entry["totalRecieved"], entry["totalSent"]) == (balance, received, sent)
         assert entry["txnCount"] == len(mine)
-        assert service.process.balance(currency) == balance
-    assert service.process.ledger()["differences"] == []
+        assert provider.process.balance(currency) == balance
+    assert provider.process.ledger()["differences"] == []
 
 
-def check_reversals(service: Service) -> None:
+def check_reversals(provider: SandboxClient) -> None:
     """Every failed withdrawal was given back in full exactly once, and nothing else was."""
-    records = service.records()
+    records = provider.records()
     failed = {
         each["transactionId"]: each["amount"] + each["fee"] for each in records if each["status"] == "failed"
     }
@@ -44,53 +44,56 @@ def check_reversals(service: Service) -> None:
     assert sorted(given_back) == sorted(failed.items())
 
 
-def test_after_withdrawals_at_once_that_together_are_too_much(service: Service) -> None:
+def test_concurrent_withdrawals_cannot_overdraw(provider: SandboxClient) -> None:
     """Forty at once ask for four times what is there: only what fits is taken."""
-    service.process.options(token_reuse=True)
-    before = service.balance("USD")["amount"]
-    body = service.withdrawal(currency="USD", amount=f"{before / 10:.2f}")
+    provider.process.options(token_reuse=True)
+    before = provider.balance("USD")["amount"]
+    body = provider.withdrawal(currency="USD", amount=f"{before / 10:.2f}")
 
     def send(_: int) -> int:
         return requests.post(
-            f"{service.process.url}/balance/withdraw", json=body, headers=service.process.headers, timeout=30
+            f"{provider.process.url}/balance/withdraw",
+            json=body,
+            headers=provider.process.headers,
+            timeout=30,
         ).status_code
 
     with ThreadPoolExecutor(8) as pool:
         statuses = list(pool.map(send, range(40)))
     assert statuses.count(200) == 9
     assert statuses.count(422) == 31
-    assert service.balance("USD")["amount"] == before - 9 * (Decimal(str(body["amount"])) + FEES["USD"])
-    check_books(service)
+    assert provider.balance("USD")["amount"] == before - 9 * (Decimal(str(body["amount"])) + FEES["USD"])
+    check_books(provider)
 
 
-def test_the_seeded_history_agrees(service: Service) -> None:
-    check_books(service)
-    check_reversals(service)
+def test_the_seeded_history_is_consistent(provider: SandboxClient) -> None:
+    check_books(provider)
+    check_reversals(provider)
 
 
-def test_the_check_of_the_books_finds_a_wrong_balance(service: Service) -> None:
+def test_the_check_of_the_books_finds_a_wrong_balance(provider: SandboxClient) -> None:
     """The oracle is no rubber stamp: a balance changed behind its back is found."""
-    with closing(service.process.books()) as books:
+    with closing(provider.process.books()) as books:
         books.execute(
             "UPDATE sandbox_account SET balance = balance + 1, received = received + 1 WHERE id = 1"
         )
         books.commit()
-    assert service.process.ledger()["differences"] == [
+    assert provider.process.ledger()["differences"] == [
         "NGN: the records do not lead to the balance",
         "merchant NGN: not the sum of its entries",
     ]
-    service.process.reset()
-    assert service.process.ledger()["differences"] == []
+    provider.process.reset()
+    assert provider.process.ledger()["differences"] == []
 
 
-def test_the_check_of_the_books_finds_a_payment_that_moved_nothing(service: Service) -> None:
-    assert service.post("/payment", PAYMENT).status_code == 200
-    service.process.pay_in(str(PAYMENT["reference"]))
-    service.process.settle()
-    assert service.process.ledger()["payments"][0]["state"] == "completed"
-    assert service.process.ledger()["differences"] == []
-    with closing(service.process.books()) as books:
+def test_the_check_of_the_books_finds_a_payment_that_moved_nothing(provider: SandboxClient) -> None:
+    assert provider.post("/payment", PAYMENT).status_code == 200
+    provider.process.pay_in(str(PAYMENT["reference"]))
+    provider.process.settle()
+    assert provider.process.ledger()["payments"][0]["state"] == "completed"
+    assert provider.process.ledger()["differences"] == []
+    with closing(provider.process.books()) as books:
         books.execute("DELETE FROM sandbox_entry WHERE payment_id IS NOT NULL")
         books.commit()
-    assert "1 payments have not moved what their state says" in service.process.ledger()["differences"]
-    service.process.reset()
+    assert "1 payments have not moved what their state says" in provider.process.ledger()["differences"]
+    provider.process.reset()

@@ -10,7 +10,7 @@ import requests
 
 from payments_gateway.crypto_addresses import AddressProof, check_address
 from payments_gateway.sandbox.books import rates
-from tests.sandbox.conftest import ACCOUNT, Service, exact
+from tests.sandbox.conftest import ACCOUNT, SandboxClient, exact
 
 MEMBERS = (
     *("_id", "businessId", "reference", "incomingCurrency", "outgoingCurrency", "incomingAmount"),
@@ -70,32 +70,32 @@ WRONG = [
 ]
 
 
-def create(service: Service, body: Mapping[str, object], **changes: object) -> requests.Response:
+def create(provider: SandboxClient, body: Mapping[str, object], **changes: object) -> requests.Response:
     members = {**body, **changes}
-    return service.post("/payment", {name: value for name, value in members.items() if value is not None})
+    return provider.post("/payment", {name: value for name, value in members.items() if value is not None})
 
 
-def created(service: Service, body: Mapping[str, object], **changes: object) -> Any:
-    response = create(service, body, **changes)
+def created(provider: SandboxClient, body: Mapping[str, object], **changes: object) -> Any:
+    response = create(provider, body, **changes)
     assert response.status_code == 200, response.text
     return exact(response)["data"]
 
 
-def seen(service: Service, reference: str = "INV-1") -> Any:
+def seen(provider: SandboxClient, reference: str = "INV-1") -> Any:
     """The payment as the oracle of the provider reports it now."""
-    (found,) = [each for each in service.process.ledger()["payments"] if each["reference"] == reference]
+    (found,) = [each for each in provider.process.ledger()["payments"] if each["reference"] == reference]
     return found
 
 
-def money(service: Service) -> list[Any]:
-    return [service.balance(currency) for currency in ("NGN", "USD", "USDT")]
+def money(provider: SandboxClient) -> list[Any]:
+    return [provider.balance(currency) for currency in ("NGN", "USD", "USDT")]
 
 
 @pytest.mark.parametrize(("body", "account"), [(TO_BANK, "0123456789"), (TO_USER, "adaeze.obi")])
-def test_the_answer_is_the_payment_of_the_specification(
-    service: Service, body: Mapping[str, object], account: str
+def test_the_response_is_a_payment_as_specified(
+    provider: SandboxClient, body: Mapping[str, object], account: str
 ) -> None:
-    payment = created(service, body)
+    payment = created(provider, body)
     assert tuple(payment) == MEMBERS
     assert all(isinstance(payment[name], int | Decimal) for name in NUMBERS)
     assert all(isinstance(payment[name], str) for name in set(MEMBERS) - set(NUMBERS))
@@ -106,185 +106,192 @@ def test_the_answer_is_the_payment_of_the_specification(
     assert lifetime == timedelta(minutes=30)
 
 
-def test_the_outgoing_amount_follows_from_the_incoming_one_and_the_rate(service: Service) -> None:
-    payment = created(service, TO_BANK)
+def test_the_outgoing_amount_follows_from_the_incoming_one_and_the_rate(provider: SandboxClient) -> None:
+    payment = created(provider, TO_BANK)
     at = datetime.fromisoformat(payment["createdAt"])
     assert payment["rate"] == rates.quote("USDT", "NGN", at)
     assert 0 <= payment["incomingAmount"] * payment["rate"] - payment["outgoingAmount"] < Decimal("0.01")
 
 
-def test_the_incoming_amount_follows_from_the_outgoing_one(service: Service) -> None:
-    payment = created(service, TO_BANK, incomingAmount=None, outgoingAmount=150_000.5)
+def test_the_incoming_amount_follows_from_the_outgoing_one(provider: SandboxClient) -> None:
+    payment = created(provider, TO_BANK, incomingAmount=None, outgoingAmount=150_000.5)
     assert payment["outgoingAmount"] == Decimal("150000.5")
     assert 0 <= payment["incomingAmount"] * payment["rate"] - payment["outgoingAmount"] < Decimal("0.01")
 
 
-def test_a_key_fixes_the_rate_for_ten_minutes(service: Service) -> None:
-    now = service.process.now()
+def test_a_key_fixes_the_rate_for_ten_minutes(provider: SandboxClient) -> None:
+    now = provider.process.now()
     key = rates.rate_key("USDT", "NGN", now)
-    service.process.advance(300)
-    assert created(service, TO_BANK, rateKey=key)["rate"] == rates.quote("USDT", "NGN", now)
-    service.process.advance(301)
-    response = create(service, TO_BANK, rateKey=key, reference="INV-2")
+    provider.process.advance(300)
+    assert created(provider, TO_BANK, rateKey=key)["rate"] == rates.quote("USDT", "NGN", now)
+    provider.process.advance(301)
+    response = create(provider, TO_BANK, rateKey=key, reference="INV-2")
     assert response.json()["message"] == "rateKey has expired; read the rate again"
 
 
 @pytest.mark.parametrize(("member", "value", "phrase"), WRONG)
-def test_a_wrong_member_is_refused_by_name(service: Service, member: str, value: object, phrase: str) -> None:
-    response = create(service, TO_BANK, **{member: value})
+def test_an_invalid_field_is_refused_by_name(
+    provider: SandboxClient, member: str, value: object, phrase: str
+) -> None:
+    response = create(provider, TO_BANK, **{member: value})
     assert response.status_code == 400
     assert response.json()["message"].startswith(f"{member} {phrase}")
-    assert service.process.ledger()["payments"] == []
+    assert provider.process.ledger()["payments"] == []
 
 
 @pytest.mark.parametrize(
     ("username", "phrase"), [(None, "is required"), ("nobody", "is not a user of the service")]
 )
-def test_a_payment_to_a_profile_needs_a_user(service: Service, username: str | None, phrase: str) -> None:
-    response = create(service, TO_USER, serviceUsername=username)
+def test_a_payment_to_a_profile_needs_a_user(
+    provider: SandboxClient, username: str | None, phrase: str
+) -> None:
+    response = create(provider, TO_USER, serviceUsername=username)
     assert response.status_code == 400
     assert response.json()["message"] == f"serviceUsername {phrase}"
 
 
-def test_a_reference_is_used_once(service: Service) -> None:
-    created(service, TO_BANK)
-    response = create(service, TO_USER)
+def test_a_reference_is_used_once(provider: SandboxClient) -> None:
+    created(provider, TO_BANK)
+    response = create(provider, TO_USER)
     assert response.status_code == 409
     assert response.json()["message"] == "reference has been used by another payment"
-    assert len(service.process.ledger()["payments"]) == 1
+    assert len(provider.process.ledger()["payments"]) == 1
 
 
-def test_payments_without_a_reference_get_one_each(service: Service) -> None:
-    references = {created(service, TO_BANK, reference=None)["reference"] for _ in range(3)}
+def test_a_payment_without_a_reference_gets_a_new_one(provider: SandboxClient) -> None:
+    references = {created(provider, TO_BANK, reference=None)["reference"] for _ in range(3)}
     assert len(references) == 3
 
 
 @pytest.mark.parametrize("body", [TO_BANK, TO_USER])
-def test_confirmations_come_with_time_and_then_it_is_paid_out(
-    service: Service, body: Mapping[str, object]
+def test_a_payment_is_paid_out_after_its_confirmations(
+    provider: SandboxClient, body: Mapping[str, object]
 ) -> None:
-    service.process.options(settle_after=600)
-    before = money(service)
-    created(service, body)
-    service.process.pay_in("INV-1", "40")
-    assert (seen(service)["state"], seen(service)["unconfirmedAmount"]) == ("unconfirmed", "40.000000")
-    service.process.advance(60)
-    assert (seen(service)["confirmedAmount"], seen(service)["unconfirmedAmount"]) == ("40.000000", "0.000000")
-    service.process.pay_in("INV-1")
-    assert seen(service)["unconfirmedAmount"] == "60.000000"
-    service.process.advance(60)
-    assert (seen(service)["state"], seen(service)["confirmedAmount"]) == ("processing", "100.000000")
-    service.process.advance(600)
-    assert seen(service)["state"] == "completed"
-    assert money(service) == before
-    assert service.process.ledger()["differences"] == []
+    provider.process.options(settle_after=600)
+    before = money(provider)
+    created(provider, body)
+    provider.process.pay_in("INV-1", "40")
+    assert (seen(provider)["state"], seen(provider)["unconfirmedAmount"]) == ("unconfirmed", "40.000000")
+    provider.process.advance(60)
+    assert (seen(provider)["confirmedAmount"], seen(provider)["unconfirmedAmount"]) == (
+        "40.000000",
+        "0.000000",
+    )
+    provider.process.pay_in("INV-1")
+    assert seen(provider)["unconfirmedAmount"] == "60.000000"
+    provider.process.advance(60)
+    assert (seen(provider)["state"], seen(provider)["confirmedAmount"]) == ("processing", "100.000000")
+    provider.process.advance(600)
+    assert seen(provider)["state"] == "completed"
+    assert money(provider) == before
+    assert provider.process.ledger()["differences"] == []
 
 
-def test_one_long_step_of_the_clock_brings_it_all_the_way(service: Service) -> None:
-    created(service, TO_BANK)
-    service.process.pay_in("INV-1")
-    service.process.advance(86_400)
-    assert seen(service)["state"] == "completed"
+def test_a_long_clock_step_completes_a_payment(provider: SandboxClient) -> None:
+    created(provider, TO_BANK)
+    provider.process.pay_in("INV-1")
+    provider.process.advance(86_400)
+    assert seen(provider)["state"] == "completed"
 
 
-def test_a_payout_to_the_merchant_itself_arrives_as_a_deposit(service: Service) -> None:
-    payment = created(service, TO_USER, serviceUsername=service.process.api_user)
-    before = service.balance("NGN")["amount"]
-    service.process.pay_in("INV-1")
-    assert service.process.settle() == 1
-    record = service.records()[-1]
+def test_a_payout_to_the_merchant_is_a_deposit(provider: SandboxClient) -> None:
+    payment = created(provider, TO_USER, serviceUsername=provider.process.api_user)
+    before = provider.balance("NGN")["amount"]
+    provider.process.pay_in("INV-1")
+    assert provider.process.settle() == 1
+    record = provider.records()[-1]
     assert (record["type"], record["sender"]) == ("deposit", "ada@example.com")
     assert (record["fromCurrency"], record["fromAmount"]) == ("USDT", 100)
     assert record["amount"] == payment["outgoingAmount"]
-    assert service.balance("NGN")["amount"] == before + payment["outgoingAmount"]
-    assert service.process.ledger()["differences"] == []
+    assert provider.balance("NGN")["amount"] == before + payment["outgoingAmount"]
+    assert provider.process.ledger()["differences"] == []
 
 
-def test_the_customer_can_pay_by_itself(service: Service) -> None:
-    service.process.options(customer_pays_after=600)
-    created(service, TO_BANK)
-    service.process.advance(540)
-    assert seen(service)["state"] == "pending"
-    service.process.advance(60)
-    assert seen(service)["state"] == "unconfirmed"
-    service.process.advance(60)
-    assert seen(service)["state"] == "completed"
+def test_the_customer_can_pay_automatically(provider: SandboxClient) -> None:
+    provider.process.options(customer_pays_after=600)
+    created(provider, TO_BANK)
+    provider.process.advance(540)
+    assert seen(provider)["state"] == "pending"
+    provider.process.advance(60)
+    assert seen(provider)["state"] == "unconfirmed"
+    provider.process.advance(60)
+    assert seen(provider)["state"] == "completed"
 
 
 @pytest.mark.parametrize(("amount", "state"), [(None, "expired"), ("99.999999", "underpaid")])
-def test_it_ends_when_too_little_has_come_in_time(service: Service, amount: str | None, state: str) -> None:
-    created(service, TO_BANK)
+def test_an_underpaid_payment_expires(provider: SandboxClient, amount: str | None, state: str) -> None:
+    created(provider, TO_BANK)
     if amount is not None:
-        service.process.pay_in("INV-1", amount)
-    service.process.advance(29 * 60)
-    assert seen(service)["state"] in {"pending", "unconfirmed"}
-    service.process.advance(60)
-    assert seen(service)["state"] == state
+        provider.process.pay_in("INV-1", amount)
+    provider.process.advance(29 * 60)
+    assert seen(provider)["state"] in {"pending", "unconfirmed"}
+    provider.process.advance(60)
+    assert seen(provider)["state"] == state
     with pytest.raises(requests.HTTPError, match="409"):
-        service.process.pay_in("INV-1", "1")
-    assert service.process.ledger()["differences"] == []
+        provider.process.pay_in("INV-1", "1")
+    assert provider.process.ledger()["differences"] == []
 
 
-def test_a_payment_that_is_paid_out_awaits_nothing_more(service: Service) -> None:
-    created(service, TO_BANK)
-    service.process.pay_in("INV-1")
-    service.process.advance(3_600)
-    response = requests.post(f"{service.process.control}/payments", json={"reference": "INV-1"}, timeout=30)
+def test_a_payout_ends_the_payment(provider: SandboxClient) -> None:
+    created(provider, TO_BANK)
+    provider.process.pay_in("INV-1")
+    provider.process.advance(3_600)
+    response = requests.post(f"{provider.process.control}/payments", json={"reference": "INV-1"}, timeout=30)
     assert response.status_code == 409
     assert response.json()["message"] == "the payment is completed and awaits nothing any more"
 
 
-def test_what_comes_in_time_is_confirmed_after_the_expiry(service: Service) -> None:
-    created(service, TO_BANK)
-    service.process.advance(29 * 60 + 30)
-    service.process.pay_in("INV-1")
-    service.process.advance(40)
-    assert seen(service)["state"] == "unconfirmed"
-    service.process.advance(60)
-    assert seen(service)["state"] == "completed"
+def test_a_timely_deposit_is_confirmed_after_the_expiry(provider: SandboxClient) -> None:
+    created(provider, TO_BANK)
+    provider.process.advance(29 * 60 + 30)
+    provider.process.pay_in("INV-1")
+    provider.process.advance(40)
+    assert seen(provider)["state"] == "unconfirmed"
+    provider.process.advance(60)
+    assert seen(provider)["state"] == "completed"
 
 
-def test_accounts_ending_in_99_fail_and_touch_no_books(service: Service) -> None:
-    before = service.process.balance("NGN")
-    created(service, TO_BANK, accountNumber="0123456799")
-    service.process.pay_in("INV-1")
-    service.process.advance(60)
-    assert seen(service)["state"] == "failed"
-    assert service.process.balance("NGN") == before
-    assert service.process.ledger()["differences"] == []
+def test_payouts_to_accounts_ending_in_99_fail_without_ledger_entries(provider: SandboxClient) -> None:
+    before = provider.process.balance("NGN")
+    created(provider, TO_BANK, accountNumber="0123456799")
+    provider.process.pay_in("INV-1")
+    provider.process.advance(60)
+    assert seen(provider)["state"] == "failed"
+    assert provider.process.balance("NGN") == before
+    assert provider.process.ledger()["differences"] == []
 
 
-def test_accounts_ending_in_88_take_a_day(service: Service) -> None:
-    created(service, TO_BANK, accountNumber="0123456788")
-    service.process.pay_in("INV-1")
-    service.process.advance(86_000)
-    assert seen(service)["state"] == "processing"
-    service.process.advance(500)
-    assert seen(service)["state"] == "completed"
+def test_payouts_to_accounts_ending_in_88_take_a_day(provider: SandboxClient) -> None:
+    created(provider, TO_BANK, accountNumber="0123456788")
+    provider.process.pay_in("INV-1")
+    provider.process.advance(86_000)
+    assert seen(provider)["state"] == "processing"
+    provider.process.advance(500)
+    assert seen(provider)["state"] == "completed"
 
 
-def test_a_pause_of_settlement_holds_the_payout_and_not_the_confirmations(service: Service) -> None:
-    service.process.options(settle_after=None)
-    created(service, TO_BANK)
-    service.process.pay_in("INV-1")
-    service.process.advance(3_600)
-    assert seen(service)["state"] == "processing"
-    assert service.process.settle("failed") == 1
-    assert seen(service)["state"] == "failed"
+def test_pausing_settlement_delays_payouts_and_not_confirmations(provider: SandboxClient) -> None:
+    provider.process.options(settle_after=None)
+    created(provider, TO_BANK)
+    provider.process.pay_in("INV-1")
+    provider.process.advance(3_600)
+    assert seen(provider)["state"] == "processing"
+    assert provider.process.settle("failed") == 1
+    assert seen(provider)["state"] == "failed"
 
 
-def test_settling_ends_no_payment_whose_customer_has_not_paid(service: Service) -> None:
-    created(service, TO_BANK)
-    service.process.pay_in("INV-1", "1")
-    assert service.process.settle() == 0
-    assert seen(service)["state"] == "unconfirmed"
+def test_settling_does_not_end_an_unpaid_payment(provider: SandboxClient) -> None:
+    created(provider, TO_BANK)
+    provider.process.pay_in("INV-1", "1")
+    assert provider.process.settle() == 0
+    assert seen(provider)["state"] == "unconfirmed"
 
 
-def test_a_reset_forgets_payments(service: Service) -> None:
-    created(service, TO_BANK)
-    service.process.pay_in("INV-1")
-    service.process.settle()
-    service.process.reset()
-    assert service.process.ledger()["payments"] == []
-    assert service.process.ledger()["differences"] == []
-    created(service, TO_BANK)
+def test_a_reset_deletes_payments(provider: SandboxClient) -> None:
+    created(provider, TO_BANK)
+    provider.process.pay_in("INV-1")
+    provider.process.settle()
+    provider.process.reset()
+    assert provider.process.ledger()["payments"] == []
+    assert provider.process.ledger()["differences"] == []
+    created(provider, TO_BANK)

@@ -2,17 +2,17 @@
 
 import pytest
 
-from tests.sandbox.conftest import FAILING, Service
+from tests.sandbox.conftest import FAILING, SandboxClient
 
 
 @pytest.fixture
-def paused(service: Service) -> Service:
+def paused(provider: SandboxClient) -> SandboxClient:
     """The provider with settlement switched off, until the test asks for it."""
-    service.process.options(settle_after=None, token_reuse=True)
-    return service
+    provider.process.options(settle_after=None, token_reuse=True)
+    return provider
 
 
-def test_a_withdrawal_is_processing_until_it_settles(paused: Service) -> None:
+def test_a_withdrawal_is_processing_until_it_settles(paused: SandboxClient) -> None:
     transaction_id = paused.withdraw().json()["data"]["transactionId"]
     assert paused.record(transaction_id)["status"] == "processing"
     assert paused.process.settle() == 1
@@ -22,29 +22,29 @@ def test_a_withdrawal_is_processing_until_it_settles(paused: Service) -> None:
     assert paused.process.settle() == 0
 
 
-def test_a_due_withdrawal_is_settled_before_anybody_looks(service: Service) -> None:
-    transaction_id = service.withdraw().json()["data"]["transactionId"]
-    assert service.record(transaction_id)["status"] == "fullfiled"
+def test_a_due_withdrawal_is_settled_before_it_is_read(provider: SandboxClient) -> None:
+    transaction_id = provider.withdraw().json()["data"]["transactionId"]
+    assert provider.record(transaction_id)["status"] == "fullfiled"
 
 
-def test_a_withdrawal_that_is_not_due_stays_open(service: Service) -> None:
-    service.process.options(settle_after=3600)
-    assert service.record(service.withdraw().json()["data"]["transactionId"])["status"] == "processing"
+def test_a_withdrawal_that_is_not_due_stays_open(provider: SandboxClient) -> None:
+    provider.process.options(settle_after=3600)
+    assert provider.record(provider.withdraw().json()["data"]["transactionId"])["status"] == "processing"
 
 
-def test_accounts_ending_in_88_take_a_day(service: Service) -> None:
-    transaction_id = service.withdraw(accountNumber="0123456788").json()["data"]["transactionId"]
-    assert service.record(transaction_id)["status"] == "processing"
+def test_withdrawals_to_accounts_ending_in_88_take_a_day(provider: SandboxClient) -> None:
+    transaction_id = provider.withdraw(accountNumber="0123456788").json()["data"]["transactionId"]
+    assert provider.record(transaction_id)["status"] == "processing"
 
 
-def test_settling_changes_no_balance_when_it_succeeds(paused: Service) -> None:
+def test_successful_settlement_does_not_change_the_balance(paused: SandboxClient) -> None:
     paused.withdraw()
     before = paused.balance("NGN")
     paused.process.settle()
     assert paused.balance("NGN") == before
 
 
-def test_accounts_ending_in_99_fail_and_the_money_comes_back_as_a_deposit(paused: Service) -> None:
+def test_withdrawals_to_accounts_ending_in_99_fail_and_are_refunded(paused: SandboxClient) -> None:
     before = paused.balance("NGN")
     failed = paused.withdraw(**FAILING).json()["data"]["transactionId"]
     paused.process.settle()
@@ -61,7 +61,7 @@ def test_accounts_ending_in_99_fail_and_the_money_comes_back_as_a_deposit(paused
     assert after["txnCount"] == before["txnCount"] + 2
 
 
-def test_the_next_withdrawals_fail_when_asked_to(paused: Service) -> None:
+def test_the_next_withdrawals_fail_on_request(paused: SandboxClient) -> None:
     assert paused.process.options(fail_next=1)["fail_next"] == 1
     first = paused.withdraw().json()["data"]["transactionId"]
     second = paused.withdraw().json()["data"]["transactionId"]
@@ -70,14 +70,14 @@ def test_the_next_withdrawals_fail_when_asked_to(paused: Service) -> None:
     assert [paused.record(each)["status"] for each in (first, second)] == ["failed", "fullfiled"]
 
 
-def test_a_refused_withdrawal_does_not_use_up_a_failure(paused: Service) -> None:
+def test_a_refused_withdrawal_does_not_consume_a_requested_failure(paused: SandboxClient) -> None:
     paused.process.options(fail_next=1)
     assert paused.withdraw(token="wrong").status_code == 400
     assert paused.process.options()["fail_next"] == 1
 
 
 @pytest.mark.parametrize("outcome", ["fullfiled", "failed"])
-def test_settling_may_say_how_it_ends(paused: Service, outcome: str) -> None:
+def test_settling_can_set_the_final_status(paused: SandboxClient, outcome: str) -> None:
     normal = paused.withdraw().json()["data"]["transactionId"]
     failing = paused.withdraw(**FAILING).json()["data"]["transactionId"]
     assert paused.process.settle(outcome) == 2

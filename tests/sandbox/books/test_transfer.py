@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from tests.sandbox.books.test_convert import DETAIL
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 
 WRONG = [
     ("receiverUsername", None, "is required"),
@@ -32,93 +32,95 @@ WRONG = [
 ]
 
 
-def transfer(service: Service, **changes: object) -> requests.Response:
+def transfer(provider: SandboxClient, **changes: object) -> requests.Response:
     body: dict[str, object] = {
         "receiverUsername": "adaeze.obi",
         "currency": "NGN",
         "amount": "2500.5",
         "memo": "rent",
         "otpType": "totp",
-        "token": service.process.totp(),
+        "token": provider.process.totp(),
         **changes,
     }
-    return service.post(
+    return provider.post(
         "/balance/transfer", {name: value for name, value in body.items() if value is not None}
     )
 
 
-def test_the_transfer_detail_is_directly_under_data(service: Service) -> None:
-    before = service.balance("NGN")["amount"]
-    response = transfer(service)
+def test_the_transfer_detail_is_directly_under_data(provider: SandboxClient) -> None:
+    before = provider.balance("NGN")["amount"]
+    response = transfer(provider)
     assert response.status_code == 200
     detail = response.json()["data"]
     assert tuple(detail) == DETAIL
     assert all(isinstance(value, str) for value in detail.values())
     assert (detail["amount"], detail["receiveAmount"]) == ("2500.50", "2500.50")
     assert (detail["fromCurrency"], detail["toCurrency"]) == ("NGN", "NGN")
-    assert (detail["sender"], detail["username"]) == (service.process.api_user, "adaeze.obi")
+    assert (detail["sender"], detail["username"]) == (provider.process.api_user, "adaeze.obi")
     assert Decimal(detail["senderPrevbalance"]) == before
 
 
-def test_it_is_final_at_once_and_costs_no_fee(service: Service) -> None:
-    service.process.options(settle_after=None)
-    before = service.balance("NGN")["amount"]
-    detail = transfer(service).json()["data"]
-    record = service.record(detail["transactionId"])
+def test_a_transfer_is_final_at_once_and_free(provider: SandboxClient) -> None:
+    provider.process.options(settle_after=None)
+    before = provider.balance("NGN")["amount"]
+    detail = transfer(provider).json()["data"]
+    record = provider.record(detail["transactionId"])
     assert detail["status"] == record["status"] == "fullfiled"
     assert (record["type"], record["fee"], record["isFromRegUser"]) == ("transfer", 0, True)
-    assert before - service.balance("NGN")["amount"] == Decimal("2500.50")
+    assert before - provider.balance("NGN")["amount"] == Decimal("2500.50")
 
 
 @pytest.mark.parametrize(("member", "value", "phrase"), WRONG)
-def test_a_wrong_member_is_refused_by_name_and_moves_nothing(
-    service: Service, member: str, value: object, phrase: str
+def test_an_invalid_field_is_refused_by_name_and_changes_nothing(
+    provider: SandboxClient, member: str, value: object, phrase: str
 ) -> None:
-    response = transfer(service, **{member: value})
+    response = transfer(provider, **{member: value})
     assert response.status_code == 400
     assert response.json()["message"].startswith(f"{member} {phrase}")
-    assert service.process.ledger()["debits"]["count"] == 0
+    assert provider.process.ledger()["debits"]["count"] == 0
 
 
 @pytest.mark.parametrize("memo", [None, "", "x" * 28])
-def test_a_memo_may_be_absent_or_empty_or_have_28_characters(service: Service, memo: str | None) -> None:
-    assert transfer(service, memo=memo).status_code == 200
-    (order,) = service.process.ledger()["orders"]
+def test_a_memo_is_optional_and_at_most_28_characters(provider: SandboxClient, memo: str | None) -> None:
+    assert transfer(provider, memo=memo).status_code == 200
+    (order,) = provider.process.ledger()["orders"]
     assert (order["kind"], order["receiverUsername"], order["memo"]) == ("transfer", "adaeze.obi", memo or "")
 
 
-def test_the_type_of_the_one_time_code_may_be_left_out(service: Service) -> None:
-    assert transfer(service, otpType=None).status_code == 200
-    assert transfer(service, otpType=None, token=service.process.issued_otp()).status_code == 200
+def test_the_otp_type_is_optional(provider: SandboxClient) -> None:
+    assert transfer(provider, otpType=None).status_code == 200
+    assert transfer(provider, otpType=None, token=provider.process.issued_otp()).status_code == 200
 
 
-def test_more_than_the_balance_is_refused_and_the_one_time_code_stays_fresh(service: Service) -> None:
-    code = service.process.totp()
-    assert transfer(service, token=code, amount="999999999999").status_code == 422
-    assert transfer(service, token=code).status_code == 200
-    assert transfer(service, token=code).status_code == 400
+def test_more_than_the_balance_is_refused_without_consuming_the_one_time_code(
+    provider: SandboxClient,
+) -> None:
+    code = provider.process.totp()
+    assert transfer(provider, token=code, amount="999999999999").status_code == 422
+    assert transfer(provider, token=code).status_code == 200
+    assert transfer(provider, token=code).status_code == 400
 
 
-def test_users_ending_in_99_fail_and_the_money_comes_back(service: Service) -> None:
-    service.process.options(settle_after=None)
-    before = service.balance("NGN")["amount"]
-    detail = transfer(service, receiverUsername="adaeze99").json()["data"]
+def test_transfers_to_users_ending_in_99_fail_and_are_refunded(provider: SandboxClient) -> None:
+    provider.process.options(settle_after=None)
+    before = provider.balance("NGN")["amount"]
+    detail = transfer(provider, receiverUsername="adaeze99").json()["data"]
     assert detail["status"] == "processing"
-    assert service.process.settle() == 1
-    assert service.record(detail["transactionId"])["status"] == "failed"
-    assert service.balance("NGN")["amount"] == before
+    assert provider.process.settle() == 1
+    assert provider.record(detail["transactionId"])["status"] == "failed"
+    assert provider.balance("NGN")["amount"] == before
 
 
-def test_users_ending_in_88_take_a_day(service: Service) -> None:
-    transaction_id = transfer(service, receiverUsername="adaeze88").json()["data"]["transactionId"]
-    service.process.advance(86_000)
-    assert service.record(transaction_id)["status"] == "processing"
-    service.process.advance(500)
-    assert service.record(transaction_id)["status"] == "fullfiled"
+def test_transfers_to_users_ending_in_88_take_a_day(provider: SandboxClient) -> None:
+    transaction_id = transfer(provider, receiverUsername="adaeze88").json()["data"]["transactionId"]
+    provider.process.advance(86_000)
+    assert provider.record(transaction_id)["status"] == "processing"
+    provider.process.advance(500)
+    assert provider.record(transaction_id)["status"] == "fullfiled"
 
 
-def test_the_next_transfer_fails_when_asked_to(service: Service) -> None:
-    service.process.options(fail_next=1, settle_after=None)
-    assert transfer(service).json()["data"]["status"] == "processing"
-    service.process.settle()
-    assert service.process.ledger()["orders"][0]["status"] == "failed"
+def test_the_next_transfer_fails_on_request(provider: SandboxClient) -> None:
+    provider.process.options(fail_next=1, settle_after=None)
+    assert transfer(provider).json()["data"]["status"] == "processing"
+    provider.process.settle()
+    assert provider.process.ledger()["orders"][0]["status"] == "failed"

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 
 WRONG = [
     ("accountNumber", None, "is required"),
@@ -55,69 +55,69 @@ WRONG = [
 ]
 
 
-def test_the_answer_has_only_data(service: Service) -> None:
-    response = service.withdraw()
+def test_the_response_has_only_data(provider: SandboxClient) -> None:
+    response = provider.withdraw()
     assert response.status_code == 200
     assert list(response.json()) == ["data"]
     data = response.json()["data"]
     assert data["status"] == "processing"
     assert (data["currency"], data["amount"], data["fee"]) == ("NGN", "1500.25", "50.00")
-    assert service.record(data["transactionId"])["type"] == "withdrawal"
+    assert provider.record(data["transactionId"])["type"] == "withdrawal"
 
 
 @pytest.mark.parametrize(("currency", "fee"), [("NGN", Decimal(50)), ("USD", Decimal(1))])
-def test_amount_and_fee_leave_the_balance_at_once(service: Service, currency: str, fee: Decimal) -> None:
-    before = service.balance(currency)
-    service.withdraw(currency=currency, amount="120.10")
-    after = service.balance(currency)
+def test_amount_and_fee_are_debited_at_once(provider: SandboxClient, currency: str, fee: Decimal) -> None:
+    before = provider.balance(currency)
+    provider.withdraw(currency=currency, amount="120.10")
+    after = provider.balance(currency)
     assert before["amount"] - after["amount"] == Decimal("120.10") + fee
     assert after["totalSent"] - before["totalSent"] == Decimal("120.10") + fee
     assert after["totalRecieved"] == before["totalRecieved"]
     assert after["txnCount"] == before["txnCount"] + 1
 
 
-def test_the_record_has_the_balance_before_and_both_sides(service: Service) -> None:
-    before = service.balance("NGN")["amount"]
-    record = service.record(service.withdraw().json()["data"]["transactionId"])
+def test_the_record_has_the_balance_before_and_both_parties(provider: SandboxClient) -> None:
+    before = provider.balance("NGN")["amount"]
+    record = provider.record(provider.withdraw().json()["data"]["transactionId"])
     assert record["prevBalance"] == record["senderPrevbalance"] == before
     assert (record["amount"], record["fee"]) == (Decimal("1500.25"), 50)
-    assert (record["sender"], record["username"]) == (service.process.api_user, "Kelechi Eze")
+    assert (record["sender"], record["username"]) == (provider.process.api_user, "Kelechi Eze")
     assert (record["fromCurrency"], record["fromAmount"]) == ("NGN", Decimal("1500.25"))
 
 
 @pytest.mark.parametrize(("member", "value", "phrase"), WRONG)
-def test_a_wrong_member_is_refused_by_name_and_moves_nothing(
-    service: Service, member: str, value: object, phrase: str
+def test_an_invalid_field_is_refused_by_name_and_changes_nothing(
+    provider: SandboxClient, member: str, value: object, phrase: str
 ) -> None:
-    response = service.withdraw(**{"token": "123456", member: value})
+    response = provider.withdraw(**{"token": "123456", member: value})
     assert response.status_code == 400
     assert response.json()["success"] is False
     assert response.json()["message"].startswith(f"{member} {phrase}")
     assert response.json()["errors"][0]["field"] == member
-    assert service.process.ledger()["withdrawals"] == []
+    assert provider.process.ledger()["withdrawals"] == []
 
 
-def test_every_wrong_member_is_listed(service: Service) -> None:
-    errors = service.withdraw(amount=1, bank=None, currency="EUR").json()["errors"]
+def test_every_invalid_field_is_listed(provider: SandboxClient) -> None:
+    errors = provider.withdraw(amount=1, bank=None, currency="EUR").json()["errors"]
     assert {error["field"] for error in errors} == {"amount", "bank", "currency"}
 
 
-def test_more_than_the_balance_is_refused(service: Service) -> None:
-    before = service.balance("NGN")
-    response = service.withdraw(amount=f"{before['amount'] + 1}")
+def test_more_than_the_balance_is_refused(provider: SandboxClient) -> None:
+    before = provider.balance("NGN")
+    response = provider.withdraw(amount=f"{before['amount'] + 1}")
     assert response.status_code == 422
     assert "insufficient funds" in response.json()["message"]
-    assert service.balance("NGN") == before
+    assert provider.balance("NGN") == before
 
 
-def test_the_fee_must_be_covered_too(service: Service) -> None:
-    whole = service.balance("NGN")["amount"]
-    assert service.withdraw(amount=f"{whole}").status_code == 422
-    assert service.withdraw(amount=f"{whole - 50}").status_code == 200
-    assert service.balance("NGN")["amount"] == 0
+def test_the_fee_must_be_covered_too(provider: SandboxClient) -> None:
+    whole = provider.balance("NGN")["amount"]
+    assert provider.withdraw(amount=f"{whole}").status_code == 422
+    assert provider.withdraw(amount=f"{whole - 50}").status_code == 200
+    assert provider.balance("NGN")["amount"] == 0
 
 
-def test_a_refused_request_does_not_use_up_the_one_time_code(service: Service) -> None:
-    code = service.process.totp()
-    assert service.withdraw(token=code, amount="999999999999").status_code == 422
-    assert service.withdraw(token=code).status_code == 200
+def test_a_refused_request_does_not_consume_the_one_time_code(provider: SandboxClient) -> None:
+    code = provider.process.totp()
+    assert provider.withdraw(token=code, amount="999999999999").status_code == 422
+    assert provider.withdraw(token=code).status_code == 200

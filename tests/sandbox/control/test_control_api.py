@@ -3,7 +3,7 @@
 import pytest
 import requests
 
-from tests.sandbox.conftest import FAILING, PAYMENT, Service
+from tests.sandbox.conftest import FAILING, PAYMENT, SandboxClient
 from tests.sandbox_process import SandboxProcess
 
 DEFAULTS = {
@@ -15,11 +15,11 @@ DEFAULTS = {
 }
 
 
-def test_the_ledger_lists_what_was_asked_since_the_seed(service: Service) -> None:
-    service.process.options(token_reuse=True, settle_after=None)
-    first = service.withdraw(amount="100").json()["data"]["transactionId"]
-    service.withdraw(amount="20.5", currency="USD", **FAILING)
-    ledger = service.process.ledger()
+def test_the_ledger_lists_the_orders_since_the_seed(provider: SandboxClient) -> None:
+    provider.process.options(token_reuse=True, settle_after=None)
+    first = provider.withdraw(amount="100").json()["data"]["transactionId"]
+    provider.withdraw(amount="20.5", currency="USD", **FAILING)
+    ledger = provider.process.ledger()
     assert ledger["debits"] == {"count": 2, "amounts": {"NGN": "150.00", "USD": "21.50"}}
     assert [row["status"] for row in ledger["withdrawals"]] == ["processing", "processing"]
     row = ledger["withdrawals"][0]
@@ -37,44 +37,44 @@ def test_the_ledger_lists_what_was_asked_since_the_seed(service: Service) -> Non
     }
 
 
-def test_reading_the_ledger_wants_no_credentials(service: Service) -> None:
-    assert requests.get(f"{service.process.control}/ledger", timeout=30).json()["withdrawals"] == []
+def test_reading_the_ledger_needs_no_credentials(provider: SandboxClient) -> None:
+    assert requests.get(f"{provider.process.control}/ledger", timeout=30).json()["withdrawals"] == []
 
 
-def test_a_reset_returns_exactly_to_the_seed(service: Service) -> None:
-    before = service.records(), service.get("/balance").json(), service.process.ledger()
-    service.process.options(token_reuse=True, fail_next=1, settle_after=None)
-    service.withdraw()
-    service.withdraw(currency="USD")
-    service.process.settle()
-    service.process.reset()
-    assert (service.records(), service.get("/balance").json(), service.process.ledger()) == before
-    assert service.process.options() == DEFAULTS
+def test_a_reset_restores_the_seed_exactly(provider: SandboxClient) -> None:
+    before = provider.records(), provider.get("/balance").json(), provider.process.ledger()
+    provider.process.options(token_reuse=True, fail_next=1, settle_after=None)
+    provider.withdraw()
+    provider.withdraw(currency="USD")
+    provider.process.settle()
+    provider.process.reset()
+    assert (provider.records(), provider.get("/balance").json(), provider.process.ledger()) == before
+    assert provider.process.options() == DEFAULTS
 
 
-def test_a_reset_empties_accounts_that_the_seed_never_touched() -> None:
+def test_a_reset_empties_accounts_not_in_the_seed() -> None:
     """Three records are the opening deposits alone: no fee was ever paid before."""
     with SandboxProcess(transactions=3) as process, requests.Session() as session:
         session.headers.update(process.headers)
-        service = Service(process, session)
-        assert service.withdraw().status_code == 200
+        provider = SandboxClient(process, session)
+        assert provider.withdraw().status_code == 200
         process.reset()
         assert process.ledger()["differences"] == []
-        assert len(service.records()) == 3
+        assert len(provider.records()) == 3
 
 
-def test_a_reset_makes_a_used_one_time_code_fresh(service: Service) -> None:
-    code = service.process.totp()
-    assert service.withdraw(token=code).status_code == 200
-    service.process.reset()
-    assert service.withdraw(token=code).status_code == 200
+def test_a_reset_makes_a_used_one_time_code_valid_again(provider: SandboxClient) -> None:
+    code = provider.process.totp()
+    assert provider.withdraw(token=code).status_code == 200
+    provider.process.reset()
+    assert provider.withdraw(token=code).status_code == 200
 
 
-def test_options_change_only_what_is_given(service: Service) -> None:
-    assert service.process.options() == DEFAULTS
-    assert service.process.options(settle_after=1.5) == {**DEFAULTS, "settle_after": 1.5}
-    assert service.process.options(fail_next=2) == {**DEFAULTS, "settle_after": 1.5, "fail_next": 2}
-    assert service.process.options(settle_after=None)["settle_after"] is None
+def test_options_change_only_the_given_fields(provider: SandboxClient) -> None:
+    assert provider.process.options() == DEFAULTS
+    assert provider.process.options(settle_after=1.5) == {**DEFAULTS, "settle_after": 1.5}
+    assert provider.process.options(fail_next=2) == {**DEFAULTS, "settle_after": 1.5, "fail_next": 2}
+    assert provider.process.options(settle_after=None)["settle_after"] is None
 
 
 @pytest.mark.parametrize(
@@ -92,31 +92,31 @@ def test_options_change_only_what_is_given(service: Service) -> None:
         ("speed", 1),
     ],
 )
-def test_a_wrong_option_is_refused_by_name(service: Service, name: str, value: object) -> None:
-    response = requests.post(f"{service.process.control}/options", json={name: value}, timeout=30)
+def test_an_invalid_option_is_refused_by_name(provider: SandboxClient, name: str, value: object) -> None:
+    response = requests.post(f"{provider.process.control}/options", json={name: value}, timeout=30)
     assert response.status_code == 400
     assert response.json()["message"].startswith(f"{name} ")
-    assert service.process.options() == DEFAULTS
+    assert provider.process.options() == DEFAULTS
 
 
-def test_settle_and_reset_need_no_body(service: Service) -> None:
-    assert requests.post(f"{service.process.control}/settle", timeout=30).json() == {"settled": 0}
-    assert requests.post(f"{service.process.control}/reset", timeout=30).json() == {"transactions": 60}
+def test_settle_and_reset_need_no_body(provider: SandboxClient) -> None:
+    assert requests.post(f"{provider.process.control}/settle", timeout=30).json() == {"settled": 0}
+    assert requests.post(f"{provider.process.control}/reset", timeout=30).json() == {"transactions": 60}
 
 
-def test_the_root_leads_to_the_console(service: Service) -> None:
-    response = requests.get(service.process.address, timeout=30)
-    assert response.url == f"{service.process.control}/"
+def test_the_root_redirects_to_the_console(provider: SandboxClient) -> None:
+    response = requests.get(provider.process.address, timeout=30)
+    assert response.url == f"{provider.process.control}/"
     assert response.headers["Content-Type"] == "text/html; charset=utf-8"
 
 
-def test_the_ledger_lists_debits_of_every_kind(service: Service) -> None:
-    service.process.options(token_reuse=True, settle_after=None)
-    service.withdraw(amount="100")
-    service.post("/balance/convert", {"fromCurrency": "USD", "toCurrency": "NGN", "amount": "20"})
+def test_the_ledger_lists_debits_of_every_kind(provider: SandboxClient) -> None:
+    provider.process.options(token_reuse=True, settle_after=None)
+    provider.withdraw(amount="100")
+    provider.post("/balance/convert", {"fromCurrency": "USD", "toCurrency": "NGN", "amount": "20"})
     transfer = {"receiverUsername": "amara", "currency": "NGN", "amount": "7", "otpType": "totp"}
-    service.post("/balance/transfer", {**transfer, "token": service.process.totp(), "memo": "rent"})
-    ledger = service.process.ledger()
+    provider.post("/balance/transfer", {**transfer, "token": provider.process.totp(), "memo": "rent"})
+    ledger = provider.process.ledger()
     assert [row["kind"] for row in ledger["orders"]] == ["withdrawal", "conversion", "transfer"]
     assert ledger["debits"] == {"count": 3, "amounts": {"NGN": "157.00", "USD": "20.00"}}
     assert len(ledger["withdrawals"]) == 1
@@ -124,96 +124,96 @@ def test_the_ledger_lists_debits_of_every_kind(service: Service) -> None:
     assert ledger["differences"] == []
 
 
-def test_a_deposit_is_a_record_and_changes_the_balance(service: Service) -> None:
-    before = service.process.balance("NGN")
-    made = service.process.deposit("NGN", "250.75", sender="Tunde Ajayi")
-    record = service.records()[-1]
+def test_a_deposit_is_a_record_and_changes_the_balance(provider: SandboxClient) -> None:
+    before = provider.process.balance("NGN")
+    made = provider.process.deposit("NGN", "250.75", sender="Tunde Ajayi")
+    record = provider.records()[-1]
     assert (record["transactionId"], record["type"], record["sender"]) == (made, "deposit", "Tunde Ajayi")
-    assert str(service.process.balance("NGN") - before) == "250.75"
-    assert service.process.ledger()["differences"] == []
+    assert str(provider.process.balance("NGN") - before) == "250.75"
+    assert provider.process.ledger()["differences"] == []
 
 
-def test_a_customer_pays_a_payment_in_parts(service: Service) -> None:
-    service.post("/payment", PAYMENT)
-    paid = service.process.pay_in("INV-1", "5")
+def test_a_customer_pays_a_payment_in_parts(provider: SandboxClient) -> None:
+    provider.post("/payment", PAYMENT)
+    paid = provider.process.pay_in("INV-1", "5")
     assert (paid["reference"], paid["state"], paid["unconfirmedAmount"]) == ("INV-1", "unconfirmed", 5)
-    assert service.process.pay_in("INV-1")["unconfirmedAmount"] == 20
-    service.process.advance(61)
-    (payment,) = service.process.ledger()["payments"]
+    assert provider.process.pay_in("INV-1")["unconfirmedAmount"] == 20
+    provider.process.advance(61)
+    (payment,) = provider.process.ledger()["payments"]
     assert payment["confirmedAmount"] == "20.000000"
 
 
-def test_paying_what_awaits_nothing_is_refused(service: Service) -> None:
-    url = f"{service.process.control}/payments"
+def test_paying_a_closed_payment_is_refused(provider: SandboxClient) -> None:
+    url = f"{provider.process.control}/payments"
     assert requests.post(url, json={"reference": "none"}, timeout=30).status_code == 404
-    service.post("/payment", PAYMENT)
-    service.process.advance(3600)
+    provider.post("/payment", PAYMENT)
+    provider.process.advance(3600)
     assert requests.post(url, json={"reference": "INV-1"}, timeout=30).status_code == 409
 
 
-def test_the_clock_goes_forward_and_what_is_due_by_then_is_settled(service: Service) -> None:
-    service.process.options(settle_after=600)
-    made = service.withdraw().json()["data"]
-    before = service.process.now()
-    assert 601 <= (service.process.advance(601) - before).total_seconds() < 660
-    clock = requests.get(f"{service.process.control}/clock", timeout=30).json()
+def test_advancing_the_clock_settles_due_transactions(provider: SandboxClient) -> None:
+    provider.process.options(settle_after=600)
+    made = provider.withdraw().json()["data"]
+    before = provider.process.now()
+    assert 601 <= (provider.process.advance(601) - before).total_seconds() < 660
+    clock = requests.get(f"{provider.process.control}/clock", timeout=30).json()
     assert clock["aheadSeconds"] == 601
     assert clock["wall"] < clock["now"]
-    assert service.record(made["transactionId"])["status"] == "fullfiled"
-    service.process.reset()
-    assert requests.get(f"{service.process.control}/clock", timeout=30).json()["aheadSeconds"] == 0
+    assert provider.record(made["transactionId"])["status"] == "fullfiled"
+    provider.process.reset()
+    assert requests.get(f"{provider.process.control}/clock", timeout=30).json()["aheadSeconds"] == 0
 
 
-def test_one_time_codes_stay_in_real_time(service: Service) -> None:
-    service.process.advance(86_400)
-    assert service.withdraw(token=service.process.totp()).status_code == 200
+def test_one_time_codes_stay_in_real_time(provider: SandboxClient) -> None:
+    provider.process.advance(86_400)
+    assert provider.withdraw(token=provider.process.totp()).status_code == 200
 
 
-def test_kyc_is_an_option_of_the_merchant(service: Service) -> None:
-    headers = {"x-api-key": service.process.api_key, "x-api-user": service.process.api_user}
+def test_kyc_is_an_option(provider: SandboxClient) -> None:
+    headers = {"x-api-key": provider.process.api_key, "x-api-user": provider.process.api_user}
     body = {"accountName": "Meridian", "currency": "NGN", "preferredAccountName": "Meridian"}
-    url = f"{service.process.address}/v4/account"
-    service.process.kyc(False)
+    url = f"{provider.process.address}/v4/account"
+    provider.process.kyc(False)
     assert requests.put(url, json=body, headers=headers, timeout=30).status_code == 400
-    service.process.kyc(True)
+    provider.process.kyc(True)
     assert requests.put(url, json=body, headers=headers, timeout=30).status_code == 200
 
 
-def test_deliveries_and_keys_of_webhooks_are_listed(service: Service) -> None:
-    url = f"{service.process.address}/nowhere"
-    service.session.put(f"{service.process.url}/callbackurl", json={"callbackUrl": url}, timeout=30)
-    made = service.process.deposit("NGN", "5")
-    service.process.deposit("NGN", "6")
-    listed = requests.get(f"{service.process.control}/webhooks", params={"limit": 1}, timeout=30).json()
+def test_deliveries_and_keys_of_webhooks_are_listed(provider: SandboxClient) -> None:
+    url = f"{provider.process.address}/nowhere"
+    provider.session.put(f"{provider.process.url}/callbackurl", json={"callbackUrl": url}, timeout=30)
+    made = provider.process.deposit("NGN", "5")
+    provider.process.deposit("NGN", "6")
+    listed = requests.get(f"{provider.process.control}/webhooks", params={"limit": 1}, timeout=30).json()
     assert listed["callbackUrl"] == url
     assert len(listed["deliveries"]) == 1
-    assert made in service.process.deliveries()[1]["data"]
-    keys = f"{service.process.control}/webhooks/keys"
+    assert made in provider.process.deliveries()[1]["data"]
+    keys = f"{provider.process.control}/webhooks/keys"
     (first,) = requests.get(keys, timeout=30).json()["keys"]
     newer, older = requests.post(keys, timeout=30).json()["keys"]
     assert older == first
     assert newer["pem"].startswith("-----BEGIN PUBLIC KEY-----")
 
 
-def test_faults_of_webhooks_are_set_counted_and_removed(service: Service) -> None:
-    service.process.webhook_fault("duplicate", copies=2)
-    service.process.webhook_fault("reorder", deliveries=3)
-    service.process.webhook_fault("delay", seconds=1.5, deliveries=4)
-    faults = service.process.webhook_fault("forge", forgery="tampered_data", deliveries=5)
+def test_faults_of_webhooks_are_set_counted_and_removed(provider: SandboxClient) -> None:
+    provider.process.webhook_fault("duplicate", copies=2)
+    provider.process.webhook_fault("reorder", deliveries=3)
+    provider.process.webhook_fault("delay", seconds=1.5, deliveries=4)
+    faults = provider.process.webhook_fault("forge", forgery="tampered_data", deliveries=5)
     assert {kind: fault["left"] for kind, fault in faults.items()} == {
         "duplicate": 1,
         "reorder": 3,
         "delay": 4,
         "forge": 5,
     }
-    url = f"{service.process.control}/webhooks/faults"
+    url = f"{provider.process.control}/webhooks/faults"
     cleared = requests.delete(url, timeout=30).json()["faults"]
     assert {fault["left"] for fault in cleared.values()} == {0}
 
 
-def test_a_fault_is_reported_as_it_was_set(service: Service) -> None:
-    made = service.process.fault("*", "status", status=500, body={"a": 1.50}, headers={"Retry-After": "1"})
-    (fault,) = service.process.faults()
+def test_a_fault_is_returned_as_it_was_set(provider: SandboxClient) -> None:
+    made = provider.process.fault("*", "status", status=500, body={"a": 1.50}, headers={"Retry-After": "1"})
+    (fault,) = provider.process.faults()
     assert fault.pop("since").endswith("Z")
     assert fault == {
         "id": made,

@@ -3,20 +3,20 @@
 import pytest
 import requests
 
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 
 STATUS = {"kind": "status", "operation": "*", "status": 500}
 
 
-def test_settling_to_a_status_that_is_none_is_refused(service: Service) -> None:
-    response = requests.post(f"{service.process.control}/settle", json={"outcome": "fulfilled"}, timeout=30)
+def test_settling_to_an_unknown_status_is_refused(provider: SandboxClient) -> None:
+    response = requests.post(f"{provider.process.control}/settle", json={"outcome": "fulfilled"}, timeout=30)
     assert response.status_code == 400
     assert response.json()["message"] == "outcome must be 'fullfiled' or 'failed'"
 
 
 @pytest.mark.parametrize("limit", ["0", "501", "x", "-1", ""])
-def test_a_number_of_deliveries_that_cannot_be_is_refused(service: Service, limit: str) -> None:
-    response = requests.get(f"{service.process.control}/webhooks", params={"limit": limit}, timeout=30)
+def test_an_invalid_number_of_deliveries_is_refused(provider: SandboxClient, limit: str) -> None:
+    response = requests.get(f"{provider.process.control}/webhooks", params={"limit": limit}, timeout=30)
     assert response.status_code == 400
     assert response.json()["message"].startswith("limit ")
 
@@ -100,41 +100,41 @@ def test_a_number_of_deliveries_that_cannot_be_is_refused(service: Service, limi
         ("faults", {"kind": "rate_limit", "operation": "*", "per_second": 0}, "per_second must be at least"),
     ],
 )
-def test_a_wrong_body_is_refused_by_name_and_changes_nothing(
-    service: Service, path: str, body: object, message: str
+def test_an_invalid_body_is_refused_by_name_and_changes_nothing(
+    provider: SandboxClient, path: str, body: object, message: str
 ) -> None:
-    before = service.process.ledger()
-    response = requests.post(f"{service.process.control}/{path}", json=body, timeout=30)
+    before = provider.process.ledger()
+    response = requests.post(f"{provider.process.control}/{path}", json=body, timeout=30)
     assert response.status_code == 400
     assert response.json()["message"].startswith(message)
-    assert service.process.ledger() == before
-    assert service.process.faults() == []
-    assert requests.get(f"{service.process.control}/clock", timeout=30).json()["aheadSeconds"] == 0
+    assert provider.process.ledger() == before
+    assert provider.process.faults() == []
+    assert requests.get(f"{provider.process.control}/clock", timeout=30).json()["aheadSeconds"] == 0
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"kind": NaN}', b'{"kind": "drop", "kind": "delay"}'])
 @pytest.mark.parametrize(
     "path", ["clock", "deposits", "payments", "kyc", "webhooks/faults", "faults", "options"]
 )
-def test_a_body_that_is_no_json_is_refused(service: Service, path: str, body: bytes) -> None:
-    response = requests.post(f"{service.process.control}/{path}", data=body, timeout=30)
+def test_a_body_that_is_not_json_is_refused(provider: SandboxClient, path: str, body: bytes) -> None:
+    response = requests.post(f"{provider.process.control}/{path}", data=body, timeout=30)
     assert response.status_code == 400
     assert response.json()["message"]
 
 
-def test_a_status_with_a_body_nested_beyond_measure_is_refused(service: Service) -> None:
+def test_a_status_with_a_deeply_nested_body_is_refused(provider: SandboxClient) -> None:
     body = b'{"kind": "status", "operation": "*", "status": 500, "body": %b1%b}' % (b"[" * 900, b"]" * 900)
-    assert requests.post(f"{service.process.control}/faults", data=body, timeout=30).status_code == 400
+    assert requests.post(f"{provider.process.control}/faults", data=body, timeout=30).status_code == 400
 
 
-def test_there_is_an_end_to_how_many_faults_there_can_be(service: Service) -> None:
+def test_the_number_of_faults_is_limited(provider: SandboxClient) -> None:
     for _ in range(200):
-        service.process.fault("balances.list", "status", status=500)
-    response = requests.post(f"{service.process.control}/faults", json=STATUS, timeout=30)
+        provider.process.fault("balances.list", "status", status=500)
+    response = requests.post(f"{provider.process.control}/faults", json=STATUS, timeout=30)
     assert (response.status_code, response.json()["message"][:14]) == (400, "there are 200 ")
 
 
-def test_a_fault_that_is_not_there_cannot_be_removed(service: Service) -> None:
-    response = requests.delete(f"{service.process.control}/faults/999999", timeout=30)
+def test_a_missing_fault_cannot_be_removed(provider: SandboxClient) -> None:
+    response = requests.delete(f"{provider.process.control}/faults/999999", timeout=30)
     assert response.status_code == 404
     assert response.json()["message"] == "there is no fault 999999"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from payments_gateway.sandbox.faults.responses import GARBAGE_FORMS
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 from tests.sandbox.raw_http import Received, exchanged
 
 
@@ -71,21 +71,21 @@ LOOKS: dict[str, Callable[[Received], bool]] = {
 }
 
 
-def test_every_form_is_checked() -> None:
+def test_every_kind_of_garbage_is_covered() -> None:
     assert LOOKS.keys() == GARBAGE_FORMS.keys()
 
 
 @pytest.mark.parametrize("form", LOOKS)
-def test_garbage_looks_as_its_name_says(service: Service, form: str) -> None:
-    service.process.fault("balances.withdraw", "garbage", form=form)
-    answer = exchanged(service.process, "POST", "/v2/balance/withdraw", service.withdrawal())
+def test_garbage_is_of_the_named_kind(provider: SandboxClient, form: str) -> None:
+    provider.process.fault("balances.withdraw", "garbage", form=form)
+    answer = exchanged(provider.process, "POST", "/v2/balance/withdraw", provider.withdrawal())
     assert LOOKS[form](answer)
     assert not answer.reset
-    assert len(service.process.ledger()["withdrawals"]) == 1
+    assert len(provider.process.ledger()["withdrawals"]) == 1
 
 
-def test_garbage_can_come_instead_of_the_execution(service: Service) -> None:
-    service.process.fault("balances.withdraw", "garbage", form="html", when="before_execution")
-    answer = exchanged(service.process, "POST", "/v2/balance/withdraw", service.withdrawal())
+def test_garbage_can_replace_the_execution(provider: SandboxClient) -> None:
+    provider.process.fault("balances.withdraw", "garbage", form="html", when="before_execution")
+    answer = exchanged(provider.process, "POST", "/v2/balance/withdraw", provider.withdrawal())
     assert LOOKS["html"](answer)
-    assert service.process.ledger()["withdrawals"] == []
+    assert provider.process.ledger()["withdrawals"] == []

@@ -11,11 +11,11 @@ from pydantic import SecretStr
 from payments_gateway import GatewayConfig, PaymentsGateway, PaymentUpdate, TransactionUpdate
 from payments_gateway.money import dumps, loads
 from payments_gateway.sandbox.parties import BUSINESS_ID
-from payments_gateway.webhooks import SignatureVerdict, verify_webhook
+from payments_gateway.webhooks import SignatureStatus, verify_webhook
 from tests.payments_gateway import stub
 from tests.payments_gateway.situations import closed_port
 from tests.payments_gateway.stub import Behaviour, Stub
-from tests.sandbox.conftest import ACCOUNT, FAILING, Service
+from tests.sandbox.conftest import ACCOUNT, FAILING, SandboxClient
 from tests.sandbox.webhook_receiver import (
     TAKEN,
     Receive,
@@ -31,25 +31,23 @@ from tests.sandbox.webhook_receiver import (
 from tests.sandbox_process import SandboxProcess
 
 
-def test_a_withdrawal_is_announced_and_its_settlement_without_anybody_asking(
-    service: Service, receive: Receive
-) -> None:
+def test_a_withdrawal_and_its_settlement_are_delivered(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    transaction_id = service.withdraw().json()["data"]["transactionId"]
-    accepted, settled = judged(service.process, arrived(receiver, 2))
+    transaction_id = provider.withdraw().json()["data"]["transactionId"]
+    accepted, settled = judged(provider.process, arrived(receiver, 2))
     assert [accepted.signature_status, settled.signature_status] == [
-        SignatureVerdict.VALID,
-        SignatureVerdict.VALID,
+        SignatureStatus.VALID,
+        SignatureStatus.VALID,
     ]
     assert (accepted.event, settled.event) == ("Transaction updated", "Transaction updated")
     assert (accepted.data["status"], settled.data["status"]) == ("processing", "fullfiled")
-    assert settled.data == service.record(transaction_id)
+    assert settled.data == provider.record(transaction_id)
 
 
-def test_a_withdrawal_that_fails_announces_the_reversal_too(service: Service, receive: Receive) -> None:
+def test_a_failed_withdrawal_delivers_its_reversal(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    service.withdraw(**FAILING)
-    found = judged(service.process, arrived(receiver, 3))
+    provider.withdraw(**FAILING)
+    found = judged(provider.process, arrived(receiver, 3))
     assert sorted((str(each.data["type"]), str(each.data["status"])) for each in found) == [
         ("deposit", "fullfiled"),
         ("withdrawal", "failed"),
@@ -57,9 +55,9 @@ def test_a_withdrawal_that_fails_announces_the_reversal_too(service: Service, re
     ]
 
 
-def test_a_delivery_is_compact_json_in_the_order_of_the_wire(service: Service, receive: Receive) -> None:
+def test_a_delivery_is_compact_json_in_wire_order(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    service.process.deposit("NGN", "1000.50", "Adé “Bello”, Ltd: a b")
+    provider.process.deposit("NGN", "1000.50", "Adé “Bello”, Ltd: a b")
     (body,) = arrived(receiver, 1)
     request = receiver.requests[0]
     assert (request.method, request.target) == ("POST", "/v2")
@@ -72,8 +70,8 @@ def test_a_delivery_is_compact_json_in_the_order_of_the_wire(service: Service, r
     assert members["data"]["sender"] == "Adé “Bello”, Ltd: a b"
 
 
-def test_our_client_sets_the_address_and_reads_it(service: Service) -> None:
-    process = service.process
+def test_the_client_sets_and_reads_the_callback_url(provider: SandboxClient) -> None:
+    process = provider.process
     config = GatewayConfig(
         base_url=process.url,
         base_url_v4=process.url.replace("/v2", "/v4"),
@@ -86,17 +84,17 @@ def test_our_client_sets_the_address_and_reads_it(service: Service) -> None:
         assert gateway.callbacks.url() == "http://127.0.0.1:9/hook"
 
 
-def test_nothing_is_stored_while_no_address_is_set(service: Service) -> None:
-    service.withdraw()
-    service.process.deposit("NGN", "10")
-    assert service.process.deliveries() == []
+def test_no_delivery_is_stored_without_a_callback_url(provider: SandboxClient) -> None:
+    provider.withdraw()
+    provider.process.deposit("NGN", "10")
+    assert provider.process.deliveries() == []
 
 
-def test_what_was_refused_is_not_announced(service: Service, receive: Receive) -> None:
+def test_refused_requests_are_not_delivered(provider: SandboxClient, receive: Receive) -> None:
     receive()
-    assert service.withdraw(token="wrong").status_code == 400
-    assert service.withdraw(amount="999999999999").status_code == 422
-    assert service.process.deliveries() == []
+    assert provider.withdraw(token="wrong").status_code == 400
+    assert provider.withdraw(amount="999999999999").status_code == 422
+    assert provider.process.deliveries() == []
 
 
 @pytest.mark.parametrize(
@@ -112,10 +110,10 @@ def test_what_was_refused_is_not_announced(service: Service, receive: Receive) -
     ],
     ids=["500", "404", "redirect", "reset at once", "reset after", "reset in answer", "nonsense"],
 )
-def test_what_was_not_taken_is_sent_again(service: Service, receive: Receive, failure: Behaviour) -> None:
+def test_a_failed_delivery_is_retried(provider: SandboxClient, receive: Receive, failure: Behaviour) -> None:
     receiver = receive(failure, TAKEN)
-    service.process.deposit("NGN", "10")
-    (delivery,) = in_state(service.process, "delivered")
+    provider.process.deposit("NGN", "10")
+    (delivery,) = in_state(provider.process, "delivered")
     assert [attempt["status"] for attempt in delivery["attempts"]][1:] == [200]
     first, second = delivery["attempts"]
     assert first["status"] or first["reason"]
@@ -124,19 +122,19 @@ def test_what_was_not_taken_is_sent_again(service: Service, receive: Receive, fa
     assert {request.target for request in receiver.requests} == {"/v2"}
 
 
-def test_a_receiver_that_never_answers_counts_as_a_failure(service: Service, receive: Receive) -> None:
+def test_a_receiver_timeout_is_a_failed_delivery(provider: SandboxClient, receive: Receive) -> None:
     receive(stub.silent, TAKEN)
-    service.process.deposit("NGN", "10")
-    (delivery,) = in_state(service.process, "delivered")
+    provider.process.deposit("NGN", "10")
+    (delivery,) = in_state(provider.process, "delivered")
     assert [attempt["status"] for attempt in delivery["attempts"]] == [None, 200]
     assert delivery["attempts"][0]["reason"] == "no whole answer came in time"
 
 
-def test_nobody_listening_is_recorded(service: Service) -> None:
+def test_a_refused_connection_is_recorded(provider: SandboxClient) -> None:
     with closed_port() as port:
-        point_to(service.process, f"http://127.0.0.1:{port}/v2")
-        service.process.deposit("NGN", "10")
-        delivery = tried(service.process)
+        point_to(provider.process, f"http://127.0.0.1:{port}/v2")
+        provider.process.deposit("NGN", "10")
+        delivery = tried(provider.process)
     assert delivery["state"] == "waiting"
     assert delivery["attempts"][0] | {"at": ""} == {
         "at": "",
@@ -145,24 +143,24 @@ def test_nobody_listening_is_recorded(service: Service) -> None:
     }
 
 
-def test_after_six_tries_a_delivery_is_given_up(service: Service, receive: Receive) -> None:
+def test_a_delivery_is_abandoned_after_six_attempts(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive(stub.answer(500, {}))
-    service.process.deposit("NGN", "10")
+    provider.process.deposit("NGN", "10")
     for tries, pause in enumerate((1, 5, 30, 120, 600), start=1):
-        tried(service.process, tries)
-        service.process.advance(pause)
-    (delivery,) = in_state(service.process, "given up")
+        tried(provider.process, tries)
+        provider.process.advance(pause)
+    (delivery,) = in_state(provider.process, "given up")
     assert delivery["reason"] == "no success in 6 tries"
     assert [attempt["status"] for attempt in delivery["attempts"]] == [500] * 6
     arrived(receiver, 6)
 
 
-def test_a_delivery_that_failed_does_not_hold_up_the_next(service: Service, receive: Receive) -> None:
+def test_a_failed_delivery_does_not_delay_the_next(provider: SandboxClient, receive: Receive) -> None:
     receive(stub.answer(500, {}), TAKEN)
-    service.process.deposit("NGN", "1")
-    tried(service.process)
-    service.process.deposit("NGN", "2")
-    second, first = in_state(service.process, "delivered", 2)
+    provider.process.deposit("NGN", "1")
+    tried(provider.process)
+    provider.process.deposit("NGN", "2")
+    second, first = in_state(provider.process, "delivered", 2)
     assert (len(first["attempts"]), len(second["attempts"])) == (2, 1)
 
 
@@ -178,36 +176,34 @@ def test_a_delivery_that_failed_does_not_hold_up_the_next(service: Service, rece
         "http://localhost.example.com/",
     ],
 )
-def test_nothing_leaves_this_machine(service: Service, url: str) -> None:
-    point_to(service.process, url)
-    service.process.deposit("NGN", "10")
-    (delivery,) = in_state(service.process, "not delivered")
+def test_deliveries_go_to_loopback_only(provider: SandboxClient, url: str) -> None:
+    point_to(provider.process, url)
+    provider.process.deposit("NGN", "10")
+    (delivery,) = in_state(provider.process, "not delivered")
     assert "sends nothing elsewhere" in delivery["reason"]
     assert delivery["attempts"] == []
 
 
-def test_localhost_is_this_machine(service: Service, receive: Receive) -> None:
+def test_localhost_is_loopback(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    point_to(service.process, receiver.url.replace("127.0.0.1", "localhost"))
-    service.process.deposit("NGN", "10")
+    point_to(provider.process, receiver.url.replace("127.0.0.1", "localhost"))
+    provider.process.deposit("NGN", "10")
     arrived(receiver, 1)
 
 
-def test_a_delivery_goes_where_the_address_was_when_it_was_announced(
-    service: Service, receive: Receive
-) -> None:
+def test_a_delivery_goes_to_the_callback_url_at_creation(provider: SandboxClient, receive: Receive) -> None:
     first = receive(stub.answer(500, {}), TAKEN)
-    service.process.deposit("NGN", "1")
-    tried(service.process)
+    provider.process.deposit("NGN", "1")
+    tried(provider.process)
     second = receive()
-    in_state(service.process, "delivered")
+    in_state(provider.process, "delivered")
     arrived(first, 2)
     assert second.requests == []
 
 
-def test_a_reset_forgets_deliveries_faults_and_the_address(service: Service, receive: Receive) -> None:
+def test_a_reset_clears_deliveries_faults_and_callback_url(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive(stub.answer(500, {}))
-    process = service.process
+    process = provider.process
     process.webhook_fault("delay", seconds=5, deliveries=3)
     process.webhook_fault("reorder", deliveries=2)
     process.deposit("NGN", "1")
@@ -225,7 +221,7 @@ def test_a_reset_forgets_deliveries_faults_and_the_address(service: Service, rec
     assert keys(process) == before
 
 
-def test_what_waits_is_delivered_after_the_next_start_with_the_same_key(tmp_path: Path) -> None:
+def test_pending_deliveries_are_sent_after_a_restart_with_the_same_key(tmp_path: Path) -> None:
     database = tmp_path / "sandbox.sqlite3"
     with Stub(stub.answer(500, {}), TAKEN) as receiver:
         with SandboxProcess(database=database) as first:
@@ -236,12 +232,10 @@ def test_what_waits_is_delivered_after_the_next_start_with_the_same_key(tmp_path
         with SandboxProcess(database=database) as second:
             (delivery,) = in_state(second, "delivered")
             assert keys(second) == before
-            assert (
-                verify_webhook(delivery["body"].encode(), before).signature_status is SignatureVerdict.VALID
-            )
+            assert verify_webhook(delivery["body"].encode(), before).signature_status is SignatureStatus.VALID
 
 
-def test_an_error_in_the_courier_ends_no_delivery(tmp_path: Path) -> None:
+def test_an_internal_error_does_not_end_deliveries(tmp_path: Path) -> None:
     with SandboxProcess(database=tmp_path / "sandbox.sqlite3") as process, Stub(TAKEN) as receiver:
         with process.books() as books:
             books.execute("ALTER TABLE sandbox_delivery RENAME TO taken_away")
@@ -253,25 +247,23 @@ def test_an_error_in_the_courier_ends_no_delivery(tmp_path: Path) -> None:
         arrived(receiver, 1)
 
 
-def test_the_first_key_is_the_same_for_all_who_ask_at_once(tmp_path: Path) -> None:
+def test_concurrent_first_uses_create_one_key(tmp_path: Path) -> None:
     with SandboxProcess(database=tmp_path / "sandbox.sqlite3") as process, ThreadPoolExecutor(6) as threads:
         found = list(threads.map(lambda _: keys(process), range(6)))
         assert found == [keys(process)] * 6
 
 
-def test_what_is_sent_can_be_read_as_a_webhook_event(service: Service, receive: Receive) -> None:
+def test_deliveries_parse_as_webhook_events(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    transaction_id = service.process.deposit("NGN", "1000.50")
-    (found,) = judged(service.process, arrived(receiver, 1))
+    transaction_id = provider.process.deposit("NGN", "1000.50")
+    (found,) = judged(provider.process, arrived(receiver, 1))
     typed = found.typed_data()
     assert isinstance(typed, TransactionUpdate)
     assert (typed.transaction_id, typed.amount) == (transaction_id, Decimal("1000.5"))
     assert typed.created_at is not None
 
 
-def test_a_payment_is_announced_when_it_is_made_and_when_it_changes(
-    service: Service, receive: Receive
-) -> None:
+def test_payments_are_delivered_on_creation_and_change(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
     body = {
         "businessId": BUSINESS_ID,
@@ -284,11 +276,11 @@ def test_a_payment_is_announced_when_it_is_made_and_when_it_changes(
         "country": "NG",
         **ACCOUNT,
     }
-    answer = service.post("/payment", body)
+    answer = provider.post("/payment", body)
     assert answer.status_code == 200, answer.text
-    service.process.pay_in("INV-77")
+    provider.process.pay_in("INV-77")
     eventually(lambda: len(receiver.requests) >= 2)
-    created, changed = judged(service.process, [request.body for request in receiver.requests[:2]])
+    created, changed = judged(provider.process, [request.body for request in receiver.requests[:2]])
     assert (created.event, changed.event) == ("Payment created", "Payment updated")
     assert "_id" not in created.data
     typed = changed.typed_data()
@@ -296,8 +288,8 @@ def test_a_payment_is_announced_when_it_is_made_and_when_it_changes(
     assert (typed.reference, typed.incoming_amount) == ("INV-77", Decimal(25))
 
 
-def test_signing_keeps_the_digits_of_amounts(service: Service, receive: Receive) -> None:
+def test_signing_keeps_the_digits_of_amounts(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    service.process.deposit("USDT", "0.000001")
-    (found,) = judged(service.process, arrived(receiver, 1))
+    provider.process.deposit("USDT", "0.000001")
+    (found,) = judged(provider.process, arrived(receiver, 1))
     assert '"amount": 0.000001' in dumps(found.data)

@@ -5,174 +5,174 @@ from typing import Any
 import pytest
 import requests
 
-from payments_gateway.webhooks import SignatureVerdict, verify_webhook
+from payments_gateway.webhooks import SignatureStatus, verify_webhook
 from tests.payments_gateway import stub
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import SandboxClient
 from tests.sandbox.webhook_receiver import Receive, arrived, faults, in_state, judged, keys
 
 
-def amounts(service: Service, bodies: list[bytes]) -> list[Any]:
-    return [found.data["amount"] for found in judged(service.process, bodies)]
+def amounts(provider: SandboxClient, bodies: list[bytes]) -> list[Any]:
+    return [found.data["amount"] for found in judged(provider.process, bodies)]
 
 
-def deposit(service: Service, *given: int) -> None:
+def deposit(provider: SandboxClient, *given: int) -> None:
     for amount in given:
-        service.process.deposit("NGN", str(amount))
+        provider.process.deposit("NGN", str(amount))
 
 
-def test_duplicates_are_the_same_bytes(service: Service, receive: Receive) -> None:
+def test_duplicates_have_the_same_bytes(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    service.process.webhook_fault("duplicate", copies=3)
-    deposit(service, 1, 2)
-    second, first = in_state(service.process, "delivered", 2)
+    provider.process.webhook_fault("duplicate", copies=3)
+    deposit(provider, 1, 2)
+    second, first = in_state(provider.process, "delivered", 2)
     bodies = arrived(receiver, 5)
     assert sorted(bodies) == sorted([first["body"].encode()] * 4 + [second["body"].encode()])
     assert len(first["attempts"]) == 4
-    assert faults(service.process)["duplicate"] == {"left": 0, "applied": 1, "copies": 3}
+    assert faults(provider.process)["duplicate"] == {"left": 0, "applied": 1, "copies": 3}
 
 
-def test_a_duplicate_that_fails_is_sent_again(service: Service, receive: Receive) -> None:
+def test_a_failed_duplicate_is_retried(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive(stub.answer(200, {}), stub.answer(500, {}), stub.answer(200, {}))
-    service.process.webhook_fault("duplicate", copies=1)
-    deposit(service, 1)
-    (delivery,) = in_state(service.process, "delivered")
+    provider.process.webhook_fault("duplicate", copies=1)
+    deposit(provider, 1)
+    (delivery,) = in_state(provider.process, "delivered")
     assert [attempt["status"] for attempt in delivery["attempts"]] == [200, 500, 200]
     assert len(set(arrived(receiver, 3))) == 1
 
 
-def test_reordered_deliveries_are_held_and_come_in_reverse(service: Service, receive: Receive) -> None:
+def test_reordered_deliveries_are_sent_in_reverse(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    service.process.webhook_fault("reorder", deliveries=3)
-    deposit(service, 1, 2)
-    in_state(service.process, "held", 2)
+    provider.process.webhook_fault("reorder", deliveries=3)
+    deposit(provider, 1, 2)
+    in_state(provider.process, "held", 2)
     assert receiver.requests == []
-    deposit(service, 3, 4)
-    in_state(service.process, "delivered", 4)
-    assert amounts(service, arrived(receiver, 4)) == [3, 2, 1, 4]
-    assert faults(service.process)["reorder"] == {"left": 0, "applied": 3}
+    deposit(provider, 3, 4)
+    in_state(provider.process, "delivered", 4)
+    assert amounts(provider, arrived(receiver, 4)) == [3, 2, 1, 4]
+    assert faults(provider.process)["reorder"] == {"left": 0, "applied": 3}
 
 
-def test_what_is_held_goes_out_when_the_faults_are_cleared(service: Service, receive: Receive) -> None:
+def test_held_deliveries_are_sent_when_the_faults_are_cleared(
+    provider: SandboxClient, receive: Receive
+) -> None:
     receiver = receive()
-    service.process.webhook_fault("reorder", deliveries=10)
-    deposit(service, 1, 2)
-    answer = requests.delete(f"{service.process.control}/webhooks/faults", timeout=30)
+    provider.process.webhook_fault("reorder", deliveries=10)
+    deposit(provider, 1, 2)
+    answer = requests.delete(f"{provider.process.control}/webhooks/faults", timeout=30)
     assert {fault["applied"] for fault in answer.json()["faults"].values()} == {0}
-    assert amounts(service, arrived(receiver, 2)) == [2, 1]
+    assert amounts(provider, arrived(receiver, 2)) == [2, 1]
 
 
-def test_a_delayed_delivery_waits_for_the_clock_of_the_provider(service: Service, receive: Receive) -> None:
+def test_a_delayed_delivery_waits_for_the_providers_clock(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    service.process.webhook_fault("delay", seconds=3600)
-    deposit(service, 1, 2)
-    assert amounts(service, arrived(receiver, 1)) == [2]
-    service.process.advance(3600)
-    assert amounts(service, arrived(receiver, 2)) == [2, 1]
-    assert faults(service.process)["delay"] == {"left": 0, "applied": 1, "seconds": 3600}
+    provider.process.webhook_fault("delay", seconds=3600)
+    deposit(provider, 1, 2)
+    assert amounts(provider, arrived(receiver, 1)) == [2]
+    provider.process.advance(3600)
+    assert amounts(provider, arrived(receiver, 2)) == [2, 1]
+    assert faults(provider.process)["delay"] == {"left": 0, "applied": 1, "seconds": 3600}
 
 
-def test_a_short_delay_is_over_by_itself(service: Service, receive: Receive) -> None:
+def test_a_short_delay_ends_without_a_clock_step(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    service.process.webhook_fault("delay", seconds=0.5)
-    deposit(service, 1)
+    provider.process.webhook_fault("delay", seconds=0.5)
+    deposit(provider, 1)
     arrived(receiver, 1)
-    (delivery,) = in_state(service.process, "delivered")
+    (delivery,) = in_state(provider.process, "delivered")
     assert delivery["attempts"][0]["at"] >= delivery["dueAt"] > delivery["announcedAt"]
 
 
 @pytest.mark.parametrize(
     ("forgery", "verdict"),
     [
-        ("wrong_signature", SignatureVerdict.INVALID),
-        ("stranger", SignatureVerdict.INVALID),
-        ("unsigned", SignatureVerdict.UNSIGNED),
-        ("malformed", SignatureVerdict.MALFORMED),
-        ("tampered_data", SignatureVerdict.INVALID),
-        ("tampered_event", SignatureVerdict.VALID),
+        ("wrong_signature", SignatureStatus.INVALID),
+        ("stranger", SignatureStatus.INVALID),
+        ("unsigned", SignatureStatus.UNSIGNED),
+        ("malformed", SignatureStatus.MALFORMED),
+        ("tampered_data", SignatureStatus.INVALID),
+        ("tampered_event", SignatureStatus.VALID),
     ],
 )
-def test_every_forgery_is_what_it_says(
-    service: Service, receive: Receive, forgery: str, verdict: SignatureVerdict
+def test_every_forgery_is_of_the_named_kind(
+    provider: SandboxClient, receive: Receive, forgery: str, verdict: SignatureStatus
 ) -> None:
     receiver = receive()
-    service.process.webhook_fault("forge", forgery=forgery)
-    deposit(service, 1, 2)
+    provider.process.webhook_fault("forge", forgery=forgery)
+    deposit(provider, 1, 2)
     bodies = arrived(receiver, 2)
-    forged, honest = judged(service.process, bodies)
-    assert (forged.signature_status, honest.signature_status) == (verdict, SignatureVerdict.VALID)
+    forged, honest = judged(provider.process, bodies)
+    assert (forged.signature_status, honest.signature_status) == (verdict, SignatureStatus.VALID)
     assert (honest.event, honest.data["amount"]) == ("Transaction updated", 2)
-    assert [each["forgery"] for each in service.process.deliveries()] == ["", forgery]
-    assert faults(service.process)["forge"] == {"left": 0, "applied": 1, "forgery": forgery}
+    assert [each["forgery"] for each in provider.process.deliveries()] == ["", forgery]
+    assert faults(provider.process)["forge"] == {"left": 0, "applied": 1, "forgery": forgery}
 
 
-def test_tampered_data_says_another_amount_and_a_tampered_event_another_kind(
-    service: Service, receive: Receive
-) -> None:
+def test_tampering_changes_the_amount_or_the_event_kind(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
     for forgery in ("tampered_data", "tampered_event"):
-        service.process.webhook_fault("forge", forgery=forgery)
-        deposit(service, 1)
-    data, event = judged(service.process, arrived(receiver, 2))
+        provider.process.webhook_fault("forge", forgery=forgery)
+        deposit(provider, 1)
+    data, event = judged(provider.process, arrived(receiver, 2))
     assert (data.event, event.event) == ("Transaction updated", "Payment updated")
     assert (data.data["amount"], event.data["amount"]) == (1_000_000, 1)
 
 
-def test_a_forged_delivery_is_repeated_with_the_same_bytes(service: Service, receive: Receive) -> None:
+def test_a_forged_delivery_is_repeated_with_the_same_bytes(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive(stub.answer(400, {}), stub.answer(200, {}))
-    service.process.webhook_fault("forge", forgery="stranger")
-    deposit(service, 1)
-    in_state(service.process, "delivered")
+    provider.process.webhook_fault("forge", forgery="stranger")
+    deposit(provider, 1)
+    in_state(provider.process, "delivered")
     assert len(set(arrived(receiver, 2))) == 1
 
 
-def test_several_faults_may_meet_in_one_delivery(service: Service, receive: Receive) -> None:
+def test_several_faults_can_apply_to_one_delivery(provider: SandboxClient, receive: Receive) -> None:
     receiver = receive()
-    service.process.webhook_fault("forge", forgery="unsigned", deliveries=2)
-    service.process.webhook_fault("duplicate", copies=1, deliveries=2)
-    service.process.webhook_fault("reorder", deliveries=2)
-    deposit(service, 1, 2)
-    in_state(service.process, "delivered", 2)
+    provider.process.webhook_fault("forge", forgery="unsigned", deliveries=2)
+    provider.process.webhook_fault("duplicate", copies=1, deliveries=2)
+    provider.process.webhook_fault("reorder", deliveries=2)
+    deposit(provider, 1, 2)
+    in_state(provider.process, "delivered", 2)
     bodies = arrived(receiver, 4)
-    assert amounts(service, bodies) == [2, 2, 1, 1]
-    assert {found.signature_status for found in judged(service.process, bodies)} == {
-        SignatureVerdict.UNSIGNED
+    assert amounts(provider, bodies) == [2, 2, 1, 1]
+    assert {found.signature_status for found in judged(provider.process, bodies)} == {
+        SignatureStatus.UNSIGNED
     }
 
 
-def test_after_a_rotation_either_key_signs_for_an_hour(service: Service, receive: Receive) -> None:
-    process = service.process
+def test_either_key_signs_for_an_hour_after_a_rotation(provider: SandboxClient, receive: Receive) -> None:
+    process = provider.process
     receiver = receive()
     (old,) = keys(process)
     assert requests.post(f"{process.control}/webhooks/keys", timeout=30).status_code == 200
     new, second = keys(process)
     assert second == old != new
-    deposit(service, 1, 2, 3, 4)
+    deposit(provider, 1, 2, 3, 4)
     found = judged(process, arrived(receiver, 4))
-    assert {each.signature_status for each in found} == {SignatureVerdict.VALID}
+    assert {each.signature_status for each in found} == {SignatureStatus.VALID}
     assert {each.key for each in found} == {old, new}
     process.advance(3600)
     assert keys(process) == [new]
-    deposit(service, 5, 6)
+    deposit(provider, 5, 6)
     assert [each.key for each in judged(process, arrived(receiver, 6)[4:])] == [new, new]
 
 
-def test_a_second_rotation_forgets_the_oldest_key(service: Service, receive: Receive) -> None:
-    process = service.process
+def test_a_second_rotation_removes_the_oldest_key(provider: SandboxClient, receive: Receive) -> None:
+    process = provider.process
     before = keys(process)
     for _ in range(2):
         requests.post(f"{process.control}/webhooks/keys", timeout=30)
     assert len(keys(process)) == 2
     assert before[0] not in keys(process)
     receiver = receive()
-    deposit(service, 1, 2)
+    deposit(provider, 1, 2)
     assert not any(
-        verify_webhook(body, before).signature_status is SignatureVerdict.VALID
+        verify_webhook(body, before).signature_status is SignatureStatus.VALID
         for body in arrived(receiver, 2)
     )
 
 
-def test_a_reset_keeps_the_newest_key(service: Service) -> None:
-    process = service.process
+def test_a_reset_keeps_the_newest_key(provider: SandboxClient) -> None:
+    process = provider.process
     requests.post(f"{process.control}/webhooks/keys", timeout=30)
     newest = keys(process)[0]
     process.reset()

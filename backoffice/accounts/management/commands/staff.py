@@ -29,15 +29,15 @@ class Command(BaseCommand):
         )
         roles = actions.add_parser(
             "set-roles",
-            help="give exactly these roles, and end the person's sessions; without --role none is kept",
+            help="replace the person's roles and end all sessions; without --role, all roles are removed",
         )
         deactivate = actions.add_parser(
-            "deactivate", help="keep a person from signing in, and end the person's sessions at once"
+            "deactivate", help="prevent a person from signing in, and end all sessions"
         )
         # The operator must verify the person's identity first: afterwards the password alone allows enrolment.
         reset = actions.add_parser(
             "reset-second-factor",
-            help="throw away authenticator and recovery codes; the next sign-in sets up new ones",
+            help="delete authenticator and recovery codes; the next sign-in sets up new ones",
         )
         for action in (create, roles, deactivate, reset):
             action.add_argument("email", help="the e-mail address that the person signs in with")
@@ -74,21 +74,21 @@ class Command(BaseCommand):
 
     def _change(self, action: str, *, email: str, reason: str, **options: Any) -> str:
         if not reason.strip():
-            raise CommandError("Say why with --reason. Nothing was changed.")
+            raise CommandError("A reason is required: use --reason. Nothing was changed.")
         try:
             user = User.objects.get_by_natural_key(email)
         except User.DoesNotExist as exc:
-            raise CommandError(f"Nobody signs in as {email}. Nothing was changed.") from exc
-        by_program: dict[str, Any] = {"actor": None, "reason": reason.strip()}
+            raise CommandError(f"No account has the e-mail address {email}. Nothing was changed.") from exc
+        arguments: dict[str, Any] = {"actor": None, "reason": reason.strip()}
         match action:
             case "set-roles":
-                staff.set_roles(user.pk, roles=options["role"], **by_program)
+                staff.set_roles(user.pk, roles=options["role"], **arguments)
                 done = f"{user} is now: {', '.join(options['role']) or 'without a role'}."
             case "deactivate":
-                staff.deactivate_staff(user.pk, **by_program)
+                staff.deactivate_staff(user.pk, **arguments)
                 done = f"{user} can no longer sign in."
             case _:
-                staff.reset_second_factor(user.pk, **by_program)
+                staff.reset_second_factor(user.pk, **arguments)
                 done = f"{user} sets up a new authenticator at the next sign-in."
         return self.style.SUCCESS(f"{done} Every session has ended.")
 

@@ -8,7 +8,7 @@ from backoffice.audit.verification import verify_chain
 class Command(BaseCommand):
     """Verifies the audit log: exit code 0 and the number of entries, or 1 and the first broken entry."""
 
-    help = "Verify the chain of the audit log and name the first entry that is broken."
+    help = "Verify the hash chain of the audit log and report the first broken entry, if any."
 
     def handle(self, **_options: Any) -> None:
         verdict = verify_chain()

@@ -33,15 +33,15 @@ _OPERATION_WIDTHS = (24, 8, 29, 6, 17, 13)
 class Command(BaseCommand):
     """Needs only the configuration, and a database for the key in use."""
 
-    help = "Check the configured service with harmless reads, or list the operations that the client knows."
+    help = "Check the connection to the provider with read-only requests, or list the client's API calls."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        check = actions.add_parser("check", help="ask every harmless read once and show what came back")
+        check = actions.add_parser("check", help="send every read-only request once and show the results")
         check.add_argument("--account-number", default="", help="with --bank-code: also resolve this account")
         check.add_argument("--bank-code", default="", help="with --account-number: its bank")
-        actions.add_parser("operations", help="list the operations: method, path, base, what they do")
+        actions.add_parser("operations", help="list the API calls: method, path, base address, effect")
 
     def handle(self, *args: object, **options: Any) -> None:
         if options["action"] == "operations":
@@ -60,14 +60,14 @@ class Command(BaseCommand):
         )
         self._show([("OPERATION", "STATUS", "TIME", "UNEXPECTED")], _FINDING_WIDTHS)
         findings = []
-        with _quiet():
+        with _suppressed_call_log():
             for finding in run_diagnostics(config, account):
                 self._show([_row(finding)], _FINDING_WIDTHS)
                 findings.append(finding)
         self.stdout.write("\n" + "\n".join(_clocks(findings, config)))
-        wrong = list(_wrong(findings, config))
-        if wrong:
-            raise CommandError("\n".join(wrong))
+        problems = list(_misconfigurations(findings, config))
+        if problems:
+            raise CommandError("\n".join(problems))
         self.stdout.write(_summary(findings))
 
     def _show(self, rows: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
@@ -94,13 +94,13 @@ def _key() -> tuple[KeyInUse, str]:
     except NotSentError as exc:
         return (
             environment_key(),
-            f"Asked with the API key of the environment, for want of the one in use: {exc}",
+            f"Uses the API key of the environment: the key in use cannot be read: {exc}",
         )
-    return key, f"Asked with the API key in use: {key.name}."
+    return key, f"Uses the API key in use: {key.name}."
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _suppressed_call_log() -> Iterator[None]:
     """Suppress the log of single calls, which repeats the table."""
     logger = logging.getLogger("payments_gateway")
     before = logger.level
@@ -113,7 +113,7 @@ def _quiet() -> Iterator[None]:
 
 def _account(number: str, bank_code: str) -> SampleAccount | None:
     if bool(number) != bool(bank_code):
-        raise CommandError("--account-number and --bank-code belong together. Nothing was asked.")
+        raise CommandError("--account-number and --bank-code belong together. Nothing was requested.")
     return SampleAccount(number, bank_code) if number else None
 
 
@@ -121,7 +121,7 @@ def _row(finding: DiagnosticResult) -> tuple[str, ...]:
     status = finding.outcome.value + (f", HTTP {finding.status}" if finding.status else "")
     elapsed = (
         f"{finding.elapsed.total_seconds() * 1000:.0f} ms"
-        if finding.outcome is not DiagnosticOutcome.NOT_ASKED
+        if finding.outcome is not DiagnosticOutcome.NOT_CALLED
         else ""
     )
     return finding.operation.name, status, elapsed, "; ".join(finding.remarks) or "nothing"
@@ -139,11 +139,11 @@ def _clocks(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iter
         if abs(seconds) <= _CLOCK_TOLERANCE:
             yield f"Clock of {base}: agrees with ours."
         else:
-            where = "ahead of" if seconds > 0 else "behind"
-            yield f"Clock of {base}: {abs(seconds)} s {where} ours. One-time codes may be refused."
+            offset_text = "ahead of" if seconds > 0 else "behind"
+            yield f"Clock of {base}: {abs(seconds)} s {offset_text} ours. One-time codes may be refused."
 
 
-def _wrong(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iterator[str]:
+def _misconfigurations(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iterator[str]:
     """What is wrong in the configuration, one sentence for each base address and reason."""
     reasons = {
         (base_url_of(finding.operation, config), finding.outcome): finding.remarks[0]
@@ -151,19 +151,19 @@ def _wrong(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Itera
         if finding.is_misconfigured
     }
     for (base, outcome), remark in reversed(reasons.items()):
-        what = (
+        problem = (
             "cannot be reached"
             if outcome is DiagnosticOutcome.UNREACHABLE
             else "does not accept our credentials"
         )
-        yield f"{base} {what}: {remark}"
+        yield f"{base} {problem}: {remark}"
     for base, results in _results_by_base_url(findings, config).items():
         if {finding.status for finding in results} == {404}:
-            yield f"{base} knows none of the operations (HTTP 404): the address is probably wrong."
+            yield f"{base} answered HTTP 404 to every request: the address is probably wrong."
         elif not any(
             finding.outcome is DiagnosticOutcome.ANSWERED or finding.is_misconfigured for finding in results
         ):
-            yield f"{base} gave no usable answer: nothing shows that address and credentials are right."
+            yield f"{base} gave no usable answer: address and credentials could not be confirmed."
 
 
 def _results_by_base_url(
@@ -172,7 +172,7 @@ def _results_by_base_url(
     """The results by base address, for those that were asked."""
     results: dict[str, list[DiagnosticResult]] = {}
     for finding in findings:
-        if finding.outcome is not DiagnosticOutcome.NOT_ASKED:
+        if finding.outcome is not DiagnosticOutcome.NOT_CALLED:
             results.setdefault(base_url_of(finding.operation, config), []).append(finding)
     return results
 
@@ -182,7 +182,7 @@ def _summary(findings: Sequence[DiagnosticResult]) -> str:
         outcome: sum(finding.outcome is outcome for finding in findings) for outcome in DiagnosticOutcome
     }
     counts = ", ".join(f"{count} {outcome.value}" for outcome, count in counted.items() if count)
-    advice = " See whether the profile can say where the unusable answers hold what they should."
+    advice = " Some answers are unusable: check whether the provider profile can map their fields."
     return f"{counts}. Addresses and credentials work.{advice if counted[DiagnosticOutcome.UNUSABLE] else ''}"
 
 

@@ -25,12 +25,12 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        what = parser.add_mutually_exclusive_group()
-        what.add_argument("--full", action="store_true", help="begin again at the first page")
-        what.add_argument(
+        mode = parser.add_mutually_exclusive_group()
+        mode.add_argument("--full", action="store_true", help="restart the full pass at the first page")
+        mode.add_argument(
             "--verify",
             action="store_true",
-            help="read nothing, but hold the totals and the breaks of the balances against the rows",
+            help="only compare the totals and the continuity breaks with the stored rows",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -38,34 +38,38 @@ class Command(BaseCommand):
             if options["verify"]:
                 self._verify()
             else:
-                self._load(again=options["full"])
+                self._load(restart=options["full"])
 
-    def _load(self, *, again: bool) -> None:
+    def _load(self, *, restart: bool) -> None:
         bar = _ProgressBar(self.stdout)
         try:
-            if again:
+            if restart:
                 sync.restart_full_pass()
             sync.load_all(bar.show)
         except sync.SyncBusyError as exc:
             bar.end()
-            raise CommandError(f"{exc} It goes on by itself.", returncode=_EXIT_CODE_BUSY) from exc
+            raise CommandError(
+                f"{exc} It continues without this command.", returncode=_EXIT_CODE_BUSY
+            ) from exc
         except (GatewayError, UnstorableRecordError) as exc:
             bar.end()
-            raise CommandError(f"{exc} What was read is kept; run this again to go on.") from exc
+            raise CommandError(
+                f"{exc} The pages read so far are stored. Run this command again to continue."
+            ) from exc
         bar.end()
         state = mirror_state()
         self.stdout.write(
-            f"{state.rows:,} transactions are here; the service counts {state.provider_count:,}."
+            f"{state.rows:,} transactions stored; the provider counts {state.provider_count:,}."
         )
 
     def _verify(self) -> None:
         with consistent_read():
-            found = [*map(str, total_discrepancies()), *break_disagreements()]
-        for difference in found:
+            differences = [*map(str, total_discrepancies()), *break_disagreements()]
+        for difference in differences:
             self.stdout.write(difference)
-        if found:
-            raise CommandError(f"{len(found)} totals or breaks differ from the rows")
-        self.stdout.write("Every total and every break agrees with its rows.")
+        if differences:
+            raise CommandError(f"{len(differences)} totals or breaks differ from the rows")
+        self.stdout.write("All totals and continuity breaks agree with the rows.")
 
 
 class _ProgressBar:

@@ -1,4 +1,4 @@
-"""What a resolution decides and two people approve: the attempt, the verdict, the evidence."""
+"""What a resolution decides and two people approve: the attempt, the choice, the evidence."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from backoffice.core import clock
-from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import MoneyKind, Payload
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import Attempt, Operation
@@ -17,11 +17,11 @@ from backoffice.operations.states import NEEDS_ATTENTION, Status
 
 
 class ResolutionChoice(StrEnum):
-    EXECUTED = "happened"
-    NOT_EXECUTED = "did_not_happen"
+    EXECUTED = "executed"
+    NOT_EXECUTED = "not_executed"
 
 
-class ResolvedEnd(StrEnum):
+class ResolvedOutcome(StrEnum):
     """The outcome of the operation that is resolved."""
 
     SUCCEEDED = "succeeded"
@@ -29,9 +29,9 @@ class ResolvedEnd(StrEnum):
 
 
 # Outcomes by the status of a transaction.
-KNOWN_ENDS = {
-    "fulfilled": ResolvedEnd.SUCCEEDED,
-    "failed": ResolvedEnd.FAILED,
+KNOWN_OUTCOMES = {
+    "fulfilled": ResolvedOutcome.SUCCEEDED,
+    "failed": ResolvedOutcome.FAILED,
 }
 
 
@@ -67,7 +67,7 @@ class ClaimedTransaction(BaseModel):
 
 
 class ResolutionPayload(Payload):
-    """The operation and its attempt, the verdict, the evidence and the reason.
+    """The operation and its attempt, the choice, the evidence and the reason.
 
     `claimed` is set for "not executed" if the attempt has a transaction: the evidence that it was not executed.
     `meaning` is the outcome that people give an unknown status of the provider; it is set exactly if it is
@@ -79,31 +79,31 @@ class ResolutionPayload(Payload):
     sentence: str
     attempt: int
     sent_at: datetime
-    verdict: ResolutionChoice
+    choice: ResolutionChoice
     transaction: TransactionEvidence | None
     claimed: ClaimedTransaction | None = None
-    meaning: ResolvedEnd | None = None
+    meaning: ResolvedOutcome | None = None
     reason: str
 
     @model_validator(mode="after")
-    def _says_how_it_ended(self) -> Self:
+    def _has_one_outcome(self) -> Self:
         """Raises ValueError unless exactly one of the provider's status and `meaning` gives the outcome."""
-        is_known_end = self.transaction is None or self.transaction.status in KNOWN_ENDS
-        if is_known_end == (self.meaning is not None):
-            raise ValueError("the end is told by the service's word, or else by people")
+        is_known_outcome = self.transaction is None or self.transaction.status in KNOWN_OUTCOMES
+        if is_known_outcome == (self.meaning is not None):
+            raise ValueError("a meaning must be given exactly if the provider's status is not known")
         return self
 
     @property
-    def end(self) -> ResolvedEnd:
+    def outcome(self) -> ResolvedOutcome:
         """The outcome, by the provider's status or by the meaning that people give it."""
-        if self.verdict == ResolutionChoice.NOT_EXECUTED:
-            return ResolvedEnd.FAILED
+        if self.choice == ResolutionChoice.NOT_EXECUTED:
+            return ResolvedOutcome.FAILED
         if self.transaction is None:
-            return ResolvedEnd.SUCCEEDED
-        return self.meaning or KNOWN_ENDS[self.transaction.status]
+            return ResolvedOutcome.SUCCEEDED
+        return self.meaning or KNOWN_OUTCOMES[self.transaction.status]
 
     def identity(self) -> dict[str, Any]:
-        """Only one resolution of an operation may be pending, whatever its verdict."""
+        """Only one resolution of an operation may be pending, whatever it chooses."""
         return {"operation": str(self.operation)}
 
 
@@ -124,15 +124,17 @@ def may_be_resolved(operation: Operation, attempt: Attempt) -> bool:
     A `processing` operation is followed automatically, unless the provider named no transaction and ours can
     no longer be executed: then it blocks its balance, and no check may ever close it.
     """
-    is_nameless = operation.status == Status.PROCESSING and attempt.provider_transaction_id is None
-    return operation.status in NEEDS_ATTENTION or (is_nameless and clock.now() >= attempt.execution_deadline)
+    has_no_transaction = operation.status == Status.PROCESSING and attempt.provider_transaction_id is None
+    return operation.status in NEEDS_ATTENTION or (
+        has_no_transaction and clock.now() >= attempt.execution_deadline
+    )
 
 
 def money_kind(operation: Operation) -> tuple[MoneyKind[Any], Any] | None:
     """Kind and content, if the provider's list of transactions can show the operation."""
     try:
         kind, payload = read_content(operation)
-    except UnreadableContentError:
+    except ContentUnreadableError:
         return None
     return (kind, payload) if isinstance(kind, MoneyKind) else None
 
@@ -141,9 +143,9 @@ def claim_problem(attempt: Attempt, transaction_id: str) -> str:
     """Why this transaction cannot be the attempt's, as far as is known here; empty if it can."""
     if not transaction_id:
         return "Name the transaction: money moved only if the service shows it."
-    named = attempt.provider_transaction_id
-    if attempt.named_at and named != transaction_id:
-        return f"The service named transaction {named} as this one."
+    received = attempt.provider_transaction_id
+    if attempt.id_received_at and received != transaction_id:
+        return f"The service named transaction {received} as this one."
     other = Attempt.objects.filter(provider_transaction_id=transaction_id).exclude(pk=attempt.pk)
     claimed = other.select_related("operation").first()
     return f"This transaction belongs to {claimed.operation.reference}." if claimed else ""

@@ -22,11 +22,11 @@ from backoffice.operations.kinds.base import (
     attempt_match_fields,
 )
 from backoffice.operations.kinds.resolution.case import (
-    KNOWN_ENDS,
+    KNOWN_OUTCOMES,
     ClaimedTransaction,
     ResolutionChoice,
     ResolutionPayload,
-    ResolvedEnd,
+    ResolvedOutcome,
     TransactionEvidence,
     claim_problem,
     money_kind,
@@ -39,17 +39,17 @@ from payments_gateway import GatewayError, TransactionRecord
 PROCESSING = "processing"  # the status of a transaction that is still being executed
 
 _LIST_UNREADABLE = "The service's list cannot be read now. Nothing was prepared; try again."
-_VERDICT_LABELS = {
+_CHOICE_LABELS = {
     ResolutionChoice.EXECUTED: "It happened",
     ResolutionChoice.NOT_EXECUTED: "It did not happen, and it can no longer happen",
 }
 MEANINGS = {
-    ResolvedEnd.SUCCEEDED: "The money moved: it succeeded",
-    ResolvedEnd.FAILED: "The money did not move, or is back: it failed",
+    ResolvedOutcome.SUCCEEDED: "The money moved: it succeeded",
+    ResolvedOutcome.FAILED: "The money did not move, or is back: it failed",
 }
 
 
-class _VerdictSelect(forms.RadioSelect):
+class _ChoiceSelect(forms.RadioSelect):
     """Disables "not executed" while the provider may still execute the operation."""
 
     def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -63,8 +63,8 @@ class ResolutionForm(KindForm):
     """Asks for the outcome, and reads the transaction from the provider."""
 
     operation = forms.UUIDField(widget=forms.HiddenInput)
-    verdict = forms.ChoiceField(
-        label="What became of it", choices=list(_VERDICT_LABELS.items()), widget=forms.RadioSelect
+    choice = forms.ChoiceField(
+        label="What became of it", choices=list(_CHOICE_LABELS.items()), widget=forms.RadioSelect
     )
     transaction_id = forms.CharField(
         label="As which transaction of the service, if it happened",
@@ -89,20 +89,20 @@ class ResolutionForm(KindForm):
     )
 
     seen: TransactionEvidence | None = None
-    named: ClaimedTransaction | None = None
+    claimed: ClaimedTransaction | None = None
     asks_for_meaning = False  # whether the transaction has a status that is not known here
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         _, attempt = open_attempt(_uuid(self["operation"].value()))
         if attempt is not None and clock.now() < attempt.execution_deadline:
-            self._offer_absent_only_from(attempt.execution_deadline)
+            self._offer_not_executed_from(attempt.execution_deadline)
 
-    def _offer_absent_only_from(self, moment: datetime) -> None:
-        label = f"{_VERDICT_LABELS[ResolutionChoice.NOT_EXECUTED]} (can be chosen from {local_time(moment)})"
-        verdict = self.fields["verdict"]
-        verdict.widget = _VerdictSelect(
-            choices=list({**_VERDICT_LABELS, ResolutionChoice.NOT_EXECUTED: label}.items())
+    def _offer_not_executed_from(self, moment: datetime) -> None:
+        label = f"{_CHOICE_LABELS[ResolutionChoice.NOT_EXECUTED]} (can be chosen from {local_time(moment)})"
+        choice = self.fields["choice"]
+        choice.widget = _ChoiceSelect(
+            choices=list({**_CHOICE_LABELS, ResolutionChoice.NOT_EXECUTED: label}.items())
         )
 
     @property
@@ -119,56 +119,56 @@ class ResolutionForm(KindForm):
     def clean(self) -> dict[str, Any]:
         """Check the answer against the record here and at the provider."""
         values = super().clean() or self.cleaned_data
-        self.settled, self.attempt = open_attempt(values.get("operation"))
-        if self.settled is None or self.attempt is None:
+        self.resolved_operation, self.attempt = open_attempt(values.get("operation"))
+        if self.resolved_operation is None or self.attempt is None:
             self.add_error(None, "Its outcome is known by now, or it was never open. Nothing was prepared.")
-        elif values.get("verdict") == ResolutionChoice.EXECUTED:
-            self._check_happened(self.settled, self.attempt, values)
-        elif values.get("verdict") == ResolutionChoice.NOT_EXECUTED:
-            self._check_absent(self.settled, self.attempt, values)
+        elif values.get("choice") == ResolutionChoice.EXECUTED:
+            self._check_executed(self.resolved_operation, self.attempt, values)
+        elif values.get("choice") == ResolutionChoice.NOT_EXECUTED:
+            self._check_not_executed(self.resolved_operation, self.attempt, values)
         return values
 
     def content(self) -> ResolutionPayload:
         values = self.cleaned_data
-        if self.settled is None or self.attempt is None:
+        if self.resolved_operation is None or self.attempt is None:
             raise ValueError("only a valid form has content")
         return ResolutionPayload(
-            operation=self.settled.pk,
-            reference=self.settled.reference,
-            sentence=self.settled.sentence,
+            operation=self.resolved_operation.pk,
+            reference=self.resolved_operation.reference,
+            sentence=self.resolved_operation.sentence,
             attempt=self.attempt.number,
             sent_at=self.attempt.started_at,
-            verdict=ResolutionChoice(values["verdict"]),
+            choice=ResolutionChoice(values["choice"]),
             transaction=self.seen,
-            claimed=self.named,
-            meaning=ResolvedEnd(values["meaning"]) if self.asks_for_meaning else None,
+            claimed=self.claimed,
+            meaning=ResolvedOutcome(values["meaning"]) if self.asks_for_meaning else None,
             reason=values["reason"],
         )
 
-    def _check_absent(self, operation: Operation, attempt: Attempt, values: dict[str, Any]) -> None:
+    def _check_not_executed(self, operation: Operation, attempt: Attempt, values: dict[str, Any]) -> None:
         if values.get("transaction_id"):
             self.add_error("transaction_id", "Leave it empty: what did not happen has no transaction.")
         if clock.now() < attempt.execution_deadline:
             self.add_error(
-                "verdict",
+                "choice",
                 f"The service may execute it until {local_time(attempt.execution_deadline)}. Say so only after that.",
             )
         elif attempt.provider_transaction_id:
-            self._check_not_executed(operation, attempt, attempt.provider_transaction_id)
+            self._check_claimed_transaction(operation, attempt, attempt.provider_transaction_id)
 
-    def _check_not_executed(self, operation: Operation, attempt: Attempt, transaction_id: str) -> None:
+    def _check_claimed_transaction(self, operation: Operation, attempt: Attempt, transaction_id: str) -> None:
         """Read how the claimed transaction is listed; this becomes part of what is approved."""
         try:
-            listed = provider_list.transactions_since(operation.currency, attempt.named_search_from)
+            listed = provider_list.transactions_since(operation.currency, attempt.received_id_search_from)
         except GatewayError:
-            self.add_error("verdict", _LIST_UNREADABLE)
+            self.add_error("choice", _LIST_UNREADABLE)
             return
         record = _record_with_id(listed.records, transaction_id)
         if record is None and not listed.is_complete:
-            self.add_error("verdict", _LIST_UNREADABLE)
+            self.add_error("choice", _LIST_UNREADABLE)
         elif record is not None and record.status in {"fulfilled", PROCESSING}:
             self.add_error(
-                "verdict",
+                "choice",
                 f"The service shows transaction {transaction_id}, which was taken for it, as {record.status}, so it "
                 "cannot be said that it did not happen.",
             )
@@ -178,9 +178,9 @@ class ResolutionForm(KindForm):
                 if record
                 else None
             )
-            self.named = ClaimedTransaction(transaction_id=transaction_id, shown=shown)
+            self.claimed = ClaimedTransaction(transaction_id=transaction_id, shown=shown)
 
-    def _check_happened(self, operation: Operation, attempt: Attempt, values: dict[str, Any]) -> None:
+    def _check_executed(self, operation: Operation, attempt: Attempt, values: dict[str, Any]) -> None:
         transaction_id = values.get("transaction_id", "")
         if money_kind(operation) is None:
             if transaction_id:
@@ -207,7 +207,7 @@ class ResolutionForm(KindForm):
 
     def _check_meaning(self, seen: TransactionEvidence, meaning: str) -> None:
         """Require a meaning if the provider's status does not give the outcome, and only then."""
-        self.asks_for_meaning = seen.status not in KNOWN_ENDS
+        self.asks_for_meaning = seen.status not in KNOWN_OUTCOMES
         if self.asks_for_meaning:
             self["meaning"].label = f"What {seen.quoted_status} means"
             if not meaning:
@@ -225,8 +225,8 @@ class ResolutionForm(KindForm):
 
     def _check_failed(self, seen: TransactionEvidence, attempt: Attempt, meaning: str) -> None:
         """Refuse a failed transaction while ours may still be executed: `failed` would hide a debit."""
-        end = meaning if self.asks_for_meaning else KNOWN_ENDS[seen.status]
-        if end == ResolvedEnd.FAILED and clock.now() < attempt.execution_deadline:
+        outcome = meaning if self.asks_for_meaning else KNOWN_OUTCOMES[seen.status]
+        if outcome == ResolvedOutcome.FAILED and clock.now() < attempt.execution_deadline:
             self.add_error(
                 "meaning" if self.asks_for_meaning else "transaction_id",
                 f"If this one failed, it may be another's, and the service may execute ours until "
@@ -248,13 +248,15 @@ def _record_with_id(records: list[TransactionRecord], transaction_id: str) -> Tr
 
 def _mismatched_labels(operation: Operation, attempt: Attempt, record: TransactionRecord) -> list[str]:
     """The labels of the fields that do not match."""
-    of_attempt = attempt_match_fields(attempt, record)
+    attempt_fields = attempt_match_fields(attempt, record)
     kind_and_payload = money_kind(operation)
     if kind_and_payload is None:
-        return [trait.label for trait in of_attempt if trait.matches is False]
+        return [field.label for field in attempt_fields if field.matches is False]
     kind, payload = kind_and_payload
     return [
-        trait.label for trait in [*kind.match_fields(payload, record), *of_attempt] if trait.matches is False
+        field.label
+        for field in [*kind.match_fields(payload, record), *attempt_fields]
+        if field.matches is False
     ]
 
 
@@ -271,7 +273,7 @@ def _evidence_problem(attempt: Attempt, record: TransactionRecord | None) -> str
     return ""
 
 
-def _transaction_evidence(record: TransactionRecord, differs: list[str]) -> TransactionEvidence:
+def _transaction_evidence(record: TransactionRecord, mismatched: list[str]) -> TransactionEvidence:
     return TransactionEvidence(
         transaction_id=record.transaction_id,
         type=record.type,
@@ -282,7 +284,7 @@ def _transaction_evidence(record: TransactionRecord, differs: list[str]) -> Tran
         counterparty=record.username,
         previous_balance=record.previous_balance,
         created_at=record.created_at,
-        mismatched=tuple(differs),
+        mismatched=tuple(mismatched),
     )
 
 
@@ -307,7 +309,7 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
     form_type = ResolutionForm
 
     def sentence(self, payload: ResolutionPayload) -> str:
-        return f"Settle {payload.reference}: {_verdict_text(payload)}"
+        return f"Settle {payload.reference}: {_choice_text(payload)}"
 
     def recipient(self, payload: ResolutionPayload) -> Recipient:
         return Recipient(payload.reference, "Outcome of an operation")
@@ -316,7 +318,7 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
         return [
             ("Operation", OperationLink.to(payload.operation, f"{payload.reference} · {payload.sentence}")),
             ("Sent", f"{local_time(payload.sent_at)}, attempt {payload.attempt}"),
-            ("What became of it", _verdict_text(payload)),
+            ("What became of it", _choice_text(payload)),
             *(_transaction_facts(payload.transaction) if payload.transaction else []),
             *_meaning_facts(payload),
             *(_claimed_facts(payload.claimed) if payload.claimed else []),
@@ -326,7 +328,7 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
     def initial(self, payload: ResolutionPayload) -> dict[str, Any]:
         return {
             "operation": payload.operation,
-            "verdict": payload.verdict.value,
+            "choice": payload.choice.value,
             "transaction_id": payload.transaction.transaction_id if payload.transaction else "",
             "meaning": payload.meaning.value if payload.meaning else "",
             "reason": payload.reason,
@@ -351,21 +353,23 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
         ]
 
 
-def _verdict_text(payload: ResolutionPayload) -> str:
-    if payload.verdict == ResolutionChoice.NOT_EXECUTED:
-        taken = payload.claimed
-        return f"it did not happen{f', though it had transaction {taken.transaction_id}' if taken else ''}"
+def _choice_text(payload: ResolutionPayload) -> str:
+    if payload.choice == ResolutionChoice.NOT_EXECUTED:
+        claimed = payload.claimed
+        return (
+            f"it did not happen{f', though it had transaction {claimed.transaction_id}' if claimed else ''}"
+        )
     seen = payload.transaction
     if seen is None:
         return "it happened"
     if payload.meaning:
         means = (
             "that it succeeded"
-            if payload.end == ResolvedEnd.SUCCEEDED
+            if payload.outcome == ResolvedOutcome.SUCCEEDED
             else "that it failed and no money is gone"
         )
         return f"it happened, as transaction {seen.transaction_id}, and {seen.quoted_status} means {means}"
-    failed = ", which failed" if payload.end == ResolvedEnd.FAILED else ""
+    failed = ", which failed" if payload.outcome == ResolvedOutcome.FAILED else ""
     return f"it happened, as transaction {seen.transaction_id}{failed}"
 
 
@@ -376,15 +380,15 @@ def _meaning_facts(payload: ResolutionPayload) -> Facts:
     )
 
 
-def _claimed_facts(taken: ClaimedTransaction) -> Facts:
-    if taken.shown is None:
-        return [("Taken for it", f"transaction {taken.transaction_id}, which the service does not show")]
+def _claimed_facts(claimed: ClaimedTransaction) -> Facts:
+    if claimed.shown is None:
+        return [("Taken for it", f"transaction {claimed.transaction_id}, which the service does not show")]
     return [
         (
             "Taken for it",
-            f"transaction {taken.transaction_id}, which the service shows as {_status_text(taken.shown)}",
+            f"transaction {claimed.transaction_id}, which the service shows as {_status_text(claimed.shown)}",
         ),
-        *_transaction_facts(taken.shown),
+        *_transaction_facts(claimed.shown),
     ]
 
 

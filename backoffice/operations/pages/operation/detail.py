@@ -27,11 +27,11 @@ from backoffice.operations import permissions, selectors
 from backoffice.operations.delivery.balance_queue import queue_position
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.errors import (
+    ContentUnreadableError,
     OperationAction,
     OperationError,
     Refusal,
     SavedAccountError,
-    UnreadableContentError,
 )
 from backoffice.operations.kinds.base import Facts
 from backoffice.operations.kinds.registry import facts_of, permission_for, read_content
@@ -151,7 +151,7 @@ def _kind_texts(operation: Operation) -> KindTexts:
     attempts = list(operation.attempts.all())
     try:
         kind, payload = read_content(operation)
-    except UnreadableContentError:
+    except ContentUnreadableError:
         return KindTexts(attempts=[(attempt, []) for attempt in attempts])
     return KindTexts(
         facts=facts_of(kind, payload),
@@ -164,7 +164,7 @@ def decision_requirements(operation: Operation) -> DecisionRequirements:
     """What the kind requires for a decision; nothing if the content cannot be read."""
     try:
         kind, payload = read_content(operation)
-    except UnreadableContentError:
+    except ContentUnreadableError:
         return DecisionRequirements()
     return DecisionRequirements(otp=kind.needs_otp, confirmation=kind.confirmation(payload))
 
@@ -355,7 +355,7 @@ def saved_account_create(request: StaffRequest, pk: UUID) -> HttpResponse:
     if form.is_valid():
         try:
             saved = saved_accounts.save_account(pk, actor=request.user, **form.cleaned_data)
-        except (SavedAccountError, UnreadableContentError) as exc:
+        except (SavedAccountError, ContentUnreadableError) as exc:
             form.add_error("name", str(exc))
         else:
             messages.success(request, f"The account is saved as “{saved.name}”. Saving it pays nobody.")

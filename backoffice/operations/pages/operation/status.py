@@ -94,7 +94,7 @@ def needs_otp(operation: Operation) -> bool:
     return operation.kind in KINDS and KINDS[operation.kind].needs_otp
 
 
-def is_applied_here(operation: Operation) -> bool:
+def is_applied_locally(operation: Operation) -> bool:
     """Whether it is never sent: the last approval applies it."""
     return isinstance(KINDS.get(operation.kind), LocalKind)
 
@@ -133,7 +133,7 @@ def poll_seconds(operation: Operation) -> int:
 
 def _labelled_notes(operation: Operation, turn: QueuePosition | None) -> list[tuple[str, str]]:
     signed = (_prepared_note(operation), _approved_note(operation))
-    if is_applied_here(operation):
+    if is_applied_locally(operation):
         return list(zip(_LOCAL_LABELS, (*signed, _applied_note(operation)), strict=True))
     return list(zip(_LABELS, (*signed, _sent_note(operation, turn), _confirmed_note(operation)), strict=True))
 
@@ -194,9 +194,9 @@ class DecisionPanel:
     may_release: bool = False
     may_cancel: bool = False
     may_check: bool = False
-    may_repeat: bool = False
+    may_copy: bool = False
     may_resolve: bool = False
-    is_applied_here: bool = False
+    is_applied_locally: bool = False
 
 
 _APPLIED = ("Applied", "It was applied here with the last countersignature. Nothing was sent.")
@@ -244,14 +244,14 @@ def panel_for(person: User, operation: Operation, turn: QueuePosition | None) ->
         may_approve_and_send=decides
         and _is_last_approval(operation)
         and person.has_perm(permissions.RELEASE)
-        and not is_applied_here(operation)
+        and not is_applied_locally(operation)
         and not _cannot_be_sent_now(operation, turn),
         may_release=_may_release(person, operation, turn),
         may_cancel=policy.may_cancel(person, operation),
         may_check=may_check_status(person) and operation.status in AWAITING_PROVIDER,
-        may_repeat=_may_repeat(person, operation),
+        may_copy=_may_copy(person, operation),
         may_resolve=_may_be_resolved(operation) and person.has_perm(permissions.RESOLVE),
-        is_applied_here=is_applied_here(operation),
+        is_applied_locally=is_applied_locally(operation),
     )
 
 
@@ -265,7 +265,7 @@ def without_decisions(panel: DecisionPanel) -> DecisionPanel:
     if panel.may_decide or panel.may_release:
         title, text = "Nothing can be decided", "Nobody can see what would be signed or sent."
         panel = replace(panel, title=title, text=text, may_decide=False, may_release=False)
-    return replace(panel, may_approve_and_send=False, may_repeat=False)
+    return replace(panel, may_approve_and_send=False, may_copy=False)
 
 
 def reason_not_sent(operation: Operation, timeline: Sequence[Entry], turn: QueuePosition | None) -> str:
@@ -289,14 +289,14 @@ def reason_not_sent(operation: Operation, timeline: Sequence[Entry], turn: Queue
 
 
 def _ends_a_release(entry: Entry) -> bool:
-    is_last_look = entry.detail.get("attempted") == OperationAction.SEND
+    is_refused_send = entry.detail.get("attempted") == OperationAction.SEND
     return entry.action in {*_RELEASE_EXPIRED, Action.OPERATION_RETURNED} or (
-        entry.action == Action.OPERATION_ACTION_REFUSED and is_last_look
+        entry.action == Action.OPERATION_ACTION_REFUSED and is_refused_send
     )
 
 
 def _refused_at_claim(refusal: dict[str, str]) -> str:
-    if refusal["code"] == Refusal.NOT_ALLOWED:
+    if refusal["code"] == Refusal.PERMISSION_MISSING:
         return "Held back before it was sent: whoever gave the word may no longer send. Somebody else has to give it."
     return f"Held back before it was sent. {sentence(refusal)} {_PREPARE_AGAIN}"
 
@@ -310,18 +310,18 @@ def _failed_attempt_text(operation: Operation, turn: QueuePosition | None) -> st
     attempt = last_attempt(operation)
     if attempt is None:
         return ""
-    reason = "the service refused the token" if attempt.outcome == Outcome.OTP_REFUSED else "nothing left us"
+    reason = "the service refused the token" if attempt.outcome == Outcome.OTP_REJECTED else "nothing left us"
     again = _advice_if_sendable(turn, "It can be sent again.")
-    return f"It was tried and not executed: {reason} ({attempt.answer}).{again}"
+    return f"It was tried and not executed: {reason} ({attempt.response}).{again}"
 
 
 def _is_last_approval(operation: Operation) -> bool:
     return approvals_missing(operation) == 1
 
 
-def _may_repeat(person: User, operation: Operation) -> bool:
+def _may_copy(person: User, operation: Operation) -> bool:
     """Whether a copy makes sense: not of a local kind that was applied."""
-    is_done_for_good = operation.status == Status.SUCCEEDED and is_applied_here(operation)
+    is_done_for_good = operation.status == Status.SUCCEEDED and is_applied_locally(operation)
     return operation.is_closed and not is_done_for_good and person.has_perm(permission_for(operation.kind))
 
 
@@ -346,7 +346,7 @@ def _title_and_text(person: User, operation: Operation, turn: QueuePosition | No
         return _pending_text(person, operation)
     if status == Status.APPROVED:
         return _approved_text(person, operation, turn)
-    if status == Status.SUCCEEDED and is_applied_here(operation):
+    if status == Status.SUCCEEDED and is_applied_locally(operation):
         return _APPLIED
     if status == Status.SUCCEEDED and operation.kind in KINDS:
         return KINDS[operation.kind].success_texts or _TEXTS[status]
@@ -357,15 +357,15 @@ def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
     if person.pk == operation.preparer_id:
         return (
             "Waiting for another person",
-            f"You prepared this, so somebody else has to sign. {operation.rule}",
+            f"You prepared this, so somebody else has to sign. {operation.rule_sentence}",
         )
     if has_approved(person, operation):
-        return "You have countersigned", f"Another person is still needed. {operation.rule}"
+        return "You have countersigned", f"Another person is still needed. {operation.rule_sentence}"
     if has_preparer_lost_permission(operation):
-        return "Not to be countersigned any more", str(Refusal.MAKER_NOT_ENTITLED.label)
+        return "Not to be countersigned any more", str(Refusal.PREPARER_NOT_ENTITLED.label)
     if policy.may_decide(person, operation):
-        return "Your decision", operation.rule
-    return "Waiting for a second person", operation.rule
+        return "Your decision", operation.rule_sentence
+    return "Waiting for a second person", operation.rule_sentence
 
 
 def _approved_text(person: User, operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:
@@ -387,7 +387,7 @@ def _approved_text(person: User, operation: Operation, turn: QueuePosition | Non
 
 def _invalid_text(operation: Operation) -> str:
     if has_preparer_lost_permission(operation):
-        return str(Refusal.MAKER_NOT_ENTITLED.label)
+        return str(Refusal.PREPARER_NOT_ENTITLED.label)
     return f"Somebody who countersigned is no longer entitled to, so this will not be sent. {_PREPARE_AGAIN}"
 
 

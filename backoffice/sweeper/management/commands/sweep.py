@@ -1,4 +1,4 @@
-"""The sweeper: does what is due in the database, every second, without a broker."""
+"""The sweeper: run the work that is due in the database, every second, without a broker."""
 
 import logging
 import signal
@@ -25,7 +25,7 @@ from backoffice.webhooks.processing import process_due_deliveries
 
 logger = logging.getLogger(__name__)
 SENDER_THREADS = 4  # threads that send: a slow call to the provider delays only its own operation
-# By the name of each in the log and the metrics.
+# The keys are the names in the log and in the metrics.
 JOBS = {
     **operations.JOBS,
     "take_due_snapshot": take_due_snapshot,
@@ -38,21 +38,21 @@ JOBS = {
     "send_due_messages": send_due_messages,
     "delete_expired_exports": delete_expired_exports,
 }
-# A round makes one file; `--once` makes all that wait.
+# A round makes one export; `--once` makes all that are queued.
 JOBS_ONCE = JOBS | {"run_next_export": run_all_exports}
 
 
 class Command(BaseCommand):
-    """Sends, checks and expires what is due, and checks closed operations again.
+    """Sends released operations, checks unknown outcomes, and expires what is late.
 
-    Also checks the invariants, syncs the provider's data, reconciles it with operations, and makes files in
-    the background. Any number of sweepers may run.
+    Also runs the integrity checks, syncs the provider's data, reconciles it with the operations, and makes
+    exports in the background. Any number of sweepers may run.
     """
 
     help = __doc__
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--once", action="store_true", help="do what is due now, and end")
+        parser.add_argument("--once", action="store_true", help="run what is due now, then exit")
         parser.add_argument(
             "--every", type=float, default=1.0, metavar="SECONDS", help="pause between two rounds"
         )
@@ -60,19 +60,17 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["once"]:
             done = sum(isolation.run_isolated(name, job) or 0 for name, job in JOBS_ONCE.items())
-            self.stdout.write(f"{done} due and done")
+            self.stdout.write(f"{done} due items processed")
             return
         stop = background.stop_requested  # long jobs check it between two steps
         stop.clear()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stop.set())
         # A thread each: reading the provider slowly must not keep a released operation waiting.
-        at_work = [*JOBS, *["send_due"] * (SENDER_THREADS - 1)]
-        with ThreadPoolExecutor(len(at_work)) as pool:
-            for running in [
-                pool.submit(_repeat, name, JOBS[name], stop, options["every"]) for name in at_work
-            ]:
-                running.result()
+        jobs = [*JOBS, *["send_due"] * (SENDER_THREADS - 1)]
+        with ThreadPoolExecutor(len(jobs)) as pool:
+            for future in [pool.submit(_repeat, name, JOBS[name], stop, options["every"]) for name in jobs]:
+                future.result()
 
 
 def _repeat(name: str, job: Callable[[], int], stop: threading.Event, pause: float) -> None:
@@ -91,4 +89,4 @@ def _run_round(name: str, job: Callable[[], int]) -> None:
             if isolation.run_isolated(name, job) is not None:
                 operations.record_heartbeat(name)
     except Error:  # an InterfaceError, too, which is no DatabaseError
-        logger.exception("The database did not let a round of %s be noted", name)
+        logger.exception("The heartbeat of the job %s was not stored: database error", name)

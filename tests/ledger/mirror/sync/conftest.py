@@ -12,7 +12,7 @@ from tests.stub_provider import serving
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[LongList]:
+def provider(settings: Settings) -> Iterator[LongList]:
     with serving(LongList()) as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
         yield stub

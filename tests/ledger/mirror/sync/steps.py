@@ -1,4 +1,4 @@
-"""Reading the provider's list, and what is here of it, as plain functions."""
+"""Steps of a sync, and the mirror's state after it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -22,7 +22,7 @@ def load() -> list[int]:
     return steps
 
 
-def come_by(after: timedelta) -> None:
+def sync_after(after: timedelta) -> None:
     """Somebody comes by so much later, again and again until nothing is due."""
     with clock.use_clock(lambda: timezone.now() + after):
         turns = sum(1 for _ in iter(sync.sync_if_due, 0) if not Mirror.objects.get().error)

@@ -9,30 +9,30 @@ from backoffice.ledger.mirror import passes
 from backoffice.ledger.mirror.passes import begin_full_pass, continue_full_pass, read_newest
 from backoffice.ledger.models import Mirror, Sighting, Transaction, TransactionChange
 from tests.ledger.long_list import LongList, member, numbered
-from tests.ledger.mirror.sync.steps import DAY, HOUR, MINUTE, come_by, here, load, state
+from tests.ledger.mirror.sync.steps import DAY, HOUR, MINUTE, here, load, state, sync_after
 from tests.ledger.sync_lease import acquired_sync_lease
 
 pytestmark = pytest.mark.django_db
 
 
-def test_new_records_are_here_within_a_minute_and_two_pages_are_enough(service: LongList) -> None:
-    service.listed = numbered(900)
+def test_new_records_are_synced_within_a_minute_by_two_pages(provider: LongList) -> None:
+    provider.listed = numbered(900)
     load()
-    service.grow("A", "B")
-    service.asked.clear()
-    come_by(timedelta())
-    assert service.asked == []
-    come_by(MINUTE)
+    provider.grow("A", "B")
+    provider.asked.clear()
+    sync_after(timedelta())
+    assert provider.asked == []
+    sync_after(MINUTE)
     assert here() >= {"A", "B"}
-    assert service.asked == [1, 2, 3]
+    assert provider.asked == [1, 2, 3]
 
 
-def test_a_record_that_changes_is_changed_here_and_its_past_is_kept(service: LongList) -> None:
-    service.listed = [member("A", status="processing", fee=None), *numbered(50)]
+def test_a_changed_record_is_updated_with_its_history(provider: LongList) -> None:
+    provider.listed = [member("A", status="processing", fee=None), *numbered(50)]
     load()
     before = Transaction.objects.get(transaction_id="A")
-    service.listed[0] = member("A", status="fullfiled", fee="1.50", updatedAt="2026-03-04T07:00:00Z")
-    come_by(MINUTE)
+    provider.listed[0] = member("A", status="fullfiled", fee="1.50", updatedAt="2026-03-04T07:00:00Z")
+    sync_after(MINUTE)
     after = Transaction.objects.get(transaction_id="A")
     assert (after.pk, after.first_seen_at, after.status) == (before.pk, before.first_seen_at, "fulfilled")
     change = TransactionChange.objects.get()
@@ -43,34 +43,34 @@ def test_a_record_that_changes_is_changed_here_and_its_past_is_kept(service: Lon
 
 
 @pytest.mark.parametrize(("age", "promise"), [(timedelta(hours=20), HOUR), (timedelta(days=90), DAY)])
-def test_a_late_change_is_here_within_its_promise(
-    service: LongList, age: timedelta, promise: timedelta
+def test_a_late_change_is_synced_within_the_promised_time(
+    provider: LongList, age: timedelta, promise: timedelta
 ) -> None:
     moment = (timezone.now() - age).isoformat()
     old = [member(f"D{number}", createdAt=moment) for number in range(300)]
-    service.listed = old + numbered(300)
+    provider.listed = old + numbered(300)
     load()
-    service.listed[290] = member("D290", createdAt=moment, status="failed")
-    come_by(2 * MINUTE)
+    provider.listed[290] = member("D290", createdAt=moment, status="failed")
+    sync_after(2 * MINUTE)
     assert Transaction.objects.get(transaction_id="D290").status == "fulfilled"
-    come_by(promise)
+    sync_after(promise)
     assert Transaction.objects.get(transaction_id="D290").status == "failed"
 
 
-def test_a_pass_of_a_day_reads_no_further_than_a_page_that_is_older(service: LongList) -> None:
+def test_the_last_day_pass_stops_after_a_page_of_older_records(provider: LongList) -> None:
     moment = timezone.now().isoformat()
-    service.listed = [member(f"D{number}", createdAt=moment) for number in range(250)] + numbered(2000)
+    provider.listed = [member(f"D{number}", createdAt=moment) for number in range(250)] + numbered(2000)
     load()
-    service.asked.clear()
-    come_by(HOUR)
-    assert max(service.asked) == 4
+    provider.asked.clear()
+    sync_after(HOUR)
+    assert max(provider.asked) == 4
 
 
-def test_a_record_that_leaves_the_list_stays_and_says_since_when(service: LongList) -> None:
-    service.listed = numbered(400)
+def test_a_record_that_leaves_the_list_is_kept_and_marked_missing(provider: LongList) -> None:
+    provider.listed = numbered(400)
     load()
-    removed = service.listed.pop(350)
-    come_by(DAY)
+    removed = provider.listed.pop(350)
+    sync_after(DAY)
     row = Transaction.objects.get(transaction_id=removed["transactionId"])
     assert row.missing_since is not None
     assert (state().missing, state().difference) == (1, 0)
@@ -79,8 +79,8 @@ def test_a_record_that_leaves_the_list_stays_and_says_since_when(service: LongLi
     ]
     assert not Sighting.objects.exists()
 
-    service.listed.insert(0, removed)
-    come_by(DAY + MINUTE)
+    provider.listed.insert(0, removed)
+    sync_after(DAY + MINUTE)
     row.refresh_from_db()
     assert row.missing_since is None
     assert row.changes.count() == 2
@@ -88,18 +88,16 @@ def test_a_record_that_leaves_the_list_stays_and_says_since_when(service: LongLi
 
 
 @pytest.mark.parametrize("which", ["a round", "the last day"])
-def test_what_is_listed_anew_behind_the_back_of_a_count_has_not_left_the_list(
-    service: LongList, which: str
-) -> None:
+def test_a_record_relisted_during_the_missing_count_is_not_missing(provider: LongList, which: str) -> None:
     """It stood on a page that the count had not read yet, and comes back on one that it has read."""
-    service.listed = numbered(700)
+    provider.listed = numbered(700)
     load()
-    del service.listed[690]
-    moved, lease = service.listed[-1], acquired_sync_lease()
+    del provider.listed[690]
+    moved, lease = provider.listed[-1], acquired_sync_lease()
     begin_full_pass(lease, Mirror.Depth.COUNT)
     while Mirror.objects.get().pass_page < 4:
         continue_full_pass(lease, until=0.0, on_progress=lambda _: None)
-    service.listed.insert(0, service.listed.pop())
+    provider.listed.insert(0, provider.listed.pop())
     if which == "a round":
         read_newest(lease)
     else:
@@ -111,26 +109,28 @@ def test_what_is_listed_anew_behind_the_back_of_a_count_has_not_left_the_list(
     assert len(marked) == 1
 
 
-def test_a_record_without_a_time_keeps_the_moment_at_which_it_was_first_seen(service: LongList) -> None:
-    service.listed = [member("A", createdAt=None), *numbered(3)]
+def test_a_record_without_a_time_keeps_the_time_first_seen(provider: LongList) -> None:
+    provider.listed = [member("A", createdAt=None), *numbered(3)]
     load()
     first = Transaction.objects.get(transaction_id="A")
     assert first.occurred_at == first.first_seen_at
-    service.listed[0] = member("A", createdAt=None, status="failed")
-    come_by(MINUTE)
+    provider.listed[0] = member("A", createdAt=None, status="failed")
+    sync_after(MINUTE)
     second = Transaction.objects.get(transaction_id="A")
     assert (second.status, second.occurred_at) == ("failed", first.occurred_at)
-    service.listed[0] = member("A", createdAt="2025-01-01T00:00:00Z", status="failed")
-    come_by(2 * MINUTE)
+    provider.listed[0] = member("A", createdAt="2025-01-01T00:00:00Z", status="failed")
+    sync_after(2 * MINUTE)
     third = Transaction.objects.get(transaction_id="A")
     assert third.occurred_at.isoformat() == "2025-01-01T00:00:00+00:00"
 
 
-def test_what_comes_between_a_round_and_a_pass_is_counted_as_well_as_here(service: LongList) -> None:
-    service.listed = numbered(400)
+def test_records_that_arrive_between_passes_are_counted(provider: LongList) -> None:
+    provider.listed = numbered(400)
     load()
-    service.asked.clear()
-    service.before = lambda number: service.grow("A") if service.asked.count(1) == number + 1 == 2 else None
-    come_by(HOUR)
+    provider.asked.clear()
+    provider.before = lambda number: (
+        provider.grow("A") if provider.asked.count(1) == number + 1 == 2 else None
+    )
+    sync_after(HOUR)
     assert "A" in here()
     assert state().difference == 0

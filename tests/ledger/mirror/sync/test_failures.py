@@ -11,68 +11,68 @@ from backoffice.ledger.mirror import sync
 from backoffice.ledger.models import Mirror, Transaction
 from payments_gateway import GatewayError
 from tests.ledger.long_list import LongList, member, numbered
-from tests.ledger.mirror.sync.steps import DAY, MINUTE, come_by, here, load, state
+from tests.ledger.mirror.sync.steps import DAY, MINUTE, here, load, state, sync_after
 
 pytestmark = pytest.mark.django_db
 
 
-def test_a_list_that_got_shorter_between_two_turns_is_read_whole(service: LongList) -> None:
-    service.listed = numbered(2500)
-    service.spoilt = {14: (500, "{}")}
+def test_a_list_that_shrank_between_two_turns_is_read_completely(provider: LongList) -> None:
+    provider.listed = numbered(2500)
+    provider.spoilt = {14: (500, "{}")}
     with pytest.raises(GatewayError):
         load()
     assert Mirror.objects.get().pass_page == 14
-    service.spoilt.clear()
-    del service.listed[:450]
+    provider.spoilt.clear()
+    del provider.listed[:450]
     load()
-    assert service.names() <= here()
+    assert provider.names() <= here()
 
 
-def test_a_reading_that_broke_off_goes_on_where_it_was(service: LongList) -> None:
-    service.listed = numbered(2500)
-    service.spoilt = {14: (500, "{}")}
+def test_an_interrupted_pass_resumes_where_it_stopped(provider: LongList) -> None:
+    provider.listed = numbered(2500)
+    provider.spoilt = {14: (500, "{}")}
     with pytest.raises(GatewayError):
         load()
     assert Transaction.objects.count() == 1300  # those too that stood before the page that failed
     assert state().percent == 52
     assert "500" in state().error
-    service.spoilt.clear()
-    service.asked.clear()
+    provider.spoilt.clear()
+    provider.asked.clear()
     load()
-    assert here() == service.names()
+    assert here() == provider.names()
     # The newest pages, then the page before the place that was reached, for overlap.
-    assert service.asked[:4] == [1, 2, 13, 14]
+    assert provider.asked[:4] == [1, 2, 13, 14]
     assert state().error == ""
 
 
-def test_below_a_round_that_broke_off_nothing_is_left_unread(service: LongList) -> None:
-    service.listed = numbered(900)
+def test_an_interrupted_newest_pass_leaves_no_gap_below_it(provider: LongList) -> None:
+    provider.listed = numbered(900)
     load()
-    service.grow(*(f"N{number}" for number in range(700)))
-    service.spoilt = {5: (500, "{}")}
-    come_by(MINUTE)
+    provider.grow(*(f"N{number}" for number in range(700)))
+    provider.spoilt = {5: (500, "{}")}
+    sync_after(MINUTE)
     assert Transaction.objects.count() == 900 + 400
     assert state().error
-    service.spoilt.clear()
-    service.grow("newest")
-    come_by(2 * MINUTE)
-    assert here() == service.names()
+    provider.spoilt.clear()
+    provider.grow("newest")
+    sync_after(2 * MINUTE)
+    assert here() == provider.names()
 
 
-def test_a_provider_that_shows_one_page_for_ever_is_reported_as_a_problem(service: LongList) -> None:
-    service.listed = numbered(300)
-    page = service.answer_get("/v2/transaction?page=1")
-    service.spoilt = {1: page, 2: page, 3: page}
+def test_a_provider_that_repeats_one_page_is_reported(provider: LongList) -> None:
+    provider.listed = numbered(300)
+    page = provider.answer_get("/v2/transaction?page=1")
+    provider.spoilt = {1: page, 2: page, 3: page}
     with pytest.raises(GatewayError, match="once more"):
         load()
     assert "once more" in state().error
     assert not state().is_loaded
 
 
-def test_a_provider_that_cannot_be_reached_leaves_what_is_here_and_is_asked_once_a_minute(
-    service: LongList, settings: Settings
+def test_an_unreachable_provider_is_retried_once_a_minute_and_the_mirror_kept(
+    provider: LongList, settings: Settings
 ) -> None:
-    service.listed = numbered(10)
+    provider.listed = numbered(10)
     load()
     moments: set[object] = set()
     address, settings.GATEWAY_URL = settings.GATEWAY_URL, "http://127.0.0.1:9/v2"
@@ -87,30 +87,30 @@ def test_a_provider_that_cannot_be_reached_leaves_what_is_here_and_is_asked_once
     assert not found.is_late
     assert state(timedelta(minutes=5)).is_late
     settings.GATEWAY_URL = address
-    come_by(3 * MINUTE)
+    sync_after(3 * MINUTE)
     assert state().error == ""
 
 
 @pytest.mark.parametrize("answer", [(200, "{"), (200, '{"data": {"data": [{}], "total": 1}}'), (403, "{}")])
-def test_a_page_that_cannot_be_read_whole_is_a_problem_and_the_newest_go_on(
-    service: LongList, answer: tuple[int, str]
+def test_an_unreadable_page_is_reported_and_the_newest_records_still_sync(
+    provider: LongList, answer: tuple[int, str]
 ) -> None:
-    service.listed = numbered(700)
+    provider.listed = numbered(700)
     load()
-    service.spoilt = {6: answer}
-    service.grow("A")
-    come_by(DAY)
+    provider.spoilt = {6: answer}
+    provider.grow("A")
+    sync_after(DAY)
     assert "A" in here()
     assert state().error
     assert not state(DAY).is_late
-    service.spoilt.clear()
-    come_by(DAY + MINUTE)
+    provider.spoilt.clear()
+    sync_after(DAY + MINUTE)
     assert state().error == ""
 
 
-def test_a_record_that_the_tables_have_no_room_for_is_named(service: LongList) -> None:
-    service.listed = [member("A", currency="N" * 3000), *numbered(3)]
-    come_by(timedelta())
+def test_a_record_too_large_for_the_columns_is_named(provider: LongList) -> None:
+    provider.listed = [member("A", currency="N" * 3000), *numbered(3)]
+    sync_after(timedelta())
     assert (
         state().error
         == "Transaction A cannot be kept: its id, or its currency, type and status, are too long"

@@ -6,17 +6,17 @@ from backoffice.ledger.mirror import sync
 from backoffice.ledger.mirror.passes import begin_full_pass, continue_full_pass
 from backoffice.ledger.models import Mirror, Transaction, TransactionChange
 from tests.ledger.long_list import LongList, member, numbered
-from tests.ledger.mirror.sync.steps import MINUTE, come_by, here, load, state
+from tests.ledger.mirror.sync.steps import MINUTE, here, load, state, sync_after
 from tests.ledger.sync_lease import acquired_sync_lease
 from tests.sandbox_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db
 
 
-def test_the_whole_list_is_here_after_a_load(service: LongList) -> None:
-    service.listed = numbered(2345)
+def test_the_whole_list_is_stored_after_the_first_load(provider: LongList) -> None:
+    provider.listed = numbered(2345)
     steps = load()
-    assert here() == service.names()
+    assert here() == provider.names()
     assert steps[:3] == [11, 21, 24]
     found = state()
     assert (found.rows, found.provider_count, found.missing, found.difference) == (2345, 2345, 0, 0)
@@ -40,53 +40,55 @@ def test_the_sandbox_is_mirrored_field_by_field(sandbox: SandboxProcess) -> None
     assert (arrived.counterparty, arrived.status) == ("Halima Sule", "fulfilled")
 
 
-def test_a_list_without_any_record_is_loaded(service: LongList) -> None:
+def test_an_empty_list_is_loaded(provider: LongList) -> None:
     load()
     assert state().is_loaded
-    service.grow("A")
-    come_by(MINUTE)
+    provider.grow("A")
+    sync_after(MINUTE)
     assert here() == {"A"}
 
 
-def test_a_provider_that_gives_smaller_pages_than_asked_for_is_read_whole(service: LongList) -> None:
-    service.listed, service.per_page = numbered(345), 7
+def test_smaller_pages_than_requested_are_read_completely(provider: LongList) -> None:
+    provider.listed, provider.per_page = numbered(345), 7
     load()
-    assert here() == service.names()
+    assert here() == provider.names()
 
 
-def test_what_arrives_while_it_is_read_pushes_nothing_out(service: LongList) -> None:
-    service.listed = numbered(1500)
-    service.before = lambda number: (
-        service.grow(*(f"N{len(service.asked)}-{n}" for n in range(3))) if len(service.asked) < 40 else None
+def test_records_that_arrive_during_the_load_hide_no_others(provider: LongList) -> None:
+    provider.listed = numbered(1500)
+    provider.before = lambda number: (
+        provider.grow(*(f"N{len(provider.asked)}-{n}" for n in range(3)))
+        if len(provider.asked) < 40
+        else None
     )
     load()
-    service.before = lambda _: None
-    come_by(MINUTE)
-    assert here() == service.names()
+    provider.before = lambda _: None
+    sync_after(MINUTE)
+    assert here() == provider.names()
 
 
-def test_what_vanishes_while_it_is_read_hides_none_of_the_others(service: LongList) -> None:
-    service.listed = numbered(1500)
+def test_records_that_vanish_during_the_load_hide_no_others(provider: LongList) -> None:
+    provider.listed = numbered(1500)
 
     def lose(number: int) -> None:
-        if number in {3, 7, 12} and service.asked.count(number) == 1:
-            del service.listed[:150]
+        if number in {3, 7, 12} and provider.asked.count(number) == 1:
+            del provider.listed[:150]
 
-    service.before = lose
+    provider.before = lose
     load()
-    assert service.names() <= here()
-    assert len(service.names()) == 1050
+    assert provider.names() <= here()
+    assert len(provider.names()) == 1050
 
 
-def test_a_record_that_comes_twice_on_a_page_is_here_once(service: LongList) -> None:
-    service.listed = [member("A"), member("A"), member("B")]
+def test_a_record_listed_twice_on_a_page_is_stored_once(provider: LongList) -> None:
+    provider.listed = [member("A"), member("A"), member("B")]
     load()
     assert sorted(Transaction.objects.values_list("transaction_id", flat=True)) == ["A", "B"]
     assert state().difference == 1
 
 
-def test_a_turn_that_is_over_before_it_began_reads_a_page_all_the_same(service: LongList) -> None:
-    service.listed = numbered(400)
+def test_a_turn_without_time_left_reads_one_page(provider: LongList) -> None:
+    provider.listed = numbered(400)
     Mirror.objects.create(pk=1)
     lease = acquired_sync_lease()
     begin_full_pass(lease, Mirror.Depth.WHOLE)
@@ -95,12 +97,12 @@ def test_a_turn_that_is_over_before_it_began_reads_a_page_all_the_same(service: 
         continue_full_pass(lease, until=0.0, on_progress=lambda _: None)
         turns += 1
         assert turns < 10
-    assert here() == service.names()
+    assert here() == provider.names()
     assert turns > 3
 
 
-def test_a_repeated_reading_writes_nothing(service: LongList) -> None:
-    service.listed = numbered(250)
+def test_a_repeated_pass_writes_nothing(provider: LongList) -> None:
+    provider.listed = numbered(250)
     load()
     rows = list(Transaction.objects.order_by("pk").values())
     sync.restart_full_pass()

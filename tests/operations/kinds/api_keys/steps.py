@@ -48,10 +48,10 @@ def listing(*keys: tuple[str, str], ended: str | None = None) -> str:
     return json.dumps({"Apikeys": rows})
 
 
-def answer(service: StubProvider, body: object, *, status: int = 200, listed: str = "{}") -> None:
+def answer(provider: StubProvider, body: object, *, status: int = 200, listed: str = "{}") -> None:
     """Answer what changes something like this, and the list of keys like that."""
-    service.answer_post = lambda: (status, json.dumps(body))
-    service.keys = listed
+    provider.answer_post = lambda: (status, json.dumps(body))
+    provider.keys = listed
 
 
 def sent(kind: str, payload: Payload, administrator: User, approver: User) -> Operation:

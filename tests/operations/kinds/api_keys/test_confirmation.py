@@ -1,4 +1,4 @@
-"""What proves the end of an operation about a key whose answer nobody has."""
+"""Confirming a key operation whose response was lost."""
 
 import uuid
 from typing import Any
@@ -41,22 +41,22 @@ pytestmark = pytest.mark.django_db(transaction=True)
         (FULL, '"no list"', Status.UNKNOWN),
     ],
 )
-def test_an_unknown_creation_is_closed_by_the_list_where_that_leaves_no_doubt(
-    service: StubProvider, administrator: User, approver: User, payload: Payload, listed: str, ends: Status
+def test_an_unknown_creation_is_closed_by_an_unambiguous_list(
+    provider: StubProvider, administrator: User, approver: User, payload: Payload, listed: str, ends: Status
 ) -> None:
-    answer(service, {"message": "down"}, status=500, listed=listed)
+    answer(provider, {"message": "down"}, status=500, listed=listed)
     operation = sent("api_key_create", payload, administrator, approver)
     assert operation.status == Status.UNKNOWN
     assert confirmation.confirm_operation(operation.pk).status == ends
 
 
-def test_a_key_that_another_operation_made_closes_no_second_one(
-    service: StubProvider, administrator: User, approver: User
+def test_a_key_created_by_another_operation_does_not_close_this_one(
+    provider: StubProvider, administrator: User, approver: User
 ) -> None:
     both = listing((OLD_HASH, "old"), (NEW_HASH, "any"))
-    answer(service, {"data": {"key": NEW}}, listed=both)
+    answer(provider, {"data": {"key": NEW}}, listed=both)
     sent("api_key_create", FULL, administrator, approver)
-    answer(service, {"message": "down"}, status=500, listed=both)
+    answer(provider, {"message": "down"}, status=500, listed=both)
     operation = sent("api_key_create", FULL, administrator, approver)
     assert confirmation.confirm_operation(operation.pk).status == Status.UNKNOWN
 
@@ -72,15 +72,15 @@ def test_a_key_that_another_operation_made_closes_no_second_one(
     ],
 )
 def test_an_unknown_end_of_a_key_is_closed_by_the_list(
-    service: StubProvider, administrator: User, approver: User, kind: str, listed: str, ends: Status
+    provider: StubProvider, administrator: User, approver: User, kind: str, listed: str, ends: Status
 ) -> None:
-    answer(service, {"message": "down"}, status=500, listed=listed)
+    answer(provider, {"message": "down"}, status=500, listed=listed)
     operation = sent(kind, END, administrator, approver)
     assert operation.status == Status.UNKNOWN
     assert confirmation.confirm_operation(operation.pk).status == ends
 
 
-def test_an_unknown_switch_is_closed_by_the_key_in_use(service: StubProvider) -> None:
+def test_an_unknown_switch_is_closed_by_the_key_in_use(provider: StubProvider) -> None:
     made_by = uuid.uuid4()
     payload = ApiKeySwitchPayload.model_validate(
         {**SAMPLES["api_key_switch"].model_dump(), "target": f"made:{made_by}"}

@@ -20,7 +20,7 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ENDS: list[tuple[int, object, Status, Outcome]] = [
-    (400, {"message": "Invalid OTP token"}, Status.APPROVED, Outcome.OTP_REFUSED),
+    (400, {"message": "Invalid OTP token"}, Status.APPROVED, Outcome.OTP_REJECTED),
     (400, {"message": "invalid API scope"}, Status.FAILED, Outcome.REJECTED),
     (401, {"message": "X-Api-Key is not valid"}, Status.FAILED, Outcome.REJECTED),
     (500, {"message": "internal error"}, Status.UNKNOWN, Outcome.OPEN),
@@ -30,15 +30,15 @@ ENDS: list[tuple[int, object, Status, Outcome]] = [
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("payload", [CREATE, FULL], ids=["named", "full"])
-def test_each_answer_to_a_creation_leads_to_what_it_proves(
-    service: StubProvider,
+def test_each_response_to_a_creation_leads_to_the_status_it_proves(
+    provider: StubProvider,
     administrator: User,
     approver: User,
     payload: Payload,
     end: tuple[int, object, Status, Outcome],
 ) -> None:
     status, body, ends, outcome = end
-    answer(service, body, status=status)
+    answer(provider, body, status=status)
     assert sent("api_key_create", payload, administrator, approver).status == ends
     assert Attempt.objects.get().outcome == outcome
     assert not Secret.objects.exists()
@@ -53,15 +53,15 @@ def test_each_answer_to_a_creation_leads_to_what_it_proves(
         (CREATE, '"no list"', ""),
     ],
 )
-def test_what_the_provider_made_is_encrypted_and_shown_by_its_short_hash_only(
-    service: StubProvider,
+def test_the_created_key_is_encrypted_and_shown_by_its_short_hash(
+    provider: StubProvider,
     administrator: User,
     approver: User,
     payload: Payload,
     listed: str,
     short_hash: str,
 ) -> None:
-    answer(service, {"data": {"apikey": NEW}}, listed=listed)
+    answer(provider, {"data": {"apikey": NEW}}, listed=listed)
     operation = sent("api_key_create", payload, administrator, approver)
     assert operation.status == Status.SUCCEEDED
     result = Attempt.objects.get().result or {}
@@ -77,14 +77,14 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("payload", [CREATE, FULL], ids=["named", "full"])
-def test_a_worker_that_is_killed_right_after_the_answer_has_kept_the_key(
-    service: StubProvider,
+def test_the_key_is_stored_if_the_worker_dies_after_the_response(
+    provider: StubProvider,
     administrator: User,
     approver: User,
     payload: Payload,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answer(service, {"data": {"apikey": NEW}}, listed=listing((OLD_HASH, "old"), (NEW_HASH, "till")))
+    answer(provider, {"data": {"apikey": NEW}}, listed=listing((OLD_HASH, "old"), (NEW_HASH, "till")))
 
     def die(*_: object) -> None:
         raise Killed
@@ -102,10 +102,10 @@ def test_a_worker_that_is_killed_right_after_the_answer_has_kept_the_key(
     assert KnownKey.objects.get(short_hash=NEW_HASH).scope == payload.scope_text  # type: ignore[attr-defined]
 
 
-def test_an_answer_recorded_twice_keeps_one_secret(
-    service: StubProvider, administrator: User, approver: User
+def test_a_response_recorded_twice_stores_one_secret(
+    provider: StubProvider, administrator: User, approver: User
 ) -> None:
-    answer(service, {"data": {"apikey": NEW}}, listed="{}")
+    answer(provider, {"data": {"apikey": NEW}}, listed="{}")
     sent("api_key_create", CREATE, administrator, approver)
     attempt = Attempt.objects.get()
     late = send_and_classify(
@@ -116,11 +116,11 @@ def test_an_answer_recorded_twice_keeps_one_secret(
     assert Attempt.objects.get().result == attempt.result
 
 
-def test_a_key_whose_answer_came_late_is_not_called_lost(
-    service: StubProvider, administrator: User, approver: User
+def test_a_key_with_a_late_response_is_not_reported_lost(
+    provider: StubProvider, administrator: User, approver: User
 ) -> None:
     listed = listing((OLD_HASH, "old"), (NEW_HASH, "till"))
-    answer(service, {"message": "down"}, status=500, listed=listed)
+    answer(provider, {"message": "down"}, status=500, listed=listed)
     operation = sent("api_key_create", CREATE, administrator, approver)
     confirmation.confirm_operation(operation.pk)
     result = {"name": "till", "short_hash": "", "scope": "Read only (GetOnly)", "expires": ""}
@@ -132,9 +132,11 @@ def test_a_key_whose_answer_came_late_is_not_called_lost(
     assert Secret.objects.get().decrypted() == NEW
 
 
-def test_a_hostile_list_does_not_lose_the_new_key(
-    service: StubProvider, administrator: User, approver: User
+def test_a_malformed_list_does_not_lose_the_new_key(
+    provider: StubProvider, administrator: User, approver: User
 ) -> None:
-    answer(service, {"data": {"key": NEW}}, listed=listing((OLD_HASH, "old"), ("a\x00b" * 200, "\x00" * 900)))
+    answer(
+        provider, {"data": {"key": NEW}}, listed=listing((OLD_HASH, "old"), ("a\x00b" * 200, "\x00" * 900))
+    )
     assert sent("api_key_create", FULL, administrator, approver).status == Status.SUCCEEDED
     assert Secret.objects.get().decrypted() == NEW

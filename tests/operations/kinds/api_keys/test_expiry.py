@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SignIn = Callable[[Client, User], Client]
 
 
-def test_facts_name_a_key_without_a_name_or_an_end() -> None:
+def test_facts_describe_a_key_without_name_or_expiry() -> None:
     payload = KeyEndPayload.model_validate({**END.model_dump(), "name": ""})
     facts = dict(KINDS["api_key_invalidate"].facts(payload))
     assert (facts["API key"], facts["Ends"]) == ("without a name", "never, by itself")
@@ -30,7 +30,7 @@ def test_facts_name_a_key_without_a_name_or_an_end() -> None:
     ("zone", "written"),
     [("Africa/Lagos", "1 Jan 2027, 00:30 WAT"), ("America/New_York", "31 Dec 2026, 18:30 EST")],
 )
-def test_everybody_reads_the_end_of_a_key_in_a_time_zone_of_their_own(zone: str, written: str) -> None:
+def test_the_expiry_of_a_key_is_shown_in_the_readers_time_zone(zone: str, written: str) -> None:
     ends = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
     before = KeyEndPayload.model_validate({**END.model_dump(), "expires": ends.isoformat()})
     listed = ListedKey("0a1b2c3d", "till", "Everything", ends, None, is_in_use=False)
@@ -42,9 +42,7 @@ def test_everybody_reads_the_end_of_a_key_in_a_time_zone_of_their_own(zone: str,
         assert f"ends {written}" in listed.label
 
 
-def test_an_operation_that_ends_a_key_says_once_when_it_expires_itself(
-    sign_in: SignIn, administrator: User
-) -> None:
+def test_ending_a_key_shows_its_expiry_once(sign_in: SignIn, administrator: User) -> None:
     ends = datetime(2026, 12, 31, 23, 30, tzinfo=UTC).isoformat()
     payload = KeyEndPayload.model_validate({**END.model_dump(), "expires": ends})
     operation = factories.prepared_of_kind("api_key_invalidate", payload, administrator)
@@ -54,7 +52,7 @@ def test_an_operation_that_ends_a_key_says_once_when_it_expires_itself(
     assert "1 Jan 2027, 00:30 WAT" in page
 
 
-def test_an_end_of_zero_seconds_is_none(service: StubProvider) -> None:
+def test_an_expiry_of_zero_means_no_expiry(provider: StubProvider) -> None:
     end = datetime(2027, 1, 1, tzinfo=UTC)
     keys = [
         KeyInfo(short_hash="a", is_expirable=flag, expires_at=at)

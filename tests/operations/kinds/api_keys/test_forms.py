@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
         ({"rotation": "no-uuid"}, "rotation", "damaged"),
     ],
 )
-def test_a_key_that_cannot_be_is_refused_beside_its_field(
+def test_an_invalid_key_is_reported_at_its_field(
     as_administrator: Client,
     sandbox: SandboxProcess,
     changes: dict[str, str],
@@ -56,7 +56,7 @@ def test_a_key_that_cannot_be_is_refused_beside_its_field(
         ({"method": "full"}, {"Name": "as the service decides", "Made by": "POST /auth/api-key"}),
     ],
 )
-def test_a_review_says_what_key_it_will_be(
+def test_the_review_describes_the_new_key(
     as_administrator: Client, sandbox: SandboxProcess, typed: dict[str, str], facts: dict[str, str]
 ) -> None:
     reviewed = review(as_administrator, "api_key_create", **typed)
@@ -65,7 +65,7 @@ def test_a_review_says_what_key_it_will_be(
 
 
 @pytest.mark.parametrize("typed", [{**NAMED, "scope": "M"}, {"method": "full"}])
-def test_of_a_key_with_all_rights_people_are_warned(
+def test_a_key_with_all_permissions_is_warned_of(
     as_administrator: Client, sandbox: SandboxProcess, typed: dict[str, str]
 ) -> None:
     assert "may move all the money" in " ".join(
@@ -73,16 +73,14 @@ def test_of_a_key_with_all_rights_people_are_warned(
     )
 
 
-def test_scopes_are_in_plain_words(as_administrator: Client, sandbox: SandboxProcess) -> None:
+def test_scopes_have_plain_labels(as_administrator: Client, sandbox: SandboxProcess) -> None:
     page = as_administrator.get("/operations/prepare/api_key_create/").content.decode()
     for words in ("Everything: read, convert, pay out", "Read only: balances", "pay nothing out"):
         assert words in page
 
 
 @pytest.mark.parametrize("kind", ["api_key_invalidate", "api_key_delete"])
-def test_only_a_key_of_the_list_can_be_ended(
-    as_administrator: Client, sandbox: SandboxProcess, kind: str
-) -> None:
+def test_only_a_listed_key_can_be_ended(as_administrator: Client, sandbox: SandboxProcess, kind: str) -> None:
     refused = review(as_administrator, kind, short_hash="00000000")
     assert "has no key 00000000" in " ".join(refused.context["form"].errors["short_hash"])
     assert review(as_administrator, kind, short_hash="").status_code == 422
@@ -101,18 +99,16 @@ def test_ending_the_key_in_use_is_warned_of(
     assert "Countersign itself calls the service with this key" in reviewed.context["cautions"][0]
 
 
-def test_where_the_own_key_cannot_be_identified_people_are_warned_too(
-    as_administrator: Client, service: StubProvider
-) -> None:
-    answer(service, {}, listed=listing((OLD_HASH, "somebody's")))
+def test_an_unidentifiable_own_key_is_warned_of(as_administrator: Client, provider: StubProvider) -> None:
+    answer(provider, {}, listed=listing((OLD_HASH, "somebody's")))
     reviewed = review(as_administrator, "api_key_delete", short_hash=OLD_HASH)
     assert "so it may be this one" in reviewed.context["cautions"][0]
 
 
 def test_a_key_that_was_invalidated_can_be_deleted_and_not_invalidated_again(
-    as_administrator: Client, service: StubProvider
+    as_administrator: Client, provider: StubProvider
 ) -> None:
-    answer(service, {}, listed=listing((OLD_HASH, "old"), ended=OLD_HASH))
+    answer(provider, {}, listed=listing((OLD_HASH, "old"), ended=OLD_HASH))
     assert review(as_administrator, "api_key_invalidate", short_hash=OLD_HASH).status_code == 422
     assert review(as_administrator, "api_key_delete", short_hash=OLD_HASH).status_code == 200
 
@@ -125,7 +121,7 @@ def test_a_key_that_was_invalidated_can_be_deleted_and_not_invalidated_again(
         ("api_key_delete", {"short_hash": OLD_HASH}),
     ],
 )
-def test_while_the_list_cannot_be_read_nothing_is_prepared(
+def test_nothing_is_prepared_while_the_list_cannot_be_read(
     as_administrator: Client, settings: Settings, kind: str, typed: dict[str, str]
 ) -> None:
     settings.GATEWAY_URL = settings.GATEWAY_URL_V4 = UNREACHABLE
@@ -135,12 +131,12 @@ def test_while_the_list_cannot_be_read_nothing_is_prepared(
     assert not Operation.objects.exists()
 
 
-def test_a_link_fills_the_form_in(as_administrator: Client, settings: Settings) -> None:
+def test_a_link_prefills_the_form(as_administrator: Client, settings: Settings) -> None:
     settings.GATEWAY_URL = settings.GATEWAY_URL_V4 = UNREACHABLE
     opened = as_administrator.get(f"/operations/prepare/api_key_invalidate/?short_hash={OLD_HASH}")
     assert f'value="{OLD_HASH}" selected' in opened.content.decode()
 
 
-def test_only_an_encrypted_key_can_be_switched_to(as_administrator: Client) -> None:
+def test_only_a_stored_key_can_be_switched_to(as_administrator: Client) -> None:
     refused = review(as_administrator, "api_key_switch", target=f"made:{uuid.uuid4()}")
     assert "not sealed here any more" in " ".join(refused.context["form"].errors["target"])

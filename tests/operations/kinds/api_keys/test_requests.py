@@ -32,53 +32,53 @@ pytestmark = pytest.mark.django_db(transaction=True)
         (FULL, "/v2/auth/api-key", {"otpType": "totp", "token": "123456"}),
     ],
 )
-def test_a_new_key_is_asked_for_in_exactly_these_words(
-    service: StubProvider,
+def test_the_request_for_a_new_key_has_exactly_this_body(
+    provider: StubProvider,
     administrator: User,
     approver: User,
     payload: Payload,
     path: str,
     body: dict[str, object],
 ) -> None:
-    answer(service, {"data": {"apikey": NEW}})
+    answer(provider, {"data": {"apikey": NEW}})
     sent("api_key_create", payload, administrator, approver)
-    assert service.changes == [f"POST {path}"]
-    assert json.loads(service.posts[0]) == body
+    assert provider.changes == [f"POST {path}"]
+    assert json.loads(provider.posts[0]) == body
 
 
 def test_a_key_is_invalidated_by_its_short_hash(
-    service: StubProvider, administrator: User, approver: User
+    provider: StubProvider, administrator: User, approver: User
 ) -> None:
-    answer(service, {"message": "done"})
+    answer(provider, {"message": "done"})
     operation = sent("api_key_invalidate", END, administrator, approver)
-    assert service.changes == ["POST /v4/user/api-key/invalidate"]
-    assert json.loads(service.posts[0]) == {"apikey": NEW_HASH}
+    assert provider.changes == ["POST /v4/user/api-key/invalidate"]
+    assert json.loads(provider.posts[0]) == {"apikey": NEW_HASH}
     assert operation.status == Status.SUCCEEDED
 
 
-def test_a_key_that_is_kept_here_is_invalidated_by_itself(
-    service: StubProvider, administrator: User, approver: User
+def test_a_stored_key_is_invalidated_by_its_value(
+    provider: StubProvider, administrator: User, approver: User
 ) -> None:
     kept = GatewayKey(name="till", short_hash=NEW_HASH, state="former", since=timezone.now())
     kept.encrypt(NEW)
     kept.save()
-    answer(service, {"message": "done"})
+    answer(provider, {"message": "done"})
     known = END.model_copy(update={"is_known_here": True})
     sent("api_key_invalidate", known, administrator, approver)
-    assert json.loads(service.posts[0]) == {"apikey": NEW}
+    assert json.loads(provider.posts[0]) == {"apikey": NEW}
 
 
-def test_a_key_that_is_no_longer_kept_is_not_invalidated_by_something_else(
-    service: StubProvider, administrator: User, approver: User
+def test_a_key_no_longer_stored_is_not_invalidated_by_another_value(
+    provider: StubProvider, administrator: User, approver: User
 ) -> None:
     known = END.model_copy(update={"is_known_here": True})
     operation = sent("api_key_invalidate", known, administrator, approver)
-    assert (operation.status, service.changes) == (Status.APPROVED, [])
+    assert (operation.status, provider.changes) == (Status.APPROVED, [])
 
 
 def test_a_key_is_deleted_by_its_short_hash(
-    service: StubProvider, administrator: User, approver: User
+    provider: StubProvider, administrator: User, approver: User
 ) -> None:
-    answer(service, {"message": "done"})
+    answer(provider, {"message": "done"})
     assert sent("api_key_delete", END, administrator, approver).status == Status.SUCCEEDED
-    assert service.changes == [f"DELETE /v4/user/api-key?apikeyHash={NEW_HASH}"]
+    assert provider.changes == [f"DELETE /v4/user/api-key?apikeyHash={NEW_HASH}"]

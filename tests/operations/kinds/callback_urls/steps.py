@@ -1,4 +1,4 @@
-"""A change of the callback address, as plain functions."""
+"""Steps of a change of the callback URL."""
 
 from typing import Any
 

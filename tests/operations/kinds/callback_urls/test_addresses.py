@@ -21,7 +21,7 @@ from tests.operations.kinds.callback_urls.steps import AFTER, sample
         "https://pay.example.com/" + "x" * 2024,
     ],
 )
-def test_a_public_https_address_is_taken_everywhere(settings: Settings, url: str) -> None:
+def test_a_public_https_address_is_accepted_everywhere(settings: Settings, url: str) -> None:
     settings.ENVIRONMENT = "production"
     check_public_address(url)
 
@@ -82,7 +82,7 @@ def test_any_other_address_is_refused_with_the_reason(
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:8000/hooks", "http://localhost/hooks", "https://[::1]/hooks"]
 )
-def test_this_machine_is_taken_in_the_sandbox_only(settings: Settings, url: str) -> None:
+def test_loopback_is_accepted_in_the_sandbox_only(settings: Settings, url: str) -> None:
     check_public_address(url)
     settings.ENVIRONMENT = "staging"
     with pytest.raises(ValidationError):
@@ -90,7 +90,7 @@ def test_this_machine_is_taken_in_the_sandbox_only(settings: Settings, url: str)
 
 
 @pytest.mark.parametrize("url", ["http://pay.example.com/hooks", "https://10.0.0.1/hooks"])
-def test_other_machines_are_checked_in_the_sandbox_too(url: str) -> None:
+def test_other_hosts_are_checked_in_the_sandbox(url: str) -> None:
     with pytest.raises(ValidationError):
         check_public_address(url)
 
@@ -116,7 +116,7 @@ def test_other_machines_are_checked_in_the_sandbox_too(url: str) -> None:
         ("nonsense", "NONSENSE", False),
     ],
 )
-def test_what_leads_to_the_same_place_is_the_same_address(one: str, other: str, same: bool) -> None:
+def test_equivalent_addresses_are_equal(one: str, other: str, same: bool) -> None:
     assert is_same_address(one, other) is same
     assert is_same_address(other, one) is same
 

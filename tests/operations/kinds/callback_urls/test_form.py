@@ -21,15 +21,15 @@ def review(client: Client, url: str) -> Any:
     return client.post(ADDRESS, {"url": url, "step": "review"})
 
 
-def test_the_review_shows_old_beside_new(as_administrator: Client, service: StubProvider) -> None:
+def test_the_review_shows_the_old_and_the_new_address(
+    as_administrator: Client, provider: StubProvider
+) -> None:
     html = review(as_administrator, AFTER).content.decode()
     assert f"<h1>Send webhooks to {AFTER}</h1>" in html
     assert html.index("New address") < html.index("Old address") < html.index(BEFORE)
 
 
-def test_the_form_shows_the_present_address_while_it_is_filled_in(
-    as_administrator: Client, service: StubProvider
-) -> None:
+def test_the_form_shows_the_current_address(as_administrator: Client, provider: StubProvider) -> None:
     html = as_administrator.post(f"{ADDRESS}check/", {"url": ""}).content.decode()
     assert BEFORE in html
     assert "required" not in html
@@ -44,8 +44,8 @@ def test_the_form_shows_the_present_address_while_it_is_filled_in(
         (BEFORE, "The service has this address already."),
     ],
 )
-def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_administrator: Client, service: StubProvider, url: str, message: str
+def test_invalid_input_is_reported_at_its_field_and_kept(
+    as_administrator: Client, provider: StubProvider, url: str, message: str
 ) -> None:
     answer = review(as_administrator, url)
     assert answer.status_code == 422
@@ -54,20 +54,20 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
     assert not Operation.objects.exists()
 
 
-def test_without_the_present_address_nothing_is_prepared(
-    as_administrator: Client, service: StubProvider
+def test_nothing_is_prepared_without_the_current_address(
+    as_administrator: Client, provider: StubProvider
 ) -> None:
-    service.callback = "42"
+    provider.callback = "42"
     answer = review(as_administrator, AFTER)
     assert answer.status_code == 422
     assert "could not tell the present address" in answer.content.decode()
 
 
 def test_an_address_that_changed_after_the_review_is_reviewed_again(
-    as_administrator: Client, service: StubProvider
+    as_administrator: Client, provider: StubProvider
 ) -> None:
     shown = review(as_administrator, AFTER)
-    service.callback = '"https://hooks.example.com/other"'
+    provider.callback = '"https://hooks.example.com/other"'
     values = {"url": AFTER, "step": "prepare"}
     for name in ("submission", "digest"):
         values[name] = str(shown.context[name])
@@ -78,7 +78,7 @@ def test_an_address_that_changed_after_the_review_is_reviewed_again(
 
 
 def test_the_longest_address_fits_into_every_column(
-    as_administrator: Client, administrator: User, service: StubProvider
+    as_administrator: Client, administrator: User, provider: StubProvider
 ) -> None:
     longest = "https://" + "a" * 60 + ".example.com/" + "x" * 1967
     assert len(longest) == 2048
@@ -88,16 +88,16 @@ def test_the_longest_address_fits_into_every_column(
     assert longest in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
 
 
-def test_the_present_address_in_another_spelling_is_refused(
-    as_administrator: Client, service: StubProvider
+def test_an_equivalent_of_the_current_address_is_refused(
+    as_administrator: Client, provider: StubProvider
 ) -> None:
-    service.callback = f'"{AFTER}"'
+    provider.callback = f'"{AFTER}"'
     answer = review(as_administrator, AFTER.replace("https://", "HTTPS://").replace(".com", ".COM:443"))
     assert answer.status_code == 422
     assert "has this address already" in answer.content.decode()
 
 
-def test_prepare_again_fills_the_form_with_the_same(administrator: User, as_administrator: Client) -> None:
+def test_prepare_again_prefills_the_form(administrator: User, as_administrator: Client) -> None:
     operation = factories.prepared_of_kind("callback_url", sample(), administrator)
     approvals.cancel_operation(operation.pk, actor=administrator)
     form = as_administrator.get(f"{ADDRESS}?copy={operation.pk}").context["form"]

@@ -28,12 +28,12 @@ def sent(preparer: User, approver: User, **changes: Any) -> Operation:
     return Operation.objects.get(pk=operation.pk)
 
 
-def test_the_request_is_exactly_what_was_approved(
-    administrator: User, approver: User, service: StubProvider
+def test_the_request_is_exactly_the_approved_content(
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
     sent(administrator, approver)
-    assert service.changes == ["PUT /v2/callbackurl"]
-    assert json.loads(service.posts[0]) == {"callbackUrl": AFTER}
+    assert provider.changes == ["PUT /v2/callbackurl"]
+    assert json.loads(provider.posts[0]) == {"callbackUrl": AFTER}
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,10 @@ def test_the_request_is_exactly_what_was_approved(
         (500, '{"message": "internal error"}', Status.UNKNOWN),
     ],
 )
-def test_every_answer_leads_somewhere(
-    administrator: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
+def test_every_response_leads_to_a_status(
+    administrator: User, approver: User, provider: StubProvider, status: int, body: str, ends: Status
 ) -> None:
-    service.answer_post = lambda: (status, body)
+    provider.answer_post = lambda: (status, body)
     assert sent(administrator, approver).status == ends
 
 
@@ -57,25 +57,25 @@ def test_every_answer_leads_somewhere(
     ['"https://hooks.example.com/other"', f'"{AFTER}"', "null", "42"],
     ids=["other", "new", "none", "odd"],
 )
-def test_it_is_not_sent_unless_the_old_address_is_the_one_that_was_approved(
-    administrator: User, approver: User, as_administrator: Client, service: StubProvider, reported: str
+def test_nothing_is_sent_if_the_old_address_changed_after_approval(
+    administrator: User, approver: User, as_administrator: Client, provider: StubProvider, reported: str
 ) -> None:
-    service.callback = reported
+    provider.callback = reported
     operation = sent(administrator, approver)
-    assert (operation.status, service.changes) == (Status.APPROVED, [])
+    assert (operation.status, provider.changes) == (Status.APPROVED, [])
     assert Attempt.objects.get(operation=operation).outcome == Outcome.NOT_SENT
     assert "Nothing was changed" in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
 
 
-def test_the_old_address_in_another_spelling_is_the_one_that_was_approved(
-    administrator: User, approver: User, service: StubProvider
+def test_an_equivalent_old_address_counts_as_unchanged(
+    administrator: User, approver: User, provider: StubProvider
 ) -> None:
-    service.callback = f'"{BEFORE.replace("https://", "HTTPS://").replace(".com", ".COM:443")}"'
+    provider.callback = f'"{BEFORE.replace("https://", "HTTPS://").replace(".com", ".COM:443")}"'
     sent(administrator, approver)
-    assert service.changes == ["PUT /v2/callbackurl"]
+    assert provider.changes == ["PUT /v2/callbackurl"]
 
 
-def test_it_is_approved_on_its_own_page_only(administrator: User) -> None:
+def test_a_callback_url_change_is_approved_on_its_own_page_only(administrator: User) -> None:
     with pytest.raises(NotInBulkError):
         check_may_approve_in_bulk(factories.prepared_of_kind("callback_url", sample(), administrator))
 
@@ -94,12 +94,12 @@ def test_it_is_approved_on_its_own_page_only(administrator: User) -> None:
         (f'"{AFTER.replace(".com", ".com:8443")}"', False),
     ],
 )
-def test_only_the_same_address_read_back_proves_it(
-    administrator: User, approver: User, service: StubProvider, status: int, reported: str, proven: bool
+def test_only_reading_back_the_same_address_confirms_it(
+    administrator: User, approver: User, provider: StubProvider, status: int, reported: str, proven: bool
 ) -> None:
-    service.answer_post = lambda: (status, '{"success": true, "message": "ok"}')
+    provider.answer_post = lambda: (status, '{"success": true, "message": "ok"}')
     operation = sent(administrator, approver)
-    service.callback = reported
+    provider.callback = reported
     assert (confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED) is proven
 
 

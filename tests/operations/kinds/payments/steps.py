@@ -1,4 +1,4 @@
-"""Off-ramp payments as people fill them in, and one that was sent, as plain functions."""
+"""Off-ramp payments: the filled-in form, and a sent payment."""
 
 from typing import Any
 

@@ -23,10 +23,16 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_the_review_shows_who_pays_what_and_who_is_paid(as_preparer: Client, bank: dict[str, str]) -> None:
+def test_the_review_shows_payer_amounts_and_recipient(as_preparer: Client, bank: dict[str, str]) -> None:
     html = post(as_preparer, bank).content.decode()
     assert "<h1>Take USDT 100.000000 in, pay NGN out to" in html
-    for shown in (REFERENCE, BUSINESS, "customer@example.com", "Payments need one approver", "Access Bank"):
+    for shown in (
+        REFERENCE,
+        BUSINESS,
+        "customer@example.com",
+        "Requires one approver who is not the preparer.",
+        "Access Bank",
+    ):
         assert shown in html
 
 
@@ -55,7 +61,7 @@ def test_the_review_shows_who_pays_what_and_who_is_paid(as_preparer: Client, ban
         ("rate_key", "x" * 81, "at most 80"),
     ],
 )
-def test_bad_input_is_said_beside_its_field_and_loses_nothing(
+def test_invalid_input_is_reported_at_its_field_and_kept(
     as_preparer: Client, bank: dict[str, str], field: str, typed: str, message: str
 ) -> None:
     answer = post(as_preparer, {**bank, field: typed})
@@ -67,7 +73,7 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
     assert not Operation.objects.exists()
 
 
-def test_another_name_than_the_banks_needs_a_reason(as_preparer: Client, bank: dict[str, str]) -> None:
+def test_a_name_that_differs_from_the_banks_needs_a_reason(as_preparer: Client, bank: dict[str, str]) -> None:
     answer = post(as_preparer, {**bank, "typed_name": "Somebody Else"})
     assert "Say why this is the right account" in " ".join(answer.context["form"].errors["name_reason"])
 
@@ -78,21 +84,19 @@ def test_a_user_needs_a_username(as_preparer: Client, sandbox: SandboxProcess, t
     assert list(answer.context["form"].errors) == ["service_username"]
 
 
-def test_what_belongs_to_the_other_way_of_paying_out_does_not_count(
-    as_preparer: Client, sandbox: SandboxProcess
-) -> None:
+def test_fields_of_the_other_payout_type_are_ignored(as_preparer: Client, sandbox: SandboxProcess) -> None:
     answer = post(as_preparer, {**TO_USER, "account_number": "12", "bank_code": "none", "country": "x" * 70})
     assert answer.status_code == 200
     payload = answer.context["form"].payload()
     assert (payload.account_number, payload.bank_code, payload.country) == ("", "", "")
 
 
-def test_one_of_the_two_amounts_is_enough(as_preparer: Client, bank: dict[str, str]) -> None:
+def test_one_of_the_two_amounts_is_sufficient(as_preparer: Client, bank: dict[str, str]) -> None:
     html = post(as_preparer, {**bank, "incoming_amount": "", "outgoing_amount": "150000"}).content.decode()
     assert "<h1>Take USDT in, pay NGN 150,000.00 out to" in html
 
 
-def test_the_same_form_sent_twice_is_one_payment_with_one_reference(
+def test_resubmitting_a_form_makes_one_payment_with_one_reference(
     as_preparer: Client, bank: dict[str, str]
 ) -> None:
     digest = post(as_preparer, bank).context["digest"]
@@ -108,20 +112,20 @@ def test_another_form_has_another_reference(as_preparer: Client, bank: dict[str,
     assert reference != REFERENCE
 
 
-def test_the_same_payment_cannot_wait_twice_although_its_reference_is_new(preparer: User) -> None:
-    factories.prepared_of_kind("payment", of(repeat_reason="Second part"), preparer)
+def test_an_identical_pending_payment_is_refused_despite_a_new_reference(preparer: User) -> None:
+    factories.prepared_of_kind("payment", of(duplicate_reason="Second part"), preparer)
     with pytest.raises(errors.DuplicatePendingError):
         factories.prepared_of_kind(
-            "payment", of(repeat_reason="Second part", reference="CS-ANOTHER"), preparer
+            "payment", of(duplicate_reason="Second part", reference="CS-ANOTHER"), preparer
         )
 
 
-def test_the_same_amount_to_the_same_receiver_within_a_day_wants_a_reason(preparer: User) -> None:
+def test_a_repeated_payment_within_a_day_needs_a_reason(preparer: User) -> None:
     first = factories.prepared_of_kind("payment", of(), preparer)
     approvals.cancel_operation(first.pk, actor=preparer)
     second = factories.prepared_of_kind("payment", of(reference="CS-SECOND"), preparer)
     assert (second.currency, second.amount) == ("USDT", Decimal(100))
-    with pytest.raises(errors.PaidBeforeError):
+    with pytest.raises(errors.DuplicatePaymentError):
         factories.prepared_of_kind(
             "payment", of(reference="CS-THIRD", customer_email="other@example.com"), preparer
         )
@@ -139,21 +143,21 @@ def test_the_same_amount_to_the_same_receiver_within_a_day_wants_a_reason(prepar
         ({"incoming_amount": Decimal(100), "outgoing_amount": Decimal(100)}, 1),
     ],
 )
-def test_a_large_payment_needs_two_people(preparer: User, changes: dict[str, Any], needed: int) -> None:
+def test_a_large_payment_needs_two_approvals(preparer: User, changes: dict[str, Any], needed: int) -> None:
     assert factories.prepared_of_kind("payment", of(**changes), preparer).approvals_needed == needed
 
 
-def test_a_form_without_its_number_is_refused(as_preparer: Client, bank: dict[str, str]) -> None:
+def test_a_form_without_its_id_is_refused(as_preparer: Client, bank: dict[str, str]) -> None:
     answer = as_preparer.post(ADDRESS, {**bank, "step": "review"})
     assert answer.status_code == 422
     assert "lost its number" in " ".join(answer.context["form"].non_field_errors())
 
 
-def test_the_business_is_as_configured_or_as_the_newest_transaction_says(
-    settings: Settings, service: StubProvider
+def test_the_business_is_the_configured_one_or_that_of_the_newest_transaction(
+    settings: Settings, provider: StubProvider
 ) -> None:
     assert business_id() == ""
-    service.records = json.dumps(
+    provider.records = json.dumps(
         [
             {"transactionId": "T-2", "amount": 1},
             {"transactionId": "T-1", "amount": 1, "businessId": "from-the-list"},
@@ -161,25 +165,25 @@ def test_the_business_is_as_configured_or_as_the_newest_transaction_says(
     )
     assert business_id() == "from-the-list"
     forget_reads()
-    service.records = service.records.replace('"T-2"', '"T-2", "businessId": "another"')
+    provider.records = provider.records.replace('"T-2"', '"T-2", "businessId": "another"')
     assert business_id() == ""
     forget_reads()
     settings.GATEWAY_BUSINESS_ID = "configured"
     assert business_id() == "configured"
 
 
-def test_without_a_business_nothing_is_prepared(as_preparer: Client, service: StubProvider) -> None:
+def test_nothing_is_prepared_without_a_business(as_preparer: Client, provider: StubProvider) -> None:
     message = " ".join(post(as_preparer, TO_USER).context["form"].non_field_errors())
     assert "set COUNTERSIGN_GATEWAY_BUSINESS_ID" in message
 
 
-def test_a_silent_provider_is_said(as_preparer: Client, settings: Settings) -> None:
+def test_an_unreachable_provider_is_reported(as_preparer: Client, settings: Settings) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     message = " ".join(post(as_preparer, TO_USER).context["form"].non_field_errors())
     assert "does not answer" in message
 
 
-def test_prepare_again_fills_the_form_and_takes_a_new_reference(as_preparer: Client, preparer: User) -> None:
+def test_prepare_again_prefills_the_form_with_a_new_reference(as_preparer: Client, preparer: User) -> None:
     operation = factories.prepared_of_kind("payment", of(), preparer)
     approvals.cancel_operation(operation.pk, actor=preparer)
     form = as_preparer.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
@@ -201,6 +205,6 @@ def test_the_check_shows_the_recipient_and_the_rate_with_its_key(
     assert post(as_preparer, {**bank, "rate_key": key}).status_code == 200
 
 
-def test_without_the_capability_no_rate_is_asked_for(as_preparer: Client, bank: dict[str, str]) -> None:
+def test_no_rate_is_requested_without_the_capability(as_preparer: Client, bank: dict[str, str]) -> None:
     html = as_preparer.post(f"{ADDRESS}check/", {**bank, "submission": SUBMISSION}).content.decode()
     assert "rate now" not in html

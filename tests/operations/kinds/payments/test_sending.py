@@ -20,12 +20,12 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_the_request_to_a_bank_is_exactly_what_was_approved(
-    preparer: User, approver: User, service: StubProvider
+def test_the_request_to_a_bank_is_exactly_the_approved_content(
+    preparer: User, approver: User, provider: StubProvider
 ) -> None:
     sent(preparer, approver, of(outgoing_amount=Decimal("150000.00"), rate_key="k-1"))
-    assert service.changes == ["POST /v2/payment"]
-    assert json.loads(service.posts[0], parse_float=Decimal) == {
+    assert provider.changes == ["POST /v2/payment"]
+    assert json.loads(provider.posts[0], parse_float=Decimal) == {
         "businessId": BUSINESS,
         "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
         "incomingCurrency": "USDT",
@@ -44,13 +44,13 @@ def test_the_request_to_a_bank_is_exactly_what_was_approved(
 
 
 def test_the_request_to_a_user_names_no_account(
-    preparer: User, approver: User, service: StubProvider
+    preparer: User, approver: User, provider: StubProvider
 ) -> None:
     nothing = dict.fromkeys(
         ("country", "bank", "bank_code", "account_number", "account_name", "typed_name"), ""
     )
     sent(preparer, approver, of(payment_type="profile", service_username="ngozi.eze", **nothing))
-    assert json.loads(service.posts[0], parse_float=Decimal) == {
+    assert json.loads(provider.posts[0], parse_float=Decimal) == {
         "businessId": BUSINESS,
         "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
         "incomingCurrency": "USDT",
@@ -76,15 +76,15 @@ def test_the_request_to_a_user_names_no_account(
         (200, "<html>", Status.UNKNOWN),
     ],
 )
-def test_every_answer_leads_somewhere(
-    preparer: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
+def test_every_response_leads_to_a_status(
+    preparer: User, approver: User, provider: StubProvider, status: int, body: str, ends: Status
 ) -> None:
-    service.answer_post = lambda: (status, body)
+    provider.answer_post = lambda: (status, body)
     assert sent(preparer, approver, of()).status == ends
 
 
-def test_what_the_provider_made_is_stored_as_reported(
-    preparer: User, approver: User, service: StubProvider
+def test_the_created_payment_is_stored_as_reported(
+    preparer: User, approver: User, provider: StubProvider
 ) -> None:
     made = {
         "_id": "P-9",
@@ -100,7 +100,7 @@ def test_what_the_provider_made_is_stored_as_reported(
         "rate": 1580.005,
         "threadTS": "1.2",
     }
-    service.answer_post = lambda: (200, json.dumps({"data": made}))
+    provider.answer_post = lambda: (200, json.dumps({"data": made}))
     sent(preparer, approver, of())
     assert Attempt.objects.get().result == {
         "id": "P-9",
@@ -117,7 +117,7 @@ def test_what_the_provider_made_is_stored_as_reported(
     }
 
 
-def test_a_lost_answer_is_never_guessed_and_people_are_asked_at_once(
+def test_a_lost_response_goes_to_review_at_once(
     preparer: User, approver: User, sandbox: SandboxProcess
 ) -> None:
     sandbox.fault("payments.create", "drop", when="after_execution")

@@ -1,4 +1,4 @@
-"""A wallet transfer that is prepared, approved and sent, as plain functions."""
+"""Steps of a wallet transfer: prepared, approved and sent."""
 
 from typing import Any
 

@@ -26,7 +26,7 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def paid(preparer: User, approver: User, service: StubProvider, **changes: Any) -> Operation:
+def paid(preparer: User, approver: User, provider: StubProvider, **changes: Any) -> Operation:
     """A wallet transfer that the provider has accepted."""
     operation = released(preparer, approver, **changes)
     send.send_operation(operation.pk)
@@ -43,9 +43,7 @@ def test_the_approver_types_the_end_of_the_address(preparer: User, approver: Use
     assert sign(operation, approver, " gjLj6t ").status == Status.APPROVED
 
 
-def test_the_page_asks_for_the_end_of_the_address_and_takes_no_other(
-    as_approver: Client, preparer: User
-) -> None:
+def test_the_page_requires_the_end_of_the_address(as_approver: Client, preparer: User) -> None:
     operation = prepared(preparer)
     assert (
         "Last 6 characters of the address" in as_approver.get(operation.get_absolute_url()).content.decode()
@@ -57,37 +55,37 @@ def test_the_page_asks_for_the_end_of_the_address_and_takes_no_other(
     assert Operation.objects.get().status == Status.PENDING
 
 
-def test_it_cannot_be_approved_in_bulk(preparer: User) -> None:
+def test_a_wallet_transfer_cannot_be_approved_in_bulk(preparer: User) -> None:
     with pytest.raises(errors.NotInBulkError):
         policy.check_may_approve_in_bulk(prepared(preparer))
 
 
-def test_the_first_time_is_said_until_the_address_was_paid(
-    preparer: User, approver: User, service: StubProvider
+def test_a_new_address_is_marked_until_it_was_paid(
+    preparer: User, approver: User, provider: StubProvider
 ) -> None:
     assert any("First time" in caution for caution in KIND.cautions(of()))
     operation = prepared(preparer)
     assert any("First time" in caution for caution in KIND.cautions(of()))
     approvals.cancel_operation(operation.pk, actor=preparer)
     assert any("First time" in caution for caution in KIND.cautions(of()))
-    paid(preparer, approver, service)
+    paid(preparer, approver, provider)
     assert KIND.cautions(of()) == []
 
 
-def test_a_failed_transfer_does_not_make_an_address_known(
-    preparer: User, approver: User, service: StubProvider
+def test_an_address_stays_new_after_a_failed_transfer(
+    preparer: User, approver: User, provider: StubProvider
 ) -> None:
-    service.answer_post = lambda: (400, '{"message": "no"}')
+    provider.answer_post = lambda: (400, '{"message": "no"}')
     send.send_operation(released(preparer, approver).pk)
     assert any("First time" in caution for caution in KIND.cautions(of()))
 
 
-def test_an_address_that_looks_like_one_paid_before_is_shown_beside_it(
-    as_preparer: Client, preparer: User, approver: User, service: StubProvider
+def test_a_lookalike_of_a_paid_address_is_shown(
+    as_preparer: Client, preparer: User, approver: User, provider: StubProvider
 ) -> None:
     known = "0xabc1112223334445556667778889990001112def"
     poison = "0xabc9992223334445556667778889990001112def"
-    before = paid(preparer, approver, service, network="ERC20", address=known)
+    before = paid(preparer, approver, provider, network="ERC20", address=known)
     html = review(as_preparer, network="ERC20", address=poison).content.decode()
     assert "First time" in html
     assert f"paid with {before.reference}" in html
@@ -95,15 +93,13 @@ def test_an_address_that_looks_like_one_paid_before_is_shown_beside_it(
     assert "0xabc[999]222333" in html
 
 
-def test_addresses_that_are_unlike_are_not_shown(
-    preparer: User, approver: User, service: StubProvider
-) -> None:
-    paid(preparer, approver, service)
+def test_dissimilar_addresses_are_not_shown(preparer: User, approver: User, provider: StubProvider) -> None:
+    paid(preparer, approver, provider)
     cautions = KIND.cautions(of(network="ERC20", address=EVM))
     assert [caution for caution in cautions if "Looks like" in caution] == []
 
 
-def test_what_no_checksum_protects_is_said() -> None:
+def test_an_address_without_a_checksum_is_warned_of() -> None:
     (form, _) = KIND.cautions(of(network="ERC20", address=EVM.lower()))
     assert "carries no checksum" in form
     (network, _) = KIND.cautions(of(network="Lightning", address="lnbc1"))

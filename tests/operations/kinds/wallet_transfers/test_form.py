@@ -24,8 +24,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 BITCOIN = "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq"
 
 
-def test_the_review_shows_all_of_the_address_and_what_was_proven(
-    as_preparer: Client, service: StubProvider
+def test_the_review_shows_the_whole_address_and_its_checks(
+    as_preparer: Client, provider: StubProvider
 ) -> None:
     answer = review(as_preparer)
     html = answer.content.decode()
@@ -33,14 +33,14 @@ def test_the_review_shows_all_of_the_address_and_what_was_proven(
     assert f'data-copy="{TRON}"' in html
     assert "<span>TR7N</span><wbr><span>Hqje</span>" in html
     assert "the checksum fits" in html
-    assert "Wallet transfers need one approver" in html
+    assert "Requires one approver who is not the preparer." in html
 
 
 @pytest.mark.parametrize(
     ("network", "address"), [("ERC20", EVM), ("trc 20", TRON), ("BTC", BITCOIN), ("Lightning", "lnbc1")]
 )
-def test_addresses_of_every_network_pass(
-    as_preparer: Client, service: StubProvider, network: str, address: str
+def test_addresses_of_every_network_are_accepted(
+    as_preparer: Client, provider: StubProvider, network: str, address: str
 ) -> None:
     assert review(as_preparer, network=network, address=address).status_code == 200
 
@@ -69,8 +69,8 @@ def test_addresses_of_every_network_pass(
         ("memo", "a\x07b", "cannot be seen"),
     ],
 )
-def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_preparer: Client, service: StubProvider, field: str, typed: str, message: str
+def test_invalid_input_is_reported_at_its_field_and_kept(
+    as_preparer: Client, provider: StubProvider, field: str, typed: str, message: str
 ) -> None:
     answer = review(as_preparer, **{field: typed})
     assert answer.status_code == 422
@@ -90,7 +90,7 @@ def test_the_address_is_shown_in_groups_and_copied_exactly() -> None:
     assert "".join(value.groups) == TRON
 
 
-def test_prepare_again_fills_the_form_with_the_same(as_preparer: Client, preparer: User) -> None:
+def test_prepare_again_prefills_the_form(as_preparer: Client, preparer: User) -> None:
     operation = prepared(preparer)
     approvals.cancel_operation(operation.pk, actor=preparer)
     form = as_preparer.get(f"{ADDRESS}?copy={operation.pk}").context["form"]

@@ -22,12 +22,12 @@ PAID = "0xabc1112223334445556667778889990001112def"
         ("", False),
     ],
 )
-def test_same_ends_or_a_slip_of_the_finger_look_alike(other: str, alike: bool) -> None:
+def test_same_ends_or_a_typing_error_are_lookalikes(other: str, alike: bool) -> None:
     assert looks_alike(PAID, other) is alike
     assert looks_alike(other, PAID) is alike
 
 
-def test_capitals_of_tron_make_another_address_that_looks_alike() -> None:
+def test_a_tron_address_in_another_case_is_a_lookalike() -> None:
     assert looks_alike("TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE", "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSe")
 
 
@@ -43,5 +43,5 @@ def test_capitals_of_tron_make_another_address_that_looks_alike() -> None:
         ("0xABc", "0xabd", "0xAB[c]"),
     ],
 )
-def test_what_differs_is_in_brackets(address: str, beside: str, shown: str) -> None:
+def test_differences_are_in_brackets(address: str, beside: str, shown: str) -> None:
     assert mark_differences(address, beside) == shown

@@ -22,13 +22,13 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_the_request_is_exactly_what_was_approved(
-    preparer: User, approver: User, service: StubProvider
+def test_the_request_is_exactly_the_approved_content(
+    preparer: User, approver: User, provider: StubProvider
 ) -> None:
     send.send_operation(released(preparer, approver, wallet_type="main").pk)
-    assert service.changes == ["POST /v2/wallet/transfer"]
-    assert '"amount": 150.250000' in service.posts[0]
-    assert json.loads(service.posts[0], parse_float=Decimal) == {
+    assert provider.changes == ["POST /v2/wallet/transfer"]
+    assert '"amount": 150.250000' in provider.posts[0]
+    assert json.loads(provider.posts[0], parse_float=Decimal) == {
         "network": "TRC20",
         "currency": "USDT",
         "address": TRON,
@@ -38,9 +38,9 @@ def test_the_request_is_exactly_what_was_approved(
     }
 
 
-def test_what_is_not_given_is_not_sent(preparer: User, approver: User, service: StubProvider) -> None:
+def test_empty_fields_are_not_sent(preparer: User, approver: User, provider: StubProvider) -> None:
     send.send_operation(released(preparer, approver, memo="").pk)
-    assert set(json.loads(service.posts[0])) == {"network", "currency", "address", "amount"}
+    assert set(json.loads(provider.posts[0])) == {"network", "currency", "address", "amount"}
 
 
 @pytest.mark.parametrize(
@@ -61,16 +61,16 @@ def test_what_is_not_given_is_not_sent(preparer: User, approver: User, service: 
         (200, "<html>", Status.UNKNOWN),
     ],
 )
-def test_every_answer_leads_somewhere(
-    preparer: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
+def test_every_response_leads_to_a_status(
+    preparer: User, approver: User, provider: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     operation = released(preparer, approver)
-    service.answer_post = lambda: (status, body)
+    provider.answer_post = lambda: (status, body)
     send.send_operation(operation.pk)
     assert Operation.objects.get().status == ends
 
 
-def test_an_unknown_one_is_matched_in_the_list(
+def test_an_unknown_outcome_is_matched_in_the_list(
     preparer: User, approver: User, sandbox: SandboxProcess
 ) -> None:
     sandbox.fault("wallets.transfer", "drop", when="after_execution")
@@ -99,13 +99,15 @@ def test_an_unknown_one_is_matched_in_the_list(
         ({"amount": Decimal("150.26")}, False),
     ],
 )
-def test_it_is_matched_by_type_currency_amount_and_address(changes: dict[str, Any], is_ours: bool) -> None:
+def test_a_wallet_transfer_is_matched_by_type_currency_amount_and_address(
+    changes: dict[str, Any], is_ours: bool
+) -> None:
     fields = {"transactionId": "T-1", "type": "sent", "currency": "USDT", "amount": Decimal("150.25")}
     record = TransactionRecord.model_validate({**fields, **changes})
     assert KIND.is_match(of(), record) is is_ours  # type: ignore[union-attr]
 
 
-def test_capitals_do_not_make_another_address_where_the_network_knows_none() -> None:
+def test_addresses_of_case_insensitive_networks_match_in_any_case() -> None:
     fields = {
         "transactionId": "T-1",
         "type": "sent",
@@ -118,7 +120,7 @@ def test_capitals_do_not_make_another_address_where_the_network_knows_none() -> 
     assert KIND.recipient(of(address=EVM)).key == KIND.recipient(of(address=EVM.lower())).key
 
 
-def test_two_people_send_crypto_against_the_provider(
+def test_two_people_send_crypto_at_the_provider(
     preparer: User, approver: User, sandbox: SandboxProcess
 ) -> None:
     before = sandbox.balance("USDT")

@@ -1,4 +1,4 @@
-"""What is sent about several operations, and two that cannot be decided any more, as plain functions."""
+"""Forms of bulk decisions, and two operations that can no longer be decided."""
 
 from datetime import timedelta
 from decimal import Decimal

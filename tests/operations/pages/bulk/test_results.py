@@ -26,7 +26,7 @@ def lines(answer: Any) -> dict[str, str]:
     return {line.operation.reference: line.text for line in answer.context["lines"]}
 
 
-def test_what_two_people_must_approve_can_be_rejected_with_others(
+def test_operations_that_need_two_approvals_can_be_rejected_in_bulk(
     as_approver: Client, preparer: User, approver: User
 ) -> None:
     two = factories.prepared_to_another_account(preparer, amount=LIMIT + 1)
@@ -35,7 +35,7 @@ def test_what_two_people_must_approve_can_be_rejected_with_others(
     assert status_of(two) == "rejected"
 
 
-def test_each_is_approved_on_its_own_and_nothing_is_sent(
+def test_each_operation_is_approved_separately_and_not_sent(
     as_approver: Client, preparer: User, approver: User
 ) -> None:
     operations = [factories.prepared_to_another_account(preparer) for _ in range(3)]
@@ -53,7 +53,7 @@ def test_each_is_approved_on_its_own_and_nothing_is_sent(
         assert not hasattr(Operation.objects.get(pk=operation.pk), "release")
 
 
-def test_each_is_rejected_with_the_reason(as_approver: Client, preparer: User) -> None:
+def test_each_operation_is_rejected_with_the_reason(as_approver: Client, preparer: User) -> None:
     operations = [factories.prepared_to_another_account(preparer) for _ in range(2)]
     answer = send(as_approver, REJECT, *operations, reason="The invoices are withdrawn")
     assert "2 of 2 rejected" in text_of(answer)
@@ -62,7 +62,7 @@ def test_each_is_rejected_with_the_reason(as_approver: Client, preparer: User) -
         assert Operation.objects.get(pk=operation.pk).reason == "The invoices are withdrawn"
 
 
-def test_what_cannot_be_decided_says_so_and_stops_no_other(
+def test_a_failed_decision_is_reported_and_does_not_stop_the_others(
     as_approver: Client, preparer: User, approver: User
 ) -> None:
     first, late, cancelled, last = [factories.prepared_to_another_account(preparer) for _ in range(4)]
@@ -86,19 +86,19 @@ def test_what_cannot_be_decided_says_so_and_stops_no_other(
     assert {entry.target_id for entry in refused} == {str(one.pk) for one in (late, two, cancelled)}
 
 
-def test_only_the_content_that_was_shown_is_signed(as_approver: Client, preparer: User) -> None:
+def test_only_the_content_shown_is_approved(as_approver: Client, preparer: User) -> None:
     operation = factories.prepared_to_another_account(preparer)
     answer = as_approver.post(APPROVE, {"operation": [f"{operation.reference}:{'0' * 64}"]})
     assert "not the one you saw" in lines(answer)[operation.reference]
     assert status_of(operation) == "pending"
 
 
-def test_a_row_without_a_digest_signs_nothing(as_approver: Client, operation: Operation) -> None:
+def test_a_row_without_a_digest_is_not_approved(as_approver: Client, operation: Operation) -> None:
     as_approver.post(APPROVE, {"operation": [operation.reference]})
     assert status_of(operation) == "pending"
 
 
-def test_ones_own_is_refused_even_if_the_form_names_it(
+def test_an_own_operation_is_refused_even_if_the_form_names_it(
     sign_in: Callable[[Client, User], Client], preparer: User, approver: User
 ) -> None:
     approver.groups.add(*preparer.groups.all())
@@ -111,7 +111,7 @@ def test_ones_own_is_refused_even_if_the_form_names_it(
 @pytest.mark.parametrize(
     ("address", "typed", "status"), [(APPROVE, {}, "approved"), (REJECT, {"reason": "No"}, "rejected")]
 )
-def test_the_same_form_sent_again_finds_what_was_done(
+def test_resubmitting_the_form_shows_the_same_result(
     as_approver: Client, preparer: User, address: str, typed: dict[str, str], status: str
 ) -> None:
     operations = [factories.prepared_to_another_account(preparer) for _ in range(2)]
@@ -125,7 +125,7 @@ def test_the_same_form_sent_again_finds_what_was_done(
     assert Entry.objects.count() == entries
 
 
-def test_what_another_person_rejected_is_not_said_to_be_ones_own_doing(
+def test_a_rejection_by_another_user_is_not_shown_as_own(
     as_approver: Client, operation: Operation, second_approver: User
 ) -> None:
     approvals.reject_operation(
@@ -140,7 +140,7 @@ def test_what_another_person_rejected_is_not_said_to_be_ones_own_doing(
     )
 
 
-def test_an_old_second_factor_is_asked_for_and_used_once_for_all(
+def test_one_fresh_second_factor_covers_all_selected_operations(
     as_approver: Client, preparer: User, approver: User
 ) -> None:
     operations = [factories.prepared_to_another_account(preparer) for _ in range(3)]
@@ -154,9 +154,7 @@ def test_an_old_second_factor_is_asked_for_and_used_once_for_all(
     assert {status_of(operation) for operation in operations} == {"approved"}
 
 
-def test_rejecting_wants_a_reason_and_keeps_what_was_chosen(
-    as_approver: Client, operation: Operation
-) -> None:
+def test_rejecting_needs_a_reason_and_keeps_the_selection(as_approver: Client, operation: Operation) -> None:
     answer = send(as_approver, REJECT, operation, reason="  ")
     assert answer.status_code == 422
     assert "Say why" in text_of(answer)
@@ -166,7 +164,7 @@ def test_rejecting_wants_a_reason_and_keeps_what_was_chosen(
 
 @pytest.mark.parametrize("address", [APPROVE, REJECT])
 @pytest.mark.parametrize("role", ["preparer", "auditor", "administrator", "outsider"])
-def test_only_who_may_approve_decides(
+def test_bulk_decisions_need_the_permission_to_approve(
     sign_in: Callable[[Client, User], Client],
     request: pytest.FixtureRequest,
     operation: Operation,
@@ -179,13 +177,13 @@ def test_only_who_may_approve_decides(
     assert status_of(operation) == "pending"
 
 
-def test_what_has_to_be_read_alone_is_approved_alone(
+def test_kinds_approved_individually_are_refused_in_bulk(
     as_approver: Client, preparer: User, administrator: User
 ) -> None:
     differs = factories.prepared_to_another_account(
         preparer, typed_name="Adaobi Traders", name_reason="Trades under it"
     )
-    again = factories.prepared_to_another_account(preparer, repeat_reason="Second delivery")
+    again = factories.prepared_to_another_account(preparer, duplicate_reason="Second delivery")
     keys = [name for name in KINDS if name.startswith("api_key_")]
     changes = [factories.prepared_of_kind(name, SAMPLES[name], administrator) for name in keys]
     alone = [differs, again, *changes]
@@ -200,7 +198,7 @@ def test_what_has_to_be_read_alone_is_approved_alone(
     assert obstacles(confirm(as_approver, REJECT, *alone)) == {}
 
 
-def test_a_payment_to_a_bank_shows_another_recipient_too(
+def test_a_payment_to_a_bank_shows_a_changed_recipient(
     as_approver: Client, preparer: User, administrator: User
 ) -> None:
     changes = {"account_name": "OTHER NAME", "typed_name": "Ada Obi", "name_reason": "Married since"}

@@ -27,9 +27,7 @@ from tests.operations.steps import status_of, text_of, unreadable
 pytestmark = pytest.mark.django_db
 
 
-def test_the_list_lets_pending_operations_be_chosen_and_no_others(
-    as_approver: Client, preparer: User, approver: User
-) -> None:
+def test_only_pending_operations_can_be_selected(as_approver: Client, preparer: User, approver: User) -> None:
     pending, approved = (
         factories.prepared_to_another_account(preparer),
         factories.approved(preparer, approver),
@@ -41,12 +39,12 @@ def test_the_list_lets_pending_operations_be_chosen_and_no_others(
 
 
 @pytest.mark.parametrize("tab", ["open", "done"])
-def test_nothing_can_be_chosen_in_another_tab(as_approver: Client, operation: Operation, tab: str) -> None:
+def test_other_tabs_have_no_selection(as_approver: Client, operation: Operation, tab: str) -> None:
     assert 'name="operation"' not in text_of(as_approver.get(f"/operations/?tab={tab}"))
 
 
 @pytest.mark.parametrize("address", [APPROVE, REJECT])
-def test_the_confirmation_shows_count_totals_and_each_with_its_code(
+def test_the_confirmation_shows_count_totals_and_each_verification_code(
     as_approver: Client, preparer: User, address: str
 ) -> None:
     naira = [
@@ -67,7 +65,7 @@ def test_the_confirmation_shows_count_totals_and_each_with_its_code(
 
 
 @pytest.mark.parametrize("address", [APPROVE, REJECT])
-def test_payments_which_debit_nothing_are_added_up_apart(
+def test_operations_without_a_debit_are_totalled_separately(
     as_approver: Client, preparer: User, address: str
 ) -> None:
     payment = factories.prepared_of_kind("payment", SAMPLES["payment"], preparer)
@@ -81,7 +79,7 @@ def test_payments_which_debit_nothing_are_added_up_apart(
     assert "USDT, of payments" in text_of(answer)
 
 
-def test_the_confirmation_says_what_is_left_out_and_why(
+def test_the_confirmation_lists_skipped_operations_with_the_reason(
     as_approver: Client, preparer: User, approver: User, second_approver: User
 ) -> None:
     approver.groups.add(*preparer.groups.all())
@@ -107,13 +105,15 @@ def test_the_confirmation_says_what_is_left_out_and_why(
 
 @pytest.mark.parametrize("given", [[], [f"W-{number:06d}" for number in range(BULK_LIMIT + 1)]])
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_none_and_too_many_lead_back_to_the_list(as_approver: Client, method: str, given: list[str]) -> None:
+def test_an_empty_or_too_large_selection_redirects_to_the_list(
+    as_approver: Client, method: str, given: list[str]
+) -> None:
     answer = getattr(as_approver, method)(APPROVE, {"operation": given}, follow=True)
     assert answer.redirect_chain == [("/operations/?tab=waiting", 302)]
     assert f"Choose between 1 and {BULK_LIMIT} operations. Nothing was decided." in text_of(answer)
 
 
-def test_what_is_not_there_is_counted(as_approver: Client, preparer: User) -> None:
+def test_missing_operations_are_counted(as_approver: Client, preparer: User) -> None:
     operation = factories.prepared_to_another_account(preparer)
     answer = as_approver.get(APPROVE, {"operation": [operation.reference, "W-NOBODY", "'; DROP"]})
     assert "2 of those chosen are not there" in text_of(answer)
@@ -124,7 +124,7 @@ def test_what_is_not_there_is_counted(as_approver: Client, preparer: User) -> No
     assert status_of(operation) == "approved"
 
 
-def test_fifty_at_once_are_confirmed_in_eight_queries_and_fourteen_kilobytes(
+def test_confirming_fifty_takes_eight_queries_and_fourteen_kilobytes(
     as_approver: Client, preparer: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     operations = [factories.prepared_to_another_account(preparer) for _ in range(BULK_LIMIT)]

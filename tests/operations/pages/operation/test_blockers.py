@@ -21,11 +21,11 @@ def panel_of(client: Client, operation: Operation) -> str:
     return text_of(show(client, operation)).partition('id="decision"')[2].partition("</aside>")[0]
 
 
-def test_the_page_says_why_it_has_not_left_since_when_and_how_long_it_is_tried(
-    service: StubProvider, released: Operation, as_approver: Client
+def test_the_page_shows_the_blocker_since_when_and_until_when(
+    provider: StubProvider, released: Operation, as_approver: Client
 ) -> None:
     assert "About to be sent" in panel_of(as_approver, released)
-    service.records = "nonsense"
+    provider.records = "nonsense"
     send.send_operation(released.pk)
     shown, release = panel_of(as_approver, released), Release.objects.get()
     assert "Not sent yet" in shown
@@ -33,18 +33,18 @@ def test_the_page_says_why_it_has_not_left_since_when_and_how_long_it_is_tried(
     with timezone.override("Africa/Lagos"):  # where the reader is
         assert f"since {local_time(release.blocked_since or release.released_at)}, and nothing" in shown
         assert f"until the word to send runs out at {local_time(release.expires_at)}" in shown
-    assert (service.posts, "123456" in shown) == ([], False)
+    assert (provider.posts, "123456" in shown) == ([], False)
 
 
 def seen_on(client: Client, operation: Operation) -> str:
     return str(show(client, operation).context["seen"])
 
 
-def test_an_open_page_learns_why_it_has_not_left_and_when_that_is_over(
-    service: StubProvider, released: Operation, as_approver: Client
+def test_an_open_page_shows_a_blocker_and_its_end(
+    provider: StubProvider, released: Operation, as_approver: Client
 ) -> None:
     before = seen_on(as_approver, released)
-    service.records = "nonsense"
+    provider.records = "nonsense"
     send.send_operation(released.pk)
     answer = show(as_approver, released, "live/", seen=before)
     assert "Not sent yet" in text_of(answer)
@@ -60,8 +60,8 @@ def test_an_open_page_shows_what_the_last_check_found(unknown: Operation, as_app
     assert "The service could not be read" in text_of(show(as_approver, unknown, "live/", seen=before))
 
 
-def test_it_is_counted_from_the_first_time(service: StubProvider, released: Operation) -> None:
-    service.records = "nonsense"
+def test_a_blocker_keeps_its_first_time(provider: StubProvider, released: Operation) -> None:
+    provider.records = "nonsense"
     send.send_operation(released.pk)
     since = Release.objects.get().released_at - timedelta(minutes=2)
     Release.objects.update(blocked_since=since)
@@ -69,15 +69,15 @@ def test_it_is_counted_from_the_first_time(service: StubProvider, released: Oper
     assert Release.objects.get().blocked_since == since
 
 
-def test_what_stood_in_the_way_is_gone_when_it_is(released: Operation, as_approver: Client) -> None:
+def test_a_resolved_blocker_is_cleared(released: Operation, as_approver: Client) -> None:
     record_blocker(released.pk, Blocker.PROVIDER_UNREADABLE, error="x")
     record_blocker(released.pk, None)
     assert "About to be sent" in panel_of(as_approver, released)
 
 
-def test_a_new_release_begins_without_it(service: StubProvider, released: Operation) -> None:
-    service.records = "nonsense"
+def test_a_new_release_has_no_blocker(provider: StubProvider, released: Operation) -> None:
+    provider.records = "nonsense"
     send.send_operation(released.pk)
-    service.records = "[]"
+    provider.records = "[]"
     send.send_operation(released.pk)
-    assert (len(service.posts), Release.objects.count()) == (1, 0)
+    assert (len(provider.posts), Release.objects.count()) == (1, 0)

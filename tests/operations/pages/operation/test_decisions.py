@@ -55,7 +55,7 @@ def test_an_approved_operation_is_sent_with_a_one_time_code(
     assert Release.objects.get().operation == operation
 
 
-def test_a_one_time_code_never_comes_back_with_a_page(as_approver: Client, operation: Operation) -> None:
+def test_a_one_time_code_is_never_rendered(as_approver: Client, operation: Operation) -> None:
     refused = as_approver.post(
         f"/operations/{operation.pk}/approve-and-send/",
         {"digest": "other", "otp": "918273", "comment": "x"},
@@ -64,7 +64,7 @@ def test_a_one_time_code_never_comes_back_with_a_page(as_approver: Client, opera
     assert "918273" not in text_of(refused)
 
 
-def test_two_signatures_are_not_sent_by_the_first(as_approver: Client, preparer: User) -> None:
+def test_the_first_of_two_approvals_does_not_send(as_approver: Client, preparer: User) -> None:
     operation = factories.prepared(preparer, amount=Decimal("10000001"))
     assert "Approve and send" not in text_of(show(as_approver, operation))
     do(as_approver, operation, "approve")
@@ -74,7 +74,7 @@ def test_two_signatures_are_not_sent_by_the_first(as_approver: Client, preparer:
     assert status_of(operation) == Status.PENDING
 
 
-def test_rejecting_closes_with_a_reason_that_the_preparer_reads(
+def test_rejecting_closes_with_a_reason_shown_to_the_preparer(
     as_approver: Client, as_preparer: Client, operation: Operation
 ) -> None:
     do(as_approver, operation, "reject", reason="The invoice says 25,000.")
@@ -92,7 +92,7 @@ def test_rejecting_needs_a_reason(as_approver: Client, operation: Operation) -> 
     assert status_of(operation) == Status.PENDING
 
 
-def test_an_old_second_factor_asks_for_a_code_and_keeps_what_was_typed(
+def test_a_stale_second_factor_requests_a_code_and_keeps_the_input(
     as_approver: Client, approver: User, operation: Operation
 ) -> None:
     let_second_factor_age(as_approver)
@@ -105,7 +105,7 @@ def test_an_old_second_factor_asks_for_a_code_and_keeps_what_was_typed(
     assert status_of(operation) == Status.APPROVED
 
 
-def test_a_wrong_code_signs_nothing_and_is_recorded(
+def test_a_wrong_code_approves_nothing_and_is_audited(
     as_approver: Client, approver: User, operation: Operation
 ) -> None:
     let_second_factor_age(as_approver)
@@ -118,7 +118,7 @@ def test_a_wrong_code_signs_nothing_and_is_recorded(
     assert Entry.objects.filter(action=Action.SECOND_FACTOR_REFUSED, actor=approver).exists()
 
 
-def test_a_code_is_not_used_up_while_something_else_is_missing(
+def test_a_code_is_not_consumed_by_an_incomplete_form(
     as_approver: Client, approver: User, operation: Operation
 ) -> None:
     let_second_factor_age(as_approver)
@@ -127,9 +127,7 @@ def test_a_code_is_not_used_up_while_something_else_is_missing(
     assert do(as_approver, operation, "reject", reason="Wrong invoice", code=code).status_code == 302
 
 
-def test_a_decision_on_content_that_is_not_the_one_shown_does_nothing(
-    as_approver: Client, operation: Operation
-) -> None:
+def test_a_decision_on_content_not_shown_is_refused(as_approver: Client, operation: Operation) -> None:
     answer = as_approver.post(f"/operations/{operation.pk}/approve/", {"digest": "0" * 64})
     assert answer.status_code == 422
     assert "not the one you saw" in text_of(answer)
@@ -146,7 +144,7 @@ def test_a_decision_on_content_that_is_not_the_one_shown_does_nothing(
         ("release", {"otp": "123456"}),
     ],
 )
-def test_a_decision_on_a_stale_page_says_how_things_stand(
+def test_a_decision_on_a_stale_page_shows_the_current_status(
     as_approver: Client, as_preparer: Client, operation: Operation, action: str, values: dict[str, str]
 ) -> None:
     do(as_preparer, operation, "cancel")
@@ -156,13 +154,15 @@ def test_a_decision_on_a_stale_page_says_how_things_stand(
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).exists()
 
 
-def test_cancelling_too_late_says_so(as_preparer: Client, as_approver: Client, operation: Operation) -> None:
+def test_cancelling_too_late_is_reported(
+    as_preparer: Client, as_approver: Client, operation: Operation
+) -> None:
     do(as_approver, operation, "reject", reason="Wrong invoice")
     answer = as_preparer.post(f"/operations/{operation.pk}/cancel/", follow=True)
     assert "The operation is rejected by now" in text_of(answer)
 
 
-def test_nobody_approves_what_they_prepared_even_by_a_forged_form(
+def test_the_preparer_cannot_approve_with_a_forged_form(
     sign_in: SignIn, preparer: User, approver: User
 ) -> None:
     approver.groups.add(*preparer.groups.all())
@@ -176,12 +176,12 @@ def test_nobody_approves_what_they_prepared_even_by_a_forged_form(
 
 
 @pytest.mark.parametrize("action", ["approve", "approve-and-send", "reject", "release"])
-def test_who_may_not_decide_is_turned_away(as_preparer: Client, operation: Operation, action: str) -> None:
+def test_a_decision_needs_the_permission(as_preparer: Client, operation: Operation, action: str) -> None:
     assert do(as_preparer, operation, action, reason="x", otp="1").status_code == 403
     assert status_of(operation) == Status.PENDING
 
 
-def test_an_auditor_cannot_have_the_list_of_the_provider_read(
+def test_an_auditor_cannot_trigger_a_status_check(
     sign_in: SignIn, auditor: User, operation: Operation
 ) -> None:
     put(operation, "approved", "sending", "unknown")
@@ -195,7 +195,7 @@ def test_an_auditor_cannot_have_the_list_of_the_provider_read(
         ("reject", "reject", "reason"),
     ],
 )
-def test_what_the_form_refuses_is_recorded(
+def test_refusals_by_the_form_are_audited(
     as_approver: Client, approver: User, operation: Operation, action: str, attempted: str, fields: str
 ) -> None:
     assert do(as_approver, operation, action).status_code == 422
@@ -206,13 +206,13 @@ def test_what_the_form_refuses_is_recorded(
     assert fields in entry.detail["refusal"]["fields"]
 
 
-def test_sending_without_a_one_time_code_is_recorded(as_approver: Client, operation: Operation) -> None:
+def test_sending_without_a_one_time_code_is_audited(as_approver: Client, operation: Operation) -> None:
     do(as_approver, operation, "approve")
     assert do(as_approver, operation, "release").status_code == 422
     assert Entry.objects.latest("position").detail["attempted"] == "release"
 
 
-def test_asking_about_what_is_closed_meanwhile_is_no_offence(
+def test_a_status_check_of_a_closed_operation_is_not_audited_as_refused(
     as_preparer: Client, operation: Operation
 ) -> None:
     answer = as_preparer.post(f"/operations/{operation.pk}/check/", follow=True)

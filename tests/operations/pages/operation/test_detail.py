@@ -13,7 +13,7 @@ from backoffice.accounts.models import User
 from backoffice.operations import errors
 from backoffice.operations.lifecycle import transitions
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.reason_codes import AnswerCode, coded
+from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations.steps import do, put, show, text_of, unreadable
@@ -23,14 +23,14 @@ pytestmark = pytest.mark.django_db
 SignIn = Callable[[Client, User], Client]
 
 
-def test_it_shows_the_sentence_the_facts_and_the_code_to_compare(
+def test_the_page_shows_summary_facts_and_verification_code(
     as_approver: Client, operation: Operation
 ) -> None:
     html = text_of(show(as_approver, operation))
     assert f"<h1>{operation.sentence}</h1>" in html
     assert "0123456789 · Access Bank (044)" in html
     assert f'<p class="digest">{operation.verification_code}</p>' in html
-    assert operation.rule in html
+    assert operation.rule_sentence in html
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_it_shows_the_sentence_the_facts_and_the_code_to_compare(
         ("approver", ["approved", "sending", "unknown", "review"], "People must look at it", []),
     ],
 )
-def test_each_person_gets_the_controls_of_the_moment(  # noqa: PLR0917
+def test_controls_depend_on_user_and_status(  # noqa: PLR0917
     sign_in: SignIn,
     approver: User,
     auditor: User,
@@ -70,9 +70,7 @@ def test_each_person_gets_the_controls_of_the_moment(  # noqa: PLR0917
     ]
 
 
-def test_an_open_page_asks_again_and_is_left_alone_while_nothing_changed(
-    as_approver: Client, operation: Operation
-) -> None:
+def test_polling_an_unchanged_page_returns_no_content(as_approver: Client, operation: Operation) -> None:
     answer = show(as_approver, operation)
     seen = answer.context["seen"]
     assert f"/operations/{operation.pk}/live/?seen={seen}" in text_of(answer)
@@ -90,7 +88,7 @@ def test_an_open_page_shows_what_changed(
     assert "It is now: Approved." in text_of(answer)
 
 
-def test_polling_by_the_page_keeps_no_session_alive(as_preparer: Client, operation: Operation) -> None:
+def test_polling_does_not_extend_the_session(as_preparer: Client, operation: Operation) -> None:
     session: Any = as_preparer.session
     row = type(session).get_model_class().objects.filter(pk=session.session_key)
     long_ago = timezone.now() - timedelta(minutes=10)
@@ -101,7 +99,7 @@ def test_polling_by_the_page_keeps_no_session_alive(as_preparer: Client, operati
     assert row.get().last_seen_at > long_ago
 
 
-def test_a_closed_operation_is_not_asked_after(as_preparer: Client, operation: Operation) -> None:
+def test_the_page_of_a_closed_operation_does_not_poll(as_preparer: Client, operation: Operation) -> None:
     do(as_preparer, operation, "cancel")
     html = text_of(show(as_preparer, operation))
     assert "data-poll" not in html
@@ -109,14 +107,12 @@ def test_a_closed_operation_is_not_asked_after(as_preparer: Client, operation: O
 
 
 @pytest.mark.parametrize("part", ["", "live/"])
-def test_who_may_see_nothing_sees_no_operation(
-    sign_in: SignIn, outsider: User, operation: Operation, part: str
-) -> None:
+def test_the_page_needs_a_role(sign_in: SignIn, outsider: User, operation: Operation, part: str) -> None:
     assert show(sign_in(Client(), outsider), operation, part).status_code == 403
 
 
 @pytest.mark.parametrize("person", ["preparer", "approver", "auditor"])
-def test_the_page_needs_eight_queries_at_most(
+def test_the_page_takes_at_most_eight_queries(
     sign_in: SignIn,
     approver: User,
     auditor: User,
@@ -134,12 +130,12 @@ def test_the_page_needs_eight_queries_at_most(
 
 
 @pytest.mark.parametrize("changes", [{}, {"kind": "lottery"}], ids=["payload", "kind"])
-def test_content_that_cannot_be_read_is_said_and_nothing_is_decided(
+def test_unreadable_content_is_reported_and_cannot_be_decided(
     as_approver: Client, preparer: User, changes: dict[str, str]
 ) -> None:
     operation = unreadable(preparer, **changes)
     transitions.record_refusal(
-        operation.pk, errors.OperationAction.APPROVE, preparer, errors.UnreadableContentError()
+        operation.pk, errors.OperationAction.APPROVE, preparer, errors.ContentUnreadableError()
     )
     html = text_of(show(as_approver, operation))
     assert "The content cannot be read by this version of Countersign" in html
@@ -149,15 +145,15 @@ def test_content_that_cannot_be_read_is_said_and_nothing_is_decided(
     assert "was refused an action on this operation" in html
 
 
-def test_content_that_cannot_be_read_still_shows_what_was_sent(as_preparer: Client, preparer: User) -> None:
+def test_unreadable_content_still_shows_the_attempts(as_preparer: Client, preparer: User) -> None:
     operation = put(unreadable(preparer, kind="lottery"), "approved", "sending", "unknown")
-    factories.attempt(operation, answers=[coded(AnswerCode.ERROR, error="No answer came back")])
+    factories.attempt(operation, responses=[coded(ResponseCode.ERROR, error="No answer came back")])
     html = text_of(show(as_preparer, operation))
     assert "No answer came back" in html
     assert "The outcome is not known" in html
 
 
-def test_content_that_cannot_be_read_is_not_offered_as_a_copy(as_preparer: Client, preparer: User) -> None:
+def test_unreadable_content_cannot_be_copied(as_preparer: Client, preparer: User) -> None:
     operation = unreadable(preparer)
     approvals.cancel_operation(operation.pk, actor=preparer)
     assert "Prepare again" not in text_of(show(as_preparer, operation))

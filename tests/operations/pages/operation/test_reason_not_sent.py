@@ -14,7 +14,7 @@ from backoffice.accounts.roles import Role
 from backoffice.operations import selectors
 from backoffice.operations.delivery import release, send
 from backoffice.operations.models.operations import Operation, Release
-from backoffice.operations.models.reason_codes import AnswerCode, coded
+from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.append_only.triggers import lifted
@@ -47,7 +47,7 @@ def let_the_release_run_out(operation: Operation) -> None:
     Release.objects.filter(operation=operation).update(expires_at=timezone.now())
 
 
-def test_what_came_back_is_shown_without_the_word_failed(
+def test_an_operation_returned_to_approved_is_not_shown_as_failed(
     as_approver: Client, approver: User, operation: Operation
 ) -> None:
     approvals.approve_operation(
@@ -56,9 +56,9 @@ def test_what_came_back_is_shown_without_the_word_failed(
     factories.attempt(
         operation,
         released_by=approver,
-        outcome="token_refused",
-        answers=[coded(AnswerCode.ERROR, error="token is not valid")],
-        answer_status=400,
+        outcome="otp_rejected",
+        responses=[coded(ResponseCode.ERROR, error="token is not valid")],
+        response_status=400,
         closed_at=timezone.now(),
     )
     html = text_of(show(as_approver, operation))
@@ -66,7 +66,7 @@ def test_what_came_back_is_shown_without_the_word_failed(
     assert "Send now" in html
 
 
-def test_a_release_that_has_run_out_is_none(as_approver: Client, released: Operation) -> None:
+def test_an_expired_release_is_shown_as_none(as_approver: Client, released: Operation) -> None:
     seen = show(as_approver, released).context["seen"]
     assert "About to be sent" in text_of(show(as_approver, released))
     let_the_release_run_out(released)
@@ -77,13 +77,15 @@ def test_a_release_that_has_run_out_is_none(as_approver: Client, released: Opera
     assert show(as_approver, released, "live/", seen=seen).status_code == 200
 
 
-def test_what_ran_out_waits_again_for_those_who_may_send(approver: User, released: Operation) -> None:
+def test_an_operation_with_an_expired_release_waits_for_sending_again(
+    approver: User, released: Operation
+) -> None:
     assert released not in selectors.operations_waiting_for(approver)
     let_the_release_run_out(released)
     assert released in selectors.operations_waiting_for(approver)
 
 
-def test_a_release_that_was_swept_away_is_explained(as_approver: Client, released: Operation) -> None:
+def test_a_release_removed_by_the_sweeper_is_explained(as_approver: Client, released: Operation) -> None:
     let_the_release_run_out(released)
     assert release.expire_release(released.pk)
     html = text_of(show(as_approver, released))
@@ -109,7 +111,7 @@ def test_a_sender_who_may_no_longer_send_is_explained(
     ],
     ids=["deactivated", "without the role"],
 )
-def test_an_approval_that_counts_no_more_leads_to_preparing_again(
+def test_an_invalid_approval_is_explained_with_prepare_again(
     sign_in: SignIn,
     approver: User,
     second_approver: User,
@@ -126,7 +128,7 @@ def test_an_approval_that_counts_no_more_leads_to_preparing_again(
     assert ">Send now<" not in html
 
 
-def test_a_newer_release_than_the_one_held_back_is_the_one_explained(
+def test_the_newest_release_is_the_one_explained(
     as_approver: Client, approver: User, released: Operation, second_approver: User, sandbox: SandboxProcess
 ) -> None:
     staff.set_roles(second_approver.pk, roles=[], actor=None)
@@ -138,7 +140,7 @@ def test_a_newer_release_than_the_one_held_back_is_the_one_explained(
     assert "It was not sent in time" in html
 
 
-def test_content_that_was_touched_is_held_back_and_explained(
+def test_tampered_content_is_not_sent_and_explained(
     as_approver: Client, released: Operation, sandbox: SandboxProcess
 ) -> None:
     with lifted(connection):

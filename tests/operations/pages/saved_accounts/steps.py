@@ -18,7 +18,7 @@ from tests.append_only.triggers import lifted
 
 WITHDRAWAL, PAYMENT = "/operations/prepare/withdrawal/", "/operations/prepare/payment/"
 
-ACCOUNTS = "/operations/accounts/"
+ACCOUNTS = "/settings/recipients/"
 
 NUMBER, BANK = "0123456789", "044"
 

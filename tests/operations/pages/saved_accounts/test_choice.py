@@ -25,7 +25,7 @@ from tests.sandbox_process import SandboxProcess
 pytestmark = pytest.mark.django_db
 
 
-def test_a_chosen_account_is_filled_in_and_all_else_stays_typed(
+def test_a_selected_account_is_filled_in_and_keeps_other_input(
     as_preparer: Client, rent: SavedAccount
 ) -> None:
     answer = use(as_preparer, f"saved-{rent.pk}")
@@ -41,7 +41,7 @@ def test_a_chosen_account_is_filled_in_and_all_else_stays_typed(
     assert f'value="{TYPED["submission"]}"' in text_of(answer)
 
 
-def test_the_bank_is_asked_at_once_who_holds_the_chosen_account(
+def test_the_name_at_the_bank_is_resolved_for_a_selected_account(
     as_preparer: Client, rent: SavedAccount, holder: str
 ) -> None:
     html = text_of(use(as_preparer, f"saved-{rent.pk}"))
@@ -50,9 +50,7 @@ def test_the_bank_is_asked_at_once_who_holds_the_chosen_account(
     assert "The names agree." in html
 
 
-def test_a_recent_account_fills_in_the_form_of_a_payment(
-    as_preparer: Client, operation: Operation, holder: str
-) -> None:
+def test_a_recent_account_prefills_a_payment(as_preparer: Client, operation: Operation, holder: str) -> None:
     typed = {"customer_email": "customer@example.com", "incoming_amount": "7", "country": "NG"}
     answer = use(as_preparer, f"operation-{operation.pk}", PAYMENT, payment_type="bank", **typed)
     values = values_of(answer)
@@ -61,7 +59,7 @@ def test_a_recent_account_fills_in_the_form_of_a_payment(
     assert f"Filled in from {operation.reference}, " in text_of(answer)
 
 
-def test_what_htmx_puts_in_place_of_the_account_holds_all_of_it_and_no_amount(
+def test_the_account_partial_has_all_account_fields_and_no_amount(
     as_preparer: Client, rent: SavedAccount
 ) -> None:
     """htmx takes these two elements out of the very page that is shown without JavaScript."""
@@ -75,7 +73,7 @@ def test_what_htmx_puts_in_place_of_the_account_holds_all_of_it_and_no_amount(
     assert "The names agree." in rest
 
 
-def test_enter_never_fills_in_an_account(as_preparer: Client, rent: SavedAccount) -> None:
+def test_enter_never_selects_an_account(as_preparer: Client, rent: SavedAccount) -> None:
     """The first button of a form is what Enter presses."""
     html = text_of(as_preparer.get(WITHDRAWAL)).partition('id="prepare"')[2]
     assert html.index('value="check"') < html.index('value="use"')
@@ -94,17 +92,20 @@ def test_enter_never_fills_in_an_account(as_preparer: Client, rent: SavedAccount
         "rent",
     ],
 )
-def test_an_account_that_is_not_there_is_refused_beside_the_choice(
+def test_a_missing_account_is_reported_at_the_selection(
     as_preparer: Client, rent: SavedAccount, ref: str
 ) -> None:
     answer = use(as_preparer, ref)
     assert answer.status_code == 422
     assert 'id="id_known-account_error"' in text_of(answer)
     assert "Nothing was filled in" in text_of(answer)
-    assert TYPED.items() >= values_of(answer).items() - {("repeat_confirmed", None), ("repeat_reason", None)}
+    assert TYPED.items() >= values_of(answer).items() - {
+        ("duplicate_confirmed", None),
+        ("duplicate_reason", None),
+    }
 
 
-def test_an_account_at_a_bank_that_is_gone_from_the_list_has_to_be_chosen_anew(
+def test_an_account_at_an_unlisted_bank_needs_a_new_bank(
     as_preparer: Client, preparer: User, sandbox: SandboxProcess
 ) -> None:
     gone = saved(preparer, "Old bank", bank_code="000", bank="Gone Bank")
@@ -113,7 +114,7 @@ def test_an_account_at_a_bank_that_is_gone_from_the_list_has_to_be_chosen_anew(
     assert "000 is not one of its codes" in text_of(as_preparer.post(WITHDRAWAL, values))
 
 
-def test_a_changed_recipient_is_shown_to_the_preparer_and_to_the_approver(
+def test_a_changed_recipient_is_shown_to_preparer_and_approver(
     as_preparer: Client, as_approver: Client, preparer: User, holder: str
 ) -> None:
     before = saved(preparer, "Rent", account_name="MUSA BEFORE")
@@ -133,7 +134,7 @@ def test_a_changed_recipient_is_shown_to_the_preparer_and_to_the_approver(
     assert "MUSA BEFORE · the bank&#x27;s name was another one then" in html
 
 
-def test_a_holder_that_did_not_change_is_not_warned_of(
+def test_an_unchanged_recipient_is_not_warned_of(
     as_preparer: Client, rent: SavedAccount, holder: str
 ) -> None:
     values = {**TYPED, "amount": "10", "bank_code": BANK, "account_number": NUMBER, "typed_name": holder}

@@ -28,7 +28,7 @@ from tests.operations.steps import text_of
 pytestmark = pytest.mark.django_db
 
 
-def test_a_long_list_is_bounded_and_searched(as_preparer: Client, preparer: User) -> None:
+def test_a_long_list_is_limited_and_searchable(as_preparer: Client, preparer: User) -> None:
     many_saved(preparer, 60)
     assert "Find a saved account" in text_of(as_preparer.get(WITHDRAWAL))
     assert len(labels(as_preparer)["Saved"]) == saved_accounts.SAVED_SHOWN
@@ -42,14 +42,14 @@ def test_a_long_list_is_bounded_and_searched(as_preparer: Client, preparer: User
     assert 'value="12,5 half typed"' in html
 
 
-def test_an_account_beyond_what_is_shown_can_still_be_used(as_preparer: Client, preparer: User) -> None:
+def test_an_account_beyond_the_shown_ones_can_be_selected(as_preparer: Client, preparer: User) -> None:
     many_saved(preparer, 60)
     last = SavedAccount.objects.get(name="Supplier 059")
     assert f"saved-{last.pk}" not in refs(as_preparer)
     assert values_of(use(as_preparer, f"saved-{last.pk}"))["account_number"] == "0000000059"
 
 
-def test_the_pages_keep_to_their_queries_and_bytes(
+def test_the_pages_stay_within_their_queries_and_bytes(
     as_preparer: Client,
     preparer: User,
     rent: SavedAccount,

@@ -18,12 +18,12 @@ from tests.operations.steps import text_of
 pytestmark = pytest.mark.django_db
 
 
-def test_without_any_account_nothing_is_offered(as_preparer: Client) -> None:
+def test_nothing_is_offered_without_recent_accounts(as_preparer: Client) -> None:
     assert "Use this account" not in text_of(as_preparer.get(WITHDRAWAL))
 
 
 @pytest.mark.parametrize("address", [WITHDRAWAL, PAYMENT])
-def test_recent_accounts_say_whose_they_are_and_when_they_were_paid(
+def test_recent_accounts_show_recipient_and_time_of_payment(
     as_preparer: Client, preparer: User, address: str
 ) -> None:
     aged(
@@ -39,9 +39,7 @@ def test_recent_accounts_say_whose_they_are_and_when_they_were_paid(
     ]
 
 
-def test_an_account_is_recent_once_as_its_newest_operation_has_it(
-    as_preparer: Client, preparer: User
-) -> None:
+def test_an_account_is_listed_once_as_in_its_newest_operation(as_preparer: Client, preparer: User) -> None:
     aged(factories.prepared(preparer, account_name="BEFORE"), 9, Status.SUCCEEDED)
     aged(factories.prepared(preparer, account_name="NOW"), 1)
     (label,) = labels(as_preparer)["Recent"]
@@ -49,13 +47,13 @@ def test_an_account_is_recent_once_as_its_newest_operation_has_it(
     assert "last paid on" in label
 
 
-def test_a_payment_that_was_made_is_not_yet_paid_out(as_preparer: Client, preparer: User) -> None:
+def test_a_created_payment_does_not_make_its_account_recent(as_preparer: Client, preparer: User) -> None:
     aged(factories.prepared_of_kind("payment", SAMPLES["payment"], preparer), 1, Status.SUCCEEDED)
     assert "last prepared on" in labels(as_preparer)["Recent"][0]
 
 
 @pytest.mark.parametrize("status", sorted(NOT_EXECUTED))
-def test_what_came_to_nothing_recommends_no_account(
+def test_unexecuted_operations_do_not_make_an_account_recent(
     as_preparer: Client, preparer: User, status: Status
 ) -> None:
     operation = aged(factories.prepared(preparer), 1, status)
@@ -65,12 +63,12 @@ def test_what_came_to_nothing_recommends_no_account(
         saved_accounts.save_account(operation.pk, actor=preparer, name="Rent")
 
 
-def test_what_is_long_ago_is_not_recent(as_preparer: Client, preparer: User) -> None:
+def test_old_operations_do_not_make_an_account_recent(as_preparer: Client, preparer: User) -> None:
     aged(factories.prepared(preparer), saved_accounts.RECENT.days + 1)
     assert labels(as_preparer) == {}
 
 
-def test_what_pays_no_bank_account_is_not_offered_and_not_saved(as_preparer: Client, preparer: User) -> None:
+def test_operations_without_a_bank_account_cannot_be_saved(as_preparer: Client, preparer: User) -> None:
     operation = factories.prepared_of_kind("transfer", SAMPLES["transfer"], preparer)
     assert labels(as_preparer) == {}
     assert use(as_preparer, f"operation-{operation.pk}").status_code == 422

@@ -33,7 +33,7 @@ def test_an_account_is_saved_from_an_operation_for_the_whole_team(
     assert "Tunde Bello" in text_of(colleague.get(ACCOUNTS))
 
 
-def test_saving_an_account_changes_no_operation(as_preparer: Client, operation: Operation) -> None:
+def test_saving_an_account_does_not_change_operations(as_preparer: Client, operation: Operation) -> None:
     before = Operation.objects.values().get()
     as_preparer.post(f"/operations/{operation.pk}/save-account/", {"name": "Rent"})
     assert Operation.objects.values().get() == before
@@ -47,7 +47,7 @@ def test_saving_an_account_changes_no_operation(as_preparer: Client, operation: 
         ("RENT", "An account is called “RENT” already"),
     ],
 )
-def test_a_name_that_is_none_or_taken_is_refused_beside_its_field(
+def test_an_empty_or_taken_name_is_reported_at_its_field(
     as_preparer: Client, preparer: User, name: str, message: str
 ) -> None:
     saved(preparer, "Rent")
@@ -71,7 +71,7 @@ def test_an_account_is_saved_once(as_preparer: Client, operation: Operation) -> 
     assert "This account is saved already, as “Rent”." in text_of(again)
 
 
-def test_the_team_saves_a_bounded_number(
+def test_the_number_of_saved_accounts_is_limited(
     preparer: User, operation: Operation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(saved_accounts, "MAX_SAVED_ACCOUNTS", 1)
@@ -80,7 +80,7 @@ def test_the_team_saves_a_bounded_number(
         saved_accounts.save_account(operation.pk, actor=preparer, name="One more")
 
 
-def test_an_account_is_renamed_and_deleted_by_anybody_who_prepares(
+def test_any_preparer_can_rename_and_delete_an_account(
     sign_in: SignIn, preparer: User, rent: SavedAccount
 ) -> None:
     colleague = sign_in(Client(), factories.person("Ngozi Eze", "Preparer"))  # type: ignore[arg-type]
@@ -99,7 +99,7 @@ def test_an_account_is_renamed_and_deleted_by_anybody_who_prepares(
     assert {entry.target_id for entry in entries} == {str(rent.pk)}
 
 
-def test_the_number_is_in_no_url_no_list_no_log_and_no_audit_entry(
+def test_account_numbers_are_in_no_url_list_log_or_audit_entry(
     as_preparer: Client, rent: SavedAccount, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG):

@@ -1,4 +1,4 @@
-"""A search, and what it found, as plain functions."""
+"""A search and its results."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -22,12 +22,12 @@ pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
 
 
-def read_accounts(client: Client, service: StubProvider, **answers: Any) -> None:
+def read_accounts(client: Client, provider: StubProvider, **answers: Any) -> None:
     """The provider has shown the accounts; it is asked no more."""
     for name, value in answers.items():
-        setattr(service, name, json.dumps(value))
+        setattr(provider, name, json.dumps(value))
     assert client.get("/money/bank-accounts/?read=1").status_code == 200
-    service.before_get = lambda: pytest.fail("The service was asked")
+    provider.before_get = lambda: pytest.fail("The service was asked")
 
 
 ACCOUNT = {
@@ -37,7 +37,7 @@ ACCOUNT = {
 
 
 @pytest.mark.parametrize("text", ["66f1c0ffee", "kola vent", "VENTURES", "biz-42"])
-def test_a_transaction_of_the_mirror_is_found_by_its_id_and_by_names(as_preparer: Client, text: str) -> None:
+def test_a_mirrored_transaction_is_found_by_id_and_names(as_preparer: Client, text: str) -> None:
     one = stored(transaction_id="66f1c0ffee", counterparty="Kola Ventures", sender="Kola Ventures")
     stored(transaction_id="66f1c0ffed", business_id="biz-1")
     Transaction.objects.filter(pk=one.pk).update(business_id="biz-42")
@@ -48,13 +48,13 @@ def test_a_transaction_of_the_mirror_is_found_by_its_id_and_by_names(as_preparer
         assert f'href="/transactions/{one.pk}/">Withdrawal, ' in text_of(answer)
 
 
-def test_what_fills_in_the_page_is_the_part_alone(as_preparer: Client) -> None:
+def test_htmx_gets_the_partial_only(as_preparer: Client) -> None:
     html = text_of(listed(as_preparer, "nobody at all", HTMX))
     assert html.strip().startswith('<section class="panel" id="found-transactions">')
     assert "None has this id, or a name with this text." in html
 
 
-def test_who_may_not_see_transactions_is_shown_none(sign_in: SignIn, outsider: User) -> None:
+def test_searching_transactions_needs_the_permission(sign_in: SignIn, outsider: User) -> None:
     stored(transaction_id="66f1c0ffee")
     group = Group.objects.create(name="Sees operations alone")
     group.permissions.add(Permission.objects.get(codename="view_operation"))
@@ -64,13 +64,13 @@ def test_who_may_not_see_transactions_is_shown_none(sign_in: SignIn, outsider: U
     assert listed(client, "66f1c0ffee").context["listed"].rows == []
 
 
-def test_a_part_of_an_id_and_a_text_of_two_letters_find_no_transaction(as_preparer: Client) -> None:
+def test_partial_ids_and_two_letters_find_no_transaction(as_preparer: Client) -> None:
     stored(transaction_id="66f1c0ffee", counterparty="Kola Ventures")
     for text in ("66f1c0ff", "ko"):
         assert listed(as_preparer, text).context["listed"].rows == []
 
 
-def test_more_transactions_than_ten_lead_to_their_list(as_preparer: Client) -> None:
+def test_more_than_ten_transactions_link_to_the_list(as_preparer: Client) -> None:
     store([unsaved(counterparty="Kola Ventures") for _ in range(12)])
     answer = listed(as_preparer, "kola vent")
     assert len(answer.context["listed"].rows) == 10
@@ -80,9 +80,11 @@ def test_more_transactions_than_ten_lead_to_their_list(as_preparer: Client) -> N
 
 @pytest.mark.parametrize("text", ["lagos", "0455001122", "0455 001 122"])
 def test_the_merchants_own_accounts_are_found_by_name_and_number(
-    as_preparer: Client, service: StubProvider, text: str
+    as_preparer: Client, provider: StubProvider, text: str
 ) -> None:
-    read_accounts(as_preparer, service, accounts=[ACCOUNT, {**ACCOUNT, "accountName": "Abuja", "assets": []}])
+    read_accounts(
+        as_preparer, provider, accounts=[ACCOUNT, {**ACCOUNT, "accountName": "Abuja", "assets": []}]
+    )
     answer = search(as_preparer, text)
     [account] = answer.context["found"].own_accounts.rows
     assert (account.name, account.currency, account.number) == ("Lagos shop", "NGN", "0455001122")

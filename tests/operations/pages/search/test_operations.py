@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.parametrize(
     "write", [str, str.lower, lambda text: text.replace("-", ""), lambda text: f" {text} "]
 )
-def test_a_reference_leads_to_its_operation(
+def test_a_reference_redirects_to_its_operation(
     as_preparer: Client, operation: Operation, write: Callable[[str], str]
 ) -> None:
     answer = search(as_preparer, write(operation.reference))
@@ -28,12 +28,12 @@ def test_a_reference_leads_to_its_operation(
     assert answer["Location"] == operation.get_absolute_url()
 
 
-def test_the_beginning_of_a_reference_finds_it_among_others(as_preparer: Client, preparer: User) -> None:
+def test_a_reference_prefix_finds_its_operations(as_preparer: Client, preparer: User) -> None:
     operations = [factories.prepared(preparer) for _ in range(3)]
     assert operations[1].reference in found(as_preparer, operations[1].reference[:6].lower())
 
 
-def test_words_find_operations_by_name_bank_and_sentence(as_preparer: Client, preparer: User) -> None:
+def test_words_find_operations_by_name_bank_and_summary(as_preparer: Client, preparer: User) -> None:
     ada = factories.prepared(preparer)
     kola = factories.prepared(preparer, account_name="KOLA VENTURES LTD", account_number="1112220031")
     assert found(as_preparer, "kola") == [kola.reference]
@@ -42,7 +42,7 @@ def test_words_find_operations_by_name_bank_and_sentence(as_preparer: Client, pr
     assert not search(as_preparer, "nobody at all").context["found"]
 
 
-def test_the_newest_come_first_and_more_than_ten_lead_to_the_list(
+def test_results_are_newest_first_and_more_than_ten_link_to_the_list(
     as_preparer: Client, preparer: User
 ) -> None:
     operations = [factories.prepared(preparer) for _ in range(11)]
@@ -53,9 +53,7 @@ def test_the_newest_come_first_and_more_than_ten_lead_to_the_list(
     assert "/operations/?tab=all&amp;text=chidinma" in text_of(answer)
 
 
-def test_what_there_is_more_of_is_in_one_list_whatever_its_status(
-    as_preparer: Client, preparer: User
-) -> None:
+def test_the_linked_list_has_every_status(as_preparer: Client, preparer: User) -> None:
     operations = [factories.prepared(preparer) for _ in range(12)]
     done = {paid(one).pk for one in operations[:4]}
     [link] = re.findall(r'There are more: <a href="([^"]+)"', text_of(search(as_preparer, "chidinma")))
@@ -65,19 +63,19 @@ def test_what_there_is_more_of_is_in_one_list_whatever_its_status(
 
 
 @pytest.mark.parametrize("text", ["012 345 6789", "withdraw ngn", "••6789", "66f1c0ffee"])
-def test_the_list_finds_whatever_the_search_finds(
+def test_list_and_search_find_the_same_operations(
     as_preparer: Client, preparer: User, operation: Operation, text: str
 ) -> None:
     factories.prepared(preparer, account_name="KOLA VENTURES LTD", account_number="1112220031")
     factories.attempt(operation, provider_transaction_id="66f1c0ffee")
     result = search(as_preparer, text).context["found"]
-    here = {row.pk for row in result.operations.rows} | {row.operation_id for row in result.transactions.rows}
+    here = {row.pk for row in result.operations.rows} | {row.operation_id for row in result.attempts.rows}
     assert operation.pk in here
     listed = as_preparer.get("/operations/", {"tab": "all", "text": text}).context["page"].rows
     assert {row.pk for row in listed} == here
 
 
-def test_the_list_finds_the_beginning_of_a_reference(as_preparer: Client, operation: Operation) -> None:
+def test_the_list_finds_a_reference_prefix(as_preparer: Client, operation: Operation) -> None:
     listed = as_preparer.get("/operations/", {"tab": "all", "text": operation.reference[:5].lower()})
     assert operation in listed.context["page"].rows
 
@@ -87,8 +85,8 @@ def test_the_providers_transaction_finds_its_operation(
 ) -> None:
     factories.attempt(operation, provider_transaction_id="66f1c0ffee")
     answer = search(as_preparer, "66f1c0ffee")
-    assert [row.operation for row in answer.context["found"].transactions.rows] == [operation]
-    assert search(as_preparer, "66f1c0ffe").context["found"].transactions.rows == []
+    assert [row.operation for row in answer.context["found"].attempts.rows] == [operation]
+    assert search(as_preparer, "66f1c0ffe").context["found"].attempts.rows == []
 
 
 def test_an_operation_of_any_status_is_found(as_preparer: Client, operation: Operation) -> None:
@@ -96,7 +94,7 @@ def test_an_operation_of_any_status_is_found(as_preparer: Client, operation: Ope
     assert found(as_preparer, "chidinma") == [operation.reference]
 
 
-def test_words_are_searched_for_among_the_newest_only_but_references_among_all(
+def test_words_search_the_newest_operations_and_references_all(
     as_preparer: Client, preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(searching, "WORDS_SEARCHED_IN", 2)
@@ -108,5 +106,5 @@ def test_words_are_searched_for_among_the_newest_only_but_references_among_all(
 
 
 @pytest.mark.parametrize("text", ["50%_off", "W-", "W-7\\", "'; --", "ÀÉ", "W-UU", "🐘🐘"])
-def test_odd_texts_find_nothing(as_preparer: Client, operation: Operation, text: str) -> None:
+def test_unusual_texts_find_nothing(as_preparer: Client, operation: Operation, text: str) -> None:
     assert found(as_preparer, text) == []

@@ -17,7 +17,7 @@ from tests.operations.steps import text_of
 pytestmark = pytest.mark.django_db
 
 
-def test_people_are_found_by_who_may_see_them(
+def test_staff_are_found_by_users_who_may_view_them(
     sign_in: SignIn, administrator: User, auditor: User, approver: User
 ) -> None:
     rows = search(sign_in(Client(), administrator), "amara").context["found"].people.rows
@@ -25,7 +25,7 @@ def test_people_are_found_by_who_may_see_them(
     assert search(sign_in(Client(), auditor), "amara").context["found"].people.rows == []
 
 
-def test_a_person_shows_the_roles_or_that_it_is_deactivated(
+def test_a_staff_result_shows_roles_or_deactivation(
     sign_in: SignIn, administrator: User, approver: User
 ) -> None:
     signed_in = sign_in(Client(), administrator)
@@ -42,26 +42,28 @@ def test_the_page_says_what_was_searched(as_preparer: Client) -> None:
 
 
 @pytest.mark.parametrize(("text", "status"), [("", 200), ("x", 422), ("x" * 201, 422), ("a\x00b", 422)])
-def test_what_cannot_be_searched_for_says_why(as_preparer: Client, text: str, status: int) -> None:
+def test_an_invalid_search_is_explained(as_preparer: Client, text: str, status: int) -> None:
     answer = search(as_preparer, text)
     assert answer.status_code == status
     assert ('role="alert"' in text_of(answer)) is (status == 422)
 
 
 @pytest.mark.parametrize("role", ["preparer", "approver", "auditor", "administrator"])
-def test_the_field_is_on_every_page(sign_in: SignIn, request: pytest.FixtureRequest, role: str) -> None:
+def test_the_search_field_is_on_every_page(
+    sign_in: SignIn, request: pytest.FixtureRequest, role: str
+) -> None:
     html = text_of(sign_in(Client(), request.getfixturevalue(role)).get("/account/"))
     assert 'action="/search/"' in html
 
 
-def test_nobody_without_a_role_searches(sign_in: SignIn, outsider: User) -> None:
+def test_searching_needs_a_role(sign_in: SignIn, outsider: User) -> None:
     client = sign_in(Client(), outsider)
     assert search(client, "chidinma").status_code == 403
     assert 'action="/search/"' not in text_of(client.get("/account/"))
 
 
 @pytest.mark.parametrize("role", ["preparer", "approver", "administrator"])
-def test_a_search_needs_eight_queries_at_most(
+def test_a_search_takes_at_most_eight_queries(
     sign_in: SignIn,
     request: pytest.FixtureRequest,
     preparer: User,

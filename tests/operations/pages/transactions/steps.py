@@ -1,4 +1,4 @@
-"""The page of transactions, and what it shows, as plain functions."""
+"""The page of transactions and its content."""
 
 from typing import Any
 

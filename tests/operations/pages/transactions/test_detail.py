@@ -38,7 +38,7 @@ def test_all_reported_fields_are_shown_with_their_earlier_values(reader: Client)
     assert reader.get(f"{PAGE}{one.pk + 1}/").status_code == 404
 
 
-def test_technical_fields_are_in_the_fold_under_both_names(reader: Client) -> None:
+def test_technical_fields_are_collapsed_under_both_names(reader: Client) -> None:
     one = stored(business_id="biz-9", is_from_registered_user=True, fee=Decimal("1.50"))
     above, fold = page_of(reader, one).split("As the service tells it")
     assert "biz-9" not in above
@@ -49,14 +49,14 @@ def test_technical_fields_are_in_the_fold_under_both_names(reader: Client) -> No
 
 
 @pytest.mark.parametrize(("from_currency", "is_told"), [("USD", True), ("NGN", False), ("", False)])
-def test_only_what_came_from_another_currency_was_converted(from_currency: str, is_told: bool) -> None:
+def test_only_transactions_from_another_currency_show_a_conversion(from_currency: str, is_told: bool) -> None:
     fields = dict(
         transaction_facts(stored(currency="NGN", from_currency=from_currency, from_amount=Decimal(5)))
     )
     assert fields.get("Converted from") == ("USD 5.00" if is_told else None)
 
 
-def test_a_change_is_shown_in_words_and_stored_exactly(reader: Client, auditor: User) -> None:
+def test_changes_are_shown_formatted_and_stored_exactly(reader: Client, auditor: User) -> None:
     User.objects.filter(pk=auditor.pk).update(time_zone="Africa/Lagos")
     one = stored(currency="NGN")
     before = {"fee": None, "updated_at": "2026-03-04T06:00:00+00:00", "is_from_registered_user": False}
@@ -70,22 +70,20 @@ def test_a_change_is_shown_in_words_and_stored_exactly(reader: Client, auditor: 
     assert json.loads(unescape(kept)) == {"before": before, "after": after}
 
 
-def test_a_member_that_a_later_version_keeps_has_its_own_name(reader: Client) -> None:
+def test_an_unknown_stored_field_is_shown_by_its_name(reader: Client) -> None:
     one = stored()
     changed(one, {"colour": "red"}, {"colour": "<blue>"})
     assert "<dt>colour</dt><dd><s>red</s> &lt;blue&gt;</dd>" in page_of(reader, one)
 
 
-def test_a_long_id_among_words_stays_in_one_piece(reader: Client) -> None:
+def test_a_long_id_in_text_is_not_wrapped(reader: Client) -> None:
     one = stored(counterparty="Reversal of 6b028d38161a52ca0e4b7609")
     text = 'Reversal of <span class="id">6b028d38161a52ca0e4b7609</span>'
     assert text in page_of(reader, one)
     assert text in text_of(reader.get(PAGE))
 
 
-def test_the_operation_that_caused_it_leads_to_it_and_it_to_the_operation(
-    reader: Client, preparer: User
-) -> None:
+def test_operation_and_transaction_link_to_each_other(reader: Client, preparer: User) -> None:
     one = stored(transaction_id="TX/1 &2")
     operation = factories.prepared(preparer)
     factories.attempt(operation, provider_transaction_id=one.transaction_id)

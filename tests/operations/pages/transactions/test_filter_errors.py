@@ -23,22 +23,22 @@ pytestmark = pytest.mark.django_db
         ({"sort": "colour"}, "Select a valid choice"),
         ({"since": "yesterday"}, "Enter a valid date"),
         ({"since": "2026-02-02", "until": "2026-02-01"}, "before the first one"),
-        ({"least": "-1"}, "greater than or equal to 0"),
-        ({"least": "1e999999"}, "digits"),
-        ({"least": "NaN"}, "Enter an amount"),
-        ({"least": "1,2"}, "Enter an amount"),
-        ({"least": "1.234,56"}, "Enter an amount"),
-        ({"most": "12,34,567"}, "Enter an amount"),
-        ({"most": "1234,567"}, "Enter an amount"),
-        ({"most": "1,234.5,678"}, "Enter an amount"),
-        ({"most": ",123"}, "Enter an amount"),
-        ({"least": "5", "most": "4.99"}, "less than the amount before it"),
+        ({"min_amount": "-1"}, "greater than or equal to 0"),
+        ({"min_amount": "1e999999"}, "digits"),
+        ({"min_amount": "NaN"}, "Enter an amount"),
+        ({"min_amount": "1,2"}, "Enter an amount"),
+        ({"min_amount": "1.234,56"}, "Enter an amount"),
+        ({"max_amount": "12,34,567"}, "Enter an amount"),
+        ({"max_amount": "1234,567"}, "Enter an amount"),
+        ({"max_amount": "1,234.5,678"}, "Enter an amount"),
+        ({"max_amount": ",123"}, "Enter an amount"),
+        ({"min_amount": "5", "max_amount": "4.99"}, "less than the amount before it"),
         ({"text": "ad"}, "at least 3 characters"),
         ({"counterparty": "x" * 201}, "at most 200"),
         ({"text": "nul\x00byte"}, "Null characters"),
     ],
 )
-def test_what_makes_no_sense_is_said_beside_its_field_and_kept(
+def test_an_invalid_filter_is_reported_at_its_field_and_kept(
     reader: Client, typed: dict[str, str], message: str
 ) -> None:
     stored()
@@ -53,8 +53,8 @@ def test_what_makes_no_sense_is_said_beside_its_field_and_kept(
     assert field[1] in typed
 
 
-def test_the_list_alone_says_why_it_is_not_there(reader: Client) -> None:
-    html = text_of(reader.get(PAGE, {"currency": "EUR", "least": "x"}, headers={"HX-Request": "true"}))
+def test_the_list_partial_explains_why_it_is_empty(reader: Client) -> None:
+    html = text_of(reader.get(PAGE, {"currency": "EUR", "min_amount": "x"}, headers={"HX-Request": "true"}))
     assert "Currency: Select a valid choice" in html
     assert "Amount from: Enter an amount" in html
     assert html.count("Nothing is listed until this is mended") == 2
@@ -64,7 +64,7 @@ def test_the_list_alone_says_why_it_is_not_there(reader: Client) -> None:
     ("typed", "message"),
     [("1999-01-01", "Choose a day from 2000-01-01 to 2099-12-31"), ("abc", "Enter a valid date")],
 )
-def test_a_day_that_cannot_be_gone_to_says_so_and_leaves_the_list(
+def test_an_invalid_day_to_jump_to_is_reported_and_keeps_the_list(
     reader: Client, typed: str, message: str
 ) -> None:
     rows = store([unsaved(currency="USD") for _ in range(51)])
@@ -83,7 +83,7 @@ def test_a_day_that_cannot_be_gone_to_says_so_and_leaves_the_list(
 
 @pytest.mark.parametrize("name", ["text", "counterparty"])
 @pytest.mark.parametrize("typed", ["0123456789", "01 2345-6789", "12345678"])
-def test_an_account_number_is_kept_out_of_addresses(reader: Client, name: str, typed: str) -> None:
+def test_an_account_number_is_kept_out_of_urls(reader: Client, name: str, typed: str) -> None:
     answer = reader.get(PAGE, {name: typed}, headers={"HX-Request": "true"})
 
     assert answer.status_code == 422
@@ -94,14 +94,12 @@ def test_an_account_number_is_kept_out_of_addresses(reader: Client, name: str, t
 
 
 @pytest.mark.parametrize("typed", ["1234567", "4f7e2b0c9d1a", "2026 Ltd", "12345678 Ltd"])
-def test_what_is_no_account_number_is_searched_for(reader: Client, typed: str) -> None:
+def test_other_numbers_are_searched_for(reader: Client, typed: str) -> None:
     assert reader.get(PAGE, {"text": typed}).status_code == 200
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL breaks statements off")
-def test_what_has_no_quick_answer_says_what_to_ask_for_instead(
-    reader: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_filter_suggests_a_narrower_one(reader: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_planner, "TIMEOUT_SECONDS", 0.2)
     Facet.objects.create(currency="NGN", type="deposit", status="fulfilled", direction="in")
     with connection.copy().cursor() as another:
@@ -115,7 +113,9 @@ def test_what_has_no_quick_answer_says_what_to_ask_for_instead(
 @pytest.mark.parametrize(
     ("typed", "status"), [("---", 422), ("a-!", 422), ("-a-", 200), ("ab ", 422), ("a b", 200)]
 )
-def test_characters_that_no_index_has_are_not_searched_for(reader: Client, typed: str, status: int) -> None:
+def test_characters_missing_from_the_index_are_not_searched_for(
+    reader: Client, typed: str, status: int
+) -> None:
     stored()
     answer = reader.get(PAGE, {"text": typed})
     assert answer.status_code == status

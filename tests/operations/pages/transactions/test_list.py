@@ -49,12 +49,12 @@ def sent_as(operation: Operation, transaction_id: str) -> None:
         ({"currency": "USDT", "amount": Decimal("0.000001")}, "<span>USDT</span> 0.000001</span>"),
     ],
 )
-def test_the_amount_says_which_way_it_went(reader: Client, members: dict[str, Any], shown: str) -> None:
+def test_the_amount_shows_its_direction(reader: Client, members: dict[str, Any], shown: str) -> None:
     stored(**members)
     assert shown.replace(">\n", ">") in text_of(reader.get(PAGE))
 
 
-def test_a_row_leads_to_its_page_under_whatever_address_all_is_served(reader: Client) -> None:
+def test_row_links_work_under_a_url_prefix(reader: Client) -> None:
     one = stored()
     transactions._url_pattern.cache_clear()
     set_script_prefix("/desk10/")
@@ -73,12 +73,12 @@ def test_a_row_leads_to_its_page_under_whatever_address_all_is_served(reader: Cl
         ("on hold", '<span class="badge ">on hold</span>'),
     ],
 )
-def test_the_status_is_the_providers_own(reader: Client, status: str, badge: str) -> None:
+def test_the_status_is_shown_as_reported(reader: Client, status: str, badge: str) -> None:
     stored(status=status)
     assert badge in text_of(reader.get(PAGE))
 
 
-def test_what_the_provider_wrote_is_text_and_not_markup(reader: Client) -> None:
+def test_provider_text_is_escaped(reader: Client) -> None:
     one = stored(counterparty="<script>x</script>", transaction_id="<b>", type="<i>")
     for address in (PAGE, f"{PAGE}{one.pk}/"):
         html = text_of(reader.get(address))
@@ -87,7 +87,7 @@ def test_what_the_provider_wrote_is_text_and_not_markup(reader: Client) -> None:
         assert "&lt;b&gt;" in html
 
 
-def test_a_transaction_of_ours_leads_to_its_operation(reader: Client, preparer: User) -> None:
+def test_an_own_transaction_links_to_its_operation(reader: Client, preparer: User) -> None:
     operation = factories.prepared(preparer)
     one = stored()
     stored()
@@ -98,14 +98,14 @@ def test_a_transaction_of_ours_leads_to_its_operation(reader: Client, preparer: 
     assert operation.sentence in text_of(reader.get(f"{PAGE}{one.pk}/"))
 
 
-def test_filters_are_in_the_url_and_stay_in_every_link(reader: Client) -> None:
+def test_filters_are_in_the_url_and_in_every_link(reader: Client) -> None:
     store([unsaved(amount=Decimal(number), currency="USD") for number in range(1, 61)])
     stored(currency="NGN")
-    page = reader.get(PAGE, {"currency": "USD", "least": "5", "sort": "largest"})
+    page = reader.get(PAGE, {"currency": "USD", "min_amount": "5", "sort": "largest"})
     assert len(listed(page)) == 50
     html = unescape(text_of(page))
-    assert 'href="/reports/transactions.csv?currency=USD&least=5"' in html
-    assert f'href="{FILTERS}?currency=USD&least=5&sort=largest"' in html
+    assert 'href="/reports/transactions.csv?currency=USD&min_amount=5"' in html
+    assert f'href="{FILTERS}?currency=USD&min_amount=5&sort=largest"' in html
     [further] = re.findall(r'href="([^"]+)" rel="next">Smaller', html)
     second = reader.get(further)
     assert [row.transaction.amount for row in second.context["rows"]] == [10, 9, 8, 7, 6, 5]
@@ -117,12 +117,12 @@ def test_filters_are_in_the_url_and_stay_in_every_link(reader: Client) -> None:
 def test_an_amount_is_searched_for_as_it_is_shown(reader: Client, typed: str) -> None:
     found = stored(amount=Decimal(300_000))
     stored(amount=Decimal("299999.98"))
-    assert listed(reader.get(PAGE, {"least": typed})) == [found.transaction_id]
+    assert listed(reader.get(PAGE, {"min_amount": typed})) == [found.transaction_id]
     million = stored(amount=Decimal("1234567.89"))
-    assert listed(reader.get(PAGE, {"least": "1,234,567.89"})) == [million.transaction_id]
+    assert listed(reader.get(PAGE, {"min_amount": "1,234,567.89"})) == [million.transaction_id]
 
 
-def test_days_are_those_of_the_person_who_asks(reader: Client, auditor: User) -> None:
+def test_days_are_in_the_users_time_zone(reader: Client, auditor: User) -> None:
     late = stored(occurred_at=AT.replace(hour=23, minute=30))
     User.objects.filter(pk=auditor.pk).update(time_zone="Africa/Lagos")
     assert listed(reader.get(PAGE, {"since": "2026-11-21"})) == [late.transaction_id]
@@ -130,7 +130,7 @@ def test_days_are_those_of_the_person_who_asks(reader: Client, auditor: User) ->
 
 
 @pytest.mark.parametrize("sort", ["", "oldest"])
-def test_a_day_is_gone_to_in_either_order_of_time(reader: Client, sort: str) -> None:
+def test_jumping_to_a_day_works_in_both_orders(reader: Client, sort: str) -> None:
     rows = {back: stored(occurred_at=AT - timedelta(days=back)) for back in range(6)}
     answer = reader.get(PAGE, {"jump": "2026-11-17", "sort": sort, "currency": "NGN"}, follow=True)
     expected = (3, 4, 5) if sort == "" else (3, 2, 1, 0)
@@ -141,7 +141,7 @@ def test_a_day_is_gone_to_in_either_order_of_time(reader: Client, sort: str) -> 
     assert len(listed(reader.get(back))) == 6 - len(expected)
 
 
-def test_beyond_the_last_day_the_way_back_is_open(reader: Client) -> None:
+def test_jumping_beyond_the_last_day_keeps_the_previous_page_link(reader: Client) -> None:
     one = stored()
     answer = reader.get(PAGE, {"jump": "2020-01-01"}, follow=True)
     assert "The list ends here" in text_of(answer)
@@ -149,14 +149,14 @@ def test_beyond_the_last_day_the_way_back_is_open(reader: Client) -> None:
     assert listed(reader.get(back)) == [one.transaction_id]
 
 
-def test_a_cursor_counts_among_the_filters_it_was_made_for(reader: Client) -> None:
+def test_a_cursor_is_valid_for_its_filters_only(reader: Client) -> None:
     store([unsaved() for _ in range(60)])
     cursor = reader.get(PAGE).context["page"].next_cursor
     assert len(listed(reader.get(PAGE, {"cursor": cursor}))) == 10
     assert len(listed(reader.get(PAGE, {"cursor": cursor, "currency": "NGN"}))) == 50
 
 
-def test_what_the_provider_lists_no_more_is_marked_and_not_added_up(reader: Client) -> None:
+def test_missing_transactions_are_marked_and_not_totalled(reader: Client) -> None:
     listed_still = stored(amount=Decimal(7))
     add_up([listed_still])
     gone = stored(amount=Decimal(5), missing_since=AT)
@@ -170,7 +170,7 @@ def test_what_the_provider_lists_no_more_is_marked_and_not_added_up(reader: Clie
     assert "No longer listed" not in text_of(reader.get(f"{PAGE}{listed_still.pk}/"))
 
 
-def test_a_list_that_is_narrowed_to_nothing_says_what_to_do(reader: Client) -> None:
+def test_an_empty_filtered_list_suggests_what_to_do(reader: Client) -> None:
     assert "No transaction yet" in text_of(reader.get(PAGE))
     stored()
     assert "Take a filter away" in text_of(reader.get(PAGE, {"direction": "in"}))
@@ -180,7 +180,7 @@ def test_a_list_that_is_narrowed_to_nothing_says_what_to_do(reader: Client) -> N
     )
 
 
-def test_the_page_asks_for_the_count_when_it_is_there(reader: Client) -> None:
+def test_the_count_is_loaded_after_the_page(reader: Client) -> None:
     add_up(store([unsaved(currency=currency) for currency in ("NGN", "NGN", "USD")]))
     html = unescape(text_of(reader.get(PAGE, {"currency": "NGN"})))
     assert f'hx-get="{COUNT}?currency=NGN"' in html
@@ -191,7 +191,7 @@ def test_the_page_asks_for_the_count_when_it_is_there(reader: Client) -> None:
     assert "0 transactions</p>" in text_of(reader.get(COUNT, {"text": "nobody"}))
 
 
-def test_what_can_be_done_with_the_list_comes_before_its_rows(reader: Client) -> None:
+def test_list_actions_precede_the_rows(reader: Client) -> None:
     stored()
     before, _, behind = text_of(reader.get(PAGE, {"currency": "NGN"})).partition("<table")
     for tool in ('id="count"', 'aria-label="Go to a day"', "Save these filters", "Export CSV"):
@@ -199,25 +199,25 @@ def test_what_can_be_done_with_the_list_comes_before_its_rows(reader: Client) ->
         assert tool not in behind
 
 
-def test_a_search_by_amount_is_added_up_or_said_to_be_too_many(
+def test_a_search_by_amount_is_totalled_or_reported_as_too_large(
     reader: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store([unsaved(amount=Decimal(number)) for number in (1, 20, 300)])
-    html = text_of(reader.get(COUNT, {"least": "20"}))
+    html = text_of(reader.get(COUNT, {"min_amount": "20"}))
     assert '2 transactions · <span class="nowrap">out <span class="money"><span>NGN</span> 320.00<' in html
     monkeypatch.setattr(volumes, "sum_rows", lambda _: None)
-    assert "not added up: there are too many" in text_of(reader.get(COUNT, {"least": "20"}))
+    assert "not added up: there are too many" in text_of(reader.get(COUNT, {"min_amount": "20"}))
     assert "not added up" not in text_of(reader.get(COUNT, {"currency": "NGN"}))
 
 
-def test_htmx_gets_the_rows_alone_and_a_restored_page_gets_all(reader: Client) -> None:
+def test_htmx_gets_only_the_rows_and_a_history_restore_gets_the_page(reader: Client) -> None:
     rows = text_of(reader.get(PAGE, headers={"HX-Request": "true"}))
     assert rows.lstrip().startswith('<div id="transactions">')
     restored = {"HX-Request": "true", "HX-History-Restore-Request": "true"}
     assert "<!DOCTYPE html>" in text_of(reader.get(PAGE, headers=restored))
 
 
-def test_filters_are_kept_by_list_and_shared_ones_say_whose_they_are(
+def test_filters_are_saved_per_list_and_shared_ones_name_their_owner(
     client: Client, sign_in: SignIn, preparer: User, approver: User
 ) -> None:
     mine, theirs = sign_in(client, preparer), sign_in(Client(), approver)
@@ -239,7 +239,7 @@ def test_filters_are_kept_by_list_and_shared_ones_say_whose_they_are(
 
 
 @pytest.mark.parametrize("role", ["preparer", "approver", "auditor", "administrator"])
-def test_fifty_rows_need_six_queries_and_14_kilobytes_at_most(
+def test_fifty_rows_take_at_most_six_queries_and_14_kilobytes(
     client: Client,
     sign_in: SignIn,
     request: pytest.FixtureRequest,

@@ -25,13 +25,13 @@ def test_opened_accounts_are_a_list(answered: Answered, data: object) -> None:
 
 
 @pytest.mark.parametrize("data", [None, "x", [1], [[]]])
-def test_an_opened_account_that_cannot_be_understood_proves_nothing(answered: Answered, data: object) -> None:
+def test_an_unreadable_opened_account_leaves_the_outcome_unknown(answered: Answered, data: object) -> None:
     with pytest.raises(OutcomeUnknownError):
         answered("accounts.create", {"data": data})
 
 
 @pytest.mark.parametrize("data", [{}, [], [{}]])
-def test_an_account_of_which_nothing_is_said_is_none(answered: Answered, data: object) -> None:
+def test_an_empty_account_is_ignored(answered: Answered, data: object) -> None:
     assert answered("accounts.create", {"data": data, "message": "created"}) == []
 
 
@@ -46,14 +46,14 @@ ASSET = {"id": "0123456789", "type": "bank", "balance": "10.50"}
     ],
 )
 @pytest.mark.parametrize("is_bare", [True, False])
-def test_accounts_are_bare_or_a_member(answered: Answered, accounts: list[Any], is_bare: bool) -> None:
+def test_accounts_are_a_list_or_a_field(answered: Answered, accounts: list[Any], is_bare: bool) -> None:
     (account,) = answered("accounts.list", {"data": accounts if is_bare else {"accounts": accounts}})
     (asset,) = account.assets
     assert (account.account_name, asset.currency, asset.address) == ("Ada", "NGN", "0123456789")
     assert (asset.type, asset.balance) == ("bank", Decimal("10.50"))
 
 
-def test_an_account_may_hold_nothing(answered: Answered) -> None:
+def test_an_account_may_have_no_currencies(answered: Answered) -> None:
     (account,) = answered("accounts.list", {"data": [{"accountName": "Ada"}]})
     assert account.assets == ()
 
@@ -62,6 +62,6 @@ def test_an_account_may_hold_nothing(answered: Answered) -> None:
     "data",
     [None, {}, {"accounts": {}}, [1], [{"assets": 1}], [{"assets": [1]}], [{"assets": [{"balance": "x"}]}]],
 )
-def test_what_is_no_list_of_accounts_is_not_read(answered: Answered, data: object) -> None:
+def test_a_malformed_account_list_is_refused(answered: Answered, data: object) -> None:
     with pytest.raises(ReadFailedError):
         answered("accounts.list", {"data": data})

@@ -24,7 +24,7 @@ def test_keys_are_listed_by_their_hashes(answered: Answered, data: object) -> No
     assert (key.is_expirable, key.expires_at, key.deleted_at) == (True, NOON, None)
 
 
-def test_the_members_of_a_listed_key_are_open_points(answered: Answered) -> None:
+def test_the_field_names_of_a_listed_key_come_from_the_profile(answered: Answered) -> None:
     profile = ProviderProfile().overridden(
         {
             "listed_key_hash_members": ["shortHash", "Apikey"],
@@ -51,31 +51,31 @@ def test_the_members_of_a_listed_key_are_open_points(answered: Answered) -> None
 
 
 @pytest.mark.parametrize("key", ["1a2b3c4d", None, [], {}, {"Keyname": "reports"}, {"Apikey": ""}])
-def test_what_is_no_key_of_the_list_is_not_read(answered: Answered, key: object) -> None:
+def test_a_malformed_listed_key_is_refused(answered: Answered, key: object) -> None:
     with pytest.raises(ReadFailedError):
         answered("api_keys.list", {"data": [key]})
 
 
 @pytest.mark.parametrize("never", [None, "", 0, "0", "0001-01-01T00:00:00Z", "never"])
-def test_a_moment_that_is_none_is_none(answered: Answered, never: object) -> None:
+def test_an_empty_time_is_none(answered: Answered, never: object) -> None:
     (key,) = answered("api_keys.list", {"data": [KEY | {"DeletedAt": never, "Expirable": "no"}]})
     assert (key.deleted_at, key.is_expirable) == (None, None)
 
 
-def test_scopes_are_names_and_codes(answered: Answered) -> None:
+def test_scopes_are_read_from_names_and_codes(answered: Answered) -> None:
     scopes = {"Master": "M", "GetOnly": "G", "Withdrawal": "W", "NoWithdrawal": "N"}
     assert answered("api_keys.scopes", {"data": scopes}) == scopes
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"Master": None}, {"Master": {"a": 1}}])
-def test_what_is_no_scope_is_not_read(answered: Answered, data: object) -> None:
+def test_a_malformed_scope_is_ignored(answered: Answered, data: object) -> None:
     with pytest.raises(ReadFailedError):
         answered("api_keys.scopes", {"data": data})
 
 
 @pytest.mark.parametrize("data", [{"key": "canary-new-key"}, {"apikey": "canary-new-key"}])
 @pytest.mark.parametrize("name", ["api_keys.create", "api_keys.generate"])
-def test_a_new_key_is_found_and_covered(answered: Answered, name: str, data: dict[str, Any]) -> None:
+def test_a_new_key_is_read_as_a_secret(answered: Answered, name: str, data: dict[str, Any]) -> None:
     created = answered(name, {"data": {**data, "expires": "2025-11-21T12:00:00Z"}})
     assert created.key.get_secret_value() == "canary-new-key"
     assert created.expires == NOON

@@ -9,7 +9,7 @@ from tests.payments_gateway.calls import DONE
 from tests.payments_gateway.resources.envelopes.conftest import Answered
 
 
-def test_the_places_of_an_answer_are_open_points(answered: Answered) -> None:
+def test_the_paths_in_a_response_come_from_the_profile(answered: Answered) -> None:
     profile = ProviderProfile().overridden(
         {
             "created_key_paths": [["secret"]],
@@ -30,13 +30,13 @@ ACKNOWLEDGED = ["callbacks.set_url", "api_keys.invalidate", "api_keys.delete"]
 @pytest.mark.parametrize(
     "body", [DONE, {"message": "done"}, {"success": True}, {"data": {"apikey": "1a2b3c4d"}}]
 )
-def test_a_yes_may_need_no_data(answered: Answered, name: str, body: dict[str, Any]) -> None:
+def test_a_success_may_have_no_data(answered: Answered, name: str, body: dict[str, Any]) -> None:
     assert answered(name, body) is None
 
 
 @pytest.mark.parametrize("name", ACKNOWLEDGED)
 @pytest.mark.parametrize("body", [{}, {"message": ""}, {"data": None}, {"status": "down for maintenance"}])
-def test_an_object_that_says_nothing_of_a_success_proves_nothing(
+def test_an_object_without_a_success_flag_proves_nothing(
     answered: Answered, name: str, body: dict[str, Any]
 ) -> None:
     with pytest.raises(OutcomeUnknownError, match="does not say that anything was done"):

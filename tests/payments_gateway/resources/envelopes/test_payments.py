@@ -11,7 +11,7 @@ from tests.payments_gateway.calls import DONE, PAID
 from tests.payments_gateway.resources.envelopes.conftest import Answered
 
 
-def test_a_payment_is_read_whole(answered: Answered) -> None:
+def test_a_payment_is_read_completely(answered: Answered) -> None:
     payment = answered("payments.create", {**DONE, "data": PAID | {"news": 1}})
     assert (payment.id, payment.reference, payment.business_id) == ("P1", "R1", "B1")
     assert (payment.incoming_currency, payment.outgoing_currency) == ("USDT", "NGN")
@@ -25,23 +25,23 @@ def test_a_payment_is_read_whole(answered: Answered) -> None:
     assert payment.model_extra == {"news": 1}
 
 
-def test_a_payment_that_has_only_its_address_still_has_it(answered: Answered) -> None:
+def test_a_payment_with_only_an_address_is_read(answered: Answered) -> None:
     payment = answered("payments.create", {**DONE, "data": {"address": "T9yD", "rate": "n/a", "expTime": 0}})
     assert (payment.address, payment.rate, payment.id) == ("T9yD", None, None)
 
 
 @pytest.mark.parametrize("data", [{}, {"_id": "", "reference": None, "address": " ", "state": "pending"}])
-def test_a_yes_that_names_no_payment_proves_nothing(answered: Answered, data: dict[str, Any]) -> None:
+def test_a_success_without_a_payment_proves_nothing(answered: Answered, data: dict[str, Any]) -> None:
     with pytest.raises(OutcomeUnknownError, match="it names no payment: no id, no reference, no address"):
         answered("payments.create", {**DONE, "data": data})
 
 
-def test_a_payment_of_another_reference_is_not_ours(answered: Answered) -> None:
+def test_a_payment_with_another_reference_is_refused(answered: Answered) -> None:
     with pytest.raises(OutcomeUnknownError, match="of another reference than the one sent"):
         answered("payments.create", {**DONE, "data": PAID | {"reference": "R2"}})
 
 
 @pytest.mark.parametrize("name", ["_id", "reference", "address"])
-def test_one_name_is_enough_to_know_the_payment(answered: Answered, name: str) -> None:
+def test_one_identifier_is_sufficient_for_a_payment(answered: Answered, name: str) -> None:
     payment = answered("payments.create", {**DONE, "data": {name: PAID[name]}})
     assert payment.raw == {name: PAID[name]}

@@ -25,14 +25,14 @@ def test_a_summary_has_totals_and_a_page(answered: Answered) -> None:
 @pytest.mark.parametrize(
     "data", [{}, {"txn": PAGE}, {"summary": {"volume": 1, "txnCount": 1}}, {"txn": PAGE, "summary": {}}]
 )
-def test_half_a_summary_is_none(answered: Answered, data: dict[str, Any]) -> None:
+def test_an_incomplete_summary_is_refused(answered: Answered, data: dict[str, Any]) -> None:
     with pytest.raises(ReadFailedError):
         answered("transactions.summary", {**DONE, "data": data})
 
 
 @pytest.mark.parametrize("amount", ["9" * 23, "1" + "0" * 22 + ".5", "0." + "1" * 41, "-" + "9" * 23])
 @pytest.mark.parametrize("as_text", [True, False])
-def test_an_amount_that_no_ledger_could_hold_is_not_read(
+def test_an_amount_out_of_range_is_refused(
     serve: Serve, gateway: Gateway, amount: str, as_text: bool
 ) -> None:
     written = f'"{amount}"' if as_text else amount
@@ -44,7 +44,7 @@ def test_an_amount_that_no_ledger_could_hold_is_not_read(
 
 
 @pytest.mark.parametrize("amount", ["9" * 22, "0." + "1" * 40, "0", "-5.50"])
-def test_an_amount_of_any_size_that_there_is_is_exact(serve: Serve, gateway: Gateway, amount: str) -> None:
+def test_amounts_of_any_valid_size_are_exact(serve: Serve, gateway: Gateway, amount: str) -> None:
     record = f'{{"transactionId": "T1", "amount": {amount}, "fee": "", "isFromRegUser": "maybe"}}'
     body = f'{{"data": {{"data": [{record}], "total": 1, "perPage": 1, "page": 1, "pages": 1}}}}'.encode()
     (read,) = gateway(serve(stub.answer(200, body)).url).transactions.page().records

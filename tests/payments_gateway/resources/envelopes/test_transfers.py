@@ -12,9 +12,7 @@ from tests.payments_gateway.resources.envelopes.conftest import Answered
 
 @pytest.mark.parametrize("name", ["balances.convert", "balances.transfer"])
 @pytest.mark.parametrize("data", [DETAIL, {"transferDetail": DETAIL}], ids=["directly", "nested"])
-def test_a_transfer_is_reported_nested_or_directly(
-    answered: Answered, name: str, data: dict[str, Any]
-) -> None:
+def test_a_transfer_is_read_nested_or_flat(answered: Answered, name: str, data: dict[str, Any]) -> None:
     detail = answered(name, {**DONE, "data": data})
     assert isinstance(detail, TransferDetail)
     assert (detail.transaction_id, detail.status, detail.date) == ("T1", "fulfilled", "2025-11-21")
@@ -26,7 +24,7 @@ def test_a_transfer_is_reported_nested_or_directly(
 
 
 @pytest.mark.parametrize("data", [WALLET_DETAIL, {"transferDetail": WALLET_DETAIL}])
-def test_a_wallet_transfer_is_reported_nested_or_directly(answered: Answered, data: dict[str, Any]) -> None:
+def test_a_wallet_transfer_is_read_nested_or_flat(answered: Answered, data: dict[str, Any]) -> None:
     detail = answered("wallets.transfer", {**DONE, "data": data})
     assert (detail.transaction_id, detail.status, detail.type) == ("T1", "fulfilled", "transfer")
     assert (detail.amount, detail.receive_amount) == (Decimal(2), Decimal("1.5"))
@@ -46,14 +44,16 @@ def test_a_wallet_transfer_is_reported_nested_or_directly(answered: Answered, da
         {"toCurrency": None},
     ],
 )
-def test_a_yes_is_not_lost_for_its_details(answered: Answered, name: str, change: dict[str, Any]) -> None:
+def test_a_success_with_unreadable_details_is_a_success(
+    answered: Answered, name: str, change: dict[str, Any]
+) -> None:
     detail = answered(name, {**DONE, "data": DETAIL | change})
     assert detail.transaction_id == "T1"
     assert detail.raw == DETAIL | change
 
 
 @pytest.mark.parametrize("name", ["balances.convert", "balances.transfer", "wallets.transfer"])
-def test_a_yes_without_details_is_a_yes(answered: Answered, name: str) -> None:
+def test_a_success_without_details_is_a_success(answered: Answered, name: str) -> None:
     detail = answered(name, {**DONE, "data": {}})
     assert (detail.transaction_id, detail.status, detail.amount) == (None, "", None)
 
@@ -63,7 +63,7 @@ def test_a_yes_without_details_is_a_yes(answered: Answered, name: str) -> None:
     "name",
     ["balances.convert", "balances.transfer", "wallets.transfer", "payments.create", "api_keys.create"],
 )
-def test_a_yes_that_holds_no_object_proves_nothing(
+def test_a_success_without_an_object_proves_nothing(
     answered: Answered, name: str, body: dict[str, Any]
 ) -> None:
     with pytest.raises(OutcomeUnknownError):

@@ -21,7 +21,7 @@ WALLET = {"uid": "W1", "appName": "acme", "reference": "R", "status": "active", 
         {"wallet": WALLET | {"addresses": []}},
     ],
 )
-def test_a_wallet_is_found_instead_of_data_or_in_it(answered: Answered, body: dict[str, Any]) -> None:
+def test_a_wallet_is_read_beside_or_inside_data(answered: Answered, body: dict[str, Any]) -> None:
     wallet = answered("wallets.get", body)
     assert isinstance(wallet, Wallet)
     assert (wallet.uid, wallet.app_name, wallet.reference) == ("W1", "acme", "R")
@@ -31,9 +31,7 @@ def test_a_wallet_is_found_instead_of_data_or_in_it(answered: Answered, body: di
 @pytest.mark.parametrize(
     "wallet", [{"addresses": []}, {"addresses": None}, {"uid": "W1"}, {"createdAt": 1763726400}]
 )
-def test_one_member_of_a_wallet_makes_a_wallet_without_addresses(
-    answered: Answered, wallet: dict[str, Any]
-) -> None:
+def test_a_wallet_with_a_single_field_has_no_addresses(answered: Answered, wallet: dict[str, Any]) -> None:
     assert answered("wallets.get", {"wallet": wallet}).addresses == ()
 
 
@@ -48,7 +46,7 @@ def test_one_member_of_a_wallet_makes_a_wallet_without_addresses(
         ({"address": None, "id": ["x"]}, ("", "", "")),
     ],
 )
-def test_an_address_is_a_text_or_an_object(
+def test_an_address_is_read_from_text_or_object(
     answered: Answered, element: object, reported: tuple[str, str, str]
 ) -> None:
     wallet = answered(
@@ -71,6 +69,6 @@ def test_an_address_is_a_text_or_an_object(
         {**DONE, "data": {"note": "nothing here"}},
     ],
 )
-def test_what_is_no_wallet_is_not_read(answered: Answered, body: dict[str, Any]) -> None:
+def test_a_malformed_wallet_is_refused(answered: Answered, body: dict[str, Any]) -> None:
     with pytest.raises(ReadFailedError):
         answered("wallets.get", body)

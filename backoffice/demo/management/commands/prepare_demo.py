@@ -1,4 +1,4 @@
-"""`manage.py preparedemo`: migrate, collect static files, and create the demo's people, operations and balances.
+"""`manage.py prepare_demo`: migrate, collect static files, and create the demo's people, operations and balances.
 
 Safe to repeat: a database that has operations is kept, and only its balances are refreshed.
 """
@@ -24,7 +24,7 @@ from backoffice.operations.models.operations import Operation
 class Command(BaseCommand):
     """Available in the demo only, because its app is installed there only."""
 
-    help = "Bring the demo's database, static files, people and operations to where a newcomer finds them."
+    help = "Migrate the demo's database, collect its static files, and create its people and operations."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--otp", required=True, help="a one-time code of the sandbox")
@@ -36,11 +36,11 @@ class Command(BaseCommand):
         if Operation.objects.exists():
             refresh_balances()
         else:
-            _make_everything(SecretStr(options["otp"]))
+            _make_sample_data(SecretStr(options["otp"]))
         self.stdout.write(f"{len(people)} people, {Operation.objects.count()} operations")
 
 
-def _make_everything(otp: SecretStr) -> None:
+def _make_sample_data(otp: SecretStr) -> None:
     history = new_sample_operations(otp)
     make_sample_withdrawals(history)
     make_sample_operations(history)

@@ -1,4 +1,4 @@
-"""The invariants, one function per rule; each returns the references of the operations that break it.
+"""The integrity checks, one function per rule; each returns the references of the operations that break it.
 Read-only.
 
 Rules that one query can check cover all operations; the others cover those of the `InspectionScope`.
@@ -29,7 +29,7 @@ CHUNK = 500
 SWEEPER_TOLERANCE = timedelta(minutes=2)  # how late the sweeper may be with its work
 LATEST_CHECK = timedelta(minutes=15)
 
-_PROVEN_NOT_EXECUTED = (Outcome.NOT_SENT, Outcome.OTP_REFUSED)
+_PROVEN_NOT_EXECUTED = (Outcome.NOT_SENT, Outcome.OTP_REJECTED)
 _HAS_LATER_ATTEMPT = Exists(
     Attempt.objects.filter(operation=OuterRef("operation"), number__gt=OuterRef("number"))
 )
@@ -52,10 +52,10 @@ class InspectionScope:
 
 
 @dataclass(frozen=True)
-class Invariant:
+class IntegrityCheck:
     """A rule as a sentence, and the function that finds what breaks it."""
 
-    name: str
+    name: str  # also the label in the metrics
     sentence: str
     broken_by: Callable[[InspectionScope], list[str]]
 
@@ -178,7 +178,7 @@ _NOT_EXECUTED_STATUSES = frozenset({Status.APPROVED, Status.EXPIRED, Status.CANC
 _STATUSES = {
     Outcome.OPEN: {Status.SENDING, Status.PROCESSING, Status.UNKNOWN, Status.REVIEW},
     Outcome.NOT_SENT: _NOT_EXECUTED_STATUSES,
-    Outcome.OTP_REFUSED: _NOT_EXECUTED_STATUSES,
+    Outcome.OTP_REJECTED: _NOT_EXECUTED_STATUSES,
     Outcome.REJECTED: {Status.FAILED},
     Outcome.SUCCEEDED: {Status.SUCCEEDED},
     Outcome.FAILED: {Status.FAILED},
@@ -186,7 +186,7 @@ _STATUSES = {
 _NEVER_SENT = {Status.PENDING, Status.APPROVED, Status.REJECTED, Status.EXPIRED, Status.CANCELLED}
 
 
-def unfounded_end(_scope: InspectionScope) -> list[str]:
+def inconsistent_status(_scope: InspectionScope) -> list[str]:
     """The status does not follow from the last attempt, or money moved and no transaction is named."""
     fitting = Q(pk__in=[])
     for outcome, statuses in _STATUSES.items():
@@ -198,7 +198,7 @@ def unfounded_end(_scope: InspectionScope) -> list[str]:
     return _references(ended.values("operation")) + _references(unsent.values("pk"))
 
 
-def broken_log(scope: InspectionScope) -> list[str]:
+def broken_audit_log(scope: InspectionScope) -> list[str]:
     """The audit log fails its verification."""
     return [str(scope.log.fault)] if scope.log.fault else []
 
@@ -249,29 +249,33 @@ def two_unknown_at_balance(_scope: InspectionScope) -> list[str]:
     return _references(unmatched.filter(balance__in=twice.values("balance")).values("operation"))
 
 
-INVARIANTS = (
-    Invariant(
+INTEGRITY_CHECKS = (
+    IntegrityCheck(
         "sent_again", "Nothing is sent again unless the attempt before is proven not executed.", sent_again
     ),
-    Invariant(
-        "unsigned",
+    IntegrityCheck(
+        "insufficient_approvals",
         "Enough people, none of them the preparer, signed what is approved or was sent.",
         insufficient_approvals,
     ),
-    Invariant("content_changed", "What stands there and what was sent is what was signed.", content_changed),
-    Invariant(
-        "unrecorded_move", "The audit log tells every move, along the table of states.", unrecorded_transition
+    IntegrityCheck(
+        "content_changed", "What stands there and what was sent is what was signed.", content_changed
     ),
-    Invariant(
+    IntegrityCheck(
+        "unrecorded_transition",
+        "The audit log tells every move, along the table of states.",
+        unrecorded_transition,
+    ),
+    IntegrityCheck(
         "shared_transaction", "A transaction of the service belongs to one attempt.", shared_transaction
     ),
-    Invariant("unfounded_end", "Every status follows from the last attempt.", unfounded_end),
-    Invariant("broken_log", "The audit log is whole.", broken_log),
-    Invariant("stale_release", "No word to send, and no token, outlives its time.", stale_release),
-    Invariant("kept_secret", "No secret is kept longer than it is needed.", unneeded_secret),
-    Invariant("forgotten", "What is open is looked after.", unchecked_outcome),
-    Invariant(
-        "balance_in_doubt_twice", "One attempt at most is in doubt at a balance.", two_unknown_at_balance
+    IntegrityCheck("inconsistent_status", "Every status follows from the last attempt.", inconsistent_status),
+    IntegrityCheck("broken_audit_log", "The audit log is whole.", broken_audit_log),
+    IntegrityCheck("stale_release", "No word to send, and no token, outlives its time.", stale_release),
+    IntegrityCheck("unneeded_secret", "No secret is kept longer than it is needed.", unneeded_secret),
+    IntegrityCheck("unchecked_outcome", "What is open is looked after.", unchecked_outcome),
+    IntegrityCheck(
+        "two_unknown_at_balance", "One attempt at most is in doubt at a balance.", two_unknown_at_balance
     ),
 )
 

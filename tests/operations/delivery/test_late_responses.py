@@ -11,7 +11,7 @@ from backoffice.operations.delivery.record import SendResult, record_result
 from backoffice.operations.matching import MatchResult, claim_transaction
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import AnswerCode, coded
+from backoffice.operations.models.reason_codes import ResponseCode, coded
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Outcome, Status
@@ -26,20 +26,20 @@ ACCEPTED = SendResult(
     Status.PROCESSING,
     Outcome.OPEN,
     Action.OPERATION_ACCEPTED,
-    coded(AnswerCode.ACCEPTED),
+    coded(ResponseCode.ACCEPTED),
     transaction_id="T-1",
 )
 REFUSED = SendResult(
     Status.FAILED,
     Outcome.REJECTED,
     Action.OPERATION_FAILED,
-    coded(AnswerCode.ERROR, error="Insufficient funds"),
+    coded(ResponseCode.ERROR, error="Insufficient funds"),
     http_status=422,
 )
 
 
 def closed_as(operation: Operation, status: Status, outcome: Outcome, transaction_id: str | None) -> Attempt:
-    """As the machine closed it by the list while the sender was frozen."""
+    """Closed by a status check while the sender was frozen."""
     now = timezone.now()
     put(operation, Status.SENDING, Status.UNKNOWN)
     Operation.objects.filter(pk=operation.pk).update(status=status, closed_at=now)
@@ -66,7 +66,7 @@ def closed_as(operation: Operation, status: Status, outcome: Outcome, transactio
         (Status.FAILED, Outcome.FAILED, None, REFUSED, False),
     ],
 )
-def test_it_moves_nothing_and_raises_an_incident_where_it_contradicts(
+def test_a_late_response_changes_nothing_and_raises_an_incident_on_contradiction(
     preparer: User,
     approver: User,
     status: Status,
@@ -83,13 +83,13 @@ def test_it_moves_nothing_and_raises_an_incident_where_it_contradicts(
     assert Incident.objects.filter(operation=operation).exists() == is_news
 
 
-class TestWhileNothingIsDecided:
+class TestOpenAttempt:
     """The operation is `unknown`, or followed by a transaction that was taken for it; then the answer comes."""
 
     @pytest.fixture
-    def followed(self, service: StubProvider, preparer: User, approver: User) -> Attempt:
+    def followed(self, provider: StubProvider, preparer: User, approver: User) -> Attempt:
         """One whose answer is late, and for which the list showed another's transaction meanwhile."""
-        service.answer_post = lambda: (502, "bad gateway")
+        provider.answer_post = lambda: (502, "bad gateway")
         operation = factories.release(factories.approved(preparer, approver), approver)
         send.send_operation(operation.pk)
         let_pass(listing_delay())
@@ -98,26 +98,24 @@ class TestWhileNothingIsDecided:
         put(operation, Status.PROCESSING)
         return attempt
 
-    def test_a_refusal_puts_it_before_people(self, followed: Attempt) -> None:
+    def test_a_late_refusal_moves_it_to_review(self, followed: Attempt) -> None:
         record_result(followed.pk, REFUSED)
         followed.refresh_from_db()
         assert (status_of(followed.operation), followed.next_check_at) == (Status.REVIEW, None)
-        assert "Later: Insufficient funds" in followed.answer
+        assert "Later: Insufficient funds" in followed.response
         assert Incident.objects.filter(operation=followed.operation).exists()
 
-    def test_the_transaction_that_the_provider_names_counts_for_more_than_the_one_taken_for_it(
-        self, followed: Attempt
-    ) -> None:
+    def test_the_transaction_named_by_the_provider_replaces_the_matched_one(self, followed: Attempt) -> None:
         record_result(followed.pk, ACCEPTED)
         followed.refresh_from_db()
         assert (status_of(followed.operation), followed.provider_transaction_id) == (Status.PROCESSING, "T-1")
         assert Incident.objects.filter(operation=followed.operation).exists()
 
-    def test_a_check_from_before_the_answer_closes_nothing_by_anothers_transaction(
-        self, service: StubProvider, released: Operation
+    def test_a_status_check_from_before_the_response_does_not_close_by_another_transaction(
+        self, provider: StubProvider, released: Operation
     ) -> None:
         """The list lagged and showed another's, which failed; ours was named before that check was recorded."""
-        service.answer_post = lambda: (502, "bad gateway")
+        provider.answer_post = lambda: (502, "bad gateway")
         send.send_operation(released.pk)
         let_pass(Attempt.EXECUTION_WINDOW)
         others = TransactionRecord(transaction_id="T-OTHER", status="failed", currency="NGN", amount=250_000)
@@ -128,7 +126,7 @@ class TestWhileNothingIsDecided:
         attempt.refresh_from_db()
         assert (status_of(released), attempt.provider_transaction_id) == (Status.PROCESSING, "T-1")
 
-    def test_an_attempt_that_has_a_transaction_takes_no_other(self, followed: Attempt) -> None:
+    def test_an_attempt_with_a_transaction_is_matched_to_no_other(self, followed: Attempt) -> None:
         assert not claim_transaction(Attempt.objects.get(), "T-2")
         assert claim_transaction(Attempt.objects.get(), "T-OTHER")
         assert Attempt.objects.get().provider_transaction_id == "T-OTHER"

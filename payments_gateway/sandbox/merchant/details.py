@@ -10,26 +10,26 @@ from django.db.transaction import atomic
 
 from payments_gateway.sandbox.errors import BareRefusalError
 from payments_gateway.sandbox.merchant import keys
-from payments_gateway.sandbox.models import ApiKey, BankAccount, Profile, Scope
+from payments_gateway.sandbox.models import ApiKey, BankAccount, MerchantDetails, Scope
 from payments_gateway.sandbox.parties import API_KEY
 
 
 def kyc() -> bool:
     """Whether the merchant has completed KYC, which is required for opening a bank account."""
-    return Profile.objects.get().kyc
+    return MerchantDetails.objects.get().kyc
 
 
 def set_kyc(completed: bool) -> None:
-    Profile.objects.update(kyc=completed)
+    MerchantDetails.objects.update(kyc=completed)
 
 
 def callback_url() -> str:
     """The URL for webhooks; empty if none was set. One small query."""
-    return Profile.objects.get().callback_url
+    return MerchantDetails.objects.get().callback_url
 
 
 def set_callback_url(url: str) -> None:
-    Profile.objects.update(callback_url=url)
+    MerchantDetails.objects.update(callback_url=url)
 
 
 _BANK_OF = {"NGN": "035", "USD": "023"}
@@ -85,14 +85,14 @@ _FIRST_KEY_NAME = "first key"
 
 
 def ensure_merchant() -> None:
-    """Create the profile unless it exists, inside the caller's transaction; set KYC to completed."""
-    if Profile.objects.update(kyc=True) == 0:
+    """Create the merchant unless it exists, inside the caller's transaction; set KYC to completed."""
+    if MerchantDetails.objects.update(kyc=True) == 0:
         reset_merchant()
 
 
 def reset_merchant() -> None:
     """Reset all data of the merchant, inside the caller's transaction."""
-    for kind in (ApiKey, BankAccount, Profile):
+    for kind in (ApiKey, BankAccount, MerchantDetails):
         kind.objects.all().delete()
-    Profile.objects.create()
+    MerchantDetails.objects.create()
     keys.store_key(API_KEY, _FIRST_KEY_NAME, Scope.MASTER, None)

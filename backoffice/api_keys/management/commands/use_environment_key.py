@@ -1,4 +1,4 @@
-"""`manage.py useenvironmentkey`: go back to the API key of COUNTERSIGN_GATEWAY_API_KEY.
+"""`manage.py use_environment_key`: switch back to the API key of COUNTERSIGN_GATEWAY_API_KEY.
 
 For emergencies, when the key in use is lost or was invalidated at the provider.
 """
@@ -16,18 +16,16 @@ from backoffice.core import credentials
 class Command(BaseCommand):
     """For the operator of the installation: no approval is possible while the provider cannot be reached."""
 
-    help = (
-        "Call the service with COUNTERSIGN_GATEWAY_API_KEY again, instead of the key that people switched to."
-    )
+    help = "Use COUNTERSIGN_GATEWAY_API_KEY for calls to the provider again, instead of the key in use."
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         with transaction.atomic():
-            moved = credentials.switch_to_environment_key()
-            if moved:
+            is_switched = credentials.switch_to_environment_key()
+            if is_switched:
                 audit.record(Action.KEY_SWITCHED, actor=None, target="the key that was switched to")
-        if moved:
+        if is_switched:
             self.stdout.write(
-                "Calls go out with the key of the environment from now on. The other one is kept, encrypted."
+                "Calls to the provider now use the key of the environment. The previous key is kept, encrypted."
             )
         else:
-            self.stdout.write("The key of the environment is in use already. Nothing was changed.")
+            self.stdout.write("The key of the environment is already in use. Nothing was changed.")

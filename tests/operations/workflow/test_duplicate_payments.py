@@ -1,4 +1,4 @@
-"""The same amount for the same beneficiary again: what counts as the same, how long, and two people at once."""
+"""The same amount for the same recipient again: what counts as the same, how long, and two people at once."""
 
 import threading
 from datetime import timedelta
@@ -27,7 +27,7 @@ A_MOMENT = timedelta(minutes=5)
 
 def again(preparer: User) -> Operation:
     """The same withdrawal once more, with another memo and no reason."""
-    return factories.prepared(preparer, repeat_reason="", memo="once more")
+    return factories.prepared(preparer, duplicate_reason="", memo="once more")
 
 
 def age(operation: Operation, *, prepared: timedelta) -> None:
@@ -36,16 +36,16 @@ def age(operation: Operation, *, prepared: timedelta) -> None:
 
 
 def test_what_still_waits_counts_however_long_ago_it_was_prepared(preparer: User) -> None:
-    age(factories.prepared(preparer, repeat_reason=""), prepared=timedelta(hours=71))
-    with pytest.raises(errors.PaidBeforeError):
+    age(factories.prepared(preparer, duplicate_reason=""), prepared=timedelta(hours=71))
+    with pytest.raises(errors.DuplicatePaymentError):
         again(preparer)
 
 
 @pytest.mark.parametrize("status", [Status.UNKNOWN, Status.REVIEW])
-def test_what_nobody_knows_the_end_of_counts_however_long_ago_it_was_sent(
-    service: StubProvider, released: Operation, preparer: User, status: Status
+def test_unknown_outcomes_count_as_repeated_at_any_age(
+    provider: StubProvider, released: Operation, preparer: User, status: Status
 ) -> None:
-    service.answer_post = lambda: (500, "")
+    provider.answer_post = lambda: (500, "")
     send.send_operation(released.pk)
     put(released, *([] if status == Status.UNKNOWN else [status]))
     Attempt.objects.update(started_at=timezone.now() - 3 * A_DAY)
@@ -59,8 +59,8 @@ def test_what_nobody_knows_the_end_of_counts_however_long_ago_it_was_sent(
     ids=["just now", "almost a day ago", "more than a day ago"],
 )
 @pytest.mark.parametrize("prepared", [A_MOMENT, 3 * A_DAY], ids=["prepared lately", "prepared long ago"])
-def test_what_was_paid_counts_for_a_day_from_when_it_was_sent(
-    service: StubProvider,
+def test_executed_payments_count_as_repeated_for_a_day_after_sending(
+    provider: StubProvider,
     released: Operation,
     preparer: User,
     sent: timedelta,
@@ -72,13 +72,13 @@ def test_what_was_paid_counts_for_a_day_from_when_it_was_sent(
     Attempt.objects.update(started_at=timezone.now() - sent)
     age(released, prepared=prepared)
     if counts:
-        with pytest.raises(errors.PaidBeforeError):
+        with pytest.raises(errors.DuplicatePaymentError):
             again(preparer)
     else:
         assert again(preparer).status == Status.PENDING
 
 
-def test_of_two_people_at_once_the_second_must_say_why(preparer: User) -> None:
+def test_the_second_of_two_concurrent_payments_needs_a_reason(preparer: User) -> None:
     """The first has stored it and not committed it yet when the second one asks what there is."""
     colleague, outcome = factories.person("Kemi Balogun", Role.PREPARER), list[str]()
     asks = threading.Event()
@@ -94,12 +94,12 @@ def test_of_two_people_at_once_the_second_must_say_why(preparer: User) -> None:
 
     second = threading.Thread(target=prepare_too)
     with transaction.atomic():
-        factories.prepared(preparer, repeat_reason="")
+        factories.prepared(preparer, duplicate_reason="")
         second.start()
         assert asks.wait(30)
         wait_until(lambda: bool(outcome) or somebody_waits())
     second.join(60)
-    assert outcome == ["PaidBeforeError"]
+    assert outcome == ["DuplicatePaymentError"]
     assert Operation.objects.count() == 1
 
 
@@ -118,14 +118,14 @@ def somebody_waits() -> bool:
 @pytest.mark.parametrize(
     ("kind", "member"), [("transfer", "receiver_username"), ("payment", "service_username")]
 )
-def test_a_user_in_capitals_is_the_same_user_and_is_sent_as_typed(
+def test_usernames_compare_case_insensitively_and_are_sent_as_typed(
     preparer: User, kind: str, member: str
 ) -> None:
     to_a_user = {"payment_type": "profile"} if kind == "payment" else {}
     first = SAMPLES[kind].model_copy(update={**to_a_user, member: "ngozi.eze"})
     factories.prepared_of_kind(kind, first, preparer)
     second = first.model_copy(update={member: "Ngozi.Eze"})
-    with pytest.raises(errors.PaidBeforeError):
+    with pytest.raises(errors.DuplicatePaymentError):
         factories.prepared_of_kind(kind, second, preparer)
-    meant = second.model_copy(update={"repeat_reason": "Second part"})
+    meant = second.model_copy(update={"duplicate_reason": "Second part"})
     assert factories.prepared_of_kind(kind, meant, preparer).payload[member] == "Ngozi.Eze"

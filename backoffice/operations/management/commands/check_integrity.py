@@ -1,4 +1,4 @@
-"""Check the invariants: one line per rule, exit status 1 if any is broken."""
+"""Run the integrity checks: one line per rule, exit status 1 if any is broken."""
 
 import json
 from argparse import ArgumentParser
@@ -11,7 +11,7 @@ from backoffice.operations.monitoring.inspection import InspectionReport, inspec
 
 
 class Command(BaseCommand):
-    """Checks the invariants for open, recently closed and some other operations; or for all of them."""
+    """Checks open, recently closed and some other operations; with `--full`, all of them."""
 
     help = __doc__
 
@@ -19,12 +19,12 @@ class Command(BaseCommand):
         parser.add_argument(
             "--full",
             action="store_true",
-            help="all operations and the whole audit log, however long it takes",
+            help="check all operations and the whole audit log, however long it takes",
         )
         parser.add_argument("--json", action="store_true", help="print one line of JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with call_context(request_id="check_invariants"):
+        with call_context(request_id="check_integrity"):
             report = inspect(full=options["full"])
         self.stdout.write(_as_json(report) if options["json"] else _as_lines(report))
         if report.violations:
@@ -36,5 +36,5 @@ def _as_lines(report: InspectionReport) -> str:
 
 
 def _as_json(report: InspectionReport) -> str:
-    rules = {finding.invariant.name: finding.broken for finding in report.findings}
+    rules = {finding.check.name: finding.broken for finding in report.findings}
     return json.dumps({"took": round(report.took, 3), "violations": rules})
