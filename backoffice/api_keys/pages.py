@@ -10,6 +10,8 @@ from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import cache_control
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -29,18 +31,18 @@ from backoffice.operations.pages.operation.forms import BaseDecisionForm, Decisi
 from payments_gateway import GatewayError
 
 _MINUTES = [
-    ("5", "5 minutes"),
-    ("15", "15 minutes"),
-    ("60", "an hour"),
-    ("240", "4 hours"),
-    ("1440", "a day"),
+    ("5", _("5 minutes")),
+    ("15", _("15 minutes")),
+    ("60", _("1 hour")),
+    ("240", _("4 hours")),
+    ("1440", _("1 day")),
 ]
 
 
 class RotationWatchForm(forms.Form):
     """How long to observe the new key before the old one is invalidated."""
 
-    minutes = forms.ChoiceField(label="Watch for", choices=_MINUTES, initial="60")
+    minutes = forms.ChoiceField(label=_("Monitor for"), choices=_MINUTES, initial="60")
 
     @property
     def duration(self) -> timedelta:
@@ -127,10 +129,10 @@ def rotation_page(request: StaffRequest) -> HttpResponse:
 
 
 _ACTIONS: dict[str, tuple[Callable[..., Rotation], str]] = {
-    "start": (rotation.start_rotation, "The rotation has begun. Nothing has changed yet."),
+    "start": (rotation.start_rotation, _("Rotation started. No key has changed yet.")),
     "test": (rotation.verify_new_key, ""),  # the page shows the result
-    "finish": (rotation.finish_rotation, "The rotation is finished. The copy of the old key is destroyed."),
-    "abandon": (rotation.abandon_rotation, "The rotation is abandoned. Keys are as they were."),
+    "finish": (rotation.finish_rotation, _("Rotation finished. The stored copy of the old key was deleted.")),
+    "abandon": (rotation.abandon_rotation, _("Rotation abandoned. No key was changed.")),
 }
 
 
@@ -151,7 +153,7 @@ def watch(request: StaffRequest, pk: UUID) -> HttpResponse:
     return _run(
         request,
         lambda: rotation.start_watch(pk, actor=request.user, duration=form.duration),
-        "The new key is being watched. The old one goes on working.",
+        gettext("Monitoring started. The old key keeps working."),
     )
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from django.db import transaction
+from django.utils.translation import gettext
 
 from backoffice.core import clock
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway
@@ -173,7 +174,7 @@ def balance_trend(
         BalanceReading(balance.as_of, balance.amount),
     ]
     if len(readings) < 2:
-        return BalanceTrend("", "The trend begins with the second reading.")
+        return BalanceTrend("", gettext("The trend appears after the second reading."))
     return BalanceTrend(_points(readings, since, period), _sentence(readings, balance.currency))
 
 
@@ -196,15 +197,28 @@ def _sentence(readings: Sequence[BalanceReading], currency: str) -> str:
     first, last = readings[0].amount, readings[-1].amount
     lowest = min(reading.amount for reading in readings)
     highest = max(reading.amount for reading in readings)
-    change = f"{'up' if last > first else 'down'} {format_amount(abs(last - first), currency)}"
-    span = _duration_text(readings[-1].at - readings[0].at)
-    return (
-        f"Last {span}: {change if last != first else 'unchanged'}, lowest {format_amount(lowest, currency)}, "
-        f"highest {format_amount(highest, currency)} of {len(readings)} readings"
+    if last == first:
+        sentence = gettext("Last {period}: unchanged, lowest {lowest}, highest {highest} of {count} readings")
+    elif last > first:
+        sentence = gettext(
+            "Last {period}: up {change}, lowest {lowest}, highest {highest} of {count} readings"
+        )
+    else:
+        sentence = gettext(
+            "Last {period}: down {change}, lowest {lowest}, highest {highest} of {count} readings"
+        )
+    return sentence.format(
+        period=_duration_text(readings[-1].at - readings[0].at),
+        change=format_amount(abs(last - first), currency),
+        lowest=format_amount(lowest, currency),
+        highest=format_amount(highest, currency),
+        count=len(readings),
     )
 
 
 def _duration_text(span: timedelta) -> str:
     """`23 h`, or `30 d` for more than two days."""
     hours = max(1, round(span / timedelta(hours=1)))
-    return f"{hours} h" if hours <= 48 else f"{round(hours / 24)} d"
+    if hours <= 48:
+        return gettext("{n} h").format(n=hours)
+    return gettext("{n} d").format(n=round(hours / 24))

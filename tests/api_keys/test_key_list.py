@@ -88,7 +88,7 @@ def test_a_link_reads_the_list_without_javascript(as_administrator: Client, sand
         (timedelta(days=7), "in 7 days", "warn"),
         (timedelta(days=1, hours=1), "in 1 day", "warn"),
         (timedelta(days=1), "in 1 day", "bad"),
-        (timedelta(hours=5), "within a day", "bad"),
+        (timedelta(hours=5), "in less than a day", "bad"),
         (timedelta(0), "expired", "bad"),
     ],
 )
@@ -107,7 +107,7 @@ def test_each_key_shows_its_status() -> None:
     known("c", name="works")
     own = credentials.key_in_use().short_hash
     known(own, name="own")
-    assert [row.state for row in key_rows()] == ["Invalidated", "Expired", "Works", "In use"]
+    assert [row.state for row in key_rows()] == ["Invalidated", "Expired", "Valid", "In use"]
     KnownKey.objects.filter(pk=own).update(ended_at=now)
     assert key_rows()[-1].state == "Invalidated, yet in use"
     assert key_rows()[-1].state_tone == "bad"
@@ -166,7 +166,7 @@ def test_a_key_whose_creation_response_was_lost_is_reported(
     [
         (timedelta(days=31), ""),
         (timedelta(days=29, hours=1), "in 29 days"),
-        (timedelta(hours=3), "within a day"),
+        (timedelta(hours=3), "in less than a day"),
         (-timedelta(days=2), "expired"),
         (-timedelta(days=8), ""),
     ],

@@ -221,7 +221,7 @@ def test_an_approved_switch_back_activates_the_old_key(
 def test_an_action_of_another_step_is_refused(as_administrator: Client, button: str) -> None:
     begin(as_administrator)
     page = text_of(press(as_administrator, button, minutes="5"))
-    assert "not at this step any more" in page
+    assert "no longer at this step" in page
     assert current().step == RotationStep.CREATE
 
 
@@ -255,7 +255,7 @@ def test_a_key_that_was_not_created_is_reported_and_can_be_prepared_again(
     assert f"{operation.reference} is pending" in text_of(as_administrator.get(PAGE))
     cancel_operation(operation.pk, actor=administrator)
     page = text_of(as_administrator.get(PAGE))
-    assert f"{operation.reference}</a> came to nothing: cancelled." in page
+    assert f"{operation.reference}</a> was not executed: cancelled." in page
     assert "Prepare new key" in page
 
 

@@ -176,7 +176,7 @@ def new_recovery_codes(people: People, page: Page) -> None:
 def form_out_of_date(_office: People, page: Page) -> None:
     page.goto("/account/sign-in/")
     page.locator("[name=csrfmiddlewaretoken]").first.evaluate("field => field.value = ''")
-    page.get_by_label("E-mail address").fill("somebody@countersign.example")
+    page.get_by_label("Email address").fill("somebody@countersign.example")
     page.get_by_label("Password").fill("of no importance")
     steps.press(page, "Continue")
     expect(page.get_by_role("heading", level=1)).to_have_text("This form is out of date")
@@ -188,7 +188,7 @@ PAGES = [
     ListedPage(
         NOBODY,
         "sign-in refused",
-        sending("/account/sign-in/", "Continue", **{"E-mail address": "somebody@countersign.example"}),
+        sending("/account/sign-in/", "Continue", **{"Email address": "somebody@countersign.example"}),
     ),
     ListedPage(NOBODY, "form out of date", form_out_of_date),
     ListedPage(NOBODY, "second factor", lambda _office, page: give_password(page, ADMINISTRATOR)),

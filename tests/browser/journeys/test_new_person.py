@@ -35,7 +35,7 @@ def hire(stack: Stack, name: str, *roles: str) -> str:
 
 def give_password(page: Page, email: str) -> None:
     page.goto("/account/sign-in/")
-    page.get_by_label("E-mail address").fill(email)
+    page.get_by_label("Email address").fill(email)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Continue").click()
 

@@ -82,9 +82,9 @@ def test_the_first_answer_does_not_wait_for_the_provider(
 ) -> None:
     with held_back(provider):
         html = text(reader.get(address))
-    assert "Loading balances from the provider" in html
+    assert 'class="asking"' in html
     assert 'hx-trigger="load"' in html
-    assert 'read=1">Load balances</a>' in html
+    assert 'read=1">' in html
 
 
 @pytest.mark.parametrize("address", [BALANCES, ACCOUNTS, WEBHOOKS])
@@ -214,7 +214,7 @@ def test_a_reader_gets_no_link_to_a_withdrawal(reader: Client, sandbox: SandboxP
         ("", "0123456789", "This field is required."),
         ("044", "12", "exactly 10 digits"),
         ("000", "0123456789", "Select a valid choice"),
-        ("044", "1234560000", "The bank knows no such account"),
+        ("044", "1234560000", "The bank found no such account"),
     ],
 )
 def test_an_account_that_cannot_be_resolved_is_reported_at_its_field(
@@ -229,7 +229,7 @@ def test_an_account_that_cannot_be_resolved_is_reported_at_its_field(
 def test_an_unreachable_provider_is_reported_when_resolving(reader: Client, unreachable: None) -> None:
     page = reader.post(ACCOUNTS, {"bank_code": "044", "account_number": "0123456789"})
     assert page.status_code == 422
-    assert "the service does not answer" in text(page)
+    assert "the provider cannot be reached" in text(page)
 
 
 def listed(name: str) -> str:

@@ -221,7 +221,7 @@ def test_the_breaks_page_links_to_both_transactions(reader: Client, chain: None)
     broken = BalanceBreak.objects.get()
     for pk in (broken.before_id, broken.after_id):
         assert reverse("operations:transaction", args=[pk]) in shown
-    assert "In this selection, every balance follows" in page(reader, CONTINUITY, since="2026-03-06")
+    assert "Every balance in this selection follows" in page(reader, CONTINUITY, since="2026-03-06")
     assert reader.get(CONTINUITY, {"since": "2026-03-06", "until": "2026-03-01"}).status_code == 422
 
 
