@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django import forms
@@ -29,6 +30,9 @@ from backoffice.operations import permissions
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
 from payments_gateway import GatewayError
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 _MINUTES = [
     ("5", _("5 minutes")),
@@ -128,7 +132,7 @@ def rotation_page(request: StaffRequest) -> HttpResponse:
     return _rotation_page(request, RotationWatchForm())
 
 
-_ACTIONS: dict[str, tuple[Callable[..., Rotation], str]] = {
+_ACTIONS: dict[str, tuple[Callable[..., Rotation], "StrOrPromise"]] = {
     "start": (rotation.start_rotation, _("Rotation started. No key has changed yet.")),
     "test": (rotation.verify_new_key, ""),  # the page shows the result
     "finish": (rotation.finish_rotation, _("Rotation finished. The stored copy of the old key was deleted.")),
@@ -157,14 +161,16 @@ def watch(request: StaffRequest, pk: UUID) -> HttpResponse:
     )
 
 
-def _run(request: StaffRequest, service: Callable[[], Rotation], success_message: str) -> HttpResponse:
+def _run(
+    request: StaffRequest, service: Callable[[], Rotation], success_message: "StrOrPromise"
+) -> HttpResponse:
     try:
         service()
     except ApiKeyError as exc:
         messages.error(request, str(exc))
     else:
         if success_message:
-            messages.success(request, success_message)
+            messages.success(request, str(success_message))
     return redirect("api_keys:rotation")
 
 

@@ -252,7 +252,7 @@ def test_a_key_that_was_not_created_is_reported_and_can_be_prepared_again(
     begin(as_administrator)
     typed = {**steps.NAMED, "rotation": str(current().rotation.pk)}
     operation = steps.prepare(as_administrator, "api_key_create", **typed)
-    assert f"{operation.reference} is pending" in text_of(as_administrator.get(PAGE))
+    assert f"{operation.reference}: pending" in text_of(as_administrator.get(PAGE))
     cancel_operation(operation.pk, actor=administrator)
     page = text_of(as_administrator.get(PAGE))
     assert f"{operation.reference}</a> was not executed: cancelled." in page

@@ -284,7 +284,7 @@ PAGES = [
     ListedPage(AUDITOR, "reports", at("/reports/")),
     ListedPage(AUDITOR, "audit log", at("/settings/audit/")),
     ListedPage(AUDITOR, "audit log without entries", at("/settings/audit/?about=nobody")),
-    ListedPage(AUDITOR, "verdict", sending("/settings/audit/", "Verify")),
+    ListedPage(AUDITOR, "verdict", sending("/settings/audit/", "Verify log")),
     ListedPage(ADMINISTRATOR, "overview", at("/")),
     ListedPage(ADMINISTRATOR, "open operations", at("/operations/")),
     ListedPage(ADMINISTRATOR, "audit log", at("/settings/audit/?group=operation")),

@@ -85,7 +85,9 @@ def test_the_overview_shows_why_the_sync_stopped_early(as_approver: Client) -> N
 
 def test_the_overview_shows_a_record_count_mismatch(as_approver: Client) -> None:
     Mirror.objects.update(rows=10, provider_count=12)
-    assert "The provider counts 12 transactions; 2 of them are missing in Countersign." in overview(as_approver)
+    assert "The provider counts 12 transactions; 2 of them are missing in Countersign." in overview(
+        as_approver
+    )
     Mirror.objects.update(rows=10, provider_count=7)
     assert "The service counts 7 transactions, and 3 fewer than are here." in overview(as_approver)
 
