@@ -109,7 +109,7 @@ def test_each_key_shows_its_status() -> None:
     known(own, name="own")
     assert [row.state for row in key_rows()] == ["Invalidated", "Expired", "Valid", "In use"]
     KnownKey.objects.filter(pk=own).update(ended_at=now)
-    assert key_rows()[-1].state == "Invalidated, yet in use"
+    assert key_rows()[-1].state == "Invalidated, still in use"
     assert key_rows()[-1].state_tone == "bad"
 
 

@@ -26,7 +26,7 @@ def test_two_people_resolve_an_unknown_outcome(people: People) -> None:
 def test_one_person_pauses_payments_and_two_resume_them(people: People) -> None:
     preparer, approver = people.page_of(PREPARER), people.page_of(APPROVER, scripts=False)
     approver.goto("/")
-    approver.get_by_role("button", name="Stop all sending…").click()
+    approver.get_by_role("button", name="Pause payments…").click()
     approver.get_by_label("Why sending stops").fill("A key may have leaked")
     steps.press(approver, "Stop all sending now")
     preparer.goto("/operations/")
@@ -41,8 +41,8 @@ def test_one_person_pauses_payments_and_two_resume_them(people: People) -> None:
 
 def prepared_and_applied(preparer: Page, approver: Page) -> None:
     """What the one has filled in is approved by the other, and applied with that."""
-    steps.press(preparer, "Review…")
-    steps.press(preparer, "Prepare")
+    steps.press(preparer, "Review details")
+    steps.press(preparer, "Submit for approval")
     expect(steps.badge(preparer)).to_have_text("Pending")
     approver.goto(steps.path_of(preparer))
     steps.press(approver, "Countersign and apply")

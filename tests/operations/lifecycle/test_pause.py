@@ -123,12 +123,12 @@ def test_a_resumption_needs_an_open_pause(as_preparer: Client) -> None:
 def test_payments_are_paused_on_their_page_and_every_page_shows_it(
     as_preparer: Client, as_approver: Client
 ) -> None:
-    assert "Stop all sending" in text_of(as_preparer.get("/"))
+    assert "Pause payments…" in text_of(as_preparer.get("/"))
     assert as_preparer.post("/operations/pause/", {"reason": "A key has leaked"}).status_code == 302
     for address in ("/", "/operations/", "/reconciliation/unknown/", "/transactions/"):
         html = text_of(as_approver.get(address))
         assert re.search(r"<b>Sending is paused</b> since .* by Tunde Bello, because: A key has leaked", html)
-    assert "Stop all sending…" not in text_of(as_preparer.get("/"))
+    assert "Pause payments…" not in text_of(as_preparer.get("/"))
 
 
 def test_an_invalid_pause_is_reported_at_the_form(as_preparer: Client, approver: User) -> None:
