@@ -20,6 +20,8 @@ from django.db.models.functions import Concat, Lower
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.functional import cached_property
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django_otp.models import Device, ThrottlingMixin, TimestampMixin
 from django_otp.oath import TOTP
 
@@ -29,21 +31,21 @@ from backoffice.core.encryption import EncryptedRow
 def validate_time_zone(name: str) -> None:
     """Raises ValidationError unless this is a name of the IANA time zone database."""
     if name not in available_timezones():
-        raise ValidationError("Choose a time zone from the list.")
+        raise ValidationError(gettext("Choose a time zone from the list."))
 
 
 class Theme(models.TextChoices):
     """Colour scheme of the pages."""
 
-    AUTO = "auto", "As the device"
-    LIGHT = "light", "Light"
-    DARK = "dark", "Dark"
+    AUTO = "auto", _("Same as device")
+    LIGHT = "light", _("Light")
+    DARK = "dark", _("Dark")
 
 
 class Language(models.TextChoices):
     """Language of the pages. Each language is named in itself."""
 
-    AUTO = "auto", "As the browser"
+    AUTO = "auto", _("Same as browser")
     ENGLISH = "en", "English"
     FRENCH = "fr", "Français"
 
@@ -70,7 +72,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     ignored, so every permission can be traced to a role.
     """
 
-    email = models.EmailField("e-mail address", unique=True)
+    email = models.EmailField(_("email address"), unique=True)
     full_name = models.CharField(max_length=120)
     is_active = models.BooleanField(default=True)
     time_zone = models.CharField(max_length=64, default="Africa/Lagos", validators=[validate_time_zone])
@@ -348,8 +350,10 @@ class StaffSession(AbstractBaseSession):
     @property
     def browser(self) -> str:
         """Browser and system in two words, from the User-Agent."""
-        names = [_first_match(self.user_agent, _BROWSERS), _first_match(self.user_agent, _SYSTEMS)]
-        return " on ".join(name for name in names if name) or "Unknown browser"
+        browser, system = _first_match(self.user_agent, _BROWSERS), _first_match(self.user_agent, _SYSTEMS)
+        if browser and system:
+            return gettext("{browser} on {system}").format(browser=browser, system=system)
+        return browser or system or gettext("Unknown browser")
 
 
 # In this order: Edge and Opera also call themselves Chrome, Chrome also calls itself Safari.

@@ -13,6 +13,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
 from django.db.models import Model
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
 
@@ -23,10 +24,10 @@ _OVERSIGHT_PERMISSIONS = {"operations.resolve_operation", "operations.pause_paym
 class Role(models.TextChoices):
     """The roles of staff. One person may have several."""
 
-    PREPARER = "Preparer"
-    APPROVER = "Approver"
-    AUDITOR = "Auditor"
-    ADMINISTRATOR = "Administrator"
+    PREPARER = "Preparer", _("Preparer")
+    APPROVER = "Approver", _("Approver")
+    AUDITOR = "Auditor", _("Auditor")
+    ADMINISTRATOR = "Administrator", _("Administrator")
 
 
 PERMISSIONS: dict[Role, set[str]] = {

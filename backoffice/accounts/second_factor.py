@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from backoffice.accounts.models import RECOVERY_CODE_COUNT, AuthenticatorDevice, RecoveryCode, User
 from backoffice.accounts.sessions import StaffRequest, delete_other_sessions
@@ -22,7 +23,7 @@ class EnrolmentNotAllowedError(Exception):
     """Replacing an authenticator needs a fresh second factor, and an enrolment begun in this session."""
 
     def __init__(self) -> None:
-        super().__init__("This authenticator cannot be set up any more. Nothing changed. Start again.")
+        super().__init__(gettext("This setup is no longer valid. Nothing was changed. Start again."))
 
 
 def is_second_factor_fresh(second_factor_at: datetime | None, *, now: datetime | None = None) -> bool:

@@ -7,6 +7,7 @@ from django.contrib import auth
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_variables
 
 from backoffice.accounts.models import StaffSession, User
@@ -21,7 +22,7 @@ class SignInRefusedError(Exception):
     """Wrong e-mail address or password; the message does not say which."""
 
     def __init__(self) -> None:
-        super().__init__("The e-mail address or the password is not right. Nobody was signed in.")
+        super().__init__(gettext("Wrong email address or password. You are not signed in. Try again."))
 
 
 class LockedOutError(Exception):
@@ -29,8 +30,10 @@ class LockedOutError(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            "Too many wrong passwords for this e-mail address from where you are. "
-            "Nothing was done. Wait 30 minutes, then try again."
+            gettext(
+                "Too many wrong passwords for this email address from your network. "
+                "Wait 30 minutes, then try again."
+            )
         )
 
 
@@ -38,7 +41,7 @@ class PasswordRefusedError(Exception):
     """A person who is signed in gave a wrong current password."""
 
     def __init__(self) -> None:
-        super().__init__("This is not your present password. Nothing was changed.")
+        super().__init__(gettext("This is not your current password. Nothing was changed."))
 
 
 @sensitive_variables("password")

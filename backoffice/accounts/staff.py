@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_variables
 
 from backoffice.accounts.models import AuthenticatorDevice, RecoveryCode, User
@@ -44,7 +45,11 @@ def create_staff(
     """
     email = email.strip().lower()
     if User.objects.filter(email=email).exists():
-        raise EmailTakenError(f"Somebody signs in as {email} already. Nobody was created.")
+        raise EmailTakenError(
+            gettext(
+                "An account with the email address {email} already exists. No account was created."
+            ).format(email=email)
+        )
     names = _known_roles(roles)
     user = User(email=email, full_name=full_name.strip())
     user.set_password(password)
@@ -110,7 +115,11 @@ def _known_roles(roles: Iterable[str]) -> list[str]:
     names = sorted({str(role) for role in roles})
     unknown = [name for name in names if name not in Role.values]
     if unknown:
-        raise UnknownRoleError(f"There is no role {unknown[0]}. Roles: {', '.join(Role.values)}.")
+        raise UnknownRoleError(
+            gettext("There is no role {name}. Roles: {roles}.").format(
+                name=unknown[0], roles=", ".join(Role.values)
+            )
+        )
     return names
 
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext
 
 from backoffice.api_keys.models import KnownKey
 from backoffice.audit.canonical import storable_text
@@ -95,9 +96,12 @@ def _key_row(key: KnownKey, own: str, now: datetime) -> KeyRow:
 def _key_state(key: KnownKey, *, is_in_use: bool, is_expired: bool) -> tuple[str, str]:
     """Text and tone of the badge. An invalidated or expired key that is still in use is marked bad."""
     if key.ended_at is not None or is_expired:
-        word = "Invalidated" if key.ended_at else "Expired"
-        return (f"{word}, yet in use", "bad") if is_in_use else (word, "idle")
-    return ("In use", "good") if is_in_use else ("Works", "idle")
+        if is_in_use:
+            return gettext("Invalidated, still in use") if key.ended_at else gettext(
+                "Expired, still in use"
+            ), "bad"
+        return gettext("Invalidated") if key.ended_at else gettext("Expired"), "idle"
+    return (gettext("In use"), "good") if is_in_use else (gettext("Valid"), "idle")
 
 
 def expiry_warning(expires_at: datetime | None, now: datetime) -> tuple[str, str]:
@@ -106,10 +110,12 @@ def expiry_warning(expires_at: datetime | None, now: datetime) -> tuple[str, str
         return "", ""
     remaining = expires_at - now
     if remaining <= timedelta(0):
-        return "expired", "bad"
+        return gettext("expired"), "bad"
     tone = next((tone for limit, tone in EXPIRY_WARNINGS if remaining <= limit), "")
     days = remaining.days
-    period_text = f"in {days} day{'' if days == 1 else 's'}" if days else "within a day"
+    if not days:
+        return gettext("in less than a day"), tone
+    period_text = ngettext("in {count} day", "in {count} days", days).format(count=days)
     return (period_text, tone) if tone else ("", "")
 
 

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 
 
 class KnownKey(models.Model):
@@ -34,8 +35,8 @@ class KnownKey(models.Model):
 class KeyTestResult(models.TextChoices):
     """The result of the test of a new key. The label is the sentence, with its parameters in braces."""
 
-    PASSED = "passed", "GET /balance with the new key succeeded: {count} balances were read ({currencies})."
-    FAILED = "failed", "GET /balance with the new key did not succeed: {error}"
+    PASSED = "passed", _("GET /balance with the new key succeeded: {count} balances read ({currencies}).")
+    FAILED = "failed", _("GET /balance with the new key failed: {error}")
 
 
 class Rotation(models.Model):

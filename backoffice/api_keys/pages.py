@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django import forms
@@ -10,6 +11,8 @@ from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import cache_control
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -28,19 +31,22 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
 from payments_gateway import GatewayError
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 _MINUTES = [
-    ("5", "5 minutes"),
-    ("15", "15 minutes"),
-    ("60", "an hour"),
-    ("240", "4 hours"),
-    ("1440", "a day"),
+    ("5", _("5 minutes")),
+    ("15", _("15 minutes")),
+    ("60", _("1 hour")),
+    ("240", _("4 hours")),
+    ("1440", _("1 day")),
 ]
 
 
 class RotationWatchForm(forms.Form):
     """How long to observe the new key before the old one is invalidated."""
 
-    minutes = forms.ChoiceField(label="Watch for", choices=_MINUTES, initial="60")
+    minutes = forms.ChoiceField(label=_("Monitor for"), choices=_MINUTES, initial="60")
 
     @property
     def duration(self) -> timedelta:
@@ -126,11 +132,11 @@ def rotation_page(request: StaffRequest) -> HttpResponse:
     return _rotation_page(request, RotationWatchForm())
 
 
-_ACTIONS: dict[str, tuple[Callable[..., Rotation], str]] = {
-    "start": (rotation.start_rotation, "The rotation has begun. Nothing has changed yet."),
+_ACTIONS: dict[str, tuple[Callable[..., Rotation], "StrOrPromise"]] = {
+    "start": (rotation.start_rotation, _("Rotation started. No key has changed yet.")),
     "test": (rotation.verify_new_key, ""),  # the page shows the result
-    "finish": (rotation.finish_rotation, "The rotation is finished. The copy of the old key is destroyed."),
-    "abandon": (rotation.abandon_rotation, "The rotation is abandoned. Keys are as they were."),
+    "finish": (rotation.finish_rotation, _("Rotation finished. The stored copy of the old key was deleted.")),
+    "abandon": (rotation.abandon_rotation, _("Rotation abandoned. No key was changed.")),
 }
 
 
@@ -151,18 +157,20 @@ def watch(request: StaffRequest, pk: UUID) -> HttpResponse:
     return _run(
         request,
         lambda: rotation.start_watch(pk, actor=request.user, duration=form.duration),
-        "The new key is being watched. The old one goes on working.",
+        gettext("Monitoring started. The old key keeps working."),
     )
 
 
-def _run(request: StaffRequest, service: Callable[[], Rotation], success_message: str) -> HttpResponse:
+def _run(
+    request: StaffRequest, service: Callable[[], Rotation], success_message: "StrOrPromise"
+) -> HttpResponse:
     try:
         service()
     except ApiKeyError as exc:
         messages.error(request, str(exc))
     else:
         if success_message:
-            messages.success(request, success_message)
+            messages.success(request, str(success_message))
     return redirect("api_keys:rotation")
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from datetime import datetime
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
 from django.db import transaction
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
@@ -17,39 +18,44 @@ from backoffice.audit.actions import Action
 from backoffice.core.encryption import DecryptionError
 from backoffice.operations.models.operations import Operation, Secret
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 
 class ApiKeyError(Exception):
     """The request was refused and nothing was changed. The message says why and what to do."""
 
-    message = "This could not be done."
+    message: "StrOrPromise" = _("This could not be done. Nothing was changed.")
 
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(message or self.message)
+    def __init__(self, message: "StrOrPromise | None" = None) -> None:
+        super().__init__(str(message or self.message))
 
 
 class NotSenderOfKeyError(ApiKeyError):
-    message = "Only the person who had it sent can be shown it. Your attempt is on record."
+    message = _("Only the person who sent the operation can view the key. Your attempt was recorded.")
 
 
 class SecretGoneError(ApiKeyError):
-    message = "There is nothing to show any more: it was shown before, or taken into use. Only its short hash is left."
+    message = _(
+        "The key is no longer stored: it was already viewed or put into use. Only its short hash remains."
+    )
 
 
 class ReservedForRotationError(ApiKeyError):
-    message = (
-        "This key is for Countersign itself, which needs nobody to see it. Abandon the rotation first if it shall be "
-        "used elsewhere. Nothing was shown."
+    message = _(
+        "This key is reserved for Countersign by the guided rotation. Nothing was shown. "
+        "To use it elsewhere, abandon the rotation first."
     )
 
 
 class UnreadableSecretError(ApiKeyError):
-    message = (
-        "The key cannot be opened: its encryption key is not among the configured ones. Nothing was shown."
-    )
+    message = _("The key cannot be decrypted: its encryption key is not configured. Nothing was shown.")
 
 
 class StaleSecondFactorError(ApiKeyError):
-    message = "Enter your authenticator code: the last one is more than five minutes old. Nothing was shown."
+    message = _(
+        "Your last authenticator code is more than five minutes old. Nothing was shown. Enter a new one."
+    )
 
 
 def secrets_waiting() -> list[Secret]:

@@ -15,6 +15,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Prefetch
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
@@ -40,11 +42,11 @@ _KINDS = (CREATING_KIND, SWITCH_KIND, INVALIDATE_KIND)
 
 
 class RotationOpenError(ApiKeyError):
-    message = "A rotation is under way already. There is only one at a time."
+    message = _("A rotation is already in progress. Finish or abandon it first.")
 
 
 class WrongRotationStepError(ApiKeyError):
-    message = "The rotation is not at this step any more. Nothing was changed; look at where it stands."
+    message = _("The rotation is no longer at this step. Nothing was changed. Check the current step below.")
 
 
 class RotationStep(IntEnum):
@@ -58,7 +60,13 @@ class RotationStep(IntEnum):
     DONE = 5
 
 
-_LABELS = ("Create", "Test", "Switch", "Watch", "Retire")
+_LABELS = (
+    pgettext_lazy("step of a key rotation", "Create"),
+    pgettext_lazy("step of a key rotation", "Test"),
+    pgettext_lazy("step of a key rotation", "Switch"),
+    pgettext_lazy("step of a key rotation", "Monitor"),
+    pgettext_lazy("step of a key rotation", "Retire"),
+)
 
 
 @dataclass(frozen=True)
@@ -179,7 +187,7 @@ class RotationProgress:
         notes = self._notes()
         return [
             ShownStep(
-                label,
+                str(label),
                 "done" if index < self.step else "now" if index == self.step else "todo",
                 notes[index],
             )
@@ -191,9 +199,11 @@ class RotationProgress:
         watched = local_time(rotation.watched_until) if rotation.watched_until else ""
         return (
             _note(self.created),
-            local_time(rotation.tested_at) if rotation.is_passed and rotation.tested_at else "not yet",
+            local_time(rotation.tested_at)
+            if rotation.is_passed and rotation.tested_at
+            else gettext("not yet"),
             _note(self.switched),
-            f"until {watched}" if watched else "not yet",
+            gettext("until {time}").format(time=watched) if watched else gettext("not yet"),
             _note(self.retired),
         )
 
@@ -258,7 +268,7 @@ def _attempt_result(operation: Operation | None) -> dict[str, str]:
 
 def _note(operation: Operation | None) -> str:
     if operation is None:
-        return "not yet"
+        return gettext("not yet")
     return f"{operation.reference}: {operation.get_status_display().lower()}"
 
 
@@ -362,7 +372,7 @@ def _close(rotation: Rotation, actor: User, action: Action, *, is_finished: bool
 def _locked(rotation_id: UUID) -> Rotation:
     rotation = Rotation.objects.select_for_update().filter(pk=rotation_id, is_open=True).first()
     if rotation is None:
-        raise WrongRotationStepError("This rotation is closed. Nothing was changed.")
+        raise WrongRotationStepError(gettext("This rotation is closed. Nothing was changed."))
     return rotation
 
 

@@ -5,98 +5,144 @@ it. The label is the verb between the person and the object: "Ada Obi *approved*
 """
 
 from django.db import models
+from django.utils.translation import pgettext_lazy
 
 
 class Action(models.TextChoices):
     # audit
-    LOG_VERIFIED = "audit.verified", "verified"
+    LOG_VERIFIED = "audit.verified", pgettext_lazy("audit action", "verified")
 
     # reports
-    REPORT_REQUESTED = "report.requested", "began to export"
-    REPORT_EXPORTED = "report.exported", "exported"
-    EXPORT_REQUESTED = "export.requested", "asked to have made in the background"
-    EXPORT_COMPLETED = "export.completed", "received the file"
-    EXPORT_FAILED = "export.failed", "did not get the file of"
-    EXPORT_CANCELLED = "export.cancelled", "cancelled"
-    EXPORT_DOWNLOADED = "export.downloaded", "took away"
-    EXPORT_DELETED = "export.deleted", "removed"
-    EXPORT_EXPIRED = "export.expired", "removed, as its time was over,"
-    SCHEDULE_CREATED = "schedule.created", "made the schedule"
-    SCHEDULE_CHANGED = "schedule.changed", "changed the schedule"
-    SCHEDULE_PAUSED = "schedule.paused", "paused the schedule"
-    SCHEDULE_RESUMED = "schedule.resumed", "resumed the schedule"
-    SCHEDULE_DELETED = "schedule.deleted", "removed the schedule"
-    SCHEDULE_RUN = "schedule.run", "ran the schedule"
+    REPORT_REQUESTED = "report.requested", pgettext_lazy("audit action", "started to export")
+    REPORT_EXPORTED = "report.exported", pgettext_lazy("audit action", "exported")
+    EXPORT_REQUESTED = "export.requested", pgettext_lazy("audit action", "started a background export of")
+    EXPORT_COMPLETED = "export.completed", pgettext_lazy("audit action", "received the completed export of")
+    EXPORT_FAILED = "export.failed", pgettext_lazy("audit action", "had a failed export of")
+    EXPORT_CANCELLED = "export.cancelled", pgettext_lazy("audit action", "cancelled the export of")
+    EXPORT_DOWNLOADED = "export.downloaded", pgettext_lazy("audit action", "downloaded the export of")
+    EXPORT_DELETED = "export.deleted", pgettext_lazy("audit action", "deleted the export of")
+    EXPORT_EXPIRED = "export.expired", pgettext_lazy("audit action", "deleted the expired export of")
+    SCHEDULE_CREATED = "schedule.created", pgettext_lazy("audit action", "created the schedule")
+    SCHEDULE_CHANGED = "schedule.changed", pgettext_lazy("audit action", "changed the schedule")
+    SCHEDULE_PAUSED = "schedule.paused", pgettext_lazy("audit action", "paused the schedule")
+    SCHEDULE_RESUMED = "schedule.resumed", pgettext_lazy("audit action", "resumed the schedule")
+    SCHEDULE_DELETED = "schedule.deleted", pgettext_lazy("audit action", "deleted the schedule")
+    SCHEDULE_RUN = "schedule.run", pgettext_lazy("audit action", "ran the schedule")
 
     # accounts
-    ACCESS_REFUSED = "access.refused", "has no permission and was refused"
-    PASSWORD_ACCEPTED = "password.accepted", "gave the right password"
-    PASSWORD_REFUSED = "password.refused", "gave a wrong present password"
-    PASSWORD_CHANGED = "password.changed", "changed the password of"
-    SIGN_IN_REFUSED = "sign_in.refused", "was refused a sign-in as"
-    SIGN_IN_LOCKED = "sign_in.locked", "gave too many wrong passwords and was locked out as"
-    SIGN_IN_COMPLETED = "sign_in.completed", "signed in"
-    SECOND_FACTOR_CONFIRMED = "second_factor.confirmed", "confirmed with a second factor"
-    SECOND_FACTOR_REFUSED = "second_factor.refused", "was refused a second factor"
-    AUTHENTICATOR_ENROLLED = "authenticator.enrolled", "set up an authenticator"
-    AUTHENTICATOR_RESET = "authenticator.reset", "reset the second factor of"
-    RECOVERY_CODE_USED = "recovery_code.used", "used a recovery code"
-    RECOVERY_CODES_ISSUED = "recovery_code.issued", "received ten new recovery codes"
-    RECOVERY_CODES_STORED = "recovery_code.stored", "confirmed that the recovery codes are stored"
-    SESSION_ENDED = "session.ended", "ended a session of"
-    SESSIONS_ENDED = "session.all_ended", "ended every other session of"
-    SESSION_SIGNED_OUT = "session.signed_out", "signed out"
-    STAFF_CREATED = "staff.created", "created the account of"
-    STAFF_ROLES_CHANGED = "staff.roles_changed", "changed the roles of"
-    STAFF_DEACTIVATED = "staff.deactivated", "deactivated the account of"
+    ACCESS_REFUSED = "access.refused", pgettext_lazy("audit action", "was refused access to")
+    PASSWORD_ACCEPTED = "password.accepted", pgettext_lazy("audit action", "entered the correct password")
+    PASSWORD_REFUSED = "password.refused", pgettext_lazy("audit action", "entered a wrong current password")
+    PASSWORD_CHANGED = "password.changed", pgettext_lazy("audit action", "changed the password of")
+    SIGN_IN_REFUSED = "sign_in.refused", pgettext_lazy("audit action", "failed to sign in as")
+    SIGN_IN_LOCKED = (
+        "sign_in.locked",
+        pgettext_lazy("audit action", "was locked out after too many wrong passwords as"),
+    )
+    SIGN_IN_COMPLETED = "sign_in.completed", pgettext_lazy("audit action", "signed in")
+    SECOND_FACTOR_CONFIRMED = (
+        "second_factor.confirmed",
+        pgettext_lazy("audit action", "confirmed with a second factor"),
+    )
+    SECOND_FACTOR_REFUSED = (
+        "second_factor.refused",
+        pgettext_lazy("audit action", "was refused a second factor"),
+    )
+    AUTHENTICATOR_ENROLLED = (
+        "authenticator.enrolled",
+        pgettext_lazy("audit action", "set up an authenticator"),
+    )
+    AUTHENTICATOR_RESET = "authenticator.reset", pgettext_lazy("audit action", "reset the second factor of")
+    RECOVERY_CODE_USED = "recovery_code.used", pgettext_lazy("audit action", "used a recovery code")
+    RECOVERY_CODES_ISSUED = (
+        "recovery_code.issued",
+        pgettext_lazy("audit action", "generated ten new recovery codes"),
+    )
+    RECOVERY_CODES_STORED = (
+        "recovery_code.stored",
+        pgettext_lazy("audit action", "confirmed that the recovery codes are stored"),
+    )
+    SESSION_ENDED = "session.ended", pgettext_lazy("audit action", "ended a session of")
+    SESSIONS_ENDED = "session.all_ended", pgettext_lazy("audit action", "ended all other sessions of")
+    SESSION_SIGNED_OUT = "session.signed_out", pgettext_lazy("audit action", "signed out")
+    STAFF_CREATED = "staff.created", pgettext_lazy("audit action", "created the account of")
+    STAFF_ROLES_CHANGED = "staff.roles_changed", pgettext_lazy("audit action", "changed the roles of")
+    STAFF_DEACTIVATED = "staff.deactivated", pgettext_lazy("audit action", "deactivated the account of")
 
     # operations
-    OPERATION_PREPARED = "operation.prepared", "prepared"
-    OPERATION_APPROVED = "operation.approved", "countersigned"
-    OPERATION_REJECTED = "operation.rejected", "rejected"
-    OPERATION_CANCELLED = "operation.cancelled", "cancelled"
-    OPERATION_EXPIRED = "operation.expired", "closed as expired"
-    OPERATION_RELEASED = "operation.released", "released for sending"
+    OPERATION_PREPARED = "operation.prepared", pgettext_lazy("audit action", "prepared")
+    OPERATION_APPROVED = "operation.approved", pgettext_lazy("audit action", "approved")
+    OPERATION_REJECTED = "operation.rejected", pgettext_lazy("audit action", "rejected")
+    OPERATION_CANCELLED = "operation.cancelled", pgettext_lazy("audit action", "cancelled")
+    OPERATION_EXPIRED = "operation.expired", pgettext_lazy("audit action", "closed as expired")
+    OPERATION_RELEASED = "operation.released", pgettext_lazy("audit action", "released for sending")
     OPERATION_RELEASE_EXPIRED = (
         "operation.release_expired",
-        "dropped the release, not sent in time, of",
+        pgettext_lazy("audit action", "withdrew the expired release of"),
     )
-    OPERATION_CLAIMED = "operation.claimed", "began to send"
-    OPERATION_RETURNED = "operation.returned", "took back, because nothing was executed,"
-    OPERATION_ACCEPTED = "operation.accepted", "noted that the service accepted"
-    OPERATION_OUTCOME_UNKNOWN = "operation.outcome_unknown", "could not tell the outcome of"
+    OPERATION_CLAIMED = "operation.claimed", pgettext_lazy("audit action", "started to send")
+    OPERATION_RETURNED = (
+        "operation.returned",
+        pgettext_lazy("audit action", "returned to approved (not executed)"),
+    )
+    OPERATION_ACCEPTED = (
+        "operation.accepted",
+        pgettext_lazy("audit action", "recorded that the provider accepted"),
+    )
+    OPERATION_OUTCOME_UNKNOWN = (
+        "operation.outcome_unknown",
+        pgettext_lazy("audit action", "recorded an unknown outcome of"),
+    )
     OPERATION_LATE_RESPONSE_RECORDED = (
         "operation.late_response_recorded",
-        "got an answer, too late to count, about",
+        pgettext_lazy("audit action", "recorded a late response about"),
     )
-    OPERATION_CONTRADICTED = "operation.contradicted", "got a contradictory answer about"
-    OPERATION_ESCALATED = "operation.escalated", "asked people to review"
-    OPERATION_SUCCEEDED = "operation.succeeded", "confirmed"
-    OPERATION_FAILED = "operation.failed", "closed as failed"
-    OPERATION_ACTION_REFUSED = "operation.action_refused", "was refused an action on"
-    OPERATION_APPLIED = "operation.applied", "applied"
-    OPERATION_RESOLVED = "operation.resolved", "settled, as two people signed,"
-    INCIDENT_RAISED = "incident.raised", "raised an incident about"
-    INCIDENT_ACKNOWLEDGED = "incident.acknowledged", "took note of an incident about"
-    PAYMENTS_PAUSED = "payments.paused", "paused"
-    PAYMENTS_RESUMED = "payments.resumed", "ended the pause of"
+    OPERATION_CONTRADICTED = (
+        "operation.contradicted",
+        pgettext_lazy("audit action", "received a contradictory response about"),
+    )
+    OPERATION_ESCALATED = "operation.escalated", pgettext_lazy("audit action", "requested a review of")
+    OPERATION_SUCCEEDED = "operation.succeeded", pgettext_lazy("audit action", "confirmed")
+    OPERATION_FAILED = "operation.failed", pgettext_lazy("audit action", "closed as failed")
+    OPERATION_ACTION_REFUSED = (
+        "operation.action_refused",
+        pgettext_lazy("audit action", "was refused an action on"),
+    )
+    OPERATION_APPLIED = "operation.applied", pgettext_lazy("audit action", "applied")
+    OPERATION_RESOLVED = "operation.resolved", pgettext_lazy("audit action", "resolved")
+    INCIDENT_RAISED = "incident.raised", pgettext_lazy("audit action", "raised an incident about")
+    INCIDENT_ACKNOWLEDGED = (
+        "incident.acknowledged",
+        pgettext_lazy("audit action", "acknowledged an incident about"),
+    )
+    PAYMENTS_PAUSED = "payments.paused", pgettext_lazy("audit action", "paused")
+    PAYMENTS_RESUMED = "payments.resumed", pgettext_lazy("audit action", "resumed")
 
-    ACCOUNT_SAVED = "saved_account.saved", "saved the bank account"
-    ACCOUNT_RENAMED = "saved_account.renamed", "renamed the saved bank account, now"
-    ACCOUNT_DELETED = "saved_account.deleted", "deleted the saved bank account"
+    ACCOUNT_SAVED = "saved_account.saved", pgettext_lazy("audit action", "saved the recipient")
+    ACCOUNT_RENAMED = "saved_account.renamed", pgettext_lazy("audit action", "renamed the recipient, now")
+    ACCOUNT_DELETED = "saved_account.deleted", pgettext_lazy("audit action", "deleted the recipient")
 
     # webhooks
-    DELIVERY_RECHECKED = "delivery.rechecked", "had the service read again because of"
+    DELIVERY_RECHECKED = (
+        "delivery.rechecked",
+        pgettext_lazy("audit action", "checked the status again because of"),
+    )
 
     # api_keys
-    SECRET_REVEALED = "secret.revealed", "was shown, this once, what was made by"
-    SECRET_REFUSED = "secret.refused", "was refused a look at what was made by"
-    KEY_SWITCHED = "api_key.switched_back", "went back to the API key of the environment, away from"
-    ROTATION_STARTED = "rotation.started", "started"
-    ROTATION_TESTED = "rotation.tested", "tested the new key of"
-    ROTATION_WATCH_STARTED = "rotation.watch_started", "set the time to watch in"
-    ROTATION_FINISHED = "rotation.finished", "finished"
-    ROTATION_ABANDONED = "rotation.abandoned", "abandoned"
+    SECRET_REVEALED = "secret.revealed", pgettext_lazy("audit action", "viewed the key created by")
+    SECRET_REFUSED = "secret.refused", pgettext_lazy("audit action", "was refused the key created by")
+    KEY_SWITCHED = (
+        "api_key.switched_back",
+        pgettext_lazy("audit action", "switched back to the environment's API key, from"),
+    )
+    ROTATION_STARTED = "rotation.started", pgettext_lazy("audit action", "started")
+    ROTATION_TESTED = "rotation.tested", pgettext_lazy("audit action", "tested the new key of")
+    ROTATION_WATCH_STARTED = (
+        "rotation.watch_started",
+        pgettext_lazy("audit action", "set the monitoring time of"),
+    )
+    ROTATION_FINISHED = "rotation.finished", pgettext_lazy("audit action", "finished")
+    ROTATION_ABANDONED = "rotation.abandoned", pgettext_lazy("audit action", "abandoned")
 
     @property
     def group(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.db import models
 from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext
 
 from backoffice.audit import canonical
 from backoffice.audit.actions import Action
@@ -58,7 +59,7 @@ class Entry(models.Model):
     @property
     def action_label(self) -> str:
         """The verb of the sentence; the bare action if this release does not define it."""
-        return Action(self.action).label if self.action in Action else self.action
+        return str(Action(self.action).label) if self.action in Action else self.action
 
     @property
     def target_url(self) -> str:
@@ -119,11 +120,13 @@ class ChainHead(models.Model):
 def _readable(value: object) -> str:
     match value:
         case bool():
-            return "yes" if value else "no"
+            return gettext("yes") if value else gettext("no")
         case dict():
-            return ", ".join(f"{name}: {_readable(member)}" for name, member in value.items()) or "none"
+            return ", ".join(f"{name}: {_readable(member)}" for name, member in value.items()) or gettext(
+                "none"
+            )
         case list():
-            return ", ".join(map(_readable, value)) or "none"
+            return ", ".join(map(_readable, value)) or gettext("none")
         case None | "":
-            return "none"
+            return gettext("none")
     return str(value)

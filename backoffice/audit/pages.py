@@ -10,6 +10,8 @@ from django.contrib.auth.decorators import permission_required
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
 from backoffice.audit import verification
@@ -45,8 +47,32 @@ def find_entries(
     return found
 
 
+_GROUP_LABELS = {
+    "audit": _("Audit log"),
+    "report": _("Exports"),
+    "export": _("Background exports"),
+    "schedule": _("Scheduled reports"),
+    "access": _("Access"),
+    "password": _("Passwords"),
+    "sign_in": _("Sign-ins"),
+    "second_factor": _("Second factors"),
+    "authenticator": _("Authenticators"),
+    "recovery_code": _("Recovery codes"),
+    "session": _("Sessions"),
+    "staff": _("Team"),
+    "operation": _("Operations"),
+    "incident": _("Incidents"),
+    "payments": _("Pauses of payments"),
+    "saved_account": _("Recipients"),
+    "delivery": _("Webhook deliveries"),
+    "secret": _("New API keys"),
+    "api_key": _("API key in use"),
+    "rotation": _("Key rotations"),
+}
+
+
 def _group_choices() -> list[tuple[str, str]]:
-    return [("", "Everything"), *((group, group.replace("_", " ").capitalize()) for group in Action.groups())]
+    return [("", gettext("All actions")), *((group, str(_GROUP_LABELS[group])) for group in Action.groups())]
 
 
 class EntryFilterForm(PeriodForm):
@@ -55,11 +81,11 @@ class EntryFilterForm(PeriodForm):
     actor = forms.ModelChoiceField(
         get_user_model()._default_manager.order_by("full_name", "pk"),
         required=False,
-        label="Person",
-        empty_label="Anyone",
+        label=_("Person"),
+        empty_label=_("Anyone"),
     )
-    group = forms.ChoiceField(choices=_group_choices, required=False, label="About")
-    about = forms.CharField(required=False, label="Reference or name", max_length=200)
+    group = forms.ChoiceField(choices=_group_choices, required=False, label=_("Action"))
+    about = forms.CharField(required=False, label=_("Reference or name"), max_length=200)
     field_order = ("actor", "group", "about", "since", "until")
 
 

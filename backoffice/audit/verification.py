@@ -15,6 +15,8 @@ from typing import Any
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import DatabaseError, transaction
 from django.db.models import QuerySet, TextChoices
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import GENESIS, AuditError, canonical_time
@@ -28,16 +30,16 @@ CHUNK_SIZE = 2000
 class FaultCode(TextChoices):
     """An inconsistency in the log. The label is the sentence about an entry, with its parameters in braces."""
 
-    CHECKPOINT_CHANGED = "checkpoint_changed", "is gone or carries another hash than when it was verified"
-    UNREADABLE = "unreadable", "cannot be read: {error}"
-    NO_TIME = "no_time", "cannot be read: its time is no time"
-    MISSING = "missing", "is missing; the next one is entry {other:,}"
-    NOT_FOLLOWING = "not_following", "does not follow the entry before it"
-    CONTENT_CHANGED = "content_changed", "content does not match its hash"
-    HEAD_MISSING = "head_missing", "the head of the chain is missing"
-    CUT_OFF = "cut_off", "is missing; the log was cut off, its head is at entry {other:,}"
-    BEYOND_HEAD = "beyond_head", "stands beyond the head of the chain, entry {other:,}"
-    HEAD_DIFFERS = "head_differs", "the head of the chain carries another hash"
+    CHECKPOINT_CHANGED = "checkpoint_changed", _("missing, or its hash differs from the one verified earlier")
+    UNREADABLE = "unreadable", _("unreadable: {error}")
+    NO_TIME = "no_time", _("unreadable: its time is invalid")
+    MISSING = "missing", _("missing; the next one is entry {other:,}")
+    NOT_FOLLOWING = "not_following", _("does not follow the entry before it")
+    CONTENT_CHANGED = "content_changed", _("content does not match its hash")
+    HEAD_MISSING = "head_missing", _("the head of the chain is missing")
+    CUT_OFF = "cut_off", _("missing; the log was cut off, its head is at entry {other:,}")
+    BEYOND_HEAD = "beyond_head", _("beyond the head of the chain, entry {other:,}")
+    HEAD_DIFFERS = "head_differs", _("the head of the chain has another hash")
 
 
 class ChainFault:
@@ -57,12 +59,13 @@ class ChainFault:
 def fault_sentence(fault: Mapping[str, Any]) -> str:
     """A recorded fault in words; `none` if there was none."""
     if not fault:
-        return "none"
-    about = ""
-    if "action" in fault:
-        about = f" ({fault['action']}, {datetime.fromisoformat(fault['at']):%Y-%m-%d %H:%M:%S} UTC)"
-    problem = code_sentence(FaultCode, fault)
-    return f"entry {fault['position']:,}{about}: {problem}"
+        return gettext("none")
+    position, problem = f"{fault['position']:,}", code_sentence(FaultCode, fault)
+    if "action" not in fault:
+        return gettext("entry {position}: {problem}").format(position=position, problem=problem)
+    time = f"{datetime.fromisoformat(fault['at']):%Y-%m-%d %H:%M:%S} UTC"
+    sentence = gettext("entry {position} ({action}, {time}): {problem}")
+    return sentence.format(position=position, action=fault["action"], time=time, problem=problem)
 
 
 SENTENCES["fault"] = fault_sentence
@@ -90,8 +93,14 @@ class ChainVerification:
         return self.fault is None
 
     def __str__(self) -> str:
-        noun = "entry" if self.verified == 1 else "entries"
-        return str(self.fault) if self.fault else f"{self.verified:,} {noun} verified, the chain is whole"
+        if self.fault:
+            return str(self.fault)
+        sentence = ngettext(
+            "{count} entry verified, the chain is intact",
+            "{count} entries verified, the chain is intact",
+            self.verified,
+        )
+        return sentence.format(count=f"{self.verified:,}")
 
 
 def verify_chain() -> ChainVerification:

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import DecimalSumField, ExactDecimalField, UnsignedDecimalField
 from backoffice.core.web.formatting import format_amount
@@ -204,11 +205,11 @@ class BalanceBreak(models.Model):
     class Kind(models.TextChoices):
         """The likely cause of a break."""
 
-        GAP = "gap", "Something is missing"
-        VANISHED = "vanished", "A record has left the list"
-        CHANGED = "changed", "A record was changed"
-        FEE = "fee", "A fee was not taken"
-        UNMOVED = "unmoved", "A record moved nothing"
+        GAP = "gap", _("Missing transaction")
+        VANISHED = "vanished", _("Transaction no longer listed")
+        CHANGED = "changed", _("Transaction changed")
+        FEE = "fee", _("Fee not deducted")
+        UNMOVED = "unmoved", _("Balance not changed")
 
     currency = models.TextField()
     at = models.DateTimeField()  # when `after` occurred
@@ -237,9 +238,9 @@ class BalanceBreak(models.Model):
     @property
     def explanation(self) -> str:
         """The cause in one sentence."""
-        went = "came in" if self.direction == "in" else "went out"
         amount = f"{self.currency} {format_amount(self.difference, self.currency)}"
-        return _EXPLANATIONS[self.kind].format(amount=amount, went=went)
+        key = BalanceBreak.Kind(self.kind), "in" if self.direction == "in" else "out"
+        return str(_EXPLANATIONS[key]).format(amount=amount)
 
     @property
     def signed_difference(self) -> Decimal:
@@ -248,16 +249,27 @@ class BalanceBreak(models.Model):
         return difference if self.direction == "in" else -difference
 
 
-_EXPLANATIONS: dict[str, str] = {
-    BalanceBreak.Kind.GAP: "{amount} {went} between the two that no transaction tells of.",
-    BalanceBreak.Kind.VANISHED: (
-        "{amount} {went}, as much as a transaction between the two that the service lists no more."
+_FEE_NOT_DEDUCTED = _("The fee of the first transaction, {amount}, was not deducted.")
+_BALANCE_UNCHANGED = _("The balance did not change after the first transaction.")
+_EXPLANATIONS = {
+    (BalanceBreak.Kind.GAP, "in"): _("The balance rose by {amount} between the two without a transaction."),
+    (BalanceBreak.Kind.GAP, "out"): _("The balance fell by {amount} between the two without a transaction."),
+    (BalanceBreak.Kind.VANISHED, "in"): _(
+        "The balance rose by {amount}, the amount of a transaction that the provider no longer lists."
     ),
-    BalanceBreak.Kind.CHANGED: (
-        "{amount} {went} that no transaction tells of; one of the two told something else before."
+    (BalanceBreak.Kind.VANISHED, "out"): _(
+        "The balance fell by {amount}, the amount of a transaction that the provider no longer lists."
     ),
-    BalanceBreak.Kind.FEE: "The balance went on as if the fee of the first, {amount}, had not been taken.",
-    BalanceBreak.Kind.UNMOVED: "The balance went on as if the first had moved nothing.",
+    (BalanceBreak.Kind.CHANGED, "in"): _(
+        "The balance rose by {amount} without a transaction, and the provider changed one of the two."
+    ),
+    (BalanceBreak.Kind.CHANGED, "out"): _(
+        "The balance fell by {amount} without a transaction, and the provider changed one of the two."
+    ),
+    (BalanceBreak.Kind.FEE, "in"): _FEE_NOT_DEDUCTED,
+    (BalanceBreak.Kind.FEE, "out"): _FEE_NOT_DEDUCTED,
+    (BalanceBreak.Kind.UNMOVED, "in"): _BALANCE_UNCHANGED,
+    (BalanceBreak.Kind.UNMOVED, "out"): _BALANCE_UNCHANGED,
 }
 
 

@@ -118,7 +118,7 @@ def stable_transactions(
         before, seen = seen, {record.transaction_id: record.status for record in found}
         if seen == before:
             return found
-    raise UnstableListError("The service's list changed each time it was read")
+    raise UnstableListError("The provider's list changed each time it was read")
 
 
 @dataclass(frozen=True)

@@ -37,13 +37,13 @@ def test_commands_are_audited_with_the_reason(
     assert (entry.action, entry.actor_label, entry.target_id) == (recorded, "Countersign", str(preparer.pk))
     assert entry.detail["reason"] == REASON
     assert output.startswith("Tunde Bello ")
-    assert "Every session has ended." in output
+    assert "All sessions have ended." in output
 
 
 def test_set_roles_assigns_exactly_the_roles_named(preparer: User) -> None:
     assert "Approver, Auditor" in run("set-roles", preparer.email, "--role", "Approver", "--role", "Auditor")
     assert sorted(group.name for group in preparer.groups.all()) == [Role.APPROVER, Role.AUDITOR]
-    assert "without a role" in run("set-roles", preparer.email)
+    assert "now has these roles: none" in run("set-roles", preparer.email)
     assert not preparer.groups.exists()
 
 
@@ -63,7 +63,7 @@ def test_commands_refuse_a_missing_reason_or_an_unknown_user(preparer: User, act
         call_command("staff", action, preparer.email)
     with pytest.raises(CommandError, match="A reason is required"):
         run(action, preparer.email, reason="  ")
-    with pytest.raises(CommandError, match="No account has the e-mail address nobody@"):
+    with pytest.raises(CommandError, match="No account has the email address nobody@"):
         run(action, "nobody@countersign.example")
     assert not Entry.objects.exists()
 

@@ -79,7 +79,7 @@ def test_changing_the_password_ends_other_sessions_and_rotates_the_session_key(
 ) -> None:
     other, key = sign_in(Client(), preparer), signed_in.session.session_key
     page = steps.change_password(signed_in)
-    assert "Your password is changed" in page.content.decode()
+    assert "Password changed" in page.content.decode()
     assert signed_in.session.session_key != key
     assert list(StaffSession.objects.values_list("pk", flat=True)) == [signed_in.session.session_key]
     assert other.get(ME).status_code == 302
@@ -108,7 +108,7 @@ def test_a_wrong_current_password_changes_nothing_and_is_audited(signed_in: Clie
     answer = steps.change_password(signed_in, old_password="not this one")
     assert answer.status_code == 422
     assert answer.context["form"].errors["old_password"] == [
-        "This is not your present password. Nothing was changed."
+        "This is not your current password. Nothing was changed."
     ]
     entry = Entry.objects.get()
     assert (entry.action, entry.actor, entry.detail) == (

@@ -91,7 +91,7 @@ def test_after_a_wrong_code_a_correct_one_is_refused_until_the_delay_ends(
     steps.give_code(password_only, steps.wrong_code(device))
     answer = steps.give_code(password_only, steps.code_of(device))
     assert answer.status_code == 422
-    assert "Try the next one in 1 s" in answer.content.decode()
+    assert "Enter the next one in 1 second" in answer.content.decode()
     steps.unlock(preparer)
     assert steps.give_code(password_only, steps.code_of(device)).status_code == 302
 

@@ -55,7 +55,7 @@ def test_a_wrong_password_and_an_unknown_address_get_the_same_response(
     answer = client.post(reverse("accounts:sign_in"), typed)
     assert answer.status_code == 422
     assert answer.context["form"].non_field_errors() == [
-        "The e-mail address or the password is not right. Nobody was signed in."
+        "Wrong email address or password. You are not signed in. Try again."
     ]
     assert "sessionid" not in answer.cookies
     assert not StaffSession.objects.exists()
@@ -65,7 +65,7 @@ def test_a_deactivated_user_gets_the_same_response_as_an_unknown_one(client: Cli
     User.objects.filter(pk=preparer.pk).update(is_active=False)
     answer = steps.give_password(client, preparer)
     assert answer.status_code == 422
-    assert "not right" in answer.content.decode()
+    assert "Wrong email address" in answer.content.decode()
 
 
 def test_the_form_keeps_the_address_and_never_the_password(client: Client, preparer: User) -> None:

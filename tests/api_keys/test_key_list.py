@@ -69,8 +69,8 @@ def test_an_unreachable_provider_shows_the_last_reported_list_with_its_age(
     settings.GATEWAY_URL_V4 = UNREACHABLE
     for address in ("/settings/api-keys/list/", "/settings/api-keys/?now=1"):
         page = text_of(as_administrator.get(address))
-        assert "so this is the last known one" in page
-        assert "As the service listed them <time" in page
+        assert "This is the last reported list" in page
+        assert "Last reported <time" in page
         assert "till" in page
 
 
@@ -88,7 +88,7 @@ def test_a_link_reads_the_list_without_javascript(as_administrator: Client, sand
         (timedelta(days=7), "in 7 days", "warn"),
         (timedelta(days=1, hours=1), "in 1 day", "warn"),
         (timedelta(days=1), "in 1 day", "bad"),
-        (timedelta(hours=5), "within a day", "bad"),
+        (timedelta(hours=5), "in less than a day", "bad"),
         (timedelta(0), "expired", "bad"),
     ],
 )
@@ -107,9 +107,9 @@ def test_each_key_shows_its_status() -> None:
     known("c", name="works")
     own = credentials.key_in_use().short_hash
     known(own, name="own")
-    assert [row.state for row in key_rows()] == ["Invalidated", "Expired", "Works", "In use"]
+    assert [row.state for row in key_rows()] == ["Invalidated", "Expired", "Valid", "In use"]
     KnownKey.objects.filter(pk=own).update(ended_at=now)
-    assert key_rows()[-1].state == "Invalidated, yet in use"
+    assert key_rows()[-1].state == "Invalidated, still in use"
     assert key_rows()[-1].state_tone == "bad"
 
 
@@ -162,7 +162,7 @@ def test_a_key_whose_creation_response_was_lost_is_reported(
     )
     assert confirmation.confirm_operation(operation.pk).status == "succeeded"
     page = text_of(as_administrator.get("/settings/api-keys/list/"))
-    assert "the answer with the key was lost: nobody has it" in page
+    assert "the response with the key was lost. Nobody has it" in page
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_key_whose_creation_response_was_lost_is_reported(
     [
         (timedelta(days=31), ""),
         (timedelta(days=29, hours=1), "in 29 days"),
-        (timedelta(hours=3), "within a day"),
+        (timedelta(hours=3), "in less than a day"),
         (-timedelta(days=2), "expired"),
         (-timedelta(days=8), ""),
     ],

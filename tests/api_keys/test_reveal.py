@@ -64,7 +64,7 @@ def test_the_operation_stores_only_the_short_hash(as_approver: Client, created: 
     page = text_of(as_approver.get(f"/operations/{created.pk}/"))
     assert created.attempts.get().result["short_hash"] in page  # type: ignore[index]
     assert key not in page
-    assert "Show it once" not in page
+    assert "View key" not in page
 
 
 @pytest.mark.parametrize("method", ["get", "post"])

@@ -81,7 +81,7 @@ def test_a_full_rotation_ends_the_old_key_and_calls_continue(
     assert create(as_administrator, approver, relaxed).status == Status.SUCCEEDED
     assert current().step == RotationStep.TEST
     page = text_of(press(as_administrator, "test"))
-    assert "GET /balance with the new key succeeded: 3 balances were read (NGN, USD, USDT)." in page
+    assert "GET /balance with the new key succeeded: 3 balances read (NGN, USD, USDT)." in page
     assert current().step == RotationStep.SWITCH
     assert switch(as_administrator, approver, relaxed).status == Status.SUCCEEDED
     assert credentials.key_in_use().name == "till"
@@ -125,7 +125,7 @@ def test_calls_are_counted_after_the_switch_and_the_new_key_is_stored_once(
     switch(as_administrator, approver, relaxed)
     gateway().balances.list("NGN")
     assert not Secret.objects.exists()
-    assert "<dt>Calls since the switch</dt><dd>1</dd>" in text_of(as_administrator.get(PAGE))
+    assert "<dt>Requests since the switch</dt><dd>1</dd>" in text_of(as_administrator.get(PAGE))
 
 
 def test_only_one_rotation_is_open_at_a_time(administrator: User) -> None:
@@ -165,7 +165,7 @@ def test_a_key_refused_by_the_provider_is_not_activated(
     made = create(as_administrator, approver, relaxed)
     expire_at_the_provider(relaxed, made)
     page = text_of(press(as_administrator, "test"))
-    assert "GET /balance with the new key did not succeed: X-Api-Key has been invalidated" in page
+    assert "GET /balance with the new key failed: X-Api-Key has been invalidated" in page
     assert current().step == RotationStep.TEST
     refused = switch(as_administrator, approver, relaxed)
     assert refused.status == Status.FAILED
@@ -193,7 +193,7 @@ def test_refused_calls_are_counted_and_switching_back_is_offered(
     with pytest.raises(CredentialsError):
         gateway().balances.list("NGN")
     page = text_of(as_administrator.get(PAGE))
-    assert "The service refused calls with the new key." in page
+    assert "The provider refused requests with the new key." in page
     assert f"?target=kept%3A{credentials.former_keys()[0].pk}" in page
     counted = GatewayKey.objects.get(state="in_use")
     assert (counted.calls, counted.refused) == (2, 1)
@@ -214,14 +214,14 @@ def test_an_approved_switch_back_activates_the_old_key(
     assert steps.approve_and_send(back, approver, relaxed).status == Status.SUCCEEDED
     assert credentials.key_in_use().pk == old.pk
     assert [key.name for key in credentials.former_keys()] == ["till"]
-    assert "Countersign calls with another key by now" in text_of(as_administrator.get(PAGE))
+    assert "Countersign no longer uses the new key" in text_of(as_administrator.get(PAGE))
 
 
 @pytest.mark.parametrize("button", ["test", "watch", "finish"])
 def test_an_action_of_another_step_is_refused(as_administrator: Client, button: str) -> None:
     begin(as_administrator)
     page = text_of(press(as_administrator, button, minutes="5"))
-    assert "not at this step any more" in page
+    assert "no longer at this step" in page
     assert current().step == RotationStep.CREATE
 
 
@@ -252,11 +252,11 @@ def test_a_key_that_was_not_created_is_reported_and_can_be_prepared_again(
     begin(as_administrator)
     typed = {**steps.NAMED, "rotation": str(current().rotation.pk)}
     operation = steps.prepare(as_administrator, "api_key_create", **typed)
-    assert f"{operation.reference} is pending" in text_of(as_administrator.get(PAGE))
+    assert f"{operation.reference}: pending" in text_of(as_administrator.get(PAGE))
     cancel_operation(operation.pk, actor=administrator)
     page = text_of(as_administrator.get(PAGE))
-    assert f"{operation.reference}</a> came to nothing: cancelled." in page
-    assert "Prepare the new key" in page
+    assert f"{operation.reference}</a> was not executed: cancelled." in page
+    assert "Prepare new key" in page
 
 
 def test_the_operation_of_a_step_links_to_the_rotation(
@@ -266,8 +266,8 @@ def test_the_operation_of_a_step_links_to_the_rotation(
     typed = {**steps.NAMED, "rotation": str(current().rotation.pk)}
     step = steps.prepare(as_administrator, "api_key_create", **typed)
     alone = steps.prepare(as_administrator, "api_key_create", **{**steps.NAMED, "key_name": "by itself"})
-    assert f'<a href="{PAGE}">See where it stands</a>' in text_of(as_approver.get(step.get_absolute_url()))
-    assert "See where it stands" not in text_of(as_approver.get(alone.get_absolute_url()))
+    assert f'<a href="{PAGE}">Open rotation</a>' in text_of(as_approver.get(step.get_absolute_url()))
+    assert "Open rotation" not in text_of(as_approver.get(alone.get_absolute_url()))
 
 
 def test_readers_see_the_progress_and_cannot_change_it(

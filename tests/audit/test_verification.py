@@ -41,11 +41,11 @@ def test_an_unmodified_log_is_intact(log: None) -> None:
 
 
 def test_an_empty_log_is_intact() -> None:
-    assert str(verify_chain()) == "0 entries verified, the chain is whole"
+    assert str(verify_chain()) == "0 entries verified, the chain is intact"
 
 
 FORGED: dict[str, tuple[Any, str]] = {
-    "position": (99, "entry 3: is missing; the next one is entry 4"),
+    "position": (99, "entry 3: missing; the next one is entry 4"),
     "at": (datetime(2026, 1, 1, tzinfo=UTC), "content does not match its hash"),
     "actor": (None, "content does not match its hash"),
     "actor_label": ("Somebody else", "content does not match its hash"),
@@ -127,12 +127,12 @@ def take_the_head() -> None:
 @pytest.mark.parametrize(
     ("damage", "verdict"),
     [
-        (cut_the_middle, "entry 3: is missing; the next one is entry 4"),
-        (cut_the_end, "entry 4: is missing; the log was cut off, its head is at entry 5"),
-        (cut_everything, "entry 1: is missing; the log was cut off, its head is at entry 5"),
-        (append_behind_the_head, "entry 6: stands beyond the head of the chain, entry 5"),
-        (replace_the_newest, "entry 5: the head of the chain carries another hash"),
-        (forge_the_head, "entry 5: the head of the chain carries another hash"),
+        (cut_the_middle, "entry 3: missing; the next one is entry 4"),
+        (cut_the_end, "entry 4: missing; the log was cut off, its head is at entry 5"),
+        (cut_everything, "entry 1: missing; the log was cut off, its head is at entry 5"),
+        (append_behind_the_head, "entry 6: beyond the head of the chain, entry 5"),
+        (replace_the_newest, "entry 5: the head of the chain has another hash"),
+        (forge_the_head, "entry 5: the head of the chain has another hash"),
         (take_the_head, "entry 5: the head of the chain is missing"),
     ],
 )
@@ -163,7 +163,7 @@ def test_an_invalid_time_is_refused_or_detected(log: None, text: str) -> None:
     verdict = verify_chain()
 
     assert verdict.verified == 2
-    assert str(verdict).startswith("entry 3: cannot be read")
+    assert str(verdict).startswith("entry 3: unreadable")
 
 
 def test_verification_reads_the_log_in_batches(log: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +205,7 @@ def test_the_command_prints_the_result_and_the_newest_hash(
     call_command("verify_audit")
 
     assert capsys.readouterr().out == (
-        f"5 entries verified, the chain is whole\nnewest entry 5, hash {Entry.objects.get(position=5).hash}\n"
+        f"5 entries verified, the chain is intact\nnewest entry 5, hash {Entry.objects.get(position=5).hash}\n"
     )
 
 
@@ -233,7 +233,7 @@ def test_a_missing_checkpoint_is_reported(log: None) -> None:
     mark = ChainCheckpoint(3, Entry.objects.get(position=3).hash)
     tamper(3, hash="f" * 64)
     verdict = verify_since(mark, at_most=100)
-    assert str(verdict) == "entry 3: is gone or carries another hash than when it was verified"
+    assert str(verdict) == "entry 3: missing, or its hash differs from the one verified earlier"
     assert (verdict.verified, verdict.newest_hash) == (mark.position, mark.hash)
 
 
@@ -251,4 +251,4 @@ def test_a_log_truncated_after_the_checkpoint_is_detected(log: None) -> None:
     mark = ChainCheckpoint(3, Entry.objects.get(position=3).hash)
     with lifted(connection):
         Entry.objects.filter(position=5).delete()
-    assert str(verify_since(mark, at_most=100)).startswith("entry 5: is missing; the log was cut off")
+    assert str(verify_since(mark, at_most=100)).startswith("entry 5: missing; the log was cut off")

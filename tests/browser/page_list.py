@@ -168,7 +168,7 @@ def new_recovery_codes(people: People, page: Page) -> None:
     """They are stored at once, because nobody may go on before that, not even somebody who has to sign in again."""
     with people.screenless_browser_of(PREPARER) as browser:
         page.goto("/account/recovery-codes/")
-        steps.press(page, "Draw ten new codes")
+        steps.press(page, "Generate ten new codes")
         expect(page.locator(".codes li")).to_have_count(10)
         browser.submit(browser.get("/account/recovery-codes/"), "/account/recovery-codes/kept/")
 
@@ -176,7 +176,7 @@ def new_recovery_codes(people: People, page: Page) -> None:
 def form_out_of_date(_office: People, page: Page) -> None:
     page.goto("/account/sign-in/")
     page.locator("[name=csrfmiddlewaretoken]").first.evaluate("field => field.value = ''")
-    page.get_by_label("E-mail address").fill("somebody@countersign.example")
+    page.get_by_label("Email address").fill("somebody@countersign.example")
     page.get_by_label("Password").fill("of no importance")
     steps.press(page, "Continue")
     expect(page.get_by_role("heading", level=1)).to_have_text("This form is out of date")
@@ -188,7 +188,7 @@ PAGES = [
     ListedPage(
         NOBODY,
         "sign-in refused",
-        sending("/account/sign-in/", "Continue", **{"E-mail address": "somebody@countersign.example"}),
+        sending("/account/sign-in/", "Continue", **{"Email address": "somebody@countersign.example"}),
     ),
     ListedPage(NOBODY, "form out of date", form_out_of_date),
     ListedPage(NOBODY, "second factor", lambda _office, page: give_password(page, ADMINISTRATOR)),
@@ -226,7 +226,7 @@ PAGES = [
     ListedPage(PREPARER, "transactions that no filter fits", at("/transactions/?currency=EUR")),
     ListedPage(PREPARER, "bank accounts", at("/money/bank-accounts/")),
     ListedPage(
-        PREPARER, "account refused", sending("/money/bank-accounts/", "Show the holder", Account_number="12")
+        PREPARER, "account refused", sending("/money/bank-accounts/", "Look up name", Account_number="12")
     ),
     ListedPage(PREPARER, "wallet transfer", at("/operations/prepare/wallet_transfer/")),
     ListedPage(
@@ -246,7 +246,7 @@ PAGES = [
     ListedPage(PREPARER, "nothing there", at(_OPERATION)),
     ListedPage(PREPARER, "my account", at("/account/")),
     ListedPage(PREPARER, "password", at("/account/password/")),
-    ListedPage(PREPARER, "password refused", sending("/account/password/", "Change the password")),
+    ListedPage(PREPARER, "password refused", sending("/account/password/", "Change password")),
     ListedPage(PREPARER, "authenticator", at("/account/authenticator/")),
     ListedPage(PREPARER, "recovery codes", at("/account/recovery-codes/")),
     ListedPage(PREPARER, "new recovery codes", new_recovery_codes),
@@ -286,7 +286,7 @@ PAGES = [
     ListedPage(AUDITOR, "reports", at("/reports/")),
     ListedPage(AUDITOR, "audit log", at("/settings/audit/")),
     ListedPage(AUDITOR, "audit log without entries", at("/settings/audit/?about=nobody")),
-    ListedPage(AUDITOR, "verdict", sending("/settings/audit/", "Verify")),
+    ListedPage(AUDITOR, "verdict", sending("/settings/audit/", "Verify log")),
     ListedPage(ADMINISTRATOR, "overview", at("/")),
     ListedPage(ADMINISTRATOR, "open operations", at("/operations/")),
     ListedPage(ADMINISTRATOR, "audit log", at("/settings/audit/?group=operation")),

@@ -122,7 +122,7 @@ def give_password(page: Page, name: str) -> None:
     """The first step of signing in."""
     page.goto("/account/sign-in/")
     shown = demo_person(page.content(), name)
-    page.get_by_label("E-mail address").fill(shown["email"])
+    page.get_by_label("Email address").fill(shown["email"])
     page.get_by_label("Password").fill(shown["password"])
     page.get_by_role("button", name="Continue").click()
 

@@ -39,7 +39,7 @@ def test_sign_in_and_approval_work_by_keyboard(people: People) -> None:
     tab_to(page, steps.button(page, "Approve"))
     page.keyboard.press("Enter")
     expect(steps.badge(page)).to_have_text("Approved")
-    expect(steps.timeline(page, f"{OTHER_APPROVER} countersigned")).to_contain_text("Compared")
+    expect(steps.timeline(page, f"{OTHER_APPROVER} approved")).to_contain_text("Compared")
 
 
 def test_slash_focuses_the_search_and_escape_closes_the_menu(people: People) -> None:
@@ -107,7 +107,7 @@ def sign_in(page: Page, name: str) -> None:
     """Type what the demo shows. The first field has the focus already."""
     page.goto("/account/sign-in/")
     shown = demo_person(page.content(), name)
-    expect(page.get_by_label("E-mail address")).to_be_focused()
+    expect(page.get_by_label("Email address")).to_be_focused()
     page.keyboard.type(shown["email"])
     page.keyboard.press("Tab")
     page.keyboard.type(shown["password"])

@@ -36,7 +36,7 @@ class Migration(migrations.Migration):
                         verbose_name="superuser status",
                     ),
                 ),
-                ("email", models.EmailField(max_length=254, unique=True, verbose_name="e-mail address")),
+                ("email", models.EmailField(max_length=254, unique=True, verbose_name="email address")),
                 ("full_name", models.CharField(max_length=120)),
                 ("is_active", models.BooleanField(default=True)),
                 (
@@ -50,7 +50,7 @@ class Migration(migrations.Migration):
                 (
                     "language",
                     models.CharField(
-                        choices=[("auto", "As the browser"), ("en", "English"), ("fr", "Français")],
+                        choices=[("auto", "Same as browser"), ("en", "English"), ("fr", "Français")],
                         default="auto",
                         max_length=5,
                     ),
@@ -58,7 +58,7 @@ class Migration(migrations.Migration):
                 (
                     "theme",
                     models.CharField(
-                        choices=[("auto", "As the device"), ("light", "Light"), ("dark", "Dark")],
+                        choices=[("auto", "Same as device"), ("light", "Light"), ("dark", "Dark")],
                         default="auto",
                         max_length=5,
                     ),

@@ -1,6 +1,6 @@
 """My account: second factor, recovery codes, sessions, time zone, theme and password."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import available_timezones
 
 from django import forms
@@ -10,7 +10,7 @@ from django.forms import model_to_dict
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import translation
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -20,6 +20,9 @@ from backoffice.accounts.access import fresh_second_factor_required, language_of
 from backoffice.accounts.models import Language, Theme
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.accounts.sign_in import LockedOutError, PasswordRefusedError, confirm_password
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 _REGIONS = ("Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
 
@@ -34,7 +37,7 @@ def _time_zones() -> list[tuple[str, Any]]:
     return groups
 
 
-def _password_field(label: str, autocomplete: str) -> forms.CharField:
+def _password_field(label: "StrOrPromise", autocomplete: str) -> forms.CharField:
     widget = forms.PasswordInput(attrs={"autocomplete": autocomplete})
     return forms.CharField(label=label, max_length=1024, strip=False, widget=widget)
 
@@ -42,9 +45,9 @@ def _password_field(label: str, autocomplete: str) -> forms.CharField:
 class PasswordForm(forms.Form):
     """A new password, typed twice, with the current one."""
 
-    old_password = _password_field("Present password", "current-password")
-    new_password = _password_field("New password", "new-password")
-    repeated = _password_field("The new password again", "new-password")
+    old_password = _password_field(_("Current password"), "current-password")
+    new_password = _password_field(_("New password"), "new-password")
+    repeated = _password_field(_("Repeat new password"), "new-password")
 
     def __init__(self, *args: Any, request: StaffRequest, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -67,15 +70,16 @@ class PasswordForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         if "new_password" in values and values.get("repeated") != values["new_password"]:
-            self.add_error("repeated", "The two new passwords differ.")
+            self.add_error(
+                "repeated", gettext("The two new passwords differ. Enter the same password twice.")
+            )
         return values
 
 
 class PreferencesForm(forms.Form):
     time_zone = forms.ChoiceField(
-        label="Time zone",
+        label=_("Time zone"),
         choices=_time_zones,
-        help_text="Every time is shown in it, with its name.",
     )
     theme = forms.ChoiceField(label=_("Theme"), choices=Theme.choices)
     language = forms.ChoiceField(label=_("Language"), choices=Language.choices)
@@ -112,23 +116,26 @@ def change_password_page(request: StaffRequest) -> HttpResponse:
         status = 422 if form.is_bound else 200
         return render(request, "accounts/password.html", {"form": form}, status=status)
     sign_in.change_password(request, form.cleaned_data["new_password"])
-    messages.success(request, "Your password is changed. All other sessions have ended.")
+    messages.success(request, gettext("Password changed. All your other sessions have ended."))
     return redirect("accounts:my_account")
 
 
 @require_POST
 def end_session(request: StaffRequest, reference: str) -> HttpResponse:
     if sessions.end_session(request.user, reference):
-        messages.success(request, "The session has ended.")
+        messages.success(request, gettext("Session ended."))
     else:
-        messages.info(request, "That session had ended already.")
+        messages.info(request, gettext("This session had already ended."))
     return redirect("accounts:my_account")
 
 
 @require_POST
 def end_other_sessions(request: StaffRequest) -> HttpResponse:
     ended = sessions.end_other_sessions(request)
-    messages.success(request, f"{ended} other session{'' if ended == 1 else 's'} ended.")
+    messages.success(
+        request,
+        ngettext("{count} other session ended.", "{count} other sessions ended.", ended).format(count=ended),
+    )
     return redirect("accounts:my_account")
 
 

@@ -7,6 +7,8 @@ from django import forms
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -28,11 +30,12 @@ class SignInForm(forms.Form):
     """The first step of sign-in: e-mail address and password."""
 
     email = forms.EmailField(
-        label="E-mail address",
+        label=_("Email address"),
         max_length=254,
         widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}),
     )
     password = forms.CharField(
+        label=_("Password"),
         max_length=1024,
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
@@ -79,7 +82,7 @@ class AuthenticatorCodeForm(forms.Form):
     """A code of the authenticator; a recovery code too where the view allows it."""
 
     code = forms.CharField(
-        label="Code",
+        label=_("Code"),
         max_length=64,
         widget=OneTimeCodeInput(
             attrs={
@@ -100,7 +103,7 @@ class SecondFactorForm(AuthenticatorCodeForm):
         field = self.fields["code"]
         field.widget.attrs["inputmode"] = "text"
         field.widget.attrs["autocapitalize"] = "characters"
-        field.help_text = "Six digits from your authenticator, or one of your recovery codes."
+        field.help_text = gettext("Six digits from your authenticator, or a recovery code.")
 
 
 @sensitive_post_parameters("code")
@@ -131,7 +134,9 @@ def enrol(request: StaffRequest) -> HttpResponse:
         if form.is_valid():
             if second_factor.finish_enrolment(request, form.cleaned_data["code"]):
                 return _issue_codes(request)
-            form.add_error("code", "This code is not right. Nothing was set up. Type the code shown now.")
+            form.add_error(
+                "code", gettext("Wrong code. Nothing was set up. Enter the code that the app shows now.")
+            )
     except EnrolmentNotAllowedError:
         return redirect(access.url_with_next("accounts:second_factor", request.path))
     return _enrolment_page(request, device, form)
@@ -179,4 +184,9 @@ def _enrolment_page(
 def _refusal_text(request: StaffRequest) -> str:
     wait = second_factor.wait_before_next_code(request.user)
     seconds = max(1, round(wait.total_seconds())) if wait else 0
-    return f"This code was not accepted. Each code works once. Try the next one in {seconds} s."
+    sentence = ngettext(
+        "Code not accepted: it is wrong or already used. Enter the next one in {count} second.",
+        "Code not accepted: it is wrong or already used. Enter the next one in {count} seconds.",
+        seconds,
+    )
+    return sentence.format(count=seconds)

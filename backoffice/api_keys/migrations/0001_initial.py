@@ -50,9 +50,9 @@ class Migration(migrations.Migration):
                         choices=[
                             (
                                 "passed",
-                                "GET /balance with the new key succeeded: {count} balances were read ({currencies}).",
+                                "GET /balance with the new key succeeded: {count} balances read ({currencies}).",
                             ),
-                            ("failed", "GET /balance with the new key did not succeed: {error}"),
+                            ("failed", "GET /balance with the new key failed: {error}"),
                         ],
                         max_length=6,
                     ),

@@ -203,11 +203,11 @@ class Migration(migrations.Migration):
                     "kind",
                     models.CharField(
                         choices=[
-                            ("gap", "Something is missing"),
-                            ("vanished", "A record has left the list"),
-                            ("changed", "A record was changed"),
-                            ("fee", "A fee was not taken"),
-                            ("unmoved", "A record moved nothing"),
+                            ("gap", "Missing transaction"),
+                            ("vanished", "Transaction no longer listed"),
+                            ("changed", "Transaction changed"),
+                            ("fee", "Fee not deducted"),
+                            ("unmoved", "Balance not changed"),
                         ],
                         max_length=8,
                     ),

@@ -138,7 +138,7 @@ def row_of(record: TransactionRecord) -> MirrorRow:
         line = f"{_joined_texts(texts)}\t{_joined_values(reported)}"
     except ValueError as exc:
         raise UnstorableRecordError(
-            f"Transaction {record.transaction_id[:60]} cannot be kept: {exc}"
+            f"Transaction {record.transaction_id[:60]} cannot be stored: {exc}"
         ) from exc
     return MirrorRow(record, facet_key, line, blake2b(_VERSION + line.encode(), digest_size=16).digest())
 

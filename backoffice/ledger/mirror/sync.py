@@ -114,7 +114,7 @@ def _wait_for_lease(on_progress: OnProgress = lambda _: None) -> Lease:
         on_progress(Mirror.objects.get(pk=1))
         if time.monotonic() > until:
             since = next(iter(held_leases(SYNC_LEASE).values()), clock.now())
-            raise SyncBusyError(f"Another process is reading the list, since {since:%H:%M:%S} UTC.")
+            raise SyncBusyError(f"Another process has been reading the list since {since:%H:%M:%S} UTC.")
         time.sleep(_POLL_SECONDS)
     return lease
 

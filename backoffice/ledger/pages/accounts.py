@@ -9,6 +9,8 @@ from django.core.validators import RegexValidator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.access import does_not_extend_session
@@ -39,11 +41,11 @@ from payments_gateway import AccountHolder, GatewayError, RejectedError, Wallet
 class AccountHolderForm(forms.Form):
     """The bank account whose holder is to be resolved."""
 
-    bank_code = forms.ChoiceField(label="Bank")
+    bank_code = forms.ChoiceField(label=_("Bank"))
     account_number = forms.CharField(
-        label="Account number",
-        help_text="10 digits",
-        validators=[RegexValidator(r"^[0-9]{10}\Z", "An account number has exactly 10 digits.")],
+        label=_("Account number"),
+        help_text=_("10 digits"),
+        validators=[RegexValidator(r"^[0-9]{10}\Z", _("Enter exactly 10 digits."))],
         widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "34"}),
     )
 
@@ -51,7 +53,7 @@ class AccountHolderForm(forms.Form):
         super().__init__(*args, **kwargs)
         bank_code: Any = self.fields["bank_code"]
         bank_code.choices = [
-            ("", "Choose a bank"),
+            ("", gettext("Choose a bank")),
             *sorted(banks().items(), key=lambda item: item[1]),
         ]
 
@@ -144,9 +146,11 @@ def _resolve_holder(form: AccountHolderForm) -> AccountHolder | None:
     try:
         return resolve_account_holder(values["account_number"], values["bank_code"])
     except RejectedError as exc:
-        form.add_error("account_number", f"The bank knows no such account: {exc.message}")
+        form.add_error(
+            "account_number", gettext("The bank found no such account: {reason}").format(reason=exc.message)
+        )
     except GatewayError:
-        form.add_error(None, "The account could not be checked: the service does not answer. Try again.")
+        form.add_error(None, gettext("Not looked up: the provider cannot be reached. Try again."))
     return None
 
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from backoffice.core import clock, leases
 from backoffice.core.fields import SUM_CONTEXT
@@ -38,7 +39,8 @@ class CappedCount:
 
     def __str__(self) -> str:
         """`1,234`, or `more than 1,000`."""
-        return f"{'more than ' if self.is_more else ''}{self.number:,}"
+        number = f"{self.number:,}"
+        return gettext("more than {number}").format(number=number) if self.is_more else number
 
     def __bool__(self) -> bool:
         return self.number > 0

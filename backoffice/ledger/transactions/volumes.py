@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from django.db import connection
 from django.db.models import QuerySet, Sum
+from django.utils.translation import gettext, pgettext_lazy
 
 from backoffice.core.fields import SUM_CONTEXT
 from backoffice.ledger.models import DayTotal, Facet, Transaction
@@ -142,12 +143,12 @@ Key = TypeVar("Key")
 
 FLOW_DAYS = 30
 _TYPE_LABELS = {
-    "deposit": "Deposits",
-    "withdrawal": "Withdrawals",
-    "sent": "Crypto sent",
-    "transfer": "Transfers",
-    "internalTransfer": "Internal transfers",
-    "conversion": "Conversions",
+    "deposit": pgettext_lazy("transaction type", "Deposits"),
+    "withdrawal": pgettext_lazy("transaction type", "Withdrawals"),
+    "sent": pgettext_lazy("transaction type", "Crypto sent"),
+    "transfer": pgettext_lazy("transaction type", "Transfers"),
+    "internalTransfer": pgettext_lazy("transaction type", "Internal transfers"),
+    "conversion": pgettext_lazy("transaction type", "Conversions"),
 }
 
 
@@ -253,7 +254,7 @@ def _type_volumes(totals: list[FacetDayTotal]) -> list[TypeVolume]:
 
 def _type_label(name: str) -> str:
     """A label for the provider's type; the provider's own word for an unknown type."""
-    return _TYPE_LABELS.get(name, name) or "Type not told"
+    return str(_TYPE_LABELS.get(name, name)) or gettext("Type not provided")
 
 
 def _percent(amount: Decimal, largest: Decimal) -> int:

@@ -33,7 +33,7 @@ def test_a_double_click_on_approve_makes_one_approval(people: People, scripts: b
     steps.button(approver, "Approve").dblclick()
     expect(steps.badge(approver)).to_have_text("Approved")
     approver.goto(path)
-    expect(steps.timeline(approver, "countersigned")).to_have_count(1)
+    expect(steps.timeline(approver, "approved")).to_have_count(1)
     [row] = steps.exported(approver, payment)
     assert (row["Status"], row["Approved by"]) == ("approved", APPROVER)
 
@@ -98,7 +98,7 @@ def test_an_approval_sent_again_changes_nothing(people: People) -> None:
     assert answer == 422
     approver.reload()
     expect(steps.badge(approver)).to_have_text("Approved")
-    expect(steps.timeline(approver, f"{OTHER_APPROVER} countersigned")).to_have_count(1)
+    expect(steps.timeline(approver, f"{OTHER_APPROVER} approved")).to_have_count(1)
 
 
 def go_back_to_a_sent_form(page: Page) -> None:

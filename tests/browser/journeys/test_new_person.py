@@ -35,7 +35,7 @@ def hire(stack: Stack, name: str, *roles: str) -> str:
 
 def give_password(page: Page, email: str) -> None:
     page.goto("/account/sign-in/")
-    page.get_by_label("E-mail address").fill(email)
+    page.get_by_label("Email address").fill(email)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Continue").click()
 
@@ -45,7 +45,7 @@ def enrol(page: Page) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Set up your authenticator")
     secret = page.locator("ol code").inner_text().replace(" ", "")
     page.get_by_label("Code").fill(f"{TOTP(base64.b32decode(secret)).token():06d}")
-    page.get_by_role("button", name="Confirm and show my recovery codes").click()
+    page.get_by_role("button", name="Confirm and show recovery codes").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Your recovery codes")
 
 
@@ -72,9 +72,9 @@ def test_a_new_user_enrols_and_sees_the_recovery_codes_once(people: People, stac
     expect(codes).to_have_count(10)
     assert len(set(codes.all_inner_texts())) == 10
     page.goto("/operations/")
-    expect(page.get_by_role("main")).to_contain_text("Before you go on you need ten recovery codes")
+    expect(page.get_by_role("main")).to_contain_text("You need ten recovery codes to continue")
     expect(codes).to_have_count(0)
-    page.get_by_role("button", name="I have stored the codes that I saw").click()
+    page.get_by_role("button", name="I have stored my codes").click()
 
     payment = steps.new_payment()
     steps.prepare(page, payment)
@@ -87,7 +87,7 @@ def test_a_wrong_first_code_does_not_enrol_and_keeps_the_secret(people: People, 
     give_password(page, hire(stack, "Bola Cole", "Preparer"))
     secret = page.locator("ol code").inner_text()
     page.get_by_label("Code").fill("12345x")
-    page.get_by_role("button", name="Confirm and show my recovery codes").click()
+    page.get_by_role("button", name="Confirm and show recovery codes").click()
     expect(page.get_by_label("Code")).to_have_accessible_description(re.compile("Nothing was set up"))
     expect(page.locator("ol code")).to_have_text(secret)
     page.goto("/operations/")

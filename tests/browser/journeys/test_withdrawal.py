@@ -113,8 +113,8 @@ def assert_the_auditor_sees_it(people: People, reference: str) -> None:
     auditor = people.page_of(AUDITOR)
     auditor.goto("/settings/audit/")
     auditor.get_by_label("Reference or name").fill(reference)
-    steps.press(auditor, "Show")
+    steps.press(auditor, "Apply filters")
     entries = auditor.locator(".log > li")
-    for words in (f"{PREPARER} prepared", f"{APPROVER} countersigned", f"{APPROVER} released for sending"):
+    for words in (f"{PREPARER} prepared", f"{APPROVER} approved", f"{APPROVER} released for sending"):
         expect(entries.filter(has_text=words)).to_have_count(1)
     expect(entries.filter(has_text="confirmed")).to_have_count(1)

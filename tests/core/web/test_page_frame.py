@@ -201,7 +201,7 @@ def test_a_full_page_stays_within_its_size_limit(
 def test_a_missing_page_is_reported_inside_the_frame(client: Client, sign_in: SignIn, preparer: User) -> None:
     answer = sign_in(client, preparer).get("/operations/00000000-0000-4000-8000-000000000000/")
     assert answer.status_code == 404
-    assert "There is nothing at this address" in answer.content.decode()
+    assert "Page not found" in answer.content.decode()
 
 
 @pytest.mark.parametrize("template", ["500.html", "403_csrf.html"])

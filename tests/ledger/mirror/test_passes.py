@@ -177,7 +177,7 @@ def test_records_before_an_oversized_record_are_kept(provider: LongList) -> None
 
     assert Transaction.objects.filter(transaction_id="N1").exists()
     assert mirror().pass_page == 6
-    assert "N2 cannot be kept" in mirror().error
+    assert "N2 cannot be stored" in mirror().error
 
 
 def test_a_command_waits_for_other_readers_for_a_limited_time(

@@ -139,7 +139,7 @@ def test_an_unreachable_provider_shows_the_last_reported_balances_and_an_error(
     balance()
     html = text(reader.get(f"{BALANCES}now/"))
     assert "8,412,090.55" in html
-    assert "The provider cannot be reached" in html
+    assert "Not refreshed: " in html
 
 
 def test_the_trend_is_drawn_and_described(reader: Client) -> None:
@@ -213,7 +213,7 @@ def test_a_reader_gets_no_link_to_a_withdrawal(reader: Client, sandbox: SandboxP
         ("", "0123456789", "This field is required."),
         ("044", "12", "exactly 10 digits"),
         ("000", "0123456789", "Select a valid choice"),
-        ("044", "1234560000", "The bank knows no such account"),
+        ("044", "1234560000", "The bank found no such account"),
     ],
 )
 def test_an_account_that_cannot_be_resolved_is_reported_at_its_field(
@@ -228,7 +228,7 @@ def test_an_account_that_cannot_be_resolved_is_reported_at_its_field(
 def test_an_unreachable_provider_is_reported_when_resolving(reader: Client, unreachable: None) -> None:
     page = reader.post(ACCOUNTS, {"bank_code": "044", "account_number": "0123456789"})
     assert page.status_code == 422
-    assert "the service does not answer" in text(page)
+    assert "the provider cannot be reached" in text(page)
 
 
 def listed(name: str) -> str:
@@ -257,7 +257,7 @@ def test_the_export_has_every_account_with_its_number(reader: Client, provider: 
 
 def test_the_export_has_accounts_without_a_currency(reader: Client, provider: StubProvider) -> None:
     provider.accounts = '[{"accountName": "Empty shop", "assets": []}]'
-    assert "Nothing in any currency yet" in text(reader.get(f"{ACCOUNTS}own/"))
+    assert "No balance in any currency" in text(reader.get(f"{ACCOUNTS}own/"))
     lines = b"".join(reader.get("/reports/bank-accounts.csv")).decode().splitlines()
     assert lines[1].split(",") == ["Empty shop", "", "", "", ""]
 
@@ -289,16 +289,28 @@ def test_a_change_is_offered_to_users_who_may_prepare_it(
 @pytest.mark.parametrize(
     ("public", "reported", "message"),
     [
-        ("https://pay.example.com", "https://pay.example.com/webhooks", "This is our address"),
-        ("https://pay.example.com", "https://pay.example.com", "This is our address"),
-        ("https://pay.example.com", "https://PAY.example.com:443/webhooks", "This is our address"),
-        ("https://pay.example.com/a", "https://pay.example.com/ab", "This is not our address"),
-        ("https://pay.example.com", "http://pay.example.com/webhooks", "This is not our address"),
-        ("https://pay.example.com", "https://pay.example.com.evil.example/", "This is not our address"),
-        ("https://pay.example.com", "https://pay.example.com@evil.example/", "This is not our address"),
-        ("https://pay.example.com", "https://pay.example.com:x/", "This is not our address"),
+        ("https://pay.example.com", "https://pay.example.com/webhooks", "This is Countersign's own address"),
+        ("https://pay.example.com", "https://pay.example.com", "This is Countersign's own address"),
+        (
+            "https://pay.example.com",
+            "https://PAY.example.com:443/webhooks",
+            "This is Countersign's own address",
+        ),
+        ("https://pay.example.com/a", "https://pay.example.com/ab", "This is not Countersign's address"),
+        ("https://pay.example.com", "http://pay.example.com/webhooks", "This is not Countersign's address"),
+        (
+            "https://pay.example.com",
+            "https://pay.example.com.evil.example/",
+            "This is not Countersign's address",
+        ),
+        (
+            "https://pay.example.com",
+            "https://pay.example.com@evil.example/",
+            "This is not Countersign's address",
+        ),
+        ("https://pay.example.com", "https://pay.example.com:x/", "This is not Countersign's address"),
         ("", "https://pay.example.com/webhooks", "COUNTERSIGN_PUBLIC_URL"),
-        ("https://pay.example.com", "", "None is set"),
+        ("https://pay.example.com", "", "No callback URL is set"),
     ],
 )
 def test_the_callback_url_is_compared_with_ours(

@@ -84,4 +84,4 @@ def test_breaks_are_read_in_one_snapshot(reader: Client, monkeypatch: pytest.Mon
     monkeypatch.setattr(statements, "breaks_by_day", days)
     shown = reader.get(CONTINUITY).content.decode()
     assert BalanceBreak.objects.count() == 1
-    assert "Something is missing" not in shown
+    assert "Missing transaction" not in shown

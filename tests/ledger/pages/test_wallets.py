@@ -75,7 +75,7 @@ def test_currency_and_network_narrow_the_list(reader: Client, holding: Holding) 
     for query, expected in found.items():
         html = text(reader, NOW + query)
         assert {number for number in range(1, 5) if f'data-copy="addr-{number}"' in html} == expected
-    assert "The service shows no address here" in text(reader, f"{NOW}?network=C")
+    assert "No matching addresses" in text(reader, f"{NOW}?network=C")
 
 
 def test_an_unreachable_provider_shows_the_last_reported_value_with_its_age(
@@ -93,7 +93,7 @@ def test_an_unreachable_provider_shows_the_last_reported_value_with_its_age(
 def test_before_the_first_read_the_page_says_so_and_requests_it(reader: Client, settings: Settings) -> None:
     settings.GATEWAY_URL = SILENT
     html = text(reader, PAGE)
-    assert "Not known yet" in html
+    assert "Addresses not loaded yet" in html
     assert f'hx-get="{NOW}' in html
     assert 'read=1">Update from the provider</a>' in html
     assert "No earlier values are stored." in text(reader, f"{PAGE}?read=1")

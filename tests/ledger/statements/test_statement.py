@@ -56,7 +56,7 @@ def chain() -> None:
 
 def gist(one: Statement) -> tuple[str, ...]:
     amounts = (one.opening, one.received.amount, one.sent.amount, one.fees, one.closing, one.difference)
-    return tuple("not told" if amount is None else normalized_text(amount) for amount in amounts)
+    return tuple("not provided" if amount is None else normalized_text(amount) for amount in amounts)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def gist(one: Statement) -> tuple[str, ...]:
             ("150.000000000000000001", "10", "30", "1.75", "128.250000000000000001", "0"),
         ),
         ("03-04T00:00", "03-05T00:00", ("100", "0", "0", "0", "100", "0")),
-        ("02-01T00:00", "02-05T00:00", ("not told", "0", "0", "0", "not told", "not told")),
+        ("02-01T00:00", "02-05T00:00", ("not provided", "0", "0", "0", "not provided", "not provided")),
     ],
 )
 def test_opening_balance_plus_movements_is_the_closing_balance(
@@ -118,8 +118,8 @@ def test_too_many_breaks_are_not_summed(chain: None, reader: Client, monkeypatch
     one = build_statement("NGN", at("03-03T00:00"), None)
     assert (str(one.breaks), one.unexplained, one.is_explained) == ("more than 1", None, False)
     shown = page(reader, STATEMENTS, currency="NGN", since="2026-03-03", until="2026-03-31")
-    assert "More than 1 break</a> are too many to be added up." in shown
-    assert "The rest lies" not in shown
+    assert "More than 1 breaks</a> are too many to total." in shown
+    assert "The rest is" not in shown
 
 
 def test_records_that_cannot_be_placed_are_counted_and_left_unchecked(chain: None) -> None:
@@ -217,11 +217,11 @@ def test_the_breaks_page_links_to_both_transactions(reader: Client, chain: None)
     assert "Every balance follows from the one before it" in page(reader, CONTINUITY)
     merged(on("03-05T11:00", "gap", "130", "5"))
     shown = page(reader, CONTINUITY, currency="NGN")
-    assert "NGN 30.00 came in between the two that no transaction tells of." in shown
+    assert "The balance rose by NGN 30.00 between the two without a transaction." in shown
     broken = BalanceBreak.objects.get()
     for pk in (broken.before_id, broken.after_id):
         assert reverse("operations:transaction", args=[pk]) in shown
-    assert "Every balance here follows" in page(reader, CONTINUITY, since="2026-03-06")
+    assert "Every balance in this selection follows" in page(reader, CONTINUITY, since="2026-03-06")
     assert reader.get(CONTINUITY, {"since": "2026-03-06", "until": "2026-03-01"}).status_code == 422
 
 
@@ -229,16 +229,16 @@ def test_unchecked_ranges_are_not_reported_as_continuous(reader: Client, chain: 
     merged(on("03-04T01:00", "E", None, "7"), on("03-04T02:00", "F", "100", "1"))
     mirrored(as_of="03-09T00:00")
     for address in (STATEMENTS, CONTINUITY):
-        assert "The transactions of NGN are being checked" in page(reader, address, since="2026-03-01")
+        assert "The first check of NGN is not finished" in page(reader, address, since="2026-03-01")
     assert "Every balance" not in page(reader, CONTINUITY)
     assert "Every balance" not in page(reader, CONTINUITY, currency="NGN")
-    assert "The rest lies around" not in page(reader, STATEMENTS, since="2026-03-01")
+    assert "The rest is next to" not in page(reader, STATEMENTS, since="2026-03-01")
     check_all()
     for address in (STATEMENTS, CONTINUITY):
-        assert "being checked" not in page(reader, address, since="2026-03-01")
+        assert "The first check of" not in page(reader, address, since="2026-03-01")
     assert "Every balance" in page(reader, CONTINUITY)
     assert "Every balance" in page(reader, CONTINUITY, currency="NGN")
-    assert "The rest lies around" in page(reader, STATEMENTS, since="2026-03-01")
+    assert "The rest is next to" in page(reader, STATEMENTS, since="2026-03-01")
 
 
 def test_the_statements_page_shows_every_currency_and_the_movements_of_one(
@@ -262,7 +262,7 @@ def test_a_statement_is_read_in_one_snapshot(
     def sums(*arguments: Any) -> Any:
         """After the balances were read something comes in, and all the rest is read."""
         threads = ThreadPoolExecutor(1)
-        threads.submit(merged, on("03-05T00:00", "late", "100", "7")).result(timeout=30)
+        threads.submit(merged, on("03-05T00:00", "T-late", "100", "7")).result(timeout=30)
         threads.submit(lambda: connection.close()).result()  # that thread's own
         threads.shutdown()
         return sums_between(*arguments)

@@ -67,27 +67,29 @@ def test_the_overview_shows_failed_checks(as_approver: Client) -> None:
 @pytest.mark.parametrize("minutes", [4, 6])
 def test_the_overview_shows_a_late_mirror(as_approver: Client, minutes: int) -> None:
     Mirror.objects.update(as_of=timezone.now() - timedelta(minutes=minutes))
-    assert ("The transactions here are not up to date." in overview(as_approver)) == (minutes > 5)
+    assert ("Transactions are out of date." in overview(as_approver)) == (minutes > 5)
 
 
 def test_the_overview_shows_the_progress_of_the_first_load(as_approver: Client) -> None:
     Mirror.objects.update(loaded_at=None, pass_depth="whole", pass_page=41, pass_pages=100, rows=4000)
     shown = overview(as_approver)
     assert "40&nbsp;%, 4,000 transactions so far" in shown
-    assert '<progress max="100" value="40" aria-label="Read so far">' in shown
+    assert '<progress max="100" value="40" aria-label="Progress of the first sync">' in shown
     assert 'role="alert"' not in shown
 
 
 def test_the_overview_shows_why_the_sync_stopped_early(as_approver: Client) -> None:
     Mirror.objects.update(error="<b>It</b> answered 500.", error_at=timezone.now())
-    assert "&lt;b&gt;It&lt;/b&gt; answered 500. It is tried again every minute." in overview(as_approver)
+    assert "&lt;b&gt;It&lt;/b&gt; answered 500. It is retried every minute." in overview(as_approver)
 
 
 def test_the_overview_shows_a_record_count_mismatch(as_approver: Client) -> None:
     Mirror.objects.update(rows=10, provider_count=12)
-    assert "The service counts 12 transactions, and 2 of them are not here." in overview(as_approver)
+    assert "The provider counts 12 transactions; 2 of them are missing in Countersign." in overview(
+        as_approver
+    )
     Mirror.objects.update(rows=10, provider_count=7)
-    assert "The service counts 7 transactions, and 3 fewer than are here." in overview(as_approver)
+    assert "The provider counts 7 transactions, 3 fewer than Countersign." in overview(as_approver)
 
 
 @pytest.mark.parametrize("minutes", [4, 6])

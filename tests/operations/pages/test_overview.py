@@ -153,13 +153,13 @@ def test_states_and_the_time_to_approve_are_shown(
 
 def test_an_empty_mirror_is_reported(as_approver: Client) -> None:
     html = page(as_approver)
-    assert "No transaction is known yet" in html
+    assert "No transactions yet" in html
     assert tables(html) == []
 
 
 def test_days_without_transactions_are_reported(as_approver: Client) -> None:
     mirrored()
-    assert "No transaction in these days" in page(as_approver)
+    assert "No transactions in the last 30 days" in page(as_approver)
 
 
 def test_each_section_needs_its_permission(client: Client, sign_in: SignIn, outsider: User) -> None:
@@ -168,7 +168,7 @@ def test_each_section_needs_its_permission(client: Client, sign_in: SignIn, outs
     mirrored()
     blocks = {
         "view_balance": 'aria-label="Balances"',
-        "view_transaction": "The last 30 days",
+        "view_transaction": "Last 30 days",
         "view_operation": "Operations by state",
     }
     for permission, block in blocks.items():
@@ -181,7 +181,7 @@ def test_a_user_without_a_role_is_told_what_to_do(client: Client, sign_in: SignI
     totals("NGN")
     html = page(sign_in(client, outsider))
     assert "You have no role yet" in html
-    assert "The last 30 days" not in html
+    assert "Last 30 days" not in html
 
 
 @pytest.mark.parametrize("person", ["preparer", "approver", "auditor", "administrator"])

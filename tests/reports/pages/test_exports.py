@@ -213,7 +213,7 @@ def test_the_list_distinguishes_exports_of_one_report(reader: Client, auditor: U
 
     for path in (reverse("reports:exports"), reverse("reports:list")):
         page = reader.get(path).content.decode()
-        assert ">About: Export · From: 21 Nov 2026</small>" in page
+        assert ">Action: Background exports · From: 21 Nov 2026</small>" in page
         assert f">2 of {len(REPORTS['audit-log'].columns)} columns</small>" in page
 
 

@@ -135,7 +135,7 @@ def test_a_recipient_sees_the_filters(
 
     seen = page(sign_in(client, administrator), "reports:schedules")
 
-    assert "<dt>About</dt><dd>Export</dd>" in seen
+    assert "<dt>Action</dt><dd>Background exports</dd>" in seen
     assert f"<dt>Person</dt><dd>{auditor}</dd>" in seen
     assert "<dt>Columns</dt><dd>Position, Action</dd>" in seen
 

@@ -21,7 +21,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         create = actions.add_parser(
-            "create", help="create a member of staff, who sets up an authenticator at the first sign-in"
+            "create", help="create an account; the person sets up an authenticator at the first sign-in"
         )
         create.add_argument("--name", required=True, help="the person's full name")
         create.add_argument(
@@ -40,14 +40,14 @@ class Command(BaseCommand):
             help="delete authenticator and recovery codes; the next sign-in sets up new ones",
         )
         for action in (create, roles, deactivate, reset):
-            action.add_argument("email", help="the e-mail address that the person signs in with")
+            action.add_argument("email", help="the person's email address for signing in")
         for action in (create, roles):
             action.add_argument(
                 "--role", action="append", default=[], choices=Role.values, help="may be given several times"
             )
         for action in (roles, deactivate, reset):
             action.add_argument(
-                "--reason", required=True, help="why, and who asked for it; recorded in the audit log"
+                "--reason", required=True, help="why, and who requested it; recorded in the audit log"
             )
 
     def handle(self, *_args: Any, action: str, **options: Any) -> None:
@@ -66,10 +66,10 @@ class Command(BaseCommand):
             raise CommandError(str(exc)) from exc
         return (
             self.style.SUCCESS(
-                f"Created {user.full_name} <{user.email}>, {', '.join(role) or 'no role yet'}."
+                f"Created {user.full_name} <{user.email}>, {', '.join(role) or 'no roles yet'}."
             )
-            + "\nNext: sign in with this e-mail address and password. The first sign-in asks for an authenticator"
-            "\napplication on a phone, then shows ten recovery codes once."
+            + "\nNext: sign in with this email address and password. The first sign-in sets up an authenticator app"
+            "\nand shows ten recovery codes once."
         )
 
     def _change(self, action: str, *, email: str, reason: str, **options: Any) -> str:
@@ -78,19 +78,19 @@ class Command(BaseCommand):
         try:
             user = User.objects.get_by_natural_key(email)
         except User.DoesNotExist as exc:
-            raise CommandError(f"No account has the e-mail address {email}. Nothing was changed.") from exc
+            raise CommandError(f"No account has the email address {email}. Nothing was changed.") from exc
         arguments: dict[str, Any] = {"actor": None, "reason": reason.strip()}
         match action:
             case "set-roles":
                 staff.set_roles(user.pk, roles=options["role"], **arguments)
-                done = f"{user} is now: {', '.join(options['role']) or 'without a role'}."
+                done = f"{user} now has these roles: {', '.join(options['role']) or 'none'}."
             case "deactivate":
                 staff.deactivate_staff(user.pk, **arguments)
                 done = f"{user} can no longer sign in."
             case _:
                 staff.reset_second_factor(user.pk, **arguments)
-                done = f"{user} sets up a new authenticator at the next sign-in."
-        return self.style.SUCCESS(f"{done} Every session has ended.")
+                done = f"{user} must set up a new authenticator at the next sign-in."
+        return self.style.SUCCESS(f"{done} All sessions have ended.")
 
 
 def _check(user: User, password: str) -> None:

@@ -22,7 +22,7 @@ class Command(BaseCommand):
         with transaction.atomic():
             is_switched = credentials.switch_to_environment_key()
             if is_switched:
-                audit.record(Action.KEY_SWITCHED, actor=None, target="the key that was switched to")
+                audit.record(Action.KEY_SWITCHED, actor=None, target="the previous key")
         if is_switched:
             self.stdout.write(
                 "Calls to the provider now use the key of the environment. The previous key is kept, encrypted."
