@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce, RowNumber
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import does_not_extend_session
@@ -169,4 +170,6 @@ def _operations_context(person: User, now: datetime) -> dict[str, object]:
 
 
 def _greeting(hour: int) -> str:
-    return "Good morning" if hour < 12 else "Good afternoon" if hour < 18 else "Good evening"
+    if hour < 12:
+        return gettext("Good morning")
+    return gettext("Good afternoon") if hour < 18 else gettext("Good evening")

@@ -154,7 +154,7 @@ def _draft(
     """The pending operation, not stored yet."""
     kind = KINDS[kind_name]
     stake, recipient = kind.exposure(payload), kind.recipient(payload)
-    requirement = policy.approval_requirement(kind.plural, *kind.limited_amounts(payload))
+    requirement = policy.approval_requirement(str(kind.plural), *kind.limited_amounts(payload))
     stored, now = payload.stored(), clock.now()
     return Operation(
         id=operation_id,

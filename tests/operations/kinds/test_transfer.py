@@ -49,7 +49,7 @@ def test_the_review_shows_recipient_and_amount(as_preparer: Client, provider: St
     ("field", "typed", "message"),
     [
         ("receiver_username", "", "This field is required."),
-        ("receiver_username", "ngozi eze", "no spaces"),
+        ("receiver_username", "ngozi eze", "without spaces"),
         ("receiver_username", "x" * 65, "at most 64"),
         ("currency", "USDT", "USDT is not one of the available choices"),
         ("amount", "", "Enter an amount."),

@@ -50,7 +50,7 @@ def test_a_saved_filter_opens_unchanged(as_preparer: Client) -> None:
     assert opened.path == "/operations/"
     assert parse_qs(opened.query) == {"tab": ["done"], "currency": ["NGN"], "text": ["50% & é"]}
     html = text_of(as_preparer.get(answer["Location"]))
-    assert "Saved as “Naira, done”." in html
+    assert "Filter “Naira, done” saved." in html
     assert names(as_preparer) == ["Naira, done"]
 
 

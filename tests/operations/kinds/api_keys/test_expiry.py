@@ -23,7 +23,7 @@ SignIn = Callable[[Client, User], Client]
 def test_facts_describe_a_key_without_name_or_expiry() -> None:
     payload = KeyEndPayload.model_validate({**END.model_dump(), "name": ""})
     facts = dict(KINDS["api_key_invalidate"].facts(payload))
-    assert (facts["API key"], facts["Ends"]) == ("without a name", "never, by itself")
+    assert (facts["API key"], facts["Expires"]) == ("unnamed", "No expiry")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_expiry_of_a_key_is_shown_in_the_readers_time_zone(zone: str, writte
     before = KeyEndPayload.model_validate({**END.model_dump(), "expires": ends.isoformat()})
     listed = ListedKey("0a1b2c3d", "till", "Everything", ends, None, is_in_use=False)
     with timezone.override(zone):
-        assert dict(KINDS["api_key_invalidate"].facts(before))["Ends"] == written
+        assert dict(KINDS["api_key_invalidate"].facts(before))["Expires"] == written
         assert dict(KINDS["api_key_create"].outcome_facts(CREATE, {"expires": ends.isoformat()})) == {
             "Ends": written
         }

@@ -118,7 +118,7 @@ def test_a_changed_recipient_is_shown_to_preparer_and_approver(
     as_preparer: Client, as_approver: Client, preparer: User, holder: str
 ) -> None:
     before = saved(preparer, "Rent", account_name="MUSA BEFORE")
-    message = f"When this account was saved, the bank named MUSA BEFORE. Now it names {holder}."
+    message = f"The name at the bank was MUSA BEFORE when this recipient was saved, and is now {holder}."
     assert message in text_of(use(as_preparer, f"saved-{before.pk}"))
 
     # Typing the new name, so that the two names on the form agree, does not silence it.

@@ -42,7 +42,7 @@ def test_technical_fields_are_collapsed_under_both_names(reader: Client) -> None
     one = stored(business_id="biz-9", is_from_registered_user=True, fee=Decimal("1.50"))
     above, fold = page_of(reader, one).split("Raw provider record")
     assert "biz-9" not in above
-    assert "<dt>Business <code>businessId</code></dt><dd>biz-9</dd>" in fold
+    assert "<dt>Business ID <code>businessId</code></dt><dd>biz-9</dd>" in fold
     assert "<dt>From a registered user <code>isFromRegUser</code></dt><dd>true</dd>" in fold
     assert "<dd>NGN 1.50</dd>" in above
     assert "<dt>Fee <code>fee</code></dt><dd>1.5</dd>" in fold
