@@ -14,27 +14,31 @@ from backoffice.operations import errors, permissions
 from backoffice.operations.kinds.base import Debit, LocalKind
 from backoffice.operations.kinds.registry import permission_for, read_content
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.reason_codes import ApprovalRule, coded, rule_sentence
 from backoffice.operations.permissions import APPROVE, RELEASE
 from backoffice.operations.states import BEFORE_SENDING, EDGES, Status
 
 
 @dataclass(frozen=True)
 class ApprovalRequirement:
-    """How many approvals are needed, and the sentence of the rule that requires them."""
+    """How many approvals are needed, and the rule that requires them, as stored."""
 
     approvals: int
-    sentence: str
+    rule: dict[str, str]
+
+    @property
+    def sentence(self) -> str:
+        """The rule in words."""
+        return rule_sentence(self.rule)
 
 
-def approval_requirement(plural: str, *amounts: Debit | None) -> ApprovalRequirement:
+def approval_requirement(*amounts: Debit | None) -> ApprovalRequirement:
     """One other person; two above the deployment's limit for an amount."""
     for debit in filter(None, amounts):
         if debit.amount > (limit := settings.SECOND_APPROVAL_ABOVE[debit.currency]):
             above = f"{debit.currency} {format_amount(limit, debit.currency)}"
-            return ApprovalRequirement(
-                2, f"{plural} above {above} need two approvers who did not prepare them."
-            )
-    return ApprovalRequirement(1, f"{plural} need one approver who did not prepare them.")
+            return ApprovalRequirement(2, coded(ApprovalRule.TWO_ABOVE_LIMIT, limit=above))
+    return ApprovalRequirement(1, coded(ApprovalRule.ONE_APPROVER))
 
 
 def check_may_prepare(person: User, kind: str) -> None:

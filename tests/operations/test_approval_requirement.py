@@ -16,28 +16,26 @@ from payments_gateway.money import CURRENCIES
 )
 def test_two_approvals_are_needed_above_the_limit(settings: Settings, amount: str, people: int) -> None:
     settings.SECOND_APPROVAL_ABOVE = {**_DEFAULT_APPROVAL_LIMITS, "NGN": Decimal("10000000.50")}
-    assert approval_requirement("Withdrawals", Debit("NGN", Decimal(amount))).approvals == people
+    assert approval_requirement(Debit("NGN", Decimal(amount))).approvals == people
 
 
 def test_the_explanation_has_the_exact_limit(settings: Settings) -> None:
     settings.SECOND_APPROVAL_ABOVE = {**_DEFAULT_APPROVAL_LIMITS, "NGN": Decimal("10000000.50")}
-    assert approval_requirement("Withdrawals", Debit("NGN", Decimal(10_000_001))).sentence == (
-        "Withdrawals above NGN 10,000,000.50 need two approvers who did not prepare them."
+    assert approval_requirement(Debit("NGN", Decimal(10_000_001))).sentence == (
+        "Amounts above NGN 10,000,000.50 require two approvers who are not the preparer."
     )
 
 
 @pytest.mark.parametrize("currency", CURRENCIES)
 def test_every_currency_has_a_limit(currency: str) -> None:
-    assert approval_requirement("Withdrawals", Debit(currency, Decimal(10) ** 12)).approvals == 2
-    assert approval_requirement("Withdrawals", Debit(currency, Decimal(1))).approvals == 1
+    assert approval_requirement(Debit(currency, Decimal(10) ** 12)).approvals == 2
+    assert approval_requirement(Debit(currency, Decimal(1))).approvals == 1
 
 
 def test_one_of_several_amounts_above_its_limit_needs_two_approvals() -> None:
     small, large = Debit("NGN", Decimal(1)), Debit("USDT", Decimal(10) ** 12)
-    assert [
-        approval_requirement("Payments", *both).approvals for both in ((small, large), (large, small))
-    ] == [2, 2]
+    assert [approval_requirement(*both).approvals for both in ((small, large), (large, small))] == [2, 2]
 
 
 def test_an_operation_without_a_debit_needs_one_approval() -> None:
-    assert approval_requirement("Key", None).approvals == 1
+    assert approval_requirement(None).approvals == 1

@@ -57,9 +57,13 @@ class PostRedirectGetMiddleware:
         return HttpResponseRedirect(_store(request, response), status=303)
 
 
+def is_navigation(request: HttpRequest) -> bool:
+    """Whether a browser opens a page with it, so that the address enters its history."""
+    return request.headers.get("Sec-Fetch-Mode") == "navigate"
+
+
 def _is_by_a_signed_in_browser(request: HttpRequest) -> bool:
-    is_navigation = request.headers.get("Sec-Fetch-Mode") == "navigate"
-    return request.method == "POST" and is_navigation and request.user.is_authenticated
+    return request.method == "POST" and is_navigation(request) and request.user.is_authenticated
 
 
 def _can_be_stored(response: HttpResponseBase) -> bool:

@@ -68,7 +68,7 @@ class Migration(migrations.Migration):
                 ),
                 ("closing_reason", models.JSONField(default=dict)),
                 ("approvals_needed", models.PositiveSmallIntegerField()),
-                ("rule", models.CharField(max_length=300)),
+                ("rule", models.JSONField()),
                 ("prepared_at", models.DateTimeField()),
                 ("expires_at", models.DateTimeField()),
                 ("decided_at", models.DateTimeField(null=True)),

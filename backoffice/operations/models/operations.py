@@ -105,7 +105,7 @@ class Operation(models.Model):
         default=dict
     )  # see `reason_codes.ClosingReason`; empty if there is none
     approvals_needed = models.PositiveSmallIntegerField()
-    rule = models.CharField(max_length=300)
+    rule = models.JSONField()  # an ApprovalRule with its parameters
 
     preparer = models.ForeignKey(User, on_delete=models.PROTECT, related_name="operations_prepared")
     prepared_from = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="copies")
@@ -175,6 +175,11 @@ class Operation(models.Model):
     def verification_code(self) -> str:
         """The verification code: the short form of the digest, for two people to compare."""
         return verification_code(self.digest)
+
+    @property
+    def rule_sentence(self) -> str:
+        """Who must approve it, in words."""
+        return reason_codes.rule_sentence(self.rule)
 
     @property
     def reason(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from django.db import models
 from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import SUM_CONTEXT, normalized_text
 from backoffice.core.web.formatting import code_sentence, format_amount
@@ -36,6 +37,21 @@ class IncidentKind(models.TextChoices):
         "executed_despite_proof",
         "Proven not to be executed, and yet the service shows what looks like it",
     )
+
+
+class ApprovalRule(TextChoices):
+    """Which rule says how many people must approve an operation."""
+
+    ONE_APPROVER = "one_approver", _("Requires one approver who is not the preparer.")
+    TWO_ABOVE_LIMIT = (
+        "two_above_limit",
+        _("Amounts above {limit} require two approvers who are not the preparer."),
+    )  # limit
+
+
+def rule_sentence(rule: dict[str, str]) -> str:
+    """The stored rule of an operation in words."""
+    return code_sentence(ApprovalRule, rule)
 
 
 Difference: TypeAlias = "dict[str, Any]"

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.submissions import is_navigation
 from backoffice.ledger import balances
 from backoffice.operations import policy, selectors
 from backoffice.operations.errors import (
@@ -89,6 +90,9 @@ class AccountChoiceForm(forms.Form):
         return str(self[name].value() or "").strip()[:60]
 
 
+MAX_DRAFTS = 5  # of one session
+_DRAFTS = "drafts"
+_NOT_TYPED = frozenset({"csrfmiddlewaretoken", "submission", "step", "digest"})
 SHOWN_DUPLICATES = 3
 
 
@@ -97,7 +101,11 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
     """The form; and, by the submitted button, its check, its review, or the operation itself."""
     kind = _kind(request, kind_name)
     if request.method != "POST":
-        return _form_page(request, kind, kind.form_type(initial=_prefilled(request, kind)))
+        if is_navigation(request) and "submission" not in request.GET:
+            return redirect(_with_submission(request))
+        values = {**_prefilled(request, kind), **_draft(request)}
+        return _form_page(request, kind, kind.form_type(initial=values))
+    _keep_draft(request)
     steps = {"check": _check, "find": _edit, "use": _fill_in_account, "change": _edit, "prepare": _prepare}
     return steps.get(request.POST.get("step", ""), _review)(request, kind)
 
@@ -245,11 +253,31 @@ def _review_page(
         "cautions": kind.cautions(payload),
         "digest": digest,
         "code": verification_code(digest),
-        "requirement": policy.approval_requirement(str(kind.plural), *kind.limited_amounts(payload)),
+        "requirement": policy.approval_requirement(*kind.limited_amounts(payload)),
         "balances": [row for row in balances.stored_balances() if debit and row.currency == debit.currency],
         "changed": changed,
     }
     return render(request, "operations/review.html", context, status=422 if changed else 200)
+
+
+def _with_submission(request: StaffRequest) -> str:
+    """The same page at an address with a submission id, so that Back from the review finds what was typed."""
+    query = request.GET.copy()
+    query["submission"] = str(uuid4())
+    return f"{request.path}?{query.urlencode()}"
+
+
+def _keep_draft(request: StaffRequest) -> None:
+    """Keep in the session what was typed, for the last few forms."""
+    typed = {name: value for name, value in request.POST.items() if name not in _NOT_TYPED}
+    drafts = request.session.get(_DRAFTS, {}) | {str(_submission(request)): typed}
+    request.session[_DRAFTS] = dict(list(drafts.items())[-MAX_DRAFTS:])
+
+
+def _draft(request: StaffRequest) -> dict[str, str]:
+    """What was typed into this form before; empty if nothing was."""
+    typed: dict[str, str] = request.session.get(_DRAFTS, {}).get(request.GET.get("submission", ""), {})
+    return typed
 
 
 def _kind(request: StaffRequest, name: str) -> OperationKind[Any]:
@@ -303,7 +331,8 @@ def _account_choice_values(request: StaffRequest) -> dict[str, str]:
 
 def _submission(request: StaffRequest) -> UUID:
     """The form's submission id, so that sending it twice finds the same operation; or a new one."""
-    return _uuid(request.POST.get("submission", "")) or uuid4()
+    sent = request.POST.get("submission") or request.GET.get("submission", "")
+    return _uuid(sent) or uuid4()
 
 
 def _uuid(text: str) -> UUID | None:

@@ -1,11 +1,15 @@
 """Template tags and filters for operations."""
 
 from django import template
+from django.conf import settings
+from django.utils.translation import get_language
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
-from backoffice.operations.kinds.base import GroupedCode, KindSection, LocalKind
-from backoffice.operations.kinds.registry import KINDS, AnyKind
+from backoffice.operations.errors import ContentUnreadableError
+from backoffice.operations.kinds.base import GroupedCode, KindSection, LocalKind, Recipient
+from backoffice.operations.kinds.registry import KINDS, AnyKind, read_content
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import AUDIT_SENTENCES
 from backoffice.operations.models.reconciliation import ReconciliationResult
 
@@ -43,6 +47,31 @@ def kinds_in_menu(person: User) -> list[AnyKind]:
 def written_once(content: str) -> str:
     """The rendered block, to be stored by `as` and shown in several places."""
     return content
+
+
+@register.filter
+def sentence(operation: Operation) -> str:
+    """What the operation does, in the reader's language. The stored sentence is in the language of the record."""
+    if get_language() == settings.LANGUAGE_CODE:
+        return operation.sentence
+    try:
+        kind, payload = read_content(operation)
+    except ContentUnreadableError:
+        return operation.sentence
+    return kind.sentence(payload)
+
+
+@register.filter
+def recipient(operation: Operation) -> Recipient:
+    """The recipient's name and detail, in the reader's language."""
+    stored = Recipient(operation.recipient, operation.recipient_detail)
+    if get_language() == settings.LANGUAGE_CODE:
+        return stored
+    try:
+        kind, payload = read_content(operation)
+    except ContentUnreadableError:
+        return stored
+    return kind.recipient(payload)
 
 
 @register.filter

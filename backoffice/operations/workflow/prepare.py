@@ -6,8 +6,10 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import translation
 
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
@@ -109,7 +111,10 @@ def prepare_operation(
     resolved = _resolved_duplicate(KINDS[kind], payload, but=operation_id)
     _check_not_duplicate(operation_id, KINDS[kind], payload)
     source = prepared_from or (resolved.pk if resolved else None)
-    operation = _draft(operation_id, actor, kind, payload, source)
+    with translation.override(
+        settings.LANGUAGE_CODE
+    ):  # what is stored is in one language, whoever prepares it
+        operation = _draft(operation_id, actor, kind, payload, source)
     if not _insert_once(operation):
         return _existing_submission(operation_id, actor, digest)
     audit.record(
@@ -154,7 +159,7 @@ def _draft(
     """The pending operation, not stored yet."""
     kind = KINDS[kind_name]
     stake, recipient = kind.exposure(payload), kind.recipient(payload)
-    requirement = policy.approval_requirement(str(kind.plural), *kind.limited_amounts(payload))
+    requirement = policy.approval_requirement(*kind.limited_amounts(payload))
     stored, now = payload.stored(), clock.now()
     return Operation(
         id=operation_id,
@@ -171,7 +176,7 @@ def _draft(
         recipient_key=recipient.key or None,
         recipient_account=recipient.account or None,
         approvals_needed=requirement.approvals,
-        rule=requirement.sentence,
+        rule=requirement.rule,
         preparer=actor,
         prepared_from_id=prepared_from,
         prepared_at=now,

@@ -76,7 +76,7 @@ def test_the_review_shows_the_account_to_open(as_administrator: Client, provider
     html = review(as_administrator).content.decode()
     assert "<h1>Open a bank account in NGN in the name of Lagos shop</h1>" in html
     assert "None with this name and currency" in html
-    assert "New bank accounts need one approver who did not prepare them." in html
+    assert "Requires one approver who is not the preparer." in html
 
 
 def test_an_existing_account_of_the_same_name_is_warned_of(

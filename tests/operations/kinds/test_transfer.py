@@ -42,7 +42,7 @@ def review(client: Client, **changes: str) -> Any:
 def test_the_review_shows_recipient_and_amount(as_preparer: Client, provider: StubProvider) -> None:
     html = review(as_preparer).content.decode()
     assert "<h1>Transfer NGN 60,000.00 to user ngozi.eze</h1>" in html
-    assert "Transfers need one approver who did not prepare them." in html
+    assert "Requires one approver who is not the preparer." in html
 
 
 @pytest.mark.parametrize(

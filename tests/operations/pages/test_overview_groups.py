@@ -55,7 +55,7 @@ def _operation(chance: random.Random, number: int, now: datetime, preparer: User
         amount=Decimal(number + 1),
         status=status,
         approvals_needed=1,
-        rule="One approver.",
+        rule={"code": "one_approver"},
         preparer=preparer,
         prepared_at=prepared_at,
         expires_at=prepared_at + timedelta(days=3),

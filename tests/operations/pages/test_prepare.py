@@ -13,6 +13,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.ledger import accounts as ledger
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.pages.prepare import MAX_DRAFTS
 from tests import factories, stub_provider
 from tests.cached_reads import forget_reads
 from tests.sandbox_process import SandboxProcess
@@ -67,7 +68,7 @@ def test_the_review_shows_the_effect_and_the_approvals_needed(as_preparer: Clien
     answer = review(as_preparer, filled_in(holder))
     html = text_of(answer)
     assert f"<h1>Withdraw NGN 250,000.00 to {holder}, Access Bank ••6789</h1>" in html
-    assert "Withdrawals need one approver who did not prepare them." in html
+    assert "Requires one approver who is not the preparer." in html
     assert f'<p class="digest">{answer.context["code"]}</p>' in html
     assert not Operation.objects.exists()
 
@@ -258,3 +259,45 @@ def test_the_form_takes_at_most_seven_queries(
     copied = factories.prepared(preparer)
     with django_assert_max_num_queries(7):
         as_preparer.get(f"{ADDRESS}?copy={copied.pk}")
+
+
+BY_A_BROWSER = {"Sec-Fetch-Mode": "navigate", "Referer": f"http://testserver{ADDRESS}"}
+
+
+def test_a_browser_gets_an_address_for_the_form(as_preparer: Client) -> None:
+    opened = as_preparer.get(f"{ADDRESS}?currency=USD", headers=BY_A_BROWSER)
+    assert opened.status_code == 302
+    assert opened.headers["Location"].startswith(f"{ADDRESS}?currency=USD&submission=")
+    form = as_preparer.get(opened.headers["Location"], headers=BY_A_BROWSER)
+    assert form.status_code == 200
+    assert str(form.context["submission"]) in opened.headers["Location"]
+
+
+def test_back_from_the_review_keeps_everything_that_was_typed(as_preparer: Client, holder: str) -> None:
+    values = filled_in(holder)
+    address = f"{ADDRESS}?submission={values['submission']}"
+    reviewed = as_preparer.post(address, {**values, "step": "review"}, headers=BY_A_BROWSER)
+    assert reviewed.status_code == 303
+    assert "Requires one approver" in text_of(as_preparer.get(reviewed.headers["Location"]))
+    back = as_preparer.get(address, headers=BY_A_BROWSER)
+    typed = {name: back.context["form"][name].value() for name in values if name != "submission"}
+    assert typed == {name: value for name, value in values.items() if name != "submission"}
+    assert str(back.context["submission"]) == values["submission"]
+
+
+def test_only_the_last_few_drafts_are_kept(as_preparer: Client, holder: str) -> None:
+    sent = [filled_in(holder, memo=f"week {number}") for number in range(MAX_DRAFTS + 1)]
+    for values in sent:
+        review(as_preparer, values)
+    kept = [as_preparer.get(f"{ADDRESS}?submission={values['submission']}") for values in (sent[0], sent[-1])]
+    assert [form.context["form"]["memo"].value() or "" for form in kept] == ["", f"week {MAX_DRAFTS}"]
+
+
+def test_another_person_does_not_see_the_draft(
+    as_preparer: Client, holder: str, sign_in: SignIn, preparer: User
+) -> None:
+    values = filled_in(holder)
+    review(as_preparer, values)
+    elsewhere = sign_in(Client(), factories.person("Ngozi Eze", Role.PREPARER))
+    form = elsewhere.get(f"{ADDRESS}?submission={values['submission']}").context["form"]
+    assert not form["memo"].value()

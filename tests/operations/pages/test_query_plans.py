@@ -43,7 +43,7 @@ def seed(preparer: User, releaser: User) -> None:
     chance, now = random.Random(SEED), timezone.now()  # noqa: S311 - the same every time, no secret
     operations = [_operation(chance, number, now) for number in range(HOW_MANY)]
     sent = [one for one in operations[:: HOW_MANY // SENT] if one["status"] == Status.SUCCEEDED]
-    rule = "Withdrawals need one approver who did not prepare them."
+    rule = {"code": "one_approver"}
     with lifted(connection):
         insert(
             Operation(kind="withdrawal", currency="NGN", approvals_needed=1, rule=rule, preparer=preparer),

@@ -358,15 +358,15 @@ def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
     if person.pk == operation.preparer_id:
         return (
             "Waiting for another person",
-            f"You prepared this, so somebody else has to sign. {operation.rule}",
+            f"You prepared this, so somebody else has to sign. {operation.rule_sentence}",
         )
     if has_approved(person, operation):
-        return "You have countersigned", f"Another person is still needed. {operation.rule}"
+        return "You have countersigned", f"Another person is still needed. {operation.rule_sentence}"
     if has_preparer_lost_permission(operation):
         return "Not to be countersigned any more", str(Refusal.PREPARER_NOT_ENTITLED.label)
     if policy.may_decide(person, operation):
-        return "Your decision", operation.rule
-    return "Waiting for a second person", operation.rule
+        return "Your decision", operation.rule_sentence
+    return "Waiting for a second person", operation.rule_sentence
 
 
 def _approved_text(person: User, operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:

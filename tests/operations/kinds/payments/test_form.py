@@ -26,7 +26,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_the_review_shows_payer_amounts_and_recipient(as_preparer: Client, bank: dict[str, str]) -> None:
     html = post(as_preparer, bank).content.decode()
     assert "<h1>Take USDT 100.000000 in, pay NGN out to" in html
-    for shown in (REFERENCE, BUSINESS, "customer@example.com", "Payments need one approver", "Access Bank"):
+    for shown in (
+        REFERENCE,
+        BUSINESS,
+        "customer@example.com",
+        "Requires one approver who is not the preparer.",
+        "Access Bank",
+    ):
         assert shown in html
 
 

@@ -33,7 +33,7 @@ def test_the_review_shows_the_whole_address_and_its_checks(
     assert f'data-copy="{TRON}"' in html
     assert "<span>TR7N</span><wbr><span>Hqje</span>" in html
     assert "the checksum fits" in html
-    assert "Wallet transfers need one approver" in html
+    assert "Requires one approver who is not the preparer." in html
 
 
 @pytest.mark.parametrize(
