@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.utils import translation
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
@@ -183,8 +184,9 @@ class ConversionKind(MoneyKind[ConversionPayload]):
 
 
 def rate_source(rate: rates.ConversionRate, pair: tuple[str, str]) -> str:
-    """The conversion that had the rate and when, or that the provider quoted it."""
-    at = f", {local_time(rate.known_at)}" if rate.known_at else ""
+    """The conversion that had the rate and when, or that the provider quoted it; stored, so in one language."""
+    with translation.override(settings.LANGUAGE_CODE):
+        at = f", {local_time(rate.known_at)}" if rate.known_at else ""
     if rate.from_conversion is None:
         return f"quoted by the provider{at}"
     direction = " to ".join(rate.from_conversion)

@@ -152,7 +152,7 @@ def test_the_estimate_is_rounded_down(amount: str, about: str) -> None:
         ("amount", "", "Enter an amount."),
         ("amount", "1,000", "digits and one point only"),
         ("amount", "0.005", "NGN has at most 2 decimals."),
-        ("amount", "5000000.01", "The balance is NGN 5,000,000.00"),
+        ("amount", "5000000.01", "exceeds the balance of NGN 5,000,000.00"),
     ],
 )
 def test_invalid_input_is_reported_at_its_field_and_kept(

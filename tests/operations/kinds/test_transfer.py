@@ -57,7 +57,7 @@ def test_the_review_shows_recipient_and_amount(as_preparer: Client, provider: St
         ("amount", "1e5", "digits and one point only"),
         ("amount", "0.001", "NGN has at most 2 decimals."),
         ("amount", "0", "greater than zero"),
-        ("amount", "6000000", "The balance is NGN 5,000,000.00"),
+        ("amount", "6000000", "exceeds the balance of NGN 5,000,000.00"),
         ("memo", "x" * 29, "at most 28 characters"),
     ],
 )

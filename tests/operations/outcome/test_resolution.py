@@ -136,7 +136,7 @@ def test_not_executed_is_refused_while_its_transaction_is_executed(
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
     shows(provider, record("T-7", shown))
-    assert "shows transaction T-7" in resolution_form(review, "not_executed").errors["choice"][0]
+    assert "shows the matched transaction T-7" in resolution_form(review, "not_executed").errors["choice"][0]
 
 
 @pytest.mark.parametrize(

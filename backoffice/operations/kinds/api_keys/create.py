@@ -167,7 +167,7 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
         return [
             (gettext("Name"), payload.key_name or gettext("Set by the provider")),
             (gettext("Permissions"), payload.scope_text),
-            (gettext("Expires"), _expiry_text(payload)),
+            (gettext("Key expires"), _expiry_text(payload)),
             (gettext("Request"), f"POST {path}"),
             (gettext("Existing keys"), str(len(payload.keys_before))),
             *rotation_facts(payload.rotation),
@@ -206,7 +206,7 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
             "name": gettext("API key"),
             "short_hash": gettext("Short hash"),
             "scope": gettext("Permissions"),
-            "expires": gettext("Expires"),
+            "expires": gettext("Key expires"),
         }
         shown = {**result, "expires": local_time_of_iso(result.get("expires", ""))}
         return [(label, shown[name]) for name, label in labels.items() if shown.get(name)]

@@ -8,6 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.conf import settings
+from django.utils import translation
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -263,17 +265,14 @@ def _record_with_id(records: list[TransactionRecord], transaction_id: str) -> Tr
 
 
 def _mismatched_labels(operation: Operation, attempt: Attempt, record: TransactionRecord) -> list[str]:
-    """The labels of the fields that do not match."""
-    attempt_fields = attempt_match_fields(attempt, record)
+    """The labels of the fields that do not match; stored, so in one language."""
+    fields = attempt_match_fields(attempt, record)
     kind_and_payload = money_kind(operation)
-    if kind_and_payload is None:
-        return [field.label for field in attempt_fields if field.matches is False]
-    kind, payload = kind_and_payload
-    return [
-        field.label
-        for field in [*kind.match_fields(payload, record), *attempt_fields]
-        if field.matches is False
-    ]
+    if kind_and_payload is not None:
+        kind, payload = kind_and_payload
+        fields = [*kind.match_fields(payload, record), *fields]
+    with translation.override(settings.LANGUAGE_CODE):
+        return [field.label for field in fields if field.matches is False]
 
 
 def _evidence_problem(attempt: Attempt, record: TransactionRecord | None) -> str:

@@ -50,9 +50,9 @@ def test_an_invalid_key_is_reported_at_its_field(
 @pytest.mark.parametrize(
     ("typed", "facts"),
     [
-        (NAMED, {"Name": "till", "Expires": "90 days after creation", "Request": "POST /user/api-key"}),
-        ({**NAMED, "expires_in": "1", "expires_unit": "months"}, {"Expires": "1 month after creation"}),
-        ({**NAMED, "expires_in": ""}, {"Expires": "Set by the provider"}),
+        (NAMED, {"Name": "till", "Key expires": "90 days after creation", "Request": "POST /user/api-key"}),
+        ({**NAMED, "expires_in": "1", "expires_unit": "months"}, {"Key expires": "1 month after creation"}),
+        ({**NAMED, "expires_in": ""}, {"Key expires": "Set by the provider"}),
         ({"method": "full"}, {"Name": "Set by the provider", "Request": "POST /auth/api-key"}),
     ],
 )

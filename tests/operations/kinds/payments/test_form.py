@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_the_review_shows_payer_amounts_and_recipient(as_preparer: Client, bank: dict[str, str]) -> None:
     html = post(as_preparer, bank).content.decode()
-    assert "<h1>Take USDT 100.000000 in, pay NGN out to" in html
+    assert "<h1>USDT 100.000000 → NGN payout to" in html
     for shown in (
         REFERENCE,
         BUSINESS,
@@ -93,7 +93,7 @@ def test_fields_of_the_other_payout_type_are_ignored(as_preparer: Client, sandbo
 
 def test_one_of_the_two_amounts_is_sufficient(as_preparer: Client, bank: dict[str, str]) -> None:
     html = post(as_preparer, {**bank, "incoming_amount": "", "outgoing_amount": "150000"}).content.decode()
-    assert "<h1>Take USDT in, pay NGN 150,000.00 out to" in html
+    assert "<h1>USDT → NGN 150,000.00 payout to" in html
 
 
 def test_resubmitting_a_form_makes_one_payment_with_one_reference(

@@ -32,7 +32,7 @@ def test_the_review_shows_the_whole_address_and_its_checks(
     assert "<h1>Send USDT 150.250000 on TRC20 to TR7NHq…gjLj6t</h1>" in html
     assert f'data-copy="{TRON}"' in html
     assert "<span>TR7N</span><wbr><span>Hqje</span>" in html
-    assert "the checksum fits" in html
+    assert "Checksum valid" in html
     assert "Requires one approver who is not the preparer." in html
 
 

@@ -204,4 +204,4 @@ def test_a_payment_to_a_bank_shows_a_changed_recipient(
     changes = {"account_name": "OTHER NAME", "typed_name": "Ada Obi", "name_reason": "Married since"}
     payment = factories.prepared_of_kind("payment", SAMPLES["payment"].model_copy(update=changes), preparer)
     assert "Its page warns" in obstacles(confirm(as_approver, APPROVE, payment))[payment.reference]
-    assert "held by OTHER NAME" in text_of(as_approver.get(f"/operations/{payment.pk}/"))
+    assert "The name at the bank is OTHER NAME" in text_of(as_approver.get(f"/operations/{payment.pk}/"))
