@@ -182,7 +182,9 @@ def test_a_name_mismatch_is_prepared_with_a_reason_shown_to_the_approver(
     reason = "Trades under a short name"
     answer = prepare(as_preparer, filled_in(holder, typed_name="Somebody Else", name_reason=reason))
     html = text_of(sign_in(Client(), approver).get(answer["Location"]))
-    assert "Somebody Else" in html and reason in html
+    assert "<dt>Reason for the mismatch</dt>" in html
+    assert "Somebody Else" in html
+    assert reason in html
 
 
 def test_the_name_at_the_bank_is_shown_while_typing(as_preparer: Client, holder: str) -> None:
