@@ -13,6 +13,8 @@ from typing import NamedTuple, TypeVar
 
 from django.db import connection
 from django.db.models import QuerySet, Sum
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import SUM_CONTEXT
 from backoffice.ledger.models import DayTotal, Facet, Transaction
@@ -142,12 +144,12 @@ Key = TypeVar("Key")
 
 FLOW_DAYS = 30
 _TYPE_LABELS = {
-    "deposit": "Deposits",
-    "withdrawal": "Withdrawals",
-    "sent": "Crypto sent",
-    "transfer": "Transfers",
-    "internalTransfer": "Internal transfers",
-    "conversion": "Conversions",
+    "deposit": _("Deposits"),
+    "withdrawal": _("Withdrawals"),
+    "sent": _("Crypto sent"),
+    "transfer": _("Transfers"),
+    "internalTransfer": _("Internal transfers"),
+    "conversion": _("Conversions"),
 }
 
 
@@ -253,7 +255,7 @@ def _type_volumes(totals: list[FacetDayTotal]) -> list[TypeVolume]:
 
 def _type_label(name: str) -> str:
     """A label for the provider's type; the provider's own word for an unknown type."""
-    return _TYPE_LABELS.get(name, name) or "Type not told"
+    return str(_TYPE_LABELS.get(name, name)) or gettext("No type")
 
 
 def _percent(amount: Decimal, largest: Decimal) -> int:

@@ -120,7 +120,7 @@ def overview(request: StaffRequest) -> HttpResponse:
     """The overview, from small tables only: neither the provider nor the whole mirror is read."""
     person, now = request.user, timezone.now()
     context = {
-        "greeting": _greeting(timezone.localtime().hour),
+        "greeting": _greeting(person, timezone.localtime().hour),
         **_balances_context(person, now),
         **_operations_context(person, now),
     }
@@ -169,7 +169,11 @@ def _operations_context(person: User, now: datetime) -> dict[str, object]:
     }
 
 
-def _greeting(hour: int) -> str:
+def _greeting(person: User, hour: int) -> str:
     if hour < 12:
-        return gettext("Good morning")
-    return gettext("Good afternoon") if hour < 18 else gettext("Good evening")
+        text = gettext("Good morning, {name}")
+    elif hour < 18:
+        text = gettext("Good afternoon, {name}")
+    else:
+        text = gettext("Good evening, {name}")
+    return text.format(name=person.first_name)

@@ -142,7 +142,7 @@ def test_a_bar_is_as_long_as_its_share_of_the_largest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "label"), [("internalTransfer", "Internal transfers"), ("loan", "loan"), ("", "Type not told")]
+    ("kind", "label"), [("internalTransfer", "Internal transfers"), ("loan", "loan"), ("", "No type")]
 )
 def test_types_are_labelled_and_unknown_ones_shown_as_reported(kind: str, label: str) -> None:
     total(facet(kind=kind), "1")
