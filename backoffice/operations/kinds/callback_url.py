@@ -140,10 +140,10 @@ class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
     """Sets where webhooks are sent. No one-time code. Confirmed by reading the address back."""
 
     name = "callback_url"
-    label = _("Webhook URL")
-    plural = _("Webhook URL changes")
+    label = _("Callback URL")
+    plural = _("Callback URL changes")
     letter = "H"
-    verb = _("Set webhook URL")
+    verb = _("Set callback URL")
     payload_type = CallbackUrlPayload
     form_type = CallbackUrlForm
     excluded_from_bulk = True
@@ -152,7 +152,7 @@ class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
         return gettext("Send webhooks to {url}").format(url=_shortened(payload.url, 150))
 
     def recipient(self, payload: CallbackUrlPayload) -> Recipient:
-        return Recipient(_shortened(urlsplit(payload.url).netloc, 200), gettext("Webhook URL"))
+        return Recipient(_shortened(urlsplit(payload.url).netloc, 200), gettext("Callback URL"))
 
     def facts(self, payload: CallbackUrlPayload) -> Facts:
         return [
