@@ -192,7 +192,7 @@ class OperationKind(ABC, Generic[P]):
 
     name: ClassVar[str]
     label: ClassVar["StrOrPromise"]
-    plural: ClassVar["StrOrPromise"]  # the label in the rule: "Withdrawals need one approver …"
+    plural: ClassVar["StrOrPromise"]  # for sentences about several of them
     letter: ClassVar[str]  # first letter of the reference
     verb: ClassVar["StrOrPromise"]  # the entry in the menu
     section: ClassVar[KindSection]
