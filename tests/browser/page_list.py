@@ -49,7 +49,7 @@ def searching(text: str) -> Callable[[People, Page], object]:
 
     def visit(_office: People, page: Page) -> None:
         page.goto("/search/")
-        page.get_by_label("Search", exact=True).fill(text)
+        page.get_by_label("Search for", exact=True).fill(text)
         page.locator("main").get_by_role("button", name="Search", exact=True).click()
         page.wait_for_load_state()
 

@@ -17,7 +17,6 @@ from django.db.models.functions import Coalesce
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
 from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts.models import User
@@ -194,7 +193,7 @@ class SearchForm(forms.Form):
     q = forms.CharField(
         min_length=2,
         max_length=200,
-        label=pgettext_lazy("noun", "Search"),
+        label=_("Search for"),
         widget=forms.TextInput(
             attrs={
                 "type": "search",
