@@ -6,10 +6,13 @@ Used by the pages here, by the transaction pages of operations, and by reports.
 import re
 from collections.abc import Callable
 from datetime import date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.validators import RegexValidator
+from django.utils.text import format_lazy
+from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import DECIMALS, DIGITS
 from backoffice.core.web.forms import ListFilterForm, day_field, end_of_day, start_of_day
@@ -22,22 +25,26 @@ from backoffice.ledger.transactions.filters import (
     known_facets,
 )
 
-_DIRECTIONS = (("in", "In"), ("out", "Out"))
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+_DIRECTIONS = (("in", pgettext_lazy("direction", "In")), ("out", pgettext_lazy("direction", "Out")))
 # Filters are part of the URL, and so of logs and histories, where account numbers do not belong. The
 # provider's transactions contain none, so nothing is lost; with the same pattern the browser does not even
 # send one.
 _NO_ACCOUNT_NUMBER = r"(?![\d\s\-]{8,}$).*"
 _GROUPED_AMOUNT = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
-_ACCOUNT_NUMBER_ADVICE = (
-    "Account numbers do not belong into an address. "
-    "Use the search at the top, or the whole id under Transaction."
+_ACCOUNT_NUMBER_ADVICE = _(
+    "Account numbers must not appear in URLs. Use the search at the top, or filter by transaction ID."
 )
 
 
-def _facet_choices(column: str, empty_label: str) -> Callable[[], list[tuple[str, str]]]:
+def _facet_choices(
+    column: str, empty_label: "StrOrPromise"
+) -> Callable[[], list[tuple[str, "StrOrPromise"]]]:
     """The values that have occurred in transactions, as choices."""
 
-    def choices() -> list[tuple[str, str]]:
+    def choices() -> list[tuple[str, "StrOrPromise"]]:
         values = {str(getattr(facet, column)) for facet in known_facets()}
         return [("", empty_label), *((value, value) for value in sorted(values - {""}))]
 
@@ -56,7 +63,7 @@ class AmountField(forms.DecimalField):
         return super().to_python(text.replace(",", "") if _GROUPED_AMOUNT.fullmatch(text) else value)
 
 
-def _amount_field(label: str) -> AmountField:
+def _amount_field(label: "StrOrPromise") -> AmountField:
     return AmountField(
         required=False,
         label=label,
@@ -64,18 +71,18 @@ def _amount_field(label: str) -> AmountField:
         max_digits=DIGITS,
         decimal_places=DECIMALS,
         widget=forms.TextInput(attrs={"inputmode": "decimal", "size": "10", "autocomplete": "off"}),
-        error_messages={"invalid": "Enter an amount in digits, for example 1000.50 or 1,000.50."},
+        error_messages={"invalid": _("Enter an amount, for example 1000.50 or 1,000.50.")},
     )
 
 
 def _require_searchable(text: str) -> None:
     if len(text) >= MIN_TEXT_LENGTH and not is_searchable(text):
         raise forms.ValidationError(
-            "Type letters or digits of it, too: other signs alone cannot be looked for."
+            gettext("Include letters or digits: other characters alone cannot be searched.")
         )
 
 
-def _text_field(label: str, placeholder: str, **attributes: str) -> forms.CharField:
+def _text_field(label: "StrOrPromise", placeholder: "StrOrPromise", **attributes: str) -> forms.CharField:
     return forms.CharField(
         required=False,
         label=label,
@@ -91,26 +98,32 @@ def _text_field(label: str, placeholder: str, **attributes: str) -> forms.CharFi
                 **attributes,
             }
         ),
-        error_messages={"min_length": f"Type at least {MIN_TEXT_LENGTH} characters of it."},
+        error_messages={"min_length": format_lazy(_("Enter at least {n} characters."), n=MIN_TEXT_LENGTH)},
     )
 
 
 class TransactionFilterForm(ListFilterForm):
     """The filters of mirrored transactions, for their list and their report."""
 
-    text = _text_field("Search", "Part of a name, or a whole id", type="search")
-    currency = forms.ChoiceField(required=False, choices=_facet_choices("currency", "Any currency"))
-    type = forms.ChoiceField(required=False, choices=_facet_choices("type", "Any type"))
-    status = forms.ChoiceField(required=False, choices=_facet_choices("status", "Any status"))
-    direction = forms.ChoiceField(required=False, choices=[("", "In and out"), *_DIRECTIONS])
-    min_amount = _amount_field("Amount from")
-    max_amount = _amount_field("Amount to")
-    counterparty = _text_field("With", "Part of the name")
+    text = _text_field(pgettext_lazy("noun", "Search"), _("Part of a name, or a full ID"), type="search")
+    currency = forms.ChoiceField(
+        label=_("Currency"), required=False, choices=_facet_choices("currency", _("Any currency"))
+    )
+    type = forms.ChoiceField(label=_("Type"), required=False, choices=_facet_choices("type", _("Any type")))
+    status = forms.ChoiceField(
+        label=_("Status"), required=False, choices=_facet_choices("status", _("Any status"))
+    )
+    direction = forms.ChoiceField(
+        label=_("Direction"), required=False, choices=[("", _("In and out")), *_DIRECTIONS]
+    )
+    min_amount = _amount_field(_("Amount from"))
+    max_amount = _amount_field(_("Amount to"))
+    counterparty = _text_field(_("Counterparty"), _("Part of the name"))
     transaction_id = forms.CharField(
         required=False,
-        label="Transaction",
+        label=_("Transaction ID"),
         max_length=200,
-        widget=forms.TextInput(attrs={"placeholder": "The whole id", "autocomplete": "off"}),
+        widget=forms.TextInput(attrs={"placeholder": _("Full ID"), "autocomplete": "off"}),
     )
 
     def clean(self) -> dict[str, Any]:
@@ -118,7 +131,10 @@ class TransactionFilterForm(ListFilterForm):
         values = super().clean()
         min_amount, max_amount = values.get("min_amount"), values.get("max_amount")
         if min_amount is not None and max_amount is not None and min_amount > max_amount:
-            self.add_error("max_amount", "This is less than the amount before it. Enter the same or more.")
+            self.add_error(
+                "max_amount",
+                gettext("The highest amount is below the lowest. Enter the same amount or more."),
+            )
         return values
 
     def transaction_filter(self) -> TransactionFilter:
@@ -134,10 +150,10 @@ _FILTER_FIELDS = tuple(name for name in TransactionFilterForm.base_fields if nam
 
 
 _PAGE_LABELS = {
-    "": ("Newer", "Older"),
-    "oldest": ("Older", "Newer"),
-    "largest": ("Larger", "Smaller"),
-    "smallest": ("Smaller", "Larger"),
+    "": (_("Newer"), _("Older")),
+    "oldest": (_("Older"), _("Newer")),
+    "largest": (_("Larger"), _("Smaller")),
+    "smallest": (_("Smaller"), _("Larger")),
 }
 
 
@@ -145,7 +161,7 @@ class TransactionListForm(TransactionFilterForm):
     """The transaction filters and the sort order of the list."""
 
     sort = forms.ChoiceField(
-        required=False, label="Order", choices=[(name, label) for name, (label, _) in ORDERS.items()]
+        required=False, label=_("Sort by"), choices=[(name, label) for name, (label, _) in ORDERS.items()]
     )
     display_fields = frozenset({"sort"})
 
@@ -162,12 +178,12 @@ class TransactionListForm(TransactionFilterForm):
     @property
     def previous_label(self) -> str:
         """The label of the link to the previous page."""
-        return _PAGE_LABELS[self.cleaned_data["sort"]][0]
+        return str(_PAGE_LABELS[self.cleaned_data["sort"]][0])
 
     @property
     def next_label(self) -> str:
         """The label of the link to the next page."""
-        return _PAGE_LABELS[self.cleaned_data["sort"]][1]
+        return str(_PAGE_LABELS[self.cleaned_data["sort"]][1])
 
     @property
     def is_by_time(self) -> bool:

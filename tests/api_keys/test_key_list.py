@@ -118,7 +118,7 @@ def test_a_key_created_here_is_listed_with_its_permissions(
 ) -> None:
     key_list.refresh_keys()
     row = next(row for row in key_rows() if row.name == "till")
-    assert row.scope == "Everything: read, convert, pay out, and manage API keys (Master)"
+    assert row.scope == "Full access: read, convert, pay out, and manage API keys (Master)"
     assert row.warning == ""
     assert row.expires_at is not None
 

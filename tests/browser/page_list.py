@@ -84,7 +84,7 @@ def resolution(people: People, page: Page) -> None:
     """The form that says of an operation in review that it did not happen."""
     case(Status.REVIEW)(people, page)
     page.get_by_role("button", name="It did not happen…").click()
-    expect(page.get_by_label("It did not happen")).to_be_checked()
+    expect(page.get_by_label("Not executed")).to_be_checked()
 
 
 def several(decision: str, press: str = "") -> Callable[[People, Page], object]:
@@ -133,7 +133,7 @@ def refused_rejection(people: People, page: Page) -> None:
 
 def checked_account(_office: People, page: Page) -> None:
     steps.fill_in(page, steps.new_payment(), typed_name=LONG_WORD[:120])
-    expect(page.get_by_label("Why the other name is right")).to_be_visible()
+    expect(page.get_by_label("Reason for the mismatch")).to_be_visible()
 
 
 def reviewed(_office: People, page: Page) -> None:
@@ -146,11 +146,11 @@ def saved_account(people: People, page: Page) -> None:
     """One that is refused a name; it is saved from an operation first, under the longest word that goes in."""
     page.goto(steps.prepared(people, PREPARER, steps.new_payment()))
     page.get_by_text("Save recipient…").click()
-    page.get_by_label("Name of the account").fill(LONG_WORD[:60])
+    page.get_by_label("Recipient name").fill(LONG_WORD[:60])
     steps.press(page, "Save recipient")
     page.goto("/settings/recipients/")
-    page.get_by_role("link", name=f"Change {LONG_WORD[:60]}").click()
-    page.get_by_label("Name of the account").fill("")
+    page.get_by_role("link", name=f"Edit {LONG_WORD[:60]}").click()
+    page.get_by_label("Recipient name").fill("")
     steps.press(page, "Save name")
     expect(page.locator("[aria-invalid=true]")).to_have_count(1)
 
@@ -238,7 +238,7 @@ PAGES = [
     ListedPage(
         PREPARER,
         "payment refused",
-        sending("/operations/prepare/payment/", "Review details", Country_of_the_bank="NG"),
+        sending("/operations/prepare/payment/", "Review details", Bank_country="NG"),
     ),
     ListedPage(PREPARER, "wallets", at("/money/wallets/")),
     ListedPage(PREPARER, "payments", at("/payments/")),

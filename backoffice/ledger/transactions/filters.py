@@ -9,11 +9,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.web.pagination import Order
 from backoffice.ledger.models import Facet, Transaction
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 FACETS_KEPT_SECONDS = 30.0
 """A process that never reads rows, such as an export worker, learns of new facets after this time at most."""
@@ -37,11 +42,11 @@ def forget_facets() -> None:
 
 
 NEWEST_FIRST: Order = ("-occurred_at", "-id")
-ORDERS: dict[str, tuple[str, Order]] = {
-    "": ("Newest first", NEWEST_FIRST),
-    "oldest": ("Oldest first", ("occurred_at", "id")),
-    "largest": ("Largest amount first", ("-amount", "-id")),
-    "smallest": ("Smallest amount first", ("amount", "id")),
+ORDERS: dict[str, tuple["StrOrPromise", Order]] = {
+    "": (_("Newest first"), NEWEST_FIRST),
+    "oldest": (_("Oldest first"), ("occurred_at", "id")),
+    "largest": (_("Largest amount first"), ("-amount", "-id")),
+    "smallest": (_("Smallest amount first"), ("amount", "id")),
 }
 MIN_TEXT_LENGTH = 3
 """Shorter texts match too many names, and no trigram index covers them."""

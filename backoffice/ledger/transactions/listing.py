@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from django.db import connection
 from django.db.models import Sum
+from django.utils.translation import gettext
 
 from backoffice.core.web.forms import end_of_day, start_of_day
 from backoffice.core.web.pagination import Order, Page, cursor_at, paginate, queryset_reader
@@ -30,7 +31,7 @@ class TransactionCount:
         """`1,234`, or `About 8,000,000`: an estimate is rounded to two significant digits."""
         if self.is_exact:
             return f"{self.number:,}"
-        return f"About {round(self.number, 2 - len(str(self.number))):,}"
+        return gettext("About {number}").format(number=f"{round(self.number, 2 - len(str(self.number))):,}")
 
 
 def transaction_page(

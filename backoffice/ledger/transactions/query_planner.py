@@ -26,6 +26,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from django.db import OperationalError, connection, transaction
+from django.utils.translation import gettext
 from psycopg.errors import QueryCanceled
 
 from backoffice.core.web.pagination import Order, Position, RowBatch, RowReader
@@ -140,7 +141,7 @@ def query_timeout() -> Iterator[None]:
         if not isinstance(exc.__cause__, QueryCanceled):
             raise
         raise FilterTooBroadError(
-            "This takes too long to find. Choose a shorter period, or one currency."
+            gettext("The search took too long. Choose a shorter period, or one currency.")
         ) from exc
 
 

@@ -3,6 +3,8 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core.gateway import FORM_CHECK_TIMEOUT, PAGE_TIMEOUT, gateway
@@ -21,7 +23,12 @@ from payments_gateway import (
 
 CURRENCIES = ("NGN", "USD")
 NAME_MAX = 100
-_LABELS = {"number": "Account opened", "bank": "Bank", "name": "In the name of", "status": "Status"}
+_LABELS = {
+    "number": _("Account number"),
+    "bank": _("Bank"),
+    "name": _("Account holder"),
+    "status": _("Status"),
+}
 
 
 class BankAccountPayload(Payload):
@@ -39,17 +46,17 @@ class BankAccountForm(KindForm):
     """Asks for the names, and reads the existing accounts from the provider."""
 
     account_name = forms.CharField(
-        label="Account name",
+        label=_("Account name"),
         max_length=NAME_MAX,
-        help_text="The merchant's own name for the account, as the service lists it.",
+        help_text=_("Your name for the account, as the provider lists it."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     currency = currency_field(*CURRENCIES)
     preferred_name = forms.CharField(
-        label="Preferred name",
+        label=_("Preferred name"),
         required=False,
         max_length=NAME_MAX,
-        help_text="What payers see as the holder. Empty: the account name.",
+        help_text=_("Shown to payers as the account holder. If empty, the account name is used."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
@@ -78,25 +85,29 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
     """An account in the merchant's name. Needs completed KYC at the provider, but no one-time code."""
 
     name = "bank_account"
-    label = "Bank account"
-    plural = "New bank accounts"
+    label = _("Bank account")
+    plural = _("New bank accounts")
     letter = "B"
-    verb = "Open bank account"
+    verb = _("Open bank account")
     payload_type = BankAccountPayload
     form_type = BankAccountForm
 
     def sentence(self, payload: BankAccountPayload) -> str:
-        return f"Open a bank account in {payload.currency} in the name of {payload.account_name}"
+        return gettext("Open a bank account in {currency} in the name of {name}").format(
+            currency=payload.currency, name=payload.account_name
+        )
 
     def recipient(self, payload: BankAccountPayload) -> Recipient:
-        return Recipient(payload.account_name, f"New bank account in {payload.currency}")
+        return Recipient(
+            payload.account_name, gettext("New bank account in {currency}").format(currency=payload.currency)
+        )
 
     def facts(self, payload: BankAccountPayload) -> Facts:
         return [
-            ("Account name", payload.account_name),
-            ("Currency", payload.currency),
-            ("Preferred name", payload.preferred_name or "Not given: the account name"),
-            ("Open already", _open_accounts_text(payload)),
+            (gettext("Account name"), payload.account_name),
+            (gettext("Currency"), payload.currency),
+            (gettext("Preferred name"), payload.preferred_name or gettext("None: the account name is used")),
+            (gettext("Existing accounts"), _open_accounts_text(payload)),
         ]
 
     def initial(self, payload: BankAccountPayload) -> dict[str, Any]:
@@ -105,11 +116,13 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
     def cautions(self, payload: BankAccountPayload) -> list[str]:
         if payload.known_numbers is None:
             return [
-                "The service could not tell which accounts there are. If it does not answer when this is sent, "
-                "nobody but people can find out whether it opened the account."
+                gettext(
+                    "The existing accounts could not be read from the provider. If the outcome of sending is "
+                    "unknown, two people must resolve it."
+                )
             ]
         if payload.known_numbers:
-            return ["An account of this name in this currency is open already. This opens a further one."]
+            return [gettext("An account with this name and currency already exists. This opens another one.")]
         return []
 
     def send(
@@ -145,7 +158,7 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
 
     def outcome_facts(self, payload: BankAccountPayload, result: dict[str, str]) -> Facts:
         return [
-            (label, result[f"{member}_{place}"])
+            (str(label), result[f"{member}_{place}"])
             for place in range(1, len(result) + 1)
             for member, label in _LABELS.items()
             if f"{member}_{place}" in result
@@ -162,8 +175,8 @@ def _current_numbers(account_name: str, currency: str, *, patience: float) -> tu
 
 def _open_accounts_text(payload: BankAccountPayload) -> str:
     if payload.known_numbers is None:
-        return "The service could not tell"
-    return ", ".join(payload.known_numbers) or "No account of this name in this currency"
+        return gettext("Could not be read from the provider")
+    return ", ".join(payload.known_numbers) or gettext("None with this name and currency")
 
 
 def _check_accounts_unchanged(payload: BankAccountPayload) -> None:
@@ -173,19 +186,19 @@ def _check_accounts_unchanged(payload: BankAccountPayload) -> None:
     numbers = _current_numbers(payload.account_name, payload.currency, patience=PAGE_TIMEOUT)
     if numbers is None:
         raise NotSentError(
-            "The service could not tell which accounts there are. Nothing was opened; send it again."
+            "The existing accounts could not be read from the provider. No account was opened. Send again."
         )
     if numbers != payload.known_numbers:
         raise NotSentError(
-            "The accounts of this name are no longer those that were countersigned. Nothing was opened. Look at the "
-            "bank accounts; if one more is still wanted, cancel this and prepare it again."
+            "The accounts with this name changed after the approval. No account was opened. Check the bank accounts. "
+            "If you still need another one, cancel this operation and prepare it again."
         )
 
 
 def _with_kyc_advice(exc: KycRequiredError) -> KycRequiredError:
     return KycRequiredError(
-        "The service opens no account before the merchant has completed its KYC (know your customer). Nothing was "
-        f"opened. Complete it with the service, then prepare this again. It said: {exc.message}",
+        "The provider opens accounts only after KYC (know your customer) is complete. No account was opened. "
+        f"Complete KYC with the provider, then prepare this again. Provider's message: {exc.message}",
         exc.status,
         exc.body_excerpt,
     )

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 from uuid import UUID
 
 from django import forms
 from django.conf import settings
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import BaseModel, ConfigDict, SecretStr
 
 from backoffice.core.web.formatting import exact_time, format_amount
@@ -20,6 +22,9 @@ from backoffice.operations.models.operations import Attempt
 from backoffice.operations.models.reason_codes import MatchField
 from backoffice.operations.permissions import PREPARE, PROPOSE
 from payments_gateway import NotSentError, PaymentsGateway, TransactionRecord
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 Facts = list[tuple[str, str]]
 
@@ -161,13 +166,13 @@ class KindForm(forms.Form):
     """A form that produces a payload. The fields about duplicates are shown only if there is one."""
 
     duplicate_confirmed = forms.BooleanField(
-        required=False, label="This is a further payment, not the same one again"
+        required=False, label=_("This is an additional payment, not a duplicate")
     )
     duplicate_reason = forms.CharField(
         required=False,
         max_length=200,
-        label="Why it is paid again",
-        help_text="The person who countersigns reads it.",
+        label=_("Reason for the additional payment"),
+        help_text=_("Shown to the approver."),
     )
 
     def content(self) -> Payload:
@@ -186,14 +191,14 @@ class OperationKind(ABC, Generic[P]):
     """One kind of operation, defined in one file: a MoneyKind, a ChangeKind or a LocalKind."""
 
     name: ClassVar[str]
-    label: ClassVar[str]
-    plural: ClassVar[str]  # the label in the rule: "Withdrawals need one approver …"
+    label: ClassVar["StrOrPromise"]
+    plural: ClassVar["StrOrPromise"]  # for sentences about several of them
     letter: ClassVar[str]  # first letter of the reference
-    verb: ClassVar[str]  # the entry in the menu
+    verb: ClassVar["StrOrPromise"]  # the entry in the menu
     section: ClassVar[KindSection]
     permission: ClassVar[str]  # who may prepare it
     # Title and text shown on success, if the usual ones would mislead.
-    success_texts: ClassVar[tuple[str, str] | None] = None
+    success_texts: ClassVar["tuple[StrOrPromise, StrOrPromise] | None"] = None
     # Whether it is sent even if the provider cannot be read with the present key.
     skips_preflight: ClassVar[bool] = False
     # whether it is approved on its own page only, not in bulk
@@ -299,7 +304,7 @@ class LocalKind(OperationKind[P]):
 
     def send(self, gateway: PaymentsGateway, payload: P, otp: SecretStr | None) -> SendReceipt:
         """Never sends. Raises NotSentError."""
-        raise NotSentError("This is applied here and never sent. Nothing was sent.")
+        raise NotSentError("This operation changes Countersign only. Nothing was sent.")
 
 
 class ChangeKind(OperationKind[P]):
@@ -319,18 +324,18 @@ class ChangeKind(OperationKind[P]):
         """
 
 
-NOT_PROVIDED = "not told"
+NOT_PROVIDED = _("not provided")
 
 
 def common_match_fields(kind: str, debit: Debit, record: TransactionRecord) -> list[FieldMatch]:
     """Type, currency and amount. `kind` is the provider's name of the type."""
     amounts = (format_amount(debit.amount, debit.currency), format_amount(record.amount, record.currency))
     return [
-        FieldMatch(MatchField.TYPE, kind, record.type or NOT_PROVIDED, record.type == kind),
+        FieldMatch(MatchField.TYPE, kind, record.type or str(NOT_PROVIDED), record.type == kind),
         FieldMatch(
             MatchField.CURRENCY,
             debit.currency,
-            record.currency or NOT_PROVIDED,
+            record.currency or str(NOT_PROVIDED),
             record.currency == debit.currency,
         ),
         FieldMatch(MatchField.AMOUNT, *amounts, record.amount == debit.amount),
@@ -339,7 +344,7 @@ def common_match_fields(kind: str, debit: Debit, record: TransactionRecord) -> l
 
 def optional_match_field(field: MatchField, local: str, provider: str) -> FieldMatch:
     """A field that the provider may leave out, which is no difference."""
-    return FieldMatch(field, local, provider or NOT_PROVIDED, provider == local if provider else None)
+    return FieldMatch(field, local, provider or str(NOT_PROVIDED), provider == local if provider else None)
 
 
 def attempt_match_fields(attempt: Attempt, record: TransactionRecord) -> list[FieldMatch]:
@@ -357,12 +362,12 @@ def attempt_match_fields(attempt: Attempt, record: TransactionRecord) -> list[Fi
         ),
         FieldMatch(
             MatchField.TIME,
-            f"{exact_time(earliest)} to {exact_time(latest)}",
-            exact_time(at) if at else NOT_PROVIDED,
+            gettext("{start} to {end}").format(start=exact_time(earliest), end=exact_time(latest)),
+            exact_time(at) if at else str(NOT_PROVIDED),
             earliest <= at <= latest if at else None,
         ),
     ]
 
 
 def _formatted_amount(amount: Decimal | None, record: TransactionRecord) -> str:
-    return NOT_PROVIDED if amount is None else format_amount(amount, record.currency)
+    return str(NOT_PROVIDED) if amount is None else format_amount(amount, record.currency)

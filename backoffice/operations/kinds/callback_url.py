@@ -8,6 +8,8 @@ from urllib.parse import SplitResult, urlsplit
 from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core.gateway import FORM_CHECK_TIMEOUT
@@ -36,33 +38,29 @@ def check_public_address(text: str) -> None:
     if settings.ENVIRONMENT == "sandbox" and is_loopback(host):
         return
     if parts.scheme != "https":
-        raise ValidationError(
-            "Use https: with plain http anybody on the way can read webhooks and forge them."
-        )
+        raise ValidationError(gettext("Use https. With http, others could read and forge webhooks."))
     if _is_internal_host(host):
         raise ValidationError(
-            "This address is private, local or reserved: the service cannot reach it, or would reach itself. Give a "
-            "public one."
+            gettext("This address is private, local or reserved. Enter a URL that the provider can reach.")
         )
 
 
 def _parts(text: str) -> SplitResult:
     if not (text.isascii() and text.isprintable()) or " " in text or "\\" in text:
         raise ValidationError(
-            "A web address has ASCII characters only, without spaces and backslashes. Write an international name in "
-            "its xn-- form."
+            gettext("Use ASCII characters without spaces or backslashes. Write international names as xn--.")
         )
     try:
         parts = urlsplit(text)
         has_host = bool(parts.hostname) and parts.port != 0
     except ValueError as exc:
-        raise ValidationError("This is no web address: its host or port cannot be read.") from exc
+        raise ValidationError(gettext("Enter a valid URL: the host or port cannot be read.")) from exc
     if parts.scheme not in {"http", "https"} or not has_host:
-        raise ValidationError("Begin with https:// and the name of a host.")
+        raise ValidationError(gettext("Start with https:// and a host name."))
     if "@" in parts.netloc:
-        raise ValidationError("Leave out user name and password: they would stand in logs.")
+        raise ValidationError(gettext("Remove the user name and password: URLs are logged."))
     if "#" in text:
-        raise ValidationError("Leave out # and what follows it: it is never sent.")
+        raise ValidationError(gettext("Remove # and the text after it: it is never sent."))
     return parts
 
 
@@ -106,10 +104,11 @@ class CallbackUrlForm(KindForm):
     """Asks for the address, and reads the present one from the provider."""
 
     url = forms.CharField(
-        label="New address",
+        label=_("New URL"),
         max_length=URL_MAX,
-        help_text="Begins with https://. An IP address written out must be public. A name is not looked up here: see "
-        "for yourself that it leads to your own server, and to nothing inside your network.",
+        help_text=_(
+            "Starts with https://. Host names are not checked: make sure that it leads to your own server."
+        ),
         validators=[check_public_address],
         widget=forms.TextInput(attrs={"inputmode": "url", "autocomplete": "off", "spellcheck": "false"}),
     )
@@ -123,11 +122,14 @@ class CallbackUrlForm(KindForm):
             self.present = callback_url.fetch_callback_url(deadline=FORM_CHECK_TIMEOUT)
         except GatewayError:
             self.add_error(
-                "url", "The service could not tell the present address. Nothing was prepared; try again."
+                "url",
+                gettext(
+                    "The current URL could not be read from the provider. Nothing was prepared. Try again."
+                ),
             )
             return values
         if values.get("url") and is_same_address(values["url"], self.present):
-            self.add_error("url", "The service has this address already.")
+            self.add_error("url", gettext("The provider already uses this URL."))
         return values
 
     def content(self) -> CallbackUrlPayload:
@@ -138,24 +140,24 @@ class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
     """Sets where webhooks are sent. No one-time code. Confirmed by reading the address back."""
 
     name = "callback_url"
-    label = "Callback address"
-    plural = "Changes of the callback address"
+    label = _("Callback URL")
+    plural = _("Callback URL changes")
     letter = "H"
-    verb = "Set callback address"
+    verb = _("Set callback URL")
     payload_type = CallbackUrlPayload
     form_type = CallbackUrlForm
     excluded_from_bulk = True
 
     def sentence(self, payload: CallbackUrlPayload) -> str:
-        return f"Send webhooks to {_shortened(payload.url, 150)}"
+        return gettext("Send webhooks to {url}").format(url=_shortened(payload.url, 150))
 
     def recipient(self, payload: CallbackUrlPayload) -> Recipient:
-        return Recipient(_shortened(urlsplit(payload.url).netloc, 200), "Callback address")
+        return Recipient(_shortened(urlsplit(payload.url).netloc, 200), gettext("Callback URL"))
 
     def facts(self, payload: CallbackUrlPayload) -> Facts:
         return [
-            ("New address", payload.url),
-            ("Old address", payload.previous or "None was set"),
+            (gettext("New URL"), payload.url),
+            (gettext("Current URL"), payload.previous or gettext("Not set")),
         ]
 
     def initial(self, payload: CallbackUrlPayload) -> dict[str, Any]:
@@ -164,8 +166,10 @@ class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
     def cautions(self, payload: CallbackUrlPayload) -> list[str]:
         if is_own_address(payload.url) is False:
             return [
-                f"The new address is not below {settings.PUBLIC_URL}, where this installation is. Whoever answers at "
-                "the new one will receive every webhook, and this installation none."
+                gettext(
+                    "The new URL does not start with {address}, the address of this installation. "
+                    "Another server would receive all webhooks, and this installation none."
+                ).format(address=settings.PUBLIC_URL)
             ]
         return []
 
@@ -188,12 +192,12 @@ def _check_url_unchanged(payload: CallbackUrlPayload) -> None:
         present = callback_url.fetch_callback_url()
     except GatewayError as exc:
         raise NotSentError(
-            "The service could not tell the present address. Nothing was changed; send it again."
+            "The current URL could not be read from the provider. Nothing was changed. Send again."
         ) from exc
     if not is_same_address(present, payload.previous):
         raise NotSentError(
-            "The service has another address by now than the old one that was countersigned. Nothing was changed. Look "
-            "at the present address; if the new one is still wanted, cancel this and prepare it again."
+            "The URL at the provider changed after this was prepared. Nothing was changed. Check the current URL. "
+            "If you still want the new one, cancel this operation and prepare it again."
         )
 
 

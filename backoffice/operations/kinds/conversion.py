@@ -6,6 +6,9 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.utils import translation
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core.web.formatting import format_amount, local_time
@@ -25,7 +28,7 @@ from backoffice.operations.kinds.form_fields import AmountForm, amount_field
 from backoffice.operations.models.reason_codes import MatchField
 from payments_gateway import CURRENCIES, Conversion, PaymentsGateway, TransactionRecord
 
-DIRECTIONS = {"NGN-USD": "NGN to USD", "USD-NGN": "USD to NGN"}
+DIRECTIONS = {"NGN-USD": _("NGN to USD"), "USD-NGN": _("USD to NGN")}
 
 
 class ConversionPayload(Payload):
@@ -55,16 +58,22 @@ class ConversionPayload(Payload):
         arrives = f"{self.to_currency} {format_amount(self.expected, self.to_currency)}"
         rate = rate_text(self.from_currency, self.to_currency, self.known_rate)
         return [
-            ("Last known rate", f"{rate} · {self.known_rate_from}" if self.known_rate_from else rate),
-            ("Would bring", f"about {arrives}; the service sets the rate when it is sent"),
+            (
+                gettext("Last known rate"),
+                f"{rate} · {self.known_rate_from}" if self.known_rate_from else rate,
+            ),
+            (
+                gettext("You receive"),
+                gettext("About {amount}. The provider sets the rate when it is sent.").format(amount=arrives),
+            ),
         ]
 
 
 class ConversionForm(AmountForm):
     """Asks for direction and amount, and shows the last known rate."""
 
-    direction = forms.ChoiceField(choices=list(DIRECTIONS.items()), label="Direction")
-    amount = amount_field("Amount to give")
+    direction = forms.ChoiceField(choices=list(DIRECTIONS.items()), label=_("Direction"))
+    amount = amount_field(_("You sell"))
 
     rate: rates.ConversionRate | None = None
 
@@ -99,10 +108,10 @@ class ConversionKind(MoneyKind[ConversionPayload]):
     """Between the merchant's own balances; no one-time code. Expires early, since the rate changes."""
 
     name = "conversion"
-    label = "Conversion"
-    plural = "Conversions"
+    label = _("Conversion")
+    plural = _("Conversions")
     letter = "C"
-    verb = "Convert"
+    verb = _("Convert")
     payload_type = ConversionPayload
     form_type = ConversionForm
 
@@ -117,22 +126,30 @@ class ConversionKind(MoneyKind[ConversionPayload]):
 
     def sentence(self, payload: ConversionPayload) -> str:
         amount = format_amount(payload.amount, payload.from_currency)
-        return f"Convert {payload.from_currency} {amount} to {payload.to_currency}"
+        return gettext("Convert {currency} {amount} to {target_currency}").format(
+            currency=payload.from_currency, amount=amount, target_currency=payload.to_currency
+        )
 
     def debit(self, payload: ConversionPayload) -> Debit:
         return Debit(payload.from_currency, payload.amount)
 
     def recipient(self, payload: ConversionPayload) -> Recipient:
-        return Recipient("Own balances", f"{payload.from_currency} to {payload.to_currency}")
+        return Recipient(
+            gettext("Own balances"),
+            gettext("{source} to {target}").format(source=payload.from_currency, target=payload.to_currency),
+        )
 
     def facts(self, payload: ConversionPayload) -> Facts:
         facts = [
-            ("Amount", f"{payload.from_currency} {format_amount(payload.amount, payload.from_currency)}"),
-            ("Into", payload.to_currency),
+            (
+                gettext("You sell"),
+                f"{payload.from_currency} {format_amount(payload.amount, payload.from_currency)}",
+            ),
+            (gettext("You buy"), payload.to_currency),
         ]
         return [
             *facts,
-            *(payload.estimate or [("Rate", "The service's own, when it is sent. None is known yet.")]),
+            *(payload.estimate or [(gettext("Rate"), gettext("Set by the provider when it is sent"))]),
         ]
 
     def initial(self, payload: ConversionPayload) -> dict[str, Any]:
@@ -152,11 +169,13 @@ class ConversionKind(MoneyKind[ConversionPayload]):
         if not result.get("received"):
             return []
         received = Decimal(result["received"])
-        facts = [("Received", f"{payload.to_currency} {format_amount(received, payload.to_currency)}")]
+        facts = [
+            (gettext("Received"), f"{payload.to_currency} {format_amount(received, payload.to_currency)}")
+        ]
         if not received:
             return facts
         rate = received / payload.amount
-        return [*facts, ("Rate reached", rate_text(payload.from_currency, payload.to_currency, rate))]
+        return [*facts, (gettext("Rate"), rate_text(payload.from_currency, payload.to_currency, rate))]
 
     def match_fields(self, payload: ConversionPayload, record: TransactionRecord) -> list[FieldMatch]:
         """The fields of the debit's record; the credit is a record of its own."""
@@ -165,13 +184,14 @@ class ConversionKind(MoneyKind[ConversionPayload]):
 
 
 def rate_source(rate: rates.ConversionRate, pair: tuple[str, str]) -> str:
-    """The conversion that had the rate and when, or that the provider quoted it."""
-    at = f", {local_time(rate.known_at)}" if rate.known_at else ""
+    """The conversion that had the rate and when, or that the provider quoted it; stored, so in one language."""
+    with translation.override(settings.LANGUAGE_CODE):
+        at = f", {local_time(rate.known_at)}" if rate.known_at else ""
     if rate.from_conversion is None:
-        return f"told by the service{at}"
+        return f"quoted by the provider{at}"
     direction = " to ".join(rate.from_conversion)
-    opposite = "" if rate.from_conversion == pair else ", the opposite direction, which may have another rate"
-    return f"reached by a conversion of {direction}{at}{opposite}"
+    opposite = "" if rate.from_conversion == pair else " (opposite direction; the rate may differ)"
+    return f"from a conversion of {direction}{at}{opposite}"
 
 
 def rate_text(from_currency: str, to_currency: str, rate: Decimal) -> str:

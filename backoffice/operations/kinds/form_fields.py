@@ -7,10 +7,12 @@ import re
 import unicodedata
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.validators import RegexValidator
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.gateway import FORM_HINT_TIMEOUT
 from backoffice.core.web.formatting import format_amount, mask_account
@@ -20,18 +22,22 @@ from backoffice.operations.kinds.base import Facts, KindForm, Payload, Recipient
 from backoffice.operations.models.saved_items import SavedAccount, bank_account_key
 from payments_gateway import AmountError, GatewayError, RejectedError, parse_amount
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+_AMOUNT, _CURRENCY = _("Amount"), _("Currency")
 
-def amount_field(label: str = "Amount") -> forms.CharField:
+
+def amount_field(label: "StrOrPromise" = _AMOUNT) -> forms.CharField:
     """A text field, so that the amount is parsed exactly as typed."""
     return forms.CharField(
         label=label,
         max_length=40,
-        error_messages={"required": "Enter an amount."},
+        error_messages={"required": _("Enter an amount.")},
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
 
 
-def currency_field(*codes: str, label: str = "Currency") -> forms.ChoiceField:
+def currency_field(*codes: str, label: "StrOrPromise" = _CURRENCY) -> forms.ChoiceField:
     return forms.ChoiceField(choices=[(code, code) for code in codes], label=label)
 
 
@@ -72,7 +78,9 @@ def balance_problem(amount: Decimal, currency: str) -> str:
         return ""
     if balance is None or amount <= balance:
         return ""
-    return f"The balance is {currency} {format_amount(balance, currency)}; the amount is above it."
+    return gettext("Amount exceeds the balance of {currency} {balance}. Enter a lower amount.").format(
+        currency=currency, balance=format_amount(balance, currency)
+    )
 
 
 _TITLES = {"MR", "MRS", "MS", "MISS", "DR", "CHIEF", "ENGR", "ALHAJI", "ALHAJA"}
@@ -135,7 +143,9 @@ class RecipientAccountPayload(Payload):
         cautions = []
         if self.is_name_different:
             cautions.append(
-                f"The account is held by {self.account_name}, not by {self.typed_name} as was typed. Read why."
+                gettext(
+                    "The name at the bank is {bank_name}, but {typed_name} was entered. Check the reason."
+                ).format(bank_name=self.account_name, typed_name=self.typed_name)
             )
         if self.saved_name:
             cautions.append(changed_holder_warning(self.saved_name, self.account_name))
@@ -145,48 +155,51 @@ class RecipientAccountPayload(Payload):
     def account_facts(self) -> Facts:
         """The account, and the typed name if the bank reports another one."""
         facts = [
-            ("To", self.account_name),
-            ("Account", f"{self.account_number} · {self.bank} ({self.bank_code})"),
+            (gettext("Recipient"), self.account_name),
+            (gettext("Account"), f"{self.account_number} · {self.bank} ({self.bank_code})"),
         ]
         if self.is_name_different:
-            facts.append(("Typed as", f"{self.typed_name} · the bank's name differs: {self.name_reason}"))
+            facts += [
+                (gettext("Name entered"), self.typed_name),
+                (gettext("Reason for the mismatch"), self.name_reason),
+            ]
         if self.saved_name:
-            facts.append(("Saved as", f"{self.saved_name} · the bank's name was another one then"))
+            facts.append((gettext("Name when saved"), self.saved_name))
         return facts
 
 
 def changed_holder_warning(saved: str, holder: str) -> str:
     """The warning for a saved account whose holder has changed."""
-    return (
-        f"When this account was saved, the bank named {saved}. Now it names {holder}. "
-        "Ask the beneficiary, by a way you know, before you go on."
-    )
+    return gettext(
+        "The name at the bank was {saved} when this recipient was saved, and is now {current}. "
+        "Confirm with the recipient before you continue."
+    ).format(saved=saved, current=holder)
 
 
 class RecipientAccountForm(KindForm):
     """Asks for a bank account, and reads its holder from the bank."""
 
     bank_code = forms.ChoiceField(
-        label="Bank",
-        error_messages={"invalid_choice": "Choose a bank from the list: %(value)s is not one of its codes."},
+        label=_("Bank"),
+        error_messages={"invalid_choice": _("Select a bank from the list: %(value)s is not a valid code.")},
     )
     account_number = forms.CharField(
-        label="Account number",
-        help_text="10 digits",
-        validators=[RegexValidator(r"^[0-9]{10}\Z", "An account number has exactly 10 digits.")],
+        label=_("Account number"),
+        help_text=_("10 digits"),
+        validators=[RegexValidator(r"^[0-9]{10}\Z", _("Enter exactly 10 digits."))],
         widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "34"}),
     )
     typed_name = forms.CharField(
-        label="Account holder",
-        help_text="The name on the invoice; it is compared with the bank's.",
+        label=_("Account holder"),
+        help_text=_("The name on the invoice. It is compared with the name at the bank."),
         max_length=120,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     name_reason = forms.CharField(
-        label="Why the other name is right",
+        label=_("Reason for the mismatch"),
         required=False,
         max_length=200,
-        help_text="Only needed where the two names differ. The person who countersigns reads it.",
+        help_text=_("Required if the names differ. Shown to the approver."),
     )
     holder: str | None = None
     match: NameComparison | None = None
@@ -196,7 +209,10 @@ class RecipientAccountForm(KindForm):
         super().__init__(*args, **kwargs)
         self.banks = ledger.banks()
         bank_code: Any = self.fields["bank_code"]
-        bank_code.choices = [("", "Choose a bank"), *sorted(self.banks.items(), key=lambda item: item[1])]
+        bank_code.choices = [
+            ("", gettext("Select a bank")),
+            *sorted(self.banks.items(), key=lambda item: item[1]),
+        ]
 
     def clean(self) -> dict[str, Any]:
         """Read the account's holder from the provider."""
@@ -227,12 +243,16 @@ class RecipientAccountForm(KindForm):
         try:
             holder = ledger.resolve_account_holder(values["account_number"], values["bank_code"]).account_name
         except RejectedError as exc:
-            self.add_error("account_number", f"The bank knows no such account: {exc}")
+            self.add_error(
+                "account_number", gettext("The bank did not find this account: {reason}").format(reason=exc)
+            )
             return
         except GatewayError:
             self.add_error(
                 "account_number",
-                "The account could not be checked: the service does not answer. Nothing was prepared; try again.",
+                gettext(
+                    "Account not checked: the provider cannot be reached. Nothing was prepared. Try again."
+                ),
             )
             return
         self.holder = holder
@@ -248,7 +268,10 @@ class RecipientAccountForm(KindForm):
         self.match = compare_names(typed, holder)
         if self.match is not NameComparison.EXACT and not values.get("name_reason"):
             self.add_error(
-                "name_reason", f"The bank says {holder}. Say why this is the right account, or correct it."
+                "name_reason",
+                gettext(
+                    "The name at the bank is {name}. Give the reason for the mismatch, or correct the account."
+                ).format(name=holder),
             )
 
 

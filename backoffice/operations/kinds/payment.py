@@ -6,6 +6,8 @@ from uuid import UUID
 
 from django import forms
 from django.core.validators import RegexValidator
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core.gateway import provider_profile
@@ -23,7 +25,7 @@ from payments_gateway import AmountError, GatewayError, Payment, PaymentRequest,
 
 INCOMING, OUTGOING = ("USDT",), ("NGN", "USD")
 BANK, PROFILE = "bank", "profile"
-_PAYOUTS = {BANK: "A bank account", PROFILE: "A user of the service"}
+_PAYOUTS = {BANK: _("Bank account"), PROFILE: _("User of the provider")}
 _ACCOUNT = ("country", "bank_code", "account_number", "typed_name")
 _NEEDED = {BANK: _ACCOUNT, PROFILE: ("service_username",)}
 _FIELDS_OF = {BANK: (*_ACCOUNT, "name_reason"), PROFILE: ("service_username",)}
@@ -50,50 +52,53 @@ class PaymentPayload(RecipientAccountPayload):
 class PaymentForm(RecipientAccountForm):
     """Asks what the customer pays in, and who is paid."""
 
-    incoming_currency = currency_field(*INCOMING, label="Customer pays in")
+    incoming_currency = currency_field(*INCOMING, label=_("Pay-in currency"))
     incoming_amount = forms.CharField(
-        label="Amount to pay in",
+        label=_("Pay-in amount"),
         required=False,
         max_length=40,
-        help_text="One of the two amounts is enough; the service's rate makes the other.",
+        help_text=_("Enter one amount. The provider's rate gives the other."),
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
-    outgoing_currency = currency_field(*OUTGOING, label="Paid out in")
+    outgoing_currency = currency_field(*OUTGOING, label=_("Payout currency"))
     outgoing_amount = forms.CharField(
-        label="Amount to pay out",
+        label=_("Payout amount"),
         required=False,
         max_length=40,
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
     customer_email = forms.EmailField(
-        label="Customer's e-mail",
+        label=_("Customer's email address"),
         max_length=254,
-        help_text="Of whoever pays the crypto in.",
+        help_text=_("The customer who pays in the crypto."),
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
     payment_type = forms.ChoiceField(
-        label="Paid out to",
+        label=_("Payout to"),
         choices=list(_PAYOUTS.items()),
         initial=BANK,
         widget=forms.RadioSelect,
     )
     service_username = forms.CharField(
-        label="Username",
+        label=_("Username"),
         max_length=60,
-        help_text="As the service knows it. Nobody can look it up beforehand.",
-        validators=[RegexValidator(r"^\S+\Z", "A username has no spaces.")],
+        help_text=_(
+            "Username at the provider. It cannot be checked before sending: confirm it with the recipient."
+        ),
+        validators=[RegexValidator(r"^\S+\Z", _("Remove spaces from the username."))],
         widget=forms.TextInput(
             attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
         ),
     )
-    country = forms.CharField(label="Country of the bank", max_length=60, initial="NG")
+    country = forms.CharField(label=_("Bank country"), max_length=60, initial="NG")
     rate_key = forms.CharField(
-        label="Rate key",
+        label=_("Rate key"),
         required=False,
         max_length=80,
-        help_text="Fixes a rate that the service told. It ages: if it is too old when this is sent, the service "
-        "refuses the payment.",
-        validators=[RegexValidator(r"^[\x21-\x7e]+\Z", "A key has no spaces and no special characters.")],
+        help_text=_(
+            "Fixes a rate quoted by the provider. If the key has expired, the provider rejects the payment."
+        ),
+        validators=[RegexValidator(r"^[\x21-\x7e]+\Z", _("Remove spaces and special characters."))],
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
 
@@ -125,9 +130,9 @@ class PaymentForm(RecipientAccountForm):
         if not any(
             values.get(name) or self.errors.get(name) for name in ("incoming_amount", "outgoing_amount")
         ):
-            self.add_error("incoming_amount", "Enter one of the two amounts.")
+            self.add_error("incoming_amount", gettext("Enter a pay-in or a payout amount."))
         if not _submission(self):
-            self.add_error(None, "This form has lost its number. Nothing was prepared; open it anew.")
+            self.add_error(None, gettext("This form is incomplete. Nothing was prepared. Open a new form."))
         if not self.errors:
             self._check_business()
         return values
@@ -163,7 +168,7 @@ class PaymentForm(RecipientAccountForm):
                 values[name] = ""
         for name in _NEEDED.get(str(chosen), ()):
             if not values.get(name) and name not in self.errors:
-                self.add_error(name, "This field is required.")
+                self.add_error(name, gettext("This field is required."))
 
     def _check_amount(self, values: dict[str, Any], name: str, currency: str) -> None:
         if not values.get(name) or not currency:
@@ -179,16 +184,18 @@ class PaymentForm(RecipientAccountForm):
         except GatewayError:
             self.add_error(
                 None,
-                "The service does not answer, so your business's id there is not known. Nothing was prepared; "
-                "try again.",
+                gettext(
+                    "The provider cannot be reached to read your business ID. Nothing was prepared. Try again."
+                ),
             )
             return
         if not self.business_id:
             self.add_error(
                 None,
-                "Your business's id at the service is not known: the newest transactions name none, or several. "
-                "Nothing was prepared. "
-                "Whoever runs Countersign has to set COUNTERSIGN_GATEWAY_BUSINESS_ID.",
+                gettext(
+                    "Your business ID at the provider is unknown. Nothing was prepared. "
+                    "Ask the operator of Countersign to set COUNTERSIGN_GATEWAY_BUSINESS_ID."
+                ),
             )
 
 
@@ -209,11 +216,11 @@ class PaymentKind(ChangeKind[PaymentPayload]):
     """An off-ramp payment. No debit and no one-time code: the provider creates a deposit address."""
 
     name = "payment"
-    label = "Payment"
-    plural = "Payments"
+    label = _("Off-ramp payment")
+    plural = _("Off-ramp payments")
     letter = "P"
-    verb = "Create payment"
-    success_texts = ("Created", "The service created the payment. What the customer pays in is shown below.")
+    verb = _("Off-ramp payment")
+    success_texts = (_("Created"), _("The provider created the payment. The pay-in details are below."))
     section = KindSection.MONEY
     permission = PREPARE
     payload_type = PaymentPayload
@@ -223,7 +230,9 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         holder = self.recipient(payload)
         incoming = _amount(payload.incoming_currency, payload.incoming_amount)
         outgoing = _amount(payload.outgoing_currency, payload.outgoing_amount)
-        return f"Take {incoming} in, pay {outgoing} out to {holder.name}, {holder.detail}"
+        return gettext("{incoming} → {outgoing} payout to {name}, {detail}").format(
+            incoming=incoming, outgoing=outgoing, name=holder.name, detail=holder.detail
+        )
 
     def exposure(self, payload: PaymentPayload) -> Debit:
         """The amount paid out, or the amount paid in if only that is given. No balance of ours is debited."""
@@ -241,30 +250,30 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         if payload.payment_type == BANK:
             return payload.recipient
         name = payload.service_username
-        return Recipient(name, "user of the service", key=Recipient.user_key(name))
+        return Recipient(name, gettext("user of the provider"), key=Recipient.user_key(name))
 
     def facts(self, payload: PaymentPayload) -> Facts:
-        open_amount = "What the service's rate makes of the other amount"
+        open_amount = gettext("at the provider's rate")
         given = {
-            "Customer pays in": (payload.incoming_currency, payload.incoming_amount),
-            "Paid out": (payload.outgoing_currency, payload.outgoing_amount),
+            gettext("Pay-in"): (payload.incoming_currency, payload.incoming_amount),
+            gettext("Payout"): (payload.outgoing_currency, payload.outgoing_amount),
         }
         amounts = [
-            (label, _amount(*pair) if pair[1] is not None else f"{pair[0]} · {open_amount.lower()}")
+            (label, _amount(*pair) if pair[1] is not None else f"{pair[0]} · {open_amount}")
             for label, pair in given.items()
         ]
         return [
             *amounts,
             *_payout_facts(payload),
-            ("Customer", payload.customer_email),
+            (gettext("Customer"), payload.customer_email),
             (
-                "Rate",
-                f"By the key {payload.rate_key}"
+                gettext("Rate"),
+                gettext("Rate key {key}").format(key=payload.rate_key)
                 if payload.rate_key
-                else "The service's own, when it is sent",
+                else gettext("Set by the provider when it is sent"),
             ),
-            ("Our reference", payload.reference),
-            ("Business", payload.business_id),
+            (gettext("Our reference"), payload.reference),
+            (gettext("Business ID"), payload.business_id),
         ]
 
     def initial(self, payload: PaymentPayload) -> dict[str, Any]:
@@ -312,7 +321,7 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         return None
 
     def outcome_facts(self, payload: PaymentPayload, result: dict[str, str]) -> Facts:
-        labels = {"id": "Payment", "reference": "Reference", "rate": "Rate"}
+        labels = {"id": gettext("Payment ID"), "reference": gettext("Reference"), "rate": gettext("Rate")}
         return [(label, result[name]) for name, label in labels.items() if result.get(name)]
 
 
@@ -340,8 +349,13 @@ def payment_result(payment: Payment) -> dict[str, str]:
 
 def _payout_facts(payload: PaymentPayload) -> Facts:
     if payload.payment_type == BANK:
-        return [*payload.account_facts, ("Country", payload.country)]
-    return [("To", f"{payload.service_username}, user of the service")]
+        return [*payload.account_facts, (gettext("Bank country"), payload.country)]
+    return [
+        (
+            gettext("Recipient"),
+            gettext("{username}, user of the provider").format(username=payload.service_username),
+        )
+    ]
 
 
 def _amount(currency: str, amount: Decimal | None) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.utils.translation import gettext
 from pydantic import ValidationError
 
 from backoffice.operations.errors import ContentUnreadableError
@@ -39,7 +40,11 @@ def read_content(operation: Operation) -> tuple[AnyKind, Any]:
 
 def facts_of(kind: OperationKind[Any], payload: Payload) -> Facts:
     """Label and value of everything that is approved: the kind's facts, and the reason for paying again."""
-    duplicate = [("Paid again", payload.duplicate_reason)] if payload.duplicate_reason else []
+    duplicate = (
+        [(gettext("Reason for the additional payment"), payload.duplicate_reason)]
+        if payload.duplicate_reason
+        else []
+    )
     return [*kind.facts(payload), *duplicate]
 
 

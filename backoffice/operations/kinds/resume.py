@@ -4,6 +4,8 @@ from datetime import datetime
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.web.formatting import local_time
 from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
@@ -29,18 +31,18 @@ class ResumeForm(KindForm):
     """Asks for the reason; it always ends the current pause."""
 
     reason = forms.CharField(
-        label="Why sending may go on",
+        label=_("Reason for resuming"),
         max_length=300,
-        help_text="Whoever countersigns reads it.",
+        help_text=_("Shown to the approver."),
         widget=forms.Textarea(attrs={"rows": 3}),
-        error_messages={"required": "Say why sending may go on."},
+        error_messages={"required": _("Enter the reason for resuming payments.")},
     )
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         self.pause = current_pause()
         if self.pause is None:
-            self.add_error(None, "Sending is not paused, so there is nothing to end. Nothing was prepared.")
+            self.add_error(None, gettext("Payments are not paused. Nothing was prepared."))
         return values
 
     def content(self) -> ResumePayload:
@@ -59,26 +61,31 @@ class ResumeKind(LocalKind[ResumePayload]):
     """Ends a pause that one person started; needs a second person's approval."""
 
     name = "resume"
-    label = "Resumption"
-    plural = "Resumptions of sending"
+    label = _("Resumption")
+    plural = _("Resumptions")
     letter = "G"
-    verb = "Let sending go on"
+    verb = _("Resume payments")
     permission = PAUSE
     effect = LocalEffect.RESUMES_PAYMENTS
     payload_type = ResumePayload
     form_type = ResumeForm
 
     def sentence(self, payload: ResumePayload) -> str:
-        return f"Let sending go on, paused since {local_time(payload.paused_at)}"
+        return gettext("Resume payments, paused since {time}").format(time=local_time(payload.paused_at))
 
     def recipient(self, payload: ResumePayload) -> Recipient:
-        return Recipient("Sending", "Pause")
+        return Recipient(gettext("Payments"), gettext("Paused"))
 
     def facts(self, payload: ResumePayload) -> Facts:
         return [
-            ("Paused", f"{local_time(payload.paused_at)}, by {payload.paused_by}"),
-            ("Because", payload.pause_reason),
-            ("Why it may go on", payload.reason),
+            (
+                gettext("Paused"),
+                gettext("{time}, by {person}").format(
+                    time=local_time(payload.paused_at), person=payload.paused_by
+                ),
+            ),
+            (gettext("Reason for the pause"), payload.pause_reason),
+            (gettext("Reason for resuming"), payload.reason),
         ]
 
     def initial(self, payload: ResumePayload) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from typing import Any
 
 from django import forms
 from django.core.validators import RegexValidator
+from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core.gateway import provider_profile
@@ -41,12 +43,14 @@ class TransferForm(AmountForm):
     """Asks for the user and the amount. Only the provider knows whether the user exists."""
 
     receiver_username = forms.CharField(
-        label="Receiver's username",
-        help_text="As the service knows it. Nobody can look it up beforehand: compare it with the receiver's own word.",
+        label=_("Recipient's username"),
+        help_text=_(
+            "Username at the provider. It cannot be checked before sending: confirm it with the recipient."
+        ),
         max_length=64,
         validators=[
             RegexValidator(
-                r"^[A-Za-z0-9._@+-]+\Z", "A username has letters, digits and . _ - @ + only, no spaces."
+                r"^[A-Za-z0-9._@+-]+\Z", _("Use letters, digits and . _ - @ + only, without spaces.")
             )
         ],
         widget=forms.TextInput(
@@ -56,10 +60,10 @@ class TransferForm(AmountForm):
     currency = currency_field(*CURRENCIES)
     amount = amount_field()
     memo = forms.CharField(
-        label="Memo",
+        label=_("Memo"),
         required=False,
         max_length=MEMO_MAX,
-        help_text=f"The receiver reads it. At most {MEMO_MAX} characters.",
+        help_text=_("Shown to the recipient."),
         widget=forms.TextInput(attrs={"data-count": MEMO_MAX}),
     )
 
@@ -77,10 +81,10 @@ class TransferKind(MoneyKind[TransferPayload]):
     """Fiat to another user of the provider; needs the one-time code."""
 
     name = "transfer"
-    label = "Transfer"
-    plural = "Transfers"
+    label = _("Transfer")
+    plural = _("Transfers")
     letter = "T"
-    verb = "Transfer"
+    verb = pgettext_lazy("verb", "Transfer")
     payload_type = TransferPayload
     form_type = TransferForm
 
@@ -90,21 +94,26 @@ class TransferKind(MoneyKind[TransferPayload]):
 
     def sentence(self, payload: TransferPayload) -> str:
         amount = format_amount(payload.amount, payload.currency)
-        return f"Transfer {payload.currency} {amount} to user {payload.receiver_username}"
+        return gettext("Transfer {currency} {amount} to user {username}").format(
+            currency=payload.currency, amount=amount, username=payload.receiver_username
+        )
 
     def debit(self, payload: TransferPayload) -> Debit:
         return Debit(payload.currency, payload.amount)
 
     def recipient(self, payload: TransferPayload) -> Recipient:
         name = payload.receiver_username
-        return Recipient(name, "User of the service", key=Recipient.user_key(name))
+        return Recipient(name, gettext("User of the provider"), key=Recipient.user_key(name))
 
     def facts(self, payload: TransferPayload) -> Facts:
         facts = [
-            ("Amount", f"{payload.currency} {format_amount(payload.amount, payload.currency)}"),
-            ("To", f"{payload.receiver_username}, user of the service"),
+            (gettext("Amount"), f"{payload.currency} {format_amount(payload.amount, payload.currency)}"),
+            (
+                gettext("Recipient"),
+                gettext("{username}, user of the provider").format(username=payload.receiver_username),
+            ),
         ]
-        return [*facts, ("Memo", payload.memo)] if payload.memo else facts
+        return [*facts, (gettext("Memo"), payload.memo)] if payload.memo else facts
 
     def initial(self, payload: TransferPayload) -> dict[str, Any]:
         return payload.model_dump(include={"receiver_username", "currency", "amount", "memo"})

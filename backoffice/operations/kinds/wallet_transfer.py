@@ -11,6 +11,8 @@ from django import forms
 from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core.web.formatting import format_amount
@@ -114,7 +116,12 @@ MEMO_MAX = 120
 MAX_LOOKALIKES_SHOWN = 3
 _SEARCHED_TRANSFERS = 200
 
-_ONE_LINE = RegexValidator(r"^[^\x00-\x1f\x7f]*\Z", "Characters that cannot be seen are not allowed here.")
+_PROOF_TEXTS = {
+    AddressProof.CHECKSUM: _("Checksum valid: typing errors are detected"),
+    AddressProof.FORM: _("Format valid, but without checksum: typing errors are not detected"),
+    AddressProof.NOTHING: _("Not checked: unknown network"),
+}
+_ONE_LINE = RegexValidator(r"^[^\x00-\x1f\x7f]*\Z", _("Remove invisible characters."))
 
 
 class WalletTransferPayload(Payload):
@@ -134,40 +141,38 @@ class WalletTransferForm(AmountForm):
     currency = currency_field(*CURRENCIES)
     amount = amount_field()
     network = forms.CharField(
-        label="Network",
+        label=_("Network"),
         max_length=16,
-        help_text="As the service names it. On another network than the receiver's, the money is lost.",
+        help_text=_("Must be the recipient's network: on another network the money is lost."),
         validators=[
             RegexValidator(
-                r"^[A-Za-z0-9 _-]+\Z", "The name of a network has letters, digits and hyphens only."
+                r"^[A-Za-z0-9 _-]+\Z", _("Use letters, digits, spaces, hyphens and underscores only.")
             )
         ],
         widget=forms.TextInput(attrs={"list": "networks", "autocomplete": "off", "spellcheck": "false"}),
     )
     address = forms.CharField(
-        label="Address",
+        label=_("Address"),
         max_length=128,
-        help_text="Copy it from the receiver's own word, not from an earlier transaction.",
-        validators=[
-            RegexValidator(r"^[\x21-\x7e]+\Z", "An address has no spaces and no special characters.")
-        ],
+        help_text=_("Copy it from the recipient's message, not from an earlier transaction."),
+        validators=[RegexValidator(r"^[\x21-\x7e]+\Z", _("Remove spaces and special characters."))],
         widget=forms.TextInput(
             attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
         ),
     )
     wallet_type = forms.CharField(
-        label="Wallet type",
+        label=_("Wallet type"),
         required=False,
         max_length=40,
-        help_text="Only if the service asks for it.",
+        help_text=_("Only if the provider requires it."),
         validators=[_ONE_LINE],
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     memo = forms.CharField(
-        label="Memo",
+        label=_("Memo"),
         required=False,
         max_length=MEMO_MAX,
-        help_text="Some receivers, such as exchanges, book by it. It goes to the service as it is.",
+        help_text=_("Sent to the provider. Exchanges may need it to credit the recipient."),
         validators=[_ONE_LINE],
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
@@ -203,34 +208,39 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
     """Crypto to an address. Needs no one-time code, so the approver types the end of the address."""
 
     name = "wallet_transfer"
-    label = "Wallet transfer"
-    plural = "Wallet transfers"
+    label = _("Crypto transfer")
+    plural = _("Crypto transfers")
     letter = "X"
-    verb = "Send crypto"
+    verb = _("Send crypto")
     payload_type = WalletTransferPayload
     form_type = WalletTransferForm
 
     def sentence(self, payload: WalletTransferPayload) -> str:
         amount = format_amount(payload.amount, payload.currency)
-        return f"Send {payload.currency} {amount} on {payload.network} to {shortened(payload.address)}"
+        return gettext("Send {currency} {amount} on {network} to {address}").format(
+            currency=payload.currency,
+            amount=amount,
+            network=payload.network,
+            address=shortened(payload.address),
+        )
 
     def debit(self, payload: WalletTransferPayload) -> Debit:
         return Debit(payload.currency, payload.amount)
 
     def recipient(self, payload: WalletTransferPayload) -> Recipient:
         """The address, whatever the network: on all networks like Ethereum it belongs to the same holder."""
-        detail = f"Address on {payload.network}"
+        detail = gettext("Address on {network}").format(network=payload.network)
         return Recipient(
             shortened(payload.address), detail, key=f"address:{normalised_address(payload.address)}"
         )
 
     def facts(self, payload: WalletTransferPayload) -> Facts:
-        given = (("Wallet type", payload.wallet_type), ("Memo", payload.memo))
+        given = ((gettext("Wallet type"), payload.wallet_type), (gettext("Memo"), payload.memo))
         return [
-            ("Amount", f"{payload.currency} {format_amount(payload.amount, payload.currency)}"),
-            ("Network", payload.network),
-            ("To address", GroupedCode(payload.address)),
-            ("Address check", _address_check_text(payload)),
+            (gettext("Amount"), f"{payload.currency} {format_amount(payload.amount, payload.currency)}"),
+            (gettext("Network"), payload.network),
+            (gettext("Recipient address"), GroupedCode(payload.address)),
+            (gettext("Address check"), _address_check_text(payload)),
             *((label, value) for label, value in given if value),
         ]
 
@@ -239,14 +249,18 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
 
     def confirmation(self, payload: WalletTransferPayload) -> TypedConfirmation:
         return TypedConfirmation(
-            f"Last {RETYPED_CHARACTERS} characters of the address",
-            "Read them off the receiver's own word, not off this page: what is sent cannot be called back.",
+            gettext("Last {n} characters of the address").format(n=RETYPED_CHARACTERS),
+            gettext("Take them from the recipient's message, not from this page. Crypto cannot be recalled."),
             payload.address[-RETYPED_CHARACTERS:],
         )
 
     def cautions(self, payload: WalletTransferPayload) -> list[str]:
         proven = _address_proof(payload)
-        unchecked = [] if proven is AddressProof.CHECKSUM else [f"Address: {_address_check_text(payload)}."]
+        unchecked = (
+            []
+            if proven is AddressProof.CHECKSUM
+            else [gettext("Address check: {result}").format(result=_address_check_text(payload))]
+        )
         return [*unchecked, *_first_time_warning(payload.address), *_lookalike_warnings(payload.address)]
 
     def send(
@@ -272,7 +286,9 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
             if others
             else None
         )
-        address = FieldMatch(MatchField.ADDRESS, payload.address, ", ".join(others) or NOT_PROVIDED, fits)
+        address = FieldMatch(
+            MatchField.ADDRESS, payload.address, ", ".join(others) or str(NOT_PROVIDED), fits
+        )
         return [*common_match_fields("sent", self.debit(payload), record), address]
 
 
@@ -291,7 +307,11 @@ def _address_proof(payload: WalletTransferPayload) -> AddressProof | None:
 
 def _address_check_text(payload: WalletTransferPayload) -> str:
     proof = _address_proof(payload)
-    return proof.value if proof else f"this can be no address on {payload.network}"
+    return (
+        str(_PROOF_TEXTS[proof])
+        if proof
+        else gettext("Not a valid address on {network}").format(network=payload.network)
+    )
 
 
 def _earlier_transfers() -> QuerySet[Operation]:
@@ -304,7 +324,7 @@ def _earlier_transfers() -> QuerySet[Operation]:
 def _first_time_warning(address: str) -> list[str]:
     if _earlier_transfers().filter(recipient_key=f"address:{normalised_address(address)}").exists():
         return []
-    return ["First time: nothing was ever sent to this address from here. Have the receiver confirm it."]
+    return [gettext("First transfer to this address. Confirm the address with the recipient.")]
 
 
 def _lookalike_warnings(address: str) -> list[str]:
@@ -319,9 +339,13 @@ def _lookalike_warnings(address: str) -> list[str]:
     )
     alike = {paid: reference for paid, reference in found[:_SEARCHED_TRANSFERS] if looks_alike(paid, address)}
     return [
-        f"Looks like an address that was paid with {reference}, but is another one. Paid then: "
-        f"{mark_differences(paid, address)} · Now: {mark_differences(address, paid)} (what differs is in brackets). "
-        "Somebody may have "
-        "put it in your way to be mistaken for the other."
+        gettext(
+            "Similar to the address paid in {reference}, but different. Paid before: {earlier} · Now: {current} "
+            "(differences in brackets). This may be address poisoning: confirm the address with the recipient."
+        ).format(
+            reference=reference,
+            earlier=mark_differences(paid, address),
+            current=mark_differences(address, paid),
+        )
         for paid, reference in list(alike.items())[:MAX_LOOKALIKES_SHOWN]
     ]

@@ -4,6 +4,8 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core.gateway import provider_profile
@@ -46,10 +48,10 @@ class WithdrawalForm(RecipientAccountForm, AmountForm):
     currency = currency_field(*CURRENCIES)
     amount = amount_field()
     memo = forms.CharField(
-        label="Memo",
+        label=_("Memo"),
         required=False,
         max_length=MEMO_MAX,
-        help_text=f"For your colleagues and the reports, at most {MEMO_MAX} characters.",
+        help_text=_("Internal: shown to your team and in reports, not sent to the recipient."),
     )
 
     def content(self) -> WithdrawalPayload:
@@ -63,10 +65,10 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
     """Fiat to a bank account; needs the provider's one-time code."""
 
     name = "withdrawal"
-    label = "Withdrawal"
-    plural = "Withdrawals"
+    label = _("Withdrawal")
+    plural = _("Withdrawals")
     letter = "W"
-    verb = "Withdraw"
+    verb = _("Withdraw")
     payload_type = WithdrawalPayload
     form_type = WithdrawalForm
 
@@ -76,9 +78,12 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
 
     def sentence(self, payload: WithdrawalPayload) -> str:
         amount = format_amount(payload.amount, payload.currency)
-        return (
-            f"Withdraw {payload.currency} {amount} to {payload.account_name}, "
-            f"{payload.bank} {mask_account(payload.account_number)}"
+        return gettext("Withdraw {currency} {amount} to {name}, {bank} {account}").format(
+            currency=payload.currency,
+            amount=amount,
+            name=payload.account_name,
+            bank=payload.bank,
+            account=mask_account(payload.account_number),
         )
 
     def debit(self, payload: WithdrawalPayload) -> Debit:
@@ -89,10 +94,10 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
 
     def facts(self, payload: WithdrawalPayload) -> Facts:
         facts = [
-            ("Amount", f"{payload.currency} {format_amount(payload.amount, payload.currency)}"),
+            (gettext("Amount"), f"{payload.currency} {format_amount(payload.amount, payload.currency)}"),
             *payload.account_facts,
         ]
-        return [*facts, ("Memo", payload.memo)] if payload.memo else facts
+        return [*facts, (gettext("Memo"), payload.memo)] if payload.memo else facts
 
     def initial(self, payload: WithdrawalPayload) -> dict[str, Any]:
         return payload.model_dump(
@@ -118,5 +123,5 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
 
     def match_fields(self, payload: WithdrawalPayload, record: TransactionRecord) -> list[FieldMatch]:
         """Type, currency and amount: the provider's record names no account and no reference of ours."""
-        holder = FieldMatch(MatchField.RECIPIENT, payload.account_name, NOT_PROVIDED, None)
+        holder = FieldMatch(MatchField.RECIPIENT, payload.account_name, str(NOT_PROVIDED), None)
         return [*common_match_fields("withdrawal", self.debit(payload), record), holder]

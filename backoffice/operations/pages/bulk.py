@@ -12,6 +12,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
@@ -47,7 +49,9 @@ class _BulkForm(BaseDecisionForm):
 class BulkApprovalForm(_BulkForm):
     """Approves several."""
 
-    comment = forms.CharField(required=False, max_length=500, help_text="The same for each of them.")
+    comment = forms.CharField(
+        label=_("Comment"), required=False, max_length=500, help_text=_("Added to every operation.")
+    )
     field_order = ("comment", "code")
 
 
@@ -55,8 +59,9 @@ class BulkRejectionForm(_BulkForm):
     """Rejects several with one reason."""
 
     reason = reason_field(
-        help_text="The same for each of them. The people who prepared them read it.",
-        missing="Say why: the people who prepared them will read the reason. Nothing was done.",
+        label=_("Reason"),
+        help_text=_("Added to every operation. Shown to the preparers."),
+        missing=_("Enter a reason: the preparers will see it. Nothing was rejected."),
     )
     field_order = ("reason", "code")
 
@@ -152,7 +157,9 @@ def bulk_reject(request: StaffRequest) -> HttpResponse:
 def _decide(request: StaffRequest, decision: BulkDecision) -> HttpResponse:
     given = (request.POST if request.method == "POST" else request.GET).getlist("operation")
     if not 0 < len(given) <= BULK_LIMIT:
-        messages.error(request, f"Choose between 1 and {BULK_LIMIT} operations. Nothing was decided.")
+        messages.error(
+            request, gettext("Select 1 to {n} operations. Nothing was changed.").format(n=BULK_LIMIT)
+        )
         return redirect(f"{reverse('operations:list')}?tab=waiting")
     chosen = _selection(request, given)
     if request.method != "POST":

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from django import forms
 from django.contrib import messages
@@ -13,6 +14,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet, Subquery
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.models import User
@@ -30,12 +33,15 @@ from backoffice.operations.selectors import IS_OPEN, NEWEST_FIRST, is_waiting_fo
 from backoffice.operations.states import Status
 from payments_gateway.money import CURRENCIES
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 ALL_TAB = "all"
-TABS: dict[str, tuple[str, Callable[[User], Q]]] = {
-    "waiting": ("Waiting for me", is_waiting_for),
-    "open": ("Open", lambda _user: IS_OPEN),
-    "done": ("Done", lambda _user: ~IS_OPEN),
-    ALL_TAB: ("All", lambda _user: Q()),
+TABS: dict[str, tuple["StrOrPromise", Callable[[User], Q]]] = {
+    "waiting": (_("Waiting for me"), is_waiting_for),
+    "open": (_("Open"), lambda _user: IS_OPEN),
+    "done": (_("Done"), lambda _user: ~IS_OPEN),
+    ALL_TAB: (_("All"), lambda _user: Q()),
 }
 
 
@@ -93,25 +99,31 @@ class OperationFilterForm(ListFilterForm):
 
     tab = forms.ChoiceField(
         required=False,
-        label="Which",
+        label=_("List"),
         choices=[(name, TABS[name][0]) for name in sorted(TABS, key=lambda name: name != ALL_TAB)],
     )
     text = forms.CharField(
         required=False,
-        label="Search",
+        label=pgettext_lazy("noun", "Search"),
         max_length=200,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Reference, name or bank"}),
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": _("Reference, name or bank")}),
     )
     kind = forms.ChoiceField(
-        required=False, choices=[("", "All kinds"), *((kind.name, kind.label) for kind in KINDS.values())]
+        label=_("Kind"),
+        required=False,
+        choices=[("", _("Any kind")), *((kind.name, kind.label) for kind in KINDS.values())],
     )
-    status = forms.ChoiceField(required=False, choices=[("", "Any status"), *Status.choices])
+    status = forms.ChoiceField(
+        label=_("Status"), required=False, choices=[("", _("Any status")), *Status.choices]
+    )
     currency = forms.ChoiceField(
-        required=False, choices=[("", "Any currency"), *((code, code) for code in CURRENCIES)]
+        label=_("Currency"),
+        required=False,
+        choices=[("", _("Any currency")), *((code, code) for code in CURRENCIES)],
     )
-    mine = forms.BooleanField(required=False, label="Prepared by me")
+    mine = forms.BooleanField(required=False, label=_("Prepared by me"))
     same_recipient_as = forms.CharField(
-        required=False, label="Paid to the same as", max_length=12, widget=forms.HiddenInput
+        required=False, label=_("Same recipient as"), max_length=12, widget=forms.HiddenInput
     )
 
     def chosen(self, user: User) -> OperationFilter:
@@ -134,9 +146,9 @@ class SavedFilterForm(forms.Form):
     """The name of a saved filter, and who sees it."""
 
     name = forms.CharField(
-        max_length=60, widget=forms.TextInput(attrs={"autocomplete": "off"}), label="Name of the filter"
+        max_length=60, widget=forms.TextInput(attrs={"autocomplete": "off"}), label=_("Filter name")
     )
-    is_shared = forms.BooleanField(required=False, label="Show it to everybody")
+    is_shared = forms.BooleanField(required=False, label=_("Share with the team"))
 
 
 SAVED_SHOWN = 8
@@ -163,7 +175,11 @@ def operation_list(request: StaffRequest) -> HttpResponse:
 
 def _tabs(person: User) -> list[tuple[str, str]]:
     """Name and label of the tabs; without "waiting" for a user who takes no decisions."""
-    return [(name, label) for name, (label, _) in TABS.items() if name != "waiting" or may_decide_any(person)]
+    return [
+        (name, str(label))
+        for name, (label, _within) in TABS.items()
+        if name != "waiting" or may_decide_any(person)
+    ]
 
 
 def _tab(request: StaffRequest) -> str:
@@ -184,7 +200,9 @@ def save_filter(
     User.objects.get_locked(actor.pk)
     if SavedFilter.objects.filter(person=actor).count() >= MAX_SAVED_FILTERS:
         raise SavedFilterError(
-            f"You keep {MAX_SAVED_FILTERS} filters already. Delete one before you save another."
+            gettext(
+                "Not saved: you have {n} saved filters, the maximum. Delete one, then save again."
+            ).format(n=MAX_SAVED_FILTERS)
         )
     return _store_filter(
         SavedFilter(person=actor, list_name=of, name=name, filters=filters, is_shared=is_shared)
@@ -213,7 +231,7 @@ def _store_filter(saved: SavedFilter) -> SavedFilter:
             saved.save()
     except IntegrityError as exc:
         raise SavedFilterError(
-            f"You have a filter called “{saved.name}” already. Choose another name."
+            gettext("You already have a filter named “{name}”. Enter another name.").format(name=saved.name)
         ) from exc
     return saved
 
@@ -247,7 +265,7 @@ def saved_filter_list(request: StaffRequest, of: FilteredList) -> HttpResponse:
         except SavedFilterError as exc:
             form.add_error("name", str(exc))
         else:
-            messages.success(request, f"Saved as “{saved.name}”.")
+            messages.success(request, gettext("Filter “{name}” saved.").format(name=saved.name))
             return redirect(saved)
     return _saved_filters_page(request, of, present, form, status=422)
 
@@ -264,7 +282,7 @@ def saved_filter_rename(request: StaffRequest, pk: int) -> HttpResponse:
         except SavedFilterError as exc:
             form.add_error("name", str(exc))
         else:
-            messages.success(request, "The filter is changed.")
+            messages.success(request, gettext("Filter updated."))
             return redirect(SAVED_FILTER_URLS[FilteredList(saved.list_name)])
     of = FilteredList(saved.list_name)
     return _saved_filters_page(
@@ -278,7 +296,7 @@ def saved_filter_delete(request: StaffRequest, pk: int) -> HttpResponse:
     """Delete one's own filter; back to its list, or to that of operations if it does not exist."""
     saved = SavedFilter.objects.filter(pk=pk, person=request.user).first()
     delete_filter(pk, actor=request.user)
-    messages.success(request, "The filter is deleted.")
+    messages.success(request, gettext("Filter deleted."))
     return redirect(SAVED_FILTER_URLS[FilteredList(saved.list_name) if saved else FilteredList.OPERATIONS])
 
 

@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce, RowNumber
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import does_not_extend_session
@@ -119,7 +120,7 @@ def overview(request: StaffRequest) -> HttpResponse:
     """The overview, from small tables only: neither the provider nor the whole mirror is read."""
     person, now = request.user, timezone.now()
     context = {
-        "greeting": _greeting(timezone.localtime().hour),
+        "greeting": _greeting(person, timezone.localtime().hour),
         **_balances_context(person, now),
         **_operations_context(person, now),
     }
@@ -168,5 +169,11 @@ def _operations_context(person: User, now: datetime) -> dict[str, object]:
     }
 
 
-def _greeting(hour: int) -> str:
-    return "Good morning" if hour < 12 else "Good afternoon" if hour < 18 else "Good evening"
+def _greeting(person: User, hour: int) -> str:
+    if hour < 12:
+        text = gettext("Good morning, {name}")
+    elif hour < 18:
+        text = gettext("Good afternoon, {name}")
+    else:
+        text = gettext("Good evening, {name}")
+    return text.format(name=person.first_name)

@@ -10,6 +10,8 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template import TemplateDoesNotExist
 from django.template.loader import select_template
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts.models import User
@@ -44,15 +46,15 @@ class AccountChoiceForm(forms.Form):
     text = forms.CharField(
         required=False,
         max_length=60,
-        label="Find a saved account",
+        label=_("Find a recipient"),
         widget=forms.TextInput(
-            attrs={"type": "search", "autocomplete": "off", "placeholder": "Name, holder or bank"}
+            attrs={"type": "search", "autocomplete": "off", "placeholder": _("Name, account holder or bank")}
         ),
     )
     account = forms.CharField(
-        label="Saved and recent accounts",
+        label=_("Saved and recent recipients"),
         widget=forms.Select,
-        error_messages={"required": "Choose an account. Nothing was filled in."},
+        error_messages={"required": _("Select a recipient. Nothing was filled in.")},
     )
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
@@ -60,9 +62,9 @@ class AccountChoiceForm(forms.Form):
         self.user = user
         self.known = account_options(user, self._typed("text"))
         account: Any = self.fields["account"].widget
-        groups = (("Saved", self.known.saved), ("Recent", self.known.recent))
+        groups = ((gettext("Saved"), self.known.saved), (gettext("Recent"), self.known.recent))
         account.choices = [
-            ("", "Choose an account, or type one below"),
+            ("", gettext("Select a recipient, or enter the account below")),
             *((name, [(one.ref, one.label) for one in accounts]) for name, accounts in groups if accounts),
         ]
 
@@ -80,7 +82,7 @@ class AccountChoiceForm(forms.Form):
         found = account_option(self.user, self.cleaned_data["account"])
         if found is None:
             raise forms.ValidationError(
-                "This account is not kept any more. Nothing was filled in; choose another."
+                gettext("This recipient is no longer available. Nothing was filled in. Select another.")
             )
         return found
 
@@ -164,7 +166,7 @@ def _prepare(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
     submission, form = _submission(request), kind.form_type(request.POST)
     before = earlier_submission(request.user, submission, request.POST.get("digest", ""))
     if before is not None:
-        messages.info(request, "This form had been sent before. It was prepared once.")
+        messages.info(request, gettext("This form was already submitted. The operation was prepared once."))
         return redirect(before)
     if not form.is_valid():
         return _refused(request, kind, form)
@@ -191,7 +193,7 @@ def _store(request: StaffRequest, kind: OperationKind[Any], form: KindForm, subm
     except OperationError as exc:
         form.add_error(None, str(exc))
         return _refused(request, kind, form)
-    messages.success(request, "Prepared. Nothing is sent before another person has countersigned it.")
+    messages.success(request, gettext("Submitted for approval. Another person must approve it."))
     return redirect(operation)
 
 
@@ -205,9 +207,9 @@ def _unexplained_duplicates(
     found = duplicate_payments(kind.recipient(payload).key, kind.exposure(payload))
     duplicates = list(found.exclude(pk=_submission(request))[:SHOWN_DUPLICATES])
     if duplicates and not form.cleaned_data["duplicate_confirmed"]:
-        form.add_error("duplicate_confirmed", "Tick this if you mean it.")
+        form.add_error("duplicate_confirmed", gettext("Confirm that this is an additional payment."))
     if duplicates and not form.cleaned_data["duplicate_reason"]:
-        form.add_error("duplicate_reason", "Say why, for the person who countersigns.")
+        form.add_error("duplicate_reason", gettext("Enter the reason for the additional payment."))
     return duplicates
 
 

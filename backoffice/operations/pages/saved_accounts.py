@@ -13,6 +13,8 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.models import User
@@ -35,7 +37,7 @@ class SavedAccountForm(forms.Form):
     """The team's name for a bank account."""
 
     name = forms.CharField(
-        max_length=60, widget=forms.TextInput(attrs={"autocomplete": "off"}), label="Name of the account"
+        max_length=60, widget=forms.TextInput(attrs={"autocomplete": "off"}), label=_("Recipient name")
     )
 
 
@@ -152,9 +154,9 @@ def _saved_option(account: SavedAccount) -> AccountOption:
 
 
 def _recent_option(operation: Operation, paid: Operation | None = None) -> AccountOption:
-    last_use = f"last prepared on {local_day(operation.prepared_at)}"
+    last_use = gettext("last prepared {date}").format(date=local_day(operation.prepared_at))
     if paid is not None:
-        last_use = f"last paid on {local_day(paid.closed_at or paid.prepared_at)}"
+        last_use = gettext("last paid {date}").format(date=local_day(paid.closed_at or paid.prepared_at))
     return AccountOption(
         ref=f"operation-{operation.pk}",
         name=operation.reference,
@@ -176,10 +178,14 @@ def save_account(operation_id: UUID, *, actor: User, name: str) -> SavedAccount:
     """
     operation = Operation.objects.get(pk=operation_id)
     if not is_savable(operation):
-        raise SavedAccountError("This operation pays no bank account, or came to nothing. Nothing was saved.")
+        raise SavedAccountError(
+            gettext("Not saved: this operation pays no bank account, or was not executed.")
+        )
     if SavedAccount.objects.count() >= MAX_SAVED_ACCOUNTS:
         raise SavedAccountError(
-            f"{MAX_SAVED_ACCOUNTS} accounts are saved already. Delete one before you save another."
+            gettext(
+                "Not saved: there are {n} saved recipients, the maximum. Delete one, then save again."
+            ).format(n=MAX_SAVED_ACCOUNTS)
         )
     payload = read_content(operation)[1]
     saved = SavedAccount(
@@ -222,8 +228,12 @@ def _store(saved: SavedAccount) -> None:
     except IntegrityError as exc:
         existing = SavedAccount.objects.exclude(pk=saved.pk).filter(recipient_key=saved.recipient_key).first()
         if existing is not None:
-            raise SavedAccountError(f"This account is saved already, as “{existing.name}”.") from exc
-        raise SavedAccountError(f"An account is called “{saved.name}” already. Choose another name.") from exc
+            raise SavedAccountError(
+                gettext("This bank account is already saved as “{name}”.").format(name=existing.name)
+            ) from exc
+        raise SavedAccountError(
+            gettext("A recipient named “{name}” already exists. Enter another name.").format(name=saved.name)
+        ) from exc
 
 
 PER_PAGE = 25
@@ -255,7 +265,7 @@ def saved_account(request: StaffRequest, pk: int) -> HttpResponse:
         except SavedAccount.DoesNotExist as exc:
             raise Http404("It was deleted at this very moment") from exc
         else:
-            messages.success(request, "The account has its new name.")
+            messages.success(request, gettext("Recipient renamed."))
             return redirect("operations:saved_accounts")
     return _saved_account_page(request, saved, form, status=422)
 
@@ -264,7 +274,7 @@ def saved_account(request: StaffRequest, pk: int) -> HttpResponse:
 @permission_required(permissions.PREPARE, raise_exception=True)
 def saved_account_delete(request: StaffRequest, pk: int) -> HttpResponse:
     delete_account(pk, actor=request.user)
-    messages.success(request, "The account is not saved any more. Operations to it stay as they are.")
+    messages.success(request, gettext("Recipient deleted. Existing operations do not change."))
     return redirect("operations:saved_accounts")
 
 

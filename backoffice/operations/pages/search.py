@@ -16,6 +16,7 @@ from django.db.models import Count, Max, Q, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts.models import User
@@ -192,17 +193,17 @@ class SearchForm(forms.Form):
     q = forms.CharField(
         min_length=2,
         max_length=200,
-        label="Search for",
+        label=_("Search for"),
         widget=forms.TextInput(
             attrs={
                 "type": "search",
-                "placeholder": "Reference, name, account number or transaction",
+                "placeholder": _("Reference, name, account number or transaction ID"),
                 "autocomplete": "off",
             }
         ),
         error_messages={
-            "required": "Type what to look for.",
-            "min_length": "Type at least two characters. Nothing was searched.",
+            "required": _("Enter a search text."),
+            "min_length": _("Enter at least two characters. Nothing was searched."),
         },
     )
 

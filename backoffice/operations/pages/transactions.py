@@ -17,6 +17,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 from django_htmx.http import push_url
 
@@ -53,8 +55,7 @@ _ROW = """
 <td class="by">{}</td>
 <td class="age quiet nowrap"><time datetime="{}">{}</time></td>
 </tr>"""
-_FEE = "<small>fee {}</small>"
-_MISSING = "<small>no longer listed by the service since {}</small>"
+_NOTE = "<small>{}</small>"
 _OPERATION = '<a href="{}" class="mono">{}</a>'
 
 
@@ -72,15 +73,15 @@ class TransactionRow:
         return SafeString(
             _ROW.format(
                 _transaction_url(one.pk),
-                escape(one.type or "Not told"),
+                escape(one.type or gettext("No type")),
                 escape(one.transaction_id),
-                _MISSING.format(local_day(one.missing_since)) if one.missing_since else "",
+                _missing_note(one.missing_since) if one.missing_since else "",
                 whole_ids(one.counterparty),
                 _CLASSES.get(one.direction, "amt num"),
                 SIGNS.get(one.direction, ""),
                 escape(one.currency),
                 format_amount(one.amount, one.currency),
-                _FEE.format(format_amount(one.fee, one.currency)) if one.fee else "",
+                _fee_note(format_amount(one.fee, one.currency)) if one.fee else "",
                 TONES.get(one.status, ""),
                 escape(one.status),
                 self._operation,
@@ -96,6 +97,16 @@ class TransactionRow:
         return format_html(_OPERATION, self.operation.get_absolute_url(), self.operation.reference)
 
 
+def _fee_note(fee: str) -> str:
+    return _NOTE.format(escape(gettext("fee {amount}").format(amount=fee)))
+
+
+def _missing_note(since: datetime) -> str:
+    return _NOTE.format(
+        escape(gettext("no longer listed by the provider since {date}").format(date=local_day(since)))
+    )
+
+
 def _transaction_url(pk: int) -> str:
     """The URL of one transaction. Reversing it for each row would take as long as all the rest."""
     return _url_pattern().format(pk)
@@ -108,27 +119,27 @@ def _url_pattern() -> str:
 
 
 _FIELD_NAMES = {
-    "transaction_id": "Transaction",
-    "type": "Type",
-    "status": "Status",
-    "direction": "Direction",
-    "counterparty": "With",
-    "currency": "Currency",
-    "amount": "Amount",
-    "fee": "Fee",
-    "previous_balance": "Balance before",
-    "sender_previous_balance": "Sender's balance before",
-    "from_currency": "From currency",
-    "from_amount": "From amount",
-    "sender": "Sender",
-    "username": "Username",
-    "is_from_registered_user": "From a registered user",
-    "business_id": "Business",
-    "version": "Version",
-    "date": "Date",
-    "created_at": "Created",
-    "updated_at": "Updated",
-    "missing_since": "No longer listed since",
+    "transaction_id": _("Transaction ID"),
+    "type": _("Type"),
+    "status": _("Status"),
+    "direction": _("Direction"),
+    "counterparty": _("Counterparty"),
+    "currency": _("Currency"),
+    "amount": _("Amount"),
+    "fee": _("Fee"),
+    "previous_balance": _("Balance before"),
+    "sender_previous_balance": _("Sender's balance before"),
+    "from_currency": _("From currency"),
+    "from_amount": _("From amount"),
+    "sender": _("Sender"),
+    "username": _("Username"),
+    "is_from_registered_user": _("From a registered user"),
+    "business_id": _("Business ID"),
+    "version": _("Version"),
+    "date": _("Date"),
+    "created_at": _("Created"),
+    "updated_at": _("Updated"),
+    "missing_since": _("No longer listed since"),
 }
 _TIMES = {*TIME_COLUMNS, "missing_since"}
 
@@ -146,13 +157,13 @@ def transaction_facts(one: Transaction) -> list[tuple[str, str]]:
     """The main fields, under names for people."""
     is_converted = one.from_currency not in ("", one.currency)
     facts = {
-        "Type": one.type,
-        "With": one.counterparty,
-        "Fee": _value_text(one, "fee", one.fee),
-        "Balance before": _value_text(one, "previous_balance", one.previous_balance),
-        "Converted from": _value_text(one, "from_amount", one.from_amount) if is_converted else "",
-        "Created": _value_text(one, "created_at", one.created_at) or "not told",
-        "Updated": _value_text(one, "updated_at", one.updated_at),
+        gettext("Type"): one.type,
+        gettext("Counterparty"): one.counterparty,
+        gettext("Fee"): _value_text(one, "fee", one.fee),
+        gettext("Balance before"): _value_text(one, "previous_balance", one.previous_balance),
+        gettext("Converted from"): _value_text(one, "from_amount", one.from_amount) if is_converted else "",
+        gettext("Created"): _value_text(one, "created_at", one.created_at) or gettext("not provided"),
+        gettext("Updated"): _value_text(one, "updated_at", one.updated_at),
     }
     return [(name, text) for name, text in facts.items() if text]
 
@@ -160,7 +171,7 @@ def transaction_facts(one: Transaction) -> list[tuple[str, str]]:
 def reported_fields(one: Transaction) -> list[tuple[str, str, str]]:
     """Every reported field: its name in words, the provider's own name, and the stored value."""
     values = ((name, field.alias or name) for name, field in TransactionRecord.model_fields.items())
-    fields = [(_FIELD_NAMES[name], member, _raw_text(getattr(one, name))) for name, member in values]
+    fields = [(str(_FIELD_NAMES[name]), member, _raw_text(getattr(one, name))) for name, member in values]
     return [(name, member, text) for name, member, text in fields if text]
 
 
@@ -171,10 +182,10 @@ def transaction_changes(one: Transaction) -> list[ChangeText]:
 
 def _change_text(one: Transaction, change: TransactionChange) -> ChangeText:
     def text_of(name: str, values: Mapping[str, object]) -> str:
-        return _value_text(one, name, values.get(name)) or "nothing"
+        return _value_text(one, name, values.get(name)) or gettext("none")
 
     members = [
-        (_FIELD_NAMES.get(name, name), text_of(name, change.before), text_of(name, change.after))
+        (str(_FIELD_NAMES.get(name, name)), text_of(name, change.before), text_of(name, change.after))
         for name in change.after
     ]
     stored = json.dumps({"before": change.before, "after": change.after}, ensure_ascii=False, indent=2)
@@ -191,7 +202,7 @@ def _value_text(one: Transaction, name: str, value: object) -> str:
         currency = one.from_currency if name == "from_amount" else one.currency
         return f"{currency} {format_amount(Decimal(str(value)), currency)}"
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return gettext("yes") if value else gettext("no")
     return str(value)
 
 

@@ -77,7 +77,7 @@ def recipient(operation: Operation) -> Recipient:
 @register.filter
 def kind_label(name: str) -> str:
     """`Withdrawal` for `withdrawal`; the bare name of a kind that this release does not know."""
-    return KINDS[name].label if name in KINDS else name
+    return str(KINDS[name].label) if name in KINDS else name
 
 
 @register.filter

@@ -14,6 +14,8 @@ from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, transaction
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
@@ -213,7 +215,7 @@ def approve_and_release_operation(
 logger = logging.getLogger(__name__)
 
 BULK_LIMIT = 50
-_NOT_CONFIRMED = "The database did not confirm it. Look at the operation before you decide about it again."
+_NOT_CONFIRMED = _("The decision was not confirmed. Check the operation before you decide again.")
 
 
 class BulkDecision(StrEnum):
@@ -264,14 +266,16 @@ def approve_operations(
             second_factor_at=second_factor_at,
             comment=comment,
         )
-        return f"Countersigned. It is {changed.get_status_display().lower()} now; nothing is sent."
+        return gettext("Approved. Status: {status}. Nothing was sent.").format(
+            status=changed.get_status_display()
+        )
 
     def was_decided(choice: SelectedOperation) -> bool:
         return Approval.objects.filter(
             operation=choice.operation, approver=actor, digest=choice.digest
         ).exists()
 
-    before = "You had countersigned it before. Nothing was changed."
+    before = gettext("You had already approved it. Nothing was changed.")
     return [_bulk_result(choice, decide, was_decided, before) for choice in choices]
 
 
@@ -291,7 +295,7 @@ def reject_operations(
             second_factor_at=second_factor_at,
             reason=reason,
         )
-        return "Rejected. Nothing was sent."
+        return gettext("Rejected. Nothing was sent.")
 
     def was_decided(choice: SelectedOperation) -> bool:
         return Entry.objects.filter(
@@ -301,7 +305,7 @@ def reject_operations(
             actor=actor.pk,
         ).exists()
 
-    before = "You had rejected it before. Nothing was changed."
+    before = gettext("You had already rejected it. Nothing was changed.")
     return [_bulk_result(choice, decide, was_decided, before) for choice in choices]
 
 
@@ -324,7 +328,7 @@ def _bulk_result(
         logger.exception(
             "A bulk decision on operation %s failed in the database and is not confirmed", choice.operation.pk
         )
-        return BulkResult(choice.operation, BulkOutcome.REFUSED, _NOT_CONFIRMED)
+        return BulkResult(choice.operation, BulkOutcome.REFUSED, str(_NOT_CONFIRMED))
 
 
 def _check_may_approve_in_bulk(operation: Operation, actor: User) -> None:

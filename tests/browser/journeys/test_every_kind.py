@@ -21,15 +21,15 @@ def withdrawal(page: Page) -> None:
 
 
 def transfer(page: Page) -> None:
-    page.get_by_label("Receiver's username").fill("ngozi.eze")
+    page.get_by_label("Recipient's username").fill("ngozi.eze")
     page.get_by_label("Amount").fill("1250.50")
     page.get_by_label("Memo").fill("Market day")
 
 
 def conversion(page: Page) -> None:
     page.get_by_label("Direction").select_option("NGN-USD")  # dollars wait in the demo
-    page.get_by_label("Amount to give").fill("12500")
-    expect(page.locator("#check")).to_contain_text("Would bring")
+    page.get_by_label("You sell").fill("12500")
+    expect(page.locator("#check")).to_contain_text("You receive")
 
 
 def wallet_transfer(page: Page) -> None:
@@ -39,9 +39,9 @@ def wallet_transfer(page: Page) -> None:
 
 
 def payment(page: Page) -> None:
-    page.get_by_label("Amount to pay in").fill("25")
-    page.get_by_label("Customer's e-mail").fill("customer@example.com")
-    page.get_by_label("A user of the service").check()
+    page.get_by_label("Pay-in amount").fill("25")
+    page.get_by_label("Customer's email address").fill("customer@example.com")
+    page.get_by_label("User of the provider").check()
     page.get_by_label("Username").fill("ngozi.eze")
 
 
@@ -51,14 +51,14 @@ def bank_account(page: Page) -> None:
 
 
 def callback_url(page: Page) -> None:
-    page.get_by_label("New address").fill("https://office.meridian.example/hooks/service")
+    page.get_by_label("New URL").fill("https://office.meridian.example/hooks/service")
 
 
 def new_key(name: str) -> Callable[[Page], None]:
     def fill_in(page: Page) -> None:
         page.get_by_label("Name", exact=True).fill(name)
-        page.get_by_label("It may").select_option("M")
-        page.get_by_label("Ends after").fill("30")
+        page.get_by_label("Permissions").select_option("M")
+        page.get_by_label("Expires after").fill("30")
 
     return fill_in
 

@@ -72,7 +72,7 @@ def test_a_name_mismatch_is_warned_of_and_needs_a_reason(people: People) -> None
     expect(check).to_contain_text(f"The names differ: {payment.holder} would receive the money.")
     expect(check).to_contain_text("Somebody Else")
     steps.press(preparer, "Review details")
-    reason = preparer.get_by_label("Why the other name is right")
+    reason = preparer.get_by_label("Reason for the mismatch")
     expect(reason).to_have_attribute("aria-invalid", "true")
     expect(preparer.get_by_label("Amount")).to_have_value(payment.amount)
 

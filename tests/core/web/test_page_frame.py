@@ -120,7 +120,7 @@ def test_a_section_with_several_pages_has_tabs(
 @pytest.mark.parametrize(
     ("person", "kinds"),
     [
-        ("preparer", ["Convert", "Withdraw", "Transfer", "Send crypto", "Create payment"]),
+        ("preparer", ["Convert", "Withdraw", "Transfer", "Send crypto", "Off-ramp payment"]),
         ("approver", []),
         ("auditor", []),
     ],

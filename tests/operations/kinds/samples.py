@@ -25,7 +25,7 @@ from tests import factories
 _ENDS = KeyEndPayload(
     short_hash="0a1b2c3d",
     name="till",
-    scope="Not told by the service",
+    scope="Not reported by the provider",
     expires="",
     is_known_here=False,
     knows_own_key=True,

@@ -75,7 +75,7 @@ def test_the_form_explains_kyc_before_anything_is_typed(as_administrator: Client
 def test_the_review_shows_the_account_to_open(as_administrator: Client, provider: StubProvider) -> None:
     html = review(as_administrator).content.decode()
     assert "<h1>Open a bank account in NGN in the name of Lagos shop</h1>" in html
-    assert "No account of this name in this currency" in html
+    assert "None with this name and currency" in html
     assert "Requires one approver who is not the preparer." in html
 
 
@@ -84,13 +84,13 @@ def test_an_existing_account_of_the_same_name_is_warned_of(
 ) -> None:
     provider.accounts = listed("0455000001")
     html = review(as_administrator).content.decode()
-    assert "This opens a further one." in html
+    assert "This opens another one." in html
     assert "0455000001" in html
 
 
 def test_an_unreadable_account_list_is_warned_of(as_administrator: Client, provider: StubProvider) -> None:
     provider.accounts = "42"
-    assert "The service could not tell which accounts there are." in review(as_administrator).content.decode()
+    assert "The existing accounts could not be read" in review(as_administrator).content.decode()
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_the_account_that_was_opened_is_shown_on_the_operation(
     provider.answer_post = lambda: (200, ANSWER)
     operation = sent(administrator, approver)
     html = as_administrator.get(f"/operations/{operation.pk}/").content.decode()
-    for text in ("Account opened", "0455001122", "Wema Bank (035)", "ACTIVE"):
+    for text in ("Account number", "0455001122", "Wema Bank (035)", "ACTIVE"):
         assert text in html
 
 
@@ -166,9 +166,9 @@ def test_opened_accounts_are_shown_in_the_same_order_on_both_engines() -> None:
     result = {"status_2": "NEW", "number_2": "2", "number_1": "1", "bank_1": "Wema Bank"}
     facts = KINDS["bank_account"].outcome_facts(sample(), result)
     assert facts == [
-        ("Account opened", "1"),
+        ("Account number", "1"),
         ("Bank", "Wema Bank"),
-        ("Account opened", "2"),
+        ("Account number", "2"),
         ("Status", "NEW"),
     ]
 
@@ -241,7 +241,7 @@ def test_nothing_is_sent_if_the_accounts_changed_after_approval(
     assert (operation.status, provider.changes) == (Status.APPROVED, [])
     attempt = Attempt.objects.get(operation=operation)
     assert attempt.outcome == Outcome.NOT_SENT
-    assert "Nothing was opened" in attempt.response
+    assert "No account was opened" in attempt.response
 
 
 def test_two_people_open_an_account_at_the_provider(
@@ -261,7 +261,7 @@ def test_missing_kyc_is_explained_on_the_operation(
     operation = sent(administrator, approver)
     assert operation.status == Status.FAILED
     html = as_administrator.get(f"/operations/{operation.pk}/").content.decode()
-    assert "before the merchant has completed its KYC" in html
+    assert "only after KYC (know your customer) is complete" in html
     assert "user has not completed kyc" in html
 
 

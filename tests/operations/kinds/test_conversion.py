@@ -50,7 +50,7 @@ def test_the_review_shows_the_estimate_at_the_last_rate(as_preparer: Client, pro
     html = review(as_preparer).content.decode()
     assert "<h1>Convert NGN 1,540,000.00 to USD</h1>" in html
     assert "USD 1 = NGN 1,600.00" in html
-    assert "about USD 962.50" in html
+    assert "About USD 962.50" in html
 
 
 def test_the_estimate_is_shown_while_the_form_is_filled_in(
@@ -58,13 +58,13 @@ def test_the_estimate_is_shown_while_the_form_is_filled_in(
 ) -> None:
     provider.records = f"[{RECEIVED}]"
     answer = as_preparer.post(f"{ADDRESS}check/", FILLED_IN)
-    assert "about USD 962.50" in answer.content.decode()
+    assert "About USD 962.50" in answer.content.decode()
 
 
 def test_a_missing_rate_is_reported_and_does_not_block(as_preparer: Client, provider: StubProvider) -> None:
     answer = review(as_preparer)
     assert answer.status_code == 200
-    assert "None is known yet." in answer.content.decode()
+    assert "Set by the provider when it is sent" in answer.content.decode()
 
 
 def reached(given: str, received: str, *, amount: str, for_amount: str, at: str) -> dict[str, object]:
@@ -111,8 +111,8 @@ def test_the_rate_of_the_same_direction_is_preferred(
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([THERE], "USD 1 = NGN 1,600.00 · reached by a conversion of NGN to USD, 1 Mar 2026, 09:00 WAT"),
-        ([BACK], "USD 1 = NGN 1,500.00 · reached by a conversion of USD to NGN, 2 Mar 2026, 09:00 WAT"),
+        ([THERE], "USD 1 = NGN 1,600.00 · from a conversion of NGN to USD, 1 Mar 2026, 09:00 WAT"),
+        ([BACK], "USD 1 = NGN 1,500.00 · from a conversion of USD to NGN, 2 Mar 2026, 09:00 WAT"),
     ],
 )
 def test_the_estimate_names_its_conversion_and_time(
@@ -124,7 +124,7 @@ def test_the_estimate_names_its_conversion_and_time(
         as_preparer.post(f"{ADDRESS}check/", FILLED_IN).content.decode(),
     ):
         assert message in html
-        assert ("the opposite direction" in html) is (records == [BACK])
+        assert ("opposite direction" in html) is (records == [BACK])
 
 
 def test_a_reported_rate_is_preferred_over_a_past_one(
@@ -133,7 +133,7 @@ def test_a_reported_rate_is_preferred_over_a_past_one(
     file = tmp_path / "profile.toml"
     file.write_text('capabilities = ["rates"]\n')
     settings.GATEWAY_PROFILE = str(file)
-    assert "told by the service, " in review(as_preparer, amount="1000").content.decode()
+    assert "quoted by the provider, " in review(as_preparer, amount="1000").content.decode()
 
 
 @pytest.mark.parametrize(("amount", "about"), [("1599.99", "0.99"), ("15.99", "0.00"), ("1600", "1.00")])
@@ -152,7 +152,7 @@ def test_the_estimate_is_rounded_down(amount: str, about: str) -> None:
         ("amount", "", "Enter an amount."),
         ("amount", "1,000", "digits and at most one point"),
         ("amount", "0.005", "NGN has at most 2 decimals."),
-        ("amount", "5000000.01", "The balance is NGN 5,000,000.00"),
+        ("amount", "5000000.01", "exceeds the balance of NGN 5,000,000.00"),
     ],
 )
 def test_invalid_input_is_reported_at_its_field_and_kept(
@@ -214,7 +214,7 @@ def test_two_people_convert_at_the_provider_and_see_the_amount_received(
     assert before["NGN"] - sandbox.balance("NGN") == Decimal(1540000)
     html = as_preparer.get(f"/operations/{operation.pk}/").content.decode()
     assert f"USD {arrived:,.2f}" in html
-    assert "Rate reached" in html
+    assert "<dt>Rate</dt>" in html
 
 
 @pytest.mark.parametrize(

@@ -118,5 +118,5 @@ def test_an_unavailable_check_is_reported_at_its_field(
     answer, _ = ask(kind, **TYPED[kind])
     assert answer.status_code == 422
     messages = " ".join(answer.context["form"].errors[field])
-    assert "Nothing was prepared; try again." in messages
+    assert "Nothing was prepared. Try again." in messages
     assert messages in answer.content.decode().replace("&#x27;", "'")

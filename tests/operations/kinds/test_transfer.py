@@ -49,7 +49,7 @@ def test_the_review_shows_recipient_and_amount(as_preparer: Client, provider: St
     ("field", "typed", "message"),
     [
         ("receiver_username", "", "This field is required."),
-        ("receiver_username", "ngozi eze", "no spaces"),
+        ("receiver_username", "ngozi eze", "without spaces"),
         ("receiver_username", "x" * 65, "at most 64"),
         ("currency", "USDT", "USDT is not one of the available choices"),
         ("amount", "", "Enter an amount."),
@@ -57,7 +57,7 @@ def test_the_review_shows_recipient_and_amount(as_preparer: Client, provider: St
         ("amount", "1e5", "digits and at most one point"),
         ("amount", "0.001", "NGN has at most 2 decimals."),
         ("amount", "0", "greater than zero"),
-        ("amount", "6000000", "The balance is NGN 5,000,000.00"),
+        ("amount", "6000000", "exceeds the balance of NGN 5,000,000.00"),
         ("memo", "x" * 29, "at most 28 characters"),
     ],
 )

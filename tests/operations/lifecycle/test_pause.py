@@ -117,7 +117,7 @@ def test_a_resumption_ends_only_its_own_pause(preparer: User, approver: User, se
 def test_a_resumption_needs_an_open_pause(as_preparer: Client) -> None:
     answer = as_preparer.post("/operations/prepare/resume/", {"reason": "The key is ended", "step": "review"})
     assert answer.status_code == 422
-    assert "Sending is not paused" in text_of(answer)
+    assert "Payments are not paused" in text_of(answer)
 
 
 def test_payments_are_paused_on_their_page_and_every_page_shows_it(

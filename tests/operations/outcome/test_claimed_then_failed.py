@@ -101,7 +101,7 @@ def test_a_resolution_cannot_choose_another_than_the_named_transaction(
     Operation.objects.update(status=Status.REVIEW)
     shows(provider, record("T-1", "failed"), record("T-2"))
     form = resolution_form(taken, "executed", "T-2")
-    assert "named transaction T-1" in str(form.errors["transaction_id"])
+    assert "reported transaction T-1" in str(form.errors["transaction_id"])
 
 
 @pytest.mark.parametrize(

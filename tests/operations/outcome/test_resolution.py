@@ -103,11 +103,11 @@ def test_the_form_offers_not_executed_after_the_deadline_and_requires_a_transact
     page = f"/operations/prepare/resolution/?operation={unknown.pk}"
     html = text_of(as_preparer.get(page))
     assert re.search(r'value="not_executed"[^>]* disabled', html)
-    assert "can be chosen from" in html
-    assert "As which transaction of the service, if it happened</label>" in html
+    assert "available from" in html
+    assert "transaction ID</label>" in html
     in_review(unknown)
     html = text_of(as_preparer.get(page))
-    assert "can be chosen from" not in html
+    assert "available from" not in html
     assert " disabled" not in html.split('value="not_executed"')[1].split(">")[0]
 
 
@@ -136,14 +136,14 @@ def test_not_executed_is_refused_while_its_transaction_is_executed(
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
     shows(provider, record("T-7", shown))
-    assert "shows transaction T-7" in resolution_form(review, "not_executed").errors["choice"][0]
+    assert "shows the matched transaction T-7" in resolution_form(review, "not_executed").errors["choice"][0]
 
 
 @pytest.mark.parametrize(
     ("records", "fact"),
     [
-        ([], "transaction T-7, which the service does not show"),
-        ([record("T-7", "reversed", amount=9)], "transaction T-7, which the service shows as reversed"),
+        ([], "T-7, not listed by the provider"),
+        ([record("T-7", "reversed", amount=9)], "T-7, status reversed"),
     ],
     ids=["gone", "reversed"],
 )
@@ -163,7 +163,7 @@ def test_two_people_resolve_one_whose_transaction_is_gone_or_failed(
     assert named["transaction_id"] == "T-7"
     assert ("Amount" in named["shown"]["mismatched"]) if records else (named["shown"] is None)
     kind = KINDS["resolution"]
-    assert ("Taken for it", fact) in kind.facts(kind.read(resolution.payload))
+    assert ("Matched transaction", fact) in kind.facts(kind.read(resolution.payload))
 
 
 def test_a_gone_transaction_cannot_be_resolved_without_the_provider(
@@ -171,7 +171,7 @@ def test_a_gone_transaction_cannot_be_resolved_without_the_provider(
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
     provider.records = '"no list at all"'
-    assert "cannot be read now" in resolution_form(review, "not_executed").errors["choice"][0]
+    assert "could not be read" in resolution_form(review, "not_executed").errors["choice"][0]
 
 
 def test_a_resolution_is_not_applied_if_a_check_closed_it_first(
@@ -184,7 +184,7 @@ def test_a_resolution_is_not_applied_if_a_check_closed_it_first(
     answer = do(as_approver, resolution, "approve")
     assert answer.status_code == 422
     assert f"{unknown.reference} is succeeded by now, without this. Nothing was changed." in text_of(answer)
-    assert "cannot be applied any more" in text_of(show(as_approver, resolution))
+    assert "cannot be applied" in text_of(show(as_approver, resolution))
     assert not resolution.approvals.exists()
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED, target_id=str(resolution.pk)).exists()
 
@@ -210,12 +210,12 @@ def test_one_resolution_per_operation_is_pending_at_a_time(
 
 def test_nothing_is_prepared_without_the_provider(provider: StubProvider, unknown: Operation) -> None:
     provider.records = '"no list at all"'
-    assert "cannot be read now" in resolution_form(unknown, "executed", "T-7").errors["transaction_id"][0]
+    assert "could not be read" in resolution_form(unknown, "executed", "T-7").errors["transaction_id"][0]
 
 
 def test_only_an_unknown_outcome_can_be_resolved(preparer: User) -> None:
     form = resolution_form(factories.prepared(preparer), "not_executed")
-    assert "never open" in form.errors["__all__"][0]
+    assert "no unknown outcome" in form.errors["__all__"][0]
 
 
 def test_a_resolution_is_prepared_and_approved_on_the_pages(
@@ -226,7 +226,7 @@ def test_a_resolution_is_prepared_and_approved_on_the_pages(
     form = {"operation": str(review.pk), "choice": "not_executed", "reason": "I asked the bank"}
     submission = str(uuid.uuid4())
     reviewed = as_preparer.post(address, {**form, "submission": submission, "step": "review"})
-    assert "it did not happen" in text_of(reviewed)
+    assert "not executed" in text_of(reviewed)
     prepare = {"submission": submission, "step": "prepare", "digest": reviewed.context["digest"]}
     assert as_preparer.post(address, {**form, **prepare}).status_code == 302
     resolution = Operation.objects.get(pk=submission)

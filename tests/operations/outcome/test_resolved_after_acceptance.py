@@ -34,7 +34,7 @@ def test_an_accepted_operation_is_resolved_only_after_the_execution_deadline(
     accepted: Operation, preparer: User, approver: User
 ) -> None:
     assert accepted.status == Status.PROCESSING
-    assert "never open" in resolution_form(accepted, "executed", "T-7").errors["__all__"][0]
+    assert "no unknown outcome" in resolution_form(accepted, "executed", "T-7").errors["__all__"][0]
     let_pass(Attempt.EXECUTION_WINDOW)
     assert resolved(accepted, preparer, approver, "executed", "T-7").status == Status.SUCCEEDED
     assert not Attempt.objects.unmatched("NGN").exists()
@@ -65,7 +65,7 @@ def test_one_with_a_known_transaction_cannot_be_resolved(
     let_pass(Attempt.EXECUTION_WINDOW)
     resolution = proposed(accepted, preparer, "not_executed")
     Attempt.objects.update(provider_transaction_id="T-7")
-    assert "never open" in resolution_form(accepted, "executed", "T-7").errors["__all__"][0]
+    assert "no unknown outcome" in resolution_form(accepted, "executed", "T-7").errors["__all__"][0]
     with pytest.raises(errors.CannotResolveError, match="is processing by now"):
         factories.approve(resolution, approver)
     assert reloaded(accepted).status == Status.PROCESSING

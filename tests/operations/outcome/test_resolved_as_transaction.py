@@ -24,10 +24,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("shown", "wanted", "problem"),
     [
-        ({}, "", "Name the transaction"),
-        ({}, "T-8", "does not show this transaction"),
+        ({}, "", "Enter the transaction ID"),
+        ({}, "T-8", "lists no such transaction"),
         ({"status": "processing"}, "T-7", "still shows it as processing"),
-        ({"createdAt": "2026-01-02T08:00:00Z"}, "T-7", "does not show this transaction"),
+        ({"createdAt": "2026-01-02T08:00:00Z"}, "T-7", "lists no such transaction"),
     ],
 )
 def test_executed_needs_a_listed_transaction_with_a_final_status(
@@ -38,7 +38,7 @@ def test_executed_needs_a_listed_transaction_with_a_final_status(
 
 
 @pytest.mark.parametrize(
-    ("end", "means"), [("succeeded", "it succeeded"), ("failed", "it failed and no money is gone")]
+    ("end", "means"), [("succeeded", "it succeeded"), ("failed", "it failed and no money moved")]
 )
 def test_a_transaction_with_an_unknown_status_closes_as_resolved(
     provider: StubProvider, unknown: Operation, preparer: User, approver: User, end: str, means: str
@@ -49,7 +49,7 @@ def test_a_transaction_with_an_unknown_status_closes_as_resolved(
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.provider_transaction_id) == (Outcome(end), "T-7")
     resolution = Operation.objects.get(kind="resolution")
-    assert f"as transaction T-7, and “completed” means that {means}" in resolution.sentence
+    assert f"executed as transaction T-7; status “completed” means that {means}" in resolution.sentence
     assert resolution.payload["meaning"] == end
     assert resolution.payload["transaction"]["status"] == "completed"
     assert resolution.digest == resolution.current_digest()
@@ -66,20 +66,20 @@ def test_the_page_requests_the_meaning_of_an_unknown_status(
     shows(provider, record("T-7", status))
     asked = as_preparer.post(address, {**form, "step": "review"})
     assert asked.status_code == 422
-    word = f"“{status}”" if status else "having no status"
-    assert f"What {word} means" in text_of(asked)
-    assert f"shows it as {word}, which is neither fulfilled nor failed" in text_of(asked)
+    word = f"“{status}”" if status else "(none)"
+    assert f"Meaning of status {word}" in text_of(asked)
+    assert f"status is {word}. Select what it means." in text_of(asked)
     reviewed = as_preparer.post(address, {**form, "meaning": "failed", "step": "review"})
     assert reviewed.status_code == 200
-    assert f"{word} means that it failed and no money is gone" in text_of(reviewed)
-    assert "The money did not move, or is back: it failed" in text_of(reviewed)
-    assert "ask the service yourself" in text_of(reviewed)
+    assert f"{word} means that it failed and no money moved" in text_of(reviewed)
+    assert "Failed: no money moved, or it was returned" in text_of(reviewed)
+    assert "Ask the provider what it means" in text_of(reviewed)
 
 
 def test_the_meaning_of_a_known_status_cannot_be_chosen(provider: StubProvider, unknown: Operation) -> None:
     shows(provider, record("T-7"))
     form = resolution_form(unknown, "executed", "T-7", meaning="failed")
-    assert "that tells how it ended" in form.errors["__all__"][0]
+    assert "which gives the outcome" in form.errors["__all__"][0]
     assert not form.asks_for_meaning
 
 
@@ -90,7 +90,7 @@ def test_a_failed_transaction_cannot_be_chosen_before_the_execution_deadline(
     """Ours may be executed minutes later, by then hidden behind `failed` and prepared again."""
     shows(provider, record("T-7", status))
     form = resolution_form(unknown, "executed", "T-7", meaning=meaning)
-    assert "may execute ours until" in form.errors["meaning" if meaning else "transaction_id"][0]
+    assert "may execute this operation until" in form.errors["meaning" if meaning else "transaction_id"][0]
     let_pass(Attempt.EXECUTION_WINDOW)
     assert resolved(unknown, preparer, approver, "executed", "T-7", meaning).status == Status.FAILED
 
@@ -154,7 +154,10 @@ def test_a_transaction_from_before_the_attempt_cannot_be_chosen(
 ) -> None:
     shows(provider, record("T-7"))
     Attempt.objects.update(**seen)
-    assert "before ours was sent" in resolution_form(unknown, "executed", "T-7").errors["transaction_id"][0]
+    assert (
+        "before this operation was sent"
+        in resolution_form(unknown, "executed", "T-7").errors["transaction_id"][0]
+    )
 
 
 def test_a_transaction_of_another_operation_cannot_be_chosen(

@@ -96,7 +96,7 @@ def test_an_unpaid_payment_is_shown_as_created(
     answered(provider)
     html = text(as_approver, make().get_absolute_url())
     assert '<h2 id="decision-title">Created</h2>' in html
-    assert "The service created the payment. What the customer pays in is shown below." in html
+    assert "The provider created the payment. The pay-in details are below." in html
     assert "The service itself confirms it." not in html
 
 

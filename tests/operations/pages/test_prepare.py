@@ -100,7 +100,7 @@ def test_resubmitting_a_form_while_the_provider_is_down_finds_its_operation(
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     again = as_preparer.post(ADDRESS, {**values, "digest": digest, "step": "prepare"}, follow=True)
     assert again.redirect_chain == [(first["Location"], 302)]
-    assert "This form had been sent before. It was prepared once." in text_of(again)
+    assert "This form was already submitted. The operation was prepared once." in text_of(again)
     assert Operation.objects.count() == 1
 
 
@@ -152,13 +152,13 @@ def test_going_back_to_change_keeps_the_input(as_preparer: Client, holder: str) 
         ("amount", "1e5", "digits and at most one point"),
         ("amount", "NaN", "digits and at most one point"),
         ("amount", "1,000.50", "digits and at most one point"),
-        ("amount", "9000000000000", "the amount is above it"),
+        ("amount", "9000000000000", "Amount exceeds the balance"),
         ("account_number", "123", "exactly 10 digits"),
         ("account_number", "12345678901", "exactly 10 digits"),
         ("account_number", "01234S6789", "exactly 10 digits"),
-        ("bank_code", "999999", "not one of its codes"),
+        ("bank_code", "999999", "not a valid code"),
         ("typed_name", "", "This field is required."),
-        ("typed_name", "Somebody Else", "Say why this is the right account"),
+        ("typed_name", "Somebody Else", "Give the reason for the mismatch"),
         ("memo", "x" * 29, "at most 28 characters"),
         ("currency", "USDT", "USDT is not one of the available choices"),
     ],
@@ -182,7 +182,9 @@ def test_a_name_mismatch_is_prepared_with_a_reason_shown_to_the_approver(
     reason = "Trades under a short name"
     answer = prepare(as_preparer, filled_in(holder, typed_name="Somebody Else", name_reason=reason))
     html = text_of(sign_in(Client(), approver).get(answer["Location"]))
-    assert f"Somebody Else · the bank&#x27;s name differs: {reason}" in html
+    assert "<dt>Reason for the mismatch</dt>" in html
+    assert "Somebody Else" in html
+    assert reason in html
 
 
 def test_the_name_at_the_bank_is_shown_while_typing(as_preparer: Client, holder: str) -> None:
@@ -213,7 +215,7 @@ def test_an_unreachable_provider_prepares_nothing_and_keeps_the_input(
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     answer = review(as_preparer, filled_in("Ada Obi"))
     assert answer.status_code == 422
-    assert "the service does not answer. Nothing was prepared; try again." in text_of(answer)
+    assert "the provider cannot be reached. Nothing was prepared. Try again." in text_of(answer)
     assert 'value="Ada Obi"' in text_of(answer)
 
 

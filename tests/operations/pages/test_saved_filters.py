@@ -50,7 +50,7 @@ def test_a_saved_filter_opens_unchanged(as_preparer: Client) -> None:
     assert opened.path == "/operations/"
     assert parse_qs(opened.query) == {"tab": ["done"], "currency": ["NGN"], "text": ["50% & é"]}
     html = text_of(as_preparer.get(answer["Location"]))
-    assert "Saved as “Naira, done”." in html
+    assert "Filter “Naira, done” saved." in html
     assert names(as_preparer) == ["Naira, done"]
 
 
@@ -78,7 +78,7 @@ def test_a_filter_name_is_unique_per_user(as_preparer: Client, as_approver: Clie
     save(as_preparer, "Naira")
     again = save(as_preparer, "Naira", f"{FILTERS}?currency=USD")
     assert again.status_code == 422
-    assert "You have a filter called “Naira” already" in text_of(again)
+    assert "You already have a filter named “Naira”" in text_of(again)
     assert save(as_approver, "Naira").status_code == 302
     assert SavedFilter.objects.filter(name="Naira").count() == 2
 
@@ -121,7 +121,7 @@ def test_an_empty_or_taken_name_is_refused(as_preparer: Client) -> None:
     save(as_preparer, "Two")
     two = SavedFilter.objects.get(name="Two")
     for typed, message in (
-        ("One", "You have a filter called “One” already"),
+        ("One", "You already have a filter named “One”"),
         (" ", "This field is required."),
         ("x" * 61, "at most 60 characters"),
     ):

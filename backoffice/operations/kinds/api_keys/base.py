@@ -11,6 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import TypeAdapter
 
 from backoffice.core.cached_reads import CachedRead
@@ -33,12 +35,12 @@ _SCOPES = CachedRead(
 )
 _DEFAULT_SCOPES = {"Master": "M", "GetOnly": "G", "Withdrawal": "W", "NoWithdrawal": "N"}
 _SCOPE_DESCRIPTIONS = {
-    "Master": "Everything: read, convert, pay out, and manage API keys",
+    "Master": "Full access: read, convert, pay out, and manage API keys",
     "GetOnly": "Read only: balances, transactions, wallets",
-    "Withdrawal": "Read, and pay money out",
-    "NoWithdrawal": "Read, convert and change settings, but pay nothing out",
+    "Withdrawal": "Read and pay out",
+    "NoWithdrawal": "Read, convert and change settings; no payouts",
 }
-UNKNOWN_SCOPE = "Not told by the service"
+UNKNOWN_SCOPE = "Not reported by the provider"
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,14 @@ class ListedKey:
     @property
     def label(self) -> str:
         """One line that distinguishes it from every other key."""
-        end = f" · ends {local_time(self.expires_at)}" if self.expires_at else ""
-        ended = " · invalidated" if self.ended_at else ""
-        used = " · in use by Countersign" if self.is_in_use else ""
-        return f"{self.name or 'without a name'} · {self.short_hash}{end}{ended}{used}"
+        parts = [self.name or gettext("unnamed"), self.short_hash]
+        if self.expires_at:
+            parts.append(gettext("expires {time}").format(time=local_time(self.expires_at)))
+        if self.ended_at:
+            parts.append(gettext("invalidated"))
+        if self.is_in_use:
+            parts.append(gettext("in use by Countersign"))
+        return " · ".join(parts)
 
 
 def list_keys(*, patience: float) -> list[ListedKey]:
@@ -118,7 +124,9 @@ def describe_scope(name: str) -> str:
     return f"{_SCOPE_DESCRIPTIONS[name]} ({name})" if name in _SCOPE_DESCRIPTIONS else name
 
 
-KEYS_UNREADABLE = "The service's list of keys cannot be read now. Nothing was prepared; try again."
+KEYS_UNREADABLE = _(
+    "The list of API keys could not be read from the provider. Nothing was prepared. Try again."
+)
 
 
 def rotation_field() -> forms.CharField:
@@ -138,7 +146,7 @@ class RotationForm(KindForm):
             return str(UUID(written)) if written else ""
         except ValueError as exc:
             raise forms.ValidationError(
-                "This link is damaged. Open the step from the rotation again."
+                gettext("This link is not valid. Open the step from the rotation again.")
             ) from exc
 
 
@@ -148,10 +156,12 @@ class KeyChoiceForm(RotationForm):
     includes_ended = False  # whether invalidated keys can be chosen, too
 
     short_hash = forms.ChoiceField(
-        label="API key",
+        label=_("API key"),
         error_messages={
-            "required": "Choose a key.",
-            "invalid_choice": "The service's list has no key %(value)s that this could be done to.",
+            "required": _("Select a key."),
+            "invalid_choice": _(
+                "Key %(value)s is not in the provider's list, or this is not possible for it."
+            ),
         },
     )
 
@@ -184,11 +194,11 @@ class KeyChoiceForm(RotationForm):
         field: Any = self.fields["short_hash"]
         if not self.is_readable:
             typed = self.data.get("short_hash") or self.initial.get("short_hash", "")
-            choices = [(typed, f"{typed} (the list cannot be read now)")] if typed else []
-            field.help_text = (
-                "The service did not answer in time. Load the page again to choose from its list."
+            choices = [(typed, gettext("{key} (list not available)").format(key=typed))] if typed else []
+            field.help_text = gettext(
+                "The provider did not respond in time. Reload the page to select from its list."
             )
-        field.choices = [("", "Choose a key"), *choices]
+        field.choices = [("", gettext("Select a key")), *choices]
 
 
 class KeyEndPayload(Payload):
@@ -229,15 +239,15 @@ class KeyEndKind(ChangeKind[KeyEndPayload]):
     excluded_from_bulk = True
 
     def recipient(self, payload: KeyEndPayload) -> Recipient:
-        return Recipient(payload.name or "API key", payload.short_hash)
+        return Recipient(payload.name or gettext("API key"), payload.short_hash)
 
     def facts(self, payload: KeyEndPayload) -> Facts:
         return [
-            ("API key", payload.name or "without a name"),
-            ("Short hash", payload.short_hash),
-            ("It may", payload.scope),
-            ("Ends", local_time_of_iso(payload.expires) or "never, by itself"),
-            ("Last use", self._last_use(payload)),
+            (gettext("API key"), payload.name or gettext("unnamed")),
+            (gettext("Short hash"), payload.short_hash),
+            (gettext("Permissions"), payload.scope),
+            (gettext("Key expires"), local_time_of_iso(payload.expires) or gettext("No expiry")),
+            (gettext("Last used"), self._last_use(payload)),
             *rotation_facts(payload.rotation),
         ]
 
@@ -247,20 +257,24 @@ class KeyEndKind(ChangeKind[KeyEndPayload]):
     def cautions(self, payload: KeyEndPayload) -> list[str]:
         if payload.short_hash == short_hash_in_use():
             return [
-                "Countersign itself calls the service with this key. When it ends, nothing can be read or sent any "
-                "more. Switch to another key first: a guided rotation does it in the right order."
+                gettext(
+                    "Countersign uses this key. Without it, nothing can be read or sent. "
+                    "Switch to another key first: use a guided rotation."
+                )
             ]
         if not payload.knows_own_key:
             return [
-                "The list did not show which key Countersign itself uses, so it may be this one. If it is, nothing "
-                "can be read or sent any more once it ends."
+                gettext(
+                    "Countersign may use this key: the list did not show which one it uses. "
+                    "Without its key, nothing can be read or sent."
+                )
             ]
         return []
 
     def _last_use(self, payload: KeyEndPayload) -> str:
         if payload.short_hash == short_hash_in_use():
-            return "in use by Countersign now"
-        return "not told by the service; not used by Countersign now"
+            return gettext("In use by Countersign")
+        return gettext("Not reported by the provider. Not in use by Countersign.")
 
     def ended(self) -> SendReceipt:
         """The definitive answer: the key has ended."""
@@ -269,4 +283,4 @@ class KeyEndKind(ChangeKind[KeyEndPayload]):
 
 def rotation_facts(rotation: str) -> Facts:
     """The rotation that the operation is a step of, if any."""
-    return [("Part of", f"the guided rotation {rotation[:8]}")] if rotation else []
+    return [(gettext("Guided rotation"), rotation[:8])] if rotation else []

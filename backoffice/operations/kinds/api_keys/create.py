@@ -4,6 +4,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from django import forms
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core.gateway import FORM_CHECK_TIMEOUT, provider_profile
@@ -25,10 +27,10 @@ CreationMethod = Literal["named", "full"]
 NAME_MAX = 120
 MAX_LIFETIME = {"days": 3650, "months": 120}
 _METHODS = [
-    ("named", "With a name, scope and end"),
-    ("full", "With all rights"),
+    ("named", _("Named key with scope and expiry")),
+    ("full", _("Full-access key")),
 ]
-_UNITS = [("days", "days"), ("months", "months")]
+_UNITS = [("days", _("days")), ("months", _("months"))]
 _ALL_RIGHTS = describe_scope("Master")
 
 
@@ -50,35 +52,35 @@ class ApiKeyCreatePayload(Payload):
 class ApiKeyCreateForm(RotationForm):
     """Asks which way to create it, and for a named key its name, scope and expiry."""
 
-    method = forms.ChoiceField(label="Which kind of key", choices=_METHODS, initial="named")
+    method = forms.ChoiceField(label=_("Key type"), choices=_METHODS, initial="named")
     key_name = forms.CharField(
-        label="Name",
+        label=_("Name"),
         required=False,
         max_length=NAME_MAX,
-        help_text="No other key in the service's list has it: by its name a new key is recognised.",
+        help_text=_("Must be unique in the provider's list: the new key is matched by its name."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    scope = forms.ChoiceField(label="It may", required=False)
+    scope = forms.ChoiceField(label=_("Permissions"), required=False)
     expires_in = forms.IntegerField(
-        label="Ends after",
+        label=_("Expires after"),
         required=False,
         min_value=1,
-        help_text="Empty: the service decides, and the key may never end by itself.",
+        help_text=_("If empty, the provider decides; the key may never expire."),
     )
-    expires_unit = forms.ChoiceField(label="Counted in", choices=_UNITS, required=False)
+    expires_unit = forms.ChoiceField(label=_("Unit"), choices=_UNITS, required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.scopes = available_scopes()
         self.keys_before: tuple[str, ...] = ()
         scope: Any = self.fields["scope"]
-        scope.choices = [("", "Choose what it may do"), *self.scopes.items()]
+        scope.choices = [("", gettext("Select permissions")), *self.scopes.items()]
 
     def clean_key_name(self) -> str:
         """Printable text only: the name is shown in lists, logs and files."""
         name = str(self.cleaned_data["key_name"])
         if not name.isprintable():
-            raise forms.ValidationError("A name is one line of printable characters.")
+            raise forms.ValidationError(gettext("Use one line of printable characters."))
         return name
 
     def clean(self) -> dict[str, Any]:
@@ -111,35 +113,37 @@ class ApiKeyCreateForm(RotationForm):
         )
 
     def _check_named(self, values: dict[str, Any]) -> None:
-        required = {"key_name": "Give the key a name.", "scope": "Choose what the key may do."}
+        required = {"key_name": gettext("Enter a name for the key."), "scope": gettext("Select permissions.")}
         for name, message in required.items():
             if name in values and not values[name]:
                 self.add_error(name, message)
         unit, number = values.get("expires_unit"), values.get("expires_in")
         if number and not unit:
-            self.add_error("expires_unit", "Say whether these are days or months.")
+            self.add_error("expires_unit", gettext("Select days or months."))
         elif number and number > MAX_LIFETIME[str(unit)]:
-            self.add_error("expires_in", f"A key ends after at most {MAX_LIFETIME[str(unit)]} {unit}.")
+            self.add_error("expires_in", _max_lifetime_text(str(unit)))
 
     def _read_keys(self, values: dict[str, Any]) -> None:
         try:
             listed = list_keys(patience=FORM_CHECK_TIMEOUT)
         except GatewayError:
-            self.add_error("key_name" if values["method"] == "named" else "method", KEYS_UNREADABLE)
+            self.add_error("key_name" if values["method"] == "named" else "method", str(KEYS_UNREADABLE))
             return
         self.keys_before = tuple(sorted(key.short_hash for key in listed))
         if values["method"] == "named" and values["key_name"] in {key.name for key in listed}:
-            self.add_error("key_name", "The service's list has a key of this name already. Choose another.")
+            self.add_error(
+                "key_name", gettext("The provider already lists a key with this name. Enter another name.")
+            )
 
 
 class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
     """Needs the one-time code. The key is encrypted for the releasing user and stored nowhere else."""
 
     name = "api_key_create"
-    label = "API key"
-    plural = "New API keys"
+    label = _("New API key")
+    plural = _("New API keys")
     letter = "K"
-    verb = "Create API key"
+    verb = _("Create API key")
     payload_type = ApiKeyCreatePayload
     form_type = ApiKeyCreateForm
     excluded_from_bulk = True
@@ -150,20 +154,22 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
 
     def sentence(self, payload: ApiKeyCreatePayload) -> str:
         if payload.method == "full":
-            return "Create an API key with all rights"
-        return f"Create the API key “{payload.key_name}”, which may: {_lower_first(payload.scope_text)}"
+            return gettext("Create an API key with full access")
+        return gettext("Create API key “{name}”: {permissions}").format(
+            name=payload.key_name, permissions=_lower_first(payload.scope_text)
+        )
 
     def recipient(self, payload: ApiKeyCreatePayload) -> Recipient:
-        return Recipient(payload.key_name or "Key with all rights", payload.scope_text)
+        return Recipient(payload.key_name or gettext("Full-access key"), payload.scope_text)
 
     def facts(self, payload: ApiKeyCreatePayload) -> Facts:
         path = "/user/api-key" if payload.method == "named" else "/auth/api-key"
         return [
-            ("Name", payload.key_name or "as the service decides"),
-            ("It may", payload.scope_text),
-            ("Ends", _expiry_text(payload)),
-            ("Made by", f"POST {path}"),
-            ("Keys until now", str(len(payload.keys_before))),
+            (gettext("Name"), payload.key_name or gettext("Set by the provider")),
+            (gettext("Permissions"), payload.scope_text),
+            (gettext("Key expires"), _expiry_text(payload)),
+            (gettext("Request"), f"POST {path}"),
+            (gettext("Existing keys"), str(len(payload.keys_before))),
             *rotation_facts(payload.rotation),
         ]
 
@@ -175,7 +181,7 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
     def cautions(self, payload: ApiKeyCreatePayload) -> list[str]:
         if payload.scope_text != _ALL_RIGHTS:
             return []
-        return ["Whoever holds this key may move all the money, and make and end keys."]
+        return [gettext("This key gives full access: it can move all money, and create and delete API keys.")]
 
     def send(
         self, gateway: PaymentsGateway, payload: ApiKeyCreatePayload, otp: SecretStr | None
@@ -196,7 +202,12 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
         return details_from_list(payload, gateway.api_keys.list())
 
     def outcome_facts(self, payload: ApiKeyCreatePayload, result: dict[str, str]) -> Facts:
-        labels = {"name": "Key", "short_hash": "Short hash", "scope": "It may", "expires": "Ends"}
+        labels = {
+            "name": gettext("API key"),
+            "short_hash": gettext("Short hash"),
+            "scope": gettext("Permissions"),
+            "expires": gettext("Key expires"),
+        }
         shown = {**result, "expires": local_time_of_iso(result.get("expires", ""))}
         return [(label, shown[name]) for name, label in labels.items() if shown.get(name)]
 
@@ -243,9 +254,20 @@ def _find_created_key(payload: ApiKeyCreatePayload, listed: list[KeyInfo]) -> Ke
 
 def _expiry_text(payload: ApiKeyCreatePayload) -> str:
     if payload.expires_in is None:
-        return "as the service decides"
-    unit = payload.expires_unit if payload.expires_in > 1 else payload.expires_unit.removesuffix("s")
-    return f"{payload.expires_in} {unit} after it is made"
+        return gettext("Set by the provider")
+    number = payload.expires_in
+    if payload.expires_unit == "days":
+        text = ngettext("{n} day after creation", "{n} days after creation", number)
+    else:
+        text = ngettext("{n} month after creation", "{n} months after creation", number)
+    return text.format(n=number)
+
+
+def _max_lifetime_text(unit: str) -> str:
+    most = MAX_LIFETIME[unit]
+    if unit == "days":
+        return ngettext("Enter at most {n} day.", "Enter at most {n} days.", most).format(n=most)
+    return ngettext("Enter at most {n} month.", "Enter at most {n} months.", most).format(n=most)
 
 
 def _printable(text: str) -> str:

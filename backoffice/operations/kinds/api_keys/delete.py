@@ -1,5 +1,7 @@
 """Delete an API key: it stops working and disappears from the provider's list (DELETE /user/api-key)."""
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.operations.kinds.api_keys.base import KeyEndForm, KeyEndKind, KeyEndPayload
@@ -17,15 +19,15 @@ class ApiKeyDeleteKind(KeyEndKind):
     """Needs no one-time code."""
 
     name = "api_key_delete"
-    label = "API key deletion"
-    plural = "Deletions of API keys"
+    label = _("API key deletion")
+    plural = _("API key deletions")
     letter = "D"
-    verb = "Delete API key"
+    verb = _("Delete API key")
     form_type = ApiKeyDeleteForm
 
     def sentence(self, payload: KeyEndPayload) -> str:
         named = f"“{payload.name}” ({payload.short_hash})" if payload.name else payload.short_hash
-        return f"Delete the API key {named} from the service"
+        return gettext("Delete API key {key} at the provider").format(key=named)
 
     def send(self, gateway: PaymentsGateway, payload: KeyEndPayload, otp: SecretStr | None) -> SendReceipt:
         gateway.api_keys.delete(payload.short_hash)

@@ -1,5 +1,7 @@
 """Invalidate an API key: it stops working at once and stays in the list (POST /user/api-key/invalidate)."""
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core.credentials import stored_key
@@ -12,22 +14,24 @@ class ApiKeyInvalidateKind(KeyEndKind):
     """Needs no one-time code. Sends the key itself if this installation has it, otherwise its short hash."""
 
     name = "api_key_invalidate"
-    label = "API key invalidation"
-    plural = "Invalidations of API keys"
+    label = _("API key invalidation")
+    plural = _("API key invalidations")
     letter = "V"
-    verb = "Invalidate API key"
+    verb = _("Invalidate API key")
 
     def sentence(self, payload: KeyEndPayload) -> str:
-        return f"Invalidate the API key {_key_label(payload)} for good"
+        return gettext("Invalidate API key {key} permanently").format(key=_key_label(payload))
 
     def facts(self, payload: KeyEndPayload) -> Facts:
-        named = "the key itself, which is sealed here" if payload.is_known_here else "its short hash"
-        return [*super().facts(payload), ("Named to the service by", named)]
+        named = gettext("The stored key") if payload.is_known_here else gettext("Its short hash")
+        return [*super().facts(payload), (gettext("Sent to the provider"), named)]
 
     def send(self, gateway: PaymentsGateway, payload: KeyEndPayload, otp: SecretStr | None) -> SendReceipt:
         key = stored_key(payload.short_hash) if payload.is_known_here else SecretStr(payload.short_hash)
         if key is None:
-            raise NotSentError("The key is no longer kept here, so it cannot be named. Nothing was sent.")
+            raise NotSentError(
+                "The key is no longer stored in Countersign, so it cannot be invalidated. Nothing was sent."
+            )
         gateway.api_keys.invalidate(key)
         return self.ended()
 

@@ -6,6 +6,8 @@ from uuid import UUID
 from django import forms
 from django.db import IntegrityError, transaction
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core import credentials
@@ -18,7 +20,7 @@ from backoffice.operations.models.operations import Secret
 from payments_gateway import NotSentError, PaymentsGateway, ReadFailedError
 
 CREATED, FORMER = "made", "kept"
-_GONE = "The key is not kept here any more: it was shown to a person or taken into use. Nothing was switched."
+_GONE = "The key is no longer stored: it was revealed or is in use. Nothing was switched."
 
 
 class ApiKeySwitchPayload(Payload):
@@ -39,11 +41,11 @@ class ApiKeySwitchForm(RotationForm):
     """Asks for one of the keys that are stored here and not in use."""
 
     target = forms.ChoiceField(
-        label="Switch to",
-        help_text="Only keys that are sealed here: nobody has to see or type one.",
+        label=_("Switch to"),
+        help_text=_("Keys stored in Countersign. You do not need to see or enter the key."),
         error_messages={
-            "required": "Choose a key. If there is none, create one first.",
-            "invalid_choice": "This key is not sealed here any more.",
+            "required": _("Select a key. If there is none, create one first."),
+            "invalid_choice": _("This key is no longer stored in Countersign. Select another."),
         },
     )
 
@@ -52,7 +54,7 @@ class ApiKeySwitchForm(RotationForm):
         self.targets = {target.target: target for target in stored_keys()}
         target: Any = self.fields["target"]
         labels = [(name, _choice_label(payload)) for name, payload in self.targets.items()]
-        target.choices = [("", "Choose a key"), *labels]
+        target.choices = [("", gettext("Select a key")), *labels]
 
     def content(self) -> ApiKeySwitchPayload:
         chosen = self.targets[self.cleaned_data["target"]]
@@ -64,7 +66,7 @@ class ApiKeySwitchForm(RotationForm):
         try:
             own = credentials.key_in_use()
         except NotSentError as exc:
-            self.add_error(None, f"{exc} Nothing was prepared.")
+            self.add_error(None, gettext("{reason} Nothing was prepared.").format(reason=exc))
             return values
         replaced = {"replaced_name": own.name, "replaced_hash": own.short_hash}
         self.targets = {name: one.model_copy(update=replaced) for name, one in self.targets.items()}
@@ -75,31 +77,36 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
     """Changes nothing at the provider, and needs no one-time code."""
 
     name = "api_key_switch"
-    label = "API key switch"
-    plural = "Switches to another API key"
+    label = _("API key switch")
+    plural = _("API key switches")
     letter = "S"
-    verb = "Switch API key"
+    verb = _("Switch API key")
     payload_type = ApiKeySwitchPayload
     form_type = ApiKeySwitchForm
     excluded_from_bulk = True
     skips_preflight = True  # the remedy if the provider refuses the key in use
 
     def sentence(self, payload: ApiKeySwitchPayload) -> str:
-        return f"Let Countersign call the service with the API key {_key_label(payload.key_name, payload.short_hash)}"
+        return gettext("Switch Countersign to API key {key}").format(
+            key=_key_label(payload.key_name, payload.short_hash)
+        )
 
     def recipient(self, payload: ApiKeySwitchPayload) -> Recipient:
-        return Recipient(payload.key_name or "API key", payload.short_hash)
+        return Recipient(payload.key_name or gettext("API key"), payload.short_hash)
 
     def facts(self, payload: ApiKeySwitchPayload) -> Facts:
         return [
-            ("From now on", _key_label(payload.key_name, payload.short_hash)),
-            ("It may", payload.scope),
-            ("Instead of", _key_label(payload.replaced_name, payload.replaced_hash)),
+            (gettext("New key"), _key_label(payload.key_name, payload.short_hash)),
+            (gettext("Permissions"), payload.scope),
+            (gettext("Current key"), _key_label(payload.replaced_name, payload.replaced_hash)),
             (
-                "Before the switch",
-                "GET /balance with the new key must succeed; otherwise nothing is switched",
+                gettext("Before the switch"),
+                gettext("GET /balance must succeed with the new key. Otherwise nothing is switched."),
             ),
-            ("The old key", "stays sealed here and goes on working until it is invalidated"),
+            (
+                gettext("After the switch"),
+                gettext("The current key stays stored and valid until it is invalidated."),
+            ),
             *rotation_facts(payload.rotation),
         ]
 
@@ -122,7 +129,7 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
                 if payload.target.startswith(CREATED):
                     _delete_copy(row)
         except IntegrityError as exc:
-            raise NotSentError("Another switch came first. Nothing was switched by this one.") from exc
+            raise NotSentError("Another switch was completed first. This one changed nothing.") from exc
         return SendReceipt(
             is_final=True,
             result={"name": payload.key_name, "short_hash": payload.short_hash},
@@ -136,7 +143,7 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
 
     def outcome_facts(self, payload: ApiKeySwitchPayload, result: dict[str, str]) -> Facts:
         return (
-            [("In use from then on", _key_label(result.get("name", ""), result["short_hash"]))]
+            [(gettext("Key in use"), _key_label(result.get("name", ""), result["short_hash"]))]
             if result
             else []
         )
@@ -158,7 +165,7 @@ def try_key(key: SecretStr) -> list[str]:
         with gateway_for_key(key, deadline=PAGE_TIMEOUT) as client:
             return sorted(balance.currency for balance in client.balances.list())
     except ReadFailedError as exc:
-        raise NotSentError(f"The key could not be tried: {exc} Nothing was switched.", exc.status) from exc
+        raise NotSentError(f"The key could not be tested: {exc} Nothing was switched.", exc.status) from exc
 
 
 def stored_keys() -> list[ApiKeySwitchPayload]:
@@ -191,7 +198,7 @@ def _target(target: str, name: str, short_hash: str, scope: str) -> ApiKeySwitch
         target=target,
         key_name=name,
         short_hash=short_hash,
-        scope=scope or "As before",
+        scope=scope or "Unchanged",
         replaced_name="",
         replaced_hash="",
     )
@@ -216,7 +223,7 @@ def _stored_row(payload: ApiKeySwitchPayload) -> GatewayKey:
     except (GatewayKey.DoesNotExist, Secret.DoesNotExist, ValueError) as exc:
         raise NotSentError(_GONE) from exc
     except DecryptionError as exc:
-        raise NotSentError(f"The key cannot be opened: {exc}. Nothing was switched.") from exc
+        raise NotSentError(f"The key cannot be decrypted: {exc}. Nothing was switched.") from exc
     return row
 
 
@@ -225,5 +232,5 @@ def _key_label(name: str, short_hash: str) -> str:
 
 
 def _choice_label(payload: ApiKeySwitchPayload) -> str:
-    origin = "new, not in use yet" if payload.target.startswith(CREATED) else "used before"
+    origin = gettext("new, not in use yet") if payload.target.startswith(CREATED) else gettext("used before")
     return f"{payload.key_name} · {payload.short_hash} · {origin}"

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, Self
 from uuid import UUID
 
+from django.utils.translation import gettext
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from backoffice.core import clock
@@ -54,7 +55,7 @@ class TransactionEvidence(BaseModel):
     @property
     def quoted_status(self) -> str:
         """The provider's status, as sentences quote it."""
-        return f"“{self.status}”" if self.status else "having no status"
+        return f"“{self.status}”" if self.status else gettext("(none)")
 
 
 class ClaimedTransaction(BaseModel):
@@ -142,10 +143,14 @@ def money_kind(operation: Operation) -> tuple[MoneyKind[Any], Any] | None:
 def claim_problem(attempt: Attempt, transaction_id: str) -> str:
     """Why this transaction cannot be the attempt's, as far as is known here; empty if it can."""
     if not transaction_id:
-        return "Name the transaction: money moved only if the service shows it."
+        return gettext("Enter the transaction ID: the provider must show that money moved.")
     received = attempt.provider_transaction_id
     if attempt.id_received_at and received != transaction_id:
-        return f"The service named transaction {received} as this one."
+        return gettext("The provider reported transaction {id} for this operation. Enter that ID.").format(
+            id=received
+        )
     other = Attempt.objects.filter(provider_transaction_id=transaction_id).exclude(pk=attempt.pk)
     claimed = other.select_related("operation").first()
-    return f"This transaction belongs to {claimed.operation.reference}." if claimed else ""
+    if claimed is None:
+        return ""
+    return gettext("This transaction belongs to {reference}.").format(reference=claimed.operation.reference)

@@ -8,6 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.conf import settings
+from django.utils import translation
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount, local_time
@@ -38,14 +42,14 @@ from payments_gateway import GatewayError, TransactionRecord
 
 PROCESSING = "processing"  # the status of a transaction that is still being executed
 
-_LIST_UNREADABLE = "The service's list cannot be read now. Nothing was prepared; try again."
+_LIST_UNREADABLE = _("The provider's transactions could not be read. Nothing was prepared. Try again.")
 _CHOICE_LABELS = {
-    ResolutionChoice.EXECUTED: "It happened",
-    ResolutionChoice.NOT_EXECUTED: "It did not happen, and it can no longer happen",
+    ResolutionChoice.EXECUTED: _("Executed"),
+    ResolutionChoice.NOT_EXECUTED: _("Not executed, and can no longer be executed"),
 }
 MEANINGS = {
-    ResolvedOutcome.SUCCEEDED: "The money moved: it succeeded",
-    ResolvedOutcome.FAILED: "The money did not move, or is back: it failed",
+    ResolvedOutcome.SUCCEEDED: _("Succeeded: the money moved"),
+    ResolvedOutcome.FAILED: _("Failed: no money moved, or it was returned"),
 }
 
 
@@ -64,28 +68,28 @@ class ResolutionForm(KindForm):
 
     operation = forms.UUIDField(widget=forms.HiddenInput)
     choice = forms.ChoiceField(
-        label="What became of it", choices=list(_CHOICE_LABELS.items()), widget=forms.RadioSelect
+        label=_("Outcome"), choices=list(_CHOICE_LABELS.items()), widget=forms.RadioSelect
     )
     transaction_id = forms.CharField(
-        label="As which transaction of the service, if it happened",
+        label=_("Provider's transaction ID"),
         required=False,
         max_length=TRANSACTION_ID_LENGTH,
-        help_text="It is read from the service and signed as it stands there.",
+        help_text=_("Required if executed. The provider's record becomes part of what is approved."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     meaning = forms.ChoiceField(
-        label="What the service's word means",
+        label=_("Meaning of the provider's status"),
         required=False,
         choices=list(MEANINGS.items()),
         widget=forms.RadioSelect,
-        help_text="This word is not known here. Ask the service what it means; both of you sign what you say.",
+        help_text=_("Countersign does not know this status. Ask the provider what it means."),
     )
     reason = forms.CharField(
-        label="How you know",
+        label=_("Reason"),
         max_length=300,
-        help_text="What you compared, whom you asked, what they said. Whoever countersigns reads it.",
+        help_text=_("What you compared, whom you asked and what they said. Shown to the approver."),
         widget=forms.Textarea(attrs={"rows": 3}),
-        error_messages={"required": "Say how you know."},
+        error_messages={"required": _("Enter the reason.")},
     )
 
     seen: TransactionEvidence | None = None
@@ -99,7 +103,9 @@ class ResolutionForm(KindForm):
             self._offer_not_executed_from(attempt.execution_deadline)
 
     def _offer_not_executed_from(self, moment: datetime) -> None:
-        label = f"{_CHOICE_LABELS[ResolutionChoice.NOT_EXECUTED]} (can be chosen from {local_time(moment)})"
+        label = gettext("{label} (available from {time})").format(
+            label=_CHOICE_LABELS[ResolutionChoice.NOT_EXECUTED], time=local_time(moment)
+        )
         choice = self.fields["choice"]
         choice.widget = _ChoiceSelect(
             choices=list({**_CHOICE_LABELS, ResolutionChoice.NOT_EXECUTED: label}.items())
@@ -121,7 +127,7 @@ class ResolutionForm(KindForm):
         values = super().clean() or self.cleaned_data
         self.resolved_operation, self.attempt = open_attempt(values.get("operation"))
         if self.resolved_operation is None or self.attempt is None:
-            self.add_error(None, "Its outcome is known by now, or it was never open. Nothing was prepared.")
+            self.add_error(None, gettext("This operation has no unknown outcome. Nothing was prepared."))
         elif values.get("choice") == ResolutionChoice.EXECUTED:
             self._check_executed(self.resolved_operation, self.attempt, values)
         elif values.get("choice") == ResolutionChoice.NOT_EXECUTED:
@@ -147,11 +153,16 @@ class ResolutionForm(KindForm):
 
     def _check_not_executed(self, operation: Operation, attempt: Attempt, values: dict[str, Any]) -> None:
         if values.get("transaction_id"):
-            self.add_error("transaction_id", "Leave it empty: what did not happen has no transaction.")
+            self.add_error(
+                "transaction_id",
+                gettext("Leave empty: an operation that was not executed has no transaction."),
+            )
         if clock.now() < attempt.execution_deadline:
             self.add_error(
                 "choice",
-                f"The service may execute it until {local_time(attempt.execution_deadline)}. Say so only after that.",
+                gettext("The provider may execute it until {time}. Choose this only after that.").format(
+                    time=local_time(attempt.execution_deadline)
+                ),
             )
         elif attempt.provider_transaction_id:
             self._check_claimed_transaction(operation, attempt, attempt.provider_transaction_id)
@@ -161,16 +172,17 @@ class ResolutionForm(KindForm):
         try:
             listed = provider_list.transactions_since(operation.currency, attempt.received_id_search_from)
         except GatewayError:
-            self.add_error("choice", _LIST_UNREADABLE)
+            self.add_error("choice", str(_LIST_UNREADABLE))
             return
         record = _record_with_id(listed.records, transaction_id)
         if record is None and not listed.is_complete:
-            self.add_error("choice", _LIST_UNREADABLE)
+            self.add_error("choice", str(_LIST_UNREADABLE))
         elif record is not None and record.status in {"fulfilled", PROCESSING}:
             self.add_error(
                 "choice",
-                f"The service shows transaction {transaction_id}, which was taken for it, as {record.status}, so it "
-                "cannot be said that it did not happen.",
+                gettext(
+                    "“Not executed” is not possible: the provider shows the matched transaction {id} as {status}."
+                ).format(id=transaction_id, status=record.status),
             )
         else:
             shown = (
@@ -185,7 +197,8 @@ class ResolutionForm(KindForm):
         if money_kind(operation) is None:
             if transaction_id:
                 self.add_error(
-                    "transaction_id", "Leave it empty: the service's list does not show this kind."
+                    "transaction_id",
+                    gettext("Leave empty: the provider's list does not show operations of this kind."),
                 )
             return
         problem = claim_problem(attempt, transaction_id)
@@ -195,7 +208,7 @@ class ResolutionForm(KindForm):
         try:
             record = _listed_transaction(operation, attempt, transaction_id)
         except GatewayError:
-            self.add_error("transaction_id", _LIST_UNREADABLE)
+            self.add_error("transaction_id", str(_LIST_UNREADABLE))
             return
         problem = _evidence_problem(attempt, record)
         if problem or record is None:
@@ -209,18 +222,21 @@ class ResolutionForm(KindForm):
         """Require a meaning if the provider's status does not give the outcome, and only then."""
         self.asks_for_meaning = seen.status not in KNOWN_OUTCOMES
         if self.asks_for_meaning:
-            self["meaning"].label = f"What {seen.quoted_status} means"
+            self["meaning"].label = gettext("Meaning of status {status}").format(status=seen.quoted_status)
             if not meaning:
                 self.add_error(
                     "meaning",
-                    f"The service shows it as {seen.quoted_status}, which is neither fulfilled nor failed: "
-                    "say what it means.",
+                    gettext("The provider's status is {status}. Select what it means.").format(
+                        status=seen.quoted_status
+                    ),
                 )
         elif meaning:
             self.add_error(
                 None,
-                f"The service shows it as {seen.quoted_status} by now, and that tells how it ended. Nothing was "
-                "prepared; send the form again if that is what you say.",
+                gettext(
+                    "The provider's status is now {status}, which gives the outcome. Nothing was prepared. "
+                    "If it is correct, submit the form again."
+                ).format(status=seen.quoted_status),
             )
 
     def _check_failed(self, seen: TransactionEvidence, attempt: Attempt, meaning: str) -> None:
@@ -229,8 +245,10 @@ class ResolutionForm(KindForm):
         if outcome == ResolvedOutcome.FAILED and clock.now() < attempt.execution_deadline:
             self.add_error(
                 "meaning" if self.asks_for_meaning else "transaction_id",
-                f"If this one failed, it may be another's, and the service may execute ours until "
-                f"{local_time(attempt.execution_deadline)}. Say so only after that.",
+                gettext(
+                    "This failed transaction may belong to another payment: the provider may execute this operation "
+                    "until {time}. Choose it only after that."
+                ).format(time=local_time(attempt.execution_deadline)),
             )
 
 
@@ -247,29 +265,30 @@ def _record_with_id(records: list[TransactionRecord], transaction_id: str) -> Tr
 
 
 def _mismatched_labels(operation: Operation, attempt: Attempt, record: TransactionRecord) -> list[str]:
-    """The labels of the fields that do not match."""
-    attempt_fields = attempt_match_fields(attempt, record)
+    """The labels of the fields that do not match; stored, so in one language."""
+    fields = attempt_match_fields(attempt, record)
     kind_and_payload = money_kind(operation)
-    if kind_and_payload is None:
-        return [field.label for field in attempt_fields if field.matches is False]
-    kind, payload = kind_and_payload
-    return [
-        field.label
-        for field in [*kind.match_fields(payload, record), *attempt_fields]
-        if field.matches is False
-    ]
+    if kind_and_payload is not None:
+        kind, payload = kind_and_payload
+        fields = [*kind.match_fields(payload, record), *fields]
+    with translation.override(settings.LANGUAGE_CODE):
+        return [field.label for field in fields if field.matches is False]
 
 
 def _evidence_problem(attempt: Attempt, record: TransactionRecord | None) -> str:
     """Why the provider's record is no evidence for the resolution; empty if it is."""
     if record is None:
-        return "The service's list does not show this transaction in the time after it was sent. Nothing was prepared."
+        return gettext(
+            "The provider lists no such transaction after this operation was sent. Nothing was prepared."
+        )
     if not attempt.is_after_watermark(record.transaction_id) or (
         record.created_at is not None and record.created_at < attempt.search_from
     ):
-        return "The service showed this transaction before ours was sent, so it is another one."
+        return gettext(
+            "The provider listed this transaction before this operation was sent, so it is another one."
+        )
     if record.status == PROCESSING:
-        return "The service still shows it as processing. Wait until it is fulfilled or failed."
+        return gettext("The provider still shows it as processing. Wait until it is fulfilled or failed.")
     return ""
 
 
@@ -299,30 +318,40 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
     """Two people resolve an unknown outcome."""
 
     name = "resolution"
-    label = "Resolution"
-    plural = "Resolutions"
+    label = _("Resolution")
+    plural = _("Resolutions")
     letter = "R"
-    verb = "Settle an outcome"
+    verb = _("Resolve outcome")
     permission = RESOLVE
     effect = LocalEffect.RESOLVES_OPERATION
     payload_type = ResolutionPayload
     form_type = ResolutionForm
 
     def sentence(self, payload: ResolutionPayload) -> str:
-        return f"Settle {payload.reference}: {_choice_text(payload)}"
+        return gettext("Resolve {reference}: {outcome}").format(
+            reference=payload.reference, outcome=_choice_text(payload)
+        )
 
     def recipient(self, payload: ResolutionPayload) -> Recipient:
-        return Recipient(payload.reference, "Outcome of an operation")
+        return Recipient(payload.reference, gettext("Outcome of an operation"))
 
     def facts(self, payload: ResolutionPayload) -> Facts:
         return [
-            ("Operation", OperationLink.to(payload.operation, f"{payload.reference} · {payload.sentence}")),
-            ("Sent", f"{local_time(payload.sent_at)}, attempt {payload.attempt}"),
-            ("What became of it", _choice_text(payload)),
+            (
+                gettext("Operation"),
+                OperationLink.to(payload.operation, f"{payload.reference} · {payload.sentence}"),
+            ),
+            (
+                gettext("Sent"),
+                gettext("{time}, attempt {number}").format(
+                    time=local_time(payload.sent_at), number=payload.attempt
+                ),
+            ),
+            (gettext("Outcome"), _choice_text(payload)),
             *(_transaction_facts(payload.transaction) if payload.transaction else []),
             *_meaning_facts(payload),
             *(_claimed_facts(payload.claimed) if payload.claimed else []),
-            ("How that is known", payload.reason),
+            (gettext("Reason"), payload.reason),
         ]
 
     def initial(self, payload: ResolutionPayload) -> dict[str, Any]:
@@ -338,76 +367,111 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
         """The fields that do not match, and a warning if the outcome is known by now."""
         seen = payload.transaction or (payload.claimed.shown if payload.claimed else None)
         differs = (
-            [f"Does not fit what was sent: {', '.join(seen.mismatched)}."] if seen and seen.mismatched else []
+            [
+                gettext("Fields that differ from the operation: {fields}").format(
+                    fields=", ".join(seen.mismatched)
+                )
+            ]
+            if seen and seen.mismatched
+            else []
         )
         if seen and payload.meaning:
             differs.append(
-                f"Nobody here knows the service's word for it, {seen.quoted_status}: ask the service yourself."
+                gettext(
+                    "Countersign does not know the provider's status {status}. Ask the provider what it means."
+                ).format(status=seen.quoted_status)
             )
         _, attempt = open_attempt(payload.operation)
         if attempt is not None and attempt.number == payload.attempt:
             return differs
         return [
-            f"The outcome of {payload.reference} is known by now, so this cannot be applied any more.",
+            gettext(
+                "The outcome of {reference} is already known, so this resolution cannot be applied."
+            ).format(reference=payload.reference),
             *differs,
         ]
 
 
 def _choice_text(payload: ResolutionPayload) -> str:
+    """The outcome in words, as the end of a sentence."""
     if payload.choice == ResolutionChoice.NOT_EXECUTED:
-        claimed = payload.claimed
-        return (
-            f"it did not happen{f', though it had transaction {claimed.transaction_id}' if claimed else ''}"
+        if payload.claimed is None:
+            return gettext("not executed")
+        return gettext("not executed, although matched to transaction {id}").format(
+            id=payload.claimed.transaction_id
         )
     seen = payload.transaction
     if seen is None:
-        return "it happened"
-    if payload.meaning:
-        means = (
-            "that it succeeded"
-            if payload.outcome == ResolvedOutcome.SUCCEEDED
-            else "that it failed and no money is gone"
+        return gettext("executed")
+    return _executed_text(payload).format(id=seen.transaction_id, status=seen.quoted_status)
+
+
+def _executed_text(payload: ResolutionPayload) -> str:
+    """The text for a transaction, with braces for its id and status."""
+    has_failed = payload.outcome == ResolvedOutcome.FAILED
+    if payload.meaning and has_failed:
+        return gettext(
+            "executed as transaction {id}; status {status} means that it failed and no money moved"
         )
-        return f"it happened, as transaction {seen.transaction_id}, and {seen.quoted_status} means {means}"
-    failed = ", which failed" if payload.outcome == ResolvedOutcome.FAILED else ""
-    return f"it happened, as transaction {seen.transaction_id}{failed}"
+    if payload.meaning:
+        return gettext("executed as transaction {id}; status {status} means that it succeeded")
+    if has_failed:
+        return gettext("executed as transaction {id}, which failed")
+    return gettext("executed as transaction {id}")
 
 
 def _meaning_facts(payload: ResolutionPayload) -> Facts:
     seen = payload.transaction
     return (
-        [(f"What {seen.quoted_status} means", MEANINGS[payload.meaning])] if seen and payload.meaning else []
+        [
+            (
+                gettext("Meaning of status {status}").format(status=seen.quoted_status),
+                str(MEANINGS[payload.meaning]),
+            )
+        ]
+        if seen and payload.meaning
+        else []
     )
 
 
 def _claimed_facts(claimed: ClaimedTransaction) -> Facts:
     if claimed.shown is None:
-        return [("Taken for it", f"transaction {claimed.transaction_id}, which the service does not show")]
+        return [
+            (
+                gettext("Matched transaction"),
+                gettext("{id}, not listed by the provider").format(id=claimed.transaction_id),
+            )
+        ]
     return [
         (
-            "Taken for it",
-            f"transaction {claimed.transaction_id}, which the service shows as {_status_text(claimed.shown)}",
+            gettext("Matched transaction"),
+            gettext("{id}, status {status}").format(
+                id=claimed.transaction_id, status=_status_text(claimed.shown)
+            ),
         ),
         *_transaction_facts(claimed.shown),
     ]
 
 
 def _status_text(seen: TransactionEvidence) -> str:
-    return seen.status or "having no status"
+    return seen.status or gettext("(none)")
 
 
 def _transaction_facts(seen: TransactionEvidence) -> Facts:
     facts = [
-        ("Transaction", seen.transaction_id),
+        (gettext("Transaction ID"), seen.transaction_id),
         (
-            "At the service",
+            gettext("Provider's record"),
             f"{seen.type} {seen.currency} {format_amount(seen.amount, seen.currency)}, {seen.status}",
         ),
-        ("Its time", local_time(seen.created_at) if seen.created_at else "not told"),
-        ("Its counterparty", seen.counterparty or "not told"),
+        (gettext("Time"), local_time(seen.created_at) if seen.created_at else gettext("not provided")),
+        (gettext("Counterparty"), seen.counterparty or gettext("not provided")),
     ]
     if seen.previous_balance is not None:
         facts.append(
-            ("Balance before it", f"{seen.currency} {format_amount(seen.previous_balance, seen.currency)}")
+            (
+                gettext("Balance before"),
+                f"{seen.currency} {format_amount(seen.previous_balance, seen.currency)}",
+            )
         )
-    return [*facts, ("Does not fit", ", ".join(seen.mismatched))] if seen.mismatched else facts
+    return [*facts, (gettext("Mismatched fields"), ", ".join(seen.mismatched))] if seen.mismatched else facts

@@ -1,7 +1,7 @@
 """Forms of decisions about one operation. Each asks for a second factor unless one is still fresh."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from pydantic import SecretStr
@@ -10,6 +10,9 @@ from backoffice.accounts.second_factor import confirm_second_factor, has_fresh_s
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.forms import OneTimeCodeInput
 from backoffice.operations.kinds.base import TypedConfirmation
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,11 @@ def otp_field(*, required: bool, help_text: str) -> forms.CharField:
 
 
 def reason_field(
-    *, help_text: str, missing: str, label: str | None = None, max_length: int = 500
+    *,
+    help_text: "StrOrPromise",
+    missing: "StrOrPromise",
+    label: "StrOrPromise | None" = None,
+    max_length: int = 500,
 ) -> forms.CharField:
     """A reason in the user's own words; `missing` is the error message for none."""
     return forms.CharField(

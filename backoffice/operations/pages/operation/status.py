@@ -349,7 +349,8 @@ def _title_and_text(person: User, operation: Operation, turn: QueuePosition | No
     if status == Status.SUCCEEDED and is_applied_locally(operation):
         return _APPLIED
     if status == Status.SUCCEEDED and operation.kind in KINDS:
-        return KINDS[operation.kind].success_texts or _TEXTS[status]
+        title, text = KINDS[operation.kind].success_texts or _TEXTS[status]
+        return str(title), str(text)
     return _TEXTS[status]
 
 

@@ -23,7 +23,7 @@ SignIn = Callable[[Client, User], Client]
 def test_facts_describe_a_key_without_name_or_expiry() -> None:
     payload = KeyEndPayload.model_validate({**END.model_dump(), "name": ""})
     facts = dict(KINDS["api_key_invalidate"].facts(payload))
-    assert (facts["API key"], facts["Ends"]) == ("without a name", "never, by itself")
+    assert (facts["API key"], facts["Key expires"]) == ("unnamed", "No expiry")
 
 
 @pytest.mark.parametrize(
@@ -35,11 +35,11 @@ def test_the_expiry_of_a_key_is_shown_in_the_readers_time_zone(zone: str, writte
     before = KeyEndPayload.model_validate({**END.model_dump(), "expires": ends.isoformat()})
     listed = ListedKey("0a1b2c3d", "till", "Everything", ends, None, is_in_use=False)
     with timezone.override(zone):
-        assert dict(KINDS["api_key_invalidate"].facts(before))["Ends"] == written
+        assert dict(KINDS["api_key_invalidate"].facts(before))["Key expires"] == written
         assert dict(KINDS["api_key_create"].outcome_facts(CREATE, {"expires": ends.isoformat()})) == {
-            "Ends": written
+            "Key expires": written
         }
-        assert f"ends {written}" in listed.label
+        assert f"expires {written}" in listed.label
 
 
 def test_ending_a_key_shows_its_expiry_once(sign_in: SignIn, administrator: User) -> None:
@@ -48,7 +48,7 @@ def test_ending_a_key_shows_its_expiry_once(sign_in: SignIn, administrator: User
     operation = factories.prepared_of_kind("api_key_invalidate", payload, administrator)
     page = sign_in(Client(), administrator).get(operation.get_absolute_url()).content.decode()
     assert page.count("<dt>Expires</dt>") == 1
-    assert "<dt>Ends</dt>" in page
+    assert "<dt>Key expires</dt>" in page
     assert "1 Jan 2027, 00:30 WAT" in page
 
 

@@ -20,11 +20,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
     [
         ({"method": ""}, "method", "required"),
         ({"method": "other"}, "method", "not one of the available choices"),
-        ({"key_name": ""}, "key_name", "Give the key a name."),
+        ({"key_name": ""}, "key_name", "Enter a name for the key."),
         ({"key_name": "x" * 121}, "key_name", "at most 120 characters"),
         ({"key_name": "till\u2028roll"}, "key_name", "one line of printable characters"),
-        ({"key_name": "first key"}, "key_name", "has a key of this name already"),
-        ({"scope": ""}, "scope", "Choose what the key may do."),
+        ({"key_name": "first key"}, "key_name", "already lists a key with this name"),
+        ({"scope": ""}, "scope", "Select permissions."),
         ({"scope": "X"}, "scope", "not one of the available choices"),
         ({"expires_in": "0"}, "expires_in", "greater than or equal to 1"),
         ({"expires_in": "soon"}, "expires_in", "whole number"),
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
         ({"expires_in": "121", "expires_unit": "months"}, "expires_in", "at most 120 months"),
         ({"expires_unit": "weeks"}, "expires_unit", "not one of the available choices"),
         ({"expires_unit": ""}, "expires_unit", "days or months"),
-        ({"rotation": "no-uuid"}, "rotation", "damaged"),
+        ({"rotation": "no-uuid"}, "rotation", "not valid"),
     ],
 )
 def test_an_invalid_key_is_reported_at_its_field(
@@ -50,10 +50,10 @@ def test_an_invalid_key_is_reported_at_its_field(
 @pytest.mark.parametrize(
     ("typed", "facts"),
     [
-        (NAMED, {"Name": "till", "Ends": "90 days after it is made", "Made by": "POST /user/api-key"}),
-        ({**NAMED, "expires_in": "1", "expires_unit": "months"}, {"Ends": "1 month after it is made"}),
-        ({**NAMED, "expires_in": ""}, {"Ends": "as the service decides"}),
-        ({"method": "full"}, {"Name": "as the service decides", "Made by": "POST /auth/api-key"}),
+        (NAMED, {"Name": "till", "Key expires": "90 days after creation", "Request": "POST /user/api-key"}),
+        ({**NAMED, "expires_in": "1", "expires_unit": "months"}, {"Key expires": "1 month after creation"}),
+        ({**NAMED, "expires_in": ""}, {"Key expires": "Set by the provider"}),
+        ({"method": "full"}, {"Name": "Set by the provider", "Request": "POST /auth/api-key"}),
     ],
 )
 def test_the_review_describes_the_new_key(
@@ -68,21 +68,21 @@ def test_the_review_describes_the_new_key(
 def test_a_key_with_all_permissions_is_warned_of(
     as_administrator: Client, sandbox: SandboxProcess, typed: dict[str, str]
 ) -> None:
-    assert "may move all the money" in " ".join(
+    assert "can move all money" in " ".join(
         review(as_administrator, "api_key_create", **typed).context["cautions"]
     )
 
 
 def test_scopes_have_plain_labels(as_administrator: Client, sandbox: SandboxProcess) -> None:
     page = as_administrator.get("/operations/prepare/api_key_create/").content.decode()
-    for words in ("Everything: read, convert, pay out", "Read only: balances", "pay nothing out"):
+    for words in ("Full access: read, convert, pay out", "Read only: balances", "no payouts"):
         assert words in page
 
 
 @pytest.mark.parametrize("kind", ["api_key_invalidate", "api_key_delete"])
 def test_only_a_listed_key_can_be_ended(as_administrator: Client, sandbox: SandboxProcess, kind: str) -> None:
     refused = review(as_administrator, kind, short_hash="00000000")
-    assert "has no key 00000000" in " ".join(refused.context["form"].errors["short_hash"])
+    assert "Key 00000000 is not in" in " ".join(refused.context["form"].errors["short_hash"])
     assert review(as_administrator, kind, short_hash="").status_code == 422
 
 
@@ -95,14 +95,14 @@ def test_ending_the_key_in_use_is_warned_of(
     facts = dict(reviewed.context["facts"])
     assert facts["API key"] == "first key"
     assert facts["Short hash"] == own
-    assert facts["Last use"] == "in use by Countersign now"
-    assert "Countersign itself calls the service with this key" in reviewed.context["cautions"][0]
+    assert facts["Last used"] == "In use by Countersign"
+    assert "Countersign uses this key" in reviewed.context["cautions"][0]
 
 
 def test_an_unidentifiable_own_key_is_warned_of(as_administrator: Client, provider: StubProvider) -> None:
     answer(provider, {}, listed=listing((OLD_HASH, "somebody's")))
     reviewed = review(as_administrator, "api_key_delete", short_hash=OLD_HASH)
-    assert "so it may be this one" in reviewed.context["cautions"][0]
+    assert "may use this key" in reviewed.context["cautions"][0]
 
 
 def test_a_key_that_was_invalidated_can_be_deleted_and_not_invalidated_again(
@@ -127,7 +127,7 @@ def test_nothing_is_prepared_while_the_list_cannot_be_read(
     settings.GATEWAY_URL = settings.GATEWAY_URL_V4 = UNREACHABLE
     refused = review(as_administrator, kind, **typed)
     assert refused.status_code == 422
-    assert "cannot be read now. Nothing was prepared" in refused.content.decode()
+    assert "could not be read from the provider. Nothing was prepared" in refused.content.decode()
     assert not Operation.objects.exists()
 
 
@@ -139,4 +139,4 @@ def test_a_link_prefills_the_form(as_administrator: Client, settings: Settings) 
 
 def test_only_a_stored_key_can_be_switched_to(as_administrator: Client) -> None:
     refused = review(as_administrator, "api_key_switch", target=f"made:{uuid.uuid4()}")
-    assert "not sealed here any more" in " ".join(refused.context["form"].errors["target"])
+    assert "no longer stored" in " ".join(refused.context["form"].errors["target"])

@@ -26,7 +26,7 @@ def test_the_review_shows_the_old_and_the_new_address(
 ) -> None:
     html = review(as_administrator, AFTER).content.decode()
     assert f"<h1>Send webhooks to {AFTER}</h1>" in html
-    assert html.index("New address") < html.index("Old address") < html.index(BEFORE)
+    assert html.index("New URL") < html.index("Current URL") < html.index(BEFORE)
 
 
 def test_the_form_shows_the_current_address(as_administrator: Client, provider: StubProvider) -> None:
@@ -41,7 +41,7 @@ def test_the_form_shows_the_current_address(as_administrator: Client, provider: 
         ("", "This field is required."),
         ("https://pay.example.com/" + "x" * 2025, "at most 2048"),
         ("https://10.0.0.1/", "private"),
-        (BEFORE, "The service has this address already."),
+        (BEFORE, "The provider already uses this URL."),
     ],
 )
 def test_invalid_input_is_reported_at_its_field_and_kept(
@@ -94,7 +94,7 @@ def test_an_equivalent_of_the_current_address_is_refused(
     provider.callback = f'"{AFTER}"'
     answer = review(as_administrator, AFTER.replace("https://", "HTTPS://").replace(".com", ".COM:443"))
     assert answer.status_code == 422
-    assert "has this address already" in answer.content.decode()
+    assert "already uses this URL" in answer.content.decode()
 
 
 def test_prepare_again_prefills_the_form(administrator: User, as_administrator: Client) -> None:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_the_review_shows_payer_amounts_and_recipient(as_preparer: Client, bank: dict[str, str]) -> None:
     html = post(as_preparer, bank).content.decode()
-    assert "<h1>Take USDT 100.000000 in, pay NGN out to" in html
+    assert "<h1>USDT 100.000000 → NGN payout to" in html
     for shown in (
         REFERENCE,
         BUSINESS,
@@ -40,7 +40,7 @@ def test_the_review_shows_payer_amounts_and_recipient(as_preparer: Client, bank:
     ("field", "typed", "message"),
     [
         ("incoming_currency", "NGN", "NGN is not one of the available choices"),
-        ("incoming_amount", "", "Enter one of the two amounts."),
+        ("incoming_amount", "", "Enter a pay-in or a payout amount."),
         ("incoming_amount", "1,000", "digits and at most one point"),
         ("incoming_amount", "0.0000001", "USDT has at most 6 decimals."),
         ("incoming_amount", "0", "greater than zero"),
@@ -52,12 +52,12 @@ def test_the_review_shows_payer_amounts_and_recipient(as_preparer: Client, bank:
         ("payment_type", "cash", "cash is not one of the available choices"),
         ("country", "", "This field is required."),
         ("bank_code", "", "This field is required."),
-        ("bank_code", "999999", "999999 is not one of its codes"),
+        ("bank_code", "999999", "999999 is not a valid code"),
         ("account_number", "", "This field is required."),
         ("account_number", "12", "exactly 10 digits"),
-        ("account_number", "0123450000", "The bank knows no such account"),
+        ("account_number", "0123450000", "The bank did not find this account"),
         ("typed_name", "", "This field is required."),
-        ("rate_key", "a b", "no spaces"),
+        ("rate_key", "a b", "Remove spaces"),
         ("rate_key", "x" * 81, "at most 80"),
     ],
 )
@@ -75,7 +75,7 @@ def test_invalid_input_is_reported_at_its_field_and_kept(
 
 def test_a_name_that_differs_from_the_banks_needs_a_reason(as_preparer: Client, bank: dict[str, str]) -> None:
     answer = post(as_preparer, {**bank, "typed_name": "Somebody Else"})
-    assert "Say why this is the right account" in " ".join(answer.context["form"].errors["name_reason"])
+    assert "Give the reason for the mismatch" in " ".join(answer.context["form"].errors["name_reason"])
 
 
 @pytest.mark.parametrize("typed", ["", "two words"])
@@ -93,7 +93,7 @@ def test_fields_of_the_other_payout_type_are_ignored(as_preparer: Client, sandbo
 
 def test_one_of_the_two_amounts_is_sufficient(as_preparer: Client, bank: dict[str, str]) -> None:
     html = post(as_preparer, {**bank, "incoming_amount": "", "outgoing_amount": "150000"}).content.decode()
-    assert "<h1>Take USDT in, pay NGN 150,000.00 out to" in html
+    assert "<h1>USDT → NGN 150,000.00 payout to" in html
 
 
 def test_resubmitting_a_form_makes_one_payment_with_one_reference(
@@ -150,7 +150,7 @@ def test_a_large_payment_needs_two_approvals(preparer: User, changes: dict[str, 
 def test_a_form_without_its_id_is_refused(as_preparer: Client, bank: dict[str, str]) -> None:
     answer = as_preparer.post(ADDRESS, {**bank, "step": "review"})
     assert answer.status_code == 422
-    assert "lost its number" in " ".join(answer.context["form"].non_field_errors())
+    assert "form is incomplete" in " ".join(answer.context["form"].non_field_errors())
 
 
 def test_the_business_is_the_configured_one_or_that_of_the_newest_transaction(
@@ -180,7 +180,7 @@ def test_nothing_is_prepared_without_a_business(as_preparer: Client, provider: S
 def test_an_unreachable_provider_is_reported(as_preparer: Client, settings: Settings) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     message = " ".join(post(as_preparer, TO_USER).context["form"].non_field_errors())
-    assert "does not answer" in message
+    assert "cannot be reached" in message
 
 
 def test_prepare_again_prefills_the_form_with_a_new_reference(as_preparer: Client, preparer: User) -> None:

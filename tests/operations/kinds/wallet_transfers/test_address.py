@@ -63,11 +63,11 @@ def test_a_wallet_transfer_cannot_be_approved_in_bulk(preparer: User) -> None:
 def test_a_new_address_is_marked_until_it_was_paid(
     preparer: User, approver: User, provider: StubProvider
 ) -> None:
-    assert any("First time" in caution for caution in KIND.cautions(of()))
+    assert any("First transfer" in caution for caution in KIND.cautions(of()))
     operation = prepared(preparer)
-    assert any("First time" in caution for caution in KIND.cautions(of()))
+    assert any("First transfer" in caution for caution in KIND.cautions(of()))
     approvals.cancel_operation(operation.pk, actor=preparer)
-    assert any("First time" in caution for caution in KIND.cautions(of()))
+    assert any("First transfer" in caution for caution in KIND.cautions(of()))
     paid(preparer, approver, provider)
     assert KIND.cautions(of()) == []
 
@@ -77,7 +77,7 @@ def test_an_address_stays_new_after_a_failed_transfer(
 ) -> None:
     provider.answer_post = lambda: (400, '{"message": "no"}')
     send.send_operation(released(preparer, approver).pk)
-    assert any("First time" in caution for caution in KIND.cautions(of()))
+    assert any("First transfer" in caution for caution in KIND.cautions(of()))
 
 
 def test_a_lookalike_of_a_paid_address_is_shown(
@@ -87,8 +87,8 @@ def test_a_lookalike_of_a_paid_address_is_shown(
     poison = "0xabc9992223334445556667778889990001112def"
     before = paid(preparer, approver, provider, network="ERC20", address=known)
     html = review(as_preparer, network="ERC20", address=poison).content.decode()
-    assert "First time" in html
-    assert f"paid with {before.reference}" in html
+    assert "First transfer" in html
+    assert f"paid in {before.reference}" in html
     assert "0xabc[111]222333" in html
     assert "0xabc[999]222333" in html
 
@@ -96,16 +96,16 @@ def test_a_lookalike_of_a_paid_address_is_shown(
 def test_dissimilar_addresses_are_not_shown(preparer: User, approver: User, provider: StubProvider) -> None:
     paid(preparer, approver, provider)
     cautions = KIND.cautions(of(network="ERC20", address=EVM))
-    assert [caution for caution in cautions if "Looks like" in caution] == []
+    assert [caution for caution in cautions if "Similar to" in caution] == []
 
 
 def test_an_address_without_a_checksum_is_warned_of() -> None:
     (form, _) = KIND.cautions(of(network="ERC20", address=EVM.lower()))
-    assert "carries no checksum" in form
+    assert "without checksum" in form
     (network, _) = KIND.cautions(of(network="Lightning", address="lnbc1"))
-    assert "nothing was checked" in network
+    assert "Not checked" in network
     (wrong, _) = KIND.cautions(of(address="TR7"))
-    assert "can be no address" in wrong
+    assert "Not a valid address" in wrong
 
 
 def test_the_warnings_take_two_queries(django_assert_num_queries: Any) -> None:

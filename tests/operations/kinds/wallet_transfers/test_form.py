@@ -32,7 +32,7 @@ def test_the_review_shows_the_whole_address_and_its_checks(
     assert "<h1>Send USDT 150.250000 on TRC20 to TR7NHq…gjLj6t</h1>" in html
     assert f'data-copy="{TRON}"' in html
     assert "<span>TR7N</span><wbr><span>Hqje</span>" in html
-    assert "the checksum fits" in html
+    assert "Checksum valid" in html
     assert "Requires one approver who is not the preparer." in html
 
 
@@ -50,7 +50,7 @@ def test_addresses_of_every_network_are_accepted(
     [
         ("network", "", "This field is required."),
         ("network", "TRC20\x00", "Null characters"),
-        ("network", "a/b", "letters, digits and hyphens"),
+        ("network", "a/b", "letters, digits, spaces, hyphens"),
         ("network", "x" * 17, "at most 16"),
         ("network", "ERC20", "0x and then 40 characters"),
         ("currency", "NGN", "NGN is not one of the available choices"),
@@ -61,12 +61,12 @@ def test_addresses_of_every_network_are_accepted(
         ("address", "", "This field is required."),
         ("address", TRON[:-1] + "u", "mistyped"),
         ("address", "0" + TRON[1:], "is not valid in"),
-        ("address", TRON[:20] + " " + TRON[20:], "no spaces"),
+        ("address", TRON[:20] + " " + TRON[20:], "Remove spaces"),
         ("address", EVM, "is not valid in"),
         ("address", "x" * 129, "at most 128"),
         ("wallet_type", "x" * 41, "at most 40"),
         ("memo", "x" * 121, "at most 120"),
-        ("memo", "a\x07b", "cannot be seen"),
+        ("memo", "a\x07b", "invisible"),
     ],
 )
 def test_invalid_input_is_reported_at_its_field_and_kept(
@@ -83,7 +83,7 @@ def test_invalid_input_is_reported_at_its_field_and_kept(
 
 
 def test_the_address_is_shown_in_groups_and_copied_exactly() -> None:
-    value = dict(KIND.facts(of()))["To address"]
+    value = dict(KIND.facts(of()))["Recipient address"]
     assert isinstance(value, GroupedCode)
     assert value == TRON
     assert value.groups[0] == "TR7N"

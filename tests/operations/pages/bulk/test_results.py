@@ -118,7 +118,7 @@ def test_resubmitting_the_form_shows_the_same_result(
     send(as_approver, address, *operations, **typed)
     entries = Entry.objects.count()
     again = send(as_approver, address, *operations, **typed)
-    assert all("before. Nothing was changed." in text for text in lines(again).values())
+    assert all("You had already " in text for text in lines(again).values())
     assert "You had already decided 2." in text_of(again)
     assert [status_of(operation) for operation in operations] == [status, status]
     assert Approval.objects.count() == (2 if status == "approved" else 0)
@@ -157,7 +157,7 @@ def test_one_fresh_second_factor_covers_all_selected_operations(
 def test_rejecting_needs_a_reason_and_keeps_the_selection(as_approver: Client, operation: Operation) -> None:
     answer = send(as_approver, REJECT, operation, reason="  ")
     assert answer.status_code == 422
-    assert "Say why" in text_of(answer)
+    assert "Enter a reason" in text_of(answer)
     assert f"{operation.reference}:{operation.digest}" in text_of(answer)
     assert status_of(operation) == "pending"
 
@@ -204,4 +204,4 @@ def test_a_payment_to_a_bank_shows_a_changed_recipient(
     changes = {"account_name": "OTHER NAME", "typed_name": "Ada Obi", "name_reason": "Married since"}
     payment = factories.prepared_of_kind("payment", SAMPLES["payment"].model_copy(update=changes), preparer)
     assert "Its page warns" in obstacles(confirm(as_approver, APPROVE, payment))[payment.reference]
-    assert "held by OTHER NAME" in text_of(as_approver.get(f"/operations/{payment.pk}/"))
+    assert "The name at the bank is OTHER NAME" in text_of(as_approver.get(f"/operations/{payment.pk}/"))

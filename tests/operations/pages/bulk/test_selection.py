@@ -110,7 +110,7 @@ def test_an_empty_or_too_large_selection_redirects_to_the_list(
 ) -> None:
     answer = getattr(as_approver, method)(APPROVE, {"operation": given}, follow=True)
     assert answer.redirect_chain == [("/operations/?tab=waiting", 302)]
-    assert f"Choose between 1 and {BULK_LIMIT} operations. Nothing was decided." in text_of(answer)
+    assert f"Select 1 to {BULK_LIMIT} operations. Nothing was changed." in text_of(answer)
 
 
 def test_missing_operations_are_counted(as_approver: Client, preparer: User) -> None:

@@ -111,14 +111,14 @@ def test_an_account_at_an_unlisted_bank_needs_a_new_bank(
     gone = saved(preparer, "Old bank", bank_code="000", bank="Gone Bank")
     assert use(as_preparer, f"saved-{gone.pk}").status_code == 200
     values = {**TYPED, "amount": "10", "bank_code": "000", "account_number": NUMBER, "step": "review"}
-    assert "000 is not one of its codes" in text_of(as_preparer.post(WITHDRAWAL, values))
+    assert "000 is not a valid code" in text_of(as_preparer.post(WITHDRAWAL, values))
 
 
 def test_a_changed_recipient_is_shown_to_preparer_and_approver(
     as_preparer: Client, as_approver: Client, preparer: User, holder: str
 ) -> None:
     before = saved(preparer, "Rent", account_name="MUSA BEFORE")
-    message = f"When this account was saved, the bank named MUSA BEFORE. Now it names {holder}."
+    message = f"The name at the bank was MUSA BEFORE when this recipient was saved, and is now {holder}."
     assert message in text_of(use(as_preparer, f"saved-{before.pk}"))
 
     # Typing the new name, so that the two names on the form agree, does not silence it.
@@ -131,7 +131,7 @@ def test_a_changed_recipient_is_shown_to_preparer_and_approver(
     as_preparer.post(f"{ACCOUNTS}{before.pk}/delete/")
     html = text_of(as_approver.get(address))
     assert message in html
-    assert "MUSA BEFORE · the bank&#x27;s name was another one then" in html
+    assert "<dt>Name when saved</dt>" in html
 
 
 def test_an_unchanged_recipient_is_not_warned_of(

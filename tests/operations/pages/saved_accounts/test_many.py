@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 
 def test_a_long_list_is_limited_and_searchable(as_preparer: Client, preparer: User) -> None:
     many_saved(preparer, 60)
-    assert "Find a saved account" in text_of(as_preparer.get(WITHDRAWAL))
+    assert "Find a recipient" in text_of(as_preparer.get(WITHDRAWAL))
     assert len(labels(as_preparer)["Saved"]) == saved_accounts.SAVED_SHOWN
     assert labels(as_preparer, **{"known-text": "lier 058"})["Saved"] == [
         "Supplier 058 · HOLDER 058, Access Bank ••0058"

@@ -44,7 +44,7 @@ def test_saving_an_account_does_not_change_operations(as_preparer: Client, opera
     [
         ("", "This field is required."),
         ("x" * 61, "at most 60 characters"),
-        ("RENT", "An account is called “RENT” already"),
+        ("RENT", "A recipient named “RENT” already exists"),
     ],
 )
 def test_an_empty_or_taken_name_is_reported_at_its_field(
@@ -68,7 +68,7 @@ def test_an_account_is_saved_once(as_preparer: Client, operation: Operation) -> 
     as_preparer.post(address, {"name": "Rent"})
     again = as_preparer.post(address, {"name": "Flat"})
     assert again.status_code == 422
-    assert "This account is saved already, as “Rent”." in text_of(again)
+    assert "This bank account is already saved as “Rent”." in text_of(again)
 
 
 def test_the_number_of_saved_accounts_is_limited(
@@ -76,7 +76,7 @@ def test_the_number_of_saved_accounts_is_limited(
 ) -> None:
     monkeypatch.setattr(saved_accounts, "MAX_SAVED_ACCOUNTS", 1)
     saved(preparer, "Rent", account_number="1111112222")
-    with pytest.raises(SavedAccountError, match="Delete one before"):
+    with pytest.raises(SavedAccountError, match="Delete one, then"):
         saved_accounts.save_account(operation.pk, actor=preparer, name="One more")
 
 

@@ -42,7 +42,7 @@ def test_technical_fields_are_collapsed_under_both_names(reader: Client) -> None
     one = stored(business_id="biz-9", is_from_registered_user=True, fee=Decimal("1.50"))
     above, fold = page_of(reader, one).split("Raw provider record")
     assert "biz-9" not in above
-    assert "<dt>Business <code>businessId</code></dt><dd>biz-9</dd>" in fold
+    assert "<dt>Business ID <code>businessId</code></dt><dd>biz-9</dd>" in fold
     assert "<dt>From a registered user <code>isFromRegUser</code></dt><dd>true</dd>" in fold
     assert "<dd>NGN 1.50</dd>" in above
     assert "<dt>Fee <code>fee</code></dt><dd>1.5</dd>" in fold
@@ -63,7 +63,7 @@ def test_changes_are_shown_formatted_and_stored_exactly(reader: Client, auditor:
     after = {"fee": "1.5", "updated_at": "2026-03-04T07:00:00+00:00", "is_from_registered_user": True}
     changed(one, before, after)
     html = page_of(reader, one)
-    assert "<dt>Fee</dt><dd><s>nothing</s> NGN 1.50</dd>" in html
+    assert "<dt>Fee</dt><dd><s>none</s> NGN 1.50</dd>" in html
     assert "<dt>Updated</dt><dd><s>4 Mar 2026, 07:00:00 WAT</s> 4 Mar 2026, 08:00:00 WAT</dd>" in html
     assert "<dt>From a registered user</dt><dd><s>no</s> yes</dd>" in html
     [kept] = re.findall(r"<pre>(.*?)</pre>", html, re.DOTALL)

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
         ({"max_amount": "1234,567"}, "Enter an amount"),
         ({"max_amount": "1,234.5,678"}, "Enter an amount"),
         ({"max_amount": ",123"}, "Enter an amount"),
-        ({"min_amount": "5", "max_amount": "4.99"}, "less than the amount before it"),
+        ({"min_amount": "5", "max_amount": "4.99"}, "below the lowest"),
         ({"text": "ad"}, "at least 3 characters"),
         ({"counterparty": "x" * 201}, "at most 200"),
         ({"text": "nul\x00byte"}, "Null characters"),
@@ -120,5 +120,5 @@ def test_characters_missing_from_the_index_are_not_searched_for(
     answer = reader.get(PAGE, {"text": typed})
     assert answer.status_code == status
     for name in ("text", "counterparty"):
-        refused = "cannot be looked for" in text_of(reader.get(PAGE, {name: typed}))
+        refused = "alone cannot be searched" in text_of(reader.get(PAGE, {name: typed}))
         assert refused is (typed in ("---", "a-!"))

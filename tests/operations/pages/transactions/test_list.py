@@ -165,7 +165,7 @@ def test_missing_transactions_are_marked_and_not_totalled(reader: Client) -> Non
     assert "2 transactions" in html
     assert 'Out <span class="money"><span>NGN</span> 7.00</span>' in html
     assert "Excluded from totals: 1 no longer listed by the provider" in html
-    assert html.count("no longer listed by the service since 20 Nov 2026") == 1
+    assert html.count("no longer listed by the provider since 20 Nov 2026") == 1
     assert "No longer listed by the provider</b> since" in text_of(reader.get(f"{PAGE}{gone.pk}/"))
     assert "No longer listed" not in text_of(reader.get(f"{PAGE}{listed_still.pk}/"))
 
