@@ -64,7 +64,7 @@ def operation(status: Status, *, mine: bool = False) -> Callable[[People, Page],
     def visit(_office: People, page: Page) -> None:
         listed = re.findall(r'class="row" href="([^"]+)"', page.request.get(address).text())
         page.goto(listed[-1])
-        expect(steps.badge(page)).to_have_text(status.label)
+        expect(steps.badge(page)).to_have_text(str(status.label))
 
     return visit
 

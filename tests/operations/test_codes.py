@@ -31,12 +31,12 @@ def test_a_refusal_is_kept_as_a_code_and_shown_as_a_sentence(operation: Operatio
         )
     entry = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED)
     assert (entry.detail["attempted"], entry.detail["refusal"]) == ("approve", {"code": "permission_missing"})
-    assert dict(entry.facts)["Refusal"] == str(refused.value) == errors.Refusal.PERMISSION_MISSING.label
+    assert dict(entry.facts)["Refusal"] == str(refused.value) == str(errors.Refusal.PERMISSION_MISSING.label)
 
 
 @pytest.mark.parametrize("refusal", errors.Refusal)
 def test_every_refusal_is_rendered_with_its_parameters(refusal: errors.Refusal) -> None:
-    parameters = {name: f"<{name}>" for name in re.findall(r"{(\w+)}", refusal.label)}
+    parameters = {name: f"<{name}>" for name in re.findall(r"{(\w+)}", str(refusal.label))}
     sentence = str(errors.OperationError(refusal, **parameters))
     assert all(text in sentence for text in parameters.values())
     assert "{" not in sentence
@@ -45,7 +45,7 @@ def test_every_refusal_is_rendered_with_its_parameters(refusal: errors.Refusal) 
 @pytest.mark.parametrize("blocker", Blocker)
 def test_every_blocker_is_rendered_as_a_sentence(blocker: Blocker) -> None:
     sentence = reason_codes.blocker_sentence(blocker, {"error": "Timeout"})
-    assert ("Timeout" in sentence) == ("{error}" in blocker.label)
+    assert ("Timeout" in sentence) == ("{error}" in str(blocker.label))
 
 
 @pytest.mark.parametrize("result", CheckResult)
@@ -59,7 +59,7 @@ def test_every_check_result_is_rendered_as_a_sentence(result: CheckResult, reaso
         "reason": reason.value,
         "not_before": "2026-03-01T10:30:00+01:00",
     }
-    names = re.findall(r"{(\w+)}", result.label)
+    names = re.findall(r"{(\w+)}", str(result.label))
     sentence = reason_codes.check_sentence(result, {name: known[name] for name in names})
     assert "{" not in sentence
     assert ("09:30 UTC" in sentence) == ("not_before" in names)

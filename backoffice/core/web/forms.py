@@ -4,19 +4,25 @@ Also the widget for one-time codes, and the start and end of a day in the curren
 """
 
 from datetime import date, datetime, time, timedelta
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.utils import timezone
+from django.utils.text import format_lazy
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.web.formatting import format_day
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2099, 12, 31)
-_OUT_OF_RANGE = f"Choose a day from {FIRST_DAY} to {LAST_DAY}."
+_OUT_OF_RANGE = format_lazy(_("Choose a day from {first} to {last}."), first=FIRST_DAY, last=LAST_DAY)
 
 
-def day_field(label: str) -> forms.DateField:
+def day_field(label: "StrOrPromise") -> forms.DateField:
     """A date field with a first and last day, set in the browser too, so that a half-typed year is not
     submitted.
     """
@@ -37,14 +43,14 @@ class PeriodForm(forms.Form):
     zones.
     """
 
-    since = day_field("From")
-    until = day_field("To")
+    since = day_field(_("From"))
+    until = day_field(_("To"))
 
     def clean(self) -> dict[str, Any]:
         """Refuse a period whose end is before its start."""
         since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
         if since and until and since > until:
-            self.add_error("until", "This day is before the first one. Choose the same day or a later one.")
+            self.add_error("until", gettext("The last day is before the first day. Choose a later day."))
         return self.cleaned_data
 
 
@@ -65,7 +71,7 @@ def describe_value(field: forms.Field, value: object) -> str:
         return str(dict(choices)[value])
     if isinstance(value, date):
         return format_day(value)
-    return "yes" if value is True else str(value)
+    return gettext("yes") if value is True else str(value)
 
 
 class ListFilterForm(PeriodForm):

@@ -24,7 +24,7 @@ from tests.operations.steps import text_of
 pytestmark = pytest.mark.django_db
 
 KIND = IncidentKind.SECOND_DEBIT
-WHAT = KIND.label
+WHAT = str(KIND.label)
 TOKEN = "a-token-for-the-scraper"
 
 
@@ -60,7 +60,7 @@ def test_the_overview_shows_failed_checks(as_approver: Client) -> None:
     found(insufficient_approvals=["W-1"], broken_audit_log=["entry 3: is missing"])
     shown = overview(as_approver)
     for rule in INTEGRITY_CHECKS:
-        assert (rule.sentence in shown) == (rule.name in {"insufficient_approvals", "broken_audit_log"})
+        assert (str(rule.sentence) in shown) == (rule.name in {"insufficient_approvals", "broken_audit_log"})
     assert 'href="/reconciliation/incidents/"' in shown
 
 
