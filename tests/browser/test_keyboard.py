@@ -89,7 +89,7 @@ def test_letter_keys_move_through_the_rows_and_select_them(people: People) -> No
     everything.uncheck()
     expect(page.locator("[name=operation]:checked")).to_have_count(0)
     second.get_by_role("checkbox").check()
-    steps.press(page, "Approve chosen…")
+    steps.press(page, "Approve selected…")
     expect(page.get_by_role("heading", level=1)).to_have_text("Approve 1 operation")
     steps.press(page, "Approve 1")
     expect(page.get_by_role("heading", level=1)).to_have_text("1 of 1 countersigned")

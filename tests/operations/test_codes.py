@@ -69,28 +69,44 @@ def test_every_check_result_is_rendered_as_a_sentence(result: CheckResult, reaso
 @pytest.mark.parametrize(
     ("code", "parameters", "words"),
     [
-        (DifferenceCode.CURRENCY, {"local": "NGN", "provider": ""}, "currency NGN here, none there"),
-        (DifferenceCode.AMOUNT, {"local": "5", "provider": "4", "currency": "NGN"}, "amount 1.00 less there"),
-        (DifferenceCode.FEE, {"local": "5", "provider": "6", "currency": "NGN"}, "fee 1.00 more there"),
+        (
+            DifferenceCode.CURRENCY,
+            {"local": "NGN", "provider": ""},
+            "no currency at the provider, NGN expected",
+        ),
+        (
+            DifferenceCode.AMOUNT,
+            {"local": "5", "provider": "4", "currency": "NGN"},
+            "amount 1.00 lower at the provider",
+        ),
+        (
+            DifferenceCode.FEE,
+            {"local": "5", "provider": "6", "currency": "NGN"},
+            "fee 1.00 higher at the provider",
+        ),
         (
             DifferenceCode.FIELD,
             {"field": "receiver", "local": "a", "provider": "b"},
-            "receiver a here, b there",
+            "Receiver: b at the provider, a expected",
         ),
-        (DifferenceCode.OUTCOME, {"local": "failed", "provider": ""}, "failed here, nothing there"),
+        (
+            DifferenceCode.OUTCOME,
+            {"local": "failed", "provider": ""},
+            "no status at the provider, recorded as failed",
+        ),
         (
             DifferenceCode.NO_LONGER_LISTED,
             {"since": "2026-03-01T10:30:00+00:00"},
-            "the service listed it, and lists it no more since 2026-03-01 10:30 UTC",
+            "no longer in the provider's list since 2026-03-01 10:30 UTC",
         ),
-        (DifferenceCode.NOT_READ_FAR_ENOUGH, {}, "the service's list has not been read far enough since"),
+        (DifferenceCode.NOT_READ_FAR_ENOUGH, {}, "the provider's list has not been read far enough yet"),
         (
             DifferenceCode.MAY_BE_UNKNOWN_OPERATION,
             {"operations": ["W-1", "W-2"]},
-            "it may be W-1, W-2, which is not known yet",
+            "may belong to W-1, W-2, whose outcome is unknown",
         ),
-        (DifferenceCode.DIRECTION_NOT_PROVIDED, {}, "the service does not tell which way it went"),
-        (DifferenceCode.STATUS, {"provider": ""}, "no status there"),
+        (DifferenceCode.DIRECTION_NOT_PROVIDED, {}, "direction not provided"),
+        (DifferenceCode.STATUS, {"provider": ""}, "no status at the provider"),
     ],
 )
 def test_every_field_difference_has_a_label(

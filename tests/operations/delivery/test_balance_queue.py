@@ -234,7 +234,7 @@ class TestOnThePage:
         third = released(preparer, approver, 300_000)
         factories.sign_in(client, approver)
         page = text_of(show(client, third))
-        assert "Waits for its turn" in page
+        assert "Waiting in the queue" in page
         assert f"2 before this one at the NGN balance. {lost.reference} has left" in page
         assert f'href="/operations/{lost.pk}/">Look at {lost.reference}</a>' in page
 
@@ -247,8 +247,8 @@ class TestOnThePage:
         assert f"Cannot leave now: {lost.reference} holds the NGN balance" in page
         assert "1 before this one at the NGN balance" in page
         assert "a token given now would run out" in page
-        assert "Ready to be sent" not in page
-        assert ">Send now<" not in page
+        assert "Ready to send" not in page
+        assert ">Send<" not in page
         assert 'name="otp"' not in page
 
     def test_operations_without_a_one_time_code_can_be_released_while_the_balance_is_blocked(
@@ -261,7 +261,7 @@ class TestOnThePage:
         page = text_of(show(client, waiting))
         assert f"Cannot leave now: {lost.reference} holds the NGN balance" in page
         assert "It stands for 15 minutes" in page
-        assert ">Send now<" in page
+        assert ">Send<" in page
 
     def test_a_one_time_code_can_be_entered_behind_an_unsent_operation(
         self, provider: StubProvider, preparer: User, approver: User, client: Client
@@ -272,7 +272,7 @@ class TestOnThePage:
         page = text_of(show(client, waiting))
         assert "1 before this one at the NGN balance" in page
         assert "a token given now may run out before" in page
-        assert ">Send now<" in page
+        assert ">Send<" in page
 
     def test_no_queue_position_is_shown_at_the_front(
         self, provider: StubProvider, preparer: User, approver: User

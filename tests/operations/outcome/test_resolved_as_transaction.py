@@ -175,7 +175,7 @@ def test_a_transaction_claimed_by_another_meanwhile_closes_nothing(
     shows(provider, record("T-7"))
     resolution = proposed(unknown, preparer, "executed", "T-7")
     claimed(factories.prepared_to_another_account(preparer), "T-7")
-    with pytest.raises(errors.CannotResolveError, match="another operation's by now"):
+    with pytest.raises(errors.CannotResolveError, match="belongs to another operation"):
         factories.approve(resolution, approver)
     unknown.refresh_from_db()
     resolution.refresh_from_db()

@@ -165,11 +165,11 @@ def test_new_evidence_is_shown_beside_the_previous_note(
     further = incidents.raise_incident(operation, kind=KIND, evidence={"received_id": "T-2"})
     assert "1 incident is open" in overview(as_approver)
     before = text_of(as_approver.get(incident.get_absolute_url()))
-    assert f'<a href="{further.get_absolute_url()}">further evidence</a>' in before
+    assert f'<a href="{further.get_absolute_url()}">Further evidence</a>' in before
     assert "T-1" in before
     shown = text_of(as_approver.get(further.get_absolute_url()))
     assert f'<a href="{incident.get_absolute_url()}">The evidence of' in shown
-    assert "Amara Okafor found: Refunded" in shown
+    assert "acknowledged by Amara Okafor: Refunded" in shown
     assert text_of(as_approver.get("/reconciliation/incidents/")).count("further evidence") == 1
 
 

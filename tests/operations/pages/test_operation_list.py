@@ -71,7 +71,7 @@ def test_filter_days_are_in_the_users_time_zone(client: Client, sign_in: SignIn,
 @pytest.mark.parametrize(
     ("filters", "message"),
     [
-        ("since=2026-03-02&until=2026-03-01", "before the first one"),
+        ("since=2026-03-02&until=2026-03-01", "before the first day"),
         ("until=9999-12-31", "Choose a day from 2000-01-01 to 2099-12-31."),
         ("since=0001-01-01", "Choose a day from 2000-01-01 to 2099-12-31."),
     ],
