@@ -83,7 +83,7 @@ def test_letter_keys_move_through_the_rows_and_select_them(people: People) -> No
     expect(second.get_by_role("checkbox")).to_be_checked()
     page.keyboard.press("k")
     expect(page.locator(f"a[href='{paths[1]}']")).to_be_focused()
-    everything = page.get_by_label("Choose all that can be chosen")
+    everything = page.get_by_label("Select all")
     everything.check()
     expect(page.locator("[name=operation]:not(:checked)")).to_have_count(0)
     everything.uncheck()

@@ -20,7 +20,7 @@ def test_two_people_resolve_an_unknown_outcome(people: People) -> None:
     prepared_and_applied(preparer, approver)
     approver.goto(settled)
     expect(steps.badge(approver)).to_have_text("Failed")
-    expect(approver.get_by_text("which two people signed").first).to_be_visible()
+    expect(approver.get_by_text("Resolved by").first).to_be_visible()
 
 
 def test_one_person_pauses_payments_and_two_resume_them(people: People) -> None:
@@ -30,7 +30,7 @@ def test_one_person_pauses_payments_and_two_resume_them(people: People) -> None:
     approver.get_by_label("Reason").fill("A key may have leaked")
     steps.press(approver, "Pause payments")
     preparer.goto("/operations/")
-    expect(paused(preparer)).to_contain_text(f"by {APPROVER}, because: A key may have leaked")
+    expect(paused(preparer)).to_contain_text(f"by {APPROVER}. Reason: A key may have leaked")
     paused(preparer).get_by_role("link").click()
     preparer.get_by_role("button", name="Resume payments…").click()
     preparer.get_by_label("Why sending may go on").fill("It had not leaked")

@@ -13,6 +13,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet, Subquery
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.models import User
@@ -31,11 +34,11 @@ from backoffice.operations.states import Status
 from payments_gateway.money import CURRENCIES
 
 ALL_TAB = "all"
-TABS: dict[str, tuple[str, Callable[[User], Q]]] = {
-    "waiting": ("Waiting for me", is_waiting_for),
-    "open": ("Open", lambda _user: IS_OPEN),
-    "done": ("Done", lambda _user: ~IS_OPEN),
-    ALL_TAB: ("All", lambda _user: Q()),
+TABS: dict[str, tuple[Promise, Callable[[User], Q]]] = {
+    "waiting": (_("Waiting for me"), is_waiting_for),
+    "open": (pgettext_lazy("operations", "Open"), lambda _user: IS_OPEN),
+    "done": (pgettext_lazy("operations", "Done"), lambda _user: ~IS_OPEN),
+    ALL_TAB: (pgettext_lazy("operations", "All"), lambda _user: Q()),
 }
 
 
@@ -93,25 +96,31 @@ class OperationFilterForm(ListFilterForm):
 
     tab = forms.ChoiceField(
         required=False,
-        label="Which",
+        label=_("List"),
         choices=[(name, TABS[name][0]) for name in sorted(TABS, key=lambda name: name != ALL_TAB)],
     )
     text = forms.CharField(
         required=False,
-        label="Search",
+        label=_("Search"),
         max_length=200,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Reference, name or bank"}),
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": _("Reference, name or bank")}),
     )
     kind = forms.ChoiceField(
-        required=False, choices=[("", "All kinds"), *((kind.name, kind.label) for kind in KINDS.values())]
+        required=False,
+        label=_("Kind"),
+        choices=[("", _("All kinds")), *((kind.name, kind.label) for kind in KINDS.values())],
     )
-    status = forms.ChoiceField(required=False, choices=[("", "Any status"), *Status.choices])
+    status = forms.ChoiceField(
+        required=False, label=_("Status"), choices=[("", _("Any status")), *Status.choices]
+    )
     currency = forms.ChoiceField(
-        required=False, choices=[("", "Any currency"), *((code, code) for code in CURRENCIES)]
+        required=False,
+        label=_("Currency"),
+        choices=[("", _("Any currency")), *((code, code) for code in CURRENCIES)],
     )
-    mine = forms.BooleanField(required=False, label="Prepared by me")
+    mine = forms.BooleanField(required=False, label=_("Prepared by me"))
     same_recipient_as = forms.CharField(
-        required=False, label="Paid to the same as", max_length=12, widget=forms.HiddenInput
+        required=False, label=_("Same recipient as"), max_length=12, widget=forms.HiddenInput
     )
 
     def chosen(self, user: User) -> OperationFilter:
@@ -163,7 +172,11 @@ def operation_list(request: StaffRequest) -> HttpResponse:
 
 def _tabs(person: User) -> list[tuple[str, str]]:
     """Name and label of the tabs; without "waiting" for a user who takes no decisions."""
-    return [(name, label) for name, (label, _) in TABS.items() if name != "waiting" or may_decide_any(person)]
+    return [
+        (name, str(label))
+        for name, (label, _within) in TABS.items()
+        if name != "waiting" or may_decide_any(person)
+    ]
 
 
 def _tab(request: StaffRequest) -> str:

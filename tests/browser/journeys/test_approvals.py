@@ -47,7 +47,7 @@ def test_rejecting_needs_a_reason(people: People) -> None:
     steps.press(approver, "Reject")
     reason = approver.get_by_label("Reason")
     expect(reason).to_be_visible()
-    expect(reason).to_have_accessible_description(re.compile("Say why"))
+    expect(reason).to_have_accessible_description(re.compile("Enter a reason"))
     expect(steps.badge(approver)).to_have_text("Pending")
 
 
@@ -59,7 +59,7 @@ def test_a_wrong_one_time_code_leaves_it_approved_and_a_second_attempt_succeeds(
     approver.get_by_label("Provider's one-time code").fill("000000")
     steps.press(approver, "Approve and send")
     said = steps.decision(approver)
-    expect(said).to_contain_text("the service refused the token")
+    expect(said).to_contain_text("the provider refused the one-time code")
     expect(said).to_contain_text("It can be sent again.")
     expect(steps.badge(approver)).to_have_text("Approved")
     assert steps.debits(stack, payment) == []

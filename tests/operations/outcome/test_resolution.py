@@ -55,10 +55,7 @@ def test_not_executed_closes_as_failed(review: Operation, preparer: User, approv
     closed = resolved(review, preparer, approver, "not_executed")
     attempt = Attempt.objects.get()
     assert (closed.status, attempt.outcome, attempt.provider_transaction_id) == ("failed", "failed", None)
-    assert (
-        closed.reason
-        == f"Settled by {Operation.objects.get(kind='resolution').reference}, which two people signed."
-    )
+    assert closed.reason == f"Resolved by {Operation.objects.get(kind='resolution').reference}."
 
 
 def test_an_unapproved_resolution_changes_nothing(review: Operation, preparer: User) -> None:

@@ -168,7 +168,7 @@ def test_new_evidence_is_shown_beside_the_previous_note(
     assert f'<a href="{further.get_absolute_url()}">Further evidence</a>' in before
     assert "T-1" in before
     shown = text_of(as_approver.get(further.get_absolute_url()))
-    assert f'<a href="{incident.get_absolute_url()}">The evidence of' in shown
+    assert f'<a href="{incident.get_absolute_url()}">Raised ' in shown
     assert "acknowledged by Amara Okafor: Refunded" in shown
     assert text_of(as_approver.get("/reconciliation/incidents/")).count("further evidence") == 1
 

@@ -56,7 +56,7 @@ def test_the_page_says_apply_instead_of_send(review: Operation, as_approver: Cli
     assert do(as_approver, resolution, "approve").status_code == 302
     html = text_of(show(as_approver, resolution))
     assert "Applied by the last approval. Nothing was sent." in html
-    assert "which two people signed" in text_of(show(as_approver, review))
+    assert "Resolved by" in text_of(show(as_approver, review))
 
 
 def test_local_kinds_are_not_decided_in_bulk(review: Operation, preparer: User, approver: User) -> None:
