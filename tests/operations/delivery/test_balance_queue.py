@@ -235,7 +235,7 @@ class TestOnThePage:
         factories.sign_in(client, approver)
         page = text_of(show(client, third))
         assert "Waiting in the queue" in page
-        assert f"2 before this one at the NGN balance. {lost.reference} has left" in page
+        assert f"2 operations are ahead of this one at the NGN balance. {lost.reference} was sent" in page
         assert f'href="/operations/{lost.pk}/">Look at {lost.reference}</a>' in page
 
     def test_no_one_time_code_is_requested_while_the_balance_is_blocked(
@@ -246,7 +246,7 @@ class TestOnThePage:
         page = text_of(show(client, waiting))
         assert f"Cannot leave now: {lost.reference} holds the NGN balance" in page
         assert "1 before this one at the NGN balance" in page
-        assert "a token given now would run out" in page
+        assert "a one-time code entered now would expire" in page
         assert "Ready to send" not in page
         assert ">Send<" not in page
         assert 'name="otp"' not in page
@@ -260,7 +260,7 @@ class TestOnThePage:
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
         assert f"Cannot leave now: {lost.reference} holds the NGN balance" in page
-        assert "It stands for 15 minutes" in page
+        assert "within 15 minutes" in page
         assert ">Send<" in page
 
     def test_a_one_time_code_can_be_entered_behind_an_unsent_operation(
@@ -271,7 +271,7 @@ class TestOnThePage:
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
         assert "1 before this one at the NGN balance" in page
-        assert "a token given now may run out before" in page
+        assert "a one-time code entered now may expire first" in page
         assert ">Send<" in page
 
     def test_no_queue_position_is_shown_at_the_front(

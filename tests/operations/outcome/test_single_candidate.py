@@ -118,7 +118,7 @@ def test_an_unstable_list_closes_nothing(unknown: Operation, provider: StubProvi
     numbers = itertools.count()
     provider.before_get = lambda: setattr(provider, "records", json.dumps([record(f"T-{next(numbers)}")]))
     assert confirmation.confirm_operation(unknown.pk).status == Status.UNKNOWN
-    assert Attempt.objects.get().last_check == "The service's list changed each time it was read"
+    assert Attempt.objects.get().last_check == "The provider's list changed during every read"
 
 
 def test_two_passes_that_agree_are_accepted(unknown: Operation, provider: StubProvider) -> None:

@@ -122,7 +122,7 @@ def test_an_operation_no_longer_listed_is_missing(preparer: User) -> None:
     listed(missing_since=timezone.now())
     reconcile()
     assert results() == {reference(attempt): ReconciliationResult.MISSING_AT_PROVIDER}
-    assert difference().startswith("the service listed it, and lists it no more since ")
+    assert difference().startswith("no longer in the provider's list since ")
 
 
 def test_a_failed_operation_without_a_transaction_is_not_compared(preparer: User) -> None:
