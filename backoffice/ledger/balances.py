@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from django.db import transaction
+from django.utils.translation import gettext, ngettext
 
 from backoffice.core import clock
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway
@@ -101,10 +102,11 @@ LONG_TREND_PERIOD = timedelta(days=30)
 
 @dataclass(frozen=True)
 class BalanceTrend:
-    """The trend of one balance. `points` are those of an SVG polyline, empty with fewer than two readings."""
+    """The trend of one balance in words. `points` are those of an SVG polyline, empty with fewer than two readings."""
 
     points: str
-    sentence: str
+    change: str
+    extremes: str
 
 
 @dataclass(frozen=True)
@@ -173,8 +175,12 @@ def balance_trend(
         BalanceReading(balance.as_of, balance.amount),
     ]
     if len(readings) < 2:
-        return BalanceTrend("", "The trend begins with the second reading.")
-    return BalanceTrend(_points(readings, since, period), _sentence(readings, balance.currency))
+        return BalanceTrend("", gettext("The trend starts with the second reading."), "")
+    return BalanceTrend(
+        _points(readings, since, period),
+        _change_sentence(readings, balance.currency),
+        _extremes_sentence(readings, balance.currency),
+    )
 
 
 def _points(readings: Sequence[BalanceReading], since: datetime, period: timedelta) -> str:
@@ -192,19 +198,27 @@ def _y(above: Decimal, span: Decimal) -> int:
     return HEIGHT - MARGIN - int(share * (HEIGHT - 2 * MARGIN))
 
 
-def _sentence(readings: Sequence[BalanceReading], currency: str) -> str:
-    first, last = readings[0].amount, readings[-1].amount
-    lowest = min(reading.amount for reading in readings)
-    highest = max(reading.amount for reading in readings)
-    change = f"{'up' if last > first else 'down'} {format_amount(abs(last - first), currency)}"
-    span = _duration_text(readings[-1].at - readings[0].at)
-    return (
-        f"Last {span}: {change if last != first else 'unchanged'}, lowest {format_amount(lowest, currency)}, "
-        f"highest {format_amount(highest, currency)} of {len(readings)} readings"
+def _change_sentence(readings: Sequence[BalanceReading], currency: str) -> str:
+    """`Down 47,421.60 in 30 days`."""
+    change, period = readings[-1].amount - readings[0].amount, readings[-1].at - readings[0].at
+    if not change:
+        return gettext("Unchanged in {period}").format(period=_duration_text(period))
+    text = gettext("Up {amount} in {period}") if change > 0 else gettext("Down {amount} in {period}")
+    return text.format(amount=format_amount(abs(change), currency), period=_duration_text(period))
+
+
+def _extremes_sentence(readings: Sequence[BalanceReading], currency: str) -> str:
+    """`Lowest 17,455,596.70, highest 22,212,272.30`."""
+    amounts = [reading.amount for reading in readings]
+    return gettext("Lowest {lowest}, highest {highest}").format(
+        lowest=format_amount(min(amounts), currency), highest=format_amount(max(amounts), currency)
     )
 
 
-def _duration_text(span: timedelta) -> str:
-    """`23 h`, or `30 d` for more than two days."""
-    hours = max(1, round(span / timedelta(hours=1)))
-    return f"{hours} h" if hours <= 48 else f"{round(hours / 24)} d"
+def _duration_text(period: timedelta) -> str:
+    """`23 hours`, or `30 days` for more than two days."""
+    hours = max(1, round(period / timedelta(hours=1)))
+    if hours <= 48:
+        return ngettext("{n} hour", "{n} hours", hours).format(n=hours)
+    days = round(hours / 24)
+    return ngettext("{n} day", "{n} days", days).format(n=days)

@@ -145,13 +145,13 @@ def reviewed(_office: People, page: Page) -> None:
 def saved_account(people: People, page: Page) -> None:
     """One that is refused a name; it is saved from an operation first, under the longest word that goes in."""
     page.goto(steps.prepared(people, PREPARER, steps.new_payment()))
-    page.get_by_text("Save the account…").click()
+    page.get_by_text("Save recipient…").click()
     page.get_by_label("Name of the account").fill(LONG_WORD[:60])
-    steps.press(page, "Save the account")
+    steps.press(page, "Save recipient")
     page.goto("/settings/recipients/")
     page.get_by_role("link", name=f"Change {LONG_WORD[:60]}").click()
     page.get_by_label("Name of the account").fill("")
-    steps.press(page, "Rename")
+    steps.press(page, "Save name")
     expect(page.locator("[aria-invalid=true]")).to_have_count(1)
 
 
@@ -213,7 +213,9 @@ PAGES = [
     ListedPage(PREPARER, "resolution", resolution),
     ListedPage(PREPARER, "withdrawal", at("/operations/prepare/withdrawal/")),
     ListedPage(
-        PREPARER, "withdrawal refused", sending("/operations/prepare/withdrawal/", "Review…", Amount="1e5")
+        PREPARER,
+        "withdrawal refused",
+        sending("/operations/prepare/withdrawal/", "Review details", Amount="1e5"),
     ),
     ListedPage(PREPARER, "withdrawal with another name", checked_account),
     ListedPage(PREPARER, "review", reviewed),
@@ -230,13 +232,13 @@ PAGES = [
     ListedPage(
         PREPARER,
         "wallet transfer refused",
-        sending("/operations/prepare/wallet_transfer/", "Review…", Network="TRC20", Address="0x12"),
+        sending("/operations/prepare/wallet_transfer/", "Review details", Network="TRC20", Address="0x12"),
     ),
     ListedPage(PREPARER, "payment", at("/operations/prepare/payment/")),
     ListedPage(
         PREPARER,
         "payment refused",
-        sending("/operations/prepare/payment/", "Review…", Country_of_the_bank="NG"),
+        sending("/operations/prepare/payment/", "Review details", Country_of_the_bank="NG"),
     ),
     ListedPage(PREPARER, "wallets", at("/money/wallets/")),
     ListedPage(PREPARER, "payments", at("/payments/")),

@@ -57,7 +57,7 @@ def fill_in(page: Page, payment: NewPayment, *, typed_name: str | None = None) -
 
 def review(page: Page, payment: NewPayment) -> None:
     """Go on to the review, which says what will be sent."""
-    press(page, "Review…")
+    press(page, "Review details")
     expect(page.get_by_role("heading", level=1)).to_have_text(payment.sentence)
 
 
@@ -65,7 +65,7 @@ def prepare(page: Page, payment: NewPayment) -> str:
     """The whole way of the preparer; the path of the operation."""
     fill_in(page, payment)
     review(page, payment)
-    press(page, "Prepare")
+    press(page, "Submit for approval")
     expect(badge(page)).to_have_text("Pending")
     return path_of(page)
 

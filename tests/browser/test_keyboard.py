@@ -91,15 +91,15 @@ def test_letter_keys_move_through_the_rows_and_select_them(people: People) -> No
     second.get_by_role("checkbox").check()
     steps.press(page, "Approve selected…")
     expect(page.get_by_role("heading", level=1)).to_have_text("Approve 1 operation")
-    steps.press(page, "Approve 1")
-    expect(page.get_by_role("heading", level=1)).to_have_text("1 of 1 countersigned")
+    steps.press(page, "Approve 1 operation")
+    expect(page.get_by_role("heading", level=1)).to_have_text("1 of 1 approved")
 
 
 def test_the_first_invalid_field_of_a_refused_form_has_the_focus(people: People) -> None:
     page, payment = people.page_of(PREPARER), steps.new_payment()
     steps.fill_in(page, payment)
     page.get_by_label("Amount").fill("1e5")
-    steps.press(page, "Review…")
+    steps.press(page, "Review details")
     expect(page.get_by_label("Amount")).to_be_focused()
 
 

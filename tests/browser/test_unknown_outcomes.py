@@ -41,8 +41,8 @@ def test_one_person_pauses_payments_and_two_resume_them(people: People) -> None:
 
 def prepared_and_applied(preparer: Page, approver: Page) -> None:
     """What the one has filled in is approved by the other, and applied with that."""
-    steps.press(preparer, "Review…")
-    steps.press(preparer, "Prepare")
+    steps.press(preparer, "Review details")
+    steps.press(preparer, "Submit for approval")
     expect(steps.badge(preparer)).to_have_text("Pending")
     approver.goto(steps.path_of(preparer))
     steps.press(approver, "Approve and apply")

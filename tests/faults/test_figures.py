@@ -133,7 +133,7 @@ def test_an_unrequested_ledger_entry_fails_the_cell(ended: Ended) -> None:
 
 def test_an_ambiguous_case_left_to_people_lowers_the_automatic_share(ended: Ended) -> None:
     operation = ended(Status.UNKNOWN, responses=LOST, next_check_at=clock.now())
-    assert judged(done(operation, "T-1"), fails=False) == ["closed by machine: 0.0 %, not 99 %"]
+    assert judged(done(operation, "T-1"), fails=False) == ["closed automatically: 0.0 %, not 99 %"]
 
 
 @pytest.mark.parametrize(("closed", "missed"), [(98, 1), (99, 0), (100, 0)])

@@ -102,7 +102,7 @@ def test_the_trend_runs_from_the_oldest_to_the_newest_balance() -> None:
     trend = balance_trend(balance(amount="200"), earlier)
     assert [x for x, _ in points(trend.points)] == pytest.approx([120, 180, 240], abs=1)
     assert [y for _, y in points(trend.points)] == [44, 4, 24]
-    assert trend.sentence == "Last 12 h: up 100.00, lowest 100.00, highest 300.00 of 3 readings"
+    assert (trend.change, trend.extremes) == ("Up 100.00 in 12 hours", "Lowest 100.00, highest 300.00")
 
 
 @pytest.mark.parametrize("at", ["00:00", "11:59", "12:03", "13:02", "23:58"])
@@ -125,13 +125,13 @@ def test_the_thirty_days_begin_at_midnight(at: str) -> None:
         stored.as_of for stored in BalanceSnapshot.objects.all() if stored.as_of >= now - LONG_TREND_PERIOD
     )
     first = BalanceSnapshot.objects.get(as_of=begins).amount
-    assert f"Last 30 d: down {first - 300:,.2f}, lowest 300.00" in trend.sentence
+    assert trend.change == f"Down {first - 300:,.2f} in 30 days"
 
 
 def test_a_constant_balance_is_drawn_in_the_middle() -> None:
     trend = balance_trend(balance(amount="7"), [snapshot("7", ago=timedelta(hours=2))])
     assert {y for _, y in points(trend.points)} == {24}
-    assert "unchanged" in trend.sentence
+    assert trend.change == "Unchanged in 2 hours"
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ PROOF = (
                 "        attempt.watermark_provider_time is not None\n        and record.created"
             ): "        record.created",
             "    if watermark_time is None or record": "    if record",
-            "    mark = attempt.watermark_provider_time\n": "    mark = attempt.search_from\n",
+            "    watermark_time = attempt.watermark_provider_time\n": "    watermark_time = attempt.search_from\n",
         },
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_candidates_are_rejected_without_t"

@@ -30,7 +30,7 @@ from backoffice.operations.selectors import IS_OPEN, is_waiting_for, visible_ope
 from backoffice.operations.states import CLOSED, NEEDS_ATTENTION, OPEN, Status
 from payments_gateway import GatewayError
 
-SHOWN_PER_GROUP = 6
+SHOWN_PER_GROUP = 4
 ENDED_WITHIN = timedelta(days=30)
 URGENT_WITHIN = timedelta(hours=1)
 """The remaining time below which an operation is urgent; a conversion has thirty minutes in all."""

@@ -32,7 +32,7 @@ def test_a_rejected_operation_shows_the_reason_and_can_be_copied(
     expect(preparer.get_by_label("Amount")).to_have_value(payment.amount)
     expect(preparer.locator("#check")).to_contain_text(payment.holder)
     steps.review(preparer, payment)
-    steps.press(preparer, "Prepare")
+    steps.press(preparer, "Submit for approval")
     expect(steps.badge(preparer)).to_have_text("Pending")
     expect(preparer.locator(f'dd a[href="{path}"]')).to_be_visible()
     assert sorted(row["status"] for row in steps.exported(preparer, payment)) == ["pending", "rejected"]

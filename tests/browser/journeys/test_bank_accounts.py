@@ -24,8 +24,8 @@ def test_a_selected_account_is_filled_in_and_keeps_other_input(shared_people: Pe
     shown = known.locator("option", has_text=f"••{payment.account_number[-4:]} ").first.inner_text()
     known.select_option(label=shown)
     if not scripts:
-        steps.press(page, "Use this account")
-    expect(page.get_by_text("The names agree.")).to_be_visible()
+        steps.press(page, "Use recipient")
+    expect(page.get_by_text("The names match.")).to_be_visible()
     expect(page.get_by_label("Account number")).to_have_value(payment.account_number)
     expect(page.get_by_label("Account holder")).to_have_value(re.compile(payment.holder))
     expect(page.get_by_label("Amount")).to_have_value("12.5")

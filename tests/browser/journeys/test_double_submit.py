@@ -19,7 +19,7 @@ def test_a_double_click_on_prepare_makes_one_operation(people: People, scripts: 
     preparer, payment = people.page_of(PREPARER, scripts=scripts), steps.new_payment()
     steps.fill_in(preparer, payment)
     steps.review(preparer, payment)
-    steps.button(preparer, "Prepare").dblclick()
+    steps.button(preparer, "Submit for approval").dblclick()
     expect(steps.badge(preparer)).to_have_text("Pending")
     assert len(steps.exported(preparer, payment)) == 1
 
@@ -54,7 +54,7 @@ def test_resubmitting_after_going_back_returns_the_same_operation(people: People
     path = steps.prepare(preparer, payment)
     go_back_to_a_sent_form(preparer)
     expect(preparer.get_by_role("heading", level=1)).to_have_text(payment.sentence)
-    steps.press(preparer, "Prepare")
+    steps.press(preparer, "Submit for approval")
     expect(steps.badge(preparer)).to_have_text("Pending")
     assert steps.path_of(preparer) == path
     assert len(steps.exported(preparer, payment)) == 1
@@ -64,10 +64,10 @@ def test_resubmitting_an_old_form_with_changed_content_is_refused(people: People
     preparer, payment, other = people.page_of(OTHER_PREPARER), steps.new_payment(), steps.new_payment()
     steps.prepare(preparer, payment)
     go_back_to_a_sent_form(preparer)
-    steps.press(preparer, "Change it")
+    steps.press(preparer, "Edit details")
     preparer.get_by_label("Amount").fill(other.amount)
-    steps.press(preparer, "Review…")
-    steps.press(preparer, "Prepare")
+    steps.press(preparer, "Review details")
+    steps.press(preparer, "Submit for approval")
     expect(preparer.get_by_role("alert")).to_contain_text("submitted before with other content")
     expect(preparer.get_by_label("Amount")).to_have_value(other.amount)
     assert len(steps.exported(preparer, payment)) == 1

@@ -114,9 +114,9 @@ def carry_through(people: People, stack: Stack, way: Way) -> None:
     preparer = people.page_of(way.person)
     preparer.goto(f"/operations/prepare/{way.kind}/")
     way.fill_in(preparer)
-    steps.press(preparer, "Review…")
+    steps.press(preparer, "Review details")
     sentence, code = heading(preparer).inner_text(), preparer.locator(".digest").inner_text()
-    steps.press(preparer, "Prepare")
+    steps.press(preparer, "Submit for approval")
     expect(steps.badge(preparer)).to_have_text("Pending")
     expect(heading(preparer)).to_have_text(sentence)
 

@@ -25,7 +25,7 @@ def test_a_withdrawal_is_prepared_approved_sent_once_and_confirmed(people: Peopl
     people.sign_in(preparer, PREPARER)
     steps.fill_in(preparer, payment)
     expect(preparer.locator("#check")).to_contain_text(payment.holder)
-    expect(preparer.locator("#check")).to_contain_text("The names agree.")
+    expect(preparer.locator("#check")).to_contain_text("The names match.")
     code = prepare_and_note_the_code(preparer, payment)
 
     people.sign_in(approver, APPROVER)
@@ -69,9 +69,9 @@ def test_a_name_mismatch_is_warned_of_and_needs_a_reason(people: People) -> None
     preparer, payment = people.page_of(PREPARER), steps.new_payment()
     steps.fill_in(preparer, payment, typed_name="Somebody Else")
     check = preparer.locator("#check")
-    expect(check).to_contain_text(f"The names differ: the money would go to {payment.holder}.")
+    expect(check).to_contain_text(f"The names differ: {payment.holder} would receive the money.")
     expect(check).to_contain_text("Somebody Else")
-    steps.press(preparer, "Review…")
+    steps.press(preparer, "Review details")
     reason = preparer.get_by_label("Why the other name is right")
     expect(reason).to_have_attribute("aria-invalid", "true")
     expect(preparer.get_by_label("Amount")).to_have_value(payment.amount)
@@ -86,7 +86,7 @@ def prepare_and_note_the_code(preparer: Page, payment: steps.NewPayment) -> str:
     """Review and prepare; the short code that the review showed, which the operation shows too."""
     steps.review(preparer, payment)
     code = preparer.locator(".digest").inner_text()
-    steps.press(preparer, "Prepare")
+    steps.press(preparer, "Submit for approval")
     expect(steps.badge(preparer)).to_have_text("Pending")
     expect(preparer.get_by_role("main")).to_contain_text(code)
     return code

@@ -69,7 +69,7 @@ def review(client: Client, **changes: str) -> Any:
 
 
 def test_the_form_explains_kyc_before_anything_is_typed(as_administrator: Client) -> None:
-    assert "KYC comes first" in as_administrator.get(ADDRESS).content.decode()
+    assert "KYC must be complete" in as_administrator.get(ADDRESS).content.decode()
 
 
 def test_the_review_shows_the_account_to_open(as_administrator: Client, provider: StubProvider) -> None:

@@ -123,7 +123,7 @@ def test_a_resumption_needs_an_open_pause(as_preparer: Client) -> None:
 def test_payments_are_paused_on_their_page_and_every_page_shows_it(
     as_preparer: Client, as_approver: Client
 ) -> None:
-    assert "Stop all sending" in text_of(as_preparer.get("/"))
+    assert "Pause payments…" in text_of(as_preparer.get("/"))
     assert as_preparer.post("/operations/pause/", {"reason": "A key has leaked"}).status_code == 302
     for address in ("/", "/operations/", "/reconciliation/unknown/", "/transactions/"):
         html = text_of(as_approver.get(address))

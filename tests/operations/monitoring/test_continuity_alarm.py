@@ -27,14 +27,14 @@ def two_breaks() -> None:
 @pytest.mark.usefixtures("two_breaks")
 def test_the_overview_links_to_the_breaks(as_approver: Client) -> None:
     shown = as_approver.get("/").content.decode()
-    assert '<a href="/reconciliation/continuity/">2 breaks in the balances</a>' in shown
-    assert "Nothing. Every operation" not in shown
+    assert '<a href="/reconciliation/continuity/">2 breaks in balance continuity</a>' in shown
+    assert "Nothing. Every sent operation" not in shown
 
 
 def test_the_overview_shows_nothing_without_breaks(as_approver: Client) -> None:
     shown = as_approver.get("/").content.decode()
-    assert "in the balances" not in shown
-    assert "Nothing. Every operation" in shown
+    assert "in balance continuity" not in shown
+    assert "Nothing. Every sent operation" in shown
 
 
 @pytest.mark.usefixtures("two_breaks")
@@ -44,7 +44,7 @@ def test_users_without_access_to_transactions_get_no_link(
     group = Group.objects.create(name="operations alone")
     group.permissions.add(Permission.objects.get(codename="view_operation"))
     outsider.groups.set([group])
-    assert "in the balances" not in sign_in(client, outsider).get("/").content.decode()
+    assert "in balance continuity" not in sign_in(client, outsider).get("/").content.decode()
 
 
 @pytest.mark.usefixtures("two_breaks")

@@ -93,25 +93,25 @@ def test_the_overview_shows_a_record_count_mismatch(as_approver: Client) -> None
 @pytest.mark.parametrize("minutes", [4, 6])
 def test_the_overview_shows_when_checks_do_not_run(as_approver: Client, minutes: int) -> None:
     Inspection.objects.update(at=timezone.now() - timedelta(minutes=minutes))
-    assert ("Nobody is checking" in overview(as_approver)) == (minutes > 5)
+    assert ("Integrity checks are not running" in overview(as_approver)) == (minutes > 5)
 
 
 def test_the_overview_shows_that_no_check_ever_ran(as_approver: Client) -> None:
     Inspection.objects.all().delete()
-    assert "was never checked" in overview(as_approver)
+    assert "They have never run." in overview(as_approver)
 
 
 def test_the_overview_links_to_open_incidents_only(
     as_approver: Client, approver: User, incident: Incident
 ) -> None:
-    assert "1 incident is open" in overview(as_approver)
+    assert "1 open incident." in overview(as_approver)
     incidents.acknowledge_incident(incident.pk, actor=approver, note="Refunded")
     assert 'role="alert"' not in overview(as_approver)
 
 
 def test_incidents_are_shown_before_the_first_inspection(as_approver: Client, incident: Incident) -> None:
     Inspection.objects.all().delete()
-    assert "1 incident is open" in overview(as_approver)
+    assert "1 open incident." in overview(as_approver)
 
 
 def test_users_without_a_role_see_no_alerts(
@@ -163,7 +163,7 @@ def test_new_evidence_is_shown_beside_the_previous_note(
 ) -> None:
     incidents.acknowledge_incident(incident.pk, actor=approver, note="Refunded")
     further = incidents.raise_incident(operation, kind=KIND, evidence={"received_id": "T-2"})
-    assert "1 incident is open" in overview(as_approver)
+    assert "1 open incident." in overview(as_approver)
     before = text_of(as_approver.get(incident.get_absolute_url()))
     assert f'<a href="{further.get_absolute_url()}">Further evidence</a>' in before
     assert "T-1" in before

@@ -131,7 +131,7 @@ def test_unreviewed_content_is_not_prepared(as_preparer: Client, holder: str) ->
     digest = review(as_preparer, values).context["digest"]
     answer = as_preparer.post(ADDRESS, {**values, "amount": "999", "digest": digest, "step": "prepare"})
     assert answer.status_code == 422
-    assert "not the one you reviewed" in text_of(answer)
+    assert "details changed after your review" in text_of(answer)
     assert not Operation.objects.exists()
 
 
@@ -194,7 +194,7 @@ def test_the_name_at_the_bank_is_shown_while_typing(as_preparer: Client, holder:
 
 def test_a_name_mismatch_is_warned_of_while_typing(as_preparer: Client, holder: str) -> None:
     html = text_of(as_preparer.post(f"{ADDRESS}check/", filled_in("Somebody Else", amount="")))
-    assert f"The names differ: the money would go to {holder}." in html
+    assert f"The names differ: {holder} would receive the money." in html
     assert 'name="name_reason"' in html
 
 
@@ -202,7 +202,7 @@ def test_the_account_is_checked_without_javascript(as_preparer: Client, holder: 
     answer = as_preparer.post(ADDRESS, {**filled_in(holder, amount=""), "step": "check"})
     html = text_of(answer)
     assert answer.status_code == 200
-    assert "The names agree." in html
+    assert "The names match." in html
     assert "This field is required" not in html
     assert 'value="week 46"' in html
 

@@ -33,7 +33,7 @@ def change(client: Client, saved: SavedFilter, action: str, **typed: str) -> Any
 
 
 def test_the_list_offers_to_save_its_filter(as_preparer: Client, operation: Operation) -> None:
-    assert "Save these filters" not in text_of(as_preparer.get("/operations/?tab=open"))
+    assert "Save filters" not in text_of(as_preparer.get("/operations/?tab=open"))
     html = text_of(as_preparer.get("/operations/?tab=open&currency=NGN&cursor=x"))
     assert f'href="{FILTERS}?tab=open&amp;currency=NGN"' in html
 
@@ -151,7 +151,7 @@ def test_a_filter_is_changed_by_its_owner_only(as_preparer: Client, as_approver:
 
 def test_an_outdated_filter_is_reported_and_can_be_deleted(as_preparer: Client, preparer: User) -> None:
     saved = SavedFilter.objects.create(person=preparer, name="Lottery", filters={"kind": "lottery"})
-    assert "Does not fit this version" in text_of(as_preparer.get(FILTERS))
+    assert "No longer valid in this version" in text_of(as_preparer.get(FILTERS))
     assert as_preparer.get(saved.get_absolute_url()).status_code == 422
     change(as_preparer, saved, "delete")
     assert not SavedFilter.objects.exists()

@@ -45,7 +45,7 @@ def test_an_unreachable_provider_shows_the_last_reported_balances_and_an_error(
     balance()
     html = page(sign_in(client, auditor), "/balances/")
     assert "8,412,090.55" in html
-    assert "The service does not answer" in html
+    assert "The provider cannot be reached" in html
 
 
 def test_own_operations_never_wait_for_their_preparer(
@@ -84,7 +84,7 @@ def test_the_overview_counts_all_waiting_operations_and_shows_the_first(
     html = page(sign_in(client, approver), "/")
     waiting = html.partition("Waiting for you</h2>")[2].partition("</section>")[0]
     assert waiting.count('class="row"') == 6
-    assert '<a href="/operations/?tab=waiting">All 8</a>' in waiting
+    assert '<a href="/operations/?tab=waiting">View all 8 operations</a>' in waiting
     assert '<b class="count">8</b> <span>waiting for you</span>' in html
 
 
@@ -105,7 +105,7 @@ def test_an_unknown_outcome_needs_attention(
     Operation.objects.filter(pk=operation.pk).update(status="sending")
     Operation.objects.filter(pk=operation.pk).update(status="unknown")
     html = page(sign_in(client, auditor), "/")
-    assert "Every operation that was sent has a known outcome" not in html
+    assert "Every sent operation has a known outcome" not in html
     assert html.index("Needs attention") < html.rindex(operation.reference)
 
 

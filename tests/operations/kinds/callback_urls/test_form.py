@@ -60,7 +60,7 @@ def test_nothing_is_prepared_without_the_current_address(
     provider.callback = "42"
     answer = review(as_administrator, AFTER)
     assert answer.status_code == 422
-    assert "could not tell the present address" in answer.content.decode()
+    assert "current URL could not be read" in answer.content.decode()
 
 
 def test_an_address_that_changed_after_the_review_is_reviewed_again(
@@ -73,7 +73,7 @@ def test_an_address_that_changed_after_the_review_is_reviewed_again(
         values[name] = str(shown.context[name])
     answer = as_administrator.post(ADDRESS, values)
     assert answer.status_code == 422
-    assert "not the one you reviewed" in answer.content.decode()
+    assert "details changed after your review" in answer.content.decode()
     assert not Operation.objects.exists()
 
 

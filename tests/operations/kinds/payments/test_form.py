@@ -207,4 +207,4 @@ def test_the_check_shows_the_recipient_and_the_rate_with_its_key(
 
 def test_no_rate_is_requested_without_the_capability(as_preparer: Client, bank: dict[str, str]) -> None:
     html = as_preparer.post(f"{ADDRESS}check/", {**bank, "submission": SUBMISSION}).content.decode()
-    assert "rate now" not in html
+    assert "current rate" not in html

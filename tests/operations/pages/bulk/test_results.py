@@ -71,7 +71,7 @@ def test_a_failed_decision_is_reported_and_does_not_stop_the_others(
     approvals.cancel_operation(cancelled.pk, actor=preparer)
     answer = send(as_approver, APPROVE, first, late, two, cancelled, last)
     result = lines(answer)
-    assert "2 of 5 countersigned" in text_of(answer)
+    assert "2 of 5 approved" in text_of(answer)
     assert "has expired" in result[late.reference]
     assert "is now cancelled" in result[cancelled.reference]
     assert "Two approvals are required" in result[two.reference]
@@ -119,7 +119,7 @@ def test_resubmitting_the_form_shows_the_same_result(
     entries = Entry.objects.count()
     again = send(as_approver, address, *operations, **typed)
     assert all("before. Nothing was changed." in text for text in lines(again).values())
-    assert "2 decided by you before" in text_of(again)
+    assert "You had already decided 2." in text_of(again)
     assert [status_of(operation) for operation in operations] == [status, status]
     assert Approval.objects.count() == (2 if status == "approved" else 0)
     assert Entry.objects.count() == entries

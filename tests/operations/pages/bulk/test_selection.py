@@ -76,7 +76,7 @@ def test_operations_without_a_debit_are_totalled_separately(
     answer = confirm(as_approver, address, payment, *dollars)
     assert answer.context["totals"] == [("USD", Decimal(11))]
     assert answer.context["not_debited"] == [("USDT", Decimal(100))]
-    assert "USDT, of payments" in text_of(answer)
+    assert "USDT off-ramp payments" in text_of(answer)
 
 
 def test_the_confirmation_lists_skipped_operations_with_the_reason(
@@ -116,11 +116,11 @@ def test_an_empty_or_too_large_selection_redirects_to_the_list(
 def test_missing_operations_are_counted(as_approver: Client, preparer: User) -> None:
     operation = factories.prepared_to_another_account(preparer)
     answer = as_approver.get(APPROVE, {"operation": [operation.reference, "W-NOBODY", "'; DROP"]})
-    assert "2 of those chosen are not there" in text_of(answer)
+    assert "2 selected operations were not found" in text_of(answer)
     posted = as_approver.post(
         APPROVE, {"operation": [f"{operation.reference}:{operation.digest}", "W-NOBODY:abc"]}
     )
-    assert "1 of those chosen is not there" in text_of(posted)
+    assert "1 selected operation was not found" in text_of(posted)
     assert status_of(operation) == "approved"
 
 

@@ -45,9 +45,9 @@ def test_the_name_at_the_bank_is_resolved_for_a_selected_account(
     as_preparer: Client, rent: SavedAccount, holder: str
 ) -> None:
     html = text_of(use(as_preparer, f"saved-{rent.pk}"))
-    assert "Filled in from “Rent”, with the holder as known so far." in html
+    assert "Filled in from “Rent”." in html
     assert f"<b>{holder}</b>" in html
-    assert "The names agree." in html
+    assert "The names match." in html
 
 
 def test_a_recent_account_prefills_a_payment(as_preparer: Client, operation: Operation, holder: str) -> None:
@@ -56,7 +56,7 @@ def test_a_recent_account_prefills_a_payment(as_preparer: Client, operation: Ope
     values = values_of(answer)
     assert values["account_number"] == NUMBER
     assert typed.items() <= values.items()
-    assert f"Filled in from {operation.reference}, " in text_of(answer)
+    assert f"Filled in from {operation.reference}." in text_of(answer)
 
 
 def test_the_account_partial_has_all_account_fields_and_no_amount(
@@ -70,7 +70,7 @@ def test_the_account_partial_has_all_account_fields_and_no_amount(
     assert 'hx-select="#account"' in account
     assert 'hx-select-oob="#check"' in account
     assert 'name="amount"' not in account
-    assert "The names agree." in rest
+    assert "The names match." in rest
 
 
 def test_enter_never_selects_an_account(as_preparer: Client, rent: SavedAccount) -> None:

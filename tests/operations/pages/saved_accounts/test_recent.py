@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_nothing_is_offered_without_recent_accounts(as_preparer: Client) -> None:
-    assert "Use this account" not in text_of(as_preparer.get(WITHDRAWAL))
+    assert "Use recipient" not in text_of(as_preparer.get(WITHDRAWAL))
 
 
 @pytest.mark.parametrize("address", [WITHDRAWAL, PAYMENT])
@@ -72,5 +72,5 @@ def test_operations_without_a_bank_account_cannot_be_saved(as_preparer: Client, 
     operation = factories.prepared_of_kind("transfer", SAMPLES["transfer"], preparer)
     assert labels(as_preparer) == {}
     assert use(as_preparer, f"operation-{operation.pk}").status_code == 422
-    assert "Save the account" not in text_of(as_preparer.get(operation.get_absolute_url()))
+    assert "Save recipient" not in text_of(as_preparer.get(operation.get_absolute_url()))
     assert as_preparer.post(f"/operations/{operation.pk}/save-account/", {"name": "x"}).status_code == 422

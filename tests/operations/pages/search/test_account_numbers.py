@@ -50,7 +50,9 @@ def test_no_url_contains_an_account_number(as_preparer: Client, preparer: User, 
 def test_all_operations_to_an_account_are_in_one_list(as_preparer: Client, preparer: User) -> None:
     operations = [factories.prepared(preparer) for _ in range(12)]
     factories.prepared(preparer, account_number="5550001112")
-    [link] = re.findall(r'There are more: <a href="([^"]+)"', text_of(search(as_preparer, "0123456789")))
+    [link] = re.findall(
+        r'<a href="([^"]+)">View all matching operations', text_of(search(as_preparer, "0123456789"))
+    )
     listed = as_preparer.get(unescape(link)).context["page"].rows
     assert {row.pk for row in listed} == {one.pk for one in operations}
 

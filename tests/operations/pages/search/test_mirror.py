@@ -41,7 +41,7 @@ def test_a_mirrored_transaction_is_found_by_id_and_names(as_preparer: Client, te
     one = stored(transaction_id="66f1c0ffee", counterparty="Kola Ventures", sender="Kola Ventures")
     stored(transaction_id="66f1c0ffed", business_id="biz-1")
     Transaction.objects.filter(pk=one.pk).update(business_id="biz-42")
-    assert "Look among them, too" in text_of(search(as_preparer, text))
+    assert "Search provider transactions" in text_of(search(as_preparer, text))
     for headers in ({}, HTMX):
         answer = listed(as_preparer, text, headers)
         assert answer.context["listed"].rows == [one]
@@ -51,7 +51,7 @@ def test_a_mirrored_transaction_is_found_by_id_and_names(as_preparer: Client, te
 def test_htmx_gets_the_partial_only(as_preparer: Client) -> None:
     html = text_of(listed(as_preparer, "nobody at all", HTMX))
     assert html.strip().startswith('<section class="panel" id="found-transactions">')
-    assert "None has this id, or a name with this text." in html
+    assert "No transaction has this ID or a name with this text." in html
 
 
 def test_searching_transactions_needs_the_permission(sign_in: SignIn, outsider: User) -> None:
@@ -74,7 +74,7 @@ def test_more_than_ten_transactions_link_to_the_list(as_preparer: Client) -> Non
     store([unsaved(counterparty="Kola Ventures") for _ in range(12)])
     answer = listed(as_preparer, "kola vent")
     assert len(answer.context["listed"].rows) == 10
-    [link] = re.findall(r'There are more: <a href="(/transactions/[^"]+)"', text_of(answer))
+    [link] = re.findall(r'<a href="(/transactions/[^"]+)">View all matching', text_of(answer))
     assert len(as_preparer.get(unescape(link)).context["rows"]) == 12
 
 

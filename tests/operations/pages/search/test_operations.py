@@ -56,7 +56,9 @@ def test_results_are_newest_first_and_more_than_ten_link_to_the_list(
 def test_the_linked_list_has_every_status(as_preparer: Client, preparer: User) -> None:
     operations = [factories.prepared(preparer) for _ in range(12)]
     done = {paid(one).pk for one in operations[:4]}
-    [link] = re.findall(r'There are more: <a href="([^"]+)"', text_of(search(as_preparer, "chidinma")))
+    [link] = re.findall(
+        r'<a href="([^"]+)">View all matching operations', text_of(search(as_preparer, "chidinma"))
+    )
     listed = {row.pk for row in as_preparer.get(unescape(link)).context["page"].rows}
     assert listed == {one.pk for one in operations}
     assert done < listed

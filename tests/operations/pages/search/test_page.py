@@ -36,9 +36,9 @@ def test_a_staff_result_shows_roles_or_deactivation(
 
 def test_the_page_says_what_was_searched(as_preparer: Client) -> None:
     html = text_of(search(as_preparer, "nothing"))
-    assert "Nothing of ours was found" in html
-    assert "words in the newest 5,000 operations" in html
-    assert "as the service told them within a day" in html
+    assert "No results in Countersign" in html
+    assert "Words are searched in the newest 5,000 operations." in html
+    assert "as last reported" in html
 
 
 @pytest.mark.parametrize(("text", "status"), [("", 200), ("x", 422), ("x" * 201, 422), ("a\x00b", 422)])

@@ -34,13 +34,13 @@ def test_all_reported_fields_are_shown_with_their_earlier_values(reader: Client)
     html = page_of(reader, one)
     for shown in (one.transaction_id, "kola", "biz-9", "NGN 7.00", "<s>processing</s> failed"):
         assert shown in html
-    assert "No operation here is known to have caused it" in html
+    assert "No operation caused this transaction." in html
     assert reader.get(f"{PAGE}{one.pk + 1}/").status_code == 404
 
 
 def test_technical_fields_are_collapsed_under_both_names(reader: Client) -> None:
     one = stored(business_id="biz-9", is_from_registered_user=True, fee=Decimal("1.50"))
-    above, fold = page_of(reader, one).split("As the service tells it")
+    above, fold = page_of(reader, one).split("Raw provider record")
     assert "biz-9" not in above
     assert "<dt>Business <code>businessId</code></dt><dd>biz-9</dd>" in fold
     assert "<dt>From a registered user <code>isFromRegUser</code></dt><dd>true</dd>" in fold

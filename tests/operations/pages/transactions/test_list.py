@@ -144,7 +144,7 @@ def test_jumping_to_a_day_works_in_both_orders(reader: Client, sort: str) -> Non
 def test_jumping_beyond_the_last_day_keeps_the_previous_page_link(reader: Client) -> None:
     one = stored()
     answer = reader.get(PAGE, {"jump": "2020-01-01"}, follow=True)
-    assert "The list ends here" in text_of(answer)
+    assert "End of the list" in text_of(answer)
     [back] = re.findall(r'href="([^"]+)" rel="prev"', unescape(text_of(answer)))
     assert listed(reader.get(back)) == [one.transaction_id]
 
@@ -163,19 +163,19 @@ def test_missing_transactions_are_marked_and_not_totalled(reader: Client) -> Non
 
     html = text_of(reader.get(PAGE, {"count": 1}))
     assert "2 transactions" in html
-    assert 'out <span class="money"><span>NGN</span> 7.00</span>' in html
-    assert "not added up: 1 no longer listed by the service" in html
+    assert 'Out <span class="money"><span>NGN</span> 7.00</span>' in html
+    assert "Excluded from totals: 1 no longer listed by the provider" in html
     assert html.count("no longer listed by the service since 20 Nov 2026") == 1
-    assert "No longer listed by the service</b> since" in text_of(reader.get(f"{PAGE}{gone.pk}/"))
+    assert "No longer listed by the provider</b> since" in text_of(reader.get(f"{PAGE}{gone.pk}/"))
     assert "No longer listed" not in text_of(reader.get(f"{PAGE}{listed_still.pk}/"))
 
 
 def test_an_empty_filtered_list_suggests_what_to_do(reader: Client) -> None:
-    assert "No transaction yet" in text_of(reader.get(PAGE))
+    assert "No transactions yet" in text_of(reader.get(PAGE))
     stored()
-    assert "Take a filter away" in text_of(reader.get(PAGE, {"direction": "in"}))
-    assert "reference of an operation" not in text_of(reader.get(PAGE, {"direction": "in"}))
-    assert "reference of an operation is found by the search at the top" in text_of(
+    assert "Remove a filter" in text_of(reader.get(PAGE, {"direction": "in"}))
+    assert "by reference" not in text_of(reader.get(PAGE, {"direction": "in"}))
+    assert "To find an operation by reference, use the search at the top." in text_of(
         reader.get(PAGE, {"text": "W-BG599Q"})
     )
 
@@ -187,14 +187,14 @@ def test_the_count_is_loaded_after_the_page(reader: Client) -> None:
     for address, asked in ((COUNT, {}), (PAGE, {"count": "1"})):
         html = text_of(reader.get(address, {"currency": "NGN", **asked}))
         sum_of_naira = '<span class="money"><span>NGN</span> 500,001.00</span>'
-        assert f'2 transactions · <span class="nowrap">out {sum_of_naira}</span></p>' in html
+        assert f'2 transactions · <span class="nowrap">Out {sum_of_naira}</span></p>' in html
     assert "0 transactions</p>" in text_of(reader.get(COUNT, {"text": "nobody"}))
 
 
 def test_list_actions_precede_the_rows(reader: Client) -> None:
     stored()
     before, _, behind = text_of(reader.get(PAGE, {"currency": "NGN"})).partition("<table")
-    for tool in ('id="count"', 'aria-label="Go to a day"', "Save these filters", "Export CSV"):
+    for tool in ('id="count"', 'aria-label="Go to date"', "Save filters", "Export CSV"):
         assert tool in before
         assert tool not in behind
 
@@ -204,10 +204,10 @@ def test_a_search_by_amount_is_totalled_or_reported_as_too_large(
 ) -> None:
     store([unsaved(amount=Decimal(number)) for number in (1, 20, 300)])
     html = text_of(reader.get(COUNT, {"min_amount": "20"}))
-    assert '2 transactions · <span class="nowrap">out <span class="money"><span>NGN</span> 320.00<' in html
+    assert '2 transactions · <span class="nowrap">Out <span class="money"><span>NGN</span> 320.00<' in html
     monkeypatch.setattr(volumes, "sum_rows", lambda _: None)
-    assert "not added up: there are too many" in text_of(reader.get(COUNT, {"min_amount": "20"}))
-    assert "not added up" not in text_of(reader.get(COUNT, {"currency": "NGN"}))
+    assert "No totals: too many transactions" in text_of(reader.get(COUNT, {"min_amount": "20"}))
+    assert "No totals" not in text_of(reader.get(COUNT, {"currency": "NGN"}))
 
 
 def test_htmx_gets_only_the_rows_and_a_history_restore_gets_the_page(reader: Client) -> None:
