@@ -236,7 +236,7 @@ class TestOnThePage:
         page = text_of(show(client, third))
         assert "Waiting in the queue" in page
         assert f"2 operations are ahead of this one at the NGN balance. {lost.reference} was sent" in page
-        assert f'href="/operations/{lost.pk}/">Look at {lost.reference}</a>' in page
+        assert f'href="/operations/{lost.pk}/">View {lost.reference}</a>' in page
 
     def test_no_one_time_code_is_requested_while_the_balance_is_blocked(
         self, lost: Operation, preparer: User, approver: User, client: Client
@@ -244,8 +244,8 @@ class TestOnThePage:
         waiting = factories.approved(preparer, approver, amount=Decimal(300_000))
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
-        assert f"Cannot leave now: {lost.reference} holds the NGN balance" in page
-        assert "1 before this one at the NGN balance" in page
+        assert f"Cannot be sent now: {lost.reference} blocks the NGN balance" in page
+        assert "1 operation is ahead of this one at the NGN balance" in page
         assert "a one-time code entered now would expire" in page
         assert "Ready to send" not in page
         assert ">Send<" not in page
@@ -259,7 +259,7 @@ class TestOnThePage:
         waiting = factories.approve(factories.prepared_of_kind("conversion", content, preparer), approver)
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
-        assert f"Cannot leave now: {lost.reference} holds the NGN balance" in page
+        assert f"Cannot be sent now: {lost.reference} blocks the NGN balance" in page
         assert "within 15 minutes" in page
         assert ">Send<" in page
 
@@ -270,7 +270,7 @@ class TestOnThePage:
         waiting = factories.approved(preparer, approver, amount=Decimal(300_000))
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
-        assert "1 before this one at the NGN balance" in page
+        assert "1 operation is ahead of this one at the NGN balance" in page
         assert "a one-time code entered now may expire first" in page
         assert ">Send<" in page
 

@@ -28,7 +28,7 @@ def test_a_processing_operation_is_checked_by_its_own_transaction(
 ) -> None:
     assert confirmed(processing, provider, record("T-2")).status == Status.PROCESSING
     assert confirmed(processing, provider, record("T-2"), record("T-1", "failed")).status == Status.FAILED
-    assert Operation.objects.get().reason == "The service reports this transaction as failed."
+    assert Operation.objects.get().reason == "The provider reports this transaction as failed."
 
 
 def test_a_named_transaction_is_found_regardless_of_its_time(

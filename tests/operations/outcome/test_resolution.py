@@ -168,7 +168,7 @@ def test_a_gone_transaction_cannot_be_resolved_without_the_provider(
 ) -> None:
     Attempt.objects.update(provider_transaction_id="T-7")
     provider.records = '"no list at all"'
-    assert "cannot be read now" in resolution_form(review, "not_executed").errors["choice"][0]
+    assert "could not be read" in resolution_form(review, "not_executed").errors["choice"][0]
 
 
 def test_a_resolution_is_not_applied_if_a_check_closed_it_first(
@@ -207,7 +207,7 @@ def test_one_resolution_per_operation_is_pending_at_a_time(
 
 def test_nothing_is_prepared_without_the_provider(provider: StubProvider, unknown: Operation) -> None:
     provider.records = '"no list at all"'
-    assert "cannot be read now" in resolution_form(unknown, "executed", "T-7").errors["transaction_id"][0]
+    assert "could not be read" in resolution_form(unknown, "executed", "T-7").errors["transaction_id"][0]
 
 
 def test_only_an_unknown_outcome_can_be_resolved(preparer: User) -> None:

@@ -109,9 +109,9 @@ def test_a_failed_transaction_is_not_applied_before_the_execution_deadline(
 @pytest.mark.parametrize(
     ("now", "said_so"),
     [
-        ([record("T-7")], "does not show transaction T-7 as “pending” any more"),
-        ([], "does not show transaction T-7 as “pending” any more"),
-        (None, "cannot be read now"),
+        ([record("T-7")], "no longer shows transaction T-7 as “pending”"),
+        ([], "no longer shows transaction T-7 as “pending”"),
+        (None, "could not be read"),
     ],
     ids=["another word", "gone", "unreadable"],
 )

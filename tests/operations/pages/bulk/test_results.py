@@ -135,9 +135,7 @@ def test_a_rejection_by_another_user_is_not_shown_as_own(
         second_factor_at=timezone.now(),
         reason="No",
     )
-    assert (
-        "is now rejected" in lines(send(as_approver, REJECT, operation, reason="No"))[operation.reference]
-    )
+    assert "is now rejected" in lines(send(as_approver, REJECT, operation, reason="No"))[operation.reference]
 
 
 def test_one_fresh_second_factor_covers_all_selected_operations(
