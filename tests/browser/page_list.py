@@ -64,7 +64,7 @@ def operation(status: Status, *, mine: bool = False) -> Callable[[People, Page],
     def visit(_office: People, page: Page) -> None:
         listed = re.findall(r'class="row" href="([^"]+)"', page.request.get(address).text())
         page.goto(listed[-1])
-        expect(steps.badge(page)).to_have_text(status.label)
+        expect(steps.badge(page)).to_have_text(str(status.label))
 
     return visit
 
@@ -83,7 +83,7 @@ def case(status: Status) -> Callable[[People, Page], object]:
 def resolution(people: People, page: Page) -> None:
     """The form that says of an operation in review that it did not happen."""
     case(Status.REVIEW)(people, page)
-    page.get_by_role("button", name="It did not happen…").click()
+    page.get_by_role("button", name="Resolve as not executed…").click()
     expect(page.get_by_label("Not executed")).to_be_checked()
 
 
@@ -207,7 +207,7 @@ PAGES = [
         PREPARER, "reconciliation that nothing fits", at("/reconciliation/?result=missing_at_provider")
     ),
     ListedPage(PREPARER, "pause", at("/operations/pause/")),
-    ListedPage(PREPARER, "pause refused", sending("/operations/pause/", "Stop all sending now")),
+    ListedPage(PREPARER, "pause refused", sending("/operations/pause/", "Pause payments")),
     ListedPage(PREPARER, "resumption of nothing", at("/operations/prepare/resume/")),
     ListedPage(PREPARER, "case in review", case(Status.REVIEW)),
     ListedPage(PREPARER, "resolution", resolution),

@@ -31,12 +31,12 @@ def test_a_refusal_is_kept_as_a_code_and_shown_as_a_sentence(operation: Operatio
         )
     entry = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED)
     assert (entry.detail["attempted"], entry.detail["refusal"]) == ("approve", {"code": "permission_missing"})
-    assert dict(entry.facts)["Refusal"] == str(refused.value) == errors.Refusal.PERMISSION_MISSING.label
+    assert dict(entry.facts)["Refusal"] == str(refused.value) == str(errors.Refusal.PERMISSION_MISSING.label)
 
 
 @pytest.mark.parametrize("refusal", errors.Refusal)
 def test_every_refusal_is_rendered_with_its_parameters(refusal: errors.Refusal) -> None:
-    parameters = {name: f"<{name}>" for name in re.findall(r"{(\w+)}", refusal.label)}
+    parameters = {name: f"<{name}>" for name in re.findall(r"{(\w+)}", str(refusal.label))}
     sentence = str(errors.OperationError(refusal, **parameters))
     assert all(text in sentence for text in parameters.values())
     assert "{" not in sentence
@@ -45,7 +45,7 @@ def test_every_refusal_is_rendered_with_its_parameters(refusal: errors.Refusal) 
 @pytest.mark.parametrize("blocker", Blocker)
 def test_every_blocker_is_rendered_as_a_sentence(blocker: Blocker) -> None:
     sentence = reason_codes.blocker_sentence(blocker, {"error": "Timeout"})
-    assert ("Timeout" in sentence) == ("{error}" in blocker.label)
+    assert ("Timeout" in sentence) == ("{error}" in str(blocker.label))
 
 
 @pytest.mark.parametrize("result", CheckResult)
@@ -59,7 +59,7 @@ def test_every_check_result_is_rendered_as_a_sentence(result: CheckResult, reaso
         "reason": reason.value,
         "not_before": "2026-03-01T10:30:00+01:00",
     }
-    names = re.findall(r"{(\w+)}", result.label)
+    names = re.findall(r"{(\w+)}", str(result.label))
     sentence = reason_codes.check_sentence(result, {name: known[name] for name in names})
     assert "{" not in sentence
     assert ("09:30 UTC" in sentence) == ("not_before" in names)
@@ -69,28 +69,44 @@ def test_every_check_result_is_rendered_as_a_sentence(result: CheckResult, reaso
 @pytest.mark.parametrize(
     ("code", "parameters", "words"),
     [
-        (DifferenceCode.CURRENCY, {"local": "NGN", "provider": ""}, "currency NGN here, none there"),
-        (DifferenceCode.AMOUNT, {"local": "5", "provider": "4", "currency": "NGN"}, "amount 1.00 less there"),
-        (DifferenceCode.FEE, {"local": "5", "provider": "6", "currency": "NGN"}, "fee 1.00 more there"),
+        (
+            DifferenceCode.CURRENCY,
+            {"local": "NGN", "provider": ""},
+            "no currency at the provider, NGN expected",
+        ),
+        (
+            DifferenceCode.AMOUNT,
+            {"local": "5", "provider": "4", "currency": "NGN"},
+            "amount 1.00 lower at the provider",
+        ),
+        (
+            DifferenceCode.FEE,
+            {"local": "5", "provider": "6", "currency": "NGN"},
+            "fee 1.00 higher at the provider",
+        ),
         (
             DifferenceCode.FIELD,
             {"field": "receiver", "local": "a", "provider": "b"},
-            "receiver a here, b there",
+            "Receiver: b at the provider, a expected",
         ),
-        (DifferenceCode.OUTCOME, {"local": "failed", "provider": ""}, "failed here, nothing there"),
+        (
+            DifferenceCode.OUTCOME,
+            {"local": "failed", "provider": ""},
+            "no status at the provider, recorded as failed",
+        ),
         (
             DifferenceCode.NO_LONGER_LISTED,
             {"since": "2026-03-01T10:30:00+00:00"},
-            "the service listed it, and lists it no more since 2026-03-01 10:30 UTC",
+            "no longer in the provider's list since 2026-03-01 10:30 UTC",
         ),
-        (DifferenceCode.NOT_READ_FAR_ENOUGH, {}, "the service's list has not been read far enough since"),
+        (DifferenceCode.NOT_READ_FAR_ENOUGH, {}, "the provider's list has not been read far enough yet"),
         (
             DifferenceCode.MAY_BE_UNKNOWN_OPERATION,
             {"operations": ["W-1", "W-2"]},
-            "it may be W-1, W-2, which is not known yet",
+            "may belong to W-1, W-2, whose outcome is unknown",
         ),
-        (DifferenceCode.DIRECTION_NOT_PROVIDED, {}, "the service does not tell which way it went"),
-        (DifferenceCode.STATUS, {"provider": ""}, "no status there"),
+        (DifferenceCode.DIRECTION_NOT_PROVIDED, {}, "direction not provided"),
+        (DifferenceCode.STATUS, {"provider": ""}, "no status at the provider"),
     ],
 )
 def test_every_field_difference_has_a_label(

@@ -72,7 +72,7 @@ def test_the_unknown_outcomes_page_offers_not_executed_by_the_databases_time(
     put(operation, "sending", "unknown")
     with clock.use_clock(partial(_as_constant, attempt.started_at + minutes * MINUTE)):
         shown = text_of(as_approver.get("/reconciliation/unknown/"))
-    assert ("It did not happen…" in shown) is offered
+    assert ("Resolve as not executed…" in shown) is offered
 
 
 def opened(operation: Operation, releaser: User) -> Attempt:

@@ -65,7 +65,7 @@ def test_an_unexpected_send_error_does_not_stop_the_others(
     assert line.exc_info is not None
     release = Release.objects.get()
     assert (release.blocker, release.blocker_parameters) == (Blocker.INTERNAL_ERROR, {"error": "TypeError"})
-    assert "in Countersign itself stands in the way (TypeError)" in release.blocker_sentence
+    assert "Internal error in Countersign (TypeError)" in release.blocker_sentence
     caplog.clear()
     assert jobs.send_due() == 0  # it is left alone for a while
     assert not caplog.records
@@ -135,7 +135,7 @@ def test_an_unexpected_check_error_does_not_stop_the_others(
     Attempt.objects.update(next_check_at=timezone.now())
     assert schedule.check_due() == 1
     assert Attempt.objects.get(operation=sent[1]).checks == 1
-    assert "(TypeError); the log tells it" in Attempt.objects.get(operation=sent[0]).last_check
+    assert "(TypeError). See the log" in Attempt.objects.get(operation=sent[0]).last_check
 
 
 def test_a_failed_job_does_not_stop_the_others_of_the_round(

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext
 
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.registry import read_content
@@ -37,12 +38,15 @@ class QueuePosition:
         before = self.ahead + (self.blocked_by is not None)
         if not before:
             return ""
-        blocked = (
-            f" {self.blocked_by.reference} has left, and its transaction is not known yet."
-            if self.blocked_by
-            else ""
-        )
-        return f"{before} before this one at the {self.balance} balance.{blocked}"
+        ahead = ngettext(
+            "{count} operation is ahead of this one at the {balance} balance.",
+            "{count} operations are ahead of this one at the {balance} balance.",
+            before,
+        ).format(count=before, balance=self.balance)
+        if self.blocked_by is None:
+            return ahead
+        blocked = gettext("{reference} was sent, and its transaction is not known yet.")
+        return f"{ahead} {blocked.format(reference=self.blocked_by.reference)}"
 
 
 def queue_position(operation: Operation) -> QueuePosition | None:

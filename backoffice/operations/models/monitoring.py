@@ -68,7 +68,7 @@ class Incident(models.Model):
 
     class Meta:
         default_permissions = ()
-        permissions = [("acknowledge_incident", "Can take note of incidents, saying what was found")]
+        permissions = [("acknowledge_incident", "Can acknowledge incidents")]
         ordering = ("-at", "-pk")
         indexes = [
             models.Index(fields=["-at", "-id"], name="incident_newest"),
@@ -149,7 +149,7 @@ class Inspection(models.Model):
         constraints = [models.CheckConstraint(condition=Q(pk=1), name="inspection_one_row")]
 
     def __str__(self) -> str:
-        return "the inspection of what must always hold"
+        return "integrity checks"
 
 
 class Heartbeat(models.Model):

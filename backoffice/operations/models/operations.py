@@ -124,11 +124,11 @@ class Operation(models.Model):
         default_permissions = ("view",)
         permissions = [
             ("prepare_operation", "Can prepare operations that move money"),
-            ("propose_change", "Can prepare changes of keys, accounts and addresses at the service"),
+            ("propose_change", "Can prepare changes of keys, accounts and addresses at the provider"),
             ("approve_operation", "Can approve or reject operations that others prepared"),
             ("release_operation", "Can send approved operations"),
-            ("resolve_operation", "Can propose what became of operations whose outcome is not known"),
-            ("pause_payments", "Can pause payments alone, and propose to resume them"),
+            ("resolve_operation", "Can prepare resolutions of unknown outcomes"),
+            ("pause_payments", "Can pause payments, and prepare to resume them"),
         ]
         ordering = ("-prepared_at", "-id")
         indexes = [
@@ -220,7 +220,7 @@ class Approval(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.approver} countersigned {self.operation_id}"
+        return f"{self.approver} approved {self.operation_id}"
 
 
 class Release(models.Model):

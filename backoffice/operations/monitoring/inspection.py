@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db.models import Count, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from backoffice.audit.canonical import GENESIS
 from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
@@ -46,7 +47,7 @@ class ApprovalTime:
         for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
             number, seconds = divmod(seconds, size)
             parts += [f"{number} {unit}"] if number else []
-        return " ".join(parts[:2]) or "less than a second"
+        return " ".join(parts[:2]) or gettext("less than a second")
 
 
 def approval_time(now: datetime) -> ApprovalTime | None:
@@ -253,7 +254,7 @@ def system_health() -> SystemHealth:
     last = Inspection.objects.filter(pk=1).annotate(open_incidents=Coalesce(Subquery(number), 0)).first()
     if last is None:
         return SystemHealth(None, 0.0, [], open_incidents().count(), timezone.now())
-    sentences = {rule.name: rule.sentence for rule in INTEGRITY_CHECKS}
+    sentences = {rule.name: str(rule.sentence) for rule in INTEGRITY_CHECKS}
     violations = [
         Violation(rule, sentences.get(rule, rule), found["count"], found["references"])
         for rule, found in last.violations.items()

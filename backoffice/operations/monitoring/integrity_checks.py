@@ -14,6 +14,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
@@ -56,7 +58,7 @@ class IntegrityCheck:
     """A rule as a sentence, and the function that finds what breaks it."""
 
     name: str  # also the label in the metrics
-    sentence: str
+    sentence: Promise
     broken_by: Callable[[InspectionScope], list[str]]
 
 
@@ -251,31 +253,41 @@ def two_unknown_at_balance(_scope: InspectionScope) -> list[str]:
 
 INTEGRITY_CHECKS = (
     IntegrityCheck(
-        "sent_again", "Nothing is sent again unless the attempt before is proven not executed.", sent_again
+        "sent_again",
+        _("No operation is sent again unless the earlier attempt is proven not executed."),
+        sent_again,
     ),
     IntegrityCheck(
         "insufficient_approvals",
-        "Enough people, none of them the preparer, signed what is approved or was sent.",
+        _("Everything approved or sent has enough approvals, none of them by the preparer."),
         insufficient_approvals,
     ),
     IntegrityCheck(
-        "content_changed", "What stands there and what was sent is what was signed.", content_changed
+        "content_changed",
+        _("The stored content and the sent content are what was approved."),
+        content_changed,
     ),
     IntegrityCheck(
         "unrecorded_transition",
-        "The audit log tells every move, along the table of states.",
+        _("The audit log records every change of status, and every change is allowed."),
         unrecorded_transition,
     ),
     IntegrityCheck(
-        "shared_transaction", "A transaction of the service belongs to one attempt.", shared_transaction
+        "shared_transaction",
+        _("Each transaction of the provider belongs to one attempt only."),
+        shared_transaction,
     ),
-    IntegrityCheck("inconsistent_status", "Every status follows from the last attempt.", inconsistent_status),
-    IntegrityCheck("broken_audit_log", "The audit log is whole.", broken_audit_log),
-    IntegrityCheck("stale_release", "No word to send, and no token, outlives its time.", stale_release),
-    IntegrityCheck("unneeded_secret", "No secret is kept longer than it is needed.", unneeded_secret),
-    IntegrityCheck("unchecked_outcome", "What is open is looked after.", unchecked_outcome),
     IntegrityCheck(
-        "two_unknown_at_balance", "One attempt at most is in doubt at a balance.", two_unknown_at_balance
+        "inconsistent_status", _("Every status follows from the last attempt."), inconsistent_status
+    ),
+    IntegrityCheck("broken_audit_log", _("The audit log is complete and unchanged."), broken_audit_log),
+    IntegrityCheck("stale_release", _("No release or one-time code is kept past its expiry."), stale_release),
+    IntegrityCheck("unneeded_secret", _("No secret is kept longer than needed."), unneeded_secret),
+    IntegrityCheck("unchecked_outcome", _("Every open outcome is checked on schedule."), unchecked_outcome),
+    IntegrityCheck(
+        "two_unknown_at_balance",
+        _("Each balance has at most one attempt whose transaction is not known."),
+        two_unknown_at_balance,
     ),
 )
 

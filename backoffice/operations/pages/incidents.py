@@ -6,6 +6,8 @@ from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
@@ -22,9 +24,9 @@ class AcknowledgeForm(forms.Form):
     """The note that acknowledges an incident."""
 
     note = reason_field(
-        label="What you found",
-        help_text="It stays with the incident, and others rely on it.",
-        missing="Say what you found. The incident is still open.",
+        label=_("What you found"),
+        help_text=_("Kept with the incident for everyone."),
+        missing=_("Enter what you found. The incident is still open."),
     )
 
 
@@ -49,7 +51,7 @@ def incident(request: StaffRequest, pk: int) -> HttpResponse:
         if not request.user.has_perm(permissions.ACKNOWLEDGE):
             raise PermissionDenied
         if form.is_valid() and _acknowledged(request, pk, form):
-            messages.success(request, "Noted. The incident stays on record with what you found.")
+            messages.success(request, gettext("Incident acknowledged."))
             return redirect("operations:incidents")
     context = {"incident": found, "form": form}
     return render(

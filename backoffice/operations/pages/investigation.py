@@ -13,6 +13,7 @@ from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 from pydantic import BaseModel, TypeAdapter
 
@@ -248,9 +249,9 @@ def case(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = get_object_or_404(selectors.visible_operations(request.user), pk=pk)
     attempt = unknown_outcomes(selectors.visible_operations(request.user)).filter(operation=operation).first()
     if attempt is None:
-        messages.info(
-            request, f"{operation.reference} is no open case: it is {operation.get_status_display()}."
-        )
+        text = gettext("{reference} is not an unknown outcome. Status: {status}.")
+        status = operation.get_status_display()
+        messages.info(request, text.format(reference=operation.reference, status=status))
         return redirect(operation)
     cases = [refreshed_case(attempt)] if "read" in request.GET else cached_cases([attempt])
     return render(request, "operations/investigation.html", {"cases": cases, "only": operation})

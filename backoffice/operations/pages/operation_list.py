@@ -14,8 +14,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet, Subquery
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.models import User
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
 ALL_TAB = "all"
 TABS: dict[str, tuple["StrOrPromise", Callable[[User], Q]]] = {
     "waiting": (_("Waiting for me"), is_waiting_for),
-    "open": (_("Open"), lambda _user: IS_OPEN),
-    "done": (_("Done"), lambda _user: ~IS_OPEN),
-    ALL_TAB: (_("All"), lambda _user: Q()),
+    "open": (pgettext_lazy("operations", "Open"), lambda _user: IS_OPEN),
+    "done": (pgettext_lazy("operations", "Done"), lambda _user: ~IS_OPEN),
+    ALL_TAB: (pgettext_lazy("operations", "All"), lambda _user: Q()),
 }
 
 
@@ -111,7 +112,7 @@ class OperationFilterForm(ListFilterForm):
     kind = forms.ChoiceField(
         label=_("Kind"),
         required=False,
-        choices=[("", _("Any kind")), *((kind.name, kind.label) for kind in KINDS.values())],
+        choices=[("", _("All kinds")), *((kind.name, kind.label) for kind in KINDS.values())],
     )
     status = forms.ChoiceField(
         label=_("Status"), required=False, choices=[("", _("Any status")), *Status.choices]

@@ -112,7 +112,9 @@ def _by_status(within: Q) -> QuerySet[Operation, tuple[str, int]]:
 def _status_counts(counts: Mapping[str, int], among: frozenset[Status]) -> list[StatusCount]:
     found = {status: counts[status] for status in Status if status in among and status in counts}
     most = max(found.values(), default=1)
-    return [StatusCount(status, status.label, count, count * 100 // most) for status, count in found.items()]
+    return [
+        StatusCount(status, str(status.label), count, count * 100 // most) for status, count in found.items()
+    ]
 
 
 @require_safe

@@ -5,6 +5,8 @@ from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts.sessions import StaffRequest
@@ -19,9 +21,8 @@ class PauseForm(forms.Form):
     """The reason for pausing."""
 
     reason = reason_field(
-        label="Why sending stops",
-        help_text="Everybody who works here reads it, at the top of every page.",
-        missing="Say why. Sending goes on.",
+        help_text=_("Shown to everyone at the top of every page."),
+        missing=_("Enter a reason. Payments were not paused."),
         max_length=300,
     )
 
@@ -37,7 +38,7 @@ def pause(request: StaffRequest) -> HttpResponse:
         except OperationError as exc:
             form.add_error(None, str(exc))
         else:
-            messages.success(request, "Sending is paused. Nothing leaves before two people let it go on.")
+            messages.success(request, gettext("Payments are paused. Resuming requires a second approval."))
             return redirect("operations:pause")
     context = {"form": form, "standing": current_pause()}
     return render(request, "operations/pause.html", context, status=422 if request.method == "POST" else 200)

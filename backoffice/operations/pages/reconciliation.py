@@ -6,6 +6,8 @@ from django import forms
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.sessions import StaffRequest
@@ -20,18 +22,18 @@ from backoffice.operations.reconciliation.selectors import ReconciliationFilter
 
 def _currencies() -> list[tuple[str, str]]:
     codes = {facet.currency for facet in known_facets()} - {""}
-    return [("", "Any currency"), *((code, code) for code in sorted(codes))]
+    return [("", gettext("Any currency")), *((code, code) for code in sorted(codes))]
 
 
 class ReconciliationFilterForm(ListFilterForm):
     """The filters. Days are UTC for every user, since the totals are stored by UTC day."""
 
-    since = day_field("From, in UTC")
-    until = day_field("To, in UTC")
+    since = day_field(_("From (UTC)"))
+    until = day_field(_("To (UTC)"))
     result = forms.ChoiceField(
-        required=False, label="Result", choices=[("", "Any result"), *ReconciliationResult.choices]
+        required=False, label=_("Result"), choices=[("", _("Any result")), *ReconciliationResult.choices]
     )
-    currency = forms.ChoiceField(required=False, label="Currency", choices=_currencies)
+    currency = forms.ChoiceField(required=False, label=_("Currency"), choices=_currencies)
 
     def chosen(self) -> ReconciliationFilter:
         """The filter to apply. Call only on a valid form."""

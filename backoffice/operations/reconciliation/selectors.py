@@ -95,7 +95,7 @@ class ReconciliationDay:
     @property
     def cells(self) -> list[tuple[str, str, ComparisonTotal]]:
         """Result, its label and its total, in the order of the headings."""
-        return [(result.value, result.label, self.of[result]) for result in ReconciliationResult]
+        return [(result.value, str(result.label), self.of[result]) for result in ReconciliationResult]
 
 
 def daily_totals(
@@ -132,7 +132,7 @@ def _incoming_totals(shown: ReconciliationFilter) -> QuerySet[DayTotal, tuple[da
 def result_counts(chosen: ReconciliationFilter) -> list[tuple[str, str, int]]:
     """Result, label and count of each, ignoring the result that the list is filtered by."""
     found = dict(chosen.totals().order_by().values_list("result").annotate(number=Sum("count")))
-    return [(result.value, result.label, found.get(result.value, 0)) for result in ReconciliationResult]
+    return [(result.value, str(result.label), found.get(result.value, 0)) for result in ReconciliationResult]
 
 
 def reconciliation_state() -> ReconciliationState:

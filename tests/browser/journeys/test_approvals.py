@@ -47,7 +47,7 @@ def test_rejecting_needs_a_reason(people: People) -> None:
     steps.press(approver, "Reject")
     reason = approver.get_by_label("Reason")
     expect(reason).to_be_visible()
-    expect(reason).to_have_accessible_description(re.compile("Say why"))
+    expect(reason).to_have_accessible_description(re.compile("Enter a reason"))
     expect(steps.badge(approver)).to_have_text("Pending")
 
 
@@ -56,16 +56,16 @@ def test_a_wrong_one_time_code_leaves_it_approved_and_a_second_attempt_succeeds(
 ) -> None:
     approver, payment = people.page_of(OTHER_APPROVER), steps.new_payment()
     approver.goto(steps.prepared(people, OTHER_PREPARER, payment))
-    approver.get_by_label("The service's token").fill("000000")
+    approver.get_by_label("Provider's one-time code").fill("000000")
     steps.press(approver, "Approve and send")
     said = steps.decision(approver)
-    expect(said).to_contain_text("the service refused the token")
+    expect(said).to_contain_text("the provider refused the one-time code")
     expect(said).to_contain_text("It can be sent again.")
     expect(steps.badge(approver)).to_have_text("Approved")
     assert steps.debits(stack, payment) == []
 
-    approver.get_by_label("The service's token").fill(stack.one_time_code())
-    steps.press(approver, "Send now")
+    approver.get_by_label("Provider's one-time code").fill(stack.one_time_code())
+    steps.press(approver, "Send")
     expect(steps.badge(approver)).to_have_text("Succeeded")
     assert steps.debits(stack, payment) == [payment.amount]
 
@@ -75,7 +75,7 @@ def test_sending_without_a_one_time_code_is_reported_at_the_field(people: People
     approver.goto(steps.prepared(people, PREPARER, payment))
     approver.get_by_label("Comment").fill("Checked against the invoice")
     steps.press(approver, "Approve and send")
-    expect(steps.decision(approver)).to_contain_text("Enter the service's one-time token")
+    expect(steps.decision(approver)).to_contain_text("Enter the provider's one-time code")
     expect(approver.get_by_label("Comment")).to_have_value("Checked against the invoice")
     expect(steps.badge(approver)).to_have_text("Pending")
     assert steps.debits(stack, payment) == []
@@ -89,7 +89,7 @@ def test_a_stale_page_changes_nothing_and_reports_it(people: People, action: str
     stale.goto(path)
     decide_elsewhere(people, path)
 
-    stale.get_by_label("The service's token").fill(stack.one_time_code())
+    stale.get_by_label("Provider's one-time code").fill(stack.one_time_code())
     stale.get_by_text("Reject…").click()
     stale.get_by_label("Reason").fill("Too late")
     steps.press(stale, action)

@@ -43,7 +43,7 @@ def test_a_double_click_on_approve_and_send_makes_one_debit(people: People, stac
     path = steps.prepared(people, PREPARER, payment)
     approver = people.page_of(OTHER_APPROVER)
     approver.goto(path)
-    approver.get_by_label("The service's token").fill(stack.one_time_code())
+    approver.get_by_label("Provider's one-time code").fill(stack.one_time_code())
     steps.button(approver, "Approve and send").dblclick()
     expect(steps.badge(approver)).to_have_text("Succeeded")
     assert steps.debits(stack, payment) == [payment.amount]

@@ -32,7 +32,7 @@ def test_a_withdrawal_is_prepared_approved_sent_once_and_confirmed(people: Peopl
     open_from_waiting(approver, preparer)
     expect(approver.get_by_role("heading", level=1)).to_have_text(payment.sentence)
     expect(steps.decision(approver).locator(".digest")).to_have_text(code)
-    approver.get_by_label("The service's token").fill(stack.one_time_code())
+    approver.get_by_label("Provider's one-time code").fill(stack.one_time_code())
     steps.press(approver, "Approve and send")
     approver.evaluate("window.isTheSamePage = true")
     expect(steps.badge(approver)).to_have_text("Succeeded")
@@ -56,9 +56,9 @@ def test_a_withdrawal_works_without_javascript(people: People, stack: Stack) -> 
     people.sign_in(approver, OTHER_APPROVER)
     open_from_waiting(approver, preparer)
     expect(steps.decision(approver).locator(".digest")).to_have_text(code)
-    approver.get_by_label("The service's token").fill(stack.one_time_code())
+    approver.get_by_label("Provider's one-time code").fill(stack.one_time_code())
     steps.press(approver, "Approve and send")
-    expect(approver.get_by_role("status")).to_contain_text("Handed over for sending")
+    expect(approver.get_by_role("status")).to_contain_text("Released for sending")
     wait_until(lambda: approver.reload() and steps.badge(approver).text_content() == "Succeeded")
 
     assert steps.debits(stack, payment) == [payment.amount]
@@ -97,7 +97,7 @@ def open_from_waiting(approver: Page, preparer: Page) -> None:
     approver.get_by_role("link", name="waiting for you").first.click()
     row = approver.get_by_role("row").filter(has_text=steps.reference_of(preparer))
     row.get_by_role("link").click()
-    expect(steps.decision(approver)).to_contain_text("Your decision")
+    expect(steps.decision(approver)).to_contain_text("Approve or reject")
 
 
 def assert_the_download_holds_it(approver: Page, payment: steps.NewPayment) -> None:

@@ -234,9 +234,9 @@ class TestOnThePage:
         third = released(preparer, approver, 300_000)
         factories.sign_in(client, approver)
         page = text_of(show(client, third))
-        assert "Waits for its turn" in page
-        assert f"2 before this one at the NGN balance. {lost.reference} has left" in page
-        assert f'href="/operations/{lost.pk}/">Look at {lost.reference}</a>' in page
+        assert "Waiting in the queue" in page
+        assert f"2 operations are ahead of this one at the NGN balance. {lost.reference} was sent" in page
+        assert f'href="/operations/{lost.pk}/">View {lost.reference}</a>' in page
 
     def test_no_one_time_code_is_requested_while_the_balance_is_blocked(
         self, lost: Operation, preparer: User, approver: User, client: Client
@@ -244,11 +244,11 @@ class TestOnThePage:
         waiting = factories.approved(preparer, approver, amount=Decimal(300_000))
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
-        assert f"Cannot leave now: {lost.reference} holds the NGN balance" in page
-        assert "1 before this one at the NGN balance" in page
-        assert "a token given now would run out" in page
-        assert "Ready to be sent" not in page
-        assert ">Send now<" not in page
+        assert f"Cannot be sent now: {lost.reference} blocks the NGN balance" in page
+        assert "1 operation is ahead of this one at the NGN balance" in page
+        assert "a one-time code entered now would expire" in page
+        assert "Ready to send" not in page
+        assert ">Send<" not in page
         assert 'name="otp"' not in page
 
     def test_operations_without_a_one_time_code_can_be_released_while_the_balance_is_blocked(
@@ -259,9 +259,9 @@ class TestOnThePage:
         waiting = factories.approve(factories.prepared_of_kind("conversion", content, preparer), approver)
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
-        assert f"Cannot leave now: {lost.reference} holds the NGN balance" in page
-        assert "It stands for 15 minutes" in page
-        assert ">Send now<" in page
+        assert f"Cannot be sent now: {lost.reference} blocks the NGN balance" in page
+        assert "within 15 minutes" in page
+        assert ">Send<" in page
 
     def test_a_one_time_code_can_be_entered_behind_an_unsent_operation(
         self, provider: StubProvider, preparer: User, approver: User, client: Client
@@ -270,9 +270,9 @@ class TestOnThePage:
         waiting = factories.approved(preparer, approver, amount=Decimal(300_000))
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
-        assert "1 before this one at the NGN balance" in page
-        assert "a token given now may run out before" in page
-        assert ">Send now<" in page
+        assert "1 operation is ahead of this one at the NGN balance" in page
+        assert "a one-time code entered now may expire first" in page
+        assert ">Send<" in page
 
     def test_no_queue_position_is_shown_at_the_front(
         self, provider: StubProvider, preparer: User, approver: User

@@ -279,7 +279,7 @@ def test_the_preparer_can_cancel_it(
     administrator: User, as_administrator: Client, provider: StubProvider
 ) -> None:
     operation = factories.prepared_of_kind("bank_account", sample(), administrator)
-    assert "Cancel the operation" in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
+    assert "Cancel operation" in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
     assert as_administrator.post(f"/operations/{operation.pk}/cancel/").status_code == 302
     assert Operation.objects.get().status == Status.CANCELLED
 

@@ -61,7 +61,7 @@ def test_a_pause_needs_a_reason(preparer: User) -> None:
 
 def test_a_second_pause_is_refused_and_names_the_first(preparer: User, approver: User) -> None:
     pause.pause_payments(actor=preparer, reason="A key has leaked")
-    with pytest.raises(errors.AlreadyPausedError, match="paused already, by Tunde Bello"):
+    with pytest.raises(errors.AlreadyPausedError, match="already paused by Tunde Bello"):
         pause.pause_payments(actor=approver, reason="Me too")
     assert Pause.objects.get().reason == "A key has leaked"
 
@@ -109,7 +109,7 @@ def test_a_resumption_ends_only_its_own_pause(preparer: User, approver: User, se
     first = resumption(preparer)
     Pause.objects.update(ended_at=timezone.now(), ended_by=first)
     pause.pause_payments(actor=preparer, reason="Another one has leaked")
-    with pytest.raises(errors.NotPausedError, match="does not stand any more"):
+    with pytest.raises(errors.NotPausedError, match="already ended"):
         factories.approve(first, approver)
     assert monitoring.is_paused()
 
@@ -127,16 +127,18 @@ def test_payments_are_paused_on_their_page_and_every_page_shows_it(
     assert as_preparer.post("/operations/pause/", {"reason": "A key has leaked"}).status_code == 302
     for address in ("/", "/operations/", "/reconciliation/unknown/", "/transactions/"):
         html = text_of(as_approver.get(address))
-        assert re.search(r"<b>Sending is paused</b> since .* by Tunde Bello, because: A key has leaked", html)
+        assert re.search(
+            r"<b>Payments are paused</b> since .* by Tunde Bello. Reason: A key has leaked", html
+        )
     assert "Pause payments…" not in text_of(as_preparer.get("/"))
 
 
 def test_an_invalid_pause_is_reported_at_the_form(as_preparer: Client, approver: User) -> None:
     answer = as_preparer.post("/operations/pause/", {"reason": ""})
-    assert (answer.status_code, "Say why. Sending goes on." in text_of(answer)) == (422, True)
+    assert (answer.status_code, "Enter a reason. Payments were not paused." in text_of(answer)) == (422, True)
     pause.pause_payments(actor=approver, reason="A key has leaked")
     answer = as_preparer.post("/operations/pause/", {"reason": "Me too"})
-    assert (answer.status_code, "paused already, by Amara Okafor" in text_of(answer)) == (422, True)
+    assert (answer.status_code, "already paused by Amara Okafor" in text_of(answer)) == (422, True)
 
 
 def test_an_operation_shows_the_pause_and_requests_no_one_time_code(
@@ -146,10 +148,12 @@ def test_an_operation_shows_the_pause_and_requests_no_one_time_code(
     seen = show(as_approver, operation).context["seen"]
     pause.pause_payments(actor=preparer, reason="A key has leaked")
     html = text_of(show(as_approver, operation, "live/", seen=seen))
-    assert "Cannot leave now: sending is paused" in html
-    assert "Tunde Bello paused it: A key has leaked. Nothing leaves before two people let it go on." in html
-    assert "Ready to be sent" not in html
-    assert ">Send now<" not in html
+    assert "Not sent: payments are paused" in html
+    assert (
+        "Tunde Bello paused payments: A key has leaked. Nothing is sent until payments are resumed." in html
+    )
+    assert "Ready to send" not in html
+    assert ">Send<" not in html
     assert 'name="otp"' not in html
 
 
@@ -185,8 +189,8 @@ def test_an_operation_both_paused_and_queued_shows_both(
     pause.pause_payments(actor=approver, reason="Something looks wrong")
     pause.clear_pause_cache()
     shown = text_of(show(as_approver, waiting))
-    assert "Cannot leave now: sending is paused" in shown
-    assert "Besides: 1 before this one at the NGN balance" in shown
+    assert "Not sent: payments are paused" in shown
+    assert "1 operation is ahead of this one at the NGN balance" in shown
 
 
 @pytest.mark.parametrize("action", ["release", "approve-and-send"])
@@ -200,6 +204,6 @@ def test_a_page_left_open_releases_nothing_during_a_pause(
     pause.pause_payments(actor=preparer, reason="A key has leaked")
     answer = do(as_approver, operation, action, otp="123456", comment="Invoice seen")
     assert answer.status_code == 422
-    assert "Sending is paused, so nothing was done, and no token was kept." in text_of(answer)
+    assert "Payments are paused. Nothing was done, and the one-time code was not stored." in text_of(answer)
     assert (status_of(operation), Release.objects.count()) == (before, 0)
     assert Entry.objects.latest("position").action == Action.OPERATION_ACTION_REFUSED

@@ -28,7 +28,7 @@ def test_a_processing_operation_is_checked_by_its_own_transaction(
 ) -> None:
     assert confirmed(processing, provider, record("T-2")).status == Status.PROCESSING
     assert confirmed(processing, provider, record("T-2"), record("T-1", "failed")).status == Status.FAILED
-    assert Operation.objects.get().reason == "The service reports this transaction as failed."
+    assert Operation.objects.get().reason == "The provider reports this transaction as failed."
 
 
 def test_a_named_transaction_is_found_regardless_of_its_time(
@@ -85,7 +85,7 @@ def test_an_unreadable_list_changes_nothing_and_is_retried(
     provider.records = "nonsense"
     assert confirmation.confirm_operation(unknown.pk).status == Status.UNKNOWN
     attempt = Attempt.objects.get()
-    assert attempt.last_check.startswith("The service could not be read")
+    assert attempt.last_check.startswith("The provider could not be read")
     assert attempt.next_check_at is not None
 
 

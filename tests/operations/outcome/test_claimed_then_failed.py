@@ -61,7 +61,7 @@ def test_a_failed_candidate_proves_nothing_while_another_may_appear(
     taken: Operation, provider: StubProvider
 ) -> None:
     assert confirmed(taken, provider, record("T-1", "failed")) == Status.PROCESSING
-    assert "since ours may come yet" in Attempt.objects.get().last_check
+    assert "because another transaction may still appear" in Attempt.objects.get().last_check
     let_pass(Attempt.EXECUTION_WINDOW)
     assert confirmed(taken, provider, record("T-1", "failed")) == Status.FAILED
 
@@ -118,4 +118,4 @@ def test_a_transaction_id_too_long_to_store_goes_to_review(
     assert confirmed(operation, provider, record("T" * (TRANSACTION_ID_LENGTH + 1))) == Status.PROCESSING
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.provider_transaction_id) == (Outcome.OPEN, None)
-    assert "its id is too long to be kept" in attempt.last_check
+    assert "its id is too long to store" in attempt.last_check

@@ -26,21 +26,21 @@ pytestmark = pytest.mark.django_db(transaction=True)
 DOUBTFUL = [
     pytest.param(
         lambda: {"createdAt": ago(seconds=20), "prevBalance": BALANCE},
-        "by its time it was before ours, and nothing says that ours was accepted",
+        "it is older than this attempt, and no response shows that the provider accepted it",
         id="before ours",
     ),
     pytest.param(
         lambda: {"prevBalance": BALANCE + 250_050},
-        "the balance after it is the one we saw, so it was before ours",
+        "the balance after it equals the balance before sending, so it is earlier",
         id="before the balance",
     ),
     pytest.param(
         lambda: {"prevBalance": BALANCE + 250_000, "fee": None},
-        "the balance after it is the one we saw, so it was before ours",
+        "the balance after it equals the balance before sending, so it is earlier",
         id="before the balance, without a fee",
     ),
     pytest.param(
-        lambda: {"createdAt": "last week", "prevBalance": BALANCE}, "it tells no time", id="without a time"
+        lambda: {"createdAt": "last week", "prevBalance": BALANCE}, "it has no time", id="without a time"
     ),
 ]
 
@@ -55,7 +55,7 @@ def test_a_candidate_that_may_predate_the_attempt_is_rejected(
     """Another channel may have paid it before, and list and balance have shown it only since: ours may not exist."""
     theirs = record("T-7", **changes())
     assert confirmed(unknown, provider, theirs).status == Status.UNKNOWN
-    assert Attempt.objects.get().last_check == f"T-7 could be this one, but {why}"
+    assert Attempt.objects.get().last_check == f"T-7 could match, but {why}"
     let_pass(HORIZON)
     assert confirmed(unknown, provider, theirs).status == Status.REVIEW
 
@@ -95,7 +95,7 @@ def test_an_identical_transaction_of_another_channel_goes_to_review(
     assert confirmed(unknown, provider, record("T-7"), record("T-8")).status == Status.REVIEW
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.provider_transaction_id) == (Outcome.OPEN, None)
-    assert attempt.last_check == "2 transactions in the list could be this one"
+    assert attempt.last_check == "2 transactions in the list could match"
     assert len(provider.posts) == 1
 
 

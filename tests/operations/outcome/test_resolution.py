@@ -55,10 +55,7 @@ def test_not_executed_closes_as_failed(review: Operation, preparer: User, approv
     closed = resolved(review, preparer, approver, "not_executed")
     attempt = Attempt.objects.get()
     assert (closed.status, attempt.outcome, attempt.provider_transaction_id) == ("failed", "failed", None)
-    assert (
-        closed.reason
-        == f"Settled by {Operation.objects.get(kind='resolution').reference}, which two people signed."
-    )
+    assert closed.reason == f"Resolved by {Operation.objects.get(kind='resolution').reference}."
 
 
 def test_an_unapproved_resolution_changes_nothing(review: Operation, preparer: User) -> None:
@@ -183,7 +180,7 @@ def test_a_resolution_is_not_applied_if_a_check_closed_it_first(
     confirmation.confirm_operation(unknown.pk)
     answer = do(as_approver, resolution, "approve")
     assert answer.status_code == 422
-    assert f"{unknown.reference} is succeeded by now, without this. Nothing was changed." in text_of(answer)
+    assert f"{unknown.reference} is already succeeded. Nothing was changed." in text_of(answer)
     assert "cannot be applied" in text_of(show(as_approver, resolution))
     assert not resolution.approvals.exists()
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED, target_id=str(resolution.pk)).exists()

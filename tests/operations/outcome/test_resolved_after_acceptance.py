@@ -43,10 +43,10 @@ def test_an_accepted_operation_is_resolved_only_after_the_execution_deadline(
 def test_both_pages_offer_the_resolution_after_the_deadline(accepted: Operation, as_preparer: Client) -> None:
     settle = f"/operations/prepare/resolution/?operation={accepted.pk}"
     assert settle not in text_of(show(as_preparer, accepted)) + text_of(as_preparer.get(DESK))
-    assert "See the evidence" not in text_of(show(as_preparer, accepted))
+    assert "View evidence" not in text_of(show(as_preparer, accepted))
     let_pass(Attempt.EXECUTION_WINDOW)
     assert settle in text_of(as_preparer.get(DESK))
-    assert "See the evidence and settle it" in text_of(show(as_preparer, accepted))
+    assert "View evidence and resolve" in text_of(show(as_preparer, accepted))
 
 
 def test_it_can_be_resolved_while_the_provider_stays_unreadable(
@@ -66,6 +66,6 @@ def test_one_with_a_known_transaction_cannot_be_resolved(
     resolution = proposed(accepted, preparer, "not_executed")
     Attempt.objects.update(provider_transaction_id="T-7")
     assert "no unknown outcome" in resolution_form(accepted, "executed", "T-7").errors["__all__"][0]
-    with pytest.raises(errors.CannotResolveError, match="is processing by now"):
+    with pytest.raises(errors.CannotResolveError, match="is already processing"):
         factories.approve(resolution, approver)
     assert reloaded(accepted).status == Status.PROCESSING

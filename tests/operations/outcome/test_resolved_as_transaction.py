@@ -109,9 +109,9 @@ def test_a_failed_transaction_is_not_applied_before_the_execution_deadline(
 @pytest.mark.parametrize(
     ("now", "said_so"),
     [
-        ([record("T-7")], "does not show transaction T-7 as “pending” any more"),
-        ([], "does not show transaction T-7 as “pending” any more"),
-        (None, "cannot be read now"),
+        ([record("T-7")], "no longer shows transaction T-7 as “pending”"),
+        ([], "no longer shows transaction T-7 as “pending”"),
+        (None, "could not be read"),
     ],
     ids=["another word", "gone", "unreadable"],
 )
@@ -178,7 +178,7 @@ def test_a_transaction_claimed_by_another_meanwhile_closes_nothing(
     shows(provider, record("T-7"))
     resolution = proposed(unknown, preparer, "executed", "T-7")
     claimed(factories.prepared_to_another_account(preparer), "T-7")
-    with pytest.raises(errors.CannotResolveError, match="another operation's by now"):
+    with pytest.raises(errors.CannotResolveError, match="belongs to another operation"):
         factories.approve(resolution, approver)
     unknown.refresh_from_db()
     resolution.refresh_from_db()

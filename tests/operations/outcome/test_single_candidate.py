@@ -100,8 +100,8 @@ def test_the_page_shows_when_the_candidate_can_be_accepted(
     confirmed(unknown, provider, record("T-7", "processing"))
     attempt = Attempt.objects.get()
     assert attempt.last_check == (
-        f"Found as T-7: processing; not taken before {attempt.execution_deadline.astimezone(UTC):%H:%M} UTC, "
-        "since ours may come yet"
+        f"Possible match T-7: processing; not matched before {attempt.execution_deadline.astimezone(UTC):%H:%M} UTC, "
+        "because another transaction may still appear"
     )
 
 
@@ -118,7 +118,7 @@ def test_an_unstable_list_closes_nothing(unknown: Operation, provider: StubProvi
     numbers = itertools.count()
     provider.before_get = lambda: setattr(provider, "records", json.dumps([record(f"T-{next(numbers)}")]))
     assert confirmation.confirm_operation(unknown.pk).status == Status.UNKNOWN
-    assert Attempt.objects.get().last_check == "The service's list changed each time it was read"
+    assert Attempt.objects.get().last_check == "The provider's list changed during every read"
 
 
 def test_two_passes_that_agree_are_accepted(unknown: Operation, provider: StubProvider) -> None:
@@ -169,7 +169,7 @@ def test_an_accepted_attempt_takes_an_older_candidate_only_by_its_balance_before
     older = record("T-7", createdAt=ago(minutes=1), **changes)
     assert confirmed(accepted, provider, older).status == Status.PROCESSING
     assert Attempt.objects.get().last_check == (
-        "T-7 could be this one, but by its time it was before ours, and the balance before it is not the one we saw"
+        "T-7 could match, but it is older than this attempt, and the balance before it differs"
     )
     let_pass(HORIZON)
     assert confirmed(accepted, provider, older).status == Status.REVIEW

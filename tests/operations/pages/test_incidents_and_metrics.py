@@ -24,7 +24,7 @@ from tests.operations.steps import text_of
 pytestmark = pytest.mark.django_db
 
 KIND = IncidentKind.SECOND_DEBIT
-WHAT = KIND.label
+WHAT = str(KIND.label)
 TOKEN = "a-token-for-the-scraper"
 
 
@@ -60,7 +60,7 @@ def test_the_overview_shows_failed_checks(as_approver: Client) -> None:
     found(insufficient_approvals=["W-1"], broken_audit_log=["entry 3: is missing"])
     shown = overview(as_approver)
     for rule in INTEGRITY_CHECKS:
-        assert (rule.sentence in shown) == (rule.name in {"insufficient_approvals", "broken_audit_log"})
+        assert (str(rule.sentence) in shown) == (rule.name in {"insufficient_approvals", "broken_audit_log"})
     assert 'href="/reconciliation/incidents/"' in shown
 
 
@@ -167,11 +167,11 @@ def test_new_evidence_is_shown_beside_the_previous_note(
     further = incidents.raise_incident(operation, kind=KIND, evidence={"received_id": "T-2"})
     assert "1 open incident." in overview(as_approver)
     before = text_of(as_approver.get(incident.get_absolute_url()))
-    assert f'<a href="{further.get_absolute_url()}">further evidence</a>' in before
+    assert f'<a href="{further.get_absolute_url()}">Further evidence</a>' in before
     assert "T-1" in before
     shown = text_of(as_approver.get(further.get_absolute_url()))
-    assert f'<a href="{incident.get_absolute_url()}">The evidence of' in shown
-    assert "Amara Okafor found: Refunded" in shown
+    assert f'<a href="{incident.get_absolute_url()}">Raised ' in shown
+    assert "acknowledged by Amara Okafor: Refunded" in shown
     assert text_of(as_approver.get("/reconciliation/incidents/")).count("further evidence") == 1
 
 

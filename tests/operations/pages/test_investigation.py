@@ -65,31 +65,32 @@ def test_the_page_shows_request_watermark_and_checks(unknown: Operation, as_prep
     html = text_of(as_preparer.get(DESK))
     assert unknown.sentence in html
     assert "released by Amara Okafor, prepared by Tunde Bello" in html
-    assert re.search(r"Balance .{0,60}5,000,000\.00.*newest transaction <code>OLD</code>", html)
-    assert "Not in the service&#x27;s list yet" in html
-    assert re.search(r"1 look; next <time", html)
+    assert re.search(r"Balance before sending</dt>\s*<dd>.{0,60}5,000,000\.00", html)
+    assert re.search(r"Newest transaction before sending</dt>\s*<dd><code>OLD</code>", html)
+    assert "Not in the provider&#x27;s list yet" in html
+    assert re.search(r"1 check · next <time", html)
 
 
 def test_the_page_shows_the_blocked_balance_and_its_queue(
     unknown: Operation, as_preparer: Client, preparer: User, approver: User
 ) -> None:
-    assert "It holds the NGN balance" in text_of(as_preparer.get(DESK))
-    assert "Nothing waits behind it." in text_of(as_preparer.get(DESK))
+    assert "Blocks other NGN payments" in text_of(as_preparer.get(DESK))
+    assert "No approved operation is waiting." in text_of(as_preparer.get(DESK))
     factories.approved(preparer, approver, amount=Decimal(7))
     factories.approved(preparer, approver, amount=Decimal(7), currency="USD")
     html = text_of(as_preparer.get(DESK))
-    assert "1 countersigned operation waits behind it." in html
-    assert html.index("It holds the NGN balance") < html.index("<dt>Sent</dt>")
+    assert "1 approved operation is waiting." in html
+    assert html.index("Blocks other NGN payments") < html.index("<dt>Sent</dt>")
     Attempt.objects.update(provider_transaction_id="T-7")
-    assert "It holds the" not in text_of(as_preparer.get(DESK))
+    assert "Blocks other" not in text_of(as_preparer.get(DESK))
 
 
 def test_a_transaction_not_listed_can_be_entered(
     provider: StubProvider, unknown: Operation, as_preparer: Client
 ) -> None:
     shows(provider, record("T-7"))
-    assert "It happened, as this one…" in evidence(as_preparer, unknown)
-    assert "It happened, as a transaction not shown here…" in text_of(as_preparer.get(DESK))
+    assert "Resolve as executed: this transaction…" in evidence(as_preparer, unknown)
+    assert "Resolve as executed: another transaction…" in text_of(as_preparer.get(DESK))
 
 
 def test_kinds_without_a_status_read_are_explained(
@@ -101,9 +102,9 @@ def test_kinds_without_a_status_read_are_explained(
     factories.attempt(operation, released_by=approver)
     put(operation, Status.SENDING, Status.UNKNOWN, Status.REVIEW)
     html = evidence(as_preparer, operation)
-    assert "No read of the service shows what became of it." in html
+    assert "API does not show this outcome." in html
     assert "Reported by the provider:" not in html
-    assert "does not show that it is done" not in html
+    assert "does not show this change as done" not in html
 
 
 def test_a_transaction_is_compared_field_by_field(
@@ -111,14 +112,16 @@ def test_a_transaction_is_compared_field_by_field(
 ) -> None:
     shows(provider, record("T-7", amount=250050))
     html = evidence(as_preparer, unknown)
-    found = dict(re.findall(r'<th scope="row">([\w ]+)</th>.*?class="badge[^"]*">\s*([a-z ]+)', html, re.S))
+    found = dict(
+        re.findall(r'<th scope="row">([\w ]+)</th>.*?class="badge[^"]*">\s*([A-Za-z ]+)', html, re.S)
+    )
     assert found == {
-        "Type": "fits",
-        "Currency": "fits",
-        "Amount": "differs",
-        "Beneficiary": "not told",
-        "Balance before it": "fits",
-        "Time": "fits",
+        "Type": "Matches",
+        "Currency": "Matches",
+        "Amount": "Differs",
+        "Recipient": "Not provided",
+        "Balance before": "Matches",
+        "Time": "Matches",
     }
     assert ">250,000.00</td>" in html
     assert ">250,050.00</td>" in html
@@ -144,7 +147,7 @@ def test_a_transaction_of_another_operation_cannot_be_selected(
     shows(provider, record("T-7"))
     html = evidence(as_preparer, unknown)
     assert f'belongs to <a href="/operations/{other.pk}/">{other.reference}</a>' in html
-    assert "It happened, as this one" not in html
+    assert "Resolve as executed: this transaction" not in html
 
 
 def test_an_unreachable_provider_shows_the_last_evidence_with_its_age(
@@ -162,8 +165,8 @@ def test_an_unreachable_provider_shows_the_last_evidence_with_its_age(
 def test_not_executed_is_offered_after_the_execution_deadline(
     unknown: Operation, as_preparer: Client
 ) -> None:
-    assert "It did not happen…" not in text_of(as_preparer.get(DESK))
-    assert "can be said from" in text_of(as_preparer.get(DESK))
+    assert "Resolve as not executed…" not in text_of(as_preparer.get(DESK))
+    assert "Can be resolved as not executed from" in text_of(as_preparer.get(DESK))
     in_review(unknown)
     assert f"?operation={unknown.pk}&amp;choice=not_executed" in text_of(as_preparer.get(DESK))
 
@@ -173,10 +176,9 @@ def test_a_pending_resolution_is_shown_and_no_second_one_offered(
 ) -> None:
     resolution = proposed(in_review(unknown), approver, "not_executed")
     html = text_of(as_preparer.get(DESK))
-    assert (
-        f'<a href="/operations/{resolution.pk}/">{resolution.sentence}</a>: proposed by Amara Okafor' in html
-    )
-    assert "It did not happen…" not in html
+    link = f'<a href="/operations/{resolution.pk}/">{resolution.sentence}</a>'
+    assert f"{link} · prepared by Amara Okafor, waiting for approval" in html
+    assert "Resolve as not executed…" not in html
 
 
 def test_checking_the_status_closes_a_confirmed_operation(
@@ -188,7 +190,7 @@ def test_checking_the_status_closes_a_confirmed_operation(
     assert answer["Location"] == DESK
     unknown.refresh_from_db()
     assert unknown.status == Status.SUCCEEDED
-    assert "No open case" in text_of(as_preparer.get(DESK))
+    assert "No unknown outcomes" in text_of(as_preparer.get(DESK))
 
 
 def test_a_long_processing_operation_is_listed_as_unknown_outcome(
@@ -197,11 +199,11 @@ def test_a_long_processing_operation_is_listed_as_unknown_outcome(
     provider.answer_post = lambda: (200, '{"data": {"transactionId": "T-1"}}')
     operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
-    assert "No open case" in text_of(as_preparer.get(DESK))
+    assert "No unknown outcomes" in text_of(as_preparer.get(DESK))
     Attempt.objects.update(started_at=timezone.now() - timedelta(minutes=61))
     html = text_of(as_preparer.get(DESK))
     assert operation.reference in html
-    assert "It happened" not in html
+    assert "Resolve as executed" not in html
 
 
 def test_a_closed_case_redirects_to_its_operation(unknown: Operation, as_preparer: Client) -> None:
@@ -223,7 +225,7 @@ def test_readers_see_the_evidence_without_controls(
 ) -> None:
     html = text_of(sign_in(Client(), auditor).get(f"/operations/{in_review(unknown).pk}/case/"))
     assert unknown.sentence in html
-    assert "It did not happen…" not in html
+    assert "Resolve as not executed…" not in html
 
 
 def test_it_is_linked_from_the_overview_reconciliation_and_the_operation(

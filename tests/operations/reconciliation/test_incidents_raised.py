@@ -126,7 +126,7 @@ def test_a_mismatched_or_missing_record_raises_an_incident_of_the_operation(prep
     }
     assert Incident.objects.count() == 2
     facts = Incident.objects.get(operation=different.operation).facts
-    assert ("in the mirror", "amount 249,999.00 less there") in facts
+    assert ("differences", "amount 249,999.00 lower at the provider") in facts
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_the_page_lists_matched_and_unrecognised_rows(
     assert "&lt;b&gt;Somebody&lt;/b&gt;" in shown
     assert "Open incident" in shown
     assert "Matched 1</a>" in shown
-    assert "Unknown to us 1</a>" in shown
+    assert "Unrecognised 1</a>" in shown
 
 
 @pytest.mark.parametrize(
@@ -94,12 +94,12 @@ def test_htmx_gets_the_partial_only(as_auditor: Client, unknown_movement: Transa
 
 
 def test_an_empty_reconciliation_is_reported(as_auditor: Client) -> None:
-    assert "It begins with the first operation that is prepared here." in show(as_auditor)
+    assert "Reconciliation starts with the first operation prepared in Countersign." in show(as_auditor)
 
 
 def test_days_without_movements_are_reported(as_auditor: Client, operation: Operation) -> None:
     reconcile()
-    assert "Nothing has moved yet" in show(as_auditor)
+    assert "Nothing to compare yet" in show(as_auditor)
 
 
 def test_an_invalid_filter_is_reported_at_its_field(as_auditor: Client) -> None:

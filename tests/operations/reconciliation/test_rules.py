@@ -43,13 +43,16 @@ def test_an_operation_with_an_equal_record_is_matched(preparer: User) -> None:
 @pytest.mark.parametrize(
     ("reported", "words"),
     [
-        ({"amount": Decimal("250050.25")}, "amount 50.25 more there"),
-        ({"amount": Decimal(249000)}, "amount 1,000.00 less there"),
-        ({"currency": "USD"}, "currency NGN here, USD there"),
-        ({"fee": Decimal(75)}, "fee 25.00 more there"),
-        ({"fee": None}, "fee 50.00 less there"),
-        ({"status": "failed"}, "fulfilled here, failed there"),
-        ({"amount": Decimal(250001), "fee": Decimal(49)}, "amount 1.00 more there; fee 1.00 less there"),
+        ({"amount": Decimal("250050.25")}, "amount 50.25 higher at the provider"),
+        ({"amount": Decimal(249000)}, "amount 1,000.00 lower at the provider"),
+        ({"currency": "USD"}, "currency USD at the provider, NGN expected"),
+        ({"fee": Decimal(75)}, "fee 25.00 higher at the provider"),
+        ({"fee": None}, "fee 50.00 lower at the provider"),
+        ({"status": "failed"}, "failed at the provider, recorded as fulfilled"),
+        (
+            {"amount": Decimal(250001), "fee": Decimal(49)},
+            "amount 1.00 higher at the provider; fee 1.00 lower at the provider",
+        ),
     ],
 )
 def test_an_operation_with_a_differing_record_is_mismatched(
@@ -122,7 +125,7 @@ def test_an_operation_no_longer_listed_is_missing(preparer: User) -> None:
     listed(missing_since=timezone.now())
     reconcile()
     assert results() == {reference(attempt): ReconciliationResult.MISSING_AT_PROVIDER}
-    assert difference().startswith("the service listed it, and lists it no more since ")
+    assert difference().startswith("no longer in the provider's list since ")
 
 
 def test_a_failed_operation_without_a_transaction_is_not_compared(preparer: User) -> None:
@@ -225,7 +228,7 @@ def test_a_transaction_to_another_recipient_is_mismatched(preparer: User) -> Non
     listed("T-1", username="mallory", **there)
     reconcile()
     assert list(results().values()) == [ReconciliationResult.MISMATCHED]
-    assert difference().endswith("here, mallory there")
+    assert difference().startswith("Receiver: mallory at the provider, ")
 
 
 def test_a_non_final_status_is_a_mismatch_after_the_next_list_read(preparer: User) -> None:
@@ -237,7 +240,7 @@ def test_a_non_final_status_is_a_mismatch_after_the_next_list_read(preparer: Use
     read_until(attempt.closed_at + timedelta(hours=1))
     reconcile()
     assert list(results().values()) == [ReconciliationResult.MISMATCHED]
-    assert difference() == "fulfilled here, reversed there"
+    assert difference() == "reversed at the provider, recorded as fulfilled"
 
 
 def test_a_late_settled_operation_is_missing_only_after_a_full_pass(preparer: User) -> None:

@@ -40,7 +40,9 @@ def test_identical_content_is_refused_during_an_unknown_outcome(
         in_review(unknown)
     elif status == Status.SENDING:
         put_past_the_rules(unknown, status)
-    with pytest.raises(errors.DuplicateUnknownError, match=f"{unknown.reference} is the same, was sent"):
+    with pytest.raises(
+        errors.DuplicateUnknownError, match=f"{unknown.reference} with the same content was sent"
+    ):
         factories.prepared(preparer, memo="another memo")
     assert Operation.objects.count() == 1
 

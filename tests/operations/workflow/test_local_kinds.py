@@ -35,7 +35,7 @@ def test_local_kinds_are_never_sent(
     resolution = proposed(review, preparer, "not_executed")
     before = list(provider.changes)
     now = timezone.now()
-    with pytest.raises(errors.WrongStatusError, match="nothing to send"):
+    with pytest.raises(errors.WrongStatusError, match="never sent"):
         approvals.approve_and_release_operation(
             resolution.pk, actor=approver, digest=resolution.digest, second_factor_at=now
         )
@@ -50,13 +50,13 @@ def test_local_kinds_are_never_sent(
 def test_the_page_says_apply_instead_of_send(review: Operation, as_approver: Client, preparer: User) -> None:
     resolution = proposed(review, preparer, "not_executed")
     html = text_of(show(as_approver, resolution))
-    assert "Countersign and apply" in html
+    assert "Approve and apply" in html
     assert "Approve and send" not in html
-    assert html.index("Prepared<small>") < html.index("Countersigned<small>") < html.index("Applied<small>")
+    assert html.index("Prepared<small>") < html.index("Approved<small>") < html.index("Applied<small>")
     assert do(as_approver, resolution, "approve").status_code == 302
     html = text_of(show(as_approver, resolution))
-    assert "It was applied here with the last countersignature. Nothing was sent." in html
-    assert "which two people signed" in text_of(show(as_approver, review))
+    assert "Applied by the last approval. Nothing was sent." in html
+    assert "Resolved by" in text_of(show(as_approver, review))
 
 
 def test_local_kinds_are_not_decided_in_bulk(review: Operation, preparer: User, approver: User) -> None:

@@ -14,6 +14,7 @@ from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
@@ -76,7 +77,7 @@ def live(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = operation_or_404(request, pk)
     if request.GET.get("seen") == fingerprint(operation, queue_position(operation)):
         return HttpResponse(status=204)
-    notice = f"This has just changed. It is now: {operation.get_status_display()}."
+    notice = gettext("This page was updated. Status: {status}.").format(status=operation.get_status_display())
     return render(request, "operations/_operation.html", _context(request, operation, notice=notice))
 
 
@@ -265,7 +266,7 @@ def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
     except OperationError as exc:
         messages.error(request, str(exc))
     else:
-        messages.success(request, "Cancelled. Nothing was sent.")
+        messages.success(request, gettext("Operation cancelled. It will not be sent."))
     return redirect(operation)
 
 
@@ -278,12 +279,12 @@ def check_status(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = operation_or_404(request, pk)
     if operation.status in AWAITING_PROVIDER:
         operation = confirmation.confirm_operation(pk, actor=request.user)
-        read = "The service's list was read just now."
+        text = gettext("Status checked. {reference}: {status}.")
     else:
-        read = "There is nothing to ask the service about any more."
+        text = gettext("Nothing to check. {reference}: {status}.")
     from_investigation = request.POST.get("next") == "investigation"
-    subject = operation.reference if from_investigation else "The operation"
-    messages.info(request, f"{read} {subject} is: {operation.get_status_display()}.")
+    status = operation.get_status_display()
+    messages.info(request, text.format(reference=operation.reference, status=status))
     return redirect("operations:investigation") if from_investigation else redirect(operation)
 
 
@@ -332,18 +333,20 @@ def _form_problems(form: BaseDecisionForm) -> OperationError:
 
 def _approved_message(operation: Operation) -> str:
     if operation.status == Status.SUCCEEDED:
-        return "Countersigned and applied. Nothing was sent."
+        return gettext("Approved and applied. Nothing was sent.")
     if operation.status == Status.PENDING:
-        return "Your countersignature is kept. Another person must countersign too; nothing is sent yet."
-    return "Countersigned. Nothing is sent before somebody gives the word."
+        return gettext("Approved by you. Another approval is still needed; nothing was sent.")
+    return gettext("Approved. It is not sent until someone chooses “Send”.")
 
 
 def _released_message(_operation: Operation) -> str:
-    return "Handed over for sending. This page shows by itself what becomes of it."
+    return gettext("Released for sending. This page updates automatically.")
 
 
 def _rejected_message(operation: Operation) -> str:
-    return f"Rejected. {operation.preparer} will read your reason; nothing was sent."
+    return gettext("Rejected. Nothing was sent. {person} will see your reason.").format(
+        person=operation.preparer
+    )
 
 
 @require_POST
@@ -358,6 +361,6 @@ def saved_account_create(request: StaffRequest, pk: UUID) -> HttpResponse:
         except (SavedAccountError, ContentUnreadableError) as exc:
             form.add_error("name", str(exc))
         else:
-            messages.success(request, f"The account is saved as “{saved.name}”. Saving it pays nobody.")
+            messages.success(request, gettext("Recipient saved as “{name}”.").format(name=saved.name))
             return redirect(operation)
     return render_page(request, operation, saving=form)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.accounts.second_factor import confirm_second_factor, has_fresh_second_factor
@@ -28,13 +30,13 @@ class BaseDecisionForm(forms.Form):
 
     digest = forms.CharField(required=False)  # of the content on the page; the services refuse any other
     code = forms.CharField(
-        label="Your authenticator code",
-        help_text="Asked for again because the last one is more than five minutes old.",
+        label=_("Your authenticator code"),
+        help_text=_("Required because the last one is more than five minutes old."),
         max_length=64,
         widget=OneTimeCodeInput(
             attrs={"autocomplete": "one-time-code", "inputmode": "numeric", "spellcheck": "false"}
         ),
-        error_messages={"required": "Enter the code that your authenticator shows. Nothing was done."},
+        error_messages={"required": _("Enter the code from your authenticator app. Nothing was done.")},
     )
 
     def __init__(self, *args: Any, request: StaffRequest, wants: DecisionRequirements, **kwargs: Any) -> None:
@@ -51,20 +53,20 @@ class BaseDecisionForm(forms.Form):
         code = values.pop("code", None)
         if code and not self.errors and not confirm_second_factor(self.request, code):
             self.add_error(
-                "code", "This code is wrong or was used before. Nothing was done; enter the next one."
+                "code", gettext("This code is wrong or already used. Nothing was done; enter the next code.")
             )
         return values
 
 
-def otp_field(*, required: bool, help_text: str) -> forms.CharField:
+def otp_field(*, required: bool, help_text: "StrOrPromise") -> forms.CharField:
     """The provider's one-time code."""
     return forms.CharField(
-        label="The service's token",
+        label=_("Provider's one-time code"),
         required=required,
         max_length=64,
         help_text=help_text,
         widget=OneTimeCodeInput(attrs={"autocomplete": "off", "inputmode": "numeric", "spellcheck": "false"}),
-        error_messages={"required": "Enter the service's one-time token. Nothing was sent."},
+        error_messages={"required": _("Enter the provider's one-time code. Nothing was sent.")},
     )
 
 
@@ -77,7 +79,7 @@ def reason_field(
 ) -> forms.CharField:
     """A reason in the user's own words; `missing` is the error message for none."""
     return forms.CharField(
-        label=label,
+        label=label or _("Reason"),
         max_length=max_length,
         help_text=help_text,
         widget=forms.Textarea(attrs={"rows": 3}),
@@ -88,11 +90,11 @@ def reason_field(
 class ApprovalForm(BaseDecisionForm):
     """Approve, or approve and send. Asks only for what the operation's kind requires."""
 
-    otp = otp_field(required=False, help_text="Only for “Approve and send”.")
+    otp = otp_field(required=False, help_text=_("Only for “Approve and send”."))
     confirmation = forms.CharField(
         max_length=100, widget=OneTimeCodeInput(attrs={"autocomplete": "off", "spellcheck": "false"})
     )
-    comment = forms.CharField(required=False, max_length=500)
+    comment = forms.CharField(label=_("Comment"), required=False, max_length=500)
 
     def __init__(self, *args: Any, wants: DecisionRequirements, **kwargs: Any) -> None:
         super().__init__(*args, wants=wants, **kwargs)
@@ -114,7 +116,7 @@ class ApproveAndSendForm(ApprovalForm):
         otp = super().clean_otp()
         if otp is None:
             raise forms.ValidationError(
-                "Enter the service's one-time token. Nothing was approved and nothing was sent."
+                gettext("Enter the provider's one-time code. Nothing was approved and nothing was sent.")
             )
         return otp
 
@@ -123,8 +125,8 @@ class RejectionForm(BaseDecisionForm):
     """Reject with a reason. It is shown beside another form, so it has its own ids."""
 
     reason = reason_field(
-        help_text="The person who prepared it reads this.",
-        missing="Say why: the person who prepared it will read the reason. Nothing was done.",
+        help_text=_("The preparer sees this."),
+        missing=_("Enter a reason: the preparer will see it. Nothing was done."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -136,7 +138,7 @@ class ReleaseForm(BaseDecisionForm):
 
     otp = otp_field(
         required=True,
-        help_text="It waits encrypted for the sending, at most 90 seconds, and is then destroyed.",
+        help_text=_("Stored encrypted for at most 90 seconds, then deleted."),
     )
 
     def clean_otp(self) -> SecretStr | None:

@@ -9,6 +9,9 @@ from hashlib import sha256
 
 from django.conf import settings
 from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
@@ -39,8 +42,8 @@ class OperationStep:
     note: str
 
 
-_LABELS = ("Prepared", "Countersigned", "Sent", "Confirmed")
-_LOCAL_LABELS = ("Prepared", "Countersigned", "Applied")
+_LABELS = (_("Prepared"), _("Approved"), _("Sent"), _("Confirmed"))
+_LOCAL_LABELS = (_("Prepared"), _("Approved"), _("Applied"))
 _REACHED = {
     Status.PENDING: 1,
     Status.REJECTED: 1,
@@ -61,7 +64,9 @@ def steps(operation: Operation, turn: QueuePosition | None) -> list[OperationSte
     reached = _REACHED.get(status, 2 if operation.decided_at else 1)
     at_reached = "stopped" if status in _STOPPED else "now"
     return [
-        OperationStep(label, "done" if place < reached else at_reached if place == reached else "todo", note)
+        OperationStep(
+            str(label), "done" if place < reached else at_reached if place == reached else "todo", note
+        )
         for place, (label, note) in enumerate(_labelled_notes(operation, turn))
     ]
 
@@ -131,7 +136,7 @@ def poll_seconds(operation: Operation) -> int:
     return POLL_SECONDS_PEOPLE if waits_for_people and not is_released(operation) else POLL_SECONDS_MACHINE
 
 
-def _labelled_notes(operation: Operation, turn: QueuePosition | None) -> list[tuple[str, str]]:
+def _labelled_notes(operation: Operation, turn: QueuePosition | None) -> list[tuple[Promise, str]]:
     signed = (_prepared_note(operation), _approved_note(operation))
     if is_applied_locally(operation):
         return list(zip(_LOCAL_LABELS, (*signed, _applied_note(operation)), strict=True))
@@ -144,43 +149,46 @@ def _prepared_note(operation: Operation) -> str:
 
 def _approved_note(operation: Operation) -> str:
     if operation.status == Status.REJECTED:
-        return "rejected"
+        return gettext("rejected")
     names = ", ".join(str(approval.approver) for approval in operation.approvals.all())
     missing = approvals_missing(operation)
     if operation.status == Status.PENDING:
-        still = f"{missing} of {operation.approvals_needed} still needed"
+        still = gettext("{missing} of {needed} still needed").format(
+            missing=missing, needed=operation.approvals_needed
+        )
         return f"{names}; {still}" if names else still
-    return names or Status(operation.status).label.lower()
+    return names or str(Status(operation.status).label).lower()
 
 
 def _sent_note(operation: Operation, turn: QueuePosition | None) -> str:
     attempt = last_attempt(operation)
     if operation.status == Status.APPROVED:
         if is_released(operation):
-            return "handed to the worker" if turn is None or turn.is_next else "waits for its turn"
-        return "needs the service's token" if needs_otp(operation) else "waits for the word to send"
+            is_next = turn is None or turn.is_next
+            return gettext("released for sending") if is_next else gettext("waiting in the queue")
+        return gettext("needs the one-time code") if needs_otp(operation) else gettext("not released yet")
     if operation.status == Status.SENDING:
-        return "being sent now"
+        return gettext("sending now")
     if operation.status in {Status.EXPIRED, Status.CANCELLED} and operation.decided_at:
-        return Status(operation.status).label.lower()
-    return local_time(attempt.started_at) if attempt else "not yet"
+        return str(Status(operation.status).label).lower()
+    return local_time(attempt.started_at) if attempt else gettext("not yet")
 
 
 def _applied_note(operation: Operation) -> str:
     if operation.status == Status.SUCCEEDED and operation.closed_at:
         return local_time(operation.closed_at)
-    return "not applied" if operation.is_closed else "with the last countersignature"
+    return gettext("not applied") if operation.is_closed else gettext("by the last approval")
 
 
 def _confirmed_note(operation: Operation) -> str:
     closed = local_time(operation.closed_at) if operation.closed_at else ""
     return {
-        Status.PROCESSING: "the service is working on it",
-        Status.UNKNOWN: "outcome unknown, being looked up",
-        Status.REVIEW: "people must look at it",
-        Status.FAILED: f"failed, {closed}",
+        Status.PROCESSING: gettext("processing at the provider"),
+        Status.UNKNOWN: gettext("outcome unknown, checking"),
+        Status.REVIEW: gettext("must be resolved"),
+        Status.FAILED: gettext("failed, {time}").format(time=closed),
         Status.SUCCEEDED: closed,
-    }.get(Status(operation.status), "by the service itself")
+    }.get(Status(operation.status), gettext("by the provider"))
 
 
 @dataclass(frozen=True)
@@ -199,38 +207,43 @@ class DecisionPanel:
     is_applied_locally: bool = False
 
 
-_APPLIED = ("Applied", "It was applied here with the last countersignature. Nothing was sent.")
-_TEXTS: dict[Status, tuple[str, str]] = {
-    Status.SENDING: ("Being sent", "The one request is on its way. This page shows the answer by itself."),
+_APPLIED = (_("Applied"), _("Applied by the last approval. Nothing was sent."))
+_RESOLVED = (_("Succeeded"), _("Resolved as executed, with a second approval."))
+_TEXTS: dict[Status, tuple[Promise, Promise]] = {
+    Status.SENDING: (_("Sending"), _("The request is being made. This page updates automatically.")),
     Status.PROCESSING: (
-        "The service works on it",
-        "The service accepted it. What it shows itself will say how it ended; this page shows it by itself.",
+        _("Processing at the provider"),
+        _("The provider accepted it and has not reported the outcome yet. This page updates automatically."),
     ),
     Status.UNKNOWN: (
-        "The outcome is not known",
-        "No readable answer came back, so it may have been executed or not. Countersign never sends it again by "
-        "itself; it keeps reading what the service shows until the outcome is clear.",
+        _("Outcome unknown"),
+        _(
+            "No readable response was received: it may or may not have been executed. Countersign never sends "
+            "it again automatically, and keeps checking the provider's records."
+        ),
     ),
     Status.REVIEW: (
-        "People must look at it",
-        "The service's list did not settle what became of it. The same is not paid again before two people have said "
-        "what became of this one: ask the service, and compare its statement with the evidence.",
+        _("Outcome must be resolved"),
+        _(
+            "The checks did not find the outcome. Do not pay again. Ask the provider, compare its statement with "
+            "the evidence, then resolve the outcome. A second person must approve the resolution."
+        ),
     ),
-    Status.SUCCEEDED: ("Succeeded", "The service itself confirms it."),
+    Status.SUCCEEDED: (_("Succeeded"), _("Confirmed by the provider.")),
     Status.FAILED: (
-        "Failed",
-        "It was not executed, or the service took it back. Nothing will be sent again by itself.",
+        _("Failed"),
+        _("Not executed, or reversed by the provider. Countersign does not send it again automatically."),
     ),
-    Status.REJECTED: ("Rejected", "It was not countersigned. Nothing was sent."),
-    Status.EXPIRED: ("Expired", "Its time ran out before it was sent. Nothing was sent."),
-    Status.CANCELLED: ("Cancelled", "It was taken back by the person who prepared it. Nothing was sent."),
+    Status.REJECTED: (_("Rejected"), _("Not approved. Nothing was sent.")),
+    Status.EXPIRED: (_("Expired"), _("Expired before it was executed. It will not be sent.")),
+    Status.CANCELLED: (_("Cancelled"), _("Cancelled before it was executed. It will not be sent.")),
 }
 
 
 # A release that is the last in the log and has no row any more expired, even if that is not recorded yet.
 _RELEASE_EXPIRED = {Action.OPERATION_RELEASED, Action.OPERATION_RELEASE_EXPIRED}
-_OTHER_PERSON_SENDS = "Somebody who may send, and who did not prepare it, has to give the word."
-_PREPARE_AGAIN = "Whoever prepared it has to cancel it and prepare it again."
+_OTHER_PERSON_SENDS = _("It must be sent by someone with permission to send, other than the preparer.")
+_PREPARE_AGAIN = _("The preparer must cancel it and prepare it again.")
 
 
 def panel_for(person: User, operation: Operation, turn: QueuePosition | None) -> DecisionPanel:
@@ -263,7 +276,8 @@ def _may_be_resolved(operation: Operation) -> bool:
 def without_decisions(panel: DecisionPanel) -> DecisionPanel:
     """The same for unreadable content: no decision, no sending, no copy."""
     if panel.may_decide or panel.may_release:
-        title, text = "Nothing can be decided", "Nobody can see what would be signed or sent."
+        title = gettext("Cannot be approved or sent")
+        text = gettext("This version of Countersign cannot read the content.")
         panel = replace(panel, title=title, text=text, may_decide=False, may_release=False)
     return replace(panel, may_approve_and_send=False, may_copy=False)
 
@@ -278,14 +292,21 @@ def reason_not_sent(operation: Operation, timeline: Sequence[Entry], turn: Queue
         return ""
     last = next((entry for entry in reversed(timeline) if _ends_a_release(entry)), None)
     if last is not None and last.action in _RELEASE_EXPIRED:
-        return (
-            "It was not sent in time: its turn did not come, the service could not be read, or no worker was free. "
-            "Nothing was sent, and the token is destroyed."
-            f"{_advice_if_sendable(turn, 'Give the word again, with a new token.')}"
-        )
+        return _expired_release_text(operation, turn)
     if last is not None and last.action == Action.OPERATION_ACTION_REFUSED:
         return _refused_at_claim(last.detail["refusal"])
     return _failed_attempt_text(operation, turn)
+
+
+def _expired_release_text(operation: Operation, turn: QueuePosition | None) -> str:
+    text = gettext(
+        "Not sent before the release expired: other operations were ahead, the provider could not be read, or no "
+        "worker was available."
+    )
+    if not needs_otp(operation):
+        return f"{text}{_advice_if_sendable(turn, gettext('Send it again.'))}"
+    advice = _advice_if_sendable(turn, gettext("Send it again with a new one-time code."))
+    return f"{text} {gettext('The one-time code was deleted.')}{advice}"
 
 
 def _ends_a_release(entry: Entry) -> bool:
@@ -297,8 +318,10 @@ def _ends_a_release(entry: Entry) -> bool:
 
 def _refused_at_claim(refusal: dict[str, str]) -> str:
     if refusal["code"] == Refusal.PERMISSION_MISSING:
-        return "Held back before it was sent: whoever gave the word may no longer send. Somebody else has to give it."
-    return f"Held back before it was sent. {sentence(refusal)} {_PREPARE_AGAIN}"
+        return gettext(
+            "Not sent: the person who released it no longer has permission to send. Another person must send it."
+        )
+    return f"{gettext('Not sent.')} {sentence(refusal)} {_PREPARE_AGAIN}"
 
 
 def _advice_if_sendable(turn: QueuePosition | None, advice: str) -> str:
@@ -310,9 +333,12 @@ def _failed_attempt_text(operation: Operation, turn: QueuePosition | None) -> st
     attempt = last_attempt(operation)
     if attempt is None:
         return ""
-    reason = "the service refused the token" if attempt.outcome == Outcome.OTP_REJECTED else "nothing left us"
-    again = _advice_if_sendable(turn, "It can be sent again.")
-    return f"It was tried and not executed: {reason} ({attempt.response}).{again}"
+    if attempt.outcome == Outcome.OTP_REJECTED:
+        text = gettext("Not executed: the provider refused the one-time code ({response}).")
+    else:
+        text = gettext("Not executed: the request was not sent ({response}).")
+    again = _advice_if_sendable(turn, gettext("It can be sent again."))
+    return f"{text.format(response=attempt.response)}{again}"
 
 
 def _is_last_approval(operation: Operation) -> bool:
@@ -346,79 +372,97 @@ def _title_and_text(person: User, operation: Operation, turn: QueuePosition | No
         return _pending_text(person, operation)
     if status == Status.APPROVED:
         return _approved_text(person, operation, turn)
-    if status == Status.SUCCEEDED and is_applied_locally(operation):
+    title, text = _closed_or_sent_texts(operation)
+    return str(title), str(text)
+
+
+def _closed_or_sent_texts(operation: Operation) -> tuple[object, object]:
+    """The title and sentence of an operation that was sent or is closed."""
+    status, attempt = Status(operation.status), last_attempt(operation)
+    if status != Status.SUCCEEDED:
+        return _TEXTS[status]
+    if is_applied_locally(operation):
         return _APPLIED
-    if status == Status.SUCCEEDED and operation.kind in KINDS:
-        title, text = KINDS[operation.kind].success_texts or _TEXTS[status]
-        return str(title), str(text)
-    return _TEXTS[status]
+    if attempt is not None and attempt.resolution_id:
+        return _RESOLVED
+    return (KINDS[operation.kind].success_texts if operation.kind in KINDS else None) or _TEXTS[status]
 
 
 def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
+    rule = operation.rule_sentence
     if person.pk == operation.preparer_id:
-        return (
-            "Waiting for another person",
-            f"You prepared this, so somebody else has to sign. {operation.rule_sentence}",
-        )
+        text = gettext("You prepared this operation, so another person must approve it.")
+        return gettext("Waiting for another person"), f"{text} {rule}"
     if has_approved(person, operation):
-        return "You have countersigned", f"Another person is still needed. {operation.rule_sentence}"
+        return gettext("Approved by you"), f"{gettext('Another approval is still needed.')} {rule}"
     if has_preparer_lost_permission(operation):
-        return "Not to be countersigned any more", str(Refusal.PREPARER_NOT_ENTITLED.label)
+        return gettext("Cannot be approved"), str(Refusal.PREPARER_NOT_ENTITLED.label)
     if policy.may_decide(person, operation):
-        return "Your decision", operation.rule_sentence
-    return "Waiting for a second person", operation.rule_sentence
+        return gettext("Approve or reject"), rule
+    return gettext("Waiting for approval"), rule
 
 
 def _approved_text(person: User, operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:
     if not is_released(operation) and has_approval_lost_validity(operation):
-        return "Countersigned, but not validly any more", _invalid_text(operation)
+        return gettext("Approval no longer valid"), _invalid_text(operation)
     pause = cached_pause()
     if pause is not None:
-        return "Cannot leave now: sending is paused", _paused_text(operation, pause, turn)
+        return gettext("Not sent: payments are paused"), _paused_text(operation, pause, turn)
     if is_released(operation):
         return _released_text(operation, turn)
     holder = _blocking_operation(turn)
     if turn is not None and holder is not None:
-        title = f"Cannot leave now: {holder.reference} holds the {turn.balance} balance"
+        title = gettext("Cannot be sent now: {reference} blocks the {balance} balance").format(
+            reference=holder.reference, balance=turn.balance
+        )
         return title, _blocked_text(person, operation, turn, holder)
     if policy.may_release(person, operation):
-        return "Ready to be sent", "Everybody needed has countersigned. It leaves when you give the word."
-    return "Countersigned, not sent", _OTHER_PERSON_SENDS
+        return gettext("Ready to send"), gettext("Fully approved. It is sent only when you choose “Send”.")
+    return gettext("Approved, not sent"), str(_OTHER_PERSON_SENDS)
 
 
 def _invalid_text(operation: Operation) -> str:
     if has_preparer_lost_permission(operation):
         return str(Refusal.PREPARER_NOT_ENTITLED.label)
-    return f"Somebody who countersigned is no longer entitled to, so this will not be sent. {_PREPARE_AGAIN}"
+    text = gettext("An approver no longer has permission to approve, so this operation will not be sent.")
+    return f"{text} {_PREPARE_AGAIN}"
 
 
 def _released_text(operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:
     until, since = local_time(operation.release.expires_at), operation.release.blocked_since
     if turn is not None and not turn.is_next:
-        return "Waits for its turn", f"{turn} The word to send is given, and stands until {until}."
+        text = gettext("The release is valid until {time}.").format(time=until)
+        return gettext("Waiting in the queue"), f"{turn} {text}"
     if since is not None:
-        why = f"{operation.release.blocker_sentence} It has been so since {local_time(since)}, and nothing has left."
-        return "Not sent yet", f"{why} It is tried again until the word to send runs out at {until}."
-    return "About to be sent", "The word to send is given; a worker takes it up within seconds."
+        text = gettext(
+            "Blocked since {since}; nothing was sent. Countersign tries again until the release expires: {until}."
+        ).format(since=local_time(since), until=until)
+        return gettext("Not sent yet"), f"{operation.release.blocker_sentence} {text}"
+    return (
+        gettext("Released for sending"),
+        gettext("Not sent yet; sending starts within seconds. This page updates automatically."),
+    )
 
 
 def _paused_text(operation: Operation, pause: Pause, turn: QueuePosition | None) -> str:
-    why = f"{pause.paused_by} paused it: {pause.reason.rstrip('.')}. Nothing leaves before two people let it go on."
+    why = gettext("{person} paused payments: {reason}. Nothing is sent until payments are resumed.").format(
+        person=pause.paused_by, reason=pause.reason.rstrip(".")
+    )
     if is_released(operation):
-        until = local_time(operation.release.expires_at)
-        return (
-            f"{why} The word to send is given, and stands until {until}; after that it has to be given again."
-        )
-    held = f" Besides: {turn}" if turn is not None and _blocking_operation(turn) else ""
-    return f"{why} The word to send can be given then.{held}"
+        released = gettext("The release is valid until {time}; after that, send the operation again.")
+        return f"{why} {released.format(time=local_time(operation.release.expires_at))}"
+    blocked = f" {turn}" if turn is not None and _blocking_operation(turn) else ""
+    return f"{why} {gettext('You can send the operation after that.')}{blocked}"
 
 
 def _blocked_text(person: User, operation: Operation, turn: QueuePosition, holder: Operation) -> str:
     if needs_otp(operation):
-        return f"{turn} The word to send can be given after that: a token given now would run out."
-    if policy.may_release(person, operation):
-        return (
-            f"{turn} You may give the word now. It stands for {settings.RELEASE_LIFETIME_MINUTES} minutes, and counts "
-            f"if {holder.reference} is settled by then."
-        )
-    return f"{turn} {_OTHER_PERSON_SENDS}"
+        text = gettext("Send this operation after that: a one-time code entered now would expire.")
+    elif policy.may_release(person, operation):
+        text = gettext(
+            "You can release this operation now. It is sent if {reference} no longer blocks it within {minutes} "
+            "minutes."
+        ).format(reference=holder.reference, minutes=settings.RELEASE_LIFETIME_MINUTES)
+    else:
+        text = str(_OTHER_PERSON_SENDS)
+    return f"{turn} {text}"

@@ -73,8 +73,8 @@ def test_a_failed_decision_is_reported_and_does_not_stop_the_others(
     result = lines(answer)
     assert "2 of 5 approved" in text_of(answer)
     assert "has expired" in result[late.reference]
-    assert "is cancelled by now" in result[cancelled.reference]
-    assert "Two people must countersign it" in result[two.reference]
+    assert "is now cancelled" in result[cancelled.reference]
+    assert "Two approvals are required" in result[two.reference]
     assert [status_of(one) for one in (first, late, two, cancelled, last)] == [
         "approved",
         "pending",
@@ -104,7 +104,7 @@ def test_an_own_operation_is_refused_even_if_the_form_names_it(
     approver.groups.add(*preparer.groups.all())
     own = factories.prepared_to_another_account(approver)
     answer = send(sign_in(Client(), approver), APPROVE, own)
-    assert "somebody else has to countersign" in lines(answer)[own.reference]
+    assert "another person must approve" in lines(answer)[own.reference]
     assert status_of(own) == "pending"
 
 
@@ -135,9 +135,7 @@ def test_a_rejection_by_another_user_is_not_shown_as_own(
         second_factor_at=timezone.now(),
         reason="No",
     )
-    assert (
-        "is rejected by now" in lines(send(as_approver, REJECT, operation, reason="No"))[operation.reference]
-    )
+    assert "is now rejected" in lines(send(as_approver, REJECT, operation, reason="No"))[operation.reference]
 
 
 def test_one_fresh_second_factor_covers_all_selected_operations(

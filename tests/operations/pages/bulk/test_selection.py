@@ -94,9 +94,9 @@ def test_the_confirmation_lists_skipped_operations_with_the_reason(
     found = obstacles(answer)
     assert "You prepared this operation" in found[own.reference]
     assert "has expired" in found[late.reference]
-    assert "Two people must countersign it" in found[two.reference]
-    assert "You have countersigned this operation already" in found[signed.reference]
-    assert "is approved by now" in found[gone.reference]
+    assert "Two approvals are required" in found[two.reference]
+    assert "You have already approved this operation" in found[signed.reference]
+    assert "is now approved" in found[gone.reference]
     assert "not the one you saw" in found[strange.reference]
     assert "not the one you saw" in found[touched.reference]
     assert answer.context["included"] == []

@@ -24,15 +24,15 @@ def panel_of(client: Client, operation: Operation) -> str:
 def test_the_page_shows_the_blocker_since_when_and_until_when(
     provider: StubProvider, released: Operation, as_approver: Client
 ) -> None:
-    assert "About to be sent" in panel_of(as_approver, released)
+    assert "Released for sending" in panel_of(as_approver, released)
     provider.records = "nonsense"
     send.send_operation(released.pk)
     shown, release = panel_of(as_approver, released), Release.objects.get()
     assert "Not sent yet" in shown
-    assert "The service cannot be read." in shown
+    assert "The provider could not be read." in shown
     with timezone.override("Africa/Lagos"):  # where the reader is
-        assert f"since {local_time(release.blocked_since or release.released_at)}, and nothing" in shown
-        assert f"until the word to send runs out at {local_time(release.expires_at)}" in shown
+        assert f"since {local_time(release.blocked_since or release.released_at)}; nothing was sent" in shown
+        assert f"until the release expires: {local_time(release.expires_at)}" in shown
     assert (provider.posts, "123456" in shown) == ([], False)
 
 
@@ -51,13 +51,13 @@ def test_an_open_page_shows_a_blocker_and_its_end(
     before = seen_on(as_approver, released)
     assert show(as_approver, released, "live/", seen=before).status_code == 204
     record_blocker(released.pk, None)
-    assert "About to be sent" in text_of(show(as_approver, released, "live/", seen=before))
+    assert "Released for sending" in text_of(show(as_approver, released, "live/", seen=before))
 
 
 def test_an_open_page_shows_what_the_last_check_found(unknown: Operation, as_approver: Client) -> None:
     before = seen_on(as_approver, unknown)
     Attempt.objects.update(check_result=CheckResult.PROVIDER_UNREADABLE, check_parameters={"error": "x"})
-    assert "The service could not be read" in text_of(show(as_approver, unknown, "live/", seen=before))
+    assert "The provider could not be read" in text_of(show(as_approver, unknown, "live/", seen=before))
 
 
 def test_a_blocker_keeps_its_first_time(provider: StubProvider, released: Operation) -> None:
@@ -72,7 +72,7 @@ def test_a_blocker_keeps_its_first_time(provider: StubProvider, released: Operat
 def test_a_resolved_blocker_is_cleared(released: Operation, as_approver: Client) -> None:
     record_blocker(released.pk, Blocker.PROVIDER_UNREADABLE, error="x")
     record_blocker(released.pk, None)
-    assert "About to be sent" in panel_of(as_approver, released)
+    assert "Released for sending" in panel_of(as_approver, released)
 
 
 def test_a_new_release_has_no_blocker(provider: StubProvider, released: Operation) -> None:

@@ -30,7 +30,7 @@ def test_approving_sends_nothing(as_approver: Client, operation: Operation) -> N
 def test_approving_and_sending_passes_the_one_time_code_on(as_approver: Client, operation: Operation) -> None:
     do(as_approver, operation, "approve-and-send", otp="123456")
     assert Release.objects.get().operation == operation
-    assert "About to be sent" in text_of(show(as_approver, operation))
+    assert "Released for sending" in text_of(show(as_approver, operation))
 
 
 def test_sending_without_a_one_time_code_does_nothing_and_keeps_the_comment(
@@ -39,7 +39,7 @@ def test_sending_without_a_one_time_code_does_nothing_and_keeps_the_comment(
     answer = do(as_approver, operation, "approve-and-send", otp="", comment="Invoice seen")
     assert answer.status_code == 422
     error = text_of(answer).partition('id="id_otp_error">')[2].partition("</p>")[0]
-    assert error == "Enter the service&#x27;s one-time token. Nothing was approved and nothing was sent."
+    assert error == "Enter the provider&#x27;s one-time code. Nothing was approved and nothing was sent."
     assert 'value="Invoice seen"' in text_of(answer)
     assert status_of(operation) == Status.PENDING
 
@@ -50,7 +50,7 @@ def test_an_approved_operation_is_sent_with_a_one_time_code(
     do(as_approver, operation, "approve")
     refused = do(as_approver, operation, "release", otp=" ")
     assert refused.status_code == 422
-    assert "Enter the service&#x27;s one-time token. Nothing was sent." in text_of(refused)
+    assert "Enter the provider&#x27;s one-time code. Nothing was sent." in text_of(refused)
     assert do(as_approver, operation, "release", otp="123456").status_code == 302
     assert Release.objects.get().operation == operation
 
@@ -69,7 +69,7 @@ def test_the_first_of_two_approvals_does_not_send(as_approver: Client, preparer:
     assert "Approve and send" not in text_of(show(as_approver, operation))
     do(as_approver, operation, "approve")
     html = text_of(show(as_approver, operation))
-    assert "You have countersigned" in html
+    assert "Approved by you" in html
     assert "Amara Okafor; 1 of 2 still needed" in html
     assert status_of(operation) == Status.PENDING
 
@@ -88,7 +88,7 @@ def test_rejecting_needs_a_reason(as_approver: Client, operation: Operation) -> 
     answer = do(as_approver, operation, "reject", reason="  ")
     assert answer.status_code == 422
     assert '<details class="fold danger" open>' in text_of(answer)
-    assert "Say why" in text_of(answer)
+    assert "Enter a reason" in text_of(answer)
     assert status_of(operation) == Status.PENDING
 
 
@@ -112,7 +112,7 @@ def test_a_wrong_code_approves_nothing_and_is_audited(
     wrong = f"{(int(code_of(approver)) + 500_000) % 1_000_000:06d}"
     answer = do(as_approver, operation, "approve", code=wrong)
     assert answer.status_code == 422
-    assert "wrong or was used before" in text_of(answer)
+    assert "wrong or already used" in text_of(answer)
     assert wrong not in text_of(answer)
     assert status_of(operation) == Status.PENDING
     assert Entry.objects.filter(action=Action.SECOND_FACTOR_REFUSED, actor=approver).exists()
@@ -130,7 +130,7 @@ def test_a_code_is_not_consumed_by_an_incomplete_form(
 def test_a_decision_on_content_not_shown_is_refused(as_approver: Client, operation: Operation) -> None:
     answer = as_approver.post(f"/operations/{operation.pk}/approve/", {"digest": "0" * 64})
     assert answer.status_code == 422
-    assert "not the one you saw" in text_of(answer)
+    assert "not what you saw" in text_of(answer)
     assert f'name="digest" value="{operation.digest}"' in text_of(answer)
     assert status_of(operation) == Status.PENDING
 
@@ -150,7 +150,7 @@ def test_a_decision_on_a_stale_page_shows_the_current_status(
     do(as_preparer, operation, "cancel")
     answer = do(as_approver, operation, action, **values)
     assert answer.status_code == 422
-    assert "The operation is cancelled by now, so nothing was changed." in text_of(answer)
+    assert "The operation is now cancelled. Nothing was changed" in text_of(answer)
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).exists()
 
 
@@ -159,7 +159,7 @@ def test_cancelling_too_late_is_reported(
 ) -> None:
     do(as_approver, operation, "reject", reason="Wrong invoice")
     answer = as_preparer.post(f"/operations/{operation.pk}/cancel/", follow=True)
-    assert "The operation is rejected by now" in text_of(answer)
+    assert "The operation is now rejected" in text_of(answer)
 
 
 def test_the_preparer_cannot_approve_with_a_forged_form(
@@ -217,5 +217,5 @@ def test_a_status_check_of_a_closed_operation_is_not_audited_as_refused(
 ) -> None:
     answer = as_preparer.post(f"/operations/{operation.pk}/check/", follow=True)
     assert answer.status_code == 200
-    assert "nothing to ask the service about any more. The operation is: Pending." in text_of(answer)
+    assert "Nothing to check. " in text_of(answer)
     assert not Entry.objects.filter(action=Action.ACCESS_REFUSED).exists()

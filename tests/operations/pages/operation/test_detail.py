@@ -36,17 +36,17 @@ def test_the_page_shows_summary_facts_and_verification_code(
 @pytest.mark.parametrize(
     ("person", "statuses", "title", "buttons"),
     [
-        ("approver", [], "Your decision", ["Approve", "Approve and send", "Reject"]),
-        ("preparer", [], "Waiting for another person", ["Cancel the operation"]),
-        ("auditor", [], "Waiting for a second person", []),
-        ("approver", ["approved"], "Ready to be sent", ["Send now"]),
-        ("preparer", ["approved"], "Countersigned, not sent", ["Cancel the operation"]),
-        ("auditor", ["approved"], "Countersigned, not sent", []),
-        ("approver", ["approved", "sending"], "Being sent", []),
-        ("approver", ["approved", "sending", "processing"], "The service works on it", ["Check now"]),
-        ("preparer", ["approved", "sending", "unknown"], "The outcome is not known", ["Check now"]),
-        ("auditor", ["approved", "sending", "unknown"], "The outcome is not known", []),
-        ("approver", ["approved", "sending", "unknown", "review"], "People must look at it", []),
+        ("approver", [], "Approve or reject", ["Approve", "Approve and send", "Reject"]),
+        ("preparer", [], "Waiting for another person", ["Cancel operation"]),
+        ("auditor", [], "Waiting for approval", []),
+        ("approver", ["approved"], "Ready to send", ["Send"]),
+        ("preparer", ["approved"], "Approved, not sent", ["Cancel operation"]),
+        ("auditor", ["approved"], "Approved, not sent", []),
+        ("approver", ["approved", "sending"], "Sending", []),
+        ("approver", ["approved", "sending", "processing"], "Processing at the provider", ["Check status"]),
+        ("preparer", ["approved", "sending", "unknown"], "Outcome unknown", ["Check status"]),
+        ("auditor", ["approved", "sending", "unknown"], "Outcome unknown", []),
+        ("approver", ["approved", "sending", "unknown", "review"], "Outcome must be resolved", []),
     ],
 )
 def test_controls_depend_on_user_and_status(  # noqa: PLR0917
@@ -63,7 +63,7 @@ def test_controls_depend_on_user_and_status(  # noqa: PLR0917
     put(operation, *statuses)
     html = text_of(show(sign_in(Client(), request.getfixturevalue(person)), operation))
     main = html[html.index("<main") :]
-    every = ["Approve", "Approve and send", "Reject", "Send now", "Cancel the operation", "Check now"]
+    every = ["Approve", "Approve and send", "Reject", "Send", "Cancel operation", "Check status"]
     assert f'<h2 id="decision-title">{title}</h2>' in main
     assert [name for name in every if f">{name}</button>" in main] == [
         name for name in every if name in buttons
@@ -85,7 +85,7 @@ def test_an_open_page_shows_what_changed(
     answer = show(as_preparer, operation, "live/", seen=seen)
     assert answer.status_code == 200
     assert text_of(answer).lstrip().startswith('<div id="operation" data-poll')
-    assert "It is now: Approved." in text_of(answer)
+    assert "Status: Approved." in text_of(answer)
 
 
 def test_polling_does_not_extend_the_session(as_preparer: Client, operation: Operation) -> None:
@@ -138,9 +138,9 @@ def test_unreadable_content_is_reported_and_cannot_be_decided(
         operation.pk, errors.OperationAction.APPROVE, preparer, errors.ContentUnreadableError()
     )
     html = text_of(show(as_approver, operation))
-    assert "The content cannot be read by this version of Countersign" in html
-    assert '<h2 id="decision-title">Nothing can be decided</h2>' in html
-    assert ">Approve" not in html
+    assert "This version of Countersign cannot read the content" in html
+    assert '<h2 id="decision-title">Cannot be approved or sent</h2>' in html
+    assert ">Approve<" not in html
     assert ">Reject<" not in html
     assert "was refused an action on this operation" in html
 
@@ -150,7 +150,7 @@ def test_unreadable_content_still_shows_the_attempts(as_preparer: Client, prepar
     factories.attempt(operation, responses=[coded(ResponseCode.ERROR, error="No answer came back")])
     html = text_of(show(as_preparer, operation))
     assert "No answer came back" in html
-    assert "The outcome is not known" in html
+    assert "Outcome unknown" in html
 
 
 def test_unreadable_content_cannot_be_copied(as_preparer: Client, preparer: User) -> None:

@@ -62,18 +62,18 @@ def test_an_operation_returned_to_approved_is_not_shown_as_failed(
         closed_at=timezone.now(),
     )
     html = text_of(show(as_approver, operation))
-    assert "It was tried and not executed: the service refused the token (token is not valid)." in html
-    assert "Send now" in html
+    assert "Not executed: the provider refused the one-time code (token is not valid)." in html
+    assert ">Send<" in html
 
 
 def test_an_expired_release_is_shown_as_none(as_approver: Client, released: Operation) -> None:
     seen = show(as_approver, released).context["seen"]
-    assert "About to be sent" in text_of(show(as_approver, released))
+    assert "Released for sending" in text_of(show(as_approver, released))
     let_the_release_run_out(released)
     html = text_of(show(as_approver, released))
-    assert "About to be sent" not in html
-    assert "It was not sent in time" in html
-    assert ">Send now<" in html
+    assert "Released for sending" not in html
+    assert "Not sent before the release expired" in html
+    assert ">Send<" in html
     assert show(as_approver, released, "live/", seen=seen).status_code == 200
 
 
@@ -89,8 +89,8 @@ def test_a_release_removed_by_the_sweeper_is_explained(as_approver: Client, rele
     let_the_release_run_out(released)
     assert release.expire_release(released.pk)
     html = text_of(show(as_approver, released))
-    assert "It was not sent in time" in html
-    assert "with a new token" in html
+    assert "Not sent before the release expired" in html
+    assert "with a new one-time code" in html
 
 
 def test_a_sender_who_may_no_longer_send_is_explained(
@@ -99,8 +99,8 @@ def test_a_sender_who_may_no_longer_send_is_explained(
     staff.set_roles(second_approver.pk, roles=[], actor=None)
     send.send_operation(released.pk)
     html = text_of(show(as_approver, released))
-    assert "Held back before it was sent: whoever gave the word may no longer send." in html
-    assert ">Send now<" in html
+    assert "Not sent: the person who released it no longer has permission to send." in html
+    assert ">Send<" in html
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ def test_an_invalid_approval_is_explained_with_prepare_again(
     leave(approver)
     send.send_operation(released.pk)
     html = text_of(show(sign_in(Client(), second_approver), released))
-    assert "Countersigned, but not validly any more" in html
-    assert "Somebody who countersigned is no longer entitled to, so this will not be sent." in html
-    assert "Whoever prepared it has to cancel it and prepare it again." in html
-    assert ">Send now<" not in html
+    assert "Approval no longer valid" in html
+    assert "An approver no longer has permission to approve, so this operation will not be sent." in html
+    assert "The preparer must cancel it and prepare it again." in html
+    assert ">Send<" not in html
 
 
 def test_the_newest_release_is_the_one_explained(
@@ -136,8 +136,8 @@ def test_the_newest_release_is_the_one_explained(
     do(as_approver, released, "release", otp="123456")
     let_the_release_run_out(released)
     html = text_of(show(as_approver, released))
-    assert "Held back" not in html
-    assert "It was not sent in time" in html
+    assert "permission to send" not in html
+    assert "Not sent before the release expired" in html
 
 
 def test_tampered_content_is_not_sent_and_explained(
@@ -147,5 +147,5 @@ def test_tampered_content_is_not_sent_and_explained(
         Operation.objects.filter(pk=released.pk).update(payload={**released.payload, "memo": "forged"})
     send.send_operation(released.pk)
     html = text_of(show(as_approver, released))
-    assert "Held back before it was sent. The content is not the one you saw" in html
-    assert "Whoever prepared it has to cancel it and prepare it again." in html
+    assert "Not sent. The content is not what you saw" in html
+    assert "The preparer must cancel it and prepare it again." in html

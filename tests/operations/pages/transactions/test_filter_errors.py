@@ -47,7 +47,7 @@ def test_an_invalid_filter_is_reported_at_its_field_and_kept(
     html = text_of(answer)
     assert message in html
     assert html.count(message) == 1
-    assert "Nothing is listed until the filters above are mended" in html
+    assert "No results: correct the filters above" in html
     field = re.search(r'<span class="error" id="id_(\w+)_error">', html)
     assert field is not None
     assert field[1] in typed
@@ -57,7 +57,7 @@ def test_the_list_partial_explains_why_it_is_empty(reader: Client) -> None:
     html = text_of(reader.get(PAGE, {"currency": "EUR", "min_amount": "x"}, headers={"HX-Request": "true"}))
     assert "Currency: Select a valid choice" in html
     assert "Amount from: Enter an amount" in html
-    assert html.count("Nothing is listed until this is mended") == 2
+    assert html.count("No results until this filter is corrected") == 2
 
 
 @pytest.mark.parametrize(
