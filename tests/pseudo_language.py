@@ -35,7 +35,7 @@ def pseudo_language(folder: Path) -> Iterator[None]:
     for message in messages.extracted():
         if message.id:
             forms = message.id if isinstance(message.id, tuple) else (message.id,)
-            translated = tuple(pseudo(form) for form in forms)
+            translated = tuple(pseudo(str(form)) for form in forms)
             is_plural = isinstance(message.id, tuple)
             catalog.add(message.id, translated if is_plural else translated[0], context=message.context)
     target = folder / CODE / "LC_MESSAGES" / "django.mo"
