@@ -28,7 +28,7 @@ DATABASE = (
         "backoffice.operations.migrations.0001_initial:Migration",
         {
             'fields=("operation", "approver"), name="approval_once_per_person"': (
-                'fields=("operation", "approver", "at"), name="approval_once_per_person"'
+                'fields=("operation", "approver", "approved_at"), name="approval_once_per_person"'
             )
         },
         "tests/operations/test_states.py::test_the_database_refuses_a_second_approval_by_the_same_person",

@@ -120,7 +120,7 @@ RECORD = (
     Safeguard(
         "a second debit is raised also if it was listed before the end",
         "backoffice.operations.reconciliation.runner:_read_entries",
-        {"            scope.rows.update(similar": "            set().update(alike"},
+        {"            scope.rows.update(similar": "            set().update(similar"},
         (
             "tests/operations/reconciliation/test_later_contradictions.py::test_a_second_debit_listed_bef"
             "ore_closing_raises_an_incident"

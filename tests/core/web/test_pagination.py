@@ -32,6 +32,7 @@ def operation(preparer: User, number: int, prepared_at: datetime) -> Operation:
         content_key=str(number),
         sentence=f"Operation {number}",
         approvals_needed=1,
+        rule={"code": "one_approver"},
         preparer=preparer,
         prepared_at=prepared_at,
         expires_at=prepared_at + timedelta(hours=72),
