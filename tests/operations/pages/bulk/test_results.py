@@ -187,7 +187,7 @@ def test_kinds_approved_individually_are_refused_in_bulk(
     alone = [differs, again, *changes]
     found = obstacles(confirm(as_approver, APPROVE, *alone))
     assert "Its page shows a warning" in found[differs.reference]
-    assert "The same was paid before" in found[again.reference]
+    assert "A possible duplicate" in found[again.reference]
     assert len(keys) == 4
     assert all("one by one" in found[change.reference] for change in changes)
     refused = lines(send(as_approver, APPROVE, *alone))
