@@ -100,7 +100,7 @@ def test_unreadable_content_does_not_stop_other_checks(
     Attempt.objects.update(next_check_at=timezone.now())
     assert schedule.check_due() == 2
     assert Operation.objects.get(pk=other.pk).status == Status.SUCCEEDED
-    assert "cannot be read" in Attempt.objects.get(operation=unknown).last_check
+    assert "cannot read the content" in Attempt.objects.get(operation=unknown).last_check
 
 
 def test_a_closed_operation_is_not_changed_by_later_reports(

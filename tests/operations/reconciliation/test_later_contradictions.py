@@ -75,8 +75,8 @@ def test_a_success_later_reported_failed_raises_an_incident(
     assert incident.evidence["on_record"] == {"attempt": 1, "outcome": "succeeded", "transaction": "T-1"}
     assert incident.evidence["in_list"]["transaction"] == "T-1"
     words = dict(incident.facts)
-    assert words["on record"] == "Succeeded, attempt 1, transaction T-1"
-    assert words["in the list"].startswith("T-1 of ")
+    assert words["recorded outcome"] == "Succeeded, attempt 1, transaction T-1"
+    assert words["provider's list"].startswith("T-1 of ")
 
 
 def test_a_failure_later_reported_executed_raises_an_incident(

@@ -89,7 +89,7 @@ def test_a_failed_decision_is_reported_and_does_not_stop_the_others(
 def test_only_the_content_shown_is_approved(as_approver: Client, preparer: User) -> None:
     operation = factories.prepared_to_another_account(preparer)
     answer = as_approver.post(APPROVE, {"operation": [f"{operation.reference}:{'0' * 64}"]})
-    assert "not the one you saw" in lines(answer)[operation.reference]
+    assert "not what you saw" in lines(answer)[operation.reference]
     assert status_of(operation) == "pending"
 
 
@@ -186,8 +186,8 @@ def test_kinds_approved_individually_are_refused_in_bulk(
     changes = [factories.prepared_of_kind(name, SAMPLES[name], administrator) for name in keys]
     alone = [differs, again, *changes]
     found = obstacles(confirm(as_approver, APPROVE, *alone))
-    assert "Its page warns of something" in found[differs.reference]
-    assert "The same was paid before" in found[again.reference]
+    assert "Its page shows a warning" in found[differs.reference]
+    assert "A possible duplicate" in found[again.reference]
     assert len(keys) == 4
     assert all("one by one" in found[change.reference] for change in changes)
     refused = lines(send(as_approver, APPROVE, *alone))
@@ -201,5 +201,5 @@ def test_a_payment_to_a_bank_shows_a_changed_recipient(
 ) -> None:
     changes = {"account_name": "OTHER NAME", "typed_name": "Ada Obi", "name_reason": "Married since"}
     payment = factories.prepared_of_kind("payment", SAMPLES["payment"].model_copy(update=changes), preparer)
-    assert "Its page warns" in obstacles(confirm(as_approver, APPROVE, payment))[payment.reference]
+    assert "Its page shows a warning" in obstacles(confirm(as_approver, APPROVE, payment))[payment.reference]
     assert "The name at the bank is OTHER NAME" in text_of(as_approver.get(f"/operations/{payment.pk}/"))

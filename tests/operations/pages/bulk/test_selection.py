@@ -97,8 +97,8 @@ def test_the_confirmation_lists_skipped_operations_with_the_reason(
     assert "Two approvals are required" in found[two.reference]
     assert "You have already approved this operation" in found[signed.reference]
     assert "is now approved" in found[gone.reference]
-    assert "not the one you saw" in found[strange.reference]
-    assert "not the one you saw" in found[touched.reference]
+    assert "not what you saw" in found[strange.reference]
+    assert "not what you saw" in found[touched.reference]
     assert answer.context["included"] == []
     assert 'type="hidden" name="operation"' not in text_of(answer)
 
