@@ -48,6 +48,11 @@ class KeyRow:
     as_of: datetime
     is_lost: bool
 
+    @property
+    def has_expired(self) -> bool:
+        """Whether its expiry has passed."""
+        return self.expires_at is not None and self.expires_at <= timezone.now()
+
 
 def key_rows() -> list[KeyRow]:
     """Every key of the last list, with what this installation knows about it."""

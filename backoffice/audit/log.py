@@ -1,7 +1,9 @@
 """Append to the audit log. This is the only way to write to it; entries cannot be changed."""
 
+from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import connection, models
+from django.utils import translation
 
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import AuditError, plain, storable_text
@@ -44,7 +46,8 @@ def record(
     """
     if not connection.in_atomic_block:
         raise OutsideTransactionError(f"{action} must be recorded in the transaction of the change")
-    details = plain(detail)
+    with translation.override(settings.LANGUAGE_CODE):  # the log is in one language, whoever acts
+        details, target_members = plain(detail), _target_members(target)
     head = _locked_head()
     entry = Entry(
         position=head.position + 1,
@@ -56,7 +59,7 @@ def record(
         action=action.value,
         detail=details,
         previous_hash=head.hash,
-        **_target_members(target),
+        **target_members,
     )
     entry.hash = entry.digest()
     advance_head(head, entry)

@@ -128,7 +128,10 @@ class Refusal(TextChoices):
         "further_approval_needed",
         _("Another person must approve this before it can be sent. Choose “Approve” instead."),
     )
-    KIND_NOT_IN_BULK = "kind_not_in_bulk", _("{kinds} must be approved one by one, each on its own page.")
+    KIND_NOT_IN_BULK = (
+        "kind_not_in_bulk",
+        _("Operations of this kind must be approved one by one, each on its own page."),
+    )
     DUPLICATE_NOT_IN_BULK = (
         "duplicate_not_in_bulk",
         _("A possible duplicate: read the reason, and approve it on its own page."),

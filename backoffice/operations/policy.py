@@ -93,7 +93,7 @@ def check_may_approve_in_bulk(operation: Operation) -> None:
     """
     kind, payload = read_content(operation)
     if kind.excluded_from_bulk:
-        raise errors.NotInBulkError(errors.Refusal.KIND_NOT_IN_BULK, kinds=str(kind.plural))
+        raise errors.NotInBulkError(errors.Refusal.KIND_NOT_IN_BULK)
     if payload.duplicate_reason:
         raise errors.NotInBulkError(errors.Refusal.DUPLICATE_NOT_IN_BULK)
     if operation.approvals_needed > 1:

@@ -33,7 +33,7 @@ class Pause(models.Model):
         ]
 
     def __str__(self) -> str:
-        return "the sending of everything"
+        return "payments"
 
 
 def is_paused() -> bool:

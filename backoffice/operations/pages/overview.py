@@ -85,7 +85,7 @@ def _first_of_each_group(person: User) -> QuerySet[Any]:
     )
     order = ("-is_urgent", "prepared_at", "id")
     # the largest column, and not shown
-    found = visible_operations(person).filter(IS_OPEN).defer("payload")
+    found = visible_operations(person).filter(IS_OPEN)
     numbered = found.annotate(group=group, is_urgent=is_urgent).annotate(
         in_all=Window(Count("pk"), partition_by="group"),
         place=Window(RowNumber(), partition_by="group", order_by=order),

@@ -62,8 +62,18 @@ def sentence(operation: Operation) -> str:
 
 
 @register.filter
-def recipient(operation: Operation) -> Recipient:
-    """The recipient's name and detail, in the reader's language."""
+def recipient_name(operation: Operation) -> str:
+    """Who receives it, in the reader's language."""
+    return _recipient(operation).name
+
+
+@register.filter
+def recipient_detail(operation: Operation) -> str:
+    """The recipient's bank, network or the like, in the reader's language."""
+    return _recipient(operation).detail
+
+
+def _recipient(operation: Operation) -> Recipient:
     stored = Recipient(operation.recipient, operation.recipient_detail)
     if get_language() == settings.LANGUAGE_CODE:
         return stored

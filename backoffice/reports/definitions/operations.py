@@ -223,7 +223,7 @@ PAYMENTS = ComputedReport(
         Column("prepared_at", _("Prepared at"), "operation.prepared_at"),
         Column(
             "customer_email",
-            _("Customer's e-mail address"),
+            _("Customer's email address"),
             lambda payment: payment.operation.payload["customer_email"],
         ),
         Column("paid_to", _("Recipient"), "operation.recipient"),

@@ -35,7 +35,7 @@ from backoffice.reports.schedules.services import (
 class ScheduleForm(forms.Form):
     """Time, recipients and period of a schedule."""
 
-    name = forms.CharField(label=_("Name"), max_length=80, help_text=_("Used as the subject of the e-mail."))
+    name = forms.CharField(label=_("Name"), max_length=80, help_text=_("Used as the subject of the email."))
     frequency = forms.ChoiceField(label=_("Frequency"), choices=Frequency.choices)
     weekday = forms.TypedChoiceField(
         label=_("Weekday"),
@@ -64,7 +64,7 @@ class ScheduleForm(forms.Form):
         User.objects.none(),
         label=_("Recipients"),
         widget=forms.CheckboxSelectMultiple,
-        help_text=_("Everyone who may see this report is listed. Each recipient gets an e-mail with a link."),
+        help_text=_("Everyone who may see this report is listed. Each recipient gets an email with a link."),
         error_messages={"required": _("Choose at least one person.")},
     )
 

@@ -8,7 +8,7 @@ from django.utils import translation
 
 from backoffice.accounts.models import User
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.templatetags.operations import recipient, sentence
+from backoffice.operations.templatetags.operations import recipient_detail, recipient_name, sentence
 from tests import factories
 
 SignIn = Callable[[Client, User], Client]
@@ -37,11 +37,11 @@ def test_a_reader_gets_the_sentence_and_the_recipient_in_their_own_language(
         assert sentence(prepared_in_french) == prepared_in_french.sentence
     with translation.override("fr"):
         assert prepared_in_french.recipient in sentence(prepared_in_french)
-        assert recipient(prepared_in_french).name == prepared_in_french.recipient
+        assert recipient_name(prepared_in_french) == prepared_in_french.recipient
 
 
 def test_an_unreadable_content_is_shown_as_stored(prepared_in_french: Operation) -> None:
     prepared_in_french.payload = {}
     with translation.override("fr"):
         assert sentence(prepared_in_french) == prepared_in_french.sentence
-        assert recipient(prepared_in_french).detail == prepared_in_french.recipient_detail
+        assert recipient_detail(prepared_in_french) == prepared_in_french.recipient_detail

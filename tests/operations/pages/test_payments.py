@@ -254,4 +254,4 @@ def test_the_csv_has_the_listed_payments(as_approver: Client, provider: StubProv
         "Waiting for funds",
         TRON,
     )
-    assert (row["Pay-in amount"], row["Customer's e-mail address"]) == ("100", "customer@example.com")
+    assert (row["Pay-in amount"], row["Customer's email address"]) == ("100", "customer@example.com")
