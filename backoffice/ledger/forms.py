@@ -194,7 +194,7 @@ class TransactionListForm(TransactionFilterForm):
 class JumpToDayForm(forms.Form):
     """A day to jump to within the list. It is not a filter, so an invalid day does not hide the list."""
 
-    jump = day_field("Go to")
+    jump = day_field(_("Go to"))
 
     @property
     def day(self) -> date | None:
@@ -205,7 +205,9 @@ class JumpToDayForm(forms.Form):
 class CurrencyPeriodForm(ListFilterForm):
     """A currency and a period, for the pages and reports of statements and continuity."""
 
-    currency = forms.ChoiceField(required=False, choices=_facet_choices("currency", "Every currency"))
+    currency = forms.ChoiceField(
+        label=_("Currency"), required=False, choices=_facet_choices("currency", _("All currencies"))
+    )
 
     @property
     def period(self) -> tuple[datetime | None, datetime | None]:

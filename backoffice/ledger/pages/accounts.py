@@ -41,7 +41,7 @@ from payments_gateway import AccountHolder, GatewayError, RejectedError, Wallet
 class AccountHolderForm(forms.Form):
     """The bank account whose holder is to be resolved."""
 
-    bank_code = forms.ChoiceField(label=_("Bank"))
+    bank_code = forms.ChoiceField(label=_("Bank"), widget=forms.Select(attrs={"translate": "no"}))
     account_number = forms.CharField(
         label=_("Account number"),
         help_text=_("10 digits"),

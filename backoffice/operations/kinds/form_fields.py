@@ -181,6 +181,7 @@ class RecipientAccountForm(KindForm):
 
     bank_code = forms.ChoiceField(
         label=_("Bank"),
+        widget=forms.Select(attrs={"translate": "no"}),
         error_messages={"invalid_choice": _("Select a bank from the list: %(value)s is not a valid code.")},
     )
     account_number = forms.CharField(

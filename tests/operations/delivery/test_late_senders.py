@@ -71,7 +71,7 @@ def test_a_sender_frozen_just_before_sending_sends_nothing(
     with clock.use_clock(night.now):
         answer = make_request(claimed(released))
     assert (answer.outcome, provider.posts) == (Outcome.NOT_SENT, [])
-    assert "had passed before it began" in answer.response["error"]
+    assert "The time limit for sending had passed" in answer.response["error"]
 
 
 def test_an_outdated_check_before_the_claim_is_reported(

@@ -142,13 +142,13 @@ def test_states_and_the_time_to_approve_are_shown(
         median_approval_time=timedelta(minutes=14),
     )
     html = page(as_approver)
-    states = html.partition("Operations by state</h2>")[2].partition("</section>")[0]
+    states = html.partition("Operations by status</h2>")[2].partition("</section>")[0]
     assert re.findall(r"status=(\w+)\".*?<td class=\"num\">(\d+)<", states, re.S) == [
         ("pending", "1"),
         ("approved", "1"),
     ]
     assert '<div class="big">14 min</div>' in states
-    assert "of the 7 operations" in states
+    assert "Median of 7 operations" in states
 
 
 def test_an_empty_mirror_is_reported(as_approver: Client) -> None:
@@ -169,7 +169,7 @@ def test_each_section_needs_its_permission(client: Client, sign_in: SignIn, outs
     blocks = {
         "view_balance": 'aria-label="Balances"',
         "view_transaction": "Last 30 days",
-        "view_operation": "Operations by state",
+        "view_operation": "Operations by status",
     }
     for permission, block in blocks.items():
         html = page(sign_in(client, with_only(outsider, permission)))

@@ -122,7 +122,7 @@ def test_resubmitting_a_form_with_changed_content_is_refused(as_preparer: Client
     prepare(as_preparer, values)
     answer = prepare(as_preparer, {**values, "amount": "999"})
     assert answer.status_code == 422
-    assert "submitted before with other content" in text_of(answer)
+    assert "already submitted with other content" in text_of(answer)
     assert Operation.objects.get().amount == Decimal(250000)
 
 

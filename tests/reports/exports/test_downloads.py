@@ -77,7 +77,7 @@ def test_the_download_is_audited_before_the_first_byte(auditor: User) -> None:
     begin(ten, auditor, since=date(2026, 3, 1), text="")
 
     entry = Entry.objects.get()
-    assert str(entry) == f"{auditor} began to export the report Numbers"
+    assert str(entry) == f"{auditor} started to export the report Numbers"
     assert entry.detail == {"report": "numbers", "filters": {"since": "2026-03-01"}}
 
 

@@ -95,9 +95,9 @@ def test_a_report_with_fixed_days_explains_them(client: Client, auditor: User, s
     assert "Yesterday (days in UTC)</dd>" in page(browser, "reports:schedules")
     assert "The days of this report are in UTC." in page(browser, "reports:schedule", schedule.pk)
     form = page(browser, "reports:report", "reconciliation")
-    assert "From, in UTC" in form
-    assert "To, in UTC" in form
-    assert "in UTC" not in page(browser, "reports:report", "audit-log")
+    assert "From (UTC)" in form
+    assert "To (UTC)" in form
+    assert "(UTC)" not in page(browser, "reports:report", "audit-log")
 
 
 def page(browser: Client, name: str, *arguments: object) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from pydantic import TypeAdapter
 
@@ -34,13 +34,14 @@ _SCOPES = CachedRead(
     retry_after=timedelta(minutes=1),
 )
 _DEFAULT_SCOPES = {"Master": "M", "GetOnly": "G", "Withdrawal": "W", "NoWithdrawal": "N"}
+# Stored in English, in the content of an operation; translated where they are shown.
 _SCOPE_DESCRIPTIONS = {
-    "Master": "Full access: read, convert, pay out, and manage API keys",
-    "GetOnly": "Read only: balances, transactions, wallets",
-    "Withdrawal": "Read and pay out",
-    "NoWithdrawal": "Read, convert and change settings; no payouts",
+    "Master": gettext_noop("Full access: read, convert, pay out, and manage API keys"),
+    "GetOnly": gettext_noop("Read only: balances, transactions, wallets"),
+    "Withdrawal": gettext_noop("Read and pay out"),
+    "NoWithdrawal": gettext_noop("Read, convert and change settings; no payouts"),
 }
-UNKNOWN_SCOPE = "Not reported by the provider"
+UNKNOWN_SCOPE = gettext_noop("Not reported by the provider")
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,12 @@ def available_scopes() -> Mapping[str, str]:
 def describe_scope(name: str) -> str:
     """What a scope allows in words; the provider's own name if it is not described here."""
     return f"{_SCOPE_DESCRIPTIONS[name]} ({name})" if name in _SCOPE_DESCRIPTIONS else name
+
+
+def translated_scope(stored: str) -> str:
+    """A stored description of a scope in the reader's language."""
+    description, bracket, name = stored.partition(" (")
+    return f"{gettext(description)}{bracket}{name}" if description else ""
 
 
 KEYS_UNREADABLE = _(

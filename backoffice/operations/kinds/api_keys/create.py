@@ -19,6 +19,7 @@ from backoffice.operations.kinds.api_keys.base import (
     list_keys,
     rotation_facts,
     scopes_of_own_keys,
+    translated_scope,
 )
 from backoffice.operations.kinds.base import ChangeKind, Facts, Payload, Recipient, SendReceipt
 from payments_gateway import CreatedKey, GatewayError, KeyInfo, KeyRequest, PaymentsGateway
@@ -74,7 +75,10 @@ class ApiKeyCreateForm(RotationForm):
         self.scopes = available_scopes()
         self.keys_before: tuple[str, ...] = ()
         scope: Any = self.fields["scope"]
-        scope.choices = [("", gettext("Select permissions")), *self.scopes.items()]
+        scope.choices = [
+            ("", gettext("Select permissions")),
+            *((name, translated_scope(text)) for name, text in self.scopes.items()),
+        ]
 
     def clean_key_name(self) -> str:
         """Printable text only: the name is shown in lists, logs and files."""
@@ -156,17 +160,17 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
         if payload.method == "full":
             return gettext("Create an API key with full access")
         return gettext("Create API key “{name}”: {permissions}").format(
-            name=payload.key_name, permissions=_lower_first(payload.scope_text)
+            name=payload.key_name, permissions=_lower_first(translated_scope(payload.scope_text))
         )
 
     def recipient(self, payload: ApiKeyCreatePayload) -> Recipient:
-        return Recipient(payload.key_name or gettext("Full-access key"), payload.scope_text)
+        return Recipient(payload.key_name or gettext("Full-access key"), translated_scope(payload.scope_text))
 
     def facts(self, payload: ApiKeyCreatePayload) -> Facts:
         path = "/user/api-key" if payload.method == "named" else "/auth/api-key"
         return [
             (gettext("Name"), payload.key_name or gettext("Set by the provider")),
-            (gettext("Permissions"), payload.scope_text),
+            (gettext("Permissions"), translated_scope(payload.scope_text)),
             (gettext("Key expires"), _expiry_text(payload)),
             (gettext("Request"), f"POST {path}"),
             (gettext("Existing keys"), str(len(payload.keys_before))),

@@ -124,7 +124,7 @@ def test_a_lost_response_goes_to_review_at_once(
     operation = sent(preparer, approver, of())
     assert operation.status == Status.UNKNOWN
     assert confirmation.confirm_operation(operation.pk).status == Status.REVIEW
-    assert Attempt.objects.get().last_check.startswith("No read of the service shows what became of it")
+    assert Attempt.objects.get().last_check.startswith("The provider's API does not show this outcome")
     assert Attempt.objects.get().outcome == Outcome.OPEN
 
 

@@ -58,14 +58,14 @@ def test_the_pages_stay_within_their_queries_and_bytes(
     many_saved(preparer, 60)
     for _ in range(12):
         factories.prepared_to_another_account(preparer)
-    asked: list[Callable[[], Any]] = [
-        lambda: as_preparer.get(WITHDRAWAL),
-        lambda: as_preparer.get(PAYMENT),
-        lambda: use(as_preparer, f"saved-{rent.pk}"),
-        lambda: as_preparer.get(ACCOUNTS),
+    asked: list[tuple[Callable[[], Any], int]] = [
+        (lambda: as_preparer.get(WITHDRAWAL), 8),
+        (lambda: as_preparer.get(PAYMENT), 8),
+        (lambda: use(as_preparer, f"saved-{rent.pk}"), 10),  # two of them keep the draft in the session
+        (lambda: as_preparer.get(ACCOUNTS), 8),
     ]
-    for ask in asked:
-        with django_assert_max_num_queries(8):
+    for ask, most in asked:
+        with django_assert_max_num_queries(most):
             answer = ask()
         assert len(gzip.compress(answer.content)) < 14 * 1024
     assert len(as_preparer.get(ACCOUNTS).context["page"].rows) == 25

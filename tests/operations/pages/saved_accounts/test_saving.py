@@ -26,7 +26,7 @@ def test_an_account_is_saved_from_an_operation_for_the_whole_team(
 ) -> None:
     answer = as_preparer.post(f"/operations/{operation.pk}/save-account/", {"name": " Rent "}, follow=True)
     html = text_of(answer)
-    assert "The account is saved as “Rent”. Saving it pays nobody." in html
+    assert "Recipient saved as “Rent”." in html
     assert "Save recipient…" not in html
     colleague = sign_in(Client(), factories.person("Ngozi Eze", "Preparer"))  # type: ignore[arg-type]
     assert labels(colleague)["Saved"] == ["Rent · ADA CHIDINMA OBI, Access Bank ••6789"]
