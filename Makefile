@@ -7,7 +7,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .PHONY: demo smoke test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
-.PHONY: check types rules docs docs-tables messages pictures bench run clean lock
+.PHONY: check types rules catalogues docs docs-tables messages pictures bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated provider
 	@$(BIN)/python -m tools.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT)
@@ -44,7 +44,7 @@ test-simulation: $(READY)  ## 20,000 random histories of people, processes and f
 	SIMULATION_SEED=$${SIMULATION_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**31))')} \
 	$(BIN)/pytest tests/simulation --numprocesses 2 $(ARGS)
 
-check: types rules docs  ## formatting, lint, types, import directions, templates, migrations, deployment, documentation
+check: types rules catalogues docs  ## formatting, lint, types, import directions, templates, migrations, deployment, documentation
 
 types: $(READY)
 	$(BIN)/mypy
@@ -58,6 +58,9 @@ rules: $(READY)
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/django-admin makemigrations --check --dry-run --pythonpath . --settings payments_gateway.sandbox.settings
 	$(BIN)/python -m tools.deploy_check
+
+catalogues: $(READY)  ## fail on a text without a translation
+	$(BIN)/python -m tools.messages --check
 
 # Never --quiet: strict mode counts logged warnings, so with it every broken link would pass.
 docs: $(READY)  ## build the documentation site in site/; fails on a stale table, an unknown name or a broken link
