@@ -46,7 +46,7 @@ def test_slash_focuses_the_search_and_escape_closes_the_menu(people: People) -> 
     page = people.page_of(PREPARER)
     page.goto("/operations/")
     page.keyboard.press("/")
-    search = page.get_by_role("searchbox", name="Search everything")
+    search = page.locator(".bar").get_by_role("searchbox", name="Search")
     expect(search).to_be_focused()
     expect(search).to_have_value("")
     menu = page.locator(".bar details.person")
@@ -122,7 +122,7 @@ def sign_in(page: Page, name: str) -> None:
 
 def skip_to_the_content(page: Page) -> None:
     """The first stop of every page leads past the bar and the menu."""
-    tab_to(page, page.get_by_role("link", name="Skip to the content"), within=1)
+    tab_to(page, page.get_by_role("link", name="Skip to content"), within=1)
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
 

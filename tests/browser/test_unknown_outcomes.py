@@ -33,7 +33,7 @@ def test_one_person_pauses_payments_and_two_resume_them(people: People) -> None:
     expect(paused(preparer)).to_contain_text(f"by {APPROVER}. Reason: A key may have leaked")
     paused(preparer).get_by_role("link").click()
     preparer.get_by_role("button", name="Resume payments…").click()
-    preparer.get_by_label("Why sending may go on").fill("It had not leaked")
+    preparer.get_by_label("Reason for resuming").fill("It had not leaked")
     prepared_and_applied(preparer, approver)
     preparer.goto("/operations/")
     expect(paused(preparer)).to_have_count(0)

@@ -106,7 +106,7 @@ def test_a_user_with_both_roles_cannot_approve_their_own_operation(
         expect(steps.button(page, button)).to_have_count(0)
 
     page.evaluate(FORGE, [f"{path}{action}/", forged_decision(people, stack, page, path)])
-    expect(page.get_by_role("alert")).to_contain_text("You prepared this operation, so somebody else has to")
+    expect(page.get_by_role("alert")).to_contain_text("You prepared this operation, so another person must")
     expect(steps.badge(page)).to_have_text("Pending")
     [row] = steps.exported(page, payment)
     assert (row["Status"], row["Approved by"]) == ("pending", "")
