@@ -10,6 +10,7 @@ import io
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from babel.messages import Catalog
@@ -23,6 +24,9 @@ from tools.processes import ROOT
 LOCALE = ROOT / "locale"
 LANGUAGES = ("fr",)
 """The languages besides English, whose texts are the keys of every catalogue."""
+
+_NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)
+"""In the header of every compiled catalogue, so that the same texts always compile to the same bytes."""
 
 _SOURCES = ("backoffice", "payments_gateway", "templates")
 _KEYWORDS = {
@@ -75,6 +79,7 @@ def updated(language: str) -> Catalog:
     )
     catalog.update(extracted(), no_fuzzy_matching=True)
     catalog.obsolete.clear()
+    catalog.creation_date = catalog.revision_date = _NO_DATE
     return catalog
 
 
