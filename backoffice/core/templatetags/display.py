@@ -8,7 +8,7 @@ from django import template
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.web.formatting import (
@@ -50,10 +50,14 @@ def grouped(number: int) -> str:
     return f"{number:,}"
 
 
+# The client knows nothing of languages, so the names of its currencies are marked here.
+_CURRENCY_NAMES = (gettext_noop("Nigerian naira"), gettext_noop("US dollar"), gettext_noop("Tether"))
+
+
 @register.filter
 def currency_name(code: str) -> str:
     """`Nigerian naira`; the code itself for an unknown currency."""
-    return CURRENCIES[code].name if code in CURRENCIES else code
+    return gettext(CURRENCIES[code].name) if code in CURRENCIES else code
 
 
 @register.simple_tag

@@ -8,7 +8,9 @@ from django.test import Client
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
+from backoffice.core.templatetags.display import _CURRENCY_NAMES
 from backoffice.operations.models.operations import Operation
+from payments_gateway.money import CURRENCIES
 from tests import factories
 from tests.pseudo_language import CODE, pseudo_language, untranslated
 
@@ -101,3 +103,7 @@ def test_every_text_of_an_operation_is_translated(
 def test_every_text_before_sign_in_is_translated(client: Client, address: str) -> None:
     page = client.get(address, headers={"Accept-Language": CODE}, follow=True)
     assert untranslated(page.content.decode(), DATA) == []
+
+
+def test_every_name_of_a_currency_is_marked_for_translation() -> None:
+    assert set(_CURRENCY_NAMES) == {currency.name for currency in CURRENCIES.values()}
