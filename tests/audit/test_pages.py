@@ -84,7 +84,10 @@ def test_an_entry_links_to_its_operation(reader: Client, preparer: User) -> None
 
     page = reader.get(LIST).content.decode()
 
-    assert f'<a href="{reverse("operations:detail", args=[operation.pk])}">{operation}</a>' in page
+    assert (
+        f'<a href="{reverse("operations:detail", args=[operation.pk])}" translate="no">{operation}</a>'
+        in page
+    )
 
 
 def test_a_target_without_a_page_has_no_link() -> None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 
-HISTORIES = int(os.environ.get("SIMULATION_HISTORIES", "100"))
+HISTORIES = int(os.environ.get("SIMULATION_HISTORIES", "40"))
 SEED = int(os.environ.get("SIMULATION_SEED", "1"))
 IN_ONE_RUN = 50
 """Histories per test, each test with a seed of its own, so that two processes can share the tests."""

@@ -88,7 +88,7 @@ def test_operation_and_transaction_link_to_each_other(reader: Client, preparer: 
     operation = factories.prepared(preparer)
     factories.attempt(operation, provider_transaction_id=one.transaction_id)
     page = text_of(reader.get(operation.get_absolute_url()))
-    link = re.search(r'href="([^"]*)">In the service', page)
+    link = re.search(r'href="([^"]*)">View in transactions', page)
     assert link is not None
     listed = text_of(reader.get(unescape(link[1])))
     assert f'href="{PAGE}{one.pk}/"' in listed
