@@ -15,7 +15,7 @@ MOST_MODULES, MOST_LINES = 14, 600
 HAS_A_FILE_PER_KIND = "backoffice.operations.kinds"
 HANDS_NAMES_ON = "payments_gateway"  # its `__init__.py` is the whole public surface of the client
 # Each has the layer of the package around it.
-NAMED_BY_DJANGO = ("management", "commands", "templatetags", "formats", "en", "fr")
+NAMED_BY_DJANGO = ("management", "commands", "templatetags", "formats", "fr")
 # The sandbox's models can be imported only after the settings are known and Django is set up.
 IMPORTS_AFTER_SETUP = {"payments_gateway.sandbox.__main__"}
 IMPORTS_BY_STRING = {"__import__", "import_module", "import_string"}

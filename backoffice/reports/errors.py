@@ -44,7 +44,9 @@ class FailureCode(TextChoices):
     )
     QUOTA_TOTAL = (
         "quota_total",
-        _("This installation has reached the limit of {limit} exports. Delete exports that nobody needs."),
+        _(
+            "This installation has reached the limit of {limit} exports. Delete exports that are no longer needed."
+        ),
     )
     QUOTA_SCHEDULED = (
         "quota_scheduled",

@@ -1,8 +1,14 @@
 """In which language a page comes."""
 
+from datetime import date
+from decimal import Decimal
+
 import pytest
+from django.forms import DateInput
+from django.template import Context, Template
 from django.test import Client
 from django.urls import reverse
+from django.utils import translation
 
 from backoffice.accounts.models import User
 
@@ -27,3 +33,13 @@ def test_a_persons_choice_precedes_the_browsers(
     User.objects.filter(pk=preparer.pk).update(language=chosen)
     page = signed_in.get(reverse(ME), headers={"Accept-Language": "fr"})
     assert f'<html lang="{expected}"' in page.content.decode()
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_numbers_and_dates_of_forms_have_one_form_in_every_language(language: str) -> None:
+    with translation.override(language):
+        shown = Template("{{ amount }} {{ rate|floatformat:2 }}").render(
+            Context({"amount": Decimal("1234.5"), "rate": 0.25})
+        )
+        assert shown == "1234.5 0.25"
+        assert 'value="2026-11-20"' in DateInput().render("since", date(2026, 11, 20))

@@ -1,3 +1,5 @@
-"""Formats of the French pages."""
+"""Numbers and dates of French forms: as in English, so that `1,234.50` and `2026-11-20` never mean two things."""
 
-from backoffice.core.formats.common import *  # noqa: F403 - Django reads the names of this module
+DECIMAL_SEPARATOR = "."
+THOUSAND_SEPARATOR = ","
+DATE_INPUT_FORMATS = ["%Y-%m-%d"]
