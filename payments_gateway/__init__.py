@@ -31,8 +31,7 @@ from payments_gateway.money import (
 from payments_gateway.operations import OPERATIONS, ApiOperation, CallEffect
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import Duration, EventKind, OtpType
-from payments_gateway.resources.transactions import PageReader
-from payments_gateway.schemas.accounts import (
+from payments_gateway.resources.accounts import (
     BANKS,
     Account,
     AccountHolder,
@@ -40,8 +39,8 @@ from payments_gateway.schemas.accounts import (
     Asset,
     CreatedAccount,
 )
-from payments_gateway.schemas.api_keys import CreatedKey, KeyInfo, KeyRequest
-from payments_gateway.schemas.balances import (
+from payments_gateway.resources.api_keys import CreatedKey, KeyInfo, KeyRequest
+from payments_gateway.resources.balances import (
     Balance,
     Conversion,
     FiatCurrency,
@@ -50,15 +49,16 @@ from payments_gateway.schemas.balances import (
     Withdrawal,
     WithdrawalReceipt,
 )
-from payments_gateway.schemas.payments import Payment, PaymentRequest, PaymentUpdate
-from payments_gateway.schemas.transactions import (
+from payments_gateway.resources.payments import Payment, PaymentRequest, PaymentUpdate
+from payments_gateway.resources.transactions import (
+    PageReader,
     TransactionPage,
     TransactionRecord,
     TransactionSummary,
     TransactionType,
     TransactionUpdate,
 )
-from payments_gateway.schemas.wallets import Wallet, WalletAddress, WalletTransfer, WalletTransferDetail
+from payments_gateway.resources.wallets import Wallet, WalletAddress, WalletTransfer, WalletTransferDetail
 from payments_gateway.webhooks import (
     PublicKey,
     ReceivedWebhook,

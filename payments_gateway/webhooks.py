@@ -28,9 +28,9 @@ from pydantic import ValidationError
 from payments_gateway.money import UnreadableError, loads
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import EventKind
+from payments_gateway.resources.payments import PaymentUpdate
+from payments_gateway.resources.transactions import TransactionUpdate
 from payments_gateway.responses import rename_members
-from payments_gateway.schemas.payments import PaymentUpdate
-from payments_gateway.schemas.transactions import TransactionUpdate
 
 MAX_BODY_BYTES = 64 * 1024
 """Bytes. A normal delivery has about one thousand; a longer body is malformed and is not parsed."""

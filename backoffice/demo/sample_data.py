@@ -40,8 +40,7 @@ from backoffice.operations.kinds.withdrawal import WithdrawalPayload
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.workflow import approvals, prepare
-from payments_gateway import TransactionRecord
-from payments_gateway.schemas.accounts import BANKS
+from payments_gateway import BANKS, TransactionRecord
 
 _SAMPLE_MEMOS = (
     "Invoice 2026-{}",

@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from payments_gateway.fields import RequiredText, WireModel
 from payments_gateway.money import UnreadableError
 from payments_gateway.responses import ParsedResponse, read_acknowledgement
-from payments_gateway.schemas.fields import RequiredText, WireModel
 from payments_gateway.transport import Resource
 
 _LONGEST_URL = 2048

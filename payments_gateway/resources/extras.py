@@ -15,14 +15,14 @@ from urllib.parse import quote
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from payments_gateway.errors import CapabilityOffError, NotSentError
+from payments_gateway.fields import Amount, Text, WireModel
 from payments_gateway.money import UnreadableError
 from payments_gateway.operations import ApiOperation, Endpoint
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import CAPABILITIES, Capability
+from payments_gateway.resources.payments import Payment
+from payments_gateway.resources.transactions import TransactionRecord
 from payments_gateway.responses import ParsedResponse
-from payments_gateway.schemas.fields import Amount, Text, WireModel
-from payments_gateway.schemas.payments import Payment
-from payments_gateway.schemas.transactions import TransactionRecord
 from payments_gateway.transport import Resource
 
 

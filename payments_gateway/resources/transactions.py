@@ -5,19 +5,75 @@ twice. A record is missed only if more records disappear before it than arrive. 
 shrinks, which is how the reader detects that it must step back.
 """
 
+from datetime import datetime
 from functools import partial
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from payments_gateway.errors import ReadFailedError
+from payments_gateway.fields import Amount, Count, Flag, OptionalAmount, Text, Timestamp, WireModel
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import Duration
 from payments_gateway.responses import ParsedResponse, first_object
-from payments_gateway.schemas.transactions import (
-    TransactionPage,
-    TransactionRecord,
-    TransactionSummary,
-    TransactionType,
-)
 from payments_gateway.transport import Resource
+
+TransactionType = Literal["deposit", "withdrawal", "sent", "transfer", "internalTransfer", "conversion"]
+
+
+class TransactionRecord(WireModel):
+    """One transaction. `status` is fulfilled, processing, failed, or the provider's own word."""
+
+    transaction_id: Annotated[Text, Field(alias="transactionId", min_length=1)]
+    amount: Amount
+    currency: Text = ""
+    type: Text = ""
+    status: Text = ""
+    fee: OptionalAmount = None
+    previous_balance: Annotated[OptionalAmount, Field(alias="prevBalance")] = None
+    sender_previous_balance: Annotated[OptionalAmount, Field(alias="senderPrevbalance")] = None
+    sender: Text = ""
+    username: Text = ""
+    from_currency: Annotated[Text, Field(alias="fromCurrency")] = ""
+    from_amount: Annotated[OptionalAmount, Field(alias="fromAmount")] = None
+    business_id: Annotated[Text, Field(alias="businessId")] = ""
+    version: Text = ""
+    is_from_registered_user: Annotated[Flag, Field(alias="isFromRegUser")] = None
+    date: Text = ""
+    created_at: Annotated[Timestamp, Field(alias="createdAt")] = None
+    updated_at: Annotated[Timestamp, Field(alias="updatedAt")] = None
+
+
+class TransactionPage(WireModel):
+    """One page of transactions. `answered_at` is the provider's clock, from the Date header."""
+
+    records: Annotated[list[TransactionRecord], Field(alias="data")]
+    total: Count
+    per_page: Annotated[Count, Field(alias="perPage")]
+    page: Count
+    pages: Count
+    answered_at: datetime | None = None
+
+
+class TransactionSummary(WireModel):
+    """Totals of the filtered transactions, with one page of them.
+
+    The specification does not say in which currency `volume` is, nor the unit of `duration`.
+    """
+
+    page: TransactionPage
+    volume: Amount
+    transaction_count: Annotated[Count, Field(alias="txnCount")]
+    duration: OptionalAmount = None
+
+
+class TransactionUpdate(TransactionRecord):
+    """The data of `Transaction updated`: a record as the webhook reports it, to be read again."""
+
+    session_id: Text = ""
+    reference: Text = ""
+    failure_reason: Text = ""
+
 
 WINDOW = 10_000
 """How many recently read record ids are remembered: twice the change accepted between two pages."""

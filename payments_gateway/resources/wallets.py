@@ -1,12 +1,91 @@
-"""Crypto wallets: deposit addresses, and transfers out of the wallet."""
+"""Crypto wallets: deposit addresses, and transfers out (specification: Wallet, Wallet transfer detail)."""
 
 from functools import partial
+from typing import Annotated, Self
 
-from payments_gateway.money import UnreadableError
+from pydantic import Field, model_validator
+
+from payments_gateway.fields import (
+    Amount,
+    LenientAmount,
+    LenientText,
+    OptionalId,
+    ReceiptModel,
+    RequestModel,
+    RequiredText,
+    Storable,
+    Timestamp,
+    WireModel,
+)
+from payments_gateway.money import UnreadableError, check_quantity
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.responses import ParsedResponse, first_object, first_text, transfer_detail
-from payments_gateway.schemas.wallets import Wallet, WalletAddress, WalletTransfer, WalletTransferDetail
 from payments_gateway.transport import Resource
+
+
+class WalletAddress(WireModel):
+    """An address at which the merchant receives crypto. Network and currency are empty if not reported."""
+
+    address: LenientText
+    network: LenientText = ""
+    currency: LenientText = ""
+
+
+class Wallet(WireModel):
+    """The merchant's crypto wallet, with the requested addresses."""
+
+    addresses: tuple[WalletAddress, ...] = ()
+    uid: LenientText = ""
+    reference: LenientText = ""
+    status: LenientText = ""
+    version: LenientText = ""
+    app_name: Annotated[LenientText, Field(alias="appName")] = ""
+    created_at: Annotated[Timestamp, Field(alias="createdAt")] = None
+    updated_at: Annotated[Timestamp, Field(alias="updatedAt")] = None
+
+
+class WalletTransfer(RequestModel):
+    """Crypto from the merchant's wallet to an address. Network, currency and type are free text."""
+
+    network: RequiredText
+    currency: RequiredText
+    address: RequiredText
+    amount: Amount
+    wallet_type: Annotated[RequiredText | None, Field(alias="walletType")] = None
+    memo: Annotated[str, Storable] = ""
+
+    @model_validator(mode="after")
+    def _amount_can_be_moved(self) -> Self:
+        check_quantity(self.amount, self.currency)
+        return self
+
+    def wire(self) -> dict[str, object]:
+        """Return the body of POST /wallet/transfer: the amount as a number, without members that are not set."""
+        body: dict[str, object] = self.model_dump(by_alias=True, exclude_none=True)
+        if not self.memo:
+            del body["memo"]
+        return body
+
+
+class WalletTransferDetail(ReceiptModel):
+    """The success response to a transfer out of the wallet.
+
+    `status` is fulfilled, processing, failed, or the provider's own word.
+    """
+
+    transaction_id: Annotated[OptionalId, Field(alias="transactionId")] = None
+    status: LenientText = ""
+    type: LenientText = ""
+    date: LenientText = ""
+    sender: LenientText = ""
+    username: LenientText = ""
+    from_currency: Annotated[LenientText, Field(alias="fromCurrency")] = ""
+    to_currency: Annotated[LenientText, Field(alias="toCurrency")] = ""
+    amount: LenientAmount = None
+    receive_amount: Annotated[LenientAmount, Field(alias="receiveAmount")] = None
+    address: LenientText = ""
+    memo: LenientText = ""
+
 
 _WALLET_PATHS = (("wallet",), ("data", "wallet"), ("data",))
 _WALLET_MEMBERS = {field.alias or name for name, field in Wallet.model_fields.items()}

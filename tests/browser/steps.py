@@ -11,8 +11,8 @@ import requests
 from playwright.sync_api import Locator, Page, expect
 
 from backoffice.core.web.formatting import format_amount
+from payments_gateway import BANKS
 from payments_gateway.sandbox.books.counterparties import account_holder
-from payments_gateway.schemas.accounts import BANKS
 from tests.browser.people import People
 from tools.processes import Stack
 

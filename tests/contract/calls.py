@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from payments_gateway import BANKS, PaymentsGateway
-from payments_gateway.schemas.accounts import AccountRequest
-from payments_gateway.schemas.api_keys import KeyRequest
-from payments_gateway.schemas.balances import Conversion, Transfer, Withdrawal
-from payments_gateway.schemas.payments import PaymentRequest
-from payments_gateway.schemas.wallets import WalletTransfer
+from payments_gateway.resources.accounts import AccountRequest
+from payments_gateway.resources.api_keys import KeyRequest
+from payments_gateway.resources.balances import Conversion, Transfer, Withdrawal
+from payments_gateway.resources.payments import PaymentRequest
+from payments_gateway.resources.wallets import WalletTransfer
 
 T = TypeVar("T")
 Call = Callable[[PaymentsGateway], object]

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from payments_gateway import GatewayConfig, GatewayError, PaymentsGateway, ProviderProfile
+from payments_gateway.resources.accounts import AccountRequest
+from payments_gateway.resources.api_keys import KeyRequest
+from payments_gateway.resources.balances import Conversion, Transfer, Withdrawal
 from payments_gateway.resources.extras import EXTRA_OPERATIONS
-from payments_gateway.schemas.accounts import AccountRequest
-from payments_gateway.schemas.api_keys import KeyRequest
-from payments_gateway.schemas.balances import Conversion, Transfer, Withdrawal
-from payments_gateway.schemas.payments import PaymentRequest
-from payments_gateway.schemas.wallets import WalletTransfer
+from payments_gateway.resources.payments import PaymentRequest
+from payments_gateway.resources.wallets import WalletTransfer
 from tests.contract.calls import CALLS
 from tests.contract.case_counts import CASES, SEED
 from tests.contract.exchange import Request, check_answer, check_request, operation_of

@@ -30,8 +30,8 @@ from payments_gateway import (
     loads,
 )
 from payments_gateway.connection import RawResponse
-from payments_gateway.schemas.fields import RequestModel
-from payments_gateway.schemas.transactions import TransactionPage, TransactionRecord
+from payments_gateway.fields import RequestModel
+from payments_gateway.resources.transactions import TransactionPage, TransactionRecord
 from payments_gateway.transport import Transport
 from tests.payments_gateway.calls import CALLS
 from tests.payments_gateway.conftest import config

@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from pydantic import Field
 
+from payments_gateway import BANKS
 from payments_gateway.money import CURRENCIES
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.amounts import amount_number
@@ -25,7 +26,6 @@ from payments_gateway.sandbox.books.counterparties import CRYPTO, NETWORKS
 from payments_gateway.sandbox.books.records import transaction_record, visible
 from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.models import Payment, Transaction
-from payments_gateway.schemas.accounts import BANKS
 
 _NIGERIA = frozenset({"ng", "nga", "nigeria"})
 

@@ -17,10 +17,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
+from payments_gateway import BANKS
 from payments_gateway.money import dumps
 from payments_gateway.operations import OPERATIONS, ApiOperation, Endpoint
 from payments_gateway.sandbox.errors import BareRefusalError, RefusedError
-from payments_gateway.schemas.accounts import BANKS
 
 
 def json_response(body: Mapping[str, object], status: int = 200) -> HttpResponse:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from django.http import HttpRequest, HttpResponse
 from pydantic import AfterValidator, AnyHttpUrl, Field, ValidationError
 
+from payments_gateway import BANKS
 from payments_gateway.sandbox.api.authentication import api_view
 from payments_gateway.sandbox.api.http import (
     AccountNumber,
@@ -27,7 +28,6 @@ from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.merchant import details as merchant_details
 from payments_gateway.sandbox.merchant.details import own_account_holder
 from payments_gateway.sandbox.models import BankAccount
-from payments_gateway.schemas.accounts import BANKS
 
 
 class OpenAccountRequest(ApiRequest):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import base58
 from Crypto.Hash import keccak
 
-from payments_gateway.schemas.accounts import BANKS
+from payments_gateway import BANKS
 
 PEOPLE = (
     (

@@ -10,12 +10,12 @@ from typing import Any
 
 from django.db import connection
 
+from payments_gateway import BANKS
 from payments_gateway.sandbox.amounts import DECIMALS
 from payments_gateway.sandbox.books.history import HistoryEvent, history
 from payments_gateway.sandbox.books.ledger import add_to_totals, record_values
 from payments_gateway.sandbox.models import Account, Status
 from payments_gateway.sandbox.parties import MERCHANT, OWNERS
-from payments_gateway.schemas.accounts import BANKS
 
 _BATCH = 2_000
 _INSERT_RECORD = """

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from payments_gateway import PageReader, PaymentsGateway, ReadFailedError
 from payments_gateway.resources import transactions as pages_module
-from payments_gateway.schemas.transactions import TransactionPage, TransactionRecord
+from payments_gateway.resources.transactions import TransactionPage, TransactionRecord
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Gateway, Serve
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from payments_gateway import PaymentRequest, ProviderProfile
-from payments_gateway.schemas.fields import RequestModel
+from payments_gateway.fields import RequestModel
 from tests.payments_gateway.calls import ACCOUNT, CONVERSION, KEY, PAYMENT, TRANSFER, WALLET_TRANSFER
 
 

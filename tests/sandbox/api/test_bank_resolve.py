@@ -3,7 +3,7 @@
 import pytest
 import requests
 
-from payments_gateway.schemas.accounts import BANKS
+from payments_gateway import BANKS
 from tests.sandbox.conftest import SandboxClient
 
 

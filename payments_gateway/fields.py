@@ -1,4 +1,4 @@
-"""Base models and field types of all schemas: exact numbers, texts, timestamps, API names as aliases."""
+"""Base models and field types of all requests and responses: exact numbers, texts, timestamps, API names as aliases."""
 
 import re
 from datetime import UTC, datetime
