@@ -188,35 +188,24 @@ class Transport:
 
         Raises NotSentError for text that UTF-8 cannot encode (a lone surrogate).
         """
+        base = self._config.base_url_v4 if endpoint is Endpoint.V4 else self._config.base_url
+        parameters = {name: value for name, value in (query or {}).items() if value is not None}
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "countersign"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
         try:
-            return self._build_request(method, path, query=query, body=body, endpoint=endpoint)
+            url = f"{base}{path}" + (f"?{urlencode(parameters, quote_via=quote)}" if parameters else "")
+            # Encoded in place: a local would keep the one-time code in this frame, where `prepare` can still fail.
+            return requests.Request(
+                method,
+                url,
+                headers | self._credentials(endpoint),
+                data=None if body is None else _encoded(body),
+            ).prepare()
         except UnicodeEncodeError:
             pass
         # Raised outside the handler, without a cause: the original error holds the text, which may be a secret.
         raise NotSentError("The request contains a text that cannot be sent. Nothing was sent.")
-
-    def _build_request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, object] | None,
-        body: Body | None,
-        endpoint: Endpoint,
-    ) -> requests.PreparedRequest:
-        base = self._config.base_url_v4 if endpoint is Endpoint.V4 else self._config.base_url
-        parameters = {name: value for name, value in (query or {}).items() if value is not None}
-        url = f"{base}{path}" + (f"?{urlencode(parameters, quote_via=quote)}" if parameters else "")
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "countersign"}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        # Encoded in place: a local would keep the one-time code in this frame, where `prepare` can still fail.
-        return requests.Request(
-            method,
-            url,
-            headers | self._credentials(endpoint),
-            data=None if body is None else _encoded(body),
-        ).prepare()
 
     def _credentials(self, endpoint: Endpoint) -> dict[str, str]:
         config = self._config

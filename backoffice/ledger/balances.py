@@ -91,8 +91,7 @@ def snapshots_since(moment: datetime) -> list[BalanceSnapshot]:
 def current_balance(currency: str, *, deadline: float = PAGE_TIMEOUT) -> Decimal | None:
     """The balance that the provider reports now; None if it has no such currency. Raises GatewayError."""
     balances = gateway(deadline=deadline).balances.list(currency)
-    found = [balance for balance in balances if balance.currency == currency]
-    return found[0].amount if found else None
+    return balances[0].amount if balances else None
 
 
 WIDTH, HEIGHT, MARGIN = 240, 48, 4  # units of the SVG drawing

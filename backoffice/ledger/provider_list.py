@@ -5,7 +5,7 @@ passes agree. Screens read what a page may wait for.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -62,11 +62,14 @@ def read_pages(
     reading begins as much earlier.
     """
 
+    # the specification of GET /transaction names these currencies only
+    currency_filter = currency if currency in _FILTERABLE_CURRENCIES else None
+
     def read(number: int) -> TransactionPage:
         if before_request is not None:
             before_request()
         transactions = gateway(deadline=deadline).transactions
-        return transactions.page(currency=_currency_filter(currency), page=number, per_page=PAGE_SIZE)
+        return transactions.page(currency=currency_filter, page=number, per_page=PAGE_SIZE)
 
     start = start or ListPosition()
     reader, page = PageReader(PAGE_SIZE), None
@@ -88,11 +91,6 @@ def read_pages(
         is_last = reader.is_done or older_in_a_row > PAGE_SIZE
         yield ListedPage(page, records, ListPosition(reader.number, page.total), is_last)
         page = None
-
-
-def _currency_filter(currency: str) -> str | None:
-    """The currency, if the provider can filter transactions by it (specification, GET /transaction)."""
-    return currency if currency in _FILTERABLE_CURRENCIES else None
 
 
 def recent_transactions(currency: str, *, back_to: datetime) -> Iterator[TransactionRecord]:
@@ -175,18 +173,15 @@ def read_watermark(currency: str, *, recent_period: timedelta = timedelta()) -> 
     Without a currency, for operations that move no money, the newest transaction of all and no balance.
     """
     newest = next(read_pages(currency)).answer
+    recent: Iterable[TransactionRecord] = ()
+    if newest.answered_at:
+        back_to = newest.answered_at - recent_period
+        recent = found = _not_before(newest.records, back_to)
+        if len(found) == len(newest.records) < newest.total:  # the provider may return fewer than requested
+            recent = recent_transactions(currency, back_to=back_to)
     return Watermark(
         transaction_id=newest.records[0].transaction_id if newest.records else "",
         balance=current_balance(currency) if currency else None,
         provider_time=newest.answered_at,
-        recent=_recent_since(currency, newest, newest.answered_at - recent_period)
-        if newest.answered_at
-        else (),
+        recent=tuple(recent),
     )
-
-
-def _recent_since(currency: str, newest: TransactionPage, back_to: datetime) -> tuple[TransactionRecord, ...]:
-    """The records since `back_to`, from this page and, if all of it is that recent, further pages."""
-    found = _not_before(newest.records, back_to)
-    is_full = len(found) == len(newest.records) < newest.total  # the provider may return fewer than requested
-    return tuple(recent_transactions(currency, back_to=back_to) if is_full else found)

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q
 
 from backoffice.audit.canonical import storable_text
 from backoffice.core import clock
@@ -203,23 +203,15 @@ def claim_transaction(
     """Assign a provider's transaction to this attempt, by compare-and-set and a unique index.
 
     `id_received_at` is when a response contained the id; without it the transaction was matched in the list,
-    or chosen in an approved resolution, which may replace an earlier match (`instead_of`). False if
-    another attempt has claimed it, or this attempt has another transaction by now.
+    or chosen in an approved resolution. A received id and a resolution may replace an earlier match
+    (`instead_of`). False if another attempt has claimed it, or this attempt has another transaction by now.
     """
     free = Q(provider_transaction_id__isnull=True) | Q(
         provider_transaction_id__in=[transaction_id, instead_of]
     )
-    return claim_transaction_where(
-        attempt, Attempt.objects.filter(free, pk=attempt.pk), transaction_id, id_received_at
-    )
-
-
-def claim_transaction_where(
-    attempt: Attempt, where: QuerySet[Attempt], transaction_id: str, id_received_at: datetime | None
-) -> bool:
     try:
         with transaction.atomic():
-            claimed = where.update(
+            claimed = Attempt.objects.filter(free, pk=attempt.pk).update(
                 provider_transaction_id=transaction_id, id_received_at=id_received_at or F("id_received_at")
             )
     except IntegrityError:

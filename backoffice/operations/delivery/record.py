@@ -15,7 +15,7 @@ from backoffice.operations.delivery.release import enqueue_next
 from backoffice.operations.kinds.base import SendReceipt
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
-from backoffice.operations.matching import claim_transaction, claim_transaction_where
+from backoffice.operations.matching import claim_transaction
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation, Secret
 from backoffice.operations.models.reason_codes import (
     IncidentKind,
@@ -234,8 +234,11 @@ def _record_late(operation: Operation, attempt: Attempt, result: SendResult) -> 
     on_record = recorded_outcome(attempt.number, attempt.outcome, attempt.provider_transaction_id)
     is_contradiction = _contradicts(attempt, result)
     if result.transaction_id and not (attempt.closed_at and attempt.provider_transaction_id):
-        claim_transaction_where(
-            attempt, Attempt.objects.filter(pk=attempt.pk), result.transaction_id, clock.now()
+        claim_transaction(
+            attempt,
+            result.transaction_id,
+            id_received_at=clock.now(),
+            instead_of=attempt.provider_transaction_id,
         )
     attempt.result = attempt.result or result.result
     attempt.responses = [*attempt.responses, result.response]
