@@ -1,4 +1,4 @@
-"""The roles and their permissions. The authentication backend ignores permissions from any other source.
+"""The roles, their permissions and who has them. The authentication backend ignores permissions from any other source.
 
 A role is a Django group of the same name. After every `migrate` the groups are synchronised with the table,
 so a permission that is removed from the table is removed from the people too.
@@ -12,7 +12,7 @@ from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
@@ -77,6 +77,16 @@ def _is_installed(apps: Any, model: str) -> bool:
     except LookupError:
         return False
     return True
+
+
+def users_with_permission(permission: str) -> QuerySet[User]:
+    """The active people whose roles include this permission, such as "operations.approve_operation"."""
+    app, _, codename = permission.partition(".")
+    return User.objects.filter(
+        groups__permissions__content_type__app_label=app,
+        groups__permissions__codename=codename,
+        is_active=True,
+    ).distinct()
 
 
 class StaffBackend(ModelBackend):

@@ -1,10 +1,9 @@
-"""Staff accounts: create, set roles, reset the second factor, deactivate, and find people by permission."""
+"""Staff accounts: create, set roles, reset the second factor, deactivate."""
 
 from collections.abc import Iterable
 
 from django.contrib.auth.models import Group
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_variables
 
@@ -21,16 +20,6 @@ class UnknownRoleError(Exception):
 
 class EmailTakenError(Exception):
     """Another account has this e-mail address."""
-
-
-def users_with_permission(permission: str) -> QuerySet[User]:
-    """The active people whose roles include this permission, such as "operations.approve_operation"."""
-    app, _, codename = permission.partition(".")
-    return User.objects.filter(
-        groups__permissions__content_type__app_label=app,
-        groups__permissions__codename=codename,
-        is_active=True,
-    ).distinct()
 
 
 @sensitive_variables("password")

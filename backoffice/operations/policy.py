@@ -6,8 +6,8 @@ from datetime import datetime
 from django.conf import settings
 
 from backoffice.accounts.models import User
+from backoffice.accounts.roles import users_with_permission
 from backoffice.accounts.second_factor import is_second_factor_fresh
-from backoffice.accounts.staff import users_with_permission
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount
 from backoffice.operations import errors, permissions

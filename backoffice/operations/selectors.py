@@ -7,7 +7,7 @@ from django.db.models import Case, Exists, OuterRef, Prefetch, Q, QuerySet, When
 from django.db.models.functions import Now
 
 from backoffice.accounts.models import User
-from backoffice.accounts.staff import users_with_permission
+from backoffice.accounts.roles import users_with_permission
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Attempt, Operation

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 
 from backoffice.accounts import staff
 from backoffice.accounts.models import AuthenticatorDevice, RecoveryCode, User
-from backoffice.accounts.roles import PERMISSIONS, Role
+from backoffice.accounts.roles import PERMISSIONS, Role, users_with_permission
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from tests.accounts import steps
@@ -60,8 +60,8 @@ def test_users_with_a_permission_are_found_by_their_roles(
     preparer: User, approver: User, second_approver: User, auditor: User
 ) -> None:
     staff.deactivate_staff(second_approver.pk, actor=None)
-    assert list(staff.users_with_permission("operations.approve_operation")) == [approver]
-    assert set(staff.users_with_permission("operations.view_operation")) == {preparer, approver, auditor}
+    assert list(users_with_permission("operations.approve_operation")) == [approver]
+    assert set(users_with_permission("operations.view_operation")) == {preparer, approver, auditor}
 
 
 def test_the_superuser_flag_grants_nothing(outsider: User) -> None:
@@ -69,7 +69,7 @@ def test_the_superuser_flag_grants_nothing(outsider: User) -> None:
     person = User.objects.get(pk=outsider.pk)
     assert not person.has_perm("operations.approve_operation")
     assert not person.has_module_perms("operations")
-    assert list(staff.users_with_permission("operations.approve_operation")) == []
+    assert list(users_with_permission("operations.approve_operation")) == []
 
 
 def test_a_role_has_module_permissions_for_its_applications_only(auditor: User) -> None:

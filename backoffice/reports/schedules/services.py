@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from backoffice.accounts.models import User
-from backoffice.accounts.staff import users_with_permission
+from backoffice.accounts.roles import users_with_permission
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock, leases
