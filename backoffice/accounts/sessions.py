@@ -47,7 +47,9 @@ class SessionStore(db.SessionStore):
         user = self.row.user if self.row else None
         if user is None or str(user.pk) != claimed or not user.is_active:
             return None
-        return user if self._belongs_to_password_of(user) else None
+        hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
+        claimed_hash = self.get(HASH_SESSION_KEY, "")
+        return user if any(constant_time_compare(claimed_hash, valid) for valid in hashes) else None
 
     @property
     def authenticator(self) -> AuthenticatorDevice | None:
@@ -123,11 +125,6 @@ class SessionStore(db.SessionStore):
         else:
             self.row.load_permissions()
         return self.row
-
-    def _belongs_to_password_of(self, user: User) -> bool:
-        claimed = self.get(HASH_SESSION_KEY, "")
-        hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
-        return any(constant_time_compare(claimed, valid) for valid in hashes)
 
 
 def _ends_at(began: datetime, last_used: datetime) -> datetime:

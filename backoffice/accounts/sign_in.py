@@ -58,7 +58,9 @@ def sign_in(request: HttpRequest, session: SessionStore, *, email: str, password
         raise _refusal(request, email)
     session.flush()
     auth.login(request, user, backend=f"{StaffBackend.__module__}.{StaffBackend.__qualname__}")
-    session.begin(address=request_context.address() or "", user_agent=request.headers.get("User-Agent", ""))
+    session.begin(
+        address=request_context.current().address or "", user_agent=request.headers.get("User-Agent", "")
+    )
     with transaction.atomic():
         StaffSession.objects.filter(expire_date__lte=timezone.now()).delete()
         record(Action.PASSWORD_ACCEPTED, actor=user)

@@ -48,14 +48,14 @@ def record(
         raise OutsideTransactionError(f"{action} must be recorded in the transaction of the change")
     with translation.override(settings.LANGUAGE_CODE):  # the log is in one language, whoever acts
         details, target_members = plain(detail), _target_members(target)
-    head = _locked_head()
+    head, call = _locked_head(), request_context.current()
     entry = Entry(
         position=head.position + 1,
         at=clock.now(),
         actor_id=None if actor is None else actor.pk,
         actor_label=_actor_label(actor),
-        address=storable_text(request_context.address() or ""),
-        request_id=storable_text(request_context.request_id()),
+        address=storable_text(call.address or ""),
+        request_id=storable_text(call.request_id),
         action=action.value,
         detail=details,
         previous_hash=head.hash,
@@ -90,7 +90,7 @@ def advance_head(head: ChainHead, entry: Entry) -> None:
 def _actor_label(actor: AbstractBaseUser | None) -> str:
     if actor is not None:
         return storable_text(str(actor))
-    return ANONYMOUS if request_context.in_request() else SYSTEM
+    return ANONYMOUS if request_context.current().by_request else SYSTEM
 
 
 def _target_members(target: models.Model | str | None) -> dict[str, str]:

@@ -29,15 +29,15 @@ def encrypt(plaintext: str, *, bound_to: str) -> bytes:
 
     Format: key id, a zero byte, 12 bytes of nonce, ciphertext with tag.
     """
-    key_id = newest_key_id()
-    key, nonce = _keys(tuple(settings.ENCRYPTION_KEYS))[key_id], os.urandom(_NONCE_BYTES)
+    key_id, key = next(iter(_keys(tuple(settings.ENCRYPTION_KEYS)).items()))
+    nonce = os.urandom(_NONCE_BYTES)
     return key_id.encode() + b"\0" + nonce + key.encrypt(nonce, plaintext.encode(), bound_to.encode())
 
 
 def decrypt(encrypted: bytes, *, bound_to: str) -> str:
     """The plaintext. Raises DecryptionError, whose message contains nothing of the content."""
-    rest = bytes(encrypted).partition(b"\0")[2]
-    key = _keys(tuple(settings.ENCRYPTION_KEYS)).get(key_id_of(encrypted))
+    key_id, _, rest = bytes(encrypted).partition(b"\0")
+    key = _keys(tuple(settings.ENCRYPTION_KEYS)).get(key_id.decode(errors="replace"))
     if key is None:
         raise DecryptionError("The key that encrypted this is not among the configured keys")
     try:
@@ -49,11 +49,6 @@ def decrypt(encrypted: bytes, *, bound_to: str) -> str:
 def newest_key_id() -> str:
     """The id of the key that encrypts."""
     return next(iter(_keys(tuple(settings.ENCRYPTION_KEYS))))
-
-
-def key_id_of(encrypted: bytes) -> str:
-    """The id of the key with which this was encrypted."""
-    return bytes(encrypted).partition(b"\0")[0].decode(errors="replace")
 
 
 def check_encryption_keys() -> None:
@@ -104,7 +99,7 @@ class EncryptedRow(models.Model):
     @property
     def encryption_key_id(self) -> str:
         """The id of the key with which the secret is encrypted."""
-        return key_id_of(bytes(getattr(self, self.ENCRYPTED_FIELD)))
+        return bytes(getattr(self, self.ENCRYPTED_FIELD)).partition(b"\0")[0].decode(errors="replace")
 
     def encrypt(self, plaintext: str) -> None:
         """Encrypt a secret into the row, without saving it."""

@@ -29,7 +29,7 @@ def register_secret(secret: str) -> None:
 
 class RequestIdFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = request_context.request_id() or "-"
+        record.request_id = request_context.current().request_id or "-"
         return True
 
 
@@ -46,18 +46,8 @@ class RedactingFormatter(logging.Formatter):
 
 def redact_secrets(text: str) -> str:
     """The text with known secrets, and the values of fields named like secrets, replaced by dots."""
-    for secret in _known_secrets():
+    keys = [item.partition(":")[2] for item in settings.ENCRYPTION_KEYS]
+    configured = (settings.GATEWAY_API_KEY, settings.SECRET_KEY, settings.WEBHOOK_SECRET, *keys)
+    for secret in filter(None, (*configured, *_registered_secrets)):
         text = text.replace(secret, "•••")
     return _SECRET_MEMBERS.sub(r"\1•••", text)
-
-
-def _known_secrets() -> list[str]:
-    keys = [item.partition(":")[2] for item in settings.ENCRYPTION_KEYS]
-    known = (
-        settings.GATEWAY_API_KEY,
-        settings.SECRET_KEY,
-        settings.WEBHOOK_SECRET,
-        *keys,
-        *_registered_secrets,
-    )
-    return [secret for secret in known if secret]

@@ -12,35 +12,26 @@ from django.http import HttpRequest
 
 
 @dataclass(frozen=True)
-class _CallContext:
-    request_id: str = ""
-    address: str | None = None
+class CallContext:
+    """The cause of what runs now: an HTTP request (`by_request`) or a background job."""
+
+    request_id: str = ""  # empty outside both
+    address: str | None = None  # of the client; None in the background or if it is unknown
     by_request: bool = False
 
 
-_NO_CALL = _CallContext()
-_call: ContextVar[_CallContext] = ContextVar("call", default=_NO_CALL)
+_call: ContextVar[CallContext] = ContextVar("call", default=CallContext())  # noqa: B039 - frozen
 
 
-def request_id() -> str:
-    """The id of the current request or job; empty outside both."""
-    return _call.get().request_id
-
-
-def address() -> str | None:
-    """The client address of the current request; None in the background or if it is unknown."""
-    return _call.get().address
-
-
-def in_request() -> bool:
-    """Whether an HTTP request is the cause; False for background work."""
-    return _call.get().by_request
+def current() -> CallContext:
+    """The context of the current request or job."""
+    return _call.get()
 
 
 @contextmanager
 def call_context(*, request_id: str, address: str | None = None, by_request: bool = False) -> Iterator[None]:
     """Sets the context within the block, for a request (`by_request`) or a background job."""
-    token = _call.set(_CallContext(request_id, address, by_request))
+    token = _call.set(CallContext(request_id, address, by_request))
     try:
         yield
     finally:

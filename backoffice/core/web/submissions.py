@@ -52,7 +52,10 @@ class PostRedirectGetMiddleware:
         if request.method == "GET" and PARAMETER in request.GET:
             return _stored_answer(request) or HttpResponseRedirect(_without_parameter(request))
         response = self.get_response(request)
-        if not _is_by_a_signed_in_browser(request) or not _can_be_stored(response):
+        is_submitted_form = (
+            request.method == "POST" and is_navigation(request) and request.user.is_authenticated
+        )
+        if not is_submitted_form or not _can_be_stored(response):
             return response
         return HttpResponseRedirect(_store(request, response), status=303)
 
@@ -60,10 +63,6 @@ class PostRedirectGetMiddleware:
 def is_navigation(request: HttpRequest) -> bool:
     """Whether a browser opens a page with it, so that the address enters its history."""
     return request.headers.get("Sec-Fetch-Mode") == "navigate"
-
-
-def _is_by_a_signed_in_browser(request: HttpRequest) -> bool:
-    return request.method == "POST" and is_navigation(request) and request.user.is_authenticated
 
 
 def _can_be_stored(response: HttpResponseBase) -> bool:

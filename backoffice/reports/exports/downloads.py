@@ -146,7 +146,7 @@ class ReportDownload(Download):
         super().__init__(export_request.report.name, hang_up)
         self.request = export_request
         self.rows_sent = 0
-        self._request_id, self._address = request_context.request_id(), request_context.address()
+        self._call = request_context.current()
         self._chunks = file_chunks(export_request, at_most=DOWNLOAD_TIME_LIMIT)
         self._is_begun = self._is_ended = False
         try:
@@ -189,7 +189,7 @@ class ReportDownload(Download):
 
     def _record(self, action: Action, **outcome: object) -> None:
         caller = request_context.call_context(
-            request_id=self._request_id, address=self._address, by_request=True
+            request_id=self._call.request_id, address=self._call.address, by_request=True
         )
         with caller, transaction.atomic():
             audit.record(

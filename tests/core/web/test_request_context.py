@@ -13,44 +13,37 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.core.web import request_context
 from backoffice.core.web.middleware import client_address
+from backoffice.core.web.request_context import CallContext
 from tests.accounts import steps
 
 
 def test_there_is_no_id_or_address_outside_a_request() -> None:
-    assert (request_context.request_id(), request_context.address(), request_context.in_request()) == (
-        "",
-        None,
-        False,
-    )
+    assert request_context.current() == CallContext("", address=None, by_request=False)
 
 
 def test_a_job_has_an_id_without_an_address() -> None:
     with request_context.call_context(request_id="outer", address="10.0.0.1", by_request=True):
-        assert request_context.in_request()
+        assert request_context.current().by_request
         with request_context.call_context(request_id="task-1"):
-            assert (
-                request_context.request_id(),
-                request_context.address(),
-                request_context.in_request(),
-            ) == ("task-1", None, False)
+            assert request_context.current() == CallContext("task-1", address=None, by_request=False)
 
 
 def test_a_nested_context_is_restored_even_after_an_error() -> None:
     def fail() -> None:
-        assert (request_context.request_id(), request_context.address()) == ("inner", None)
+        assert request_context.current() == CallContext("inner", address=None)
         raise ZeroDivisionError
 
     with request_context.call_context(request_id="outer", address="10.0.0.1"):
         with pytest.raises(ZeroDivisionError), request_context.call_context(request_id="inner"):
             fail()
-        assert (request_context.request_id(), request_context.address()) == ("outer", "10.0.0.1")
-    assert request_context.request_id() == ""
+        assert request_context.current() == CallContext("outer", address="10.0.0.1")
+    assert request_context.current().request_id == ""
 
 
 def test_threads_have_separate_contexts() -> None:
     seen: list[str] = []
     with request_context.call_context(request_id="mine"):
-        thread = threading.Thread(target=lambda: seen.append(request_context.request_id()))
+        thread = threading.Thread(target=lambda: seen.append(request_context.current().request_id))
         thread.start()
         thread.join()
     assert seen == [""]
@@ -64,7 +57,7 @@ def test_response_and_audit_entry_have_the_same_request_id(client: Client, prepa
     assert all(re.fullmatch(r"[0-9a-f]{12}", request_id) for request_id in ids)
     assert ids[0] != ids[1]
     assert list(Entry.objects.order_by("position").values_list("request_id", flat=True)) == ids
-    assert request_context.request_id() == ""
+    assert request_context.current().request_id == ""
 
 
 @pytest.mark.django_db
