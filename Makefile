@@ -1,5 +1,8 @@
 # All commands for development and CI. Each target installs what it needs.
 
+# Hundreds of processes start in the tests: they share their compiled modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 PORT ?= 8000
 SANDBOX_PORT ?= 8001
@@ -15,8 +18,11 @@ demo: $(READY)  ## the whole product on this machine, against a simulated provid
 smoke: $(READY)  ## prepare, approve and send one withdrawal over HTTP, with its own data folder; prints one line of JSON
 	@$(BIN)/python -m tools.smoke
 
-test: $(READY)  ## all tests that this machine can run; lists what was skipped and why
-	$(BIN)/pytest $(ARGS)
+# Two more processes than processors, because many tests wait.
+ALL_TESTS = --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadgroup
+
+test: $(READY)  ## all tests that this machine can run, on several processes; lists what was skipped and why
+	$(BIN)/pytest $(or $(ARGS),$(ALL_TESTS))
 
 test-contract: $(READY)  ## thousands of random requests and hundreds of random histories; prints the seed
 	CONTRACT_CASES=$${CONTRACT_CASES:-300} \

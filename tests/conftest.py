@@ -51,15 +51,18 @@ BROWSER = "tests/browser/"
 """These tests share a running product, which would be restarted whenever other tests ran in between."""
 
 
-class BrowserTestsOnOneWorker(LoadScopeScheduling):
-    """Schedules each test on any free worker, but all browser tests on one: they share a running product.
+class ModulesOnOneWorker(LoadScopeScheduling):
+    """Schedules each module on any free worker, but each of the longest tests on its own, and all browser tests on
+    one: they share a running product.
 
-    The browser tests start first, because the largest scope is assigned first; the other workers run the rest
-    meanwhile.
+    Single tests would cost a message each, and every worker the fixtures of every module. The browser tests start
+    first and the longest tests right after; the other workers run the rest meanwhile.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "browser" if nodeid.startswith(BROWSER) else nodeid
+        if nodeid.startswith(BROWSER):
+            return "browser"
+        return nodeid if nodeid.startswith(LONGEST) else nodeid.split("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)  # pytest-xdist may not be loaded
@@ -67,7 +70,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     """The scheduler of `--dist loadgroup`: pytest-xdist 3.8 loses its groups with pytest 9.2 (its issue
     1386).
     """
-    return BrowserTestsOnOneWorker(config, log) if config.getvalue("dist") == "loadgroup" else None
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    config.option.loadscopereorder = False  # in the order of the tests, not of the sizes of modules
+    return ModulesOnOneWorker(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -86,7 +92,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--only-with-database"):
         leave_out_what_one_engine_proves(config, items)
     skip_what_cannot_run(items)
-    items.sort(key=lambda item: (not item.nodeid.startswith(LONGEST), item.nodeid.startswith(BROWSER)))
+    items.sort(key=lambda item: (not item.nodeid.startswith(BROWSER), not item.nodeid.startswith(LONGEST)))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
