@@ -245,6 +245,10 @@ class OperationKind(ABC, Generic[P]):
     def facts(self, payload: P) -> Facts:
         """Label and value of everything the approver must see."""
 
+    def decision_facts(self, payload: P) -> Facts:
+        """The facts that the decision panel repeats beside its buttons: amounts, recipient and whole account."""
+        return self.facts(payload)
+
     @abstractmethod
     def initial(self, payload: P) -> dict[str, Any]:
         """The form's values for preparing the same again."""

@@ -252,7 +252,7 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         name = payload.service_username
         return Recipient(name, gettext("user of the provider"), key=Recipient.user_key(name))
 
-    def facts(self, payload: PaymentPayload) -> Facts:
+    def decision_facts(self, payload: PaymentPayload) -> Facts:
         open_amount = gettext("at the provider's rate")
         given = {
             gettext("Pay-in"): (payload.incoming_currency, payload.incoming_amount),
@@ -262,9 +262,11 @@ class PaymentKind(ChangeKind[PaymentPayload]):
             (label, _amount(*pair) if pair[1] is not None else f"{pair[0]} · {open_amount}")
             for label, pair in given.items()
         ]
+        return [*amounts, *_payout_facts(payload)]
+
+    def facts(self, payload: PaymentPayload) -> Facts:
         return [
-            *amounts,
-            *_payout_facts(payload),
+            *self.decision_facts(payload),
             (gettext("Customer"), payload.customer_email),
             (
                 gettext("Rate"),

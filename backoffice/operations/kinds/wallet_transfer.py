@@ -237,11 +237,16 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
     def facts(self, payload: WalletTransferPayload) -> Facts:
         given = ((gettext("Wallet type"), payload.wallet_type), (gettext("Memo"), payload.memo))
         return [
+            *self.decision_facts(payload),
+            (gettext("Address check"), _address_check_text(payload)),
+            *((label, value) for label, value in given if value),
+        ]
+
+    def decision_facts(self, payload: WalletTransferPayload) -> Facts:
+        return [
             (gettext("Amount"), f"{payload.currency} {format_amount(payload.amount, payload.currency)}"),
             (gettext("Network"), payload.network),
             (gettext("Recipient address"), GroupedCode(payload.address)),
-            (gettext("Address check"), _address_check_text(payload)),
-            *((label, value) for label, value in given if value),
         ]
 
     def initial(self, payload: WalletTransferPayload) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from backoffice.operations.errors import (
 from backoffice.operations.kinds.base import KindForm, OperationKind
 from backoffice.operations.kinds.registry import KINDS, facts_of, read_content
 from backoffice.operations.models.operations import Operation, content_digest, verification_code
+from backoffice.operations.pages.operation.status import page_state
 from backoffice.operations.pages.saved_accounts import AccountOption, account_option, account_options
 from backoffice.operations.workflow.prepare import (
     duplicate_payments,
@@ -193,7 +194,8 @@ def _store(request: StaffRequest, kind: OperationKind[Any], form: KindForm, subm
     except OperationError as exc:
         form.add_error(None, str(exc))
         return _refused(request, kind, form)
-    messages.success(request, gettext("Submitted for approval. Another person must approve it."))
+    text = gettext("Submitted for approval. Another person must approve it.")
+    messages.success(request, text, extra_tags=page_state(operation))
     return redirect(operation)
 
 
