@@ -4,7 +4,17 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from django.db.models import Case, Exists, OuterRef, Prefetch, Q, QuerySet, Subquery, When, prefetch_related_objects
+from django.db.models import (
+    Case,
+    Exists,
+    OuterRef,
+    Prefetch,
+    Q,
+    QuerySet,
+    Subquery,
+    When,
+    prefetch_related_objects,
+)
 from django.db.models.functions import Now
 
 from backoffice.accounts.models import User

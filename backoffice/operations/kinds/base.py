@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django import forms
 from django.conf import settings
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from pydantic import BaseModel, ConfigDict, SecretStr
 
@@ -308,7 +308,7 @@ class LocalKind(OperationKind[P]):
 
     def send(self, gateway: PaymentsGateway, payload: P, otp: SecretStr | None) -> SendReceipt:
         """Never sends. Raises NotSentError."""
-        raise NotSentError("This operation changes Countersign only. Nothing was sent.")
+        raise NotSentError.of(gettext_noop("This operation changes Countersign only. Nothing was sent."))
 
 
 class ChangeKind(OperationKind[P]):

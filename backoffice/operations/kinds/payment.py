@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core.gateway import provider_profile
-from backoffice.core.web.formatting import format_amount
+from backoffice.core.web.formatting import error_sentence, format_amount
 from backoffice.ledger import rates
 from backoffice.ledger.payments import business_id
 from backoffice.operations.kinds.base import ChangeKind, Debit, Facts, KindSection, Recipient, SendReceipt
@@ -176,7 +176,7 @@ class PaymentForm(RecipientAccountForm):
         try:
             values[name] = parse_amount(values[name], currency)
         except AmountError as exc:
-            self.add_error(name, str(exc))
+            self.add_error(name, error_sentence(exc))
 
     def _check_business(self) -> None:
         try:

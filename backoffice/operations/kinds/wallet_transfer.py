@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
-from backoffice.core.web.formatting import format_amount
+from backoffice.core.web.formatting import error_sentence, format_amount
 from backoffice.operations.kinds.base import (
     NOT_PROVIDED,
     Debit,
@@ -184,7 +184,7 @@ class WalletTransferForm(AmountForm):
             try:
                 check_address(values["network"], values["address"])
             except AddressError as exc:
-                self.add_error("address", str(exc))
+                self.add_error("address", error_sentence(exc))
         return values
 
     def content(self) -> WalletTransferPayload:

@@ -29,7 +29,6 @@ from backoffice.operations.errors import (
 from backoffice.operations.kinds.base import KindForm, OperationKind
 from backoffice.operations.kinds.registry import KINDS, facts_of, read_content
 from backoffice.operations.models.operations import Operation, content_digest, verification_code
-from backoffice.operations.pages.operation.status import page_state
 from backoffice.operations.pages.saved_accounts import AccountOption, account_option, account_options
 from backoffice.operations.workflow.prepare import (
     duplicate_payments,
@@ -195,7 +194,7 @@ def _store(request: StaffRequest, kind: OperationKind[Any], form: KindForm, subm
         form.add_error(None, str(exc))
         return _refused(request, kind, form)
     text = gettext("Submitted for approval. Another person must approve it.")
-    messages.success(request, text, extra_tags=page_state(operation))
+    messages.success(request, text, extra_tags=operation.status)
     return redirect(operation)
 
 

@@ -86,7 +86,9 @@ def live(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = operation_or_404(request, pk)
     if request.GET.get("seen") == fingerprint(operation, queue_position(operation)):
         return HttpResponse(status=204)
-    updated = gettext("This page was updated. Status: {status}.").format(status=operation.get_status_display())
+    updated = gettext("This page was updated. Status: {status}.").format(
+        status=operation.get_status_display()
+    )
     notices = [Message(messages.INFO, updated)]
     return render(request, "operations/_operation.html", _context(request, operation) | {"notices": notices})
 
@@ -174,7 +176,6 @@ class KindTexts:
     summary: DecisionSummary | None = None
     cautions: Sequence[str] = ()
     attempts: Sequence[AttemptRow] = ()
-
 
 
 def _kind_texts(operation: Operation) -> KindTexts:

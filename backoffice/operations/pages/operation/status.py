@@ -454,7 +454,9 @@ def _send_again_text(operation: Operation, attempt: Attempt) -> str:
 
 def _next_check_text(attempt: Attempt) -> str:
     if attempt.next_check_at is not None:
-        text = gettext("Countersign checks the provider's records again: {time}. Do not repeat it before that.")
+        text = gettext(
+            "Countersign checks the provider's records again: {time}. Do not repeat it before that."
+        )
         return text.format(time=local_time(attempt.next_check_at))
     if attempt.checks:
         return gettext("Automatic checks have stopped. View the evidence, then resolve the outcome.")
