@@ -28,7 +28,12 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import NewConnectionError
 
 from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownError
+from payments_gateway.errors import gettext_noop as _
 
+NO_TIME_LEFT = _("There was no time left for the request. Nothing was sent.")
+TOO_LATE = _("The time limit for sending had passed. Nothing was sent.")
+NOT_REACHED = _("The provider could not be reached ({why}). Nothing was sent.")
+NO_RESPONSE = _("The provider's response did not arrive completely and in time ({why}).")
 _CHUNK = 65_536
 _may_still_write: ContextVar[Callable[[], bool]] = ContextVar("in_time", default=lambda: True)
 
@@ -193,7 +198,7 @@ def exchange(
     Raises NotSentError when it is proven that no byte of the request was sent, OutcomeUnknownError otherwise.
     """
     if total <= 0:
-        raise NotSentError("There was no time left for the request. Nothing was sent.")
+        raise NotSentError.of(NO_TIME_LEFT)
     # `requests` documents urllib3's Timeout for a total time; its type stubs omit it.
     timeout: Any = urllib3.Timeout(connect=min(connect, total), total=total)
     try:
@@ -219,12 +224,10 @@ def _classify(exc: Exception) -> GatewayError:
     """Return the error for a failed exchange. Only a connection that was never ready proves "not sent"."""
     reason = getattr(exc.args[0], "reason", None) if exc.args else None
     if isinstance(reason, SendWindowClosedError):
-        return NotSentError("The time limit for sending had passed. Nothing was sent.")
+        return NotSentError.of(TOO_LATE)
     if isinstance(reason, NotConnectedError):
-        return NotSentError(f"The provider could not be reached ({reason.why}). Nothing was sent.")
-    return OutcomeUnknownError(
-        f"The provider's response did not arrive completely and in time ({_innermost_name(exc)})."
-    )
+        return NotSentError.of(NOT_REACHED, why=reason.why)
+    return OutcomeUnknownError.of(NO_RESPONSE, why=_innermost_name(exc))
 
 
 def _innermost_name(exc: Exception) -> str:

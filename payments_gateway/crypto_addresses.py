@@ -14,6 +14,9 @@ from functools import partial
 import base58
 from Crypto.Hash import keccak
 
+from payments_gateway.errors import InputError
+from payments_gateway.errors import gettext_noop as _
+
 _BECH32_ALPHABET = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _BECH32_GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 _BECH32, _BECH32M = 1, 0x2BC830A3
@@ -21,7 +24,7 @@ _BECH32_CHECKSUM_LENGTH = 6
 _BECH32_MAX_LENGTH = 90
 
 
-class NotBech32Error(ValueError):
+class NotBech32Error(InputError):
     """The text violates a rule of Bech32 or of SegWit addresses; the message names it, for display."""
 
 
@@ -36,31 +39,38 @@ def witness_program(prefix: str, address: str) -> tuple[int, bytes]:
     """
     values, constant = _decode_bech32(prefix, address)
     if not values:
-        raise NotBech32Error("it has no characters after its prefix.")
+        raise NotBech32Error(_("The address has no characters after its prefix."))
     version, program = values[0], _five_bits_to_octets(values[1:])
     if version > 16:
-        raise NotBech32Error("its version does not exist.")
+        raise NotBech32Error(_("The version of the address does not exist."))
     if constant != (_BECH32 if version == 0 else _BECH32M):
-        raise Bech32ChecksumError("the checksum does not match.")
+        raise Bech32ChecksumError(_CHECKSUM_FAILED)
     if not 2 <= len(program) <= 40 or (version == 0 and len(program) not in {20, 32}):
-        raise NotBech32Error("it is too short or too long.")
+        raise NotBech32Error(_("The address is too short or too long."))
     return version, program
 
 
 def _decode_bech32(prefix: str, text: str) -> tuple[Sequence[int], int]:
     """Return the five-bit values without the checksum, and the checksum constant (Bech32 or Bech32m)."""
     if text not in {text.lower(), text.upper()}:
-        raise NotBech32Error("it mixes upper-case and lower-case letters.")
+        raise NotBech32Error(_("The address mixes upper-case and lower-case letters."))
     text = text.lower()
     rest = text.removeprefix(f"{prefix}1")
     if rest == text or len(text) > _BECH32_MAX_LENGTH or len(rest) < _BECH32_CHECKSUM_LENGTH:
-        raise NotBech32Error(f"it does not begin with {prefix}1, or is too short or too long.")
+        raise NotBech32Error(
+            _("The address does not begin with {beginnings}, or is too short or too long."),
+            beginnings=f"{prefix}1",
+        )
     values = [_BECH32_ALPHABET.find(char) for char in rest]
     if -1 in values:
-        raise NotBech32Error(f"the character {rest[values.index(-1)]!r} is not valid in such an address.")
+        raise NotBech32Error(
+            _("The character {character} is not valid in an address on {network}."),
+            character=repr(rest[values.index(-1)]),
+            network="Bitcoin",
+        )
     constant = _bch_remainder([*_expand_prefix(prefix), *values])
     if constant not in {_BECH32, _BECH32M}:
-        raise Bech32ChecksumError("the checksum does not match.")
+        raise Bech32ChecksumError(_CHECKSUM_FAILED)
     return values[:-_BECH32_CHECKSUM_LENGTH], constant
 
 
@@ -86,17 +96,17 @@ def _five_bits_to_octets(values: Sequence[int]) -> bytes:
         number = number << 5 | value
     length, left_over = divmod(5 * len(values), 8)
     if left_over >= 5 or number & ((1 << left_over) - 1):
-        raise NotBech32Error("its padding is wrong.")
+        raise NotBech32Error(_("The padding of the address is wrong."))
     return (number >> left_over).to_bytes(length, "big")
 
 
 _EVM = re.compile(r"0x[0-9a-fA-F]{40}")
 _NOT_BASE58 = re.compile(r"[^1-9A-HJ-NP-Za-km-z]")
 _CHECKSUM_BYTES = 4
-_CHECKSUM_FAILED = "The checksum does not match: a character is probably mistyped."
+_CHECKSUM_FAILED = _("The checksum does not match: a character is probably mistyped.")
 
 
-class AddressError(ValueError):
+class AddressError(InputError):
     """The text is not an address of its network; the message gives the reason, for display."""
 
 
@@ -118,9 +128,9 @@ def check_address(network: str, address: str) -> AddressProof:
     if check is None:
         return AddressProof.NOTHING
     if not address:
-        raise AddressError("Enter the address.")
+        raise AddressError(_("Enter the address."))
     if re.search(r"\s", address):
-        raise AddressError("The address contains a space or a line break. Copy it again without them.")
+        raise AddressError(_("The address contains a space or a line break. Copy it again without them."))
     return check(address)
 
 
@@ -131,8 +141,11 @@ def _normalized_network(network: str) -> str:
 def _check_evm(address: str) -> AddressProof:
     if not _EVM.fullmatch(address):
         raise AddressError(
-            "An address on this network is 0x and then 40 characters, digits and the letters a to f; "
-            f"this is not one ({len(address)} characters in all)."
+            _(
+                "An address on this network is 0x and then 40 characters, digits and the letters a to f; "
+                "this is not one ({length} characters in all)."
+            ),
+            length=len(address),
         )
     digits = address[2:]
     if digits in {digits.lower(), digits.upper()}:
@@ -161,18 +174,31 @@ class _Chain:
 def _check_base58(chain: _Chain, address: str) -> AddressProof:
     wrong = _NOT_BASE58.search(address)
     if wrong:
-        raise AddressError(f"The character {wrong[0]!r} is not valid in {chain.name} address.")
+        raise AddressError(
+            _("The character {character} is not valid in an address on {network}."),
+            character=repr(wrong[0]),
+            network=chain.name,
+        )
     if not 25 <= len(address) <= 36:
         raise AddressError(
-            f"{chain.name.capitalize()} address begins with {chain.beginnings} and has about 34 characters; "
-            f"this one has {len(address)}."
+            _(
+                "An address on {network} begins with {beginnings} and has about 34 characters; "
+                "this one has {length}."
+            ),
+            network=chain.name,
+            beginnings=chain.beginnings,
+            length=len(address),
         )
     content = base58.b58decode(address)
     payload, checksum = content[:-_CHECKSUM_BYTES], content[-_CHECKSUM_BYTES:]
     if hashlib.sha256(hashlib.sha256(payload).digest()).digest()[:_CHECKSUM_BYTES] != checksum:
         raise AddressError(_CHECKSUM_FAILED)
     if len(payload) != 21 or payload[0] not in chain.versions:
-        raise AddressError(f"This is not {chain.name} address: those begin with {chain.beginnings}.")
+        raise AddressError(
+            _("This is not an address on {network}: those begin with {beginnings}."),
+            network=chain.name,
+            beginnings=chain.beginnings,
+        )
     return AddressProof.CHECKSUM
 
 
@@ -184,16 +210,16 @@ def _check_bitcoin(chain: _Chain, prefix: str, address: str) -> AddressProof:
     except Bech32ChecksumError as exc:
         raise AddressError(_CHECKSUM_FAILED) from exc
     except NotBech32Error as exc:
-        raise AddressError(f"This is not {chain.name} address: {exc}") from exc
+        raise AddressError(exc.template, **exc.parameters) from exc
     return AddressProof.CHECKSUM
 
 
-_check_tron = partial(_check_base58, _Chain("a Tron", frozenset({0x41}), "T"))
+_check_tron = partial(_check_base58, _Chain("Tron", frozenset({0x41}), "T"))
 _check_bitcoin_mainnet = partial(
-    _check_bitcoin, _Chain("a Bitcoin", frozenset({0x00, 0x05}), "1, 3 or bc1"), "bc"
+    _check_bitcoin, _Chain("Bitcoin", frozenset({0x00, 0x05}), "1, 3, bc1"), "bc"
 )
 _check_bitcoin_testnet = partial(
-    _check_bitcoin, _Chain("a Bitcoin testnet", frozenset({0x6F, 0xC4}), "m, n, 2 or tb1"), "tb"
+    _check_bitcoin, _Chain("Bitcoin testnet", frozenset({0x6F, 0xC4}), "m, n, 2, tb1"), "tb"
 )
 
 _EVM_NAMES = (

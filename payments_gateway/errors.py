@@ -6,24 +6,58 @@
   outcome was read from the provider.
 * `ReadFailedError`: a read failed. Nothing changed; it may be retried.
 
-Messages and excerpts hold no credential and no one-time code: they may be stored, logged and shown.
+Messages and excerpts hold no credential and no one-time code: they may be stored, logged and shown. What the client
+itself says is a template with parameters, so that an application can show it in another language; `_` marks the
+templates for its catalogues.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Self
+
+
+def gettext_noop(template: str) -> str:
+    """The same text, marked for translation by the application that shows it."""
+    return template
+
+
+_ = gettext_noop
+
+
+class InputError(ValueError):
+    """What a person typed is not acceptable; the message gives the reason, `template` and `parameters` its parts."""
+
+    def __init__(self, template: str, **parameters: object) -> None:
+        super().__init__(template.format(**parameters))
+        self.template = template
+        self.parameters = parameters
 
 
 class GatewayError(Exception):
     """A call to the provider failed.
 
-    `status` is the HTTP status, if a response arrived; `body_excerpt` is the beginning of its body.
+    `status` is the HTTP status, if a response arrived; `body_excerpt` is the beginning of its body. `template` and
+    `parameters` are the parts of the message; the template is empty if the message is the provider's.
     """
+
+    template = ""
+    parameters: Mapping[str, object] = MappingProxyType({})
 
     def __init__(self, message: str, status: int | None = None, body_excerpt: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.status = status
         self.body_excerpt = body_excerpt
+
+    @classmethod
+    def of(
+        cls, template: str, status: int | None = None, body_excerpt: str = "", **parameters: object
+    ) -> Self:
+        """An error whose message is the client's own: this template with these parameters and the status."""
+        parts = parameters if status is None else {**parameters, "status": status}
+        error = cls(template.format(**parts), status, body_excerpt)
+        error.template, error.parameters = template, parts
+        return error
 
 
 class NotSentError(GatewayError):

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import NoReturn
 
+from payments_gateway.errors import InputError
+from payments_gateway.errors import gettext_noop as _
+
 # No amount of money needs a larger exponent, and formatting 1e999999999 in full would exhaust the memory.
 LARGEST_EXPONENT = 64
 DEEPEST_NESTING = 50
@@ -20,7 +23,7 @@ _TYPED_AMOUNT = re.compile(r"[0-9]+(\.[0-9]+)?")
 _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-class AmountError(ValueError):
+class AmountError(InputError):
     """An amount is not acceptable; the message gives the reason for the person who typed it."""
 
 
@@ -47,7 +50,7 @@ CURRENCIES: Mapping[str, Currency] = {
 def currency(code: str) -> Currency:
     """Return the currency of this code. Raises AmountError if the provider has no balances in it."""
     if code not in CURRENCIES:
-        raise AmountError(f"The currency must be one of {', '.join(CURRENCIES)}.")
+        raise AmountError(_("The currency must be one of {currencies}."), currencies=", ".join(CURRENCIES))
     return CURRENCIES[code]
 
 
@@ -59,9 +62,9 @@ def parse_amount(text: str, code: str) -> Decimal:
     """
     text = text.strip()
     if not text:
-        raise AmountError("Enter an amount.")
+        raise AmountError(_("Enter an amount."))
     if not _TYPED_AMOUNT.fullmatch(text):
-        raise AmountError("Enter digits and at most one point, for example 1000.50.")
+        raise AmountError(_("Enter digits and at most one point, for example 1000.50."))
     amount = Decimal(text)
     check_amount(amount, code)
     return amount.quantize(Decimal(1).scaleb(-currency(code).decimals))
@@ -71,11 +74,11 @@ def check_amount(amount: Decimal, code: str) -> None:
     """Check that an amount can be moved in this currency. Raises AmountError."""
     decimals = currency(code).decimals
     if not amount.is_finite() or amount <= 0:
-        raise AmountError("The amount must be greater than zero.")
+        raise AmountError(_("The amount must be greater than zero."))
     if amount.adjusted() > 20:
-        raise AmountError("The amount is too large.")
+        raise AmountError(_("The amount is too large."))
     if amount != amount.quantize(Decimal(1).scaleb(-decimals)):
-        raise AmountError(f"{code} has at most {decimals} decimals.")
+        raise AmountError(_("{currency} has at most {decimals} decimals."), currency=code, decimals=decimals)
 
 
 def check_quantity(amount: Decimal, code: str) -> None:
@@ -86,9 +89,9 @@ def check_quantity(amount: Decimal, code: str) -> None:
     if code in CURRENCIES:
         check_amount(amount, code)
     elif not amount.is_finite() or amount <= 0:
-        raise AmountError("The amount must be greater than zero.")
+        raise AmountError(_("The amount must be greater than zero."))
     elif amount.adjusted() > 20 or decimals_of(amount) > 18:
-        raise AmountError("The amount is too large, or has more than 18 decimals.")
+        raise AmountError(_("The amount is too large, or has more than 18 decimals."))
 
 
 def fits_ledger(number: Decimal) -> bool:
@@ -116,7 +119,7 @@ def is_storable(text: str) -> bool:
 def format_plain(number: Decimal) -> str:
     """Format a number with all digits, without an exponent."""
     if not number.is_finite() or abs(number.adjusted()) > LARGEST_EXPONENT:
-        raise AmountError("This number cannot be written out.")
+        raise AmountError(_("This number cannot be written out."))
     return format(number, "f")
 
 

@@ -101,6 +101,9 @@ def read_acknowledgement(response: ParsedResponse) -> None:
         raise UnreadableError("it does not confirm the request")
 
 
+UNPROVEN = errors.gettext_noop("The provider responded with HTTP {status}: {why}.")
+
+
 class ResponseReader:
     """Reads one response. Removes the secrets of its call from every value and message it returns."""
 
@@ -138,10 +141,17 @@ class ResponseReader:
             return None
         return self._kind(message)(message, self._response.status, self._excerpt)
 
-    def failure(self, kind: type[errors.GatewayError], why: str) -> errors.GatewayError:
-        """Return an error of this type that gives the HTTP status, the reason and an excerpt of the body."""
+    def failure(
+        self, kind: type[errors.GatewayError], template: str, **parameters: str
+    ) -> errors.GatewayError:
+        """Return an error of this type and template, with the HTTP status and an excerpt of the body.
+
+        If the status itself proves nothing, the error gives the reason in the profile instead.
+        """
         status = self._response.status
-        return kind(f"The provider responded with HTTP {status}: {why}.", status, self._excerpt)
+        if self.unproven_reason:
+            template, parameters = UNPROVEN, {"why": self.unproven_reason}
+        return kind.of(template, status, self._excerpt, **parameters)
 
     @cached_property
     def _members(self) -> dict[str, object]:

@@ -17,8 +17,17 @@ import requests
 from pydantic import SecretStr, ValidationError
 
 from payments_gateway.config import GatewayConfig
-from payments_gateway.connection import RawResponse, exchange, open_session
+from payments_gateway.connection import (
+    NO_RESPONSE,
+    NO_TIME_LEFT,
+    NOT_REACHED,
+    TOO_LATE,
+    RawResponse,
+    exchange,
+    open_session,
+)
 from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownError, ReadFailedError
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.money import UnreadableError, dumps
 from payments_gateway.operations import Endpoint
 from payments_gateway.profile.model import ProviderProfile
@@ -30,6 +39,16 @@ Body = Mapping[str, object]
 
 logger = logging.getLogger("payments_gateway")
 
+_NO_ANSWER = _("The provider responded with HTTP {status}: no answer to the question.")
+_NO_PROOF = _("The provider responded with HTTP {status}: no proof of what happened.")
+_UNREADABLE = _("The provider responded with HTTP {status}: a response that cannot be read ({why}).")
+# Of a failed exchange -> of a failed read, which may be repeated.
+_READ_AGAIN = {
+    NO_TIME_LEFT: _("There was no time left for the request. Nothing was sent. Try again."),
+    TOO_LATE: _("The time limit for sending had passed. Nothing was sent. Try again."),
+    NOT_REACHED: _("The provider could not be reached ({why}). Nothing was sent. Try again."),
+    NO_RESPONSE: _("The provider's response did not arrive completely and in time ({why}). Try again."),
+}
 _FIRST_PAUSE = 0.25
 _RANDOM = random.SystemRandom()
 
@@ -42,7 +61,7 @@ def require_otp(otp: SecretStr | None, profile: ProviderProfile) -> None:
     if not isinstance(otp, SecretStr | None):
         raise TypeError("A one-time code must be a SecretStr, so that it cannot be printed by accident.")
     if otp is None and profile.otp_required:
-        raise NotSentError("The provider's one-time code is missing. Nothing was sent.")
+        raise NotSentError.of(_("The provider's one-time code is missing. Nothing was sent."))
 
 
 class Transport:
@@ -85,7 +104,7 @@ class Transport:
         if rejection is not None:
             raise rejection
         if not reader.is_success:
-            raise reader.failure(ReadFailedError, reader.unproven_reason or "no answer to the question")
+            raise reader.failure(ReadFailedError, _NO_ANSWER)
         return _parse_success(reader, into, ReadFailedError)
 
     def send_once(
@@ -112,7 +131,7 @@ class Transport:
             return _parse_success(reader, into, OutcomeUnknownError)
         rejection = reader.rejection() if reader.is_rejected else None
         if rejection is None:
-            raise reader.failure(OutcomeUnknownError, reader.unproven_reason or "no proof of what happened")
+            raise reader.failure(OutcomeUnknownError, _NO_PROOF)
         raise rejection
 
     def close(self) -> None:
@@ -133,7 +152,7 @@ class Transport:
             except (NotSentError, OutcomeUnknownError) as exc:
                 pause = self._pause(attempt, deadline, retry_after=0)
                 if pause is None:
-                    raise ReadFailedError(f"{exc.message} Try again.") from exc
+                    raise ReadFailedError.of(_READ_AGAIN[exc.template], **exc.parameters) from exc
             else:
                 if response.status not in self._config.profile.retry_statuses:
                     return response
@@ -205,7 +224,7 @@ class Transport:
         except UnicodeEncodeError:
             pass
         # Raised outside the handler, without a cause: the original error holds the text, which may be a secret.
-        raise NotSentError("The request contains a text that cannot be sent. Nothing was sent.")
+        raise NotSentError.of(_("The request contains a text that cannot be sent. Nothing was sent."))
 
     def _credentials(self, endpoint: Endpoint) -> dict[str, str]:
         config = self._config
@@ -245,7 +264,7 @@ def _parse_success(
     except ValueError as exc:
         why = _reason(exc)
     # Raised outside the handler, without a cause: pydantic's error holds its input, which may be an API key.
-    raise reader.failure(failed, f"a response that cannot be read ({why})")
+    raise reader.failure(failed, _UNREADABLE, why=why)
 
 
 def _reason(exc: ValueError) -> str:

@@ -96,6 +96,12 @@ function addCopyButtons(root) {
   }
 }
 
+/* ---- print: <button data-print hidden>, for browsers that run scripts ---- */
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-print]")) print();
+});
+
 /* ---- a counter beside what has a limit: <input data-count="28"> ---- */
 
 function addCounters(root) {
@@ -186,7 +192,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
 });
 
 function enrich() {
-  document.querySelector("[data-all]")?.removeAttribute("hidden");
+  for (const control of document.querySelectorAll("[data-all], [data-print]")) control.hidden = false;
   addCopyButtons(document);
   addCounters(document);
 }

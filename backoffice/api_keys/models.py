@@ -8,6 +8,8 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
+from backoffice.core.web.formatting import with_error_sentence
+
 
 class KnownKey(models.Model):
     """One key of the provider's list, as last read. The provider is the authority."""
@@ -82,4 +84,5 @@ class Rotation(models.Model):
     @property
     def test_text(self) -> str:
         """The result of the last test in words."""
-        return str(KeyTestResult(self.test_result).label).format(**self.test_parameters)
+        parameters = with_error_sentence(self.test_parameters)
+        return str(KeyTestResult(self.test_result).label).format(**parameters)

@@ -6,7 +6,9 @@ from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
+from django.utils import translation
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
@@ -28,7 +30,8 @@ class ApiKeyError(Exception):
     message: "StrOrPromise" = _("This could not be done. Nothing was changed.")
 
     def __init__(self, message: "StrOrPromise | None" = None) -> None:
-        super().__init__(str(message or self.message))
+        self.message = message or self.message
+        super().__init__(str(self.message))
 
 
 class NotSenderOfKeyError(ApiKeyError):
@@ -94,12 +97,15 @@ def audit_refusals(
 
 @transaction.atomic
 def _record_refusal(operation_id: UUID, actor: object, reason: ApiKeyError) -> None:
+    """Write it to the audit log, whose language does not depend on the actor's."""
     operation = Operation.objects.filter(pk=operation_id).first()
+    with translation.override(settings.LANGUAGE_CODE):
+        text = str(reason.message)
     audit.record(
         Action.SECRET_REFUSED,
         actor=actor if isinstance(actor, User) else None,
         target=operation or str(operation_id),
-        reason=str(reason),
+        reason=text,
     )
 
 

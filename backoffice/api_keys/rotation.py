@@ -29,7 +29,7 @@ from backoffice.core import credentials
 from backoffice.core.credentials import KeyInUse
 from backoffice.core.encryption import DecryptionError
 from backoffice.core.models import GatewayKey
-from backoffice.core.web.formatting import local_time, local_time_of_iso
+from backoffice.core.web.formatting import local_time, local_time_of_iso, stored_error
 from backoffice.operations.kinds.api_keys.base import CREATING_KIND
 from backoffice.operations.kinds.api_keys.switch import try_key
 from backoffice.operations.models.operations import Attempt, Operation
@@ -316,7 +316,7 @@ def verify_new_key(rotation_id: UUID, *, actor: User) -> Rotation:
             actor=actor,
             target=rotation,
             passed=rotation.is_passed,
-            **parameters,
+            **{name: value for name, value in parameters.items() if name in {"count", "currencies", "error"}},
         )
     return rotation
 
@@ -388,5 +388,5 @@ def _test_outcome(key: SecretStr) -> tuple[KeyTestResult, dict[str, Any]]:
     try:
         currencies = try_key(key)
     except GatewayError as exc:
-        return KeyTestResult.FAILED, {"error": str(exc)[:MAX_ERROR]}
+        return KeyTestResult.FAILED, dict(stored_error(exc, limit=MAX_ERROR))
     return KeyTestResult.PASSED, {"count": len(currencies), "currencies": ", ".join(currencies)}

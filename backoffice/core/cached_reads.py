@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from backoffice.core.encryption import DecryptionError, decrypt, encrypt
 from backoffice.core.models import CachedReadRow
+from backoffice.core.web.formatting import error_sentence
 from payments_gateway import GatewayError
 
 Value = TypeVar("Value")
@@ -79,7 +80,7 @@ class CachedRead(Generic[Value]):
             value = read()
         except GatewayError as exc:
             cached = self.cached()
-            return CachedValue(cached.value, cached.read_at, error=exc.message)
+            return CachedValue(cached.value, cached.read_at, error=error_sentence(exc))
         return self.cached() if value is None else self._store(value)
 
     def decode(self, row: CachedReadRow | None) -> CachedValue[Value]:

@@ -16,6 +16,7 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 from pydantic import SecretStr
 
 from backoffice.core import encryption, logs
@@ -24,7 +25,7 @@ from payments_gateway import NotSentError
 
 CACHE_SECONDS = 1.0
 _ENVIRONMENT_KEY_NAME = "Key from the environment"
-_CANNOT_BE_DECRYPTED = (
+_CANNOT_BE_DECRYPTED = gettext_noop(
     "The API key cannot be decrypted: its encryption key is not configured. Nothing was sent."
 )
 
@@ -57,9 +58,11 @@ def key_in_use() -> KeyInUse:
         row = _cached_row()
         return environment_key() if row is None else _decrypted(row)
     except DatabaseError as exc:
-        raise NotSentError("The API key in use cannot be read from the database. Nothing was sent.") from exc
+        raise NotSentError.of(
+            gettext_noop("The API key in use cannot be read from the database. Nothing was sent.")
+        ) from exc
     except encryption.DecryptionError as exc:
-        raise NotSentError(_CANNOT_BE_DECRYPTED) from exc
+        raise NotSentError.of(_CANNOT_BE_DECRYPTED) from exc
 
 
 def clear_key_cache() -> None:
@@ -106,7 +109,7 @@ def stored_key(short_hash: str) -> SecretStr | None:
         if row is not None:
             return SecretStr(row.decrypted())
     except encryption.DecryptionError as exc:
-        raise NotSentError(_CANNOT_BE_DECRYPTED) from exc
+        raise NotSentError.of(_CANNOT_BE_DECRYPTED) from exc
     key_of_environment = environment_key()
     return key_of_environment.secret if key_of_environment.short_hash == short_hash else None
 

@@ -7,6 +7,7 @@ from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.web.formatting import code_sentence
+from backoffice.operations.states import Status
 
 
 class OperationAction(TextChoices):
@@ -159,7 +160,7 @@ class Refusal(TextChoices):
     )
     STATUS_CHANGED = (
         "status_changed",
-        _("The operation is now {status}. Nothing was changed; check it again."),
+        _("The status is now “{status}”. Nothing was changed; check the operation again."),
     )
     OTP_OF_OTHER_CONTENT = (
         "otp_of_other_content",
@@ -177,7 +178,10 @@ class Refusal(TextChoices):
             "check it again."
         ),
     )
-    OUTCOME_KNOWN = "outcome_known", _("{reference} is already {status}. Nothing was changed.")
+    OUTCOME_KNOWN = (
+        "outcome_known",
+        _("The status of {reference} is already “{status}”. Nothing was changed."),
+    )
     MAY_STILL_BE_EXECUTED = (
         "may_still_be_executed",
         _("{reference} may still be executed. Nothing was changed."),
@@ -197,8 +201,11 @@ class Refusal(TextChoices):
 
 
 def sentence(refusal: Mapping[str, str]) -> str:
-    """A stored refusal (its code and parameters) in words."""
-    return code_sentence(Refusal, refusal)
+    """A stored refusal (its code and parameters) in words; a status of ours by its label."""
+    shown = dict(refusal)
+    if refusal["code"] in {Refusal.STATUS_CHANGED, Refusal.OUTCOME_KNOWN}:
+        shown["status"] = str(Status(refusal["status"]).label)
+    return code_sentence(Refusal, shown)
 
 
 class OperationError(Exception):

@@ -25,6 +25,7 @@ from django.db.models import F, Q
 from backoffice.audit.canonical import storable_text
 from backoffice.core import clock
 from backoffice.core.gateway import gateway
+from backoffice.core.web.formatting import stored_error
 from backoffice.ledger.provider_list import UnstableListError, recent_transactions, stable_transactions
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import ChangeKind, MoneyKind
@@ -51,7 +52,7 @@ class MatchResult:
     checked_at: datetime
     candidates: list[TransactionRecord] = field(default_factory=list)
     problem: CheckResult | None = None  # why it could not be read
-    error: str = ""  # the client's error message for `problem`
+    error: dict[str, str] = field(default_factory=dict)  # the client's error, see `stored_error`
     mismatch_reason: MismatchReason | None = None  # why a single candidate is not accepted
     # For kinds without a transaction: whether another read shows the change as done.
     confirmed_done: bool | None = None
@@ -64,7 +65,7 @@ class MatchResult:
         if self.is_unobservable:
             return CheckResult.NOT_OBSERVABLE, {}
         if self.problem:
-            return self.problem, {"error": storable_text(self.error)[:250]} if self.error else {}
+            return self.problem, {name: storable_text(text)[:250] for name, text in self.error.items()}
         if self.confirmed_done is not None:
             return CheckResult.DONE if self.confirmed_done else CheckResult.NOT_DONE, {}
         return self._candidates_result()
@@ -99,7 +100,7 @@ def find_match(operation: Operation, attempt: Attempt) -> MatchResult:
             return MatchResult(now, confirmed_done=is_done, is_unobservable=is_done is None)
         return MatchResult(now, is_unobservable=True)  # a local kind: never sent
     except GatewayError as exc:
-        return MatchResult(now, problem=CheckResult.PROVIDER_UNREADABLE, error=str(exc))
+        return MatchResult(now, problem=CheckResult.PROVIDER_UNREADABLE, error=stored_error(exc, limit=250))
     except (ContentUnreadableError, UnstableListError) as exc:
         return MatchResult(now, problem=_PROBLEMS[type(exc)])
 

@@ -2,12 +2,24 @@
 
 import re
 from collections.abc import Collection
+from typing import Any
 
-from django.db.models import Case, Exists, OuterRef, Prefetch, Q, QuerySet, When
+from django.db.models import (
+    Case,
+    Exists,
+    OuterRef,
+    Prefetch,
+    Q,
+    QuerySet,
+    Subquery,
+    When,
+    prefetch_related_objects,
+)
 from django.db.models.functions import Now
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import users_with_permission
+from backoffice.ledger.models import Balance
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Attempt, Operation
@@ -45,24 +57,60 @@ def operations_waiting_for(user: User) -> QuerySet[Operation]:
     return visible_operations(user).filter(is_waiting_for(user))
 
 
-def operation_page(user: User) -> QuerySet[Operation]:
-    """Operations with everything that their page shows, in four queries.
+def operations_with_history(user: User) -> QuerySet[Operation]:
+    """Operations with their approvals, attempts and incidents, in four queries."""
+    found = visible_operations(user).select_related("release", "prepared_from", "secret__viewer")
+    return found.prefetch_related(*(Prefetch(name, rows) for name, rows in _history().items()))
 
-    Each approval has `still_entitled`: whether the approver still has the permission. The operation has
-    `preparer_still_entitled`: the same for the preparer.
+
+def operation_page(user: User) -> QuerySet[Operation]:
+    """Operations with what their page shows, for `fetch_history`.
+
+    Each has `preparer_still_entitled`: whether the preparer still has the permission; and the balance of its
+    currency as last reported: `balance_amount` and `balance_as_of`, both None if none was ever read.
     """
-    entitled = users_with_permission(APPROVE).filter(pk=OuterRef("approver"))
-    approvals = Approval.objects.select_related("approver").annotate(still_entitled=Exists(entitled))
+    balance = Balance.objects.filter(currency=OuterRef("currency"))
+    has_history = {
+        f"has_{name}": Exists(rows.filter(operation=OuterRef("pk"))) for name, rows in _history().items()
+    }
     return (
         visible_operations(user)
-        .annotate(preparer_still_entitled=_preparer_is_entitled())
-        .select_related("preparer", "release", "prepared_from", "secret__viewer")
-        .prefetch_related(
-            Prefetch("approvals", approvals),
-            Prefetch("attempts", Attempt.objects.select_related("released_by", "resolution")),
-            Prefetch("incidents", Incident.objects.select_related("acknowledged_by")),
+        .annotate(
+            preparer_still_entitled=_preparer_is_entitled(),
+            balance_amount=Subquery(balance.values("amount")),
+            balance_as_of=Subquery(balance.values("as_of")),
+            **has_history,
         )
+        .select_related("preparer", "release", "prepared_from", "secret__viewer")
     )
+
+
+def fetch_history(operation: Operation) -> None:
+    """Fetch approvals, attempts and incidents of one operation, with a query for each of which there are any.
+
+    Each approval has `still_entitled`: whether the approver still has the permission.
+    """
+    lookups = [
+        Prefetch(name, rows if getattr(operation, f"has_{name}") else rows.none())
+        for name, rows in _history().items()
+    ]
+    prefetch_related_objects([operation], *lookups)
+
+
+def _history() -> dict[str, QuerySet[Any]]:
+    """The rows that belong to operations, with what their page shows of them."""
+    entitled = users_with_permission(APPROVE).filter(pk=OuterRef("approver"))
+    return {
+        "approvals": Approval.objects.select_related("approver").annotate(still_entitled=Exists(entitled)),
+        "attempts": Attempt.objects.select_related("released_by", "resolution"),
+        "incidents": Incident.objects.select_related("acknowledged_by"),
+    }
+
+
+def possible_approvers(operation: Operation) -> list[User]:
+    """Who may still approve it: the active people with the permission, except its preparer and its approvers."""
+    done = [operation.preparer_id, *(approval.approver_id for approval in operation.approvals.all())]
+    return list(users_with_permission(APPROVE).exclude(pk__in=done).order_by("full_name", "pk"))
 
 
 def _preparer_is_entitled() -> Case:

@@ -59,6 +59,7 @@ urlpatterns = [
     path("operations/prepare/<slug:kind_name>/check/", prepare.check, name="prepare_check"),
     path("operations/<uuid:pk>/", detail.detail, name="detail"),
     path("operations/<uuid:pk>/live/", detail.live, name="live"),
+    path("operations/<uuid:pk>/receipt/", detail.receipt, name="receipt"),
     path("operations/<uuid:pk>/approve/", detail.approve, name="approve"),
     path("operations/<uuid:pk>/approve-and-send/", detail.approve_and_send, name="approve_and_send"),
     path("operations/<uuid:pk>/reject/", detail.reject, name="reject"),

@@ -9,6 +9,7 @@ from typing import Annotated, Self
 from pydantic import ConfigDict, Field, Secret, SecretStr, model_validator
 
 from payments_gateway.errors import NotSentError
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import (
     Flag,
     LenientText,
@@ -169,7 +170,9 @@ class ApiKeys(Resource):
         OutcomeUnknownError otherwise. Specification: Authentication, 6 and 8 (shapes not shown: see the
         profile).
         """
-        _require_text(key.get_secret_value(), "A key is invalidated by itself")
+        _require_text(
+            key.get_secret_value(), _("A key is invalidated by itself, and none was given. Nothing was sent.")
+        )
         body = {self._profile.key_invalidate_member: key}
         path = self._profile.key_invalidate_path
         self._transport.send_once(
@@ -188,7 +191,9 @@ class ApiKeys(Resource):
         RejectedError when the provider rejected the request, NotSentError when nothing was sent,
         OutcomeUnknownError otherwise. Specification: Authentication, 8 (shapes not shown: see the profile).
         """
-        _require_text(short_hash, "A key is deleted by its short hash")
+        _require_text(
+            short_hash, _("A key is deleted by its short hash, and none was given. Nothing was sent.")
+        )
         query = {self._profile.key_hash_query: short_hash}
         path = self._profile.key_delete_path
         self._transport.send_once(
@@ -202,10 +207,10 @@ class ApiKeys(Resource):
         )
 
 
-def _require_text(text: str, how: str) -> None:
+def _require_text(text: str, template: str) -> None:
     """Raise NotSentError for an empty key or hash: the provider might take it to mean all keys."""
     if not text.strip():
-        raise NotSentError(f"{how}, and none was given. Nothing was sent.")
+        raise NotSentError.of(template)
 
 
 def _parse_created_key(profile: ProviderProfile, response: ParsedResponse) -> CreatedKey:

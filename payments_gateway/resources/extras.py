@@ -15,6 +15,7 @@ from urllib.parse import quote
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from payments_gateway.errors import CapabilityOffError, NotSentError
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import Amount, Text, WireModel
 from payments_gateway.money import UnreadableError
 from payments_gateway.operations import ApiOperation, Endpoint
@@ -90,6 +91,10 @@ EXTRA_OPERATIONS: Mapping[Capability, ApiOperation] = MappingProxyType(
 """The operations of the capabilities; `operations.py` lists those of the specification."""
 
 _LONGEST_ID = 128
+_CAPABILITY_OFF = _(
+    "Reading {name} is not enabled for this provider. Nothing was sent. To enable it, add it to `capabilities` in "
+    "the provider profile."
+)
 _FORBIDDEN_IN_ID = re.compile(r"[/\\%\x00-\x20\x7f]|^\.{1,2}$|^$|resolve", re.IGNORECASE)
 
 
@@ -149,10 +154,7 @@ class Extras(Resource):
     ) -> T:
         """Send the read if it is a capability. Raises CapabilityOffError otherwise; then nothing is sent."""
         if not self.is_on(name):
-            raise CapabilityOffError(
-                f"Reading {name} is not enabled for this provider. Nothing was sent. "
-                "To enable it, add it to `capabilities` in the provider profile."
-            )
+            raise CapabilityOffError.of(_CAPABILITY_OFF, name=name)
         path = EXTRA_OPERATIONS[name].path_in(self._profile)
         path = path if identity is None else _fill_in_id(path, identity)
         return self._transport.read("GET", path, query=query, into=into)
@@ -165,11 +167,11 @@ def _fill_in_id(path: str, identity: str) -> str:
     backslash, percent sign, only dots, control characters), and for one that would name another operation.
     """
     if len(identity) > _LONGEST_ID or _FORBIDDEN_IN_ID.search(identity):
-        raise NotSentError("This is not a valid id of the provider. Nothing was sent.")
+        raise NotSentError.of(_("This is not a valid id of the provider. Nothing was sent."))
     try:
-        return re.sub(r"\{\w+\}", lambda _: quote(identity, safe=""), path)
+        return re.sub(r"\{\w+\}", lambda _braces: quote(identity, safe=""), path)
     except UnicodeEncodeError as exc:
-        raise NotSentError("This is not a valid id of the provider. Nothing was sent.") from exc
+        raise NotSentError.of(_("This is not a valid id of the provider. Nothing was sent.")) from exc
 
 
 def _entries_of(data: object, name: str, value: str) -> Iterator[object]:

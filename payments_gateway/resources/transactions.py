@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from payments_gateway.errors import ReadFailedError
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import Amount, Count, Flag, OptionalAmount, Text, Timestamp, WireModel
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import Duration
@@ -114,8 +115,9 @@ class PageReader:
         change = 0 if self._total is None else page.total - self._total
         self._total = page.total
         if abs(change) > WINDOW // 2:
-            raise ReadFailedError(
-                f"The list changed by {abs(change)} transactions while one page was read. Read it again."
+            raise ReadFailedError.of(
+                _("The list changed by {count} transactions while one page was read. Read it again."),
+                count=abs(change),
             )
         if change < 0 and self.number > 1:
             self._step_back(change, page)
@@ -134,7 +136,7 @@ class PageReader:
         self.number = max(1, self.number + change // self._least_size(page))
         del self._sizes[self.number - 1 :]
         if (self._furthest - self.number) * self._per_page > WINDOW // 2:
-            raise ReadFailedError("Too many transactions disappeared from the list. Read it again.")
+            raise ReadFailedError.of(_("Too many transactions disappeared from the list. Read it again."))
 
     def _advance(self, page: TransactionPage, *, has_progressed: bool) -> None:
         if has_progressed:
@@ -146,9 +148,14 @@ class PageReader:
             return
         shown = sum(self._sizes)
         if page.total > shown:
-            raise ReadFailedError(
-                f"The provider counts {page.total} transactions, but lists {shown} up to page {self.number}, the last. "
-                "The list that was read is incomplete."
+            raise ReadFailedError.of(
+                _(
+                    "The provider counts {total} transactions, but lists {shown} up to page {page}, the last. "
+                    "The list that was read is incomplete."
+                ),
+                total=page.total,
+                shown=shown,
+                page=self.number,
             )
         self.is_done = True
 
@@ -160,15 +167,23 @@ class PageReader:
         """Count a read without progress. Raises ReadFailedError after too many in a row."""
         self._wasted_reads += 1
         if self._wasted_reads >= _MAX_WASTED_READS:
-            raise ReadFailedError(
-                f"The provider counts {self._total} transactions, but {why}. The list that was read is incomplete."
+            raise ReadFailedError.of(
+                _(
+                    "The provider counts {total} transactions, but {why}. The list that was read is incomplete."
+                ),
+                total=self._total,
+                why=why,
             )
 
     def _check_not_previous_page(self, page: TransactionPage) -> None:
         """Detect a provider that ignores the page number and returns the same page forever."""
         shown = (page.page, [record.transaction_id for record in page.records])
         if page.records and shown == self._previous:
-            raise ReadFailedError(f"The provider returned page {page.page} instead of page {self.number}.")
+            raise ReadFailedError.of(
+                _("The provider returned page {returned} instead of page {page}."),
+                returned=page.page,
+                page=self.number,
+            )
         self._previous = shown
 
     def _is_new(self, transaction_id: str) -> bool:

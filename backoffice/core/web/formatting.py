@@ -1,4 +1,4 @@
-"""Text forms of amounts, times, codes and long ids, for pages and files."""
+"""Text forms of amounts, times, codes, errors of the client and long ids, for pages and files."""
 
 import re
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from typing import Any
 from django.db.models import TextChoices
 from django.utils import timezone
 from django.utils.safestring import SafeString
-from django.utils.translation import pgettext_lazy
+from django.utils.translation import gettext, pgettext_lazy
 
 from backoffice.core.fields import normalized_text
-from payments_gateway.money import CURRENCIES
+from payments_gateway import CURRENCIES, GatewayError, InputError
 
 
 def format_amount(amount: Decimal, currency: str) -> str:
@@ -76,7 +76,34 @@ def local_time_of_iso(text: str) -> str:
 
 def code_sentence(codes: type[TextChoices], stored: Mapping[str, Any]) -> str:
     """A stored code and its parameters in words: the label of the code, with the parameters in its braces."""
-    return str(codes(stored["code"]).label).format(**stored)
+    return str(codes(stored["code"]).label).format(**with_error_sentence(stored))
+
+
+def error_sentence(error: GatewayError | InputError) -> str:
+    """An error of the client in the reader's language; what the provider itself said stays as it is."""
+    return gettext(error.template).format(**error.parameters) if error.template else str(error)
+
+
+def stored_error(error: GatewayError, *, limit: int = 500) -> dict[str, str]:
+    """The parameters to store of an error: its English sentence, and the parts for `with_error_sentence`.
+
+    Only the sentence if it is the provider's own, or longer than `limit` characters.
+    """
+    if not error.template or len(str(error)) > limit:
+        return {"error": str(error)[:limit]}
+    parts = {f"{_ERROR_PART}{name}": str(value) for name, value in error.parameters.items()}
+    return {"error": str(error), "error_template": error.template, **parts}
+
+
+_ERROR_PART = "error_parameter_"
+
+
+def with_error_sentence(stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The stored parameters with the sentence of their error in the reader's language."""
+    if "error_template" not in stored:
+        return stored
+    parts = {name.removeprefix(_ERROR_PART): value for name, value in stored.items()}
+    return {**stored, "error": gettext(stored["error_template"]).format(**parts)}
 
 
 _LONG_ID = re.compile(r"(?=\w*\d)\w{20,}", re.ASCII)  # no word has a digit and so many letters

@@ -14,7 +14,7 @@ from django.utils.translation import gettext, ngettext
 
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.registry import read_content
-from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.operations import UNMATCHED, Attempt, Operation, Release
 from backoffice.operations.states import BEFORE_SENDING, Status
 
 
@@ -49,14 +49,26 @@ class QueuePosition:
         return f"{ahead} {blocked.format(reference=self.blocked_by.reference)}"
 
 
+def with_queue(operations: QuerySet[Operation]) -> QuerySet[Operation]:
+    """The same, each with `is_balance_busy`: whether anything else may be ahead of it at its balance."""
+    same = {"balance": OuterRef("currency")}
+    released = _queued_releases(timezone.now()).filter(**same).exclude(operation=OuterRef("pk"))
+    return operations.annotate(
+        is_balance_busy=Exists(Attempt.objects.filter(UNMATCHED, **same)) | Exists(released)
+    )
+
+
 def queue_position(operation: Operation) -> QueuePosition | None:
     """The position of an approved operation, or the one it would get if it was released now.
 
-    None if it does not debit a balance or is not waiting to be sent.
+    None if it does not debit a balance or is not waiting to be sent. No query if `with_queue` has found the
+    balance free.
     """
     balance = _debited_balance(operation)
     if operation.status not in BEFORE_SENDING or balance is None:
         return None
+    if not getattr(operation, "is_balance_busy", True):
+        return QueuePosition(balance, 0, None)
     release = getattr(operation, "release", None)
     now = timezone.now()
     before = _releases_ahead(release, now) if release else queued_releases(now).filter(balance=balance)

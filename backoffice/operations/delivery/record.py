@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
+from backoffice.core.web.formatting import stored_error
 from backoffice.operations.delivery.release import enqueue_next
 from backoffice.operations.kinds.base import SendReceipt
 from backoffice.operations.lifecycle import incidents
@@ -88,9 +89,9 @@ def _accepted(receipt: SendReceipt) -> SendResult:
 
 
 def _result_of_error(exc: GatewayError, status: Status, outcome: Outcome, action: Action) -> SendResult:
-    error = coded(ResponseCode.ERROR, error=str(exc)[:500])
+    error = coded(ResponseCode.ERROR, **stored_error(exc))
     if exc.body_excerpt and status == Status.UNKNOWN:
-        error = coded(ResponseCode.UNREADABLE, error=str(exc)[:500], excerpt=exc.body_excerpt[:500])
+        error = coded(ResponseCode.UNREADABLE, excerpt=exc.body_excerpt[:500], **stored_error(exc))
     return SendResult(status, outcome, action, error, http_status=exc.status)
 
 

@@ -17,12 +17,14 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, connection, transaction
+from django.utils.translation import gettext_noop
 from pydantic import SecretStr
 
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock, encryption, fault_points
 from backoffice.core.gateway import gateway
+from backoffice.core.web.formatting import stored_error
 from backoffice.ledger import provider_list
 from backoffice.operations import policy
 from backoffice.operations.delivery import balance_queue
@@ -109,7 +111,7 @@ def send_operation(operation_id: UUID) -> None:
             release.operation.reference,
             exc,
         )
-        record_blocker(operation_id, Blocker.PROVIDER_UNREADABLE, error=str(exc))
+        record_blocker(operation_id, Blocker.PROVIDER_UNREADABLE, **stored_error(exc, limit=250))
         return
     except OperationError as exc:
         withdraw_release(release, exc)
@@ -249,13 +251,17 @@ def _check_may_still_send(claim: SendClaim) -> Callable[[], bool]:
     try:
         in_time, paused = clock.deadline_checker(claim.begin_by), is_paused()
     except (DatabaseError, InterfaceError) as exc:
-        raise NotSentError("The database went away before sending began. Nothing was sent.") from exc
+        raise NotSentError.of(
+            gettext_noop("The database went away before sending began. Nothing was sent.")
+        ) from exc
     finally:
         connection.close()
     if paused:
-        raise NotSentError("Sending was paused before it began. Nothing was sent.")
+        raise NotSentError.of(gettext_noop("Sending was paused before it began. Nothing was sent."))
     if not in_time():
-        raise NotSentError("The time for sending had passed before it began. Nothing was sent.")
+        raise NotSentError.of(
+            gettext_noop("The time for sending had passed before it began. Nothing was sent.")
+        )
     return in_time
 
 

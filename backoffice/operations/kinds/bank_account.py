@@ -3,7 +3,7 @@
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
@@ -185,23 +185,26 @@ def _check_accounts_unchanged(payload: BankAccountPayload) -> None:
         return
     numbers = _current_numbers(payload.account_name, payload.currency, patience=PAGE_TIMEOUT)
     if numbers is None:
-        raise NotSentError(
-            "The existing accounts could not be read from the provider. No account was opened. Send again."
+        raise NotSentError.of(
+            gettext_noop(
+                "The existing accounts could not be read from the provider. No account was opened. Send again."
+            )
         )
     if numbers != payload.known_numbers:
-        raise NotSentError(
-            "The accounts with this name changed after the approval. No account was opened. Check the bank accounts. "
-            "If you still need another one, cancel this operation and prepare it again."
+        raise NotSentError.of(
+            gettext_noop(
+                "The accounts with this name changed after the approval. No account was opened. Check the bank "
+                "accounts. If you still need another one, cancel this operation and prepare it again."
+            )
         )
 
 
 def _with_kyc_advice(exc: KycRequiredError) -> KycRequiredError:
-    return KycRequiredError(
+    advice = gettext_noop(
         "The provider opens accounts only after KYC (know your customer) is complete. No account was opened. "
-        f"Complete KYC with the provider, then prepare this again. Provider's message: {exc.message}",
-        exc.status,
-        exc.body_excerpt,
+        "Complete KYC with the provider, then prepare this again. Provider's message: {message}"
     )
+    return KycRequiredError.of(advice, exc.status, exc.body_excerpt, message=exc.message)
 
 
 def _result(created: list[CreatedAccount]) -> dict[str, str]:

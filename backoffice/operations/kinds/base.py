@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django import forms
 from django.conf import settings
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from pydantic import BaseModel, ConfigDict, SecretStr
 
@@ -245,6 +245,10 @@ class OperationKind(ABC, Generic[P]):
     def facts(self, payload: P) -> Facts:
         """Label and value of everything the approver must see."""
 
+    def decision_facts(self, payload: P) -> Facts:
+        """The facts that the decision panel repeats beside its buttons: amounts, recipient and whole account."""
+        return self.facts(payload)
+
     @abstractmethod
     def initial(self, payload: P) -> dict[str, Any]:
         """The form's values for preparing the same again."""
@@ -304,7 +308,7 @@ class LocalKind(OperationKind[P]):
 
     def send(self, gateway: PaymentsGateway, payload: P, otp: SecretStr | None) -> SendReceipt:
         """Never sends. Raises NotSentError."""
-        raise NotSentError("This operation changes Countersign only. Nothing was sent.")
+        raise NotSentError.of(gettext_noop("This operation changes Countersign only. Nothing was sent."))
 
 
 class ChangeKind(OperationKind[P]):

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
@@ -191,13 +191,17 @@ def _check_url_unchanged(payload: CallbackUrlPayload) -> None:
     try:
         present = callback_url.fetch_callback_url()
     except GatewayError as exc:
-        raise NotSentError(
-            "The current URL could not be read from the provider. Nothing was changed. Send again."
+        raise NotSentError.of(
+            gettext_noop(
+                "The current URL could not be read from the provider. Nothing was changed. Send again."
+            )
         ) from exc
     if not is_same_address(present, payload.previous):
-        raise NotSentError(
-            "The URL at the provider changed after this was prepared. Nothing was changed. Check the current URL. "
-            "If you still want the new one, cancel this operation and prepare it again."
+        raise NotSentError.of(
+            gettext_noop(
+                "The URL at the provider changed after this was prepared. Nothing was changed. Check the current URL. "
+                "If you still want the new one, cancel this operation and prepare it again."
+            )
         )
 
 

@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.gateway import FORM_HINT_TIMEOUT
-from backoffice.core.web.formatting import format_amount, mask_account
+from backoffice.core.web.formatting import error_sentence, format_amount, mask_account
 from backoffice.ledger import accounts as ledger
 from backoffice.ledger import balances
 from backoffice.operations.kinds.base import Facts, KindForm, Payload, Recipient
@@ -60,7 +60,7 @@ class AmountForm(KindForm):
         try:
             values["amount"] = parse_amount(values["amount"], currency)
         except AmountError as exc:
-            self.add_error("amount", str(exc))
+            self.add_error("amount", error_sentence(exc))
             return
         problem = balance_problem(values["amount"], currency)
         if problem:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core.gateway import provider_profile
-from backoffice.core.web.formatting import format_amount
+from backoffice.core.web.formatting import error_sentence, format_amount
 from backoffice.ledger import rates
 from backoffice.ledger.payments import business_id
 from backoffice.operations.kinds.base import ChangeKind, Debit, Facts, KindSection, Recipient, SendReceipt
@@ -176,7 +176,7 @@ class PaymentForm(RecipientAccountForm):
         try:
             values[name] = parse_amount(values[name], currency)
         except AmountError as exc:
-            self.add_error(name, str(exc))
+            self.add_error(name, error_sentence(exc))
 
     def _check_business(self) -> None:
         try:
@@ -252,7 +252,7 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         name = payload.service_username
         return Recipient(name, gettext("user of the provider"), key=Recipient.user_key(name))
 
-    def facts(self, payload: PaymentPayload) -> Facts:
+    def decision_facts(self, payload: PaymentPayload) -> Facts:
         open_amount = gettext("at the provider's rate")
         given = {
             gettext("Pay-in"): (payload.incoming_currency, payload.incoming_amount),
@@ -262,9 +262,11 @@ class PaymentKind(ChangeKind[PaymentPayload]):
             (label, _amount(*pair) if pair[1] is not None else f"{pair[0]} · {open_amount}")
             for label, pair in given.items()
         ]
+        return [*amounts, *_payout_facts(payload)]
+
+    def facts(self, payload: PaymentPayload) -> Facts:
         return [
-            *amounts,
-            *_payout_facts(payload),
+            *self.decision_facts(payload),
             (gettext("Customer"), payload.customer_email),
             (
                 gettext("Rate"),

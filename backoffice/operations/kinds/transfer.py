@@ -106,14 +106,17 @@ class TransferKind(MoneyKind[TransferPayload]):
         return Recipient(name, gettext("User of the provider"), key=Recipient.user_key(name))
 
     def facts(self, payload: TransferPayload) -> Facts:
-        facts = [
+        facts = self.decision_facts(payload)
+        return [*facts, (gettext("Memo"), payload.memo)] if payload.memo else facts
+
+    def decision_facts(self, payload: TransferPayload) -> Facts:
+        return [
             (gettext("Amount"), f"{payload.currency} {format_amount(payload.amount, payload.currency)}"),
             (
                 gettext("Recipient"),
                 gettext("{username}, user of the provider").format(username=payload.receiver_username),
             ),
         ]
-        return [*facts, (gettext("Memo"), payload.memo)] if payload.memo else facts
 
     def initial(self, payload: TransferPayload) -> dict[str, Any]:
         return payload.model_dump(include={"receiver_username", "currency", "amount", "memo"})

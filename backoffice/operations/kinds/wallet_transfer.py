@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
-from backoffice.core.web.formatting import format_amount
+from backoffice.core.web.formatting import error_sentence, format_amount
 from backoffice.operations.kinds.base import (
     NOT_PROVIDED,
     Debit,
@@ -184,7 +184,7 @@ class WalletTransferForm(AmountForm):
             try:
                 check_address(values["network"], values["address"])
             except AddressError as exc:
-                self.add_error("address", str(exc))
+                self.add_error("address", error_sentence(exc))
         return values
 
     def content(self) -> WalletTransferPayload:
@@ -237,11 +237,16 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
     def facts(self, payload: WalletTransferPayload) -> Facts:
         given = ((gettext("Wallet type"), payload.wallet_type), (gettext("Memo"), payload.memo))
         return [
+            *self.decision_facts(payload),
+            (gettext("Address check"), _address_check_text(payload)),
+            *((label, value) for label, value in given if value),
+        ]
+
+    def decision_facts(self, payload: WalletTransferPayload) -> Facts:
+        return [
             (gettext("Amount"), f"{payload.currency} {format_amount(payload.amount, payload.currency)}"),
             (gettext("Network"), payload.network),
             (gettext("Recipient address"), GroupedCode(payload.address)),
-            (gettext("Address check"), _address_check_text(payload)),
-            *((label, value) for label, value in given if value),
         ]
 
     def initial(self, payload: WalletTransferPayload) -> dict[str, Any]:

@@ -93,11 +93,14 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
         return payload.recipient
 
     def facts(self, payload: WithdrawalPayload) -> Facts:
-        facts = [
+        facts = self.decision_facts(payload)
+        return [*facts, (gettext("Memo"), payload.memo)] if payload.memo else facts
+
+    def decision_facts(self, payload: WithdrawalPayload) -> Facts:
+        return [
             (gettext("Amount"), f"{payload.currency} {format_amount(payload.amount, payload.currency)}"),
             *payload.account_facts,
         ]
-        return [*facts, (gettext("Memo"), payload.memo)] if payload.memo else facts
 
     def initial(self, payload: WithdrawalPayload) -> dict[str, Any]:
         return payload.model_dump(

@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import SUM_CONTEXT, normalized_text
-from backoffice.core.web.formatting import code_sentence, format_amount
+from backoffice.core.web.formatting import code_sentence, format_amount, with_error_sentence
 from backoffice.operations import errors
 from backoffice.operations.states import Outcome
 
@@ -322,7 +322,7 @@ class Blocker(TextChoices):
 
 def blocker_sentence(blocker: str, parameters: Mapping[str, object]) -> str:
     """The blocker in words."""
-    return str(Blocker(blocker).label).format(**parameters)
+    return str(Blocker(blocker).label).format(**with_error_sentence(parameters))
 
 
 class MismatchReason(TextChoices):
@@ -372,7 +372,9 @@ class CheckResult(TextChoices):
 
 def check_sentence(result: str, parameters: Mapping[str, Any]) -> str:
     """The result in words."""
-    texts = {name: _CHECK_WORDS.get(name, str)(value) for name, value in parameters.items()}
+    texts = {
+        name: _CHECK_WORDS.get(name, str)(value) for name, value in with_error_sentence(parameters).items()
+    }
     return str(CheckResult(result).label).format(**texts)
 
 

@@ -6,6 +6,7 @@ from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
+from backoffice.core.web.formatting import stored_error
 from backoffice.ledger import provider_list
 from backoffice.operations.delivery.record import release_balance
 from backoffice.operations.errors import CannotResolveError, Refusal
@@ -43,7 +44,7 @@ def check_meaning_unchanged(payload: ResolutionPayload) -> None:
     try:
         listed = provider_list.transactions_since(attempt.operation.currency, attempt.search_from)
     except GatewayError as exc:
-        raise CannotResolveError(Refusal.LIST_UNREADABLE, error=str(exc)) from exc
+        raise CannotResolveError(Refusal.LIST_UNREADABLE, **stored_error(exc)) from exc
     statuses = {record.transaction_id: record.status for record in listed.records}
     if statuses.get(seen.transaction_id) != seen.status:
         raise CannotResolveError(

@@ -193,7 +193,8 @@ def _store(request: StaffRequest, kind: OperationKind[Any], form: KindForm, subm
     except OperationError as exc:
         form.add_error(None, str(exc))
         return _refused(request, kind, form)
-    messages.success(request, gettext("Submitted for approval. Another person must approve it."))
+    text = gettext("Submitted for approval. Another person must approve it.")
+    messages.success(request, text, extra_tags=operation.status)
     return redirect(operation)
 
 

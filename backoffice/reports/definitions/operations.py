@@ -27,7 +27,7 @@ from backoffice.operations.reconciliation.selectors import (
     REQUIRED_PERMISSIONS,
     compared_up_to,
 )
-from backoffice.operations.selectors import NEWEST_FIRST, operation_page, visible_operations
+from backoffice.operations.selectors import NEWEST_FIRST, operations_with_history, visible_operations
 from backoffice.reports.rendering.cells import time_text
 from backoffice.reports.report import (
     BATCH,
@@ -42,7 +42,7 @@ from backoffice.reports.report import (
 
 def operation_rows(user: User, form: OperationFilterForm) -> Iterator[Operation]:
     """The operations that the person may see, newest first, with approvals and attempts prefetched."""
-    return in_batches(form.chosen(user).apply(operation_page(user)), order=NEWEST_FIRST)
+    return in_batches(form.chosen(user).apply(operations_with_history(user)), order=NEWEST_FIRST)
 
 
 def operations_count_query(user: User, form: OperationFilterForm) -> QuerySet[Operation]:

@@ -31,6 +31,7 @@ from backoffice.audit.actions import Action
 from backoffice.core import background, clock, fault_points
 from backoffice.core.background import StopRequestedError
 from backoffice.core.leases import Lease, LeaseLostError, acquire_lease, held_leases
+from backoffice.core.web.formatting import stored_error
 from backoffice.reports.errors import Failure, FailureCode, ReportError
 from backoffice.reports.exports.limits import check_disk_space, is_disk_full
 from backoffice.reports.exports.request_codec import decode_request
@@ -223,7 +224,7 @@ def _run(job: ExportJob, lease: Lease) -> None:
     except ReportError as exc:
         _fail(job, exc.failure)
     except GatewayError as exc:
-        _fail(job, {"code": FailureCode.PROVIDER_UNREADABLE, "error": str(exc)[:300]})
+        _fail(job, {"code": FailureCode.PROVIDER_UNREADABLE, **stored_error(exc, limit=300)})
     except (DatabaseError, PostgresError, OSError, *_PROGRAM_ERRORS) as exc:
         logger.exception("Export %s failed", job.pk)
         _fail(job, {"code": FailureCode.DISK_FULL if is_disk_full(exc) else FailureCode.INTERNAL_ERROR})

@@ -180,7 +180,9 @@ def test_a_resolution_is_not_applied_if_a_check_closed_it_first(
     confirmation.confirm_operation(unknown.pk)
     answer = do(as_approver, resolution, "approve")
     assert answer.status_code == 422
-    assert f"{unknown.reference} is already succeeded. Nothing was changed." in text_of(answer)
+    assert f"The status of {unknown.reference} is already “Succeeded”. Nothing was changed." in text_of(
+        answer
+    )
     assert "cannot be applied" in text_of(show(as_approver, resolution))
     assert not resolution.approvals.exists()
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED, target_id=str(resolution.pk)).exists()

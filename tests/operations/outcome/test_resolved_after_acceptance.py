@@ -66,6 +66,6 @@ def test_one_with_a_known_transaction_cannot_be_resolved(
     resolution = proposed(accepted, preparer, "not_executed")
     Attempt.objects.update(provider_transaction_id="T-7")
     assert "no unknown outcome" in resolution_form(accepted, "executed", "T-7").errors["__all__"][0]
-    with pytest.raises(errors.CannotResolveError, match="is already processing"):
+    with pytest.raises(errors.CannotResolveError, match="is already “Processing”"):
         factories.approve(resolution, approver)
     assert reloaded(accepted).status == Status.PROCESSING

@@ -1,6 +1,6 @@
 """Invalidate an API key: it stops working at once and stays in the list (POST /user/api-key/invalidate)."""
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
@@ -29,8 +29,10 @@ class ApiKeyInvalidateKind(KeyEndKind):
     def send(self, gateway: PaymentsGateway, payload: KeyEndPayload, otp: SecretStr | None) -> SendReceipt:
         key = stored_key(payload.short_hash) if payload.is_known_here else SecretStr(payload.short_hash)
         if key is None:
-            raise NotSentError(
-                "The key is no longer stored in Countersign, so it cannot be invalidated. Nothing was sent."
+            raise NotSentError.of(
+                gettext_noop(
+                    "The key is no longer stored in Countersign, so it cannot be invalidated. Nothing was sent."
+                )
             )
         gateway.api_keys.invalidate(key)
         return self.ended()

@@ -6,7 +6,7 @@ from uuid import UUID
 from django import forms
 from django.db import IntegrityError, transaction
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
@@ -20,7 +20,7 @@ from backoffice.operations.models.operations import Secret
 from payments_gateway import NotSentError, PaymentsGateway, ReadFailedError
 
 CREATED, FORMER = "made", "kept"
-_GONE = "The key is no longer stored: it was revealed or is in use. Nothing was switched."
+_GONE = gettext_noop("The key is no longer stored: it was revealed or is in use. Nothing was switched.")
 
 
 class ApiKeySwitchPayload(Payload):
@@ -129,7 +129,9 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
                 if payload.target.startswith(CREATED):
                     _delete_copy(row)
         except IntegrityError as exc:
-            raise NotSentError("Another switch was completed first. This one changed nothing.") from exc
+            raise NotSentError.of(
+                gettext_noop("Another switch was completed first. This one changed nothing.")
+            ) from exc
         return SendReceipt(
             is_final=True,
             result={"name": payload.key_name, "short_hash": payload.short_hash},
@@ -153,7 +155,7 @@ def _delete_copy(row: GatewayKey) -> None:
     """Delete the copy that was kept for showing. Raises NotSentError if it was shown meanwhile."""
     deleted, _ = Secret.objects.filter(operation=row.made_by).delete()
     if not deleted:
-        raise NotSentError(_GONE)
+        raise NotSentError.of(_GONE)
 
 
 def try_key(key: SecretStr) -> list[str]:
@@ -165,7 +167,9 @@ def try_key(key: SecretStr) -> list[str]:
         with gateway_for_key(key, deadline=PAGE_TIMEOUT) as client:
             return sorted(balance.currency for balance in client.balances.list())
     except ReadFailedError as exc:
-        raise NotSentError(f"The key could not be tested: {exc} Nothing was switched.", exc.status) from exc
+        raise NotSentError.of(
+            gettext_noop("The key could not be tested: {error} Nothing was switched."), exc.status, error=exc
+        ) from exc
 
 
 def stored_keys() -> list[ApiKeySwitchPayload]:
@@ -221,9 +225,11 @@ def _stored_row(payload: ApiKeySwitchPayload) -> GatewayKey:
         )
         row.encrypt(secret.decrypted())
     except (GatewayKey.DoesNotExist, Secret.DoesNotExist, ValueError) as exc:
-        raise NotSentError(_GONE) from exc
+        raise NotSentError.of(_GONE) from exc
     except DecryptionError as exc:
-        raise NotSentError(f"The key cannot be decrypted: {exc}. Nothing was switched.") from exc
+        raise NotSentError.of(
+            gettext_noop("The key cannot be decrypted: {error}. Nothing was switched."), error=exc
+        ) from exc
     return row
 
 

@@ -11,9 +11,11 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.contrib.messages.storage.base import Message
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
@@ -25,7 +27,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
 from backoffice.ledger.payments import can_read_payments
 from backoffice.operations import permissions, selectors
-from backoffice.operations.delivery.balance_queue import queue_position
+from backoffice.operations.delivery.balance_queue import queue_position, with_queue
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.errors import (
     ContentUnreadableError,
@@ -49,11 +51,18 @@ from backoffice.operations.pages.operation.forms import (
     ReleaseForm,
 )
 from backoffice.operations.pages.operation.status import (
+    STOPPED,
+    DecisionSummary,
+    decision_summary,
     fingerprint,
+    next_step,
+    nothing_sent_text,
+    page_state,
     panel_for,
     poll_seconds,
     reason_not_sent,
     steps,
+    total_debit,
     without_decisions,
 )
 from backoffice.operations.pages.payments import created_payment
@@ -77,13 +86,19 @@ def live(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = operation_or_404(request, pk)
     if request.GET.get("seen") == fingerprint(operation, queue_position(operation)):
         return HttpResponse(status=204)
-    notice = gettext("This page was updated. Status: {status}.").format(status=operation.get_status_display())
-    return render(request, "operations/_operation.html", _context(request, operation, notice=notice))
+    updated = gettext("This page was updated. Status: {status}.").format(
+        status=operation.get_status_display()
+    )
+    notices = [Message(messages.INFO, updated)]
+    return render(request, "operations/_operation.html", _context(request, operation) | {"notices": notices})
 
 
 def operation_or_404(request: StaffRequest, pk: UUID) -> Operation:
     """The operation with all that its page shows; 404 if this user may not see it."""
-    return get_object_or_404(with_saved_name(selectors.operation_page(request.user)), pk=pk)
+    visible = with_queue(with_saved_name(selectors.operation_page(request.user)))
+    operation = get_object_or_404(visible, pk=pk)
+    selectors.fetch_history(operation)
+    return operation
 
 
 def render_page(
@@ -94,14 +109,18 @@ def render_page(
     saving: SavedAccountForm | None = None,
 ) -> HttpResponse:
     """The whole page; a refused form (422) keeps its input and shows the reason."""
-    context = _context(request, operation, refused=refused)
+    # Its own messages instead of those above the content, which the polling would leave as they are.
+    context = _context(request, operation, refused=refused) | {
+        "messages": (),
+        "notices": _notices(request, operation),
+    }
     if saving is not None:
         context["saving"] = saving
     return render(request, "operations/detail.html", context, status=422 if refused or saving else 200)
 
 
 def _context(
-    request: StaffRequest, operation: Operation, *, refused: BaseDecisionForm | None = None, notice: str = ""
+    request: StaffRequest, operation: Operation, *, refused: BaseDecisionForm | None = None
 ) -> dict[str, Any]:
     timeline, kind_texts, turn = audit_timeline(operation), _kind_texts(operation), queue_position(operation)
     wants = decision_requirements(operation)
@@ -113,8 +132,10 @@ def _context(
         "facts": kind_texts.facts,
         "cautions": kind_texts.cautions,
         "attempts": kind_texts.attempts,
+        "nothing_sent": nothing_sent_text(operation),
         "steps": steps(operation, turn),
         "panel": panel,
+        "summary": kind_texts.summary,
         "payment": created_payment(operation, ask="read" in request.GET),
         "can_be_asked": can_read_payments(),
         "turn": turn,
@@ -127,7 +148,6 @@ def _context(
         "timeline": timeline,
         "seen": fingerprint(operation, turn),
         "pace": poll_seconds(operation),
-        "notice": notice,
     }
 
 
@@ -137,15 +157,25 @@ def _may_save(person: User, operation: Operation) -> bool:
 
 
 @dataclass(frozen=True)
+class AttemptRow:
+    """An attempt, what the provider created by it, and the next step."""
+
+    attempt: Attempt
+    facts: Facts
+    next_step: str
+
+
+@dataclass(frozen=True)
 class KindTexts:
     """What the kind shows of one operation: its facts, its cautions, and the result of each attempt.
 
-    Empty if the content cannot be read.
+    Without facts if the content cannot be read.
     """
 
     facts: Facts | None = None
+    summary: DecisionSummary | None = None
     cautions: Sequence[str] = ()
-    attempts: Sequence[tuple[Attempt, Facts]] = ()
+    attempts: Sequence[AttemptRow] = ()
 
 
 def _kind_texts(operation: Operation) -> KindTexts:
@@ -153,11 +183,20 @@ def _kind_texts(operation: Operation) -> KindTexts:
     try:
         kind, payload = read_content(operation)
     except ContentUnreadableError:
-        return KindTexts(attempts=[(attempt, []) for attempt in attempts])
+        return KindTexts(
+            summary=decision_summary(operation, None, None),
+            attempts=[AttemptRow(attempt, [], next_step(operation, attempt)) for attempt in attempts],
+        )
     return KindTexts(
         facts=facts_of(kind, payload),
+        summary=decision_summary(operation, kind, payload),
         cautions=[] if operation.is_closed else kind.cautions(payload),
-        attempts=[(attempt, kind.outcome_facts(payload, attempt.result or {})) for attempt in attempts],
+        attempts=[
+            AttemptRow(
+                attempt, kind.outcome_facts(payload, attempt.result or {}), next_step(operation, attempt)
+            )
+            for attempt in attempts
+        ],
     )
 
 
@@ -180,13 +219,64 @@ def _form(
     return refused if isinstance(refused, form_type) else form_type(request=request, wants=wants)
 
 
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def receipt(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """The operation on one sheet of paper: its content, people and times, and its entries in the audit log."""
+    operation = operation_or_404(request, pk)
+    kind_texts, entries = _kind_texts(operation), audit_timeline(operation)
+    attempts = [row for row in kind_texts.attempts if row.attempt.provider_transaction_id or row.facts]
+    context = {
+        "operation": operation,
+        "is_receipt": operation.status == Status.SUCCEEDED,
+        "facts": kind_texts.facts or [],
+        "attempt": attempts[-1] if attempts else None,
+        "total": total_debit(operation),
+        "entries": entries,
+        "now": timezone.now(),
+    }
+    return render(request, "operations/receipt.html", context)
+
+
+# What was missing or wrong in a form, which the form itself said. It is in the audit log, but nothing happened.
+_FORM_REFUSALS = {
+    Refusal.FORM_INVALID,
+    Refusal.REASON_MISSING,
+    Refusal.OTP_MISSING,
+    Refusal.SECOND_FACTOR_STALE,
+    Refusal.CONFIRMATION_WRONG,
+}
+
+
 def audit_timeline(operation: Operation) -> list[Entry]:
-    """The audit entries of one operation, oldest first, each with its actor's name at the time."""
-    return list(
-        Entry.objects.filter(target_type=operation._meta.label_lower, target_id=str(operation.pk)).order_by(
-            "position"
-        )
-    )
+    """The audit entries of one operation, oldest first, each with its actor's name at the time.
+
+    Without those about forms that were not accepted.
+    """
+    entries = Entry.objects.filter(target_type=operation._meta.label_lower, target_id=str(operation.pk))
+    return [
+        entry
+        for entry in entries.order_by("position")
+        if entry.detail.get("refusal", {}).get("code") not in _FORM_REFUSALS
+    ]
+
+
+def _notices(request: StaffRequest, operation: Operation) -> list[Message]:
+    """The messages of the last action, as far as they agree with the operation.
+
+    One about another state than the present one is dropped, and none is green beside a red status.
+    """
+    current = [
+        message
+        for message in messages.get_messages(request)
+        if (message.extra_tags or page_state(operation)) == page_state(operation)
+    ]
+    if operation.status not in STOPPED:
+        return current
+    return [
+        Message(messages.INFO, message.message) if message.level == messages.SUCCESS else message
+        for message in current
+    ]
 
 
 @sensitive_post_parameters("otp", "code")
@@ -266,7 +356,7 @@ def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
     except OperationError as exc:
         messages.error(request, str(exc))
     else:
-        messages.success(request, gettext("Operation cancelled. It will not be sent."))
+        messages.info(request, gettext("Operation cancelled. It will not be sent."), Status.CANCELLED)
     return redirect(operation)
 
 
@@ -284,7 +374,8 @@ def check_status(request: StaffRequest, pk: UUID) -> HttpResponse:
         text = gettext("Nothing to check. {reference}: {status}.")
     from_investigation = request.POST.get("next") == "investigation"
     status = operation.get_status_display()
-    messages.info(request, text.format(reference=operation.reference, status=status))
+    agrees_with = "" if from_investigation else page_state(operation)
+    messages.info(request, text.format(reference=operation.reference, status=status), agrees_with)
     return redirect("operations:investigation") if from_investigation else redirect(operation)
 
 
@@ -302,7 +393,7 @@ def _run_decision(
     form: BaseDecisionForm,
     action: OperationAction,
     names: tuple[str, ...],
-    done: Callable[[Operation], str],
+    done: Callable[[Operation], tuple[int, str]],
 ) -> HttpResponse:
     """Call the service of this action; if refused, show the page again with the reason and the input.
 
@@ -321,7 +412,7 @@ def _run_decision(
             form.add_error(None, str(exc))
             operation = operation_or_404(request, pk)
         else:
-            messages.success(request, done(changed))
+            messages.add_message(request, *done(changed), extra_tags=page_state(changed))
             return redirect(changed)
     return render_page(request, operation, refused=form)
 
@@ -331,22 +422,23 @@ def _form_problems(form: BaseDecisionForm) -> OperationError:
     return OperationError(Refusal.FORM_INVALID, fields=", ".join(form.errors))
 
 
-def _approved_message(operation: Operation) -> str:
+def _approved_message(operation: Operation) -> tuple[int, str]:
     if operation.status == Status.SUCCEEDED:
-        return gettext("Approved and applied. Nothing was sent.")
+        return messages.SUCCESS, gettext("Approved and applied. Nothing was sent.")
     if operation.status == Status.PENDING:
-        return gettext("Approved by you. Another approval is still needed; nothing was sent.")
-    return gettext("Approved. It is not sent until someone chooses “Send”.")
+        text = gettext("Approved by you. Another approval is still needed; nothing was sent.")
+        return messages.SUCCESS, text
+    return messages.SUCCESS, gettext("Approved. It is not sent until someone chooses “Send”.")
 
 
-def _released_message(_operation: Operation) -> str:
-    return gettext("Released for sending. This page updates automatically.")
+def _released_message(_operation: Operation) -> tuple[int, str]:
+    """No success yet: the provider has not been reached."""
+    return messages.INFO, gettext("Released for sending. This page updates automatically.")
 
 
-def _rejected_message(operation: Operation) -> str:
-    return gettext("Rejected. Nothing was sent. {person} will see your reason.").format(
-        person=operation.preparer
-    )
+def _rejected_message(operation: Operation) -> tuple[int, str]:
+    text = gettext("Rejected. Nothing was sent. {person} will see your reason.")
+    return messages.INFO, text.format(person=operation.preparer)
 
 
 @require_POST

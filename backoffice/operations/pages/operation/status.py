@@ -5,7 +5,10 @@ Also the fingerprint by which an open page detects a change.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
 from hashlib import sha256
+from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -16,18 +19,20 @@ from django.utils.translation import gettext_lazy as _
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.formatting import local_time
 from backoffice.operations import permissions, policy
 from backoffice.operations.delivery.balance_queue import QueuePosition
 from backoffice.operations.errors import OperationAction, Refusal, sentence
-from backoffice.operations.kinds.base import LocalKind
-from backoffice.operations.kinds.registry import KINDS, permission_for
+from backoffice.operations.kinds.base import Debit, Facts, LocalKind
+from backoffice.operations.kinds.registry import KINDS, AnyKind, permission_for
 from backoffice.operations.kinds.resolution.case import may_be_resolved
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.monitoring import Pause
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
-from backoffice.operations.states import AWAITING_PROVIDER, Outcome, Status
+from backoffice.operations.selectors import possible_approvers
+from backoffice.operations.states import AWAITING_PROVIDER, BEFORE_SENDING, Outcome, Status
 
 POLL_SECONDS_MACHINE = 2  # between polls while a worker or the provider has to act
 POLL_SECONDS_PEOPLE = 5
@@ -55,14 +60,14 @@ _REACHED = {
     Status.FAILED: 3,
     Status.SUCCEEDED: 4,
 }
-_STOPPED = {Status.REJECTED, Status.EXPIRED, Status.CANCELLED, Status.UNKNOWN, Status.REVIEW, Status.FAILED}
+STOPPED = {Status.REJECTED, Status.EXPIRED, Status.CANCELLED, Status.UNKNOWN, Status.REVIEW, Status.FAILED}
 
 
 def steps(operation: Operation, turn: QueuePosition | None) -> list[OperationStep]:
     """The steps with a short note each: four, or three for kinds that are never sent."""
     status = Status(operation.status)
     reached = _REACHED.get(status, 2 if operation.decided_at else 1)
-    at_reached = "stopped" if status in _STOPPED else "now"
+    at_reached = "stopped" if status in STOPPED else "now"
     return [
         OperationStep(
             str(label), "done" if place < reached else at_reached if place == reached else "todo", note
@@ -104,8 +109,16 @@ def is_applied_locally(operation: Operation) -> bool:
     return isinstance(KINDS.get(operation.kind), LocalKind)
 
 
+def page_state(operation: Operation) -> str:
+    """The status, and whether it is released: what a message about the last action must agree with."""
+    return f"{operation.status} {'released' if is_released(operation) else ''}".strip()
+
+
 def fingerprint(operation: Operation, turn: QueuePosition | None) -> str:
-    """Changes whenever the page of the operation would; an open page compares it."""
+    """Changes whenever the page of the operation would; an open page compares it.
+
+    Not with the last reported balance, whose age the page shows.
+    """
     attempts = list(operation.attempts.all())
     checks = sum(attempt.checks for attempt in attempts)
     parts = (
@@ -205,6 +218,70 @@ class DecisionPanel:
     may_copy: bool = False
     may_resolve: bool = False
     is_applied_locally: bool = False
+
+
+@dataclass(frozen=True)
+class DecisionSummary:
+    """What the panel shows of an operation that is not sent yet: its content, its debit, who must approve it.
+
+    `debit` is None if no balance is debited, and `balance` if none was ever reported. `approvers` are the
+    people who may still approve it.
+    """
+
+    facts: Facts
+    debit: Debit | None
+    moves_money: bool
+    balance: Decimal | None
+    balance_as_of: datetime | None
+    given: Sequence[str]
+    needed: int
+    approvers: Sequence[User]
+
+    @property
+    def missing(self) -> int:
+        """How many approvals are still needed."""
+        return max(self.needed - len(self.given), 0)
+
+    @property
+    def approvers_missing(self) -> int:
+        """How many more people than those in `approvers` it needs."""
+        return max(self.missing - len(self.approvers), 0)
+
+    @property
+    def balance_after(self) -> Decimal | None:
+        """The last reported balance without the amount, before the fee; None if either is not known."""
+        if self.debit is None or self.balance is None:
+            return None
+        return SUM_CONTEXT.subtract(self.balance, self.debit.amount)
+
+
+def decision_summary(operation: Operation, kind: AnyKind | None, payload: Any) -> DecisionSummary | None:
+    """The summary of an operation that is not sent yet, otherwise None. `kind` is None if the content cannot be read.
+
+    The operation comes from `selectors.operation_page`.
+    """
+    if operation.status not in BEFORE_SENDING:
+        return None
+    debit = kind.debit(payload) if kind else None
+    is_pending = operation.status == Status.PENDING
+    return DecisionSummary(
+        facts=kind.decision_facts(payload) if kind else [],
+        debit=debit,
+        moves_money=kind is not None and kind.exposure(payload) is not None,
+        balance=getattr(operation, "balance_amount", None),
+        balance_as_of=getattr(operation, "balance_as_of", None),
+        given=[str(approval.approver) for approval in operation.approvals.all()],
+        needed=operation.approvals_needed,
+        approvers=possible_approvers(operation) if is_pending else [],
+    )
+
+
+def total_debit(operation: Operation) -> Decimal | None:
+    """What was debited: the amount and the fee; None if no balance is debited or the fee is not known."""
+    attempt = last_attempt(operation)
+    if operation.amount is None or attempt is None or attempt.balance is None or attempt.fee is None:
+        return None
+    return SUM_CONTEXT.add(operation.amount, attempt.fee)
 
 
 _APPLIED = (_("Applied"), _("Applied by the last approval. Nothing was sent."))
@@ -341,6 +418,51 @@ def _failed_attempt_text(operation: Operation, turn: QueuePosition | None) -> st
     return f"{text.format(response=attempt.response)}{again}"
 
 
+def nothing_sent_text(operation: Operation) -> str:
+    """Why there is no attempt yet, and what has to happen before the first."""
+    if operation.status == Status.PENDING:
+        return gettext("Nothing was sent. It can be sent once it is approved.")
+    if operation.status != Status.APPROVED:
+        return gettext("Nothing was sent.")
+    if not is_released(operation):
+        return gettext("Nothing was sent yet. It is sent only when someone chooses “Send”.")
+    text = gettext("Nothing was sent yet. {blocker} Countersign tries until {time}.")
+    until = local_time(operation.release.expires_at)
+    return " ".join(text.format(blocker=operation.release.blocker_sentence, time=until).split())
+
+
+def next_step(operation: Operation, attempt: Attempt) -> str:
+    """What happens after this attempt, or what a person has to do; empty once it has succeeded."""
+    if attempt.outcome == Outcome.OPEN:
+        return _next_check_text(attempt)
+    if attempt.outcome in {Outcome.NOT_SENT, Outcome.OTP_REJECTED}:
+        return _send_again_text(operation, attempt)
+    return {
+        Outcome.REJECTED: gettext("Nothing was executed. Correct the reason, then prepare it again."),
+        Outcome.FAILED: gettext("Prepare it again if it must still be done."),
+    }.get(Outcome(attempt.outcome), "")
+
+
+def _send_again_text(operation: Operation, attempt: Attempt) -> str:
+    is_last = attempt == last_attempt(operation)
+    if operation.status != Status.APPROVED or is_released(operation) or not is_last:
+        return gettext("Nothing was executed.")
+    if needs_otp(operation):
+        return gettext("Nothing was executed. Send it again with a new one-time code.")
+    return gettext("Nothing was executed. Send it again.")
+
+
+def _next_check_text(attempt: Attempt) -> str:
+    if attempt.next_check_at is not None:
+        text = gettext(
+            "Countersign checks the provider's records again: {time}. Do not repeat it before that."
+        )
+        return text.format(time=local_time(attempt.next_check_at))
+    if attempt.checks:
+        return gettext("Automatic checks have stopped. View the evidence, then resolve the outcome.")
+    return gettext("Wait for the response. Do not repeat it.")
+
+
 def _is_last_approval(operation: Operation) -> bool:
     return approvals_missing(operation) == 1
 
@@ -389,17 +511,16 @@ def _closed_or_sent_texts(operation: Operation) -> tuple[object, object]:
 
 
 def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
-    rule = operation.rule_sentence
     if person.pk == operation.preparer_id:
         text = gettext("You prepared this operation, so another person must approve it.")
-        return gettext("Waiting for another person"), f"{text} {rule}"
+        return gettext("Waiting for another person"), text
     if has_approved(person, operation):
-        return gettext("Approved by you"), f"{gettext('Another approval is still needed.')} {rule}"
+        return gettext("Approved by you"), gettext("Another approval is still needed.")
     if has_preparer_lost_permission(operation):
         return gettext("Cannot be approved"), str(Refusal.PREPARER_NOT_ENTITLED.label)
     if policy.may_decide(person, operation):
-        return gettext("Approve or reject"), rule
-    return gettext("Waiting for approval"), rule
+        return gettext("Approve or reject"), ""
+    return gettext("Waiting for approval"), ""
 
 
 def _approved_text(person: User, operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:

@@ -87,7 +87,7 @@ def test_rejecting_closes_with_a_reason_shown_to_the_preparer(
 def test_rejecting_needs_a_reason(as_approver: Client, operation: Operation) -> None:
     answer = do(as_approver, operation, "reject", reason="  ")
     assert answer.status_code == 422
-    assert '<details class="fold danger" open>' in text_of(answer)
+    assert '<details class="fold danger" aria-keyshortcuts="r" open>' in text_of(answer)
     assert "Enter a reason" in text_of(answer)
     assert status_of(operation) == Status.PENDING
 
@@ -150,7 +150,7 @@ def test_a_decision_on_a_stale_page_shows_the_current_status(
     do(as_preparer, operation, "cancel")
     answer = do(as_approver, operation, action, **values)
     assert answer.status_code == 422
-    assert "The operation is now cancelled. Nothing was changed" in text_of(answer)
+    assert "The status is now “Cancelled”. Nothing was changed" in text_of(answer)
     assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).exists()
 
 
@@ -159,7 +159,7 @@ def test_cancelling_too_late_is_reported(
 ) -> None:
     do(as_approver, operation, "reject", reason="Wrong invoice")
     answer = as_preparer.post(f"/operations/{operation.pk}/cancel/", follow=True)
-    assert "The operation is now rejected" in text_of(answer)
+    assert "The status is now “Rejected”" in text_of(answer)
 
 
 def test_the_preparer_cannot_approve_with_a_forged_form(

@@ -29,7 +29,7 @@ def test_the_page_shows_summary_facts_and_verification_code(
     html = text_of(show(as_approver, operation))
     assert f"<h1>{operation.sentence}</h1>" in html
     assert "0123456789 · Access Bank (044)" in html
-    assert f'<p class="digest">{operation.verification_code}</p>' in html
+    assert f'<span class="digest">{operation.verification_code}</span>' in html
     assert operation.rule_sentence in html
 
 
