@@ -197,7 +197,16 @@ def test_prepare_again_prefills_the_form_with_a_new_reference(as_preparer: Clien
     ("language", "names"),
     [
         ("en", ["Burkina Faso", "Côte d'Ivoire", "Nigeria", "South Africa", "XK"]),
-        ("fr", ["Afrique du Sud", "Burkina Faso", "Côte d'Ivoire", "Nigéria", "XK"]),
+        (
+            "fr",
+            [
+                "Afrique du Sud",
+                "Burkina Faso",
+                "Côte d\N{RIGHT SINGLE QUOTATION MARK}Ivoire",
+                "Nigéria",
+                "XK",
+            ],
+        ),
     ],
 )
 def test_the_countries_are_those_of_the_profile_by_name(
