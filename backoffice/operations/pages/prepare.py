@@ -116,7 +116,7 @@ def full_balances(kind: OperationKind[Any], form: KindForm, reported: list[Balan
     found = []
     for balance in reported:
         if balance.currency in form.debit_currencies:
-            unknown = gettext("Fees are charged on top and are not known yet: leave enough for them.")
+            unknown = gettext("Fees are charged on top: leave enough for them.")
             offers = {"": (balance.amount, unknown)} | {
                 network: (balance.amount - fee, _fee_note(fee, currency))
                 for (currency, network), fee in fees.items()

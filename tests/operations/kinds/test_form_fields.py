@@ -201,7 +201,7 @@ def charge(kind: str, preparer: User, fee: str, **changes: Any) -> None:
     Operation.objects.filter(pk=operation.pk).update(status=Status.SUCCEEDED, closed_at=now)
 
 
-UNKNOWN_FEE = "Fees are charged on top and are not known yet: leave enough for them."
+UNKNOWN_FEE = "Fees are charged on top: leave enough for them."
 
 
 def offers(client: Client, kind: str) -> list[FullBalance]:
