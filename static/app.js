@@ -116,6 +116,18 @@ function addCounters(root) {
   }
 }
 
+/* ---- a field that is being corrected loses its error ---- */
+
+document.addEventListener("input", (event) => {
+  const field = event.target, error = `${field.id}_error`;
+  if (field.getAttribute("aria-invalid") !== "true") return;
+  field.removeAttribute("aria-invalid");
+  const described = (field.getAttribute("aria-describedby") ?? "").split(" ").filter((id) => id && id !== error);
+  if (described.length) field.setAttribute("aria-describedby", described.join(" "));
+  else field.removeAttribute("aria-describedby");
+  document.getElementById(error)?.remove();
+});
+
 /* ---- a form is sent once; the server would find the same operation anyway ---- */
 
 const DOWNLOAD_BEGINS = 1500;  // milliseconds

@@ -1,7 +1,10 @@
-"""The six people of the demo, their current sign-in codes, and what the demo adds to every page."""
+"""The six people of the demo, the codes that it shows where they are asked for, and what it adds to every page."""
 
+import json
+from contextlib import closing
 from dataclasses import dataclass
-from urllib.parse import urljoin
+from http.client import HTTPConnection, HTTPException
+from urllib.parse import urljoin, urlsplit
 
 from django.conf import settings
 from django.db import transaction
@@ -12,6 +15,7 @@ from backoffice.accounts.models import STEP_SECONDS, AuthenticatorDevice, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.second_factor import issue_recovery_codes
 from backoffice.accounts.staff import create_staff
+from backoffice.core.gateway import provider_profile
 
 DOMAIN = "countersign.example"
 DEMO_PASSWORD = "two people sign every payment"  # noqa: S105
@@ -41,13 +45,14 @@ DEMO_PEOPLE = (
 
 
 @dataclass(frozen=True)
-class CurrentSignInCode:
-    """The current code of a person's authenticator. `text` is empty while the code has been used: wait for
-    the next.
+class CurrentCode:
+    """A code that is accepted now. `text` is empty while the code has been used: wait for the next.
+
+    `seconds_left` is None for a code that is valid until it is used.
     """
 
     text: str
-    seconds_left: int
+    seconds_left: int | None
 
 
 @transaction.atomic
@@ -56,12 +61,31 @@ def ensure_people() -> list[User]:
     return [_existing(member) or _enrolled(member) for member in DEMO_PEOPLE]
 
 
-def current_sign_in_code(device: AuthenticatorDevice) -> CurrentSignInCode:
-    """The code that is accepted now, and how long it is shown."""
+def current_sign_in_code(device: AuthenticatorDevice) -> CurrentCode:
+    """The current code of a person's authenticator, and how long it is shown."""
     totp = device.totp()
     now = totp.time
     used = device.last_t >= totp.t()
-    return CurrentSignInCode("" if used else f"{totp.token():06d}", STEP_SECONDS - int(now) % STEP_SECONDS)
+    return CurrentCode("" if used else f"{totp.token():06d}", STEP_SECONDS - int(now) % STEP_SECONDS)
+
+
+_CONSOLE_TIMEOUT = 0.5  # seconds
+
+
+def current_one_time_code() -> CurrentCode | None:
+    """The provider's one-time code of the type that is sent, as the sandbox reports it; None if it does not answer."""
+    sandbox = urlsplit(settings.GATEWAY_URL)
+    with closing(
+        HTTPConnection(sandbox.hostname or "", sandbox.port, timeout=_CONSOLE_TIMEOUT)
+    ) as connection:
+        try:
+            connection.request("GET", "/_sandbox/otp")
+            codes = json.load(connection.getresponse())
+        except (OSError, HTTPException, ValueError):
+            return None
+    if provider_profile().otp_type == "otp":
+        return CurrentCode(codes["otp"], None)
+    return CurrentCode("" if codes["used"] else codes["totp"], codes["secondsLeft"])
 
 
 def _existing(member: DemoPerson) -> User | None:
@@ -82,10 +106,11 @@ def _enrolled(member: DemoPerson) -> User:
 def demo_context(_request: HttpRequest) -> dict[str, str]:
     """Context processor of the demo.
 
-    `sign_in_aids`: the template with everyone's current code, empty outside the demo. `service_console`: URL
-    of the sandbox console, which shows the one-time code.
+    `sign_in_aids`: the template with everyone's current code, empty outside the demo. `code_aid`: the template with
+    one current code, for below the field that asks for it. `service_console`: URL of the sandbox console.
     """
     return {
         "sign_in_aids": "demo/_sign_in_codes.html",
+        "code_aid": "demo/_code.html",
         "service_console": urljoin(settings.GATEWAY_URL, "/_sandbox/"),
     }

@@ -1,15 +1,22 @@
 """Where money is received and sent: the merchant's bank accounts and wallet addresses, the name on any other
-bank account, and the banks that accept withdrawals.
+bank account, and what the provider supports: banks, networks and minimum amounts.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 
 from pydantic import TypeAdapter
 
-from backoffice.core.cached_reads import CachedRead, CachedValue
-from backoffice.core.gateway import FORM_CHECK_TIMEOUT, PAGE_OPENING_TIMEOUT, PAGE_TIMEOUT, gateway
+from backoffice.core.cached_reads import CachedRead, CachedValue, Value
+from backoffice.core.gateway import (
+    FORM_CHECK_TIMEOUT,
+    PAGE_OPENING_TIMEOUT,
+    PAGE_TIMEOUT,
+    gateway,
+    provider_profile,
+)
 from payments_gateway import BANKS, Account, AccountHolder, PaymentsGateway, Wallet, WalletAddress
 
 _HOLDER_KEPT_FOR = timedelta(minutes=2)
@@ -17,13 +24,22 @@ _ACCOUNTS_PER_PAGE = (
     100  # of the first page, the only one read: the merchant has few accounts at the provider
 )
 _OWN_ACCOUNTS = CachedRead("accounts", TypeAdapter(list[Account]))
-_BANKS = CachedRead(
-    "banks",
-    TypeAdapter(dict[str, str]),
-    keep_for=timedelta(days=30),
-    fresh_for=timedelta(hours=1),
-    retry_after=timedelta(minutes=1),
-)
+
+
+def _supported(key: str, values: TypeAdapter[Value]) -> CachedRead[Value]:
+    """A read of what the provider supports: fresh for an hour, used for a month, retried a minute after a failure."""
+    return CachedRead(
+        key,
+        values,
+        keep_for=timedelta(days=30),
+        fresh_for=timedelta(hours=1),
+        retry_after=timedelta(minutes=1),
+    )
+
+
+_BANKS = _supported("banks", TypeAdapter(dict[str, str]))
+_NETWORKS = _supported("networks", TypeAdapter(dict[str, list[str]]))
+_MINIMUMS = _supported("minimums", TypeAdapter(dict[str, Decimal]))
 
 
 def refresh_own_accounts() -> CachedValue[list[Account]]:
@@ -89,6 +105,42 @@ def banks() -> Mapping[str, str]:
     if not extras.is_on("banks"):
         return BANKS
     return _BANKS.get(lambda: {bank.code: bank.name for bank in extras.banks()} or None).value or BANKS
+
+
+def transfer_networks(currency: str) -> list[str]:
+    """The networks on which the provider sends this cryptocurrency. Never fails.
+
+    The provider's own list, read like `banks`, or that of the provider profile.
+    """
+    profile = provider_profile()
+    if "wallet_config" not in profile.capabilities:
+        return list(profile.transfer_networks)
+    networks = _NETWORKS.get(_fetch_networks).value or {}
+    return networks.get(currency) or list(profile.transfer_networks)
+
+
+def _fetch_networks() -> dict[str, list[str]] | None:
+    options = gateway(deadline=PAGE_OPENING_TIMEOUT).extras.wallet_config()
+    return {option.currency: option.networks for option in options if option.networks} or None
+
+
+def minimum_amounts() -> Mapping[str, Decimal]:
+    """The provider's minimum amount of each currency, read like `banks`; empty if none is known. Never fails."""
+    return _MINIMUMS.get(_fetch_minimums).value or {} if _has_minimums() else {}
+
+
+def cached_minimum_amounts() -> Mapping[str, Decimal]:
+    """The same as last reported, without a request, for a page that makes two others on opening."""
+    return _MINIMUMS.cached().value or {} if _has_minimums() else {}
+
+
+def _has_minimums() -> bool:
+    return "minimums" in provider_profile().capabilities
+
+
+def _fetch_minimums() -> dict[str, Decimal] | None:
+    minimums = gateway(deadline=PAGE_OPENING_TIMEOUT).extras.minimums()
+    return {minimum.currency: minimum.amount for minimum in minimums if minimum.amount} or None
 
 
 @dataclass(frozen=True)

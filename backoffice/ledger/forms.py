@@ -3,7 +3,6 @@
 Used by the pages here, by the transaction pages of operations, and by reports.
 """
 
-import re
 from collections.abc import Callable
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,13 @@ from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import DECIMALS, DIGITS
-from backoffice.core.web.forms import ListFilterForm, day_field, end_of_day, start_of_day
+from backoffice.core.web.forms import (
+    ListFilterForm,
+    day_field,
+    end_of_day,
+    start_of_day,
+    without_separators,
+)
 from backoffice.core.web.pagination import Order
 from backoffice.ledger.transactions.filters import (
     MIN_TEXT_LENGTH,
@@ -33,7 +38,6 @@ _DIRECTIONS = (("in", pgettext_lazy("direction", "In")), ("out", pgettext_lazy("
 # provider's transactions contain none, so nothing is lost; with the same pattern the browser does not even
 # send one.
 _NO_ACCOUNT_NUMBER = r"(?![\d\s\-]{8,}$).*"
-_GROUPED_AMOUNT = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 _ACCOUNT_NUMBER_ADVICE = _(
     "Account numbers must not appear in URLs. Use the search at the top, or filter by transaction ID."
 )
@@ -52,15 +56,10 @@ def _facet_choices(
 
 
 class AmountField(forms.DecimalField):
-    """An amount to search for, in digits or with grouping commas.
-
-    Amounts that move money accept digits only.
-    """
+    """An amount to search for, with or without separators."""
 
     def to_python(self, value: Any) -> Any:
-        """Accept `1,234,567.89` as `1234567.89`; commas in other places are invalid."""
-        text = str(value or "").strip()
-        return super().to_python(text.replace(",", "") if _GROUPED_AMOUNT.fullmatch(text) else value)
+        return super().to_python(without_separators(str(value or "").strip()))
 
 
 def _amount_field(label: "StrOrPromise") -> AmountField:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from decimal import Decimal
 from typing import Any
 
 from django.db.models import (
@@ -129,6 +130,24 @@ def operations_by_transaction(user: User, transaction_ids: Collection[str]) -> d
         provider_transaction_id__in=transaction_ids, operation__in=visible_operations(user)
     ).select_related("operation")
     return {attempt.provider_transaction_id or "": attempt.operation for attempt in attempts}
+
+
+_FEES_READ = 200  # operations
+
+
+def last_fees(kind_name: str) -> dict[tuple[str, str], Decimal]:
+    """The fee that the provider charged last for this kind, by currency and, for crypto, network.
+
+    Of the newest operations that succeeded; empty before the first. Fees are charged on top of the amount.
+    """
+    newest = Operation.objects.filter(status=Status.SUCCEEDED).order_by("-prepared_at", "-id")[:_FEES_READ]
+    attempts = Attempt.objects.filter(
+        operation__in=newest.values("pk"), operation__kind=kind_name, fee__isnull=False
+    )
+    rows = attempts.order_by("started_at").values_list(
+        "operation__currency", "operation__payload__network", "fee"
+    )
+    return {(currency, network or ""): fee for currency, network, fee in rows if fee is not None}
 
 
 _LETTERS = "0-9A-HJKMNP-TV-Z"

@@ -190,6 +190,18 @@ class ProviderProfile(BaseModel):
         "Resources, Payment",
         "Payment types offered in forms; any other text is sent unchanged.",
     )
+    payment_countries: AtLeastOne[Name] = _point(
+        ("NG",),
+        "hint",
+        "Endpoints, POST /payment",
+        "Countries of bank accounts that forms offer, as sent. ISO 3166 codes are shown by name.",
+    )
+    transfer_networks: AtLeastOne[Name] = _point(
+        ("TRC20", "ERC20", "BEP20", "POLYGON"),
+        "unknown",
+        "Endpoints, POST /wallet/transfer",
+        "Networks of crypto transfers that forms offer, unless `wallet_config` is among the capabilities.",
+    )
     account_name_query: Name = _point(
         "accountName", "likely", _ACCOUNT_SECTION, "Query name: the name of the account."
     )

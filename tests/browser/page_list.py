@@ -238,7 +238,7 @@ PAGES = [
     ListedPage(
         PREPARER,
         "payment refused",
-        sending("/operations/prepare/payment/", "Review details", Bank_country="NG"),
+        sending("/operations/prepare/payment/", "Review details"),
     ),
     ListedPage(PREPARER, "wallets", at("/money/wallets/")),
     ListedPage(PREPARER, "payments", at("/payments/")),

@@ -1,20 +1,30 @@
 """The demo's sign-in codes: there in the demo, and nowhere else."""
 
+import re
 import subprocess
 from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings as product_settings
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
+from pydantic import SecretStr
 from pytest_django import Settings
 
 from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.audit.models import Entry
+from backoffice.core.gateway import gateway
 from backoffice.demo import people
 from backoffice.demo.people import ensure_people
+from backoffice.operations.models.operations import Operation
+from payments_gateway import Withdrawal
+from tests import factories
 from tests.accounts import steps
+from tests.operations.steps import let_second_factor_age, show
+from tests.sandbox_process import SandboxProcess
 
 DEMO = {"COUNTERSIGN_DEMO": "true"}
 ELSEWHERE = {
@@ -141,6 +151,84 @@ def test_after_a_used_code_the_time_until_the_next_is_shown(demo: Client) -> Non
     page = demo.get("/account/sign-in/").content.decode()
     assert code not in page
     assert "next in" in page
+
+
+@pytest.fixture
+def on_operation(demo: Client, sandbox: SandboxProcess) -> Client:
+    """Amara on the page of a withdrawal that she may approve and send."""
+    amara = User.objects.get(email="amara@countersign.example")
+    client = factories.sign_in(Client(SERVER_NAME="localhost"), amara)
+    factories.prepared(User.objects.get(email="tunde@countersign.example"))
+    return client
+
+
+def page_of(client: Client) -> str:
+    return show(client, Operation.objects.get()).content.decode()
+
+
+def shown_codes(page: str) -> dict[str, str]:
+    """The code shown below each field, by the id of the field."""
+    return dict(re.findall(r'data-field="(\w+)" data-code="(\d+)"', page))
+
+
+@pytest.mark.parametrize("otp_type", ["totp", "otp"])
+def test_the_providers_one_time_code_of_the_type_that_is_sent_is_below_its_field(
+    on_operation: Client, sandbox: SandboxProcess, settings: Settings, tmp_path: Path, otp_type: str
+) -> None:
+    profile = tmp_path / "profile.toml"
+    profile.write_text(f'otp_type = "{otp_type}"')
+    settings.GATEWAY_PROFILE = str(profile)
+    expected = sandbox.totp() if otp_type == "totp" else sandbox.issued_otp()
+    page = page_of(on_operation)
+    assert shown_codes(page) == {"id_otp": expected}
+    assert ("valid until used" in page) == (otp_type == "otp")
+
+
+def test_a_persons_own_code_is_below_its_field_once_it_is_asked_for(on_operation: Client) -> None:
+    let_second_factor_age(on_operation)
+    device = AuthenticatorDevice.objects.get(user__email="amara@countersign.example")
+    AuthenticatorDevice.objects.filter(pk=device.pk).update(last_t=-1)
+    shown = shown_codes(page_of(on_operation))
+    assert shown["id_code"] == shown["reject_code"] == steps.code_of(device)
+
+
+def test_a_used_one_time_code_is_not_shown(on_operation: Client, sandbox: SandboxProcess) -> None:
+    code = sandbox.totp()
+    _use_at_the_provider(sandbox, code)
+    page = page_of(on_operation)
+    assert shown_codes(page) == {}
+    assert "next in" in page
+
+
+def test_without_the_sandbox_the_page_shows_no_one_time_code(
+    on_operation: Client, settings: Settings
+) -> None:
+    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    page = page_of(on_operation)
+    assert shown_codes(page) == {}
+    assert "Sandbox console" in page
+
+
+def test_outside_the_demo_no_code_is_below_a_field(
+    sandbox: SandboxProcess, preparer: User, approver: User
+) -> None:
+    factories.prepared(preparer)
+    page = page_of(factories.sign_in(Client(), approver))
+    assert 'name="otp"' in page
+    assert "data-demo" not in page
+    assert sandbox.totp() not in page
+
+
+def _use_at_the_provider(sandbox: SandboxProcess, code: str) -> None:
+    withdrawal = Withdrawal(
+        account_number="0123456789",
+        account_name="ADA OBI",
+        bank="Access Bank",
+        bank_code="044",
+        currency="NGN",
+        amount=Decimal(1),
+    )
+    gateway(deadline=5).balances.withdraw(withdrawal, otp=SecretStr(code))
 
 
 def _codes() -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Text forms of amounts, times, codes, errors of the client and long ids, for pages and files."""
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
@@ -11,6 +12,7 @@ from django.db.models import TextChoices
 from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import normalized_text
 from payments_gateway import CURRENCIES, GatewayError, InputError
@@ -21,6 +23,50 @@ def format_amount(amount: Decimal, currency: str) -> str:
     default_decimals = CURRENCIES[currency].decimals if currency in CURRENCIES else 0
     decimals = max(default_decimals, len(normalized_text(amount).partition(".")[2]))
     return f"{amount:,.{decimals}f}"
+
+
+_COUNTRIES = {
+    "AE": _("United Arab Emirates"),
+    "BF": _("Burkina Faso"),
+    "BJ": _("Benin"),
+    "BW": _("Botswana"),
+    "CI": _("Côte d'Ivoire"),
+    "CM": _("Cameroon"),
+    "CN": _("China"),
+    "EG": _("Egypt"),
+    "ET": _("Ethiopia"),
+    "GA": _("Gabon"),
+    "GB": _("United Kingdom"),
+    "GH": _("Ghana"),
+    "GM": _("Gambia"),
+    "GN": _("Guinea"),
+    "IN": _("India"),
+    "KE": _("Kenya"),
+    "LR": _("Liberia"),
+    "MA": _("Morocco"),
+    "ML": _("Mali"),
+    "NE": _("Niger"),
+    "NG": _("Nigeria"),
+    "RW": _("Rwanda"),
+    "SL": _("Sierra Leone"),
+    "SN": _("Senegal"),
+    "TG": _("Togo"),
+    "TZ": _("Tanzania"),
+    "UG": _("Uganda"),
+    "US": _("United States"),
+    "ZA": _("South Africa"),
+    "ZM": _("Zambia"),
+}
+
+
+def country_name(code: str) -> str:
+    """`Nigeria` for `NG`; a code without a name here unchanged."""
+    return str(_COUNTRIES.get(code.upper(), code))
+
+
+def sort_key(text: str) -> str:
+    """Sorts texts for readers: without case and accents."""
+    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().casefold()
 
 
 def mask_account(number: str) -> str:

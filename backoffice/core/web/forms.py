@@ -1,8 +1,9 @@
 """Base forms for filtering lists: a period of days, the filters that are set, and their values in words.
 
-Also the widget for one-time codes, and the start and end of a day in the current time zone.
+Also the widget for one-time codes, typed amounts, and the start and end of a day in the current time zone.
 """
 
+import re
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -108,6 +109,20 @@ class ListFilterForm(PeriodForm):
             return str(field.label)
         value_text = describe_value(field, value)
         return value_text if isinstance(field, forms.ChoiceField) else f"{field.label}: {value_text}"
+
+
+_SEPARATED_AMOUNT = re.compile(
+    r"[0-9]{1,3}(?P<separator>[, \u00a0\u2009\u202f])[0-9]{3}((?P=separator)[0-9]{3})*(\.[0-9]+)?"
+)
+
+
+def without_separators(text: str) -> str:
+    """`5000.50` for `5,000.50` or `5 000.50`; any other text unchanged.
+
+    The decimal point is a point in every language, as on the screen. So `5.000,50` and `1,5` remain, and are refused.
+    """
+    separated = _SEPARATED_AMOUNT.fullmatch(text)
+    return text.replace(separated["separator"], "") if separated else text
 
 
 class OneTimeCodeInput(forms.PasswordInput):

@@ -1,11 +1,18 @@
-"""The demo's people with their current codes, for the sign-in pages."""
+"""The demo's people with their current codes, for the sign-in pages, and each code for below its field."""
 
 from typing import Any
 
 from django import template
 
 from backoffice.accounts.models import AuthenticatorDevice, User
-from backoffice.demo.people import DEMO_PASSWORD, DEMO_PEOPLE, DemoPerson, current_sign_in_code
+from backoffice.demo.people import (
+    DEMO_PASSWORD,
+    DEMO_PEOPLE,
+    CurrentCode,
+    DemoPerson,
+    current_one_time_code,
+    current_sign_in_code,
+)
 
 register = template.Library()
 
@@ -19,6 +26,15 @@ def demo_people(person: User | None = None) -> list[dict[str, Any]]:
     ).select_related("user")
     by_email = {device.user.email: device for device in devices}
     return [_shown(member, by_email[member.email]) for member in members if member.email in by_email]
+
+
+@register.simple_tag
+def demo_code(field_name: str, person: User) -> CurrentCode | None:
+    """The code that a field asks for: `otp` the provider's, `code` that of the person's authenticator."""
+    if field_name == "otp":
+        return current_one_time_code()
+    device = AuthenticatorDevice.objects.filter(confirmed=True, user=person).first()
+    return current_sign_in_code(device) if device else None
 
 
 def _shown(member: DemoPerson, device: AuthenticatorDevice) -> dict[str, Any]:

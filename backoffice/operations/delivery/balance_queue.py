@@ -52,7 +52,7 @@ class QueuePosition:
 def with_queue(operations: QuerySet[Operation]) -> QuerySet[Operation]:
     """The same, each with `is_balance_busy`: whether anything else may be ahead of it at its balance."""
     same = {"balance": OuterRef("currency")}
-    released = _queued_releases(timezone.now()).filter(**same).exclude(operation=OuterRef("pk"))
+    released = queued_releases(timezone.now()).filter(**same).exclude(operation=OuterRef("pk"))
     return operations.annotate(
         is_balance_busy=Exists(Attempt.objects.filter(UNMATCHED, **same)) | Exists(released)
     )

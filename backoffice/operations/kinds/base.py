@@ -162,8 +162,14 @@ class LocalEffect(StrEnum):
     RESUMES_PAYMENTS = "lets sending go on"
 
 
+_LONGEST_CHOICE = 80
+
+
 class KindForm(forms.Form):
     """A form that produces a payload. The fields about duplicates are shown only if there is one."""
+
+    advanced: ClassVar[tuple[str, ...]] = ()  # rarely used fields, folded away on the page
+    # `field_order`, where a form declares it, is the order on the page.
 
     duplicate_confirmed = forms.BooleanField(
         required=False, label=_("This is an additional payment, not a duplicate")
@@ -175,6 +181,16 @@ class KindForm(forms.Form):
         help_text=_("Shown to the approver."),
     )
 
+    def full_clean(self) -> None:
+        """Also refuse initial values that are not offered, such as those of a copied operation.
+
+        A browser would silently select another choice instead.
+        """
+        super().full_clean()
+        for name, asked in self.fields.items():
+            if isinstance(asked, forms.ChoiceField) and isinstance(asked.widget, forms.Select):
+                self._keep_unavailable_choice(name, asked)
+
     def content(self) -> Payload:
         """The validated content of the kind. Call only on a valid form."""
         raise NotImplementedError
@@ -185,6 +201,42 @@ class KindForm(forms.Form):
         return self.content().model_copy(
             update={"duplicate_reason": values["duplicate_reason"] if values["duplicate_confirmed"] else ""}
         )
+
+    def is_needed(self, name: str) -> bool:
+        """Whether the form cannot be submitted without this field."""
+        return self.fields[name].required
+
+    def set_focus(self) -> None:
+        """Let the page open with the focus in the first invalid field, or else in the first empty one it needs."""
+        invalid = [name for name in self.fields if name in self.errors]
+        empty = [name for name in self.fields if self.is_needed(name) and self._is_empty(name)]
+        for name in (invalid or empty)[:1]:
+            self.fields[name].widget.attrs["autofocus"] = True
+
+    @property
+    def is_advanced_open(self) -> bool:
+        """Whether a folded field has an error, or another value than at first."""
+        return any(
+            name in self.errors or (self[name].value() or "") != (self.fields[name].initial or "")
+            for name in self.advanced
+        )
+
+    def _is_empty(self, name: str) -> bool:
+        """Whether nothing is typed or selected; a list without an empty choice begins with the first one selected."""
+        field_choices = getattr(self.fields[name], "choices", None)
+        return not self[name].value() and not (field_choices and next(iter(field_choices))[0])
+
+    def _keep_unavailable_choice(self, name: str, asked: forms.ChoiceField) -> None:
+        """Show a value that is not offered as such, and the error beside it."""
+        value = str(self[name].value() or "")[:_LONGEST_CHOICE]
+        if not value or asked.valid_value(value):
+            return
+        choices: Any = asked.widget.choices
+        unavailable = gettext("{value} (not available)").format(value=value)
+        asked.widget.choices = [*choices, (value, unavailable)]
+        if not self.is_bound:
+            message = str(asked.error_messages["invalid_choice"]) % {"value": value}
+            self.errors[name] = self.error_class([message], renderer=self.renderer)
 
 
 class OperationKind(ABC, Generic[P]):

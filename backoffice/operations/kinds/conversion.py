@@ -77,6 +77,10 @@ class ConversionForm(AmountForm):
 
     rate: rates.ConversionRate | None = None
 
+    @property
+    def debit_currencies(self) -> list[str]:
+        return [direction.partition("-")[0] for direction in DIRECTIONS]
+
     def clean(self) -> dict[str, Any]:
         """Read the last known rate; the form is valid without one."""
         values = super().clean()

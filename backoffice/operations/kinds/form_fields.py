@@ -5,17 +5,19 @@ The account's holder is read from the bank, and compared with the name that was 
 
 import re
 import unicodedata
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.validators import RegexValidator
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.gateway import FORM_HINT_TIMEOUT
-from backoffice.core.web.formatting import error_sentence, format_amount, mask_account
+from backoffice.core.web.formatting import format_amount, mask_account
+from backoffice.core.web.forms import without_separators
 from backoffice.ledger import accounts as ledger
 from backoffice.ledger import balances
 from backoffice.operations.kinds.base import Facts, KindForm, Payload, Recipient
@@ -25,16 +27,64 @@ from payments_gateway import AmountError, GatewayError, RejectedError, parse_amo
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 _AMOUNT, _CURRENCY = _("Amount"), _("Currency")
+_PLAIN_AMOUNT = re.compile(r"[0-9]+(\.[0-9]+)?")
+
+# The client knows nothing of languages, so its messages about amounts are marked here.
+_AMOUNT_PROBLEMS = (
+    *(gettext_noop("The amount must be greater than zero."), gettext_noop("The amount is too large.")),
+    *(gettext_noop("NGN has at most 2 decimals."), gettext_noop("USD has at most 2 decimals.")),
+    gettext_noop("USDT has at most 6 decimals."),
+)
 
 
-def amount_field(label: "StrOrPromise" = _AMOUNT) -> forms.CharField:
-    """A text field, so that the amount is parsed exactly as typed."""
-    return forms.CharField(
+class TypedAmountField(forms.CharField):
+    """An amount to move, with or without separators. Its value is text without them, exactly as typed otherwise.
+
+    Parse it with `parse_typed_amount`, once its currency is known. static/prepare.js shows it with commas.
+    """
+
+    default_error_messages = {
+        "invalid": _("Enter a number such as 5,000.50. Commas and spaces only separate thousands.")
+    }
+
+    def to_python(self, value: Any) -> str:
+        text = without_separators(super().to_python(value) or "")
+        if text and not _PLAIN_AMOUNT.fullmatch(text):
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
+        return text
+
+    def prepare_value(self, value: Any) -> Any:
+        """The amount of an earlier operation with separators; whatever was typed as it was typed."""
+        return f"{value:,f}" if isinstance(value, Decimal) else value
+
+
+def amount_field(label: "StrOrPromise" = _AMOUNT, **options: Any) -> TypedAmountField:
+    """An amount in the currency that another field of the form chooses."""
+    return TypedAmountField(
         label=label,
         max_length=40,
         error_messages={"required": _("Enter an amount.")},
-        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
+        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off", "data-amount": True}),
+        **options,
     )
+
+
+def parse_typed_amount(text: str, currency: str) -> Decimal:
+    """The amount, padded to all decimals of its currency. Raises ValidationError with the reason."""
+    try:
+        return parse_amount(text, currency)
+    except AmountError as exc:
+        raise forms.ValidationError(error_sentence(exc)) from exc
+
+
+def minimum_text(minimums: Mapping[str, Decimal], currencies: Iterable[str]) -> str:
+    """`Minimum: NGN 100.00 · USD 1.00`, of these currencies; empty if no minimum is known."""
+    known = [
+        f"{currency} {format_amount(minimums[currency], currency)}"
+        for currency in currencies
+        if currency in minimums
+    ]
+    return gettext("Minimum: {amounts}").format(amounts=" · ".join(known)) if known else ""
 
 
 def currency_field(*codes: str, label: "StrOrPromise" = _CURRENCY) -> forms.ChoiceField:
@@ -43,6 +93,16 @@ def currency_field(*codes: str, label: "StrOrPromise" = _CURRENCY) -> forms.Choi
 
 class AmountForm(KindForm):
     """A form whose `amount` is debited in its `currency`; a subclass declares both fields."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["amount"].help_text = minimum_text(ledger.minimum_amounts(), self.debit_currencies)
+
+    @property
+    def debit_currencies(self) -> list[str]:
+        """The currencies that can be debited."""
+        currency: Any = self.fields["currency"]
+        return [code for code, _label in currency.choices]
 
     def clean(self) -> dict[str, Any]:
         """Parse the amount, and refuse it if it is above the balance."""
@@ -58,9 +118,9 @@ class AmountForm(KindForm):
 
     def _check_amount(self, values: dict[str, Any], currency: str) -> None:
         try:
-            values["amount"] = parse_amount(values["amount"], currency)
-        except AmountError as exc:
-            self.add_error("amount", error_sentence(exc))
+            values["amount"] = parse_typed_amount(values["amount"], currency)
+        except forms.ValidationError as exc:
+            self.add_error("amount", exc)
             return
         problem = balance_problem(values["amount"], currency)
         if problem:

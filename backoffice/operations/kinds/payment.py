@@ -11,17 +11,21 @@ from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core.gateway import provider_profile
-from backoffice.core.web.formatting import error_sentence, format_amount
+from backoffice.core.web.formatting import country_name, format_amount, sort_key
+from backoffice.ledger import accounts as ledger
 from backoffice.ledger import rates
 from backoffice.ledger.payments import business_id
 from backoffice.operations.kinds.base import ChangeKind, Debit, Facts, KindSection, Recipient, SendReceipt
 from backoffice.operations.kinds.form_fields import (
     RecipientAccountForm,
     RecipientAccountPayload,
+    amount_field,
     currency_field,
+    minimum_text,
+    parse_typed_amount,
 )
 from backoffice.operations.permissions import PREPARE
-from payments_gateway import AmountError, GatewayError, Payment, PaymentRequest, PaymentsGateway, parse_amount
+from payments_gateway import GatewayError, Payment, PaymentRequest, PaymentsGateway
 
 INCOMING, OUTGOING = ("USDT",), ("NGN", "USD")
 BANK, PROFILE = "bank", "profile"
@@ -52,21 +56,20 @@ class PaymentPayload(RecipientAccountPayload):
 class PaymentForm(RecipientAccountForm):
     """Asks what the customer pays in, and who is paid."""
 
+    advanced = ("rate_key",)
+    field_order = (
+        *("incoming_currency", "incoming_amount", "outgoing_currency", "outgoing_amount", "customer_email"),
+        *("payment_type", *_ACCOUNT, "service_username", "name_reason", "rate_key"),
+    )
+
     incoming_currency = currency_field(*INCOMING, label=_("Pay-in currency"))
-    incoming_amount = forms.CharField(
-        label=_("Pay-in amount"),
+    incoming_amount = amount_field(
+        _("Pay-in amount"),
         required=False,
-        max_length=40,
         help_text=_("Enter one amount. The provider's rate gives the other."),
-        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
     outgoing_currency = currency_field(*OUTGOING, label=_("Payout currency"))
-    outgoing_amount = forms.CharField(
-        label=_("Payout amount"),
-        required=False,
-        max_length=40,
-        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
-    )
+    outgoing_amount = amount_field(_("Payout amount"), required=False)
     customer_email = forms.EmailField(
         label=_("Customer's email address"),
         max_length=254,
@@ -90,7 +93,12 @@ class PaymentForm(RecipientAccountForm):
             attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
         ),
     )
-    country = forms.CharField(label=_("Bank country"), max_length=60, initial="NG")
+    country = forms.ChoiceField(
+        label=_("Bank country"),
+        error_messages={
+            "invalid_choice": _("Select a country from the list: the provider does not support %(value)s.")
+        },
+    )
     rate_key = forms.CharField(
         label=_("Rate key"),
         required=False,
@@ -110,10 +118,29 @@ class PaymentForm(RecipientAccountForm):
         payouts.choices = [
             (value, label) for value, label in _PAYOUTS.items() if value in provider_profile().payment_types
         ]
+        self._offer_countries()
+        self._show_minimums()
         for names in _NEEDED.values():
             for name in names:
                 # which of them are required depends on the type of the payout
                 self.fields[name].required = False
+
+    def _offer_countries(self) -> None:
+        """The countries of the provider by name; the first one configured is chosen at first."""
+        countries = provider_profile().payment_countries
+        field: Any = self.fields["country"]
+        field.choices = sorted(
+            ((country, country_name(country)) for country in countries),
+            key=lambda choice: sort_key(choice[1]),
+        )
+        field.initial = countries[0]
+
+    def _show_minimums(self) -> None:
+        minimums = ledger.cached_minimum_amounts()
+        for name, currencies in (("incoming_amount", INCOMING), ("outgoing_amount", OUTGOING)):
+            field = self.fields[name]
+            texts = (str(field.help_text), minimum_text(minimums, currencies))
+            field.help_text = " ".join(text for text in texts if text)
 
     @property
     def rate(self) -> rates.KeyedRate | None:
@@ -136,6 +163,13 @@ class PaymentForm(RecipientAccountForm):
         if not self.errors:
             self._check_business()
         return values
+
+    def is_needed(self, name: str) -> bool:
+        """Also one of the two amounts, and the fields of the chosen type of payout."""
+        if name == "incoming_amount":
+            return not self["outgoing_amount"].value()
+        needed = name in _NEEDED.get(str(self["payment_type"].value()), ())
+        return needed or super().is_needed(name)
 
     def content(self) -> PaymentPayload:
         values = self.cleaned_data
@@ -174,9 +208,9 @@ class PaymentForm(RecipientAccountForm):
         if not values.get(name) or not currency:
             return
         try:
-            values[name] = parse_amount(values[name], currency)
-        except AmountError as exc:
-            self.add_error(name, error_sentence(exc))
+            values[name] = parse_typed_amount(values[name], currency)
+        except forms.ValidationError as exc:
+            self.add_error(name, exc)
 
     def _check_business(self) -> None:
         try:
@@ -351,7 +385,7 @@ def payment_result(payment: Payment) -> dict[str, str]:
 
 def _payout_facts(payload: PaymentPayload) -> Facts:
     if payload.payment_type == BANK:
-        return [*payload.account_facts, (gettext("Bank country"), payload.country)]
+        return [*payload.account_facts, (gettext("Bank country"), _country_text(payload.country))]
     return [
         (
             gettext("Recipient"),
@@ -362,3 +396,9 @@ def _payout_facts(payload: PaymentPayload) -> Facts:
 
 def _amount(currency: str, amount: Decimal | None) -> str:
     return currency if amount is None else f"{currency} {format_amount(amount, currency)}"
+
+
+def _country_text(country: str) -> str:
+    """`Nigeria (NG)`: the name, and what is sent."""
+    name = country_name(country)
+    return country if name == country else f"{name} ({country})"

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core.web.formatting import error_sentence, format_amount
+from backoffice.ledger import accounts as ledger
 from backoffice.operations.kinds.base import (
     NOT_PROVIDED,
     Debit,
@@ -110,7 +111,6 @@ def _differing_runs(one: str, other: str) -> list[tuple[int, int]]:
 
 
 CURRENCIES = ("USDT",)
-NETWORKS = ("TRC20", "ERC20", "BEP20", "POLYGON")  # suggestions: the specification lists none
 RETYPED_CHARACTERS = 6  # characters of the address, from its end
 MEMO_MAX = 120
 MAX_LOOKALIKES_SHOWN = 3
@@ -138,18 +138,17 @@ class WalletTransferPayload(Payload):
 class WalletTransferForm(AmountForm):
     """Asks for the address, and checks it as far as its network permits."""
 
+    advanced = ("wallet_type",)
+
     currency = currency_field(*CURRENCIES)
     amount = amount_field()
-    network = forms.CharField(
+    network = forms.ChoiceField(
         label=_("Network"),
-        max_length=16,
         help_text=_("Must be the recipient's network: on another network the money is lost."),
-        validators=[
-            RegexValidator(
-                r"^[A-Za-z0-9 _-]+\Z", _("Use letters, digits, spaces, hyphens and underscores only.")
-            )
-        ],
-        widget=forms.TextInput(attrs={"list": "networks", "autocomplete": "off", "spellcheck": "false"}),
+        widget=forms.Select(attrs={"translate": "no"}),
+        error_messages={
+            "invalid_choice": _("Select a network from the list: the provider does not support %(value)s.")
+        },
     )
     address = forms.CharField(
         label=_("Address"),
@@ -177,6 +176,14 @@ class WalletTransferForm(AmountForm):
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        networks: Any = self.fields["network"]
+        networks.choices = [
+            ("", gettext("Select a network")),
+            *((name, name) for name in ledger.transfer_networks(CURRENCIES[0])),
+        ]
+
     def clean(self) -> dict[str, Any]:
         """Refuse what cannot be an address of the network."""
         values = super().clean()
@@ -197,11 +204,6 @@ class WalletTransferForm(AmountForm):
             wallet_type=values["wallet_type"],
             memo=values["memo"],
         )
-
-    @property
-    def networks(self) -> tuple[str, ...]:
-        """The networks to suggest."""
-        return NETWORKS
 
 
 class WalletTransferKind(MoneyKind[WalletTransferPayload]):

@@ -45,6 +45,10 @@ class WithdrawalPayload(RecipientAccountPayload):
 class WithdrawalForm(RecipientAccountForm, AmountForm):
     """Asks for the payment, checks it against the balance, and reads the account's holder from the bank."""
 
+    field_order = (
+        *("currency", "amount", "bank_code", "account_number", "typed_name", "name_reason", "memo"),
+    )
+
     currency = currency_field(*CURRENCIES)
     amount = amount_field()
     memo = forms.CharField(

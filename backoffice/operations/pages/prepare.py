@@ -1,5 +1,7 @@
 """Prepare an operation: fill in, check, review, submit. Nothing is stored before the last step."""
 
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,8 +18,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.formatting import format_amount
 from backoffice.core.web.submissions import is_navigation
 from backoffice.ledger import balances
+from backoffice.ledger.models import Balance
 from backoffice.operations import policy, selectors
 from backoffice.operations.errors import (
     ContentUnreadableError,
@@ -27,6 +31,7 @@ from backoffice.operations.errors import (
     OperationError,
 )
 from backoffice.operations.kinds.base import KindForm, OperationKind
+from backoffice.operations.kinds.form_fields import AmountForm
 from backoffice.operations.kinds.registry import KINDS, facts_of, read_content
 from backoffice.operations.models.operations import Operation, content_digest, verification_code
 from backoffice.operations.pages.saved_accounts import AccountOption, account_option, account_options
@@ -88,6 +93,48 @@ class AccountChoiceForm(forms.Form):
 
     def _typed(self, name: str) -> str:
         return str(self[name].value() or "").strip()[:60]
+
+
+@dataclass(frozen=True)
+class FullBalance:
+    """The largest amount of one currency that its last reported balance covers, for "Use full balance".
+
+    On one network if the fee depends on it; `network` is empty otherwise. `note` says what became of the fee.
+    """
+
+    currency: str
+    network: str
+    amount: Decimal
+    note: str
+
+
+def full_balances(kind: OperationKind[Any], form: KindForm, reported: list[Balance]) -> list[FullBalance]:
+    """What can be offered for each currency that the form debits; nothing if it debits none."""
+    if not isinstance(form, AmountForm):
+        return []
+    fees = selectors.last_fees(kind.name)
+    found = []
+    for balance in reported:
+        if balance.currency in form.debit_currencies:
+            unknown = gettext("Fees are charged on top: leave enough for them.")
+            offers = {"": (balance.amount, unknown)} | {
+                network: (balance.amount - fee, _fee_note(fee, currency))
+                for (currency, network), fee in fees.items()
+                if currency == balance.currency
+            }
+            found += [
+                FullBalance(balance.currency, network, amount, note)
+                for network, (amount, note) in offers.items()
+                if amount > 0
+            ]
+    return found
+
+
+def _fee_note(fee: Decimal, currency: str) -> str:
+    if not fee:
+        return ""
+    amount = f"{currency} {format_amount(fee, currency)}"
+    return gettext("{amount} is left for the fee, as charged last time.").format(amount=amount)
 
 
 MAX_DRAFTS = 5  # of one session
@@ -226,6 +273,8 @@ def _form_page(
     `shown`: `check` is the form after the provider's checks, `duplicates` the same payments before, `waiting`
     the operation with the same content, `choice` the choice of an account and `chosen` the one filled in.
     """
+    form.set_focus()
+    reported = balances.stored_balances()
     context = {
         "kind": kind,
         "form": form,
@@ -234,7 +283,8 @@ def _form_page(
         ),
         "submission": _submission(request),
         "original": _original(request, kind),
-        "balances": balances.stored_balances(),
+        "balances": reported,
+        "full_balances": full_balances(kind, form, reported),
         "choice": lambda: AccountChoiceForm(initial=_account_choice_values(request), user=request.user),
     }
     return render(request, "operations/prepare.html", context | shown, status=status)

@@ -22,7 +22,7 @@ def withdrawal(page: Page) -> None:
 
 def transfer(page: Page) -> None:
     page.get_by_label("Recipient's username").fill("ngozi.eze")
-    page.get_by_label("Amount").fill("1250.50")
+    page.get_by_label("Amount").fill("1,250.50")
     page.get_by_label("Memo").fill("Market day")
 
 
@@ -33,7 +33,7 @@ def conversion(page: Page) -> None:
 
 
 def wallet_transfer(page: Page) -> None:
-    page.get_by_label("Network").fill("TRC20")
+    page.get_by_label("Network").select_option("TRC20")
     page.get_by_label("Address").fill(TRON_ADDRESS)
     page.get_by_label("Amount").fill("7.25")
 

@@ -150,7 +150,7 @@ def test_the_estimate_is_rounded_down(amount: str, about: str) -> None:
         ("direction", "NGN-USDT", "Select a valid choice"),
         ("direction", "", "This field is required."),
         ("amount", "", "Enter an amount."),
-        ("amount", "1,000", "digits and at most one point"),
+        ("amount", "1,5", "Enter a number such as 5,000.50"),
         ("amount", "0.005", "NGN has at most 2 decimals."),
         ("amount", "5000000.01", "exceeds the balance of NGN 5,000,000.00"),
     ],

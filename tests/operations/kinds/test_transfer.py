@@ -53,8 +53,8 @@ def test_the_review_shows_recipient_and_amount(as_preparer: Client, provider: St
         ("receiver_username", "x" * 65, "at most 64"),
         ("currency", "USDT", "USDT is not one of the available choices"),
         ("amount", "", "Enter an amount."),
-        ("amount", "-5", "digits and at most one point"),
-        ("amount", "1e5", "digits and at most one point"),
+        ("amount", "-5", "Enter a number such as 5,000.50"),
+        ("amount", "1e5", "Enter a number such as 5,000.50"),
         ("amount", "0.001", "NGN has at most 2 decimals."),
         ("amount", "0", "greater than zero"),
         ("amount", "6000000", "exceeds the balance of NGN 5,000,000.00"),
@@ -133,7 +133,8 @@ def test_prepare_again_prefills_the_form(
     operation = factories.prepared_of_kind("transfer", SAMPLES["transfer"], preparer)
     approvals.cancel_operation(operation.pk, actor=preparer)
     form = as_preparer.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
-    assert {name: str(form[name].value()) for name in FILLED_IN} == FILLED_IN
+    shown = {**FILLED_IN, "amount": "60,000.00"}
+    assert {name: str(form[name].value()) for name in FILLED_IN} == shown
 
 
 def test_an_empty_memo_is_not_sent() -> None:

@@ -39,6 +39,17 @@ def test_the_console_shows_that_it_is_a_simulation_with_codes_and_balances(provi
     assert "&lt;b&gt;Ada&lt;/b&gt;, Access Bank 0123456789" in page
 
 
+def test_the_console_tells_the_two_types_of_one_time_codes_apart(provider: SandboxClient) -> None:
+    page = console(provider)
+    app, _, issued = page.partition("Issued by the provider: type <code>otp</code>")
+    app = app.partition("Authenticator app: type <code>totp</code>")[2]
+    assert provider.process.totp() in app
+    assert "Countersign asks for this code" in app
+    assert provider.process.issued_otp() not in app
+    assert provider.process.issued_otp() in issued
+    assert "valid until used" in issued
+
+
 def test_the_console_shows_key_hashes_callback_url_and_deliveries(provider: SandboxClient) -> None:
     url = f"{provider.process.address}/hook?<x>"
     provider.session.put(f"{provider.process.url}/callbackurl", json={"callbackUrl": url}, timeout=30)

@@ -116,6 +116,11 @@ class ApiKeyCreateForm(RotationForm):
             rotation=values["rotation"],
         )
 
+    def is_needed(self, name: str) -> bool:
+        """Also what a named key needs."""
+        is_named = self["method"].value() == "named"
+        return super().is_needed(name) or (is_named and name in {"key_name", "scope"})
+
     def _check_named(self, values: dict[str, Any]) -> None:
         required = {"key_name": gettext("Enter a name for the key."), "scope": gettext("Select permissions.")}
         for name, message in required.items():

@@ -41,7 +41,7 @@ def test_the_review_shows_payer_amounts_and_recipient(as_preparer: Client, bank:
     [
         ("incoming_currency", "NGN", "NGN is not one of the available choices"),
         ("incoming_amount", "", "Enter a pay-in or a payout amount."),
-        ("incoming_amount", "1,000", "digits and at most one point"),
+        ("incoming_amount", "1,5", "Enter a number such as 5,000.50"),
         ("incoming_amount", "0.0000001", "USDT has at most 6 decimals."),
         ("incoming_amount", "0", "greater than zero"),
         ("outgoing_currency", "USDT", "USDT is not one of the available choices"),
@@ -51,6 +51,7 @@ def test_the_review_shows_payer_amounts_and_recipient(as_preparer: Client, bank:
         ("payment_type", "", "This field is required."),
         ("payment_type", "cash", "cash is not one of the available choices"),
         ("country", "", "This field is required."),
+        ("country", "Ghana", "Select a country from the list: the provider does not support Ghana."),
         ("bank_code", "", "This field is required."),
         ("bank_code", "999999", "999999 is not a valid code"),
         ("account_number", "", "This field is required."),
@@ -190,6 +191,56 @@ def test_prepare_again_prefills_the_form_with_a_new_reference(as_preparer: Clien
     assert str(form["incoming_amount"].value()) == "100.000000"
     assert form["account_number"].value() == "0123456789"
     assert "reference" not in form.initial
+
+
+@pytest.mark.parametrize(
+    ("language", "names"),
+    [
+        ("en", ["Burkina Faso", "Côte d'Ivoire", "Nigeria", "South Africa", "XK"]),
+        (
+            "fr",
+            [
+                "Afrique du Sud",
+                "Burkina Faso",
+                "Côte d\N{RIGHT SINGLE QUOTATION MARK}Ivoire",
+                "Nigéria",
+                "XK",
+            ],
+        ),
+    ],
+)
+def test_the_countries_are_those_of_the_profile_by_name(
+    as_preparer: Client, preparer: User, settings: Settings, tmp_path: Any, language: str, names: list[str]
+) -> None:
+    profile = tmp_path / "profile.toml"
+    profile.write_text('payment_countries = ["NG", "ZA", "XK", "CI", "BF"]')
+    settings.GATEWAY_PROFILE = str(profile)
+    User.objects.filter(pk=preparer.pk).update(language=language)
+    form = as_preparer.get(ADDRESS).context["form"]
+    assert [label for _code, label in form.fields["country"].choices] == names
+    assert form["country"].value() == "NG"
+
+
+def test_the_review_names_the_country_and_what_is_sent(as_preparer: Client, bank: dict[str, str]) -> None:
+    assert "Nigeria (NG)" in post(as_preparer, bank).content.decode()
+
+
+def test_a_copy_with_a_country_no_longer_offered_shows_it_with_the_error(
+    as_preparer: Client, preparer: User
+) -> None:
+    operation = factories.prepared_of_kind("payment", of(country="Nigeria"), preparer)
+    approvals.cancel_operation(operation.pk, actor=preparer)
+    html = as_preparer.get(f"{ADDRESS}?copy={operation.pk}").content.decode()
+    assert '<option value="Nigeria" selected>Nigeria (not available)</option>' in html
+    assert "the provider does not support Nigeria." in html
+
+
+@pytest.mark.parametrize(("typed", "is_open"), [("", False), ("key-1", True), ("a b", True)])
+def test_the_rate_key_is_folded_away_unless_it_is_used(
+    as_preparer: Client, bank: dict[str, str], typed: str, is_open: bool
+) -> None:
+    html = post(as_preparer, {**bank, "rate_key": typed, "incoming_amount": ""}).content.decode()
+    assert ('<details class="fold advanced" open>' in html) == is_open
 
 
 def test_the_check_shows_the_recipient_and_the_rate_with_its_key(
