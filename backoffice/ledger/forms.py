@@ -3,9 +3,9 @@
 Used by the pages here, by the transaction pages of operations, and by reports.
 """
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -15,8 +15,10 @@ from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import DECIMALS, DIGITS
+from backoffice.core.web.formatting import parse_amount
 from backoffice.core.web.forms import ListFilterForm, day_field, end_of_day, start_of_day
 from backoffice.core.web.pagination import Order
+from backoffice.ledger.models import STATUS_LABELS, TYPE_LABELS
 from backoffice.ledger.transactions.filters import (
     MIN_TEXT_LENGTH,
     ORDERS,
@@ -33,20 +35,20 @@ _DIRECTIONS = (("in", pgettext_lazy("direction", "In")), ("out", pgettext_lazy("
 # provider's transactions contain none, so nothing is lost; with the same pattern the browser does not even
 # send one.
 _NO_ACCOUNT_NUMBER = r"(?![\d\s\-]{8,}$).*"
-_GROUPED_AMOUNT = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 _ACCOUNT_NUMBER_ADVICE = _(
-    "Account numbers must not appear in URLs. Use the search at the top, or filter by transaction ID."
+    "Account numbers must not appear in URLs. Use the search at the top, or filter by transaction ID. "
+    "Enter an amount with separators, for example 12,500,000.00."
 )
 
 
 def _facet_choices(
-    column: str, empty_label: "StrOrPromise"
+    column: str, empty_label: "StrOrPromise", labels: "Mapping[str, StrOrPromise]" = MappingProxyType({})
 ) -> Callable[[], list[tuple[str, "StrOrPromise"]]]:
-    """The values that have occurred in transactions, as choices."""
+    """The values that have occurred in transactions, as choices; without a label, as the provider writes them."""
 
     def choices() -> list[tuple[str, "StrOrPromise"]]:
         values = {str(getattr(facet, column)) for facet in known_facets()}
-        return [("", empty_label), *((value, value) for value in sorted(values - {""}))]
+        return [("", empty_label), *((value, labels.get(value, value)) for value in sorted(values - {""}))]
 
     return choices
 
@@ -58,9 +60,9 @@ class AmountField(forms.DecimalField):
     """
 
     def to_python(self, value: Any) -> Any:
-        """Accept `1,234,567.89` as `1234567.89`; commas in other places are invalid."""
-        text = str(value or "").strip()
-        return super().to_python(text.replace(",", "") if _GROUPED_AMOUNT.fullmatch(text) else value)
+        """Accept `1,234,567.89` as `1234567.89`; separators in other places are invalid."""
+        amount = parse_amount(str(value or ""))
+        return super().to_python(value if amount is None else f"{amount:f}")
 
 
 def _amount_field(label: "StrOrPromise") -> AmountField:
@@ -105,13 +107,15 @@ def _text_field(label: "StrOrPromise", placeholder: "StrOrPromise", **attributes
 class TransactionFilterForm(ListFilterForm):
     """The filters of mirrored transactions, for their list and their report."""
 
-    text = _text_field(pgettext_lazy("noun", "Search"), _("Part of a name, or a full ID"), type="search")
+    text = _text_field(pgettext_lazy("noun", "Search"), _("Name, amount or full ID"), type="search")
     currency = forms.ChoiceField(
         label=_("Currency"), required=False, choices=_facet_choices("currency", _("Any currency"))
     )
-    type = forms.ChoiceField(label=_("Type"), required=False, choices=_facet_choices("type", _("Any type")))
+    type = forms.ChoiceField(
+        label=_("Type"), required=False, choices=_facet_choices("type", _("Any type"), TYPE_LABELS)
+    )
     status = forms.ChoiceField(
-        label=_("Status"), required=False, choices=_facet_choices("status", _("Any status"))
+        label=_("Status"), required=False, choices=_facet_choices("status", _("Any status"), STATUS_LABELS)
     )
     direction = forms.ChoiceField(
         label=_("Direction"), required=False, choices=[("", _("In and out")), *_DIRECTIONS]
@@ -169,11 +173,6 @@ class TransactionListForm(TransactionFilterForm):
     def order(self) -> Order:
         """The chosen order. Call only on a valid form."""
         return ORDERS[self.cleaned_data["sort"]][1]
-
-    @property
-    def filter_fields(self) -> list[forms.BoundField]:
-        """The fields in the collapsible part of the form."""
-        return [field for field in self.visible_fields() if field.name != "text"]
 
     @property
     def previous_label(self) -> str:

@@ -23,6 +23,17 @@ def format_amount(amount: Decimal, currency: str) -> str:
     return f"{amount:,.{decimals}f}"
 
 
+_AMOUNT = re.compile(r"[0-9]{1,22}(\.[0-9]{1,18})?")
+_GROUPED_AMOUNT = re.compile(r"[0-9]{1,3}([ ,\u00a0\u202f][0-9]{3})+(\.[0-9]+)?")
+_SEPARATOR = re.compile(r"[ ,\u00a0\u202f]")
+
+
+def parse_amount(text: str) -> Decimal | None:
+    """`125000`, `125,000` and `125 000.00` as 125000; None for any other text. For searches, not for payments."""
+    plain = _SEPARATOR.sub("", text.strip()) if _GROUPED_AMOUNT.fullmatch(text.strip()) else text.strip()
+    return Decimal(plain) if _AMOUNT.fullmatch(plain) else None
+
+
 def mask_account(number: str) -> str:
     """`••6789`: enough to recognise an account, not to use it."""
     return f"••{number[-4:]}"

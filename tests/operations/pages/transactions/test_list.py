@@ -16,7 +16,7 @@ from pytest_django import DjangoAssertNumQueries
 from backoffice.accounts.models import User
 from backoffice.ledger.transactions import volumes
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.saved_items import SavedFilter
+from backoffice.operations.models.saved_items import SavedView
 from backoffice.operations.pages import transactions
 from tests import factories
 from tests.ledger.stored_transactions import AT, add_up, store, stored, unsaved
@@ -27,7 +27,7 @@ from tests.operations.steps import text_of
 pytestmark = pytest.mark.django_db
 
 COUNT = "/transactions/count/"
-FILTERS = "/transactions/filters/"
+FILTERS = "/transactions/views/"
 
 
 def sent_as(operation: Operation, transaction_id: str) -> None:
@@ -194,7 +194,7 @@ def test_the_count_is_loaded_after_the_page(reader: Client) -> None:
 def test_list_actions_precede_the_rows(reader: Client) -> None:
     stored()
     before, _, behind = text_of(reader.get(PAGE, {"currency": "NGN"})).partition("<table")
-    for tool in ('id="count"', 'aria-label="Go to date"', "Save filters", "Export CSV"):
+    for tool in ('id="count"', 'aria-label="Go to date"', "Save view", "Export CSV"):
         assert tool in before
         assert tool not in behind
 
@@ -229,13 +229,13 @@ def test_filters_are_saved_per_list_and_shared_ones_name_their_owner(
     assert "Tunde Bello" in html
     assert "USD · Largest amount first" in html
     assert "Large dollars" in text_of(mine.get(PAGE))  # it says so once that it is saved
-    assert "Large dollars" not in text_of(mine.get("/operations/filters/"))
-    kept = SavedFilter.objects.get()
-    assert theirs.post(f"/operations/filters/{kept.pk}/rename/", {"name": "Theirs"}).status_code == 404
-    theirs.post(f"/operations/filters/{kept.pk}/delete/")
-    assert SavedFilter.objects.filter(pk=kept.pk).exists()
-    assert mine.post(f"/operations/filters/{kept.pk}/delete/")["Location"] == FILTERS
-    assert not SavedFilter.objects.exists()
+    assert "Large dollars" not in text_of(mine.get("/operations/views/"))
+    kept = SavedView.objects.get()
+    assert theirs.post(f"/operations/views/{kept.pk}/rename/", {"name": "Theirs"}).status_code == 404
+    theirs.post(f"/operations/views/{kept.pk}/delete/")
+    assert SavedView.objects.filter(pk=kept.pk).exists()
+    assert mine.post(f"/operations/views/{kept.pk}/delete/")["Location"] == FILTERS
+    assert not SavedView.objects.exists()
 
 
 @pytest.mark.parametrize("role", ["preparer", "approver", "auditor", "administrator"])

@@ -10,13 +10,13 @@ from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.saved_items import SavedFilter
-from backoffice.operations.pages.operation_list import MAX_SAVED_FILTERS
+from backoffice.operations.models.saved_items import SavedView
+from backoffice.operations.pages.saved_views import MAX_SAVED_VIEWS
 from tests.operations.steps import text_of
 
 pytestmark = pytest.mark.django_db
 
-FILTERS = "/operations/filters/"
+FILTERS = "/operations/views/"
 DONE_IN_NAIRA = f"{FILTERS}?tab=done&currency=NGN&text=50%25+%26+%C3%A9"
 
 
@@ -28,12 +28,12 @@ def names(client: Client) -> list[str]:
     return [one.name for one in client.get("/operations/").context["saved"]]
 
 
-def change(client: Client, saved: SavedFilter, action: str, **typed: str) -> Any:
+def change(client: Client, saved: SavedView, action: str, **typed: str) -> Any:
     return client.post(f"{FILTERS}{saved.pk}/{action}/", typed, follow=True)
 
 
 def test_the_list_offers_to_save_its_filter(as_preparer: Client, operation: Operation) -> None:
-    assert "Save filters" not in text_of(as_preparer.get("/operations/?tab=open"))
+    assert "Save view" not in text_of(as_preparer.get("/operations/?tab=open"))
     html = text_of(as_preparer.get("/operations/?tab=open&currency=NGN&cursor=x"))
     assert f'href="{FILTERS}?tab=open&amp;currency=NGN"' in html
 
@@ -43,14 +43,14 @@ def test_the_form_describes_the_filter(as_preparer: Client) -> None:
     assert "From: 1 Mar 2026 · Done · Withdrawal · Prepared by me" in text_of(as_preparer.get(address))
 
 
-def test_a_saved_filter_opens_unchanged(as_preparer: Client) -> None:
+def test_a_saved_view_opens_unchanged(as_preparer: Client) -> None:
     answer = save(as_preparer, "Naira, done")
     assert answer.status_code == 302
     opened = urlsplit(answer["Location"])
     assert opened.path == "/operations/"
     assert parse_qs(opened.query) == {"tab": ["done"], "currency": ["NGN"], "text": ["50% & é"]}
     html = text_of(as_preparer.get(answer["Location"]))
-    assert "Filter “Naira, done” saved." in html
+    assert "View “Naira, done” saved." in html
     assert names(as_preparer) == ["Naira, done"]
 
 
@@ -78,9 +78,9 @@ def test_a_filter_name_is_unique_per_user(as_preparer: Client, as_approver: Clie
     save(as_preparer, "Naira")
     again = save(as_preparer, "Naira", f"{FILTERS}?currency=USD")
     assert again.status_code == 422
-    assert "You already have a filter named “Naira”" in text_of(again)
+    assert "You already have a view named “Naira”" in text_of(again)
     assert save(as_approver, "Naira").status_code == 302
-    assert SavedFilter.objects.filter(name="Naira").count() == 2
+    assert SavedView.objects.filter(name="Naira").count() == 2
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_a_filter_name_is_unique_per_user(as_preparer: Client, as_approver: Clie
 )
 def test_an_invalid_name_or_filter_is_not_saved(as_preparer: Client, name: str, address: str) -> None:
     assert save(as_preparer, name, address).status_code == 422
-    assert not SavedFilter.objects.exists()
+    assert not SavedView.objects.exists()
 
 
 def test_the_number_of_filters_per_user_is_limited(as_preparer: Client, preparer: User) -> None:
-    SavedFilter.objects.bulk_create(
-        SavedFilter(person=preparer, name=f"{number}", filters={"tab": "done"})
-        for number in range(MAX_SAVED_FILTERS)
+    SavedView.objects.bulk_create(
+        SavedView(person=preparer, name=f"{number}", filters={"tab": "done"})
+        for number in range(MAX_SAVED_VIEWS)
     )
     refused = save(as_preparer, "One more")
     assert refused.status_code == 422
@@ -109,7 +109,7 @@ def test_the_number_of_filters_per_user_is_limited(as_preparer: Client, preparer
 
 def test_a_filter_is_renamed_shared_and_deleted(as_preparer: Client, as_approver: Client) -> None:
     save(as_preparer, "Before")
-    saved = SavedFilter.objects.get()
+    saved = SavedView.objects.get()
     change(as_preparer, saved, "rename", name="After", is_shared="on")
     assert names(as_approver) == ["After"]
     change(as_preparer, saved, "delete")
@@ -119,9 +119,9 @@ def test_a_filter_is_renamed_shared_and_deleted(as_preparer: Client, as_approver
 def test_an_empty_or_taken_name_is_refused(as_preparer: Client) -> None:
     save(as_preparer, "One")
     save(as_preparer, "Two")
-    two = SavedFilter.objects.get(name="Two")
+    two = SavedView.objects.get(name="Two")
     for typed, message in (
-        ("One", "You already have a filter named “One”"),
+        ("One", "You already have a view named “One”"),
         (" ", "This field is required."),
         ("x" * 61, "at most 60 characters"),
     ):
@@ -130,7 +130,7 @@ def test_an_empty_or_taken_name_is_refused(as_preparer: Client) -> None:
         [form] = [form for one, _, form in answer.context["saved"] if one == two]
         assert message in " ".join(form.errors["name"])
         assert (form["name"].value(), form["is_shared"].value()) == (typed, True)
-        assert f'id="filter_{two.pk}_name_error"' in text_of(answer)
+        assert f'id="view_{two.pk}_name_error"' in text_of(answer)
     assert names(as_preparer) == ["One", "Two"]
 
 
@@ -143,25 +143,25 @@ def test_each_form_on_the_filters_page_has_unique_labels(as_preparer: Client) ->
 
 def test_a_filter_is_changed_by_its_owner_only(as_preparer: Client, as_approver: Client) -> None:
     save(as_preparer, "Ours", is_shared="on")
-    saved = SavedFilter.objects.get()
+    saved = SavedView.objects.get()
     assert change(as_approver, saved, "rename", name="Theirs").status_code == 404
     change(as_approver, saved, "delete")
     assert names(as_preparer) == ["Ours"]
 
 
 def test_an_outdated_filter_is_reported_and_can_be_deleted(as_preparer: Client, preparer: User) -> None:
-    saved = SavedFilter.objects.create(person=preparer, name="Lottery", filters={"kind": "lottery"})
+    saved = SavedView.objects.create(person=preparer, name="Lottery", filters={"kind": "lottery"})
     assert "No longer valid in this version" in text_of(as_preparer.get(FILTERS))
     assert as_preparer.get(saved.get_absolute_url()).status_code == 422
     change(as_preparer, saved, "delete")
-    assert not SavedFilter.objects.exists()
+    assert not SavedView.objects.exists()
 
 
 def test_the_filters_page_takes_six_queries(
     as_approver: Client, preparer: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    SavedFilter.objects.bulk_create(
-        SavedFilter(person=preparer, name=f"{n}", filters={"tab": "done"}, is_shared=True) for n in range(5)
+    SavedView.objects.bulk_create(
+        SavedView(person=preparer, name=f"{n}", filters={"tab": "done"}, is_shared=True) for n in range(5)
     )
     with django_assert_max_num_queries(6):
         assert len(as_approver.get(FILTERS).context["saved"]) == 5
