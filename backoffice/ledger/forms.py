@@ -37,7 +37,7 @@ _DIRECTIONS = (("in", pgettext_lazy("direction", "In")), ("out", pgettext_lazy("
 _NO_ACCOUNT_NUMBER = r"(?![\d\s\-]{8,}$).*"
 _ACCOUNT_NUMBER_ADVICE = _(
     "Account numbers must not appear in URLs. Use the search at the top, or filter by transaction ID. "
-    "Enter an amount with separators, for example 12,500,000.00."
+    "To find an amount, write it with separators: 12,500,000.00."
 )
 
 

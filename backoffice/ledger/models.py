@@ -13,13 +13,14 @@ from django.utils.translation import pgettext_lazy
 from backoffice.core.fields import DecimalSumField, ExactDecimalField, UnsignedDecimalField
 from backoffice.core.web.formatting import format_amount
 
+CONVERSION = "conversion"
 TYPE_LABELS = {
     "deposit": pgettext_lazy("one transaction", "Deposit"),
     "withdrawal": pgettext_lazy("one transaction", "Withdrawal"),
     "sent": pgettext_lazy("one transaction", "Crypto sent"),
     "transfer": pgettext_lazy("one transaction", "Transfer"),
     "internalTransfer": pgettext_lazy("one transaction", "Internal transfer"),
-    "conversion": pgettext_lazy("one transaction", "Conversion"),
+    CONVERSION: pgettext_lazy("one transaction", "Conversion"),
 }
 STATUS_LABELS = {
     "fulfilled": pgettext_lazy("transaction status", "Completed"),

@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 
 from backoffice.core.web.forms import end_of_day, start_of_day
 from backoffice.core.web.pagination import Order, Page, cursor_at, paginate, queryset_reader
-from backoffice.ledger.models import DayTotal, Transaction
+from backoffice.ledger.models import CONVERSION, DayTotal, Transaction
 from backoffice.ledger.transactions import filters, query_planner
 from backoffice.ledger.transactions.filters import NEWEST_FIRST, TransactionFilter
 from backoffice.ledger.transactions.query_planner import FacetSum
@@ -87,7 +87,7 @@ def sold_sides(found: Iterable[Transaction]) -> dict[str, str]:
     The bought side reports what was sold, but not the other id. The sold side is the nearest in time with
     that amount; without one, or with two equally near, the bought side is left out. At most one query.
     """
-    bought = [one for one in found if one.type == "conversion" and one.direction == "in" and one.from_amount]
+    bought = [one for one in found if one.type == CONVERSION and one.direction == "in" and one.from_amount]
     if not bought:
         return {}
     conditions = Q()
@@ -97,7 +97,7 @@ def sold_sides(found: Iterable[Transaction]) -> dict[str, str]:
             amount=one.from_amount,
             occurred_at__range=(one.occurred_at - CONVERSION_SPAN, one.occurred_at + CONVERSION_SPAN),
         )
-    sold = list(Transaction.objects.filter(conditions, type="conversion", direction="out").order_by())
+    sold = list(Transaction.objects.filter(conditions, type=CONVERSION, direction="out").order_by())
     nearest = {one.transaction_id: _nearest_sold_side(one, sold) for one in bought}
     return {bought_id: sold_id for bought_id, sold_id in nearest.items() if sold_id}
 
