@@ -29,7 +29,7 @@ document.addEventListener("keydown", (event) => {
     import(palette.dataset.module).then((module) => module.openPalette());
   }
   if (event.key === "Escape") {
-    const open = document.querySelector(".bar details[open]");
+    const open = document.querySelector(":is(.bar details, .add)[open]");
     open?.removeAttribute("open");
     open?.querySelector("summary").focus();
   }
@@ -72,7 +72,7 @@ document.addEventListener("change", (event) => {
 });
 
 document.addEventListener("click", (event) => {
-  for (const menu of document.querySelectorAll(".bar details[open]")) {
+  for (const menu of document.querySelectorAll(":is(.bar details, .add)[open]")) {
     if (!menu.contains(event.target)) menu.removeAttribute("open");
   }
 });

@@ -3,8 +3,9 @@
 Used by the pages here, by the transaction pages of operations, and by reports.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -14,14 +15,10 @@ from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import DECIMALS, DIGITS
-from backoffice.core.web.forms import (
-    ListFilterForm,
-    day_field,
-    end_of_day,
-    start_of_day,
-    without_separators,
-)
+from backoffice.core.web.formatting import without_separators
+from backoffice.core.web.forms import ListFilterForm, day_field, end_of_day, start_of_day
 from backoffice.core.web.pagination import Order
+from backoffice.ledger.models import STATUS_LABELS, TYPE_LABELS
 from backoffice.ledger.transactions.filters import (
     MIN_TEXT_LENGTH,
     ORDERS,
@@ -39,18 +36,19 @@ _DIRECTIONS = (("in", pgettext_lazy("direction", "In")), ("out", pgettext_lazy("
 # send one.
 _NO_ACCOUNT_NUMBER = r"(?![\d\s\-]{8,}$).*"
 _ACCOUNT_NUMBER_ADVICE = _(
-    "Account numbers must not appear in URLs. Use the search at the top, or filter by transaction ID."
+    "Account numbers must not appear in URLs. Use the search at the top, or filter by transaction ID. "
+    "To find an amount, write it with separators: 12,500,000.00."
 )
 
 
 def _facet_choices(
-    column: str, empty_label: "StrOrPromise"
+    column: str, empty_label: "StrOrPromise", labels: "Mapping[str, StrOrPromise]" = MappingProxyType({})
 ) -> Callable[[], list[tuple[str, "StrOrPromise"]]]:
-    """The values that have occurred in transactions, as choices."""
+    """The values that have occurred in transactions, as choices; without a label, as the provider writes them."""
 
     def choices() -> list[tuple[str, "StrOrPromise"]]:
         values = {str(getattr(facet, column)) for facet in known_facets()}
-        return [("", empty_label), *((value, value) for value in sorted(values - {""}))]
+        return [("", empty_label), *((value, labels.get(value, value)) for value in sorted(values - {""}))]
 
     return choices
 
@@ -104,13 +102,15 @@ def _text_field(label: "StrOrPromise", placeholder: "StrOrPromise", **attributes
 class TransactionFilterForm(ListFilterForm):
     """The filters of mirrored transactions, for their list and their report."""
 
-    text = _text_field(pgettext_lazy("noun", "Search"), _("Part of a name, or a full ID"), type="search")
+    text = _text_field(pgettext_lazy("noun", "Search"), _("Name, amount or full ID"), type="search")
     currency = forms.ChoiceField(
         label=_("Currency"), required=False, choices=_facet_choices("currency", _("Any currency"))
     )
-    type = forms.ChoiceField(label=_("Type"), required=False, choices=_facet_choices("type", _("Any type")))
+    type = forms.ChoiceField(
+        label=_("Type"), required=False, choices=_facet_choices("type", _("Any type"), TYPE_LABELS)
+    )
     status = forms.ChoiceField(
-        label=_("Status"), required=False, choices=_facet_choices("status", _("Any status"))
+        label=_("Status"), required=False, choices=_facet_choices("status", _("Any status"), STATUS_LABELS)
     )
     direction = forms.ChoiceField(
         label=_("Direction"), required=False, choices=[("", _("In and out")), *_DIRECTIONS]
@@ -168,11 +168,6 @@ class TransactionListForm(TransactionFilterForm):
     def order(self) -> Order:
         """The chosen order. Call only on a valid form."""
         return ORDERS[self.cleaned_data["sort"]][1]
-
-    @property
-    def filter_fields(self) -> list[forms.BoundField]:
-        """The fields in the collapsible part of the form."""
-        return [field for field in self.visible_fields() if field.name != "text"]
 
     @property
     def previous_label(self) -> str:

@@ -8,9 +8,26 @@ from decimal import Decimal
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from backoffice.core.fields import DecimalSumField, ExactDecimalField, UnsignedDecimalField
 from backoffice.core.web.formatting import format_amount
+
+CONVERSION = "conversion"
+TYPE_LABELS = {
+    "deposit": pgettext_lazy("one transaction", "Deposit"),
+    "withdrawal": pgettext_lazy("one transaction", "Withdrawal"),
+    "sent": pgettext_lazy("one transaction", "Crypto sent"),
+    "transfer": pgettext_lazy("one transaction", "Transfer"),
+    "internalTransfer": pgettext_lazy("one transaction", "Internal transfer"),
+    CONVERSION: pgettext_lazy("one transaction", "Conversion"),
+}
+STATUS_LABELS = {
+    "fulfilled": pgettext_lazy("transaction status", "Completed"),
+    "processing": pgettext_lazy("transaction status", "Processing"),
+    "failed": pgettext_lazy("transaction status", "Failed"),
+}
+"""The words of the specification for people. Any other word is shown as the provider writes it."""
 
 
 class Balance(models.Model):
@@ -150,6 +167,16 @@ class Transaction(models.Model):
 
     def __str__(self) -> str:
         return self.transaction_id
+
+    @property
+    def type_label(self) -> str:
+        """The type in words; empty if the provider gives none."""
+        return str(TYPE_LABELS.get(self.type, self.type))
+
+    @property
+    def status_label(self) -> str:
+        """The status in words; empty if the provider gives none."""
+        return str(STATUS_LABELS.get(self.status, self.status))
 
 
 class TransactionChange(models.Model):

@@ -337,5 +337,5 @@ class SavedAccountError(Exception):
     """A bank account was not saved or renamed. The message says why and what to do."""
 
 
-class SavedFilterError(Exception):
-    """A filter was not saved or renamed. The message says why and what to do."""
+class SavedViewError(Exception):
+    """A view was not saved or renamed. The message says why and what to do."""

@@ -20,10 +20,12 @@ from django.db.models.functions import Now
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import users_with_permission
+from backoffice.core.web.formatting import searched_amount
 from backoffice.ledger.models import Balance
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Attempt, Operation
+from backoffice.operations.models.saved_items import FilteredList, SavedView
 from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE, RELEASE, VIEW
 from backoffice.operations.states import Status
 
@@ -150,6 +152,13 @@ def last_fees(kind_name: str) -> dict[tuple[str, str], Decimal]:
     return {(currency, network or ""): fee for currency, network, fee in rows if fee is not None}
 
 
+def saved_views_for(user: User, of: FilteredList) -> QuerySet[SavedView]:
+    """This user's own of one list, and those that active colleagues share; own first."""
+    shared = Q(is_shared=True, person__is_active=True)
+    found = SavedView.objects.filter(Q(person=user) | shared, list_name=of).select_related("person")
+    return found.annotate(is_own=Q(person=user)).order_by("-is_own", "name", "pk")
+
+
 _LETTERS = "0-9A-HJKMNP-TV-Z"
 _REFERENCE_PREFIX = re.compile(rf"[A-Z]-[{_LETTERS}]{{2,6}}")
 _WITHOUT_HYPHEN = re.compile(rf"([A-Z])([{_LETTERS}]{{6}})")
@@ -174,8 +183,10 @@ def matches_reference_or_account(text: str) -> Q:
 
 
 def matches_words(text: str) -> Q:
-    """By words in the sentence or the recipient."""
-    return Q(recipient__icontains=text) | Q(recipient_detail__icontains=text) | Q(sentence__icontains=text)
+    """By words in the sentence, the recipient or the memo; a number also by the amount."""
+    named = Q(recipient__icontains=text) | Q(recipient_detail__icontains=text) | Q(sentence__icontains=text)
+    amount = searched_amount(text)
+    return named | Q(payload__memo__icontains=text) | (Q() if amount is None else Q(amount=amount))
 
 
 def parse_reference(text: str) -> str:

@@ -1,6 +1,6 @@
 """URLs of operations, transactions, payments and reconciliation.
 
-Also of the overview, incidents, unknown outcomes, saved accounts and filters, the payment pause, search, metrics.
+Also of the overview, incidents, unknown outcomes, saved accounts and views, the payment pause, search, metrics.
 """
 
 from django.urls import path
@@ -18,6 +18,7 @@ from backoffice.operations.pages import (
     prepare,
     reconciliation,
     saved_accounts,
+    saved_views,
     search,
     transactions,
 )
@@ -31,17 +32,13 @@ urlpatterns = [
     path("operations/approve/", bulk.bulk_approve, name="bulk_approve"),
     path("operations/reject/", bulk.bulk_reject, name="bulk_reject"),
     path(
-        "operations/filters/",
-        operation_list.saved_filter_list,
+        "operations/views/",
+        saved_views.saved_view_list,
         {"of": FilteredList.OPERATIONS},
-        name="saved_filters",
+        name="saved_views",
     ),
-    path(
-        "operations/filters/<int:pk>/rename/", operation_list.saved_filter_rename, name="saved_filter_rename"
-    ),
-    path(
-        "operations/filters/<int:pk>/delete/", operation_list.saved_filter_delete, name="saved_filter_delete"
-    ),
+    path("operations/views/<int:pk>/rename/", saved_views.saved_view_rename, name="saved_view_rename"),
+    path("operations/views/<int:pk>/delete/", saved_views.saved_view_delete, name="saved_view_delete"),
     path("reconciliation/unknown/", investigation.investigation, name="investigation"),
     path("operations/pause/", pause.pause, name="pause"),
     path("settings/recipients/", saved_accounts.saved_accounts, name="saved_accounts"),
@@ -70,16 +67,17 @@ urlpatterns = [
     path("operations/<uuid:pk>/evidence/", investigation.evidence, name="evidence"),
     path("operations/<uuid:pk>/save-account/", detail.saved_account_create, name="saved_account_create"),
     path("operations/<uuid:pk>/payment/", payments.payment_refresh, name="payment_refresh"),
-    path("payments/", payments.payments, name="payments"),
-    path("payments/now/", payments.payments_refresh, name="payments_refresh"),
+    path("operations/off-ramp-payments/", payments.payments, name="payments"),
+    path("operations/off-ramp-payments/now/", payments.payments_refresh, name="payments_refresh"),
+    path("operations/<slug:slug>/", operation_list.kind_list, name="kind"),
     path("reconciliation/", reconciliation.reconciliation, name="reconciliation"),
     path("transactions/", transactions.transactions, name="transactions"),
     path("transactions/count/", transactions.transactions_count, name="transactions_count"),
     path(
-        "transactions/filters/",
-        operation_list.saved_filter_list,
+        "transactions/views/",
+        saved_views.saved_view_list,
         {"of": FilteredList.TRANSACTIONS},
-        name="saved_transaction_filters",
+        name="saved_transaction_views",
     ),
     path("transactions/<int:pk>/", transactions.transaction, name="transaction"),
 ]

@@ -27,6 +27,7 @@ class RelativePeriod(TextChoices):
     ALL = "all", _("All records")
     YESTERDAY = "yesterday", _("Yesterday")
     LAST_WEEK = "last_week", _("Last week (Monday to Sunday)")
+    LAST_7_DAYS = "last_7_days", _("Last 7 days until yesterday")
     LAST_MONTH = "last_month", _("Last month")
     MONTH_TO_DATE = "month_to_date", _("This month until yesterday")
 
@@ -43,12 +44,38 @@ def period_days(period: RelativePeriod, today: date) -> ReportPeriod:
         case RelativePeriod.LAST_WEEK:
             monday = today - timedelta(days=today.weekday() + 7)
             return ReportPeriod(monday, monday + timedelta(days=6))
+        case RelativePeriod.LAST_7_DAYS:
+            return ReportPeriod(today - timedelta(days=7), yesterday)
         case RelativePeriod.LAST_MONTH:
             last = today.replace(day=1) - timedelta(days=1)
             return ReportPeriod(last.replace(day=1), last)
         case RelativePeriod.MONTH_TO_DATE:
             return ReportPeriod(yesterday.replace(day=1), yesterday)
     return ReportPeriod()
+
+
+def relative_period(days: ReportPeriod, today: date) -> RelativePeriod | None:
+    """The relative period that these days are today; None if there is none.
+
+    Lists offer periods until today, runs cover days that are over: today becomes yesterday, and so on.
+    """
+    if days.since is None and days.until is None:
+        return RelativePeriod.ALL
+    until_today = {
+        ReportPeriod(today, today): RelativePeriod.YESTERDAY,
+        ReportPeriod(today - timedelta(days=6), today): RelativePeriod.LAST_7_DAYS,
+        ReportPeriod(today.replace(day=1), today): RelativePeriod.MONTH_TO_DATE,
+    }
+    exact = (period for period in RelativePeriod if period_days(period, today) == days)
+    return next(exact, None) or until_today.get(days)
+
+
+FREQUENCY_OF_PERIOD = {
+    RelativePeriod.LAST_WEEK: Frequency.WEEKLY,
+    RelativePeriod.LAST_7_DAYS: Frequency.WEEKLY,
+    RelativePeriod.LAST_MONTH: Frequency.MONTHLY,
+}
+"""How often a period is new; every day, if it is not listed."""
 
 
 def frequency_text(frequency: str, day: int) -> str:

@@ -12,6 +12,7 @@ from backoffice.reports.calendar import (
     latest_due,
     next_due,
     period_days,
+    relative_period,
 )
 from backoffice.reports.report import ReportPeriod
 
@@ -110,3 +111,32 @@ def test_the_period_all_has_no_days() -> None:
 )
 def test_the_frequency_label_has_its_day(frequency: Frequency, day: int, words: str) -> None:
     assert frequency_text(frequency, day) == words
+
+
+TODAY = date(2026, 11, 23)  # a Monday
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "period"),
+    [
+        (None, None, RelativePeriod.ALL),
+        (date(2026, 11, 22), date(2026, 11, 22), RelativePeriod.YESTERDAY),
+        (TODAY, TODAY, RelativePeriod.YESTERDAY),
+        (date(2026, 11, 17), TODAY, RelativePeriod.LAST_7_DAYS),
+        (date(2026, 10, 1), date(2026, 10, 31), RelativePeriod.LAST_MONTH),
+        (date(2026, 11, 1), TODAY, RelativePeriod.MONTH_TO_DATE),
+        (date(2026, 11, 1), date(2026, 11, 22), RelativePeriod.MONTH_TO_DATE),
+        (date(2026, 11, 3), date(2026, 11, 9), None),
+        (date(2026, 11, 1), None, None),
+    ],
+)
+def test_the_days_of_a_filter_become_a_relative_period(
+    since: date | None, until: date | None, period: RelativePeriod | None
+) -> None:
+    assert relative_period(ReportPeriod(since, until), TODAY) == period
+
+
+def test_the_last_seven_days_end_yesterday() -> None:
+    assert period_days(RelativePeriod.LAST_7_DAYS, TODAY) == ReportPeriod(
+        date(2026, 11, 16), date(2026, 11, 22)
+    )

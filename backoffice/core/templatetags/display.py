@@ -45,6 +45,13 @@ def amount(value: Decimal, currency: str) -> str:
 
 
 @register.filter
+def signed_amount(value: Decimal, currency: str) -> str:
+    """`+250,000.00` or the same with a minus sign; zero has no sign."""
+    sign = "" if value == 0 else "+" if value > 0 else "\N{MINUS SIGN}"
+    return f"{sign}{format_amount(abs(value), currency)}"
+
+
+@register.filter
 def grouped(number: int) -> str:
     """`1,234,567`."""
     return f"{number:,}"

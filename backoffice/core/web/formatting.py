@@ -69,6 +69,29 @@ def sort_key(text: str) -> str:
     return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().casefold()
 
 
+_SEPARATED_AMOUNT = re.compile(
+    r"[0-9]{1,3}(?P<separator>[, \u00a0\u2009\u202f])[0-9]{3}((?P=separator)[0-9]{3})*(\.[0-9]+)?"
+)
+
+
+def without_separators(text: str) -> str:
+    """`5000.50` for `5,000.50` or `5 000.50`; any other text unchanged.
+
+    The decimal point is a point in every language, as on the screen. So `5.000,50` and `1,5` remain, and are refused.
+    """
+    separated = _SEPARATED_AMOUNT.fullmatch(text)
+    return text.replace(separated["separator"], "") if separated else text
+
+
+_AMOUNT = re.compile(r"[0-9]{1,22}(\.[0-9]{1,18})?")
+
+
+def searched_amount(text: str) -> Decimal | None:
+    """`125000`, `125,000` and `125 000.00` as 125000; None for any other text."""
+    plain = without_separators(text.strip())
+    return Decimal(plain) if _AMOUNT.fullmatch(plain) else None
+
+
 def mask_account(number: str) -> str:
     """`••6789`: enough to recognise an account, not to use it."""
     return f"••{number[-4:]}"

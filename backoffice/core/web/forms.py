@@ -1,11 +1,13 @@
 """Base forms for filtering lists: a period of days, the filters that are set, and their values in words.
 
-Also the widget for one-time codes, typed amounts, and the start and end of a day in the current time zone.
+Also the widget for one-time codes, and the start and end of a day in the current time zone.
 """
 
-import re
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlencode
 
 from django import forms
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -19,6 +21,7 @@ from backoffice.core.web.formatting import format_day
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
+_PERIOD = ("since", "until")
 FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2099, 12, 31)
 _OUT_OF_RANGE = format_lazy(_("Choose a day from {first} to {last}."), first=FIRST_DAY, last=LAST_DAY)
 
@@ -75,10 +78,34 @@ def describe_value(field: forms.Field, value: object) -> str:
     return gettext("yes") if value is True else str(value)
 
 
+def date_presets(today: date) -> list[tuple["StrOrPromise", date, date]]:
+    """Label, first and last day of the periods that lists offer."""
+    end_of_last_month = today.replace(day=1) - timedelta(days=1)
+    return [
+        (_("Today"), today, today),
+        (_("Last 7 days"), today - timedelta(days=6), today),
+        (_("This month"), today.replace(day=1), today),
+        (_("Last month"), end_of_last_month.replace(day=1), end_of_last_month),
+    ]
+
+
+@dataclass(frozen=True)
+class FilterLink:
+    """An active filter, or a period to choose: its words, and the query string that removes or chooses it."""
+
+    label: str
+    value: str
+    query: str
+    is_active: bool = True
+
+
 class ListFilterForm(PeriodForm):
-    """The filters in the URL of a list. Reports and saved filters use the same names."""
+    """The filters in the URL of a list. Reports and saved views use the same names."""
 
     display_fields: ClassVar[frozenset[str]] = frozenset()  # fields that choose the display, not the rows
+    fixed_fields: ClassVar[frozenset[str]] = (
+        frozenset()
+    )  # of those, the ones that the path of the list implies
 
     @property
     def is_filtered(self) -> bool:
@@ -91,9 +118,63 @@ class ListFilterForm(PeriodForm):
         return {name: str(self.data[name]) for name in self._set}
 
     @property
+    def list_query(self) -> dict[str, str]:
+        """The same without what the path of the list implies: its own parameters."""
+        return {name: text for name, text in self.query.items() if name not in self.fixed_fields}
+
+    @property
+    def query_string(self) -> str:
+        """`?currency=NGN&status=failed`: every filter that is set, for a link to another page."""
+        return f"?{urlencode(self.query)}" if self.query else ""
+
+    @property
     def summary(self) -> str:
         """The filters in words: `Done · Withdrawal · NGN`. Call only on a valid form."""
         return " · ".join(self._word(name, self.cleaned_data[name]) for name in self._set)
+
+    @property
+    def chips(self) -> list[FilterLink]:
+        """Every active filter but the search text, each with the query string without it."""
+        names = [name for name in self._set if name not in self.display_fields and name != "text"]
+        period = [name for name in names if name in _PERIOD]
+        chips = [self._chip(name) for name in names if name not in period or len(period) == 1]
+        return [self._period_chip(), *chips] if len(period) > 1 else chips
+
+    @property
+    def presets(self) -> list[FilterLink]:
+        """The periods to choose, in days of the current time zone."""
+        chosen = tuple(self.cleaned_data.get(name) for name in _PERIOD)
+        return [
+            FilterLink(
+                str(label), "", self._query_string(since=str(first), until=str(last)), chosen == (first, last)
+            )
+            for label, first, last in date_presets(timezone.localdate())
+        ]
+
+    @property
+    def unused_fields(self) -> list[forms.BoundField]:
+        """The visible filters that are not active, invalid ones included."""
+        hidden = {*self._set, *self.display_fields, "text"}
+        return [field for field in self.visible_fields() if field.name not in hidden]
+
+    @property
+    def has_invalid_filter(self) -> bool:
+        """Whether a filter other than the search text is invalid."""
+        return bool(self.errors.keys() - {"text"})
+
+    def _chip(self, name: str) -> FilterLink:
+        field, value = self.fields[name], self.cleaned_data[name]
+        words = "" if isinstance(field, forms.BooleanField) else describe_value(field, value)
+        return FilterLink(str(field.label), words, self._query_string(without={name}))
+
+    def _period_chip(self) -> FilterLink:
+        first, last = (self.cleaned_data[name] for name in _PERIOD)
+        words = format_day(first) if first == last else f"{format_day(first)} \N{EN DASH} {format_day(last)}"
+        return FilterLink(gettext("Period"), words, self._query_string(without=_PERIOD))
+
+    def _query_string(self, *, without: Collection[str] = (), **changes: str) -> str:
+        kept = {name: text for name, text in self.list_query.items() if name not in without}
+        return f"?{urlencode({**kept, **changes})}"
 
     @property
     def _set(self) -> list[str]:
@@ -109,20 +190,6 @@ class ListFilterForm(PeriodForm):
             return str(field.label)
         value_text = describe_value(field, value)
         return value_text if isinstance(field, forms.ChoiceField) else f"{field.label}: {value_text}"
-
-
-_SEPARATED_AMOUNT = re.compile(
-    r"[0-9]{1,3}(?P<separator>[, \u00a0\u2009\u202f])[0-9]{3}((?P=separator)[0-9]{3})*(\.[0-9]+)?"
-)
-
-
-def without_separators(text: str) -> str:
-    """`5000.50` for `5,000.50` or `5 000.50`; any other text unchanged.
-
-    The decimal point is a point in every language, as on the screen. So `5.000,50` and `1,5` remain, and are refused.
-    """
-    separated = _SEPARATED_AMOUNT.fullmatch(text)
-    return text.replace(separated["separator"], "") if separated else text
 
 
 class OneTimeCodeInput(forms.PasswordInput):

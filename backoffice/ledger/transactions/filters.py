@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
+from backoffice.core.web.formatting import searched_amount
 from backoffice.core.web.pagination import Order
 from backoffice.ledger.models import Facet, Transaction
 
@@ -65,8 +66,8 @@ class TransactionFilter:
 
     `until` is exclusive, `max_amount` inclusive.
 
-    `text` is part of a name or of the business id, or a whole transaction id; `counterparty` is part of the
-    counterparty's name. Both have at least `MIN_TEXT_LENGTH` characters.
+    `text` is part of a name or of the business id, a whole transaction id, or an amount; `counterparty` is part
+    of the counterparty's name. Both have at least `MIN_TEXT_LENGTH` characters.
     """
 
     since: datetime | None = None
@@ -91,6 +92,11 @@ class TransactionFilter:
             "direction": self.direction,
         }
         return {name: value for name, value in values.items() if value}
+
+    @property
+    def text_amount(self) -> Decimal | None:
+        """The text as an amount, if it is one that can be stored."""
+        return searched_amount(self.text)
 
     @property
     def searches_names(self) -> bool:
@@ -120,9 +126,10 @@ class TransactionFilter:
         found = transactions.filter(**{name: value for name, value in ranges.items() if value is not None})
         if self.facet_values:
             found = found.filter(facet__in=Facet.objects.filter(**self.facet_values))
-        return found.filter(_text_condition(self.text)) if self.text else found
+        return found.filter(_text_condition(self.text, self.text_amount)) if self.text else found
 
 
-def _text_condition(text: str) -> Q:
+def _text_condition(text: str, amount: Decimal | None) -> Q:
     named = Q(sender__icontains=text) | Q(username__icontains=text) | Q(business_id__icontains=text)
-    return named | Q(counterparty__icontains=text) | Q(transaction_id=text)
+    named |= Q(counterparty__icontains=text) | Q(transaction_id=text)
+    return named if amount is None else named | Q(amount=amount)

@@ -1,22 +1,25 @@
 """The transaction list of the mirror: one page of it, and the number of matching transactions."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 
 from django.db import connection
-from django.db.models import Sum
+from django.db.models import Q, Sum
 from django.utils.translation import gettext
 
 from backoffice.core.web.forms import end_of_day, start_of_day
 from backoffice.core.web.pagination import Order, Page, cursor_at, paginate, queryset_reader
-from backoffice.ledger.models import DayTotal, Transaction
+from backoffice.ledger.models import CONVERSION, DayTotal, Transaction
 from backoffice.ledger.transactions import filters, query_planner
 from backoffice.ledger.transactions.filters import NEWEST_FIRST, TransactionFilter
 from backoffice.ledger.transactions.query_planner import FacetSum
 
 MAX_EXACT_COUNT = 10_000
+CONVERSION_SPAN = timedelta(minutes=1)
+"""The provider records both sides of a conversion together; they are at most this far apart."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,39 @@ def transaction_count(criteria: TransactionFilter, *, at_most: int = MAX_EXACT_C
         if is_complete
         else TransactionCount(max(number, _approximate_count(criteria)), is_exact=False)
     )
+
+
+def sold_sides(found: Iterable[Transaction]) -> dict[str, str]:
+    """For each bought side of a conversion: the transaction id of its sold side. Both by transaction id.
+
+    The bought side reports what was sold, but not the other id. The sold side is the nearest in time with
+    that amount; without one, or with two equally near, the bought side is left out. At most one query.
+    """
+    bought = [one for one in found if one.type == CONVERSION and one.direction == "in" and one.from_amount]
+    if not bought:
+        return {}
+    conditions = Q()
+    for one in bought:
+        conditions |= Q(
+            currency=one.from_currency,
+            amount=one.from_amount,
+            occurred_at__range=(one.occurred_at - CONVERSION_SPAN, one.occurred_at + CONVERSION_SPAN),
+        )
+    sold = list(Transaction.objects.filter(conditions, type=CONVERSION, direction="out").order_by())
+    nearest = {one.transaction_id: _nearest_sold_side(one, sold) for one in bought}
+    return {bought_id: sold_id for bought_id, sold_id in nearest.items() if sold_id}
+
+
+def _nearest_sold_side(bought: Transaction, sold: list[Transaction]) -> str:
+    """Its transaction id; empty without one, or with two equally near."""
+    distances = sorted(
+        (abs(one.occurred_at - bought.occurred_at), one.transaction_id)
+        for one in sold
+        if (one.currency, one.amount) == (bought.from_currency, bought.from_amount)
+        and abs(one.occurred_at - bought.occurred_at) <= CONVERSION_SPAN
+    )
+    is_ambiguous = len(distances) > 1 and distances[0][0] == distances[1][0]
+    return "" if not distances or is_ambiguous else distances[0][1]
 
 
 def sum_rows(criteria: TransactionFilter, *, at_most: int = MAX_EXACT_COUNT) -> list[FacetSum] | None:

@@ -25,13 +25,13 @@ class NameMatch:
 
     `keys` are all matching combinations of names, or None if there are too many of them.
 
-    `row_condition` is the condition on a row with `names_key` and `id`. `id_condition` selects the transaction
-    whose id is the text, if there is one that the keys do not include.
+    `row_condition` is the condition on a row with `names_key`, `amount` and `id`. `extra_rows` select what the
+    keys do not include, each row once: the transaction whose id is the text, and those whose amount it is.
     """
 
     keys: Sequence[Any] | None
     row_condition: Sql
-    id_condition: Sql | None
+    extra_rows: list[Sql]
     row_id: int | None  # primary key of the transaction whose id is the text
 
 
@@ -48,13 +48,12 @@ def match_names(criteria: TransactionFilter, per_row_match: NameMatch | None = N
     conditions, pk = _conditions(criteria), per_row_match.row_id if per_row_match else _row_with_id(criteria)
     found = fetch_rows(select("named.key::text", _NAMES, conditions, limit=MAX_LISTED_NAMES + 1))
     if len(found) > MAX_LISTED_NAMES:
-        return NameMatch(None, _or_id(_per_row(conditions), pk), None, pk)
+        return NameMatch(None, _any_of(_per_row(conditions), criteria, pk), [], pk)
     keys = [key for [key] in found]
-    row_condition = _or_id(Sql("names_key = ANY(%s::uuid[])", [keys]), pk)
+    row_condition = _any_of(Sql("names_key = ANY(%s::uuid[])", [keys]), criteria, pk)
     if len(keys) > MAX_MERGED_NAMES:
-        return NameMatch(None, row_condition, None, pk)
-    id_condition = None if pk is None else Sql("id = %s AND names_key <> ALL(%s::uuid[])", [pk, keys])
-    return NameMatch(keys, row_condition, id_condition, pk)
+        return NameMatch(None, row_condition, [], pk)
+    return NameMatch(keys, row_condition, _extra_rows(criteria, keys, pk), pk)
 
 
 def match_names_per_row(criteria: TransactionFilter) -> NameMatch | None:
@@ -62,16 +61,18 @@ def match_names_per_row(criteria: TransactionFilter) -> NameMatch | None:
     if not criteria.searches_names:
         return None
     pk = _row_with_id(criteria)
-    return NameMatch(None, _or_id(_per_row(_conditions(criteria)), pk), None, pk)
+    return NameMatch(None, _any_of(_per_row(_conditions(criteria)), criteria, pk), [], pk)
 
 
 def _conditions(criteria: TransactionFilter) -> list[Sql]:
-    searches = (
-        ("names", criteria.text),
-        ("names", criteria.counterparty),
-        ("counterparty", criteria.counterparty),
-    )
-    return [Sql(f"named.{column} ILIKE %s", [_like_pattern(text)]) for column, text in searches if text]
+    text = [Sql("named.names ILIKE %s", [_like_pattern(criteria.text)])] if criteria.text else []
+    return [*text, *(_counterparty_conditions(criteria) if criteria.counterparty else [])]
+
+
+def _counterparty_conditions(criteria: TransactionFilter) -> list[Sql]:
+    """The second condition is the one that counts; the first is the one with an index."""
+    pattern = _like_pattern(criteria.counterparty)
+    return [Sql(f"named.{column} ILIKE %s", [pattern]) for column in ("names", "counterparty")]
 
 
 def _per_row(conditions: list[Sql]) -> Sql:
@@ -80,8 +81,31 @@ def _per_row(conditions: list[Sql]) -> Sql:
     return Sql(subquery, condition.values)
 
 
-def _or_id(condition: Sql, pk: int | None) -> Sql:
-    return condition if pk is None else Sql(f"({condition.text} OR id = %s)", [*condition.values, pk])
+def _any_of(condition: Sql, criteria: TransactionFilter, pk: int | None) -> Sql:
+    """The condition on names, or the transaction's id or amount is the text."""
+    others = _others(criteria, pk)
+    if not others:
+        return condition
+    texts = " OR ".join([condition.text, *(other.text for other in others)])
+    return Sql(f"({texts})", [*condition.values, *(value for other in others for value in other.values)])
+
+
+def _extra_rows(criteria: TransactionFilter, keys: Sequence[Any], pk: int | None) -> list[Sql]:
+    without_names = Sql("names_key <> ALL(%s::uuid[])", [keys])
+    without_id = Sql("id <> %s", [pk])
+    return [
+        all_conditions([other, without_names, *([without_id] if number and pk is not None else [])])
+        for number, other in enumerate(_others(criteria, pk))
+    ]
+
+
+def _others(criteria: TransactionFilter, pk: int | None) -> list[Sql]:
+    """What else the text may be: the id of this transaction, and an amount (of the chosen counterparty)."""
+    by_id = [] if pk is None else [Sql("id = %s", [pk])]
+    if criteria.text_amount is None:
+        return by_id
+    of_counterparty = [_per_row(_counterparty_conditions(criteria))] if criteria.counterparty else []
+    return [*by_id, all_conditions([Sql("amount = %s", [criteria.text_amount]), *of_counterparty])]
 
 
 def _row_with_id(criteria: TransactionFilter) -> int | None:

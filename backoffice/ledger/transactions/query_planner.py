@@ -243,7 +243,7 @@ def _name_scan(names: NameMatch, period: list[Sql], row_conditions: list[Sql]) -
     if names.keys is None:
         return None
     return IndexScan(
-        NEWEST_FIRST, period, row_conditions, IndexKeys("names_key", "uuid", names.keys), names.id_condition
+        NEWEST_FIRST, period, row_conditions, IndexKeys("names_key", "uuid", names.keys), names.extra_rows
     )
 
 

@@ -81,14 +81,14 @@ class IndexScan:
     """A scan of one index for some keys; each key's transactions are indexed in this order.
 
     Without keys, an index over all transactions. `index_conditions` are applied by the index
-    itself; `row_conditions` must be checked for each row. `extra_row` selects one more row, which no key leads to.
+    itself; `row_conditions` must be checked for each row. `extra_rows` select further rows, which no key leads to.
     """
 
     order: Order
     index_conditions: list[Sql]
     row_conditions: list[Sql]
     keys: IndexKeys | None = None
-    extra_row: Sql | None = None
+    extra_rows: Sequence[Sql] = ()
 
     def rows(self, order: Order, limit: int, *extra_conditions: Sql) -> Sql:
         """The first `limit` rows of each key; the result as a whole is not ordered."""
@@ -100,9 +100,8 @@ class IndexScan:
         )
         keys = Sql(f"unnest(%s::{self.keys.type}[]) one (key)", [self.keys.values])
         rows = select("found.*", cross_join(keys, subquery("LATERAL", rows_of_key, "found")))
-        if self.extra_row is None:
-            return rows
-        return union_all(rows, select(_COLUMNS, _TABLE, [self.extra_row, *conditions]))
+        extra = [select(_COLUMNS, _TABLE, [one, *conditions]) for one in self.extra_rows]
+        return union_all(rows, *extra) if extra else rows
 
     def merged(self, order: Order, limit: int, *extra_conditions: Sql) -> Sql:
         """The first rows of all keys together, in order, reading no key further than needed.

@@ -34,6 +34,22 @@ class DirectionVolume:
 
 
 @dataclass(frozen=True)
+class CurrencyTotal:
+    """Money in and out of one currency, without fees. `other` is what has no known direction, in no net."""
+
+    currency: str
+    received: Decimal
+    sent: Decimal
+    other: Decimal
+
+    @property
+    def net(self) -> Decimal:
+        """Received less sent; negative if more was sent."""
+        with localcontext(SUM_CONTEXT):
+            return self.received - self.sent
+
+
+@dataclass(frozen=True)
 class VolumeSummary:
     """Exact sums, ordered by currency.
 
@@ -42,6 +58,22 @@ class VolumeSummary:
 
     volumes: list[DirectionVolume]
     missing: int
+
+    @property
+    def totals(self) -> list[CurrencyTotal]:
+        """The sums as one row for each currency."""
+        amounts = {(one.currency, one.direction): one.amount for one in self.volumes}
+        return [
+            CurrencyTotal(
+                currency, *(amounts.get((currency, direction), Decimal(0)) for direction in ("in", "out", ""))
+            )
+            for currency in dict.fromkeys(one.currency for one in self.volumes)
+        ]
+
+    @property
+    def has_unknown_directions(self) -> bool:
+        """Whether any of it has no known direction."""
+        return any(one.direction == "" and one.amount for one in self.volumes)
 
 
 def volume_summary(criteria: TransactionFilter) -> VolumeSummary | None:

@@ -9,7 +9,15 @@ from pydantic import SecretStr
 
 from backoffice.core.gateway import FORM_CHECK_TIMEOUT, PAGE_TIMEOUT, gateway
 from backoffice.ledger import accounts as ledger
-from backoffice.operations.kinds.base import ChangeKind, Facts, KindForm, Payload, Recipient, SendReceipt
+from backoffice.operations.kinds.base import (
+    ChangeKind,
+    Facts,
+    KindForm,
+    KindPage,
+    Payload,
+    Recipient,
+    SendReceipt,
+)
 from backoffice.operations.kinds.form_fields import currency_field
 from backoffice.operations.models.operations import Attempt
 from payments_gateway import (
@@ -86,7 +94,8 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
 
     name = "bank_account"
     label = _("Bank account")
-    plural = _("New bank accounts")
+    plural = _("Bank account openings")
+    page = KindPage("bank-account-openings", _("New bank account"))
     letter = "B"
     verb = _("Open bank account")
     payload_type = BankAccountPayload

@@ -83,6 +83,14 @@ class KindSection(StrEnum):
 
 
 @dataclass(frozen=True)
+class KindPage:
+    """The page that lists the operations of one kind: the end of its URL, and the button that prepares one."""
+
+    slug: str
+    button: "StrOrPromise"
+
+
+@dataclass(frozen=True)
 class Debit:
     """The amount debited from a balance, before fees."""
 
@@ -244,7 +252,8 @@ class OperationKind(ABC, Generic[P]):
 
     name: ClassVar[str]
     label: ClassVar["StrOrPromise"]
-    plural: ClassVar["StrOrPromise"]  # for sentences about several of them
+    plural: ClassVar["StrOrPromise"]  # for several of them, and the title of their page
+    page: ClassVar[KindPage | None] = None  # that lists its operations, if it has one of its own
     letter: ClassVar[str]  # first letter of the reference
     verb: ClassVar["StrOrPromise"]  # the entry in the menu
     section: ClassVar[KindSection]

@@ -17,6 +17,7 @@ from backoffice.operations.kinds.base import (
     Debit,
     Facts,
     FieldMatch,
+    KindPage,
     MoneyKind,
     Payload,
     Recipient,
@@ -114,6 +115,7 @@ class ConversionKind(MoneyKind[ConversionPayload]):
     name = "conversion"
     label = _("Conversion")
     plural = _("Conversions")
+    page = KindPage("conversions", _("New conversion"))
     letter = "C"
     verb = _("Convert")
     payload_type = ConversionPayload

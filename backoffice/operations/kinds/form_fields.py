@@ -16,8 +16,7 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.gateway import FORM_HINT_TIMEOUT
-from backoffice.core.web.formatting import format_amount, mask_account
-from backoffice.core.web.forms import without_separators
+from backoffice.core.web.formatting import error_sentence, format_amount, mask_account, without_separators
 from backoffice.ledger import accounts as ledger
 from backoffice.ledger import balances
 from backoffice.operations.kinds.base import Facts, KindForm, Payload, Recipient

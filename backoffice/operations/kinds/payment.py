@@ -15,7 +15,15 @@ from backoffice.core.web.formatting import country_name, format_amount, sort_key
 from backoffice.ledger import accounts as ledger
 from backoffice.ledger import rates
 from backoffice.ledger.payments import business_id
-from backoffice.operations.kinds.base import ChangeKind, Debit, Facts, KindSection, Recipient, SendReceipt
+from backoffice.operations.kinds.base import (
+    ChangeKind,
+    Debit,
+    Facts,
+    KindPage,
+    KindSection,
+    Recipient,
+    SendReceipt,
+)
 from backoffice.operations.kinds.form_fields import (
     RecipientAccountForm,
     RecipientAccountPayload,
@@ -252,6 +260,7 @@ class PaymentKind(ChangeKind[PaymentPayload]):
     name = "payment"
     label = _("Off-ramp payment")
     plural = _("Off-ramp payments")
+    page = KindPage("off-ramp-payments", _("New off-ramp payment"))
     letter = "P"
     verb = _("Off-ramp payment")
     success_texts = (_("Created"), _("The provider created the payment. The pay-in details are below."))

@@ -15,6 +15,7 @@ from backoffice.operations.kinds.base import (
     Debit,
     Facts,
     FieldMatch,
+    KindPage,
     MoneyKind,
     Payload,
     Recipient,
@@ -83,6 +84,7 @@ class TransferKind(MoneyKind[TransferPayload]):
     name = "transfer"
     label = _("Transfer")
     plural = _("Transfers")
+    page = KindPage("transfers", _("New transfer"))
     letter = "T"
     verb = pgettext_lazy("verb", "Transfer")
     payload_type = TransferPayload

@@ -23,6 +23,7 @@ from backoffice.operations.kinds.base import (
     Facts,
     FieldMatch,
     GroupedCode,
+    KindPage,
     MoneyKind,
     Payload,
     Recipient,
@@ -212,6 +213,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
     name = "wallet_transfer"
     label = _("Crypto transfer")
     plural = _("Crypto transfers")
+    page = KindPage("crypto-transfers", _("New crypto transfer"))
     letter = "X"
     verb = _("Send crypto")
     payload_type = WalletTransferPayload

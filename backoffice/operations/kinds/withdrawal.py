@@ -15,6 +15,7 @@ from backoffice.operations.kinds.base import (
     Debit,
     Facts,
     FieldMatch,
+    KindPage,
     MoneyKind,
     Recipient,
     SendReceipt,
@@ -71,6 +72,7 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
     name = "withdrawal"
     label = _("Withdrawal")
     plural = _("Withdrawals")
+    page = KindPage("withdrawals", _("New withdrawal"))
     letter = "W"
     verb = _("Withdraw")
     payload_type = WithdrawalPayload

@@ -134,6 +134,7 @@ class Operation(models.Model):
         indexes = [
             models.Index(fields=["-prepared_at", "-id"], name="operation_newest"),
             models.Index(fields=["status", "-prepared_at", "-id"], name="operation_by_status"),
+            models.Index(fields=["kind", "-prepared_at", "-id"], name="operation_by_kind"),
             models.Index(fields=["recipient_key", "amount", "prepared_at"], name="operation_by_recipient"),
             models.Index(fields=["recipient_account", "-prepared_at", "-id"], name="operation_by_account"),
             models.Index(

@@ -1,6 +1,6 @@
-"""What users save under a name: bank accounts to pay (for the whole team) and filters of a list.
+"""What users save under a name: bank accounts to pay (for the whole team) and views of a list.
 
-Neither grants a right: an account only fills in a form, a filter only narrows a list.
+Neither grants a right: an account only fills in a form, a view only narrows a list.
 """
 
 from django.db import models
@@ -50,19 +50,19 @@ class SavedAccount(models.Model):
 
 
 class FilteredList(models.TextChoices):
-    """The lists whose filters can be saved. The value is also the URL name of the list."""
+    """The lists that have saved views. The value is also the URL name of the list."""
 
     OPERATIONS = "list", "Operations"
     TRANSACTIONS = "transactions", "Transactions"
 
 
-class SavedFilter(models.Model):
+class SavedView(models.Model):
     """Filters of a list under a name: a user's own, or shared with everyone who may see that list.
 
     It grants no right and changes nothing, so it is not audited; an export made with it is.
     """
 
-    person = models.ForeignKey(User, on_delete=models.PROTECT, related_name="saved_filters")
+    person = models.ForeignKey(User, on_delete=models.PROTECT, related_name="saved_views")
     name = models.CharField(max_length=60)
     is_shared = models.BooleanField(default=False)
     list_name = models.CharField(max_length=20, choices=FilteredList, default=FilteredList.OPERATIONS)
@@ -73,7 +73,7 @@ class SavedFilter(models.Model):
         default_permissions = ()
         ordering = ("name", "pk")
         constraints = [
-            models.UniqueConstraint(fields=["person", "name"], name="saved_filter_name_once_per_person"),
+            models.UniqueConstraint(fields=["person", "name"], name="saved_view_name_once_per_person"),
         ]
 
     def __str__(self) -> str:

@@ -13,6 +13,7 @@ from backoffice.operations.selectors import operations_waiting_for
 _RECONCILIATION = frozenset(
     f"operations:{name}" for name in ("reconciliation", "investigation", "case", "incidents", "incident")
 ) | {"ledger:continuity"}
+_OPERATIONS = frozenset(f"operations:{name}" for name in ("list", "kind", "payments"))
 _SETTINGS = frozenset({"operations:saved_accounts", "operations:saved_account"})
 _SETTINGS_APPS = frozenset({"api_keys", "audit", "webhooks"})
 
@@ -22,6 +23,8 @@ def section(request: HttpRequest) -> dict[str, str]:
     match = request.resolver_match
     if match is None:
         return {"section": ""}
+    if match.view_name in _OPERATIONS:
+        return {"section": "operations"}
     if match.view_name in _RECONCILIATION:
         return {"section": "reconciliation"}
     return {"section": "settings" if match.view_name in _SETTINGS or match.app_name in _SETTINGS_APPS else ""}

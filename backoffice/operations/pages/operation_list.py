@@ -1,35 +1,39 @@
-"""The list of operations: its tabs, its filters, and saved filters (those of transactions, too)."""
+"""The list of operations with its tabs and filters, and the list of each kind with its totals."""
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from decimal import Decimal, localcontext
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django import forms
-from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.core.exceptions import PermissionDenied
-from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet, Subquery
-from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.translation import gettext, pgettext_lazy
+from django.db import connection
+from django.db.models import Count, Q, QuerySet, Subquery, Sum
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.utils.translation import pgettext_lazy
+from django.views.decorators.http import require_safe
 
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.forms import ListFilterForm, end_of_day, start_of_day
 from backoffice.core.web.pagination import keyset_page
-from backoffice.ledger.forms import TransactionListForm
 from backoffice.operations import permissions, selectors
-from backoffice.operations.errors import SavedFilterError
-from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.saved_items import FilteredList, SavedFilter
+from backoffice.operations.models.saved_items import FilteredList
 from backoffice.operations.policy import may_decide_any
-from backoffice.operations.selectors import IS_OPEN, NEWEST_FIRST, is_waiting_for, matches_text
+from backoffice.operations.selectors import (
+    IS_OPEN,
+    NEWEST_FIRST,
+    is_waiting_for,
+    matches_text,
+    saved_views_for,
+)
 from backoffice.operations.states import Status
 from payments_gateway.money import CURRENCIES
 
@@ -82,13 +86,6 @@ def _recipient_of(reference: str) -> Subquery:
     return Subquery(Operation.objects.filter(reference=reference).values("recipient_key"))
 
 
-def saved_filters_for(user: User, of: FilteredList) -> QuerySet[SavedFilter]:
-    """This user's own of one list, and those that active colleagues share; own first."""
-    shared = Q(is_shared=True, person__is_active=True)
-    found = SavedFilter.objects.filter(Q(person=user) | shared, list_name=of).select_related("person")
-    return found.annotate(is_own=Q(person=user)).order_by("-is_own", "name", "pk")
-
-
 class OperationFilterForm(ListFilterForm):
     """The filters of the list of operations; a report of operations reads the same names.
 
@@ -106,7 +103,7 @@ class OperationFilterForm(ListFilterForm):
         required=False,
         label=pgettext_lazy("noun", "Search"),
         max_length=200,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": _("Reference, name or bank")}),
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": _("Reference, name, amount or memo")}),
     )
     kind = forms.ChoiceField(
         label=_("Kind"),
@@ -142,13 +139,46 @@ class OperationFilterForm(ListFilterForm):
         )
 
 
-class SavedFilterForm(forms.Form):
-    """The name of a saved filter, and who sees it."""
+class KindFilterForm(OperationFilterForm):
+    """The same for the operations of one kind, on its own page: neither kind nor tab can be chosen."""
 
-    name = forms.CharField(
-        max_length=60, widget=forms.TextInput(attrs={"autocomplete": "off"}), label=_("Filter name")
-    )
-    is_shared = forms.BooleanField(required=False, label=_("Share with the team"))
+    display_fields = fixed_fields = frozenset({"kind", "tab"})
+
+
+class OperationTotal(NamedTuple):
+    """The number of operations of one currency in one status, and the sum of their amounts, without fees."""
+
+    currency: str
+    status: str
+    count: int
+    amount: Decimal
+
+    @property
+    def label(self) -> str:
+        return str(Status(self.status).label)
+
+
+def operation_totals(found: QuerySet[Operation]) -> list[OperationTotal]:
+    """The exact totals by currency and status, in the order of an operation's life. One query."""
+    groups = found.order_by().values("currency", "status")
+    if connection.vendor == "postgresql":
+        totals = groups.annotate(count=Count("pk"), sum=Sum("amount"))
+        rows = [OperationTotal(*row) for row in totals.values_list("currency", "status", "count", "sum")]
+    else:
+        rows = _added_up(groups.values_list("currency", "status", "amount").annotate(count=Count("pk")))
+    order = list(Status)
+    return sorted(rows, key=lambda row: (row.currency, order.index(Status(row.status))))
+
+
+def _added_up(counted: Iterable[tuple[str, str, Decimal | None, int]]) -> list[OperationTotal]:
+    """SQLite has no exact sum, so it only counts equal amounts."""
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+    with localcontext(SUM_CONTEXT):
+        for currency, status, amount, count in counted:
+            counts[currency, status] += count
+            sums[currency, status] += (amount or Decimal(0)) * count
+    return [OperationTotal(*key, count, sums[key]) for key, count in counts.items()]
 
 
 SAVED_SHOWN = 8
@@ -165,12 +195,46 @@ def operation_list(request: StaffRequest) -> HttpResponse:
         "form": form,
         "tab": form.data["tab"],
         "tabs": _tabs(request.user),
-        "saved": saved_filters_for(request.user, FilteredList.OPERATIONS)[:SAVED_SHOWN],
+        "saved": saved_views_for(request.user, FilteredList.OPERATIONS)[:SAVED_SHOWN],
         "page": keyset_page(found, order=NEWEST_FIRST, cursor=request.GET.get("cursor")),
     }
+    return render_list(request, "operations/list.html", context)
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def kind_list(request: StaffRequest, slug: str) -> HttpResponse:
+    """The operations of one kind with their totals, narrowed by the filters in the URL."""
+    kind = next((kind for kind in KINDS.values() if kind.page and kind.page.slug == slug), None)
+    if kind is None:
+        raise Http404
+    found = selectors.visible_operations(request.user)
+    return render_list(request, "operations/kind.html", kind_context(request, kind, found))
+
+
+def kind_context(
+    request: StaffRequest, kind: AnyKind, visible: QuerySet[Operation], *, size: int = 50
+) -> dict[str, Any]:
+    """What the page of a kind shows, of the operations that the user may see."""
+    form = KindFilterForm({**request.GET.dict(), "kind": kind.name, "tab": ""})
+    found = form.chosen(request.user).apply(visible) if form.is_valid() else visible.none()
+    return {
+        "form": form,
+        "kind": kind,
+        "totals": operation_totals(found),
+        "page": keyset_page(found, order=NEWEST_FIRST, cursor=request.GET.get("cursor"), size=size),
+    }
+
+
+def render_list(request: StaffRequest, template: str, context: dict[str, Any]) -> HttpResponse:
+    """The page of a list of operations; only the list for htmx."""
     only_rows = request.htmx and not request.htmx.history_restore_request
-    template = "operations/_operation_list.html" if only_rows else "operations/list.html"
-    return render(request, template, context, status=200 if form.is_valid() else 422)
+    return render(
+        request,
+        "operations/_operation_list.html" if only_rows else template,
+        {**context, "only_rows": only_rows},
+        status=200 if context["form"].is_valid() else 422,
+    )
 
 
 def _tabs(person: User) -> list[tuple[str, str]]:
@@ -187,146 +251,3 @@ def _tab(request: StaffRequest) -> str:
     names = [name for name, _ in _tabs(request.user)]
     chosen = request.GET.get("tab", "")
     return chosen if chosen in names else names[0]
-
-
-MAX_SAVED_FILTERS = 20
-
-
-@transaction.atomic
-def save_filter(
-    actor: User, *, of: FilteredList, name: str, filters: dict[str, str], is_shared: bool
-) -> SavedFilter:
-    """Save the filters. Raises SavedFilterError if the name is used already, or the limit is reached."""
-    User.objects.get_locked(actor.pk)
-    if SavedFilter.objects.filter(person=actor).count() >= MAX_SAVED_FILTERS:
-        raise SavedFilterError(
-            gettext(
-                "Not saved: you have {n} saved filters, the maximum. Delete one, then save again."
-            ).format(n=MAX_SAVED_FILTERS)
-        )
-    return _store_filter(
-        SavedFilter(person=actor, list_name=of, name=name, filters=filters, is_shared=is_shared)
-    )
-
-
-@transaction.atomic
-def rename_filter(pk: int, *, actor: User, name: str, is_shared: bool) -> SavedFilter:
-    """Change the name and visibility of one's own filter.
-
-    Raises SavedFilterError; SavedFilter.DoesNotExist for another user's.
-    """
-    saved = SavedFilter.objects.select_for_update().get(pk=pk, person=actor)
-    saved.name, saved.is_shared = name, is_shared
-    return _store_filter(saved)
-
-
-def delete_filter(pk: int, *, actor: User) -> None:
-    """Delete one's own filter; does nothing if it does not exist or is another user's."""
-    SavedFilter.objects.filter(pk=pk, person=actor).delete()
-
-
-def _store_filter(saved: SavedFilter) -> SavedFilter:
-    try:
-        with transaction.atomic():
-            saved.save()
-    except IntegrityError as exc:
-        raise SavedFilterError(
-            gettext("You already have a filter named “{name}”. Enter another name.").format(name=saved.name)
-        ) from exc
-    return saved
-
-
-LIST_PERMISSIONS = {
-    FilteredList.OPERATIONS: permissions.VIEW,
-    FilteredList.TRANSACTIONS: "ledger.view_transaction",
-}
-LIST_FORMS: dict[FilteredList, type[ListFilterForm]] = {
-    FilteredList.OPERATIONS: OperationFilterForm,
-    FilteredList.TRANSACTIONS: TransactionListForm,
-}
-SAVED_FILTER_URLS = {
-    FilteredList.OPERATIONS: "operations:saved_filters",
-    FilteredList.TRANSACTIONS: "operations:saved_transaction_filters",
-}
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-def saved_filter_list(request: StaffRequest, of: FilteredList) -> HttpResponse:
-    """All saved filters of one list; with filters in the URL, also the form that saves these."""
-    if not request.user.has_perm(LIST_PERMISSIONS[of]):
-        raise PermissionDenied
-    present = LIST_FORMS[of](request.GET)
-    if request.method != "POST":
-        return _saved_filters_page(request, of, present, SavedFilterForm())
-    form = SavedFilterForm(request.POST)
-    if form.is_valid() and _is_savable(present):
-        try:
-            saved = save_filter(request.user, of=of, filters=present.query, **form.cleaned_data)
-        except SavedFilterError as exc:
-            form.add_error("name", str(exc))
-        else:
-            messages.success(request, gettext("Filter “{name}” saved.").format(name=saved.name))
-            return redirect(saved)
-    return _saved_filters_page(request, of, present, form, status=422)
-
-
-@require_POST
-@permission_required(permissions.VIEW, raise_exception=True)
-def saved_filter_rename(request: StaffRequest, pk: int) -> HttpResponse:
-    """Rename one's own filter or change its visibility; if refused, its form keeps the input."""
-    saved = get_object_or_404(SavedFilter, pk=pk, person=request.user)
-    form = SavedFilterForm(request.POST, auto_id=f"filter_{pk}_%s")
-    if form.is_valid():
-        try:
-            rename_filter(pk, actor=request.user, **form.cleaned_data)
-        except SavedFilterError as exc:
-            form.add_error("name", str(exc))
-        else:
-            messages.success(request, gettext("Filter updated."))
-            return redirect(SAVED_FILTER_URLS[FilteredList(saved.list_name)])
-    of = FilteredList(saved.list_name)
-    return _saved_filters_page(
-        request, of, LIST_FORMS[of](), SavedFilterForm(), status=422, refused={pk: form}
-    )
-
-
-@require_POST
-@permission_required(permissions.VIEW, raise_exception=True)
-def saved_filter_delete(request: StaffRequest, pk: int) -> HttpResponse:
-    """Delete one's own filter; back to its list, or to that of operations if it does not exist."""
-    saved = SavedFilter.objects.filter(pk=pk, person=request.user).first()
-    delete_filter(pk, actor=request.user)
-    messages.success(request, gettext("Filter deleted."))
-    return redirect(SAVED_FILTER_URLS[FilteredList(saved.list_name) if saved else FilteredList.OPERATIONS])
-
-
-def _saved_filters_page(
-    request: StaffRequest,
-    of: FilteredList,
-    present: ListFilterForm,
-    form: SavedFilterForm,
-    *,
-    status: int = 200,
-    refused: Mapping[int, SavedFilterForm] = MappingProxyType({}),
-) -> HttpResponse:
-    """All saved filters, each with the form that changes it; the refused form, if there is one."""
-    saved = [
-        (one, LIST_FORMS[of](one.filters), refused.get(one.pk) or _rename_form(one))
-        for one in saved_filters_for(request.user, of)
-    ]
-    context = {
-        "of": of,
-        "present": present if _is_savable(present) else None,
-        "form": form,
-        "saved": saved,
-    }
-    return render(request, "operations/saved_filters.html", context, status=status)
-
-
-def _rename_form(saved: SavedFilter) -> SavedFilterForm:
-    initial = {"name": saved.name, "is_shared": saved.is_shared}
-    return SavedFilterForm(initial=initial, auto_id=f"filter_{saved.pk}_%s")
-
-
-def _is_savable(present: ListFilterForm) -> bool:
-    return present.is_valid() and bool(present.query)

@@ -21,12 +21,13 @@ from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.cached_reads import CachedRead, CachedValue, cached_values
 from backoffice.core.web.formatting import format_amount
-from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger.payments import can_read_payments, fetch_payment
 from backoffice.operations import permissions
 from backoffice.operations.kinds.payment import PaymentKind, payment_result
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.selectors import NEWEST_FIRST, visible_operations
+from backoffice.operations.pages.operation_list import kind_context, render_list
+from backoffice.operations.selectors import visible_operations
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import Payment
 
@@ -88,9 +89,13 @@ class CreatedPayment:
 
 def payment_operations(user: User) -> QuerySet[Operation]:
     """Operations that created a payment, with the attempt whose answer describes it; two queries."""
-    succeeded = Attempt.objects.filter(outcome=Outcome.SUCCEEDED)
     found = visible_operations(user).filter(kind=PaymentKind.name, status=Status.SUCCEEDED)
-    return found.prefetch_related(Prefetch("attempts", succeeded))
+    return _with_creating_attempt(found)
+
+
+def _with_creating_attempt(operations: QuerySet[Operation]) -> QuerySet[Operation]:
+    succeeded = Attempt.objects.filter(outcome=Outcome.SUCCEEDED)
+    return operations.prefetch_related(Prefetch("attempts", succeeded))
 
 
 def created_payment(operation: Operation, *, ask: bool = False) -> CreatedPayment | None:
@@ -153,8 +158,11 @@ PER_PAGE = 20
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def payments(request: StaffRequest) -> HttpResponse:
-    """The list as last reported; htmx refreshes it, and so does `?read=1` without JavaScript."""
-    return render(request, "operations/payments.html", _listed(request, ask="read" in request.GET))
+    """The page of the kind, with each payment as last reported.
+
+    htmx refreshes them, and so does `?read=1` without JavaScript.
+    """
+    return render_list(request, "operations/kind.html", _listed(request, ask="read" in request.GET))
 
 
 @does_not_extend_session
@@ -183,12 +191,15 @@ def payment_refresh(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 
 def _listed(request: StaffRequest, *, ask: bool) -> dict[str, Any]:
-    found = keyset_page(
-        payment_operations(request.user), order=NEWEST_FIRST, cursor=request.GET.get("cursor"), size=PER_PAGE
-    )
+    visible = _with_creating_attempt(visible_operations(request.user))
+    context = kind_context(request, KINDS[PaymentKind.name], visible, size=PER_PAGE)
+    found = context["page"].rows
+    created = {one.operation.pk: one for one in created_payments(found, ask=ask)}
     return {
-        "page": found,
-        "payments": created_payments(found.rows, ask=ask),
+        **context,
+        "rows_template": "operations/_payments.html",
+        "payments": [(operation, created.get(operation.pk)) for operation in found],
+        "has_created": bool(created),
         "can_be_asked": can_read_payments(),
         "fresh": ask,
     }

@@ -17,7 +17,7 @@ from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.transactions.filters import known_facets
 from backoffice.operations.models.reconciliation import ReconciliationResult
 from backoffice.operations.reconciliation import selectors as kept
-from backoffice.operations.reconciliation.selectors import ReconciliationFilter
+from backoffice.operations.reconciliation.selectors import UNMATCHED, ReconciliationFilter
 
 
 def _currencies() -> list[tuple[str, str]]:
@@ -31,7 +31,9 @@ class ReconciliationFilterForm(ListFilterForm):
     since = day_field(_("From (UTC)"))
     until = day_field(_("To (UTC)"))
     result = forms.ChoiceField(
-        required=False, label=_("Result"), choices=[("", _("Any result")), *ReconciliationResult.choices]
+        required=False,
+        label=_("Result"),
+        choices=[("", _("All results")), (UNMATCHED, _("Unmatched")), *ReconciliationResult.choices],
     )
     currency = forms.ChoiceField(required=False, label=_("Currency"), choices=_currencies)
 
@@ -44,19 +46,20 @@ class ReconciliationFilterForm(ListFilterForm):
 @require_safe
 @permission_required(kept.REQUIRED_PERMISSIONS, raise_exception=True)
 def reconciliation(request: StaffRequest) -> HttpResponse:
-    """The sums by day and the list, narrowed by the filters in the URL; without the page frame for htmx."""
-    form = ReconciliationFilterForm(request.GET)
+    """What is not matched, or what the filters in the URL choose, and the sums by day."""
+    form = ReconciliationFilterForm({"result": UNMATCHED, **request.GET.dict()})
     state = kept.reconciliation_state()
     context: dict[str, object] = {"form": form, "state": state, "mirror": mirror_state()}
     if form.is_valid():
         chosen = form.chosen()
+        counts = kept.result_counts(chosen)
         context |= {
-            "counts": kept.result_counts(chosen),
+            "counts": counts,
+            "has_comparisons": any(number for _result, _label, number in counts),
             "days": kept.daily_totals(chosen, state.begins_at, datetime.now(UTC).date()),
             "page": keyset_page(
                 chosen.comparisons(), order=kept.NEWEST_COMPARISONS_FIRST, cursor=request.GET.get("cursor")
             ),
         }
-    only_part = request.htmx and not request.htmx.history_restore_request
-    template = "operations/_reconciliation.html" if only_part else "operations/reconciliation.html"
-    return render(request, template, context, status=200 if form.is_valid() else 422)
+    status = 200 if form.is_valid() else 422
+    return render(request, "operations/reconciliation.html", context, status=status)

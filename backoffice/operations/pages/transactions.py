@@ -34,6 +34,7 @@ from backoffice.ledger.models import Transaction, TransactionChange
 from backoffice.ledger.transactions.listing import (
     TransactionCount,
     cursor_at_day,
+    sold_sides,
     transaction_count,
     transaction_page,
 )
@@ -73,7 +74,7 @@ class TransactionRow:
         return SafeString(
             _ROW.format(
                 _transaction_url(one.pk),
-                escape(one.type or gettext("No type")),
+                escape(one.type_label or gettext("No type")),
                 escape(one.transaction_id),
                 _missing_note(one.missing_since) if one.missing_since else "",
                 whole_ids(one.counterparty),
@@ -83,7 +84,7 @@ class TransactionRow:
                 format_amount(one.amount, one.currency),
                 _fee_note(format_amount(one.fee, one.currency)) if one.fee else "",
                 TONES.get(one.status, ""),
-                escape(one.status),
+                escape(one.status_label),
                 self._operation,
                 one.occurred_at.isoformat(),
                 escape(local_time(one.occurred_at)),
@@ -157,7 +158,7 @@ def transaction_facts(one: Transaction) -> list[tuple[str, str]]:
     """The main fields, under names for people."""
     is_converted = one.from_currency not in ("", one.currency)
     facts = {
-        gettext("Type"): one.type,
+        gettext("Type"): one.type_label,
         gettext("Counterparty"): one.counterparty,
         gettext("Fee"): _value_text(one, "fee", one.fee),
         gettext("Balance before"): _value_text(one, "previous_balance", one.previous_balance),
@@ -230,15 +231,16 @@ def transactions(request: StaffRequest) -> HttpResponse:
     if form.is_valid() and form.is_by_time and jump.day:
         return redirect(f"{request.path}?{_url_at_day(request, form, jump.day)}")
     page = _transaction_page(request, form) if form.is_valid() else None
+    only_rows = request.htmx and not request.htmx.history_restore_request
     context = {
         "form": form,
         "jump": jump,
         "page": page,
         "rows": _transaction_rows(request, page.rows) if page else [],
         "mirror": mirror_state(),
+        "only_rows": only_rows,
         **(_sums(form) if page and "count" in request.GET else {}),
     }
-    only_rows = request.htmx and not request.htmx.history_restore_request
     template = "operations/_transactions.html" if only_rows else "operations/transactions.html"
     if page is None:
         # a refused filter is not put into the URL
@@ -313,5 +315,7 @@ def _url_at_day(request: StaffRequest, form: TransactionListForm, day: date) -> 
 
 
 def _transaction_rows(request: StaffRequest, found: list[Transaction]) -> list[TransactionRow]:
-    caused = selectors.operations_by_transaction(request.user, [one.transaction_id for one in found])
-    return [TransactionRow(one, caused.get(one.transaction_id)) for one in found]
+    sold = sold_sides(found)
+    ids = {one.transaction_id: sold.get(one.transaction_id, one.transaction_id) for one in found}
+    caused = selectors.operations_by_transaction(request.user, ids.values())
+    return [TransactionRow(one, caused.get(ids[one.transaction_id])) for one in found]

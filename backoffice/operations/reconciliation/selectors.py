@@ -11,7 +11,7 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
 
 from backoffice.core.fields import EXACT
 from backoffice.ledger.mirror.state import synced_until
-from backoffice.ledger.models import DayTotal
+from backoffice.ledger.models import CONVERSION, DayTotal
 from backoffice.operations import permissions
 from backoffice.operations.lifecycle.incidents import open_incidents
 from backoffice.operations.models.monitoring import Incident
@@ -33,6 +33,12 @@ DAYS_ZONE = ZoneInfo("UTC")
 NEWEST_COMPARISONS_FIRST = ("-occurred_at", "-id")
 DAYS_SHOWN = timedelta(days=13)  # before the last day
 CACHED_SECONDS = 5.0
+UNMATCHED = "unmatched"
+"""A filter, not a result: every result but `matched`."""
+# A list, so that the index by result is used: among many comparisons, few are not matched.
+_UNMATCHED_RESULTS = [
+    result.value for result in ReconciliationResult if result != ReconciliationResult.MATCHED
+]
 _LAST_INCIDENT = Incident.objects.filter(
     transaction=OuterRef("transaction"), followed_by__isnull=True
 ).order_by()
@@ -56,7 +62,7 @@ class ReconciliationFilter:
             note=Subquery(_LAST_INCIDENT.values("note")),
         )
         if self.result:
-            found = found.filter(result=self.result)
+            found = found.filter(result__in=self.results)
         if self.currency:
             found = found.filter(currency=self.currency)
         if self.since:
@@ -64,6 +70,15 @@ class ReconciliationFilter:
         if self.until:
             found = found.filter(occurred_at__lt=_midnight(self.until + timedelta(days=1)))
         return found
+
+    @property
+    def results(self) -> list[str]:
+        """The results that it lets through."""
+        return _UNMATCHED_RESULTS if self.result == UNMATCHED else [self.result]
+
+    def totals_of_results(self) -> QuerySet[ReconciliationTotal]:
+        """The totals of the filtered results, days and currency."""
+        return self.totals().filter(result__in=self.results) if self.result else self.totals()
 
     def totals(self) -> QuerySet[ReconciliationTotal]:
         """The totals of the filtered days and currency, of every result."""
@@ -120,10 +135,13 @@ def daily_totals(
 
 
 def _incoming_totals(shown: ReconciliationFilter) -> QuerySet[DayTotal, tuple[date, str, int, Decimal]]:
-    """Totals of incoming transactions, as the mirror keeps them."""
+    """Totals of incoming transactions, as the mirror keeps them.
+
+    The bought side of a conversion is not incoming: it comes from the merchant's own balance.
+    """
     within = DayTotal.objects.filter(
         day__gte=shown.since, day__lte=shown.until, facet__direction=INCOMING, count__gt=0
-    )
+    ).exclude(facet__type=CONVERSION)
     if shown.currency:
         within = within.filter(facet__currency=shown.currency)
     return within.order_by().values_list("day", "facet__currency", "count", "amount")

@@ -43,6 +43,18 @@ def kinds_in_menu(person: User) -> list[AnyKind]:
     return [kind for kind in kinds_open_to(person) if kind.section == KindSection.MONEY]
 
 
+@register.simple_tag
+def kinds_with_pages() -> list[AnyKind]:
+    """The kinds that have a page of their own, in the order of the registry."""
+    return [kind for kind in KINDS.values() if kind.page]
+
+
+@register.filter
+def is_open_to(kind: AnyKind, person: User) -> bool:
+    """Whether this user may prepare operations of this kind."""
+    return person.has_perm(kind.permission)
+
+
 @register.simple_block_tag
 def written_once(content: str) -> str:
     """The rendered block, to be stored by `as` and shown in several places."""

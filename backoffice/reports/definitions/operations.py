@@ -255,7 +255,7 @@ def comparisons_query(_user: User, form: ReconciliationFilterForm) -> QuerySet[C
 def daily_totals_query(_user: User, form: ReconciliationFilterForm) -> QuerySet[ReconciliationTotal]:
     """The daily sums, optionally of one result."""
     chosen = form.chosen()
-    return chosen.totals().filter(result=chosen.result) if chosen.result else chosen.totals()
+    return chosen.totals_of_results()
 
 
 RECONCILIATION = StoredReport(

@@ -1,6 +1,7 @@
 """Pages of scheduled reports. Only the owner may change a schedule; recipients see it."""
 
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django import forms
 from django.conf import settings
@@ -8,6 +9,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.utils.dates import WEEKDAYS
 from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
@@ -15,13 +17,19 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice.accounts.models import User, validate_time_zone
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.reports.calendar import Frequency, RelativePeriod
+from backoffice.core.web.formatting import format_day
+from backoffice.reports.calendar import (
+    FREQUENCY_OF_PERIOD,
+    Frequency,
+    RelativePeriod,
+    relative_period,
+)
 from backoffice.reports.definitions.catalogue import REPORTS, reports_for
 from backoffice.reports.errors import ReportError, ScheduleError
 from backoffice.reports.exports.request_codec import FilterDescriber, describe_filters, encode_request
 from backoffice.reports.models import Schedule
-from backoffice.reports.pages.report import get_readable_report, report_query
-from backoffice.reports.report import AnyReport
+from backoffice.reports.pages.report import ReportQuery, get_readable_report, report_query
+from backoffice.reports.report import AnyReport, ReportPeriod
 from backoffice.reports.schedules import services
 from backoffice.reports.schedules.services import (
     failed_exports,
@@ -134,6 +142,7 @@ def new_schedule(request: StaffRequest, name: str) -> HttpResponse:
         "name": query.report.title,
         "time_zone": request.user.time_zone,
         "recipients": [request.user.pk],
+        **_period_initial(query),
     }
     form = ScheduleForm(_posted(request), report=query.report, initial=initial)
     export_request = encode_request(
@@ -149,7 +158,37 @@ def new_schedule(request: StaffRequest, name: str) -> HttpResponse:
         else:
             messages.success(request, gettext("Schedule saved."))
             return redirect("reports:schedules")
-    return _form_page(request, query.report, form, {"filters": export_request["filters"]})
+    return _form_page(
+        request,
+        query.report,
+        form,
+        {"filters": export_request["filters"], "fixed_period": _fixed_period(query)},
+    )
+
+
+def _chosen_period(query: ReportQuery) -> tuple[ReportPeriod, RelativePeriod | None]:
+    """The days of the report's filter, and the relative period that they are today; None if there is none."""
+    values = query.form.cleaned_data
+    days = ReportPeriod(*(values.get(name) for name in _PERIOD_FIELDS))
+    zone = query.report.zone_of_days(ZoneInfo(query.request.user.time_zone))
+    return days, relative_period(days, timezone.localdate(timezone=zone))
+
+
+def _period_initial(query: ReportQuery) -> dict[str, str]:
+    """The period of the filter as a relative one, and how often it is new."""
+    days, period = _chosen_period(query)
+    if period is None or days == ReportPeriod():
+        return {}
+    return {"period": period, "frequency": FREQUENCY_OF_PERIOD.get(period, Frequency.DAILY)}
+
+
+def _fixed_period(query: ReportQuery) -> str:
+    """The period of the filter in words, if no relative period takes it over; otherwise empty."""
+    days, period = _chosen_period(query)
+    if period is not None:
+        return ""
+    ends = [format_day(day) if day else "" for day in (days.since, days.until)]
+    return " \N{EN DASH} ".join(ends).strip()
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

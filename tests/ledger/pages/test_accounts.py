@@ -250,7 +250,7 @@ def test_own_accounts_are_read_and_stored_with_their_age(
 
 def test_the_export_has_every_account_with_its_number(reader: Client, provider: StubProvider) -> None:
     provider.accounts = listed("Lagos shop")
-    assert 'href="/reports/bank-accounts.csv"' in text(reader.get(f"{ACCOUNTS}own/"))
+    assert 'href="/reports/bank-accounts.csv"' in text(reader.get(ACCOUNTS))
     lines = b"".join(reader.get("/reports/bank-accounts.csv")).decode().splitlines()
     assert lines[1].split(",") == ["Lagos shop", "NGN", "0455001122", "bank_account", "0"]
 

@@ -137,7 +137,7 @@ def test_the_csv_has_the_rows_on_the_page(
         {"address": "addr-3", "network": "B", "currency": "BTC"},
         {"address": "", "network": "C", "currency": "BTC"},
     )
-    [link] = re.findall(r'href="([^"]+\.csv[^"]*)"', text(reader, NOW + query))
+    [link] = re.findall(r'href="([^"]+\.csv[^"]*)"', text(reader, PAGE + query))
     answer: Any = reader.get(unescape(link))
     file = b"".join(answer.streaming_content).decode("utf-8-sig")
     assert {number for number in range(1, 4) if f"addr-{number}" in file} == expected

@@ -1,7 +1,7 @@
 """What came in and went out: every figure against a plain sum over the same day totals."""
 
 import random
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, localcontext
 
 import pytest
@@ -9,7 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from backoffice.ledger.models import DayTotal, Facet
-from backoffice.ledger.transactions.volumes import FLOW_DAYS, CurrencyFlow, currency_flows
+from backoffice.ledger.transactions.filters import TransactionFilter, forget_facets
+from backoffice.ledger.transactions.volumes import FLOW_DAYS, CurrencyFlow, currency_flows, volume_summary
 
 pytestmark = pytest.mark.django_db
 
@@ -153,3 +154,14 @@ def test_types_are_labelled_and_unknown_ones_shown_as_reported(kind: str, label:
 def test_a_day_without_remaining_transactions_is_not_counted() -> None:
     total(facet(), "0", count=0)
     assert currency_flows(TODAY) == []
+
+
+def test_the_totals_of_the_list_agree_with_the_flows_of_the_same_days() -> None:
+    years_of_totals()
+    forget_facets()
+    start = datetime.combine(TODAY - timedelta(days=FLOW_DAYS - 1), time.min, UTC)
+    summary = volume_summary(TransactionFilter(since=start, until=start + timedelta(days=FLOW_DAYS)))
+    assert summary is not None
+    assert [(one.currency, one.received, one.sent) for one in summary.totals] == [
+        (flow.currency, flow.received, flow.sent) for flow in currency_flows(TODAY)
+    ]

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.django_db
 ROWS = 120
 SIZE = 7
 NAMES = ("Ada Obi", "ADA BELLO", "Tunde Bello", "100% Sure_Ltd", "Back\\slash Bros", "Zoë Ade", "merchant")
+AMOUNTS = {"120": 120, "9000": 9000, "9,000.00": 9000, "100": 100}  # `100` is part of a name, too
 on_postgresql = pytest.mark.skipif(
     "connection.vendor != 'postgresql'", reason="SQLite looks through all rows"
 )
@@ -64,7 +65,9 @@ def fits(row: Transaction, chosen: TransactionFilter) -> bool:
             all(getattr(row, name) == word for name, word in chosen.facet_values.items()),
             chosen.transaction_id in ("", row.transaction_id),
             chosen.counterparty.lower() in row.counterparty.lower(),
-            any(chosen.text.lower() in text.lower() for text in says) or chosen.text == row.transaction_id,
+            any(chosen.text.lower() in text.lower() for text in says)
+            or chosen.text == row.transaction_id
+            or AMOUNTS.get(chosen.text) == row.amount,
         )
     )
 
@@ -127,6 +130,7 @@ ALONE: dict[str, TransactionFilter] = {
     "percent": TransactionFilter(text="0% s"),
     "underscore": TransactionFilter(counterparty="e_l"),
     "backslash": TransactionFilter(text="back\\s"),
+    **{f"amount {text}": TransactionFilter(text=text) for text in AMOUNTS},
 }
 TOGETHER: dict[str, TransactionFilter] = {
     "all words": TransactionFilter(currency="NGN", type="transfer", status="fulfilled", direction="out"),
@@ -139,6 +143,8 @@ TOGETHER: dict[str, TransactionFilter] = {
     "text and status": TransactionFilter(text="ada", status="failed"),
     "text and both ranges": TransactionFilter(text="bello", since=day(35), min_amount=Decimal(5)),
     "text and counterparty": TransactionFilter(text="merchant", counterparty="obi"),
+    "amount and counterparty": TransactionFilter(text="9000", counterparty="ada"),
+    "amount, status and period": TransactionFilter(text="100", status="fulfilled", since=day(30)),
     "everything": TransactionFilter(
         since=day(39),
         until=day(1),

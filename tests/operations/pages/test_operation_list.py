@@ -3,10 +3,13 @@
 import csv
 import html
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
+from django.http import QueryDict
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -15,6 +18,7 @@ from pytest_django import DjangoAssertNumQueries
 from backoffice.accounts.models import User
 from backoffice.operations.models.monitoring import Inspection
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.pages.operation_list import OperationFilterForm
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.append_only.triggers import lifted
@@ -58,6 +62,70 @@ def test_filters_narrow_the_list(
     assert references(html, first, second, third) == found
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("250000", [True, False]),
+        ("250,000", [True, False]),
+        ("250,000.00", [True, False]),
+        ("250 000", [True, False]),
+        ("25000", [False, False]),
+        ("300.5", [False, True]),
+        ("invoice 77", [False, True]),
+    ],
+)
+def test_a_search_finds_amounts_and_memos(
+    client: Client, sign_in: SignIn, preparer: User, text: str, found: list[bool]
+) -> None:
+    first = factories.prepared(preparer)
+    second = factories.prepared(preparer, currency="USD", amount=Decimal("300.50"), memo="Invoice 77, March")
+    assert (
+        references(page(sign_in(client, preparer), f"{LIST}?{urlencode({'text': text})}"), first, second)
+        == found
+    )
+
+
+def test_each_filter_is_a_chip_that_removes_it(client: Client, sign_in: SignIn, preparer: User) -> None:
+    query = "tab=all&since=2026-03-01&until=2026-03-31&kind=withdrawal&mine=on&text=ada"
+    chips = sign_in(client, preparer).get(f"{LIST}?{query}").context["form"].chips
+    rest = {"since=2026-03-01", "until=2026-03-31", "kind=withdrawal", "mine=on", "text=ada", "tab=all"}
+    assert [(chip.label, chip.value) for chip in chips] == [
+        ("Period", "1 Mar 2026 \N{EN DASH} 31 Mar 2026"),
+        ("Kind", "Withdrawal"),
+        ("Prepared by me", ""),
+    ]
+    removed = [rest - set(chip.query.removeprefix("?").split("&")) for chip in chips]
+    assert removed == [{"since=2026-03-01", "until=2026-03-31"}, {"kind=withdrawal"}, {"mine=on"}]
+
+
+def test_only_unused_filters_can_be_added(client: Client, sign_in: SignIn, preparer: User) -> None:
+    form = sign_in(client, preparer).get(f"{LIST}?status=pending&since=2026-03-01").context["form"]
+    assert [field.name for field in form.unused_fields] == ["until", "kind", "currency", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("label", "days"),
+    [
+        ("Today", "since=2026-03-02&until=2026-03-02"),
+        ("Last 7 days", "since=2026-02-24&until=2026-03-02"),
+        ("This month", "since=2026-03-01&until=2026-03-02"),
+        ("Last month", "since=2026-02-01&until=2026-02-28"),
+    ],
+)
+def test_presets_are_days_in_the_users_time_zone(
+    label: str, days: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timezone, "now", lambda: datetime(2026, 3, 1, 23, 30, tzinfo=UTC))
+    with timezone.override("Africa/Lagos"):
+        form = OperationFilterForm({"tab": "all", "currency": "NGN", "since": "2020-01-01"})
+        assert form.is_valid()
+        [preset] = [preset for preset in form.presets if preset.label == label]
+        assert QueryDict(preset.query[1:]).dict() == QueryDict(f"{days}&tab=all&currency=NGN").dict()
+        chosen = OperationFilterForm(QueryDict(preset.query.removeprefix("?")).dict())
+        assert chosen.is_valid()
+        assert [preset.label for preset in chosen.presets if preset.is_active] == [label]
+
+
 def test_filter_days_are_in_the_users_time_zone(client: Client, sign_in: SignIn, preparer: User) -> None:
     operation = factories.prepared(preparer)
     with lifted(connection):
@@ -94,6 +162,8 @@ def test_htmx_gets_only_the_rows_and_a_history_restore_gets_the_page(
     assert rows.lstrip().startswith('<div id="results">')
     whole = page(signed_in, LIST, HX_Request="true", HX_History_Restore_Request="true")
     assert "<!DOCTYPE html>" in whole
+    assert 'id="export" hx-swap-oob="true"' in rows
+    assert "hx-swap-oob" not in whole
 
 
 def test_pagination_keeps_the_filters(client: Client, sign_in: SignIn, preparer: User) -> None:
@@ -110,7 +180,7 @@ def test_pagination_keeps_the_filters(client: Client, sign_in: SignIn, preparer:
 def test_the_export_link_has_the_filters(client: Client, sign_in: SignIn, preparer: User) -> None:
     factories.prepared(preparer)
     html = page(sign_in(client, preparer), f"{LIST}?currency=NGN&mine=on")
-    assert f'{reverse("reports:csv", args=["operations"])}?currency=NGN&amp;mine=on&amp;tab=open"' in html
+    assert f'{reverse("reports:csv", args=["operations"])}?tab=open&amp;currency=NGN&amp;mine=on"' in html
 
 
 @pytest.mark.parametrize("person", ["preparer", "approver"])

@@ -27,7 +27,8 @@ from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SignIn = Callable[[Client, User], Client]
-LIST, NOW = "/payments/", "/payments/now/"
+LIST = "/operations/off-ramp-payments/"
+NOW = f"{LIST}now/"
 TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 Make = Callable[..., Operation]
 _NUMBERS = count(1)
@@ -135,13 +136,16 @@ def test_an_operation_of_another_kind_shows_no_payment(as_approver: Client, oper
     assert as_approver.get(f"{operation.get_absolute_url()}payment/").status_code == 404
 
 
-def test_a_payment_of_unknown_outcome_is_not_listed(
+def test_a_payment_of_unknown_outcome_is_listed_without_the_providers_status(
     as_approver: Client, provider: StubProvider, make: Make
 ) -> None:
     provider.answer_post = lambda: (500, "{}")
     operation = make()
     assert operation.status == Status.UNKNOWN
-    assert operation.reference not in text(as_approver, LIST)
+    html = text(as_approver, LIST)
+    assert operation.reference in html
+    assert "data-poll" not in html.partition('id="payments"')[2].partition(">")[0]
+    assert 'data-label="Provider\'s status"' not in html
     assert 'id="payment"' not in text(as_approver, operation.get_absolute_url())
 
 

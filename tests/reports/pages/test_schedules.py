@@ -1,14 +1,17 @@
 """The pages of schedules: their owner makes, changes, pauses and removes them; others only see them."""
 
 from collections.abc import Callable
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
+from backoffice.core.web.forms import date_presets
 from backoffice.reports.models import Schedule
 from tests.reports.schedule_requests import now, stored_schedule
 
@@ -53,6 +56,31 @@ def test_a_schedule_is_created_with_the_filters_of_the_report(
     assert (schedule.filters, schedule.columns) == ({"group": ["operation"]}, ["action"])
     assert (schedule.frequency, schedule.day, schedule.next_at.isoweekday()) == ("weekly", 1, 1)
     assert "<dd>Every Monday at 06:00, Africa/Lagos</dd>" in browser.get(answer["Location"]).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("preset", "period", "frequency"),
+    [
+        ("Today", "yesterday", "daily"),
+        ("Last 7 days", "last_7_days", "weekly"),
+        ("Last month", "last_month", "monthly"),
+    ],
+)
+def test_a_schedule_takes_over_the_period_of_the_filter(
+    client: Client, auditor: User, sign_in: SignIn, preset: str, period: str, frequency: str
+) -> None:
+    zone = ZoneInfo(auditor.time_zone)
+    days = {str(label): days for label, *days in date_presets(timezone.localdate(timezone=zone))}[preset]
+    address = reverse("reports:new_schedule", args=["audit-log"])
+    form = sign_in(client, auditor).get(address, {"since": days[0], "until": days[1]}).context["form"]
+    assert (form["period"].value(), form["frequency"].value()) == (period, frequency)
+
+
+def test_a_fixed_period_is_reported_as_not_taken_over(client: Client, auditor: User, sign_in: SignIn) -> None:
+    browser, address = sign_in(client, auditor), reverse("reports:new_schedule", args=["audit-log"])
+    fixed = browser.get(address, {"since": "2026-01-03", "until": "2026-01-09"}).content.decode()
+    assert "3 Jan 2026 \N{EN DASH} 9 Jan 2026, is fixed and is not taken over." in fixed
+    assert "not taken over" not in browser.get(address).content.decode()
 
 
 def test_invalid_input_is_reported_at_its_field(client: Client, auditor: User, sign_in: SignIn) -> None:

@@ -1,8 +1,8 @@
-"""The list of the mirror's transactions, and the filters that are saved of it."""
+"""The list of the mirror's transactions, its totals, and the views that are saved of it."""
 
 import gzip
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from html import unescape
 from typing import Any
@@ -14,20 +14,21 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
+from backoffice.ledger.models import Transaction
 from backoffice.ledger.transactions import volumes
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.saved_items import SavedFilter
+from backoffice.operations.models.saved_items import SavedView
 from backoffice.operations.pages import transactions
 from tests import factories
 from tests.ledger.stored_transactions import AT, add_up, store, stored, unsaved
 from tests.operations.conftest import SignIn
-from tests.operations.pages.transactions.steps import PAGE, listed
+from tests.operations.pages.transactions.steps import MINUS, PAGE, listed, totals
 from tests.operations.steps import text_of
 
 pytestmark = pytest.mark.django_db
 
 COUNT = "/transactions/count/"
-FILTERS = "/transactions/filters/"
+VIEWS = "/transactions/views/"
 
 
 def sent_as(operation: Operation, transaction_id: str) -> None:
@@ -68,12 +69,14 @@ def test_row_links_work_under_a_url_prefix(reader: Client) -> None:
 @pytest.mark.parametrize(
     ("status", "badge"),
     [
-        ("fulfilled", '<span class="badge succeeded">fulfilled</span>'),
-        ("failed", '<span class="badge failed">failed</span>'),
+        ("fulfilled", '<span class="badge succeeded">Completed</span>'),
+        ("failed", '<span class="badge failed">Failed</span>'),
         ("on hold", '<span class="badge ">on hold</span>'),
     ],
 )
-def test_the_status_is_shown_as_reported(reader: Client, status: str, badge: str) -> None:
+def test_a_known_status_has_a_label_and_others_are_shown_as_reported(
+    reader: Client, status: str, badge: str
+) -> None:
     stored(status=status)
     assert badge in text_of(reader.get(PAGE))
 
@@ -104,8 +107,8 @@ def test_filters_are_in_the_url_and_in_every_link(reader: Client) -> None:
     page = reader.get(PAGE, {"currency": "USD", "min_amount": "5", "sort": "largest"})
     assert len(listed(page)) == 50
     html = unescape(text_of(page))
-    assert 'href="/reports/transactions.csv?currency=USD&min_amount=5"' in html
-    assert f'href="{FILTERS}?currency=USD&min_amount=5&sort=largest"' in html
+    assert 'href="/reports/transactions.csv?currency=USD&min_amount=5&sort=largest"' in html
+    assert f'href="{VIEWS}?currency=USD&min_amount=5&sort=largest"' in html
     [further] = re.findall(r'href="([^"]+)" rel="next">Smaller', html)
     second = reader.get(further)
     assert [row.transaction.amount for row in second.context["rows"]] == [10, 9, 8, 7, 6, 5]
@@ -163,7 +166,7 @@ def test_missing_transactions_are_marked_and_not_totalled(reader: Client) -> Non
 
     html = text_of(reader.get(PAGE, {"count": 1}))
     assert "2 transactions" in html
-    assert 'Out <span class="money"><span>NGN</span> 7.00</span>' in html
+    assert totals(html) == [["NGN", "0.00", "7.00", MINUS + "7.00"]]
     assert "Excluded from totals: 1 no longer listed by the provider" in html
     assert html.count("no longer listed by the provider since 20 Nov 2026") == 1
     assert "No longer listed by the provider</b> since" in text_of(reader.get(f"{PAGE}{gone.pk}/"))
@@ -186,15 +189,83 @@ def test_the_count_is_loaded_after_the_page(reader: Client) -> None:
     assert f'hx-get="{COUNT}?currency=NGN"' in html
     for address, asked in ((COUNT, {}), (PAGE, {"count": "1"})):
         html = text_of(reader.get(address, {"currency": "NGN", **asked}))
-        sum_of_naira = '<span class="money"><span>NGN</span> 500,001.00</span>'
-        assert f'2 transactions · <span class="nowrap">Out {sum_of_naira}</span></p>' in html
+        assert "2 transactions</p>" in html
+        assert totals(html) == [["NGN", "0.00", "500,001.00", MINUS + "500,001.00"]]
     assert "0 transactions</p>" in text_of(reader.get(COUNT, {"text": "nobody"}))
+
+
+def test_totals_are_by_currency_with_their_net(reader: Client) -> None:
+    rows = [
+        unsaved(direction="in", type="deposit", amount=Decimal(300)),
+        unsaved(direction="out", amount=Decimal("100.5")),
+        unsaved(direction="in", type="deposit", currency="USD", amount=Decimal(7)),
+    ]
+    add_up(store(rows))
+    assert totals(text_of(reader.get(COUNT))) == [
+        ["NGN", "300.00", "100.50", "+199.50"],
+        ["USD", "7.00", "0.00", "+7.00"],
+    ]
+    add_up([stored(direction="", amount=Decimal(5))])
+    html = text_of(reader.get(COUNT))
+    assert "No direction" in html
+    assert totals(html)[0] == ["NGN", "300.00", "100.50", "+199.50", "5.00"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "label"), [("sent", "Crypto sent"), ("internalTransfer", "Internal transfer"), ("loan", "loan")]
+)
+def test_a_known_type_has_a_label_and_others_are_shown_as_reported(
+    reader: Client, type_: str, label: str
+) -> None:
+    one = stored(type=type_)
+    html = text_of(reader.get(PAGE))
+    assert f">{label}</a>" in html
+    assert f'<option value="{type_}">{label}</option>' in html
+    assert f"/ {label}</p>" in text_of(reader.get(f"{PAGE}{one.pk}/"))
+
+
+def test_both_sides_of_a_conversion_lead_to_its_operation(reader: Client, preparer: User) -> None:
+    operation = factories.prepared(preparer)
+    sides = _conversion(AT)
+    stranger = stored(
+        type="conversion", direction="in", from_currency="NGN", from_amount=Decimal(99), occurred_at=AT
+    )
+    _conversion(AT + timedelta(minutes=5))
+    sent_as(operation, sides[0].transaction_id)
+    html = text_of(reader.get(PAGE))
+    assert html.count(f'href="{operation.get_absolute_url()}"') == 2
+    for side in sides:
+        assert operation.reference in text_of(reader.get(f"{PAGE}{side.pk}/"))
+    assert operation.reference not in text_of(reader.get(f"{PAGE}{stranger.pk}/"))
+
+
+def test_a_bought_side_between_two_equal_conversions_leads_nowhere(reader: Client, preparer: User) -> None:
+    operation = factories.prepared(preparer)
+    sold, bought = _conversion(AT)
+    _conversion(AT)
+    sent_as(operation, sold.transaction_id)
+    assert operation.reference not in text_of(reader.get(f"{PAGE}{bought.pk}/"))
+
+
+def _conversion(at: datetime) -> tuple[Transaction, Transaction]:
+    """Its sold and its bought side, as the provider lists them."""
+    sold = stored(type="conversion", direction="out", amount=Decimal(1600), occurred_at=at)
+    bought = stored(
+        type="conversion",
+        direction="in",
+        currency="USD",
+        amount=Decimal(1),
+        from_currency="NGN",
+        from_amount=Decimal(1600),
+        occurred_at=at + timedelta(seconds=1),
+    )
+    return sold, bought
 
 
 def test_list_actions_precede_the_rows(reader: Client) -> None:
     stored()
     before, _, behind = text_of(reader.get(PAGE, {"currency": "NGN"})).partition("<table")
-    for tool in ('id="count"', 'aria-label="Go to date"', "Save filters", "Export CSV"):
+    for tool in ('id="count"', 'aria-label="Go to date"', "Save view", "Export CSV"):
         assert tool in before
         assert tool not in behind
 
@@ -204,7 +275,8 @@ def test_a_search_by_amount_is_totalled_or_reported_as_too_large(
 ) -> None:
     store([unsaved(amount=Decimal(number)) for number in (1, 20, 300)])
     html = text_of(reader.get(COUNT, {"min_amount": "20"}))
-    assert '2 transactions · <span class="nowrap">Out <span class="money"><span>NGN</span> 320.00<' in html
+    assert "2 transactions</p>" in html
+    assert totals(html) == [["NGN", "0.00", "320.00", MINUS + "320.00"]]
     monkeypatch.setattr(volumes, "sum_rows", lambda _: None)
     assert "No totals: too many transactions" in text_of(reader.get(COUNT, {"min_amount": "20"}))
     assert "No totals" not in text_of(reader.get(COUNT, {"currency": "NGN"}))
@@ -213,6 +285,7 @@ def test_a_search_by_amount_is_totalled_or_reported_as_too_large(
 def test_htmx_gets_only_the_rows_and_a_history_restore_gets_the_page(reader: Client) -> None:
     rows = text_of(reader.get(PAGE, headers={"HX-Request": "true"}))
     assert rows.lstrip().startswith('<div id="transactions">')
+    assert 'id="export" hx-swap-oob="true"' in rows
     restored = {"HX-Request": "true", "HX-History-Restore-Request": "true"}
     assert "<!DOCTYPE html>" in text_of(reader.get(PAGE, headers=restored))
 
@@ -222,20 +295,20 @@ def test_filters_are_saved_per_list_and_shared_ones_name_their_owner(
 ) -> None:
     mine, theirs = sign_in(client, preparer), sign_in(Client(), approver)
     stored(currency="USD")
-    saved = mine.post(f"{FILTERS}?currency=USD&sort=largest", {"name": "Large dollars", "is_shared": "on"})
+    saved = mine.post(f"{VIEWS}?currency=USD&sort=largest", {"name": "Large dollars", "is_shared": "on"})
     assert saved["Location"] == f"{PAGE}?currency=USD&sort=largest"
-    html = text_of(theirs.get(FILTERS))
+    html = text_of(theirs.get(VIEWS))
     assert "Large dollars" in html
     assert "Tunde Bello" in html
     assert "USD · Largest amount first" in html
     assert "Large dollars" in text_of(mine.get(PAGE))  # it says so once that it is saved
-    assert "Large dollars" not in text_of(mine.get("/operations/filters/"))
-    kept = SavedFilter.objects.get()
-    assert theirs.post(f"/operations/filters/{kept.pk}/rename/", {"name": "Theirs"}).status_code == 404
-    theirs.post(f"/operations/filters/{kept.pk}/delete/")
-    assert SavedFilter.objects.filter(pk=kept.pk).exists()
-    assert mine.post(f"/operations/filters/{kept.pk}/delete/")["Location"] == FILTERS
-    assert not SavedFilter.objects.exists()
+    assert "Large dollars" not in text_of(mine.get("/operations/views/"))
+    kept = SavedView.objects.get()
+    assert theirs.post(f"/operations/views/{kept.pk}/rename/", {"name": "Theirs"}).status_code == 404
+    theirs.post(f"/operations/views/{kept.pk}/delete/")
+    assert SavedView.objects.filter(pk=kept.pk).exists()
+    assert mine.post(f"/operations/views/{kept.pk}/delete/")["Location"] == VIEWS
+    assert not SavedView.objects.exists()
 
 
 @pytest.mark.parametrize("role", ["preparer", "approver", "auditor", "administrator"])
@@ -247,7 +320,13 @@ def test_fifty_rows_take_at_most_six_queries_and_14_kilobytes(
     preparer: User,
     role: str,
 ) -> None:
-    rows = store([unsaved(occurred_at=AT - timedelta(minutes=number)) for number in range(60)])
+    bought = {"type": "conversion", "direction": "in", "from_currency": "USD", "from_amount": Decimal(1)}
+    rows = store(
+        [
+            unsaved(occurred_at=AT - timedelta(minutes=number), **(bought if number % 2 else {}))
+            for number in range(60)
+        ]
+    )
     for one in rows[:3]:
         sent_as(factories.prepared(preparer), one.transaction_id)
     browser = sign_in(client, request.getfixturevalue(role))
