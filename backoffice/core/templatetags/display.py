@@ -17,6 +17,7 @@ from backoffice.core.web.formatting import (
     format_day,
     format_day_of_month,
     local_time,
+    time_zone_text,
     whole_ids,
 )
 from payments_gateway.money import CURRENCIES
@@ -25,6 +26,14 @@ register = template.Library()
 register.filter(whole_ids)
 register.filter("day", format_day)
 register.filter("day_of_month", format_day_of_month)
+
+
+@register.simple_tag
+def time_zone() -> str:
+    """`Africa/Lagos (UTC+1)`: the zone of all times of the page."""
+    return time_zone_text(timezone.now())
+
+
 _UNITS = ((86_400, _("{n} d")), (3_600, _("{n} h")), (60, _("{n} min")))
 
 
@@ -62,7 +71,7 @@ def currency_name(code: str) -> str:
 
 @register.simple_tag
 def when(moment: datetime | None, absent: str = "") -> SafeString | str:
-    """`20 Nov 2026, 10:42 WAT` in the reader's time zone, with the exact time in the `datetime` attribute."""
+    """`20 Nov 2026, 10:42` in the reader's time zone, with the exact time in the `datetime` attribute."""
     if moment is None:
         return absent
     return format_html('<time datetime="{}">{}</time>', moment.isoformat(), local_time(moment))
@@ -70,7 +79,7 @@ def when(moment: datetime | None, absent: str = "") -> SafeString | str:
 
 @register.simple_tag
 def clock(moment: datetime) -> SafeString:
-    """`20 Nov 2026, 10:42:07 WAT`: to the second, where the order of events matters."""
+    """`20 Nov 2026, 10:42:07`: to the second, where the order of events matters."""
     return format_html('<time datetime="{}">{}</time>', moment.isoformat(), exact_time(moment))
 
 
