@@ -16,6 +16,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import Error as DatabaseError
+from django.utils.translation import gettext
 from pydantic import SecretStr
 
 from backoffice.core import credentials
@@ -137,7 +138,9 @@ class LimitedTransport(Transport):
 
     def read(self, *args: Any, **kwargs: Any) -> Any:
         if not _READ_SLOTS.acquire(timeout=_SLOT_WAIT):
-            raise ReadFailedError("Too many requests to the provider are in progress. Try again in a moment.")
+            raise ReadFailedError(
+                gettext("Too many requests to the provider are in progress. Try again in a moment.")
+            )
         try:
             return super().read(*args, **kwargs)
         finally:

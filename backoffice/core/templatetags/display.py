@@ -1,12 +1,14 @@
 """Money, time and QR codes in templates: `{{ value|money:currency }}`, `{% when moment %}`, `{% qr_code address %}`."""
 
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import date, datetime
 from decimal import Decimal
+from typing import Protocol
 
 import segno
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
@@ -25,7 +27,6 @@ from payments_gateway.money import CURRENCIES
 register = template.Library()
 register.filter(whole_ids)
 register.filter("day", format_day)
-register.filter("day_of_month", format_day_of_month)
 
 
 @register.simple_tag
@@ -51,6 +52,32 @@ def money(value: Decimal | None, currency: str) -> SafeString | str:
 def amount(value: Decimal, currency: str) -> str:
     """`250,000.00`: the amount alone, where the currency is shown beside it."""
     return format_amount(value, currency)
+
+
+class DayOfFlow(Protocol):
+    """What one currency received and sent on one day."""
+
+    @property
+    def day(self) -> date: ...
+    @property
+    def received(self) -> Decimal: ...
+    @property
+    def sent(self) -> Decimal: ...
+
+
+@register.filter
+def day_rows(days: Iterable[DayOfFlow], currency: str) -> SafeString:
+    """A table row for each day: the day, received, sent. One string: as template nodes they took a third of the
+    time of the overview.
+    """
+    return SafeString(
+        "".join(
+            f'<tr><th scope="row">{escape(format_day_of_month(one.day))}</th>'
+            f'<td class="num">{format_amount(one.received, currency)}</td>'
+            f'<td class="num">{format_amount(one.sent, currency)}</td></tr>\n'
+            for one in days
+        )
+    )
 
 
 @register.filter

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_safe
 from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.cached_reads import failed_read_text
 from backoffice.ledger import balances as ledger_services
 from backoffice.ledger.balances import balances_with_long_trend
 from backoffice.ledger.mirror.state import mirror_state
@@ -137,7 +138,7 @@ def balances(request: StaffRequest) -> HttpResponse:
     try:
         ledger_services.refresh_balances()
     except GatewayError as exc:
-        context["problem"] = exc.message
+        context["problem"] = failed_read_text(exc)
     context["balances"] = balances_with_long_trend(timezone.now())
     return render(request, "operations/_overview_balances.html", context)
 
