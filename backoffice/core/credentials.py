@@ -16,6 +16,7 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 from pydantic import SecretStr
 
 from backoffice.core import encryption, logs
@@ -23,7 +24,7 @@ from backoffice.core.models import GatewayKey
 from payments_gateway import NotSentError
 
 CACHE_SECONDS = 1.0
-_ENVIRONMENT_KEY_NAME = "Key from the environment"
+_ENVIRONMENT_KEY_NAME = gettext_noop("Key from the environment")
 _CANNOT_BE_DECRYPTED = (
     "The API key cannot be decrypted: its encryption key is not configured. Nothing was sent."
 )

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +166,7 @@ class PageChecker:
         """The same page in French. The answer to a form is stored as it was, so that form is sent again."""
         sent = next((one for one in reversed(self.requests) if one.method == "POST"), None)
         self.page.set_extra_http_headers({"Accept-Language": "fr"})
-        if sent is not None and (self.requests[-1].method == "POST" or "answer=" in self.page.url):
+        if sent is not None and "answer=" in self.page.url:
             fields = {"address": sent.url, "fields": sent.post_data or ""}
             with self.page.expect_navigation():
                 self.page.evaluate(SUBMIT_AGAIN, fields)
@@ -265,7 +265,7 @@ def _english() -> tuple[frozenset[str], list[re.Pattern[str]]]:
     return frozenset(text for text in only_english if not _PLACEHOLDER.search(text)), patterns
 
 
-@lru_cache(maxsize=None)
+@cache
 def is_english(text: str) -> bool:
     """Whether a French page should not have this text."""
     whole, patterns = _english()
