@@ -25,7 +25,7 @@ from backoffice.api_keys.key_list import own_key
 from backoffice.api_keys.models import Rotation
 from backoffice.api_keys.reveal import ApiKeyError, NotSenderOfKeyError, SecretGoneError
 from backoffice.api_keys.rotation import open_rotation, progress_of
-from backoffice.core.web.formatting import error_sentence
+from backoffice.core.cached_reads import failed_read_text
 from backoffice.core.web.submissions import shown_once
 from backoffice.operations import permissions
 from backoffice.operations.models.operations import Operation
@@ -119,7 +119,7 @@ def _refreshed_list() -> dict[str, object]:
     try:
         key_list.refresh_keys()
     except GatewayError as exc:
-        return {"keys": key_list.key_rows(), "fresh": True, "unreachable": error_sentence(exc)}
+        return {"keys": key_list.key_rows(), "fresh": True, "unreachable": failed_read_text(exc)}
     return {"keys": key_list.key_rows(), "fresh": True}
 
 

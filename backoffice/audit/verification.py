@@ -22,7 +22,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.canonical import GENESIS, AuditError, canonical_time
 from backoffice.audit.log import record
 from backoffice.audit.models import SENTENCES, ChainHead, Entry
-from backoffice.core.web.formatting import code_sentence
+from backoffice.core.web.formatting import code_sentence, exact_zoned_time
 
 CHUNK_SIZE = 2000
 
@@ -63,7 +63,7 @@ def fault_sentence(fault: Mapping[str, Any]) -> str:
     position, problem = f"{fault['position']:,}", code_sentence(FaultCode, fault)
     if "action" not in fault:
         return gettext("entry {position}: {problem}").format(position=position, problem=problem)
-    time = f"{datetime.fromisoformat(fault['at']):%Y-%m-%d %H:%M:%S} UTC"
+    time = exact_zoned_time(datetime.fromisoformat(fault["at"]))
     sentence = gettext("entry {position} ({action}, {time}): {problem}")
     return sentence.format(position=position, action=fault["action"], time=time, problem=problem)
 

@@ -11,12 +11,13 @@ from typing import Generic, TypeVar
 
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext
 from pydantic import TypeAdapter, ValidationError
 
 from backoffice.core.encryption import DecryptionError, decrypt, encrypt
 from backoffice.core.models import CachedReadRow
 from backoffice.core.web.formatting import error_sentence
-from payments_gateway import GatewayError
+from payments_gateway import CredentialsError, GatewayError, RejectedError
 
 Value = TypeVar("Value")
 
@@ -33,6 +34,20 @@ class CachedValue(Generic[Value]):
     def is_known(self) -> bool:
         """Whether any value is stored."""
         return self.read_at is not None
+
+
+def failed_read_text(exc: GatewayError) -> str:
+    """Why nothing new was read, in the reader's language; a rejection in the provider's own words."""
+    match exc:
+        case CredentialsError():
+            return gettext("The provider rejects the API key. Ask an administrator to check it.")
+        case RejectedError():
+            return gettext("The provider rejected the request: {message}").format(message=exc.message)
+        case GatewayError(status=int()):
+            return gettext("The provider answered with an error (HTTP {status}).").format(status=exc.status)
+        case GatewayError(__cause__=GatewayError()):
+            return gettext("The provider cannot be reached, or does not answer in time.")
+    return error_sentence(exc)
 
 
 @dataclass(frozen=True)
@@ -80,7 +95,7 @@ class CachedRead(Generic[Value]):
             value = read()
         except GatewayError as exc:
             cached = self.cached()
-            return CachedValue(cached.value, cached.read_at, error=error_sentence(exc))
+            return CachedValue(cached.value, cached.read_at, error=failed_read_text(exc))
         return self.cached() if value is None else self._store(value)
 
     def decode(self, row: CachedReadRow | None) -> CachedValue[Value]:

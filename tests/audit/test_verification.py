@@ -16,6 +16,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.log import record
 from backoffice.audit.models import ChainHead, Entry
 from backoffice.audit.verification import ChainCheckpoint, verify_chain, verify_log, verify_since
+from backoffice.core.web.formatting import exact_zoned_time
 from tests.append_only.triggers import lifted
 
 pytestmark = pytest.mark.django_db
@@ -81,8 +82,8 @@ def test_a_change_of_any_column_is_detected(log: None, column: str) -> None:
 def test_the_result_names_action_and_time_of_the_broken_entry(log: None) -> None:
     tamper(3, actor_label="Somebody else")
 
-    at = Entry.objects.get(position=3).at.strftime("%Y-%m-%d %H:%M:%S")
-    assert str(verify_chain()) == (f"entry 3 (operation.prepared, {at} UTC): content does not match its hash")
+    at = exact_zoned_time(Entry.objects.get(position=3).at)
+    assert str(verify_chain()) == f"entry 3 (operation.prepared, {at}): content does not match its hash"
 
 
 def cut_the_middle() -> None:

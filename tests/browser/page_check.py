@@ -1,18 +1,28 @@
 """One visit to a page, and everything that is measured during it."""
 
+import re
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
 
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import CDPSession, Page, Request, Response, ViewportSize, expect
+import axe_playwright_python
+from babel.messages.pofile import read_po
+from playwright.sync_api import Page, Request, Response, expect
 
 from tests.browser.page_list import NOBODY, ListedPage
 from tests.browser.people import People
+from tools.processes import ROOT
 
-_NARROW, _WIDE = ViewportSize(width=390, height=844), ViewportSize(width=1440, height=900)
-_Scheme = Literal["light", "dark"]
-APPEARANCES: tuple[tuple[ViewportSize, _Scheme], ...] = ((_NARROW, "dark"), (_WIDE, "light"))
-"""A scheme changes colours and no sizes, so each size is checked in one of them."""
+WIDTHS = (360, 390, 720, 768, 960, 1440, 1920, 2560)
+"""720 and 960 px are 1440 and 1920 px at a zoom of 200 %. A scheme changes colours and no sizes."""
+
+WIDTHS_IN_FRENCH = (390, 768, 960, 1440)
+"""The narrowest of each layout, whose labels are longer in French; above them there is only more room."""
+
+_HEIGHT = 900
+_AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+_TOO_BAD = {"moderate", "serious", "critical"}
 
 # Colours are checked apart from the rest, in both schemes. The rule left out asks for more than WCAG AA.
 COLOUR_RULES = {"color-contrast": {"enabled": False}, "link-in-text-block": {"enabled": False}}
@@ -22,32 +32,38 @@ COLOURS = {
     "runOnly": ["cat.color"],
     "rules": {"color-contrast-enhanced": {"enabled": False}},
 }
-WANT_A_NAME = {
-    *("textbox", "searchbox", "combobox", "listbox", "checkbox", "radio", "spinbutton", "Date"),
-    *("button", "link", "DisclosureTriangle", "image", "img", "SvgRoot"),
-}
 
 TOO_WIDE = """() => {
-    const beyond = [...document.querySelectorAll("main *, header *")]
+    const { scrollWidth } = document.scrollingElement;
+    if (scrollWidth <= innerWidth) return null;
+    const beyond = [...document.querySelectorAll("main *, header *, footer *")]
         .filter((element) => element.getBoundingClientRect().right > innerWidth + 1);
-    return document.scrollingElement.scrollWidth <= innerWidth ? null
-        : `${document.scrollingElement.scrollWidth} px: ` + beyond.slice(-1).map((one) => one.outerHTML.slice(0, 150));
+    return `${scrollWidth} px: ` + beyond.slice(-1).map((one) => one.outerHTML.slice(0, 150));
 }"""
 OPEN_EVERYTHING = "document.querySelectorAll('details').forEach((details) => { details.open = true; })"
+VIOLATIONS = "async (options) => (await axe.run(document, options)).violations"
 CHECK_NEW_COLOURS = """async ({checked, options}) => {
     const ofContent = /^(id|for|href|src|value|content|action|title|style|hx-.*)$|^aria-(label|describedby|controls)/;
-    const look = (element) => element.tagName + [...element.attributes]
-        .filter((attribute) => !ofContent.test(attribute.name))
-        .map((attribute) => `[${attribute.name}=${attribute.value}]`).sort().join("");
-    const found = [], elements = [];
+    const looks = new Map(), known = new Set(checked), found = [], elements = [];
+    const hash = (text) => {
+        let sum = 0;
+        for (let at = 0; at < text.length; at += 1) sum = (sum * 31 + text.charCodeAt(at)) % 9007199254740;
+        return sum;
+    };
+    const look = (element) => {
+        if (!element) return 0;
+        if (!looks.has(element)) {
+            const attributes = [...element.attributes].filter((attribute) => !ofContent.test(attribute.name))
+                .map((attribute) => `[${attribute.name}=${attribute.value}]`).sort().join("");
+            looks.set(element, hash(`${element.tagName}${attributes} < ${look(element.parentElement)}`));
+        }
+        return looks.get(element);
+    };
     for (const element of document.body.querySelectorAll("*")) {
         const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
         if (!hasText && !element.matches("input, textarea, select")) continue;
-        const looks = [];
-        for (let one = element; one; one = one.parentElement) looks.push(look(one));
-        const path = looks.join(" < ");
-        if (checked.includes(path)) continue;
-        found.push(path);
+        if (known.has(look(element))) continue;
+        found.push(look(element));
         elements.push(element);
     }
     const ran = elements.length ? await axe.run({include: elements}, options) : {violations: []};
@@ -61,6 +77,26 @@ REPEATED_IDS = """() => {
     const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
     return ids.filter((id, place) => ids.indexOf(id) !== place);
 }"""
+TEXTS = """() => {
+    const found = new Set(), data = "script, style, template, code, time, .mono, [translate=no], [lang]:not(html)";
+    const walker = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode())
+        if (!node.parentElement.closest(data)) found.add(node.data);
+    for (const element of document.querySelectorAll("[aria-label], [title], [placeholder], [alt], [data-label]"))
+        if (!element.closest("[translate=no]"))
+            for (const name of ["aria-label", "title", "placeholder", "alt", "data-label"])
+                found.add(element.getAttribute(name) ?? "");
+    return [...found].map((text) => text.trim().replace(/\\s+/g, " ")).filter((text) => /[a-z]{2}/i.test(text));
+}"""
+"""Every text that a person reads or a screen reader says, but for data and code."""
+
+SUBMIT_AGAIN = """({address, fields}) => {
+    const form = Object.assign(document.createElement("form"), { method: "post", action: address });
+    for (const [name, value] of new URLSearchParams(fields))
+        form.append(Object.assign(document.createElement("input"), { type: "hidden", name, value }));
+    document.body.append(form);
+    form.submit();
+}"""
 
 
 @dataclass
@@ -73,90 +109,122 @@ class PageCheck:
     critical: int = 0
     language: str | None = None
     headings: list[str] = field(default_factory=list)
-    nameless: list[str] = field(default_factory=list)
     repeated_ids: list[str] = field(default_factory=list)
     barriers: list[str] = field(default_factory=list)
+    method: str = ""
+    language_in_french: str | None = None
+    untranslated: list[str] = field(default_factory=list)
 
 
 class PageChecker:
     """A page of one person that goes from place to place, and notes what it consists of each time."""
 
-    def __init__(self, people: People, person: str) -> None:
-        self.people = people
+    def __init__(self, people: People, person: str, sizes: dict[str, int]) -> None:
+        self.people, self.sizes = people, sizes
         self.page = people.browser() if person == NOBODY else people.page_of(person)
-        self.devtools = self.page.context.new_cdp_session(self.page)
-        self.devtools.send("Network.enable")
-        self.devtools.send("Network.setCacheDisabled", {"cacheDisabled": True})
         self.responses: list[Response] = []
+        self.requests: list[Request] = []
         self.is_loaded = False
-        self.checked_looks: list[str] = []
+        self.checked_looks: dict[int, None] = {}
         self.page.on("request", self._begin_anew_with_a_page)
         self.page.on("load", self._end_what_is_critical)
         self.page.on("response", self._note)
 
     def visit(self, place: ListedPage) -> PageCheck:
-        """Open the page and measure it wide and narrow, light and dark, folded and unfolded."""
+        """Open the page in English and in French, and measure it in all widths, light and dark, with all folds open."""
         self.people.take_complaints()
+        self.page.set_extra_http_headers({})
+        self.page.set_viewport_size({"width": 1440, "height": _HEIGHT})
         place.visit(self.people, self.page)
-        expect(self.page.locator(".htmx-request")).to_have_count(0)
-        self.page.wait_for_load_state()
+        self._settle()
         seen = PageCheck(
             html=self._bytes_of("document"),
             critical=self._bytes_of("document", "stylesheet", "script"),
             language=self.page.locator("html").get_attribute("lang"),
             headings=self.page.locator("h1").all_inner_texts(),
             repeated_ids=self.page.evaluate(REPEATED_IDS),
-            too_wide=self._too_wide(),
+            method=self.requests[-1].method,
         )
         self.page.evaluate(OPEN_EVERYTHING)
-        seen.too_wide += self._too_wide()
-        seen.nameless = nameless(self.devtools)
+        seen.too_wide = self._too_wide(WIDTHS, "en")
         seen.complaints = self.people.take_complaints()
         seen.barriers = self._barriers()
         self.people.take_complaints()  # axe-core itself tries an inline style
+        self._open_in_french()
+        seen.language_in_french = self.page.locator("html").get_attribute("lang")
+        seen.untranslated = [text for text in self.page.evaluate(TEXTS) if is_english(text)]
+        self.page.evaluate(OPEN_EVERYTHING)
+        seen.too_wide += self._too_wide(WIDTHS_IN_FRENCH, "fr")
+        seen.complaints += self.people.take_complaints()
         return seen
 
-    def _too_wide(self) -> list[str]:
+    def _settle(self) -> None:
+        expect(self.page.locator(".htmx-request")).to_have_count(0)
+        self.page.wait_for_load_state()
+
+    def _open_in_french(self) -> None:
+        """The same page in French. The answer to a form is stored as it was, so that form is sent again."""
+        sent = next((one for one in reversed(self.requests) if one.method == "POST"), None)
+        self.page.set_extra_http_headers({"Accept-Language": "fr"})
+        if sent is not None and "answer=" in self.page.url:
+            fields = {"address": sent.url, "fields": sent.post_data or ""}
+            with self.page.expect_navigation():
+                self.page.evaluate(SUBMIT_AGAIN, fields)
+        else:
+            self.page.goto(self.page.url)
+        self._settle()
+
+    def _too_wide(self, widths: tuple[int, ...], language: str) -> list[str]:
         found = []
-        for size, scheme in APPEARANCES:
-            if self.page.viewport_size != size:
-                self.page.set_viewport_size(size)
-            self.page.emulate_media(color_scheme=scheme)
+        for width in widths:
+            self.page.set_viewport_size({"width": width, "height": _HEIGHT})
             if wide := self.page.evaluate(TOO_WIDE):
-                found.append(f"{size['width']} {scheme}: {wide}")
+                found.append(f"{width} {language}: {wide}")
         return found
 
     def _barriers(self) -> list[str]:
-        """What axe-core calls serious or critical, as `scheme: rule at element`. Colours are checked in both schemes,
+        """What axe-core calls moderate or worse, as `scheme: rule at element`. Colours are checked in both schemes,
         of each text whose look no page before has had.
         """
+        self.page.set_viewport_size({"width": 1440, "height": _HEIGHT})
         self.page.emulate_media(color_scheme="light", reduced_motion="reduce")  # colours do not glide then
-        found = {"light": Axe().run(self.page, options=ALL_BUT_COLOURS).response["violations"]}
-        new_looks: list[str] = []
+        self.page.evaluate(_AXE)
+        found = {"light": self.page.evaluate(VIOLATIONS, ALL_BUT_COLOURS)}
+        new_looks: list[int] = []
         found["light"] += self._colours(new_looks)
         if new_looks:
             self.page.emulate_media(color_scheme="dark", reduced_motion="reduce")
             found["dark"] = self._colours(new_looks)
-            self.checked_looks += dict.fromkeys(new_looks)
+            self.checked_looks |= dict.fromkeys(new_looks)
+            self.page.emulate_media(color_scheme="light", reduced_motion="reduce")
         return [
             f"{scheme}: {one['id']} at {one['nodes'][0]['target']}"
             for scheme, violations in found.items()
             for one in violations
-            if one["impact"] in {"serious", "critical"}
+            if one["impact"] in _TOO_BAD
         ]
 
-    def _colours(self, new_looks: list[str]) -> list[dict[str, Any]]:
+    def _colours(self, new_looks: list[int]) -> list[dict[str, Any]]:
         """Violations in the present scheme. Adds the looks that were checked to the list."""
-        ran = self.page.evaluate(CHECK_NEW_COLOURS, {"checked": self.checked_looks, "options": COLOURS})
+        given = {"checked": list(self.checked_looks), "options": COLOURS}
+        ran = self.page.evaluate(CHECK_NEW_COLOURS, given)
         new_looks += ran["found"]
         violations: list[dict[str, Any]] = ran["violations"]
         return violations
 
     def _bytes_of(self, *types: str) -> int:
-        return sum(transferred(one) for one in self.responses if one.request.resource_type in types)
+        return sum(self._transferred(one) for one in self.responses if one.request.resource_type in types)
+
+    def _transferred(self, response: Response) -> int:
+        """Bytes of the body on the wire; for a static file as it arrived first, since then it is cached."""
+        if response.url not in self.sizes or "/static/" not in response.url:
+            response.finished()
+            self.sizes[response.url] = response.request.sizes()["responseBodySize"]
+        return self.sizes[response.url]
 
     def _begin_anew_with_a_page(self, request: Request) -> None:
         if request.is_navigation_request():
+            self.requests = [*self.requests[-3:], request]
             self.responses.clear()
             self.is_loaded = False
 
@@ -169,19 +237,36 @@ class PageChecker:
             self.responses.append(response)
 
 
-def transferred(response: Response) -> int:
-    """Bytes of the body on the wire."""
-    response.finished()
-    return response.request.sizes()["responseBodySize"]
+_PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|\{\w*\}")
 
 
-def nameless(devtools: CDPSession) -> list[str]:
-    """What a screen reader would call by its role alone."""
-    nodes: list[dict[str, Any]] = devtools.send("Accessibility.getFullAXTree")["nodes"]
-    return [
-        node["role"]["value"]
-        for node in nodes
-        if not node["ignored"]
-        and node["role"]["value"] in WANT_A_NAME
-        and not node.get("name", {}).get("value", "").strip()
+def _pieces(text: str) -> list[str]:
+    """The text as it is on a page: cut at its tags, which make each part a text of its own."""
+    parts = re.split(r"<[^>]+>", text.replace("&nbsp;", " "))
+    return [" ".join(part.split()) for part in parts if re.search(r"[A-Za-z]{2}", _PLACEHOLDER.sub("", part))]
+
+
+@lru_cache(maxsize=1)
+def _english() -> tuple[frozenset[str], list[re.Pattern[str]]]:
+    """The English texts of the catalogue that read otherwise in French: whole ones, and those with placeholders."""
+    with (ROOT / "locale" / "fr" / "LC_MESSAGES" / "django.po").open("rb") as file:
+        messages = [message for message in read_po(file) if message.id]
+    english, french = set(), set()
+    for message in messages:
+        for texts, found in ((message.id, english), (message.string, french)):
+            for text in (texts,) if isinstance(texts, str) else texts:
+                found.update(_pieces(text))
+    only_english = english - french
+    patterns = [
+        re.compile(".+".join(map(re.escape, _PLACEHOLDER.split(text))))
+        for text in only_english
+        if _PLACEHOLDER.search(text) and re.search(r"[A-Za-z]{4}", _PLACEHOLDER.sub("", text))
     ]
+    return frozenset(text for text in only_english if not _PLACEHOLDER.search(text)), patterns
+
+
+@cache
+def is_english(text: str) -> bool:
+    """Whether a French page should not have this text."""
+    whole, patterns = _english()
+    return text in whole or any(pattern.fullmatch(text) for pattern in patterns)

@@ -14,18 +14,21 @@ pytestmark = [
     pytest.mark.parametrize("place", PAGES, ids=str, scope="module"),
 ]
 HTML_AT_MOST, CRITICAL_AT_MOST = 14 * 1024, 50 * 1024
+ANSWERED_DIRECTLY = {"sign-in refused", "form out of date", "new recovery codes"}
+"""Nobody is signed in whose session could store the answer; and codes are shown once and never stored."""
 
 
 @pytest.fixture(scope="module")
 def page_checkers(shared_people: People) -> Iterator[Callable[[str], PageChecker]]:
     """One page for each person, which goes to all of that person's places; a new one when the second factor ages."""
     pages: dict[str, tuple[SignIn | None, PageChecker]] = {}
+    sizes: dict[str, int] = {}
     sign_ins = shared_people.sign_ins
 
     def page_checker(person: str) -> PageChecker:
         signed_in = sign_ins.get(person)
         if person not in pages or pages[person][0] is not signed_in or (signed_in and not signed_in.is_fresh):
-            checker = PageChecker(shared_people, person)
+            checker = PageChecker(shared_people, person, sizes)
             pages[person] = sign_ins.get(person), checker
         return pages[person][1]
 
@@ -53,15 +56,22 @@ def test_every_page_stays_within_its_size_limit(page_check: PageCheck) -> None:
 
 
 def test_every_page_has_title_heading_and_language(page_check: PageCheck) -> None:
-    assert page_check.language == "en"
+    assert (page_check.language, page_check.language_in_french) == ("en", "fr")
     assert len(page_check.headings) == 1
     assert page_check.headings[0].strip()
 
 
-def test_every_control_has_a_unique_accessible_name(page_check: PageCheck) -> None:
-    assert page_check.nameless == []
+def test_every_id_is_unique(page_check: PageCheck) -> None:
     assert page_check.repeated_ids == []
 
 
 def test_every_page_passes_the_accessibility_rules(page_check: PageCheck) -> None:
     assert page_check.barriers == []
+
+
+def test_no_french_page_has_an_english_text(page_check: PageCheck) -> None:
+    assert page_check.untranslated == []
+
+
+def test_no_page_asks_to_resubmit_a_form_on_back_or_reload(page_check: PageCheck, place: ListedPage) -> None:
+    assert page_check.method == ("POST" if place.name in ANSWERED_DIRECTLY else "GET")

@@ -50,6 +50,33 @@ def has_colours_of_its_keys(panel: Locator) -> bool:
     return all(ink.get(panel.locator(f".key.{way}").evaluate(COLOUR), 0) > 50 for way in ("in", "out"))
 
 
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_the_overview_fits_one_screen(people: People, language: str) -> None:
+    page = people.page_of(APPROVER)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto("/")
+    canvas(panel(page))
+    page.set_extra_http_headers({"Accept-Language": language})
+    page.goto("/")
+    canvas(panel(page))
+    expect(page.locator(".owned li")).to_have_count(3)
+    assert page.evaluate("document.scrollingElement.scrollHeight") <= 900
+
+
+def test_the_overview_has_the_same_order_on_a_phone(people: People) -> None:
+    page = people.page_of(APPROVER)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/")
+    panel(page)
+    tops = [
+        page.get_by_role("heading", name=name, exact=True).evaluate(
+            "element => element.getBoundingClientRect().top"
+        )
+        for name in ("Waiting for you", "Balances", "Needs attention", "Last 30 days")
+    ]
+    assert tops == sorted(tops)
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 def test_a_chart_is_drawn_for_each_currency_and_follows_the_theme(people: People, width: int) -> None:
     page = people.page_of(AUDITOR)

@@ -6,11 +6,18 @@ from decimal import Decimal
 import pytest
 from pydantic import TypeAdapter
 
-from backoffice.core.cached_reads import CachedRead, cached_values
+from backoffice.core.cached_reads import CachedRead, cached_values, failed_read_text
 from backoffice.core.models import CachedReadRow
 from backoffice.ledger import accounts as ledger
 from backoffice.ledger import callback_url
-from payments_gateway import Asset, ReadFailedError
+from payments_gateway import (
+    Asset,
+    CredentialsError,
+    GatewayError,
+    NotSentError,
+    RateLimitedError,
+    ReadFailedError,
+)
 from tests.cached_reads import Elapse
 from tests.sandbox_process import SandboxProcess
 
@@ -41,6 +48,28 @@ def test_the_last_value_is_used_while_the_provider_is_unreachable() -> None:
         first.read_at,
         "The provider could not be reached.",
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (
+            CredentialsError("no such key", 401),
+            "The provider rejects the API key. Ask an administrator to check it.",
+        ),
+        (RateLimitedError("slow down", 429), "The provider rejected the request: slow down"),
+        (ReadFailedError("a page of HTML", 502), "The provider answered with an error (HTTP 502)."),
+        (ReadFailedError("Too many reads."), "Too many reads."),
+    ],
+)
+def test_a_failed_read_says_why(error: GatewayError, text: str) -> None:
+    assert failed_read_text(error) == text
+
+
+def test_a_failed_connection_says_that_the_provider_cannot_be_reached() -> None:
+    error = ReadFailedError("GET /balance: connection refused")
+    error.__cause__ = NotSentError("connection refused")
+    assert failed_read_text(error) == "The provider cannot be reached, or does not answer in time."
 
 
 def test_the_newest_value_is_kept() -> None:

@@ -97,7 +97,7 @@ def test_every_check_result_is_rendered_as_a_sentence(result: CheckResult, reaso
         (
             DifferenceCode.NO_LONGER_LISTED,
             {"since": "2026-03-01T10:30:00+00:00"},
-            "no longer in the provider's list since 2026-03-01 10:30 UTC",
+            "no longer in the provider's list since 1 Mar 2026, 10:30 UTC",
         ),
         (DifferenceCode.NOT_READ_FAR_ENOUGH, {}, "the provider's list has not been read far enough yet"),
         (

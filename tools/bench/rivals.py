@@ -30,6 +30,7 @@ from jinja2 import Environment
 
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.templatetags import display
 from backoffice.core.web.formatting import exact_time, format_amount, local_day, local_time
 from backoffice.core.web.middleware import environment
 from backoffice.ledger.forms import JumpToDayForm, TransactionListForm
@@ -54,6 +55,7 @@ def jinja2_environment(**options: Any) -> Environment:
         signs=SIGNS,
         tones=TONES,
         local_day=local_day,
+        time_zone=display.time_zone,
     )
     made.filters.update(amount=format_amount, plural=pluralize)
     return made

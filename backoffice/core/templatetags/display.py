@@ -1,12 +1,14 @@
 """Money, time and QR codes in templates: `{{ value|money:currency }}`, `{% when moment %}`, `{% qr_code address %}`."""
 
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import date, datetime
 from decimal import Decimal
+from typing import Protocol
 
 import segno
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
@@ -17,6 +19,7 @@ from backoffice.core.web.formatting import (
     format_day,
     format_day_of_month,
     local_time,
+    time_zone_text,
     whole_ids,
 )
 from payments_gateway.money import CURRENCIES
@@ -24,7 +27,14 @@ from payments_gateway.money import CURRENCIES
 register = template.Library()
 register.filter(whole_ids)
 register.filter("day", format_day)
-register.filter("day_of_month", format_day_of_month)
+
+
+@register.simple_tag
+def time_zone() -> str:
+    """`Africa/Lagos (UTC+1)`: the zone of all times of the page."""
+    return time_zone_text(timezone.now())
+
+
 _UNITS = ((86_400, _("{n} d")), (3_600, _("{n} h")), (60, _("{n} min")))
 
 
@@ -42,6 +52,32 @@ def money(value: Decimal | None, currency: str) -> SafeString | str:
 def amount(value: Decimal, currency: str) -> str:
     """`250,000.00`: the amount alone, where the currency is shown beside it."""
     return format_amount(value, currency)
+
+
+class DayOfFlow(Protocol):
+    """What one currency received and sent on one day."""
+
+    @property
+    def day(self) -> date: ...
+    @property
+    def received(self) -> Decimal: ...
+    @property
+    def sent(self) -> Decimal: ...
+
+
+@register.filter
+def day_rows(days: Iterable[DayOfFlow], currency: str) -> SafeString:
+    """A table row for each day: the day, received, sent. One string: as template nodes they took a third of the
+    time of the overview.
+    """
+    return SafeString(
+        "".join(
+            f'<tr><th scope="row">{escape(format_day_of_month(one.day))}</th>'
+            f'<td class="num">{format_amount(one.received, currency)}</td>'
+            f'<td class="num">{format_amount(one.sent, currency)}</td></tr>\n'
+            for one in days
+        )
+    )
 
 
 @register.filter
@@ -69,7 +105,7 @@ def currency_name(code: str) -> str:
 
 @register.simple_tag
 def when(moment: datetime | None, absent: str = "") -> SafeString | str:
-    """`20 Nov 2026, 10:42 WAT` in the reader's time zone, with the exact time in the `datetime` attribute."""
+    """`20 Nov 2026, 10:42` in the reader's time zone, with the exact time in the `datetime` attribute."""
     if moment is None:
         return absent
     return format_html('<time datetime="{}">{}</time>', moment.isoformat(), local_time(moment))
@@ -77,7 +113,7 @@ def when(moment: datetime | None, absent: str = "") -> SafeString | str:
 
 @register.simple_tag
 def clock(moment: datetime) -> SafeString:
-    """`20 Nov 2026, 10:42:07 WAT`: to the second, where the order of events matters."""
+    """`20 Nov 2026, 10:42:07`: to the second, where the order of events matters."""
     return format_html('<time datetime="{}">{}</time>', moment.isoformat(), exact_time(moment))
 
 

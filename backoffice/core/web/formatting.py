@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from html import escape
 from typing import Any
@@ -109,9 +109,14 @@ _MONTHS = (
 
 
 def local_time(moment: datetime) -> str:
-    """`20 Nov 2026, 10:42 WAT` in the reader's time zone, which is always named."""
+    """`20 Nov 2026, 10:42` in the reader's time zone, for pages: each page names the zone once."""
     local = timezone.localtime(moment)
-    return f"{format_day(local)}, {local:%H:%M %Z}"
+    return f"{format_day(local)}, {local:%H:%M}"
+
+
+def zoned_time(moment: datetime) -> str:
+    """`20 Nov 2026, 10:42 WAT`, for what is stored, mailed or exported."""
+    return f"{local_time(moment)} {timezone.localtime(moment):%Z}"
 
 
 def format_day(day: date) -> str:
@@ -130,9 +135,33 @@ def local_day(moment: datetime) -> str:
 
 
 def exact_time(moment: datetime) -> str:
-    """`20 Nov 2026, 10:42:07 WAT`: to the second, for comparing times."""
+    """`20 Nov 2026, 10:42:07`: `local_time` to the second, for comparing times."""
     local = timezone.localtime(moment)
-    return f"{format_day(local)}, {local:%H:%M:%S %Z}"
+    return f"{format_day(local)}, {local:%H:%M:%S}"
+
+
+def exact_zoned_time(moment: datetime) -> str:
+    """`20 Nov 2026, 10:42:07 WAT`: `zoned_time` to the second."""
+    return f"{exact_time(moment)} {timezone.localtime(moment):%Z}"
+
+
+def time_zone_text(now: datetime) -> str:
+    """`Africa/Lagos (UTC+1)`, `Europe/Berlin (UTC+1 today)` or `UTC`: the reader's time zone."""
+    zone = str(timezone.get_current_timezone())
+    offset = _offset(now)
+    if zone == offset:
+        return zone
+    if _offset(now + timedelta(days=182)) == offset:
+        return f"{zone} ({offset})"
+    return gettext("{zone} ({offset} today)").format(zone=zone, offset=offset)
+
+
+def _offset(moment: datetime) -> str:
+    """`UTC+1`, `UTC+5:30` or `UTC`."""
+    minutes = int((timezone.localtime(moment).utcoffset() or timedelta()).total_seconds()) // 60
+    hours, rest = divmod(abs(minutes), 60)
+    amount = f"{hours}:{rest:02}" if rest else f"{hours}"
+    return f"UTC{'-' if minutes < 0 else '+'}{amount}" if minutes else "UTC"
 
 
 def local_time_of_iso(text: str) -> str:

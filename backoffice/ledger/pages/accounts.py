@@ -14,8 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.access import does_not_extend_session
-from backoffice.core.cached_reads import CachedValue
-from backoffice.core.web.formatting import error_sentence
+from backoffice.core.cached_reads import CachedValue, failed_read_text
 from backoffice.ledger import callback_url
 from backoffice.ledger.accounts import (
     banks,
@@ -125,7 +124,7 @@ def _refreshed_balances() -> dict[str, Any]:
     try:
         return _balance_cards(refresh_balances()) | {"fresh": True}
     except GatewayError as exc:
-        return _balance_cards(stored_balances()) | {"fresh": True, "problem": error_sentence(exc)}
+        return _balance_cards(stored_balances()) | {"fresh": True, "problem": failed_read_text(exc)}
 
 
 def _balance_cards(known: list[Balance]) -> dict[str, Any]:

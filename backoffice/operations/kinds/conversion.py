@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
-from backoffice.core.web.formatting import format_amount, local_time
+from backoffice.core.web.formatting import format_amount, zoned_time
 from backoffice.ledger import rates
 from backoffice.operations.kinds.base import (
     Debit,
@@ -192,7 +192,7 @@ class ConversionKind(MoneyKind[ConversionPayload]):
 def rate_source(rate: rates.ConversionRate, pair: tuple[str, str]) -> str:
     """The conversion that had the rate and when, or that the provider quoted it; stored, so in one language."""
     with translation.override(settings.LANGUAGE_CODE):
-        at = f", {local_time(rate.known_at)}" if rate.known_at else ""
+        at = f", {zoned_time(rate.known_at)}" if rate.known_at else ""
     if rate.from_conversion is None:
         return f"quoted by the provider{at}"
     direction = " to ".join(rate.from_conversion)

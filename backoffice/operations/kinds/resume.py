@@ -7,7 +7,7 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.core.web.formatting import local_time
+from backoffice.core.web.formatting import local_time, zoned_time
 from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
 from backoffice.operations.models.monitoring import current_pause
 from backoffice.operations.permissions import PAUSE
@@ -71,7 +71,7 @@ class ResumeKind(LocalKind[ResumePayload]):
     form_type = ResumeForm
 
     def sentence(self, payload: ResumePayload) -> str:
-        return gettext("Resume payments, paused since {time}").format(time=local_time(payload.paused_at))
+        return gettext("Resume payments, paused since {time}").format(time=zoned_time(payload.paused_at))
 
     def recipient(self, payload: ResumePayload) -> Recipient:
         return Recipient(gettext("Payments"), gettext("Paused"))

@@ -11,7 +11,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import SUM_CONTEXT, normalized_text
-from backoffice.core.web.formatting import code_sentence, format_amount, with_error_sentence
+from backoffice.core.web.formatting import (
+    code_sentence,
+    exact_zoned_time,
+    format_amount,
+    with_error_sentence,
+    zoned_time,
+)
 from backoffice.operations import errors
 from backoffice.operations.states import Outcome
 
@@ -111,8 +117,8 @@ def _in_field(found: Difference) -> str:
 
 
 def _no_longer_listed(found: Difference) -> str:
-    since = datetime.fromisoformat(found["since"])
-    return gettext("no longer in the provider's list since {time} UTC").format(time=f"{since:%Y-%m-%d %H:%M}")
+    since = zoned_time(datetime.fromisoformat(found["since"]))
+    return gettext("no longer in the provider's list since {time}").format(time=since)
 
 
 def _more_or_less(found: Difference, more: str, less: str) -> str:
@@ -285,13 +291,9 @@ def _listed(listed: dict[str, Any] | None) -> str:
         return gettext("not listed, although the list was read far enough back")
     values = {"transaction": listed["transaction"], "amount": _amount(listed), "status": listed["status"]}
     if listed["created_at"]:
-        time = _moment(listed["created_at"])
+        time = exact_zoned_time(datetime.fromisoformat(listed["created_at"]))
         return gettext("{transaction} of {time}: {amount}, {status}").format(**values, time=time)
     return gettext("{transaction}: {amount}, {status}").format(**values)
-
-
-def _moment(text: str) -> str:
-    return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _amount(evidence: dict[str, Any]) -> str:
@@ -304,7 +306,7 @@ _EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
     "differences": sentences,
     "responses": responses_sentence,
     "transactions": ", ".join,
-    "occurred_at": _moment,
+    "occurred_at": lambda at: exact_zoned_time(datetime.fromisoformat(at)),
 }
 
 
@@ -363,7 +365,7 @@ class CheckResult(TextChoices):
     FOUND_TOO_EARLY = (
         "found_too_early",
         _(
-            "Possible match {transaction}: {status}; not matched before {not_before} UTC, because "
+            "Possible match {transaction}: {status}; not matched before {not_before}, because "
             "another transaction may still appear"
         ),
     )
@@ -381,7 +383,7 @@ def check_sentence(result: str, parameters: Mapping[str, Any]) -> str:
 _CHECK_WORDS: dict[str, Callable[[str], str]] = {
     "transaction": lambda id_: id_[:100],
     "reason": lambda reason: str(MismatchReason(reason).label),
-    "not_before": lambda at: f"{datetime.fromisoformat(at).astimezone(UTC):%H:%M}",
+    "not_before": lambda at: zoned_time(datetime.fromisoformat(at)),
 }
 
 

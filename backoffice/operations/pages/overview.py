@@ -18,6 +18,7 @@ from django.views.decorators.http import require_safe
 from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.cached_reads import failed_read_text
 from backoffice.ledger import balances as ledger_services
 from backoffice.ledger.balances import balances_with_long_trend
 from backoffice.ledger.mirror.state import mirror_state
@@ -31,7 +32,7 @@ from backoffice.operations.selectors import IS_OPEN, is_waiting_for, visible_ope
 from backoffice.operations.states import CLOSED, NEEDS_ATTENTION, OPEN, Status
 from payments_gateway import GatewayError
 
-SHOWN_PER_GROUP = 4
+SHOWN_PER_GROUP = 6
 ENDED_WITHIN = timedelta(days=30)
 URGENT_WITHIN = timedelta(hours=1)
 """The remaining time below which an operation is urgent; a conversion has thirty minutes in all."""
@@ -58,12 +59,11 @@ class OperationGroup:
 
 @dataclass(frozen=True)
 class StatusCount:
-    """The number of operations of one status. `share` is a percentage of the most frequent one, for a bar."""
+    """The number of operations of one status."""
 
     status: str
     label: str
     count: int
-    share: int
 
 
 def open_operations(person: User) -> Mapping[GroupName, OperationGroup]:
@@ -110,10 +110,10 @@ def _by_status(within: Q) -> QuerySet[Operation, tuple[str, int]]:
 
 
 def _status_counts(counts: Mapping[str, int], among: frozenset[Status]) -> list[StatusCount]:
-    found = {status: counts[status] for status in Status if status in among and status in counts}
-    most = max(found.values(), default=1)
     return [
-        StatusCount(status, str(status.label), count, count * 100 // most) for status, count in found.items()
+        StatusCount(status, str(status.label), counts[status])
+        for status in Status
+        if status in among and status in counts
     ]
 
 
@@ -137,8 +137,8 @@ def balances(request: StaffRequest) -> HttpResponse:
     context: dict[str, object] = {"fresh": True}
     try:
         ledger_services.refresh_balances()
-    except GatewayError:
-        context["unreachable"] = True
+    except GatewayError as exc:
+        context["problem"] = failed_read_text(exc)
     context["balances"] = balances_with_long_trend(timezone.now())
     return render(request, "operations/_overview_balances.html", context)
 

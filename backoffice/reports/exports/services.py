@@ -23,7 +23,7 @@ from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import background, clock
-from backoffice.core.web.formatting import exact_time
+from backoffice.core.web.formatting import exact_zoned_time
 from backoffice.core.web.forms import end_of_day
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.errors import ExportGoneError, FailureCode, ReportError
@@ -79,7 +79,7 @@ def freshness_text(job: ExportJob) -> str:
         return ""
     if job.as_of is None:
         return gettext("The first sync was not complete: transactions may be missing.")
-    synced = exact_time(job.as_of)
+    synced = exact_zoned_time(job.as_of)
     if job.covers_until and job.as_of < job.covers_until:
         return gettext("Transactions are synced up to {time}. Later ones are missing.").format(time=synced)
     return gettext("Transactions are synced up to {time}.").format(time=synced)

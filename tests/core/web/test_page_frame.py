@@ -62,6 +62,18 @@ def test_every_page_shows_its_environment_in_words_and_colour(
         assert re.search(rf'<body class="(public )?{environment}">', html)
 
 
+@pytest.mark.parametrize("address", PAGES)
+def test_every_page_names_the_readers_time_zone_once_and_its_times_do_not(
+    client: Client, sign_in: SignIn, preparer: User, administrator: User, address: str
+) -> None:
+    User.objects.filter(pk=administrator.pk).update(time_zone="America/New_York")
+    administrator.refresh_from_db()
+    factories.prepared(preparer)
+    html = page(sign_in(client, administrator), address)
+    assert html.count("Times in America/New_York (UTC-") == 1
+    assert re.search(r"<time[^>]*>[^<]*\bE[SD]T\b", html) is None
+
+
 WORK = ["Overview", "Operations"]
 MONEY = ["Balances", "Transactions", "Statements", "Wallets", "Bank accounts", "Off-ramp payments"]
 CONTROL = ["Reconciliation", "Reports", "Settings"]

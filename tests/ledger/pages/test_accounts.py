@@ -139,7 +139,7 @@ def test_an_unreachable_provider_shows_the_last_reported_balances_and_an_error(
     balance()
     html = text(reader.get(f"{BALANCES}now/"))
     assert "8,412,090.55" in html
-    assert "Not refreshed: " in html
+    assert "Not updated: The provider cannot be reached" in html
 
 
 def test_the_trend_is_drawn_and_described(reader: Client) -> None:

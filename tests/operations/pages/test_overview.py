@@ -143,12 +143,12 @@ def test_states_and_the_time_to_approve_are_shown(
     )
     html = page(as_approver)
     states = html.partition("Operations by status</h2>")[2].partition("</section>")[0]
-    assert re.findall(r"status=(\w+)\".*?<td class=\"num\">(\d+)<", states, re.S) == [
+    assert re.findall(r"status=(\w+)\".*?<b class=\"num\">(\d+)<", states, re.S) == [
         ("pending", "1"),
         ("approved", "1"),
     ]
-    assert '<div class="big">14 min</div>' in states
-    assert "Median of 7 operations" in states
+    assert "<b>14 min</b>" in states
+    assert "Median of 7 in 30 days" in states
 
 
 def test_an_empty_mirror_is_reported(as_approver: Client) -> None:
@@ -167,7 +167,7 @@ def test_each_section_needs_its_permission(client: Client, sign_in: SignIn, outs
     totals("NGN")
     mirrored()
     blocks = {
-        "view_balance": 'aria-label="Balances"',
+        "view_balance": 'id="balances"',
         "view_transaction": "Last 30 days",
         "view_operation": "Operations by status",
     }

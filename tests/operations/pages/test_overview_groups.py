@@ -126,7 +126,6 @@ def test_status_counts_equal_a_plain_count(preparer: User) -> None:
     assert {one.status: one.count for one in [*open_now, *ended]} == expected
     assert not {one.status for one in open_now} & CLOSED
     assert {one.status for one in ended} <= CLOSED
-    assert max(one.share for one in open_now) == max(one.share for one in ended) == 100
 
 
 def test_every_operation_is_in_a_list(db: None) -> None:

@@ -28,7 +28,7 @@ def test_facts_describe_a_key_without_name_or_expiry() -> None:
 
 @pytest.mark.parametrize(
     ("zone", "written"),
-    [("Africa/Lagos", "1 Jan 2027, 00:30 WAT"), ("America/New_York", "31 Dec 2026, 18:30 EST")],
+    [("Africa/Lagos", "1 Jan 2027, 00:30"), ("America/New_York", "31 Dec 2026, 18:30")],
 )
 def test_the_expiry_of_a_key_is_shown_in_the_readers_time_zone(zone: str, written: str) -> None:
     ends = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
@@ -49,7 +49,7 @@ def test_ending_a_key_shows_its_expiry_once(sign_in: SignIn, administrator: User
     page = sign_in(Client(), administrator).get(operation.get_absolute_url()).content.decode()
     assert page.count("<dt>Expires</dt>") == 1
     assert "<dt>Key expires</dt>" in page
-    assert "1 Jan 2027, 00:30 WAT" in page
+    assert "1 Jan 2027, 00:30" in page
 
 
 def test_an_expiry_of_zero_means_no_expiry(provider: StubProvider) -> None:
