@@ -101,10 +101,14 @@ def banks() -> Mapping[str, str]:
     The provider's own list, read once an hour, if the deployment declares that it has one. While it cannot be
     read, one request a minute retries it, and the last list read is used, or the built-in list `BANKS`.
     """
-    extras = gateway(deadline=PAGE_OPENING_TIMEOUT).extras
-    if not extras.is_on("banks"):
+    if "banks" not in provider_profile().capabilities:
         return BANKS
-    return _BANKS.get(lambda: {bank.code: bank.name for bank in extras.banks()} or None).value or BANKS
+    return _BANKS.get(_fetch_banks).value or BANKS
+
+
+def _fetch_banks() -> dict[str, str] | None:
+    banks = gateway(deadline=PAGE_OPENING_TIMEOUT).extras.banks()
+    return {bank.code: bank.name for bank in banks} or None
 
 
 def transfer_networks(currency: str) -> list[str]:

@@ -163,7 +163,7 @@ def on_operation(demo: Client, sandbox: SandboxProcess) -> Client:
 
 
 def page_of(client: Client) -> str:
-    return show(client, Operation.objects.get()).content.decode()
+    return str(show(client, Operation.objects.get()).content.decode())
 
 
 def shown_codes(page: str) -> dict[str, str]:

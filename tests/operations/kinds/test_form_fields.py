@@ -10,7 +10,7 @@ import pytest
 from django import forms
 from django.test import Client
 from django.utils import timezone, translation
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
 from backoffice.ledger import accounts as ledger
@@ -126,6 +126,15 @@ def test_the_providers_minimum_is_shown_at_the_amount(
 def test_without_the_providers_answer_no_minimum_is_shown(as_preparer: Client, settings: Settings) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     assert form_of(as_preparer, "transfer").fields["amount"].help_text == ""
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["withdrawal", "transfer", "conversion", "wallet_transfer", "payment"])
+def test_a_form_takes_at_most_six_queries(
+    as_preparer: Client, kind: str, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_max_num_queries(6):
+        form_of(as_preparer, kind)
 
 
 @pytest.mark.django_db
