@@ -167,7 +167,7 @@ class Migration(migrations.Migration):
                             ("found", "Matched to {transaction}: {status}"),
                             (
                                 "found_too_early",
-                                "Possible match {transaction}: {status}; not matched before {not_before} UTC, because another transaction may still appear",
+                                "Possible match {transaction}: {status}; not matched before {not_before}, because another transaction may still appear",
                             ),
                             ("internal_error", "Internal error in Countersign ({error}). See the log."),
                         ],
