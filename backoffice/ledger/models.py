@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import DecimalSumField, ExactDecimalField, UnsignedDecimalField
 from backoffice.core.web.formatting import format_amount
+from payments_gateway import TransactionRecord
 
 
 class Balance(models.Model):
@@ -150,6 +151,11 @@ class Transaction(models.Model):
 
     def __str__(self) -> str:
         return self.transaction_id
+
+    def as_record(self) -> TransactionRecord:
+        """The row as the client returns a record of the provider's list."""
+        values = {name: getattr(self, name) for name in TransactionRecord.model_fields}
+        return TransactionRecord.model_construct(**values)
 
 
 class TransactionChange(models.Model):
