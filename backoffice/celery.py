@@ -61,4 +61,4 @@ app.conf.update(
     timezone="UTC",
     broker_transport_options=broker_options(settings.CELERY_BROKER_URL, settings.DATA_DIR),
 )
-app.autodiscover_tasks()
+app.autodiscover_tasks(["backoffice"])

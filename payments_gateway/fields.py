@@ -84,14 +84,6 @@ def _formatted(value: object) -> Decimal:
     return _exact(value.replace(",", "") if isinstance(value, str) else value)
 
 
-def _whole(value: object) -> int:
-    """Convert a count given as a number or as text."""
-    number = _exact(value)
-    if number != number.to_integral_value():
-        raise ValueError("not a whole number")
-    return int(number)
-
-
 def _text(value: object) -> str:
     """Accept a text; null becomes the empty text, and a number keeps its digits."""
     match value:
@@ -126,7 +118,7 @@ Amount = Annotated[Decimal, BeforeValidator(_exact), _AS_JSON]
 OptionalAmount = Annotated[Decimal | None, BeforeValidator(_exact_or_none), _AS_JSON]
 LenientAmount = Annotated[Decimal | None, BeforeValidator(_lenient_amount), _AS_JSON]
 FormattedAmount = Annotated[Decimal, BeforeValidator(_formatted), _AS_JSON]
-Count = Annotated[int, BeforeValidator(_whole)]
+Count = Annotated[int, BeforeValidator(_exact)]
 Text = Annotated[str, BeforeValidator(_text)]
 LenientText = Annotated[str, BeforeValidator(_lenient_text)]
 OptionalId = Annotated[str | None, BeforeValidator(_optional_id)]

@@ -14,12 +14,12 @@ from django.contrib.auth.models import Group
 from django.db.models import Min
 from pydantic import SecretStr
 
+from backoffice import tasks
 from backoffice.accounts.models import User
 from backoffice.core import clock, isolation
 from backoffice.core.isolation import postponed
 from backoffice.core.models import LeaseRow
 from backoffice.ledger.mirror import sync
-from backoffice.operations import tasks
 from backoffice.operations.delivery import release
 from backoffice.operations.delivery.record import sender_grace
 from backoffice.operations.errors import OperationError
@@ -39,7 +39,6 @@ from backoffice.operations.states import AWAITING_PROVIDER, BEFORE_SENDING, Stat
 from backoffice.operations.workflow import approvals, prepare
 from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.processing import receive_delivery
-from backoffice.webhooks.tasks import process_deliveries as process_deliveries
 from tests import factories
 from tests.simulation.oracle import Oracle
 from tests.simulation.request_outcomes import FULFILLED, Settlement
@@ -229,7 +228,7 @@ class HistoryActions:
     def process_deliveries(self, injected_fault: InjectedFault | None = None) -> None:
         """A worker reads the provider because of deliveries, if it gets the lease."""
         with leaving_none_out(self.world):
-            self._process(process_deliveries, injected_fault)
+            self._process(tasks.process_deliveries, injected_fault)
 
     def thaw(self, process: SimulatedProcess) -> None:
         self.world.thaw(process)

@@ -59,7 +59,7 @@ def queue_position(operation: Operation) -> QueuePosition | None:
         return None
     release = getattr(operation, "release", None)
     now = timezone.now()
-    before = _releases_ahead(release, now) if release else _queued_releases(now).filter(balance=balance)
+    before = _releases_ahead(release, now) if release else queued_releases(now).filter(balance=balance)
     unmatched = Attempt.objects.unmatched(balance)
     ahead = Operation.objects.filter(
         Q(pk__in=unmatched.values("operation")) | Q(pk__in=before.exclude(pk=operation.pk).values("pk"))
@@ -85,21 +85,16 @@ def is_next(release: Release, now: datetime) -> bool:
     return not (Attempt.objects.unmatched(release.balance).exists() or _releases_ahead(release, now).exists())
 
 
-def next_release(balance: str, now: datetime) -> Release | None:
-    """The release at the head of this balance's queue."""
-    return _queued_releases(now).filter(balance=balance).order_by(*Release.QUEUE_ORDER).first()
-
-
 def queue_heads_first(now: datetime) -> QuerySet[Release]:
     """All queued releases, the head of each balance first, then in the order of release.
 
     A caller that takes a limited number is thus not blocked by a long queue at one balance.
     """
     same_moment = Q(released_at=OuterRef("released_at"), pk__lt=OuterRef("pk"))
-    before = _queued_releases(now).filter(
+    before = queued_releases(now).filter(
         Q(released_at__lt=OuterRef("released_at")) | same_moment, balance=OuterRef("balance")
     )
-    return _queued_releases(now).order_by(Exists(before), *Release.QUEUE_ORDER)
+    return queued_releases(now).order_by(Exists(before), *Release.QUEUE_ORDER)
 
 
 def newest_attempt_id(balance: str | None) -> int | None:
@@ -110,12 +105,12 @@ def newest_attempt_id(balance: str | None) -> int | None:
 
 def _releases_ahead(release: Release, now: datetime) -> QuerySet[Release]:
     same_moment = Q(released_at=release.released_at, pk__lt=release.pk)
-    return _queued_releases(now).filter(
+    return queued_releases(now).filter(
         Q(released_at__lt=release.released_at) | same_moment, balance=release.balance
     )
 
 
-def _queued_releases(now: datetime) -> QuerySet[Release]:
+def queued_releases(now: datetime) -> QuerySet[Release]:
     """Releases that are in the queue: not expired, and not skipped for a while after an internal error."""
     in_order = Q(skipped_until__isnull=True) | Q(skipped_until__lte=now)
     return Release.objects.filter(in_order, expires_at__gt=now)

@@ -107,9 +107,11 @@ def record_blocker(operation_id: UUID, blocker: Blocker | None, **parameters: st
 
 def enqueue_next(balance: str | None) -> None:
     """Enqueue the sending of the release at the head of this balance's queue, after commit."""
-    waiting = balance_queue.next_release(balance, clock.now()) if balance else None
-    if waiting is not None:
-        background.enqueue_on_commit(SEND_TASK, waiting.pk)
+    if not balance:
+        return
+    queue = balance_queue.queued_releases(clock.now()).filter(balance=balance)
+    if head := queue.order_by(*Release.QUEUE_ORDER).first():
+        background.enqueue_on_commit(SEND_TASK, head.pk)
 
 
 def add_release(

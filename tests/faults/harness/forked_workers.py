@@ -117,7 +117,7 @@ def main() -> None:
     import django
 
     django.setup()
-    from backoffice.operations import tasks
+    from backoffice import tasks
     from tests.sweeping import sweep_operations
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # reap ended children at once

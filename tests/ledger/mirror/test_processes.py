@@ -14,9 +14,9 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
+from backoffice import tasks
 from backoffice.core import clock
 from backoffice.core.leases import Lease, held_leases
-from backoffice.ledger import tasks
 from backoffice.ledger.mirror import sync
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.mirror.sync import LEASE_DURATION, SYNC_LEASE

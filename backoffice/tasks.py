@@ -1,0 +1,47 @@
+"""The Celery tasks. Each does at once what the database says is due, and the sweeper does it when a message is lost.
+
+They acknowledge early and are never retried: a lost, repeated or delayed message changes nothing.
+"""
+
+from functools import partial
+from uuid import UUID
+
+from celery import shared_task
+
+from backoffice.core.web.request_context import call_context
+from backoffice.ledger.mirror import sync
+from backoffice.operations.delivery.release import SEND_TASK
+from backoffice.operations.delivery.send import send_operation
+from backoffice.reports.exports import runner
+from backoffice.reports.exports.services import RUN_TASK
+from backoffice.webhooks import processing
+
+_task = partial(shared_task, ignore_result=True, acks_late=False, max_retries=0)
+
+
+@_task(name=SEND_TASK)
+def send(operation_id: str) -> None:
+    """Send one released operation, if it is still released."""
+    with call_context(request_id=f"send-{operation_id[:8]}"):
+        send_operation(UUID(operation_id))
+
+
+@_task(name=processing.PROCESS_TASK)
+def process_deliveries(_row_id: str = "") -> None:
+    """Process due deliveries."""
+    with call_context(request_id="webhooks"):
+        processing.process_due_deliveries()
+
+
+@_task(name=sync.SYNC_TASK)
+def sync_mirror(_row_id: str) -> None:
+    """Read the newest pages now, because something happened at the provider."""
+    with call_context(request_id="mirror"):
+        sync.sync_now()
+
+
+@_task(name=RUN_TASK)
+def run_export(export_id: str) -> None:
+    """Run one export, if it is still waiting."""
+    with call_context(request_id=f"export-{export_id[:8]}"):
+        runner.run_export(UUID(export_id))
