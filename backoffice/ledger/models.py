@@ -12,6 +12,7 @@ from django.utils.translation import pgettext_lazy
 
 from backoffice.core.fields import DecimalSumField, ExactDecimalField, UnsignedDecimalField
 from backoffice.core.web.formatting import format_amount
+from payments_gateway import TransactionRecord
 
 CONVERSION = "conversion"
 TYPE_LABELS = {
@@ -177,6 +178,11 @@ class Transaction(models.Model):
     def status_label(self) -> str:
         """The status in words; empty if the provider gives none."""
         return str(STATUS_LABELS.get(self.status, self.status))
+
+    def as_record(self) -> TransactionRecord:
+        """The row as the client returns a record of the provider's list."""
+        values = {name: getattr(self, name) for name in TransactionRecord.model_fields}
+        return TransactionRecord.model_construct(**values)
 
 
 class TransactionChange(models.Model):

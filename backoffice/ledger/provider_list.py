@@ -167,15 +167,19 @@ class Watermark:
 EMPTY_WATERMARK = Watermark("", None, None)
 
 
-def read_watermark(currency: str, *, recent_period: timedelta = timedelta()) -> Watermark:
+def read_watermark(
+    currency: str, *, recent_period: timedelta = timedelta(), recent_from: datetime | None = None
+) -> Watermark:
     """The newest transactions and the balance of a currency now. Raises GatewayError.
 
-    Without a currency, for operations that move no money, the newest transaction of all and no balance.
+    `recent` covers `recent_period`, and begins at `recent_from` if that is earlier. Without a currency, for
+    operations that move no money, the newest transaction of all and no balance.
     """
     newest = next(read_pages(currency)).answer
     recent: Iterable[TransactionRecord] = ()
     if newest.answered_at:
         back_to = newest.answered_at - recent_period
+        back_to = min(back_to, recent_from or back_to)
         recent = found = _not_before(newest.records, back_to)
         if len(found) == len(newest.records) < newest.total:  # the provider may return fewer than requested
             recent = recent_transactions(currency, back_to=back_to)

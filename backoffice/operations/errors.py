@@ -1,6 +1,6 @@
 """Why an operation was refused. Nothing was changed; each message can be shown to the user."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from django.db.models import TextChoices
@@ -122,6 +122,17 @@ class Refusal(TextChoices):
             "was sent. Compare it with this operation, and cancel the operation if it is already "
             "paid."
         ),
+    )
+    LOOK_ALIKE = (
+        "look_alike",
+        _(
+            "The provider already shows a similar transaction that no operation here explains: {transactions}. "
+            "Nothing was sent. Compare them, then cancel the operation if it is already paid."
+        ),
+    )
+    LOOK_ALIKE_REASON_MISSING = (
+        "look_alike_reason_missing",
+        _("Enter why this is another payment. Nothing was sent."),
     )
     ALREADY_PAUSED = "already_paused", _("Payments are already paused. Nothing was changed.")
     ALREADY_PAUSED_BY = "already_paused_by", _("Payments are already paused by {by}. Nothing was changed.")
@@ -303,6 +314,17 @@ class PossiblyExecutedError(OperationError):
 
     def __init__(self, transaction_ids: str) -> None:
         super().__init__(Refusal.POSSIBLY_EXECUTED, transactions=transaction_ids)
+
+
+class LookAlikeError(OperationError):
+    """The provider's list shows a similar transaction that belongs to no attempt here."""
+
+    def __init__(self, transaction_ids: Iterable[str]) -> None:
+        super().__init__(Refusal.LOOK_ALIKE, transactions=", ".join(transaction_ids))
+
+
+class LookAlikeReasonMissingError(OperationError):
+    code = Refusal.LOOK_ALIKE_REASON_MISSING
 
 
 class CannotResolveError(OperationError):

@@ -123,12 +123,20 @@ class HistoryActions:
         choices: dict[str, tuple[Act, dict[str, Any]]] = {
             "approve": (approvals.approve_operation, signature | typed),
             "approve and release": (approvals.approve_and_release_operation, signature | typed | otp),
-            "release": (release.release_operation, signature | otp),
+            "release": (release.release_operation, signature | otp | self._another_payment(operation)),
             "reject": (approvals.reject_operation, signature | {"reason": "Not now"}),
             "cancel": (approvals.cancel_operation, {"actor": actor}),
         }
         provider, options = choices[decision]
         self.try_to(provider, pk, **options)
+
+    def _another_payment(self, operation: Operation) -> dict[str, Any]:
+        """The declaration of a person who compares the look-alikes, and never takes an own debit for another's."""
+        found = operation.look_alikes.filter(declared_at=None).values_list("transaction_id", flat=True)
+        own = {debit.transaction_id for debit in self.oracle.debits_of(operation.pk)}
+        if not found or own & set(found):
+            return {}
+        return {"another_payment": release.AnotherPayment(tuple(found), "Paid for another invoice")}
 
     def order(self, kind: str, amount: int) -> UUID:
         """The normal case: one person prepares, others who are present approve and release."""

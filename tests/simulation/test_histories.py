@@ -30,6 +30,13 @@ def two_equal_orders(office: HistoryActions) -> tuple[UUID, UUID]:
     return first, office.order("withdrawal", 100)
 
 
+def release_despite_look_alike(office: HistoryActions, pk: UUID) -> None:
+    """The release is stopped by a look-alike; a person declares it another payment."""
+    office.work()
+    assert (office.status(pk), office.oracle.debits_of(pk)) == ("approved", [])
+    office.decide(pk, "release", "Amara")
+
+
 @pytest.mark.parametrize("records_on_a_page", [100, 1])
 def test_a_similar_transaction_listed_before_sending_is_never_matched(
     office: HistoryActions, records_on_a_page: int
@@ -38,6 +45,7 @@ def test_a_similar_transaction_listed_before_sending_is_never_matched(
     ours = office.order("withdrawal", 100)
     office.pay_by_another_channel(ours)
     office.world.provider.deposit("NGN")
+    release_despite_look_alike(office, ours)
     office.world.provider.will("lost")
     office.work()
     office.world.wait(A_MINUTE)
@@ -53,6 +61,7 @@ def test_a_similar_transaction_listed_before_sending_does_not_hide_ours(
     ours = office.order("withdrawal", 100)
     office.pay_by_another_channel(ours)
     office.world.provider.deposit("NGN")
+    release_despite_look_alike(office, ours)
     office.world.provider.will("cut")
     office.work()
     office.world.wait(A_MINUTE)

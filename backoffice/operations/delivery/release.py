@@ -3,6 +3,7 @@
 A release is created, expires or is withdrawn here; `delivery.send` consumes it.
 """
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -20,10 +21,13 @@ from backoffice.operations import policy
 from backoffice.operations.delivery import balance_queue
 from backoffice.operations.errors import (
     AlreadyReleasedError,
+    LookAlikeError,
+    LookAlikeReasonMissingError,
     OperationAction,
     OperationError,
     OtpMissingError,
     PaymentsPausedError,
+    SecondFactorStaleError,
 )
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal
@@ -32,6 +36,14 @@ from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.models.reason_codes import Blocker
 
 SEND_TASK = "operations.send"
+
+
+@dataclass(frozen=True)
+class AnotherPayment:
+    """A person's declaration that similar transactions at the provider are not this operation."""
+
+    transaction_ids: tuple[str, ...]
+    reason: str
 
 
 @audit_refusals(OperationAction.RELEASE)
@@ -43,15 +55,19 @@ def release_operation(
     digest: str,
     second_factor_at: datetime | None,
     otp: SecretStr | None = None,
+    another_payment: AnotherPayment | None = None,
 ) -> Operation:
     """Release an approved operation; a worker sends it when its turn at the balance comes.
+
+    If an earlier release was stopped by look-alikes, `another_payment` has to declare that each of them is a
+    different payment.
 
     The provider's one-time code is stored encrypted and bound to this content for `OTP_LIFETIME_SECONDS`; a
     release without a code lasts `RELEASE_LIFETIME_MINUTES`. Raises PermissionMissingError, SelfApprovalError,
     WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError, PaymentsPausedError,
-    OtpMissingError, AlreadyReleasedError.
+    OtpMissingError, AlreadyReleasedError, LookAlikeError, LookAlikeReasonMissingError.
     """
-    return add_release(operation_id, actor, digest, second_factor_at, otp)
+    return add_release(operation_id, actor, digest, second_factor_at, otp, another_payment)
 
 
 @transaction.atomic
@@ -61,13 +77,17 @@ def expire_release(operation_id: UUID) -> bool:
 
 
 @transaction.atomic
-def withdraw_release(release: Release, reason: OperationError) -> None:
-    """Delete exactly this release, audit why it must not be sent, and enqueue the next of its balance."""
+def withdraw_release(release: Release, reason: OperationError) -> bool:
+    """Delete exactly this release, audit why it must not be sent, and enqueue the next of its balance.
+
+    False if it was already deleted or replaced.
+    """
     Operation.objects.get_locked(release.operation_id)
     withdrawn, _ = Release.objects.filter(pk=release.pk, released_at=release.released_at).delete()
     if withdrawn:
         record_refusal(release.operation_id, OperationAction.SEND, None, reason)
         enqueue_next(release.balance)
+    return bool(withdrawn)
 
 
 def record_blocker(operation_id: UUID, blocker: Blocker | None, **parameters: str) -> None:
@@ -95,7 +115,12 @@ def enqueue_next(balance: str | None) -> None:
 
 
 def add_release(
-    operation_id: UUID, actor: User, digest: str, second_factor_at: datetime | None, otp: SecretStr | None
+    operation_id: UUID,
+    actor: User,
+    digest: str,
+    second_factor_at: datetime | None,
+    otp: SecretStr | None,
+    another_payment: AnotherPayment | None = None,
 ) -> Operation:
     """Release inside the caller's transaction."""
     operation = Operation.objects.get_locked(operation_id)
@@ -108,6 +133,8 @@ def add_release(
     kind, payload = read_content(operation)
     if kind.needs_otp and not (otp and otp.get_secret_value().strip()):
         raise OtpMissingError
+    _declare_look_alikes(operation, actor, second_factor_at, another_payment)
+    declared = {one.transaction_id: one.reason for one in operation.look_alikes.all()}
     debit, now = kind.debit(payload), clock.now()
     release = Release(
         operation=operation,
@@ -115,15 +142,40 @@ def add_release(
         released_at=now,
         expires_at=now + timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES),
         balance=debit.currency if debit else None,
+        look_alikes=list(declared),
     )
     if otp is not None:
         release.expires_at = now + timedelta(seconds=settings.OTP_LIFETIME_SECONDS)
         release.encrypted_otp = encryption.encrypt(otp.get_secret_value().strip(), bound_to=release.bound_to)
     release.save(force_insert=True)
-    audit.record(Action.OPERATION_RELEASED, actor=actor, target=operation, digest=digest)
+    detail = {"other_payments": declared} if declared else {}
+    audit.record(Action.OPERATION_RELEASED, actor=actor, target=operation, digest=digest, **detail)
     transaction.on_commit(lambda: fault_points.reach("release.committed"))
     background.enqueue_on_commit(SEND_TASK, operation_id)
     return operation
+
+
+def _declare_look_alikes(
+    operation: Operation,
+    actor: User,
+    second_factor_at: datetime | None,
+    another_payment: AnotherPayment | None,
+) -> None:
+    """Record why each look-alike found is another payment.
+
+    Exactly those that the person saw are declared, with a second factor confirmed after they were found.
+    """
+    found = operation.look_alikes.filter(declared_at__isnull=True)
+    found_at = {one.transaction_id: one.found_at for one in found}
+    if not found_at:
+        return
+    if another_payment is None or set(another_payment.transaction_ids) != set(found_at):
+        raise LookAlikeError(found_at)
+    if not another_payment.reason.strip():
+        raise LookAlikeReasonMissingError
+    if second_factor_at is None or second_factor_at < max(found_at.values()):
+        raise SecondFactorStaleError
+    found.update(declared_by=actor, declared_at=clock.now(), reason=another_payment.reason.strip())
 
 
 def _expire_if_late(operation: Operation) -> bool:

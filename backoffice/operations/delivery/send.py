@@ -27,7 +27,7 @@ from backoffice.core.gateway import gateway
 from backoffice.core.web.formatting import stored_error
 from backoffice.ledger import provider_list
 from backoffice.operations import policy
-from backoffice.operations.delivery import balance_queue
+from backoffice.operations.delivery import balance_queue, look_alikes
 from backoffice.operations.delivery.record import (
     SendResult,
     complete_result,
@@ -113,6 +113,9 @@ def send_operation(operation_id: UUID) -> None:
         )
         record_blocker(operation_id, Blocker.PROVIDER_UNREADABLE, **stored_error(exc, limit=250))
         return
+    except look_alikes.FoundLookAlikesError as exc:
+        look_alikes.stop_release(release, exc)
+        return
     except OperationError as exc:
         withdraw_release(release, exc)
         return
@@ -189,22 +192,26 @@ def preflight_read(release: Release) -> PreflightRead:
     """Read the provider's list just before sending.
 
     Raises GatewayError, UnstableListError, and OperationError if the content is unreadable or seems to be
-    executed already.
+    executed already, from here or elsewhere.
     """
     operation, newest_attempt = release.operation, balance_queue.newest_attempt_id(release.balance)
     kind, payload = read_content(operation)
     if kind.skips_preflight:
         return PreflightRead(provider_list.EMPTY_WATERMARK, newest_attempt, clock.now())
+    if not isinstance(kind, MoneyKind):
+        watermark = provider_list.read_watermark(operation.currency, recent_period=Attempt.CLOCK_SKEW)
+        return PreflightRead(watermark, newest_attempt, clock.now())
     first = operation.attempts.order_by("number").first()
-    if first is not None and isinstance(kind, MoneyKind):
+    if first is not None:
         _check_not_executed(operation, first, kind, payload)
-    watermark = provider_list.read_watermark(operation.currency, recent_period=Attempt.CLOCK_SKEW)
-    seen = [
-        record.transaction_id
-        for record in watermark.recent
-        if isinstance(kind, MoneyKind) and kind.is_match(payload, record)
-    ]
-    return PreflightRead(watermark, newest_attempt, clock.now(), tuple(seen))
+    watermark = provider_list.read_watermark(
+        operation.currency,
+        recent_period=Attempt.CLOCK_SKEW,
+        recent_from=look_alikes.read_list_from(operation),
+    )
+    look_alikes.check_none_new(release, kind, payload, watermark.recent)
+    seen = [record.transaction_id for record in watermark.recent if kind.is_match(payload, record)]
+    return PreflightRead(watermark, newest_attempt, clock.now(), (*seen, *release.look_alikes))
 
 
 def _check_not_executed(operation: Operation, first: Attempt, kind: MoneyKind[Any], payload: Any) -> None:

@@ -119,6 +119,7 @@ class Operation(models.Model):
     if TYPE_CHECKING:
         approvals: RelatedManager["Approval"]
         attempts: RelatedManager["Attempt"]
+        look_alikes: RelatedManager["LookAlike"]
 
     class Meta:
         default_permissions = ("view",)
@@ -240,6 +241,8 @@ class Release(models.Model):
     expires_at = models.DateTimeField()
     # The currency of the balance that will be debited; null if none is.
     balance = models.CharField(max_length=12, null=True, editable=False)  # noqa: DJ001 - as in the attempt
+    # Ids of similar transactions at the provider that the releaser has seen and declared another payment.
+    look_alikes = models.JSONField(default=list, editable=False)
     encrypted_otp = models.BinaryField(null=True)
     # Why sending it failed so far, and since when; null if nothing blocks it.
     blocker = models.CharField(max_length=32, choices=Blocker, null=True, editable=False)  # noqa: DJ001 - null for none
@@ -271,6 +274,37 @@ class Release(models.Model):
     def bound_to(self) -> str:
         """The context of the encryption: the code is bound to this operation and content."""
         return f"release:{self.operation_id}:{self.operation.digest}"
+
+
+class LookAlike(models.Model):
+    """A transaction at the provider that looks like an operation not sent yet and belongs to no attempt here.
+
+    The operation may have been paid already: sent from a copy of this database, or by another channel. It is
+    not sent until somebody declares in writing that this is another payment.
+    """
+
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="look_alikes")
+    transaction_id = models.TextField()
+    record = models.JSONField()  # as the provider reported it, for comparison on the page
+    found_at = models.DateTimeField()
+    declared_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    declared_at = models.DateTimeField(null=True)
+    reason = models.CharField(max_length=500, blank=True)  # why it is another payment
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("found_at", "pk")
+        constraints = [
+            models.UniqueConstraint(fields=["operation", "transaction_id"], name="look_alike_once"),
+            models.CheckConstraint(
+                condition=Q(declared_at__isnull=True, declared_by__isnull=True, reason="")
+                | (Q(declared_at__isnull=False, declared_by__isnull=False) & ~Q(reason="")),
+                name="look_alike_declared_with_reason",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.transaction_id} looks like {self.operation_id}"
 
 
 # Maximum length of a provider's transaction id. The specification sets none; this is what an index can hold.

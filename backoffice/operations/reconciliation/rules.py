@@ -35,7 +35,6 @@ from backoffice.operations.models.operations import Attempt
 from backoffice.operations.models.reason_codes import Difference, DifferenceCode, MatchField, difference
 from backoffice.operations.models.reconciliation import ReconciliationResult
 from backoffice.operations.states import Outcome
-from payments_gateway import TransactionRecord
 
 MISSING_AFTER = timedelta(hours=1)
 ONE_DAY = timedelta(days=1)
@@ -200,8 +199,7 @@ def _match_fields(attempt: Attempt, listed: Transaction) -> list[FieldMatch] | N
         return None
     if not isinstance(kind, MoneyKind):
         return None
-    record = {name: getattr(listed, name) for name in TransactionRecord.model_fields}
-    return kind.match_fields(payload, TransactionRecord.model_construct(**record))
+    return kind.match_fields(payload, listed.as_record())
 
 
 def _numbers(code: DifferenceCode, local: Decimal, provider: Decimal, currency: str) -> Difference:

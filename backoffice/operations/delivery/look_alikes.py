@@ -1,0 +1,93 @@
+"""Look-alikes: transactions at the provider that match an operation which was not sent from here.
+
+They stop a second payment where our own records cannot: after the database was restored or a replica promoted,
+or when somebody paid by another channel. The check runs before every claim. Nothing is sent until a person has
+declared in writing that the transaction found is another payment.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import chain
+from typing import Any
+
+from django.db import transaction
+
+from backoffice.audit.canonical import storable_text
+from backoffice.core import clock
+from backoffice.ledger.mirror.rows import direction
+from backoffice.ledger.mirror.state import synced_until
+from backoffice.ledger.models import Transaction
+from backoffice.operations.delivery.release import withdraw_release
+from backoffice.operations.errors import LookAlikeError
+from backoffice.operations.kinds.base import MoneyKind
+from backoffice.operations.matching import exclude_claimed
+from backoffice.operations.models.operations import Attempt, LookAlike, Operation, Release
+from payments_gateway import TransactionRecord
+
+
+class FoundLookAlikesError(LookAlikeError):
+    """Transactions that look like the operation and that its release does not declare as other payments."""
+
+    def __init__(self, records: list[TransactionRecord]) -> None:
+        super().__init__(_storable_id(record) for record in records)
+        self.records = records
+
+
+def read_list_from(operation: Operation) -> datetime:
+    """From when the provider's own list has to be read; older transactions are in the mirror."""
+    prepared = operation.prepared_at
+    return max(prepared, synced_until() or prepared) - Attempt.CLOCK_SKEW
+
+
+def check_none_new(
+    release: Release, kind: MoneyKind[Any], payload: Any, listed: Iterable[TransactionRecord]
+) -> None:
+    """Raise FoundLookAlikesError if a transaction since the preparation matches the operation.
+
+    Transactions of attempts, declared ones, failed and incoming ones do not count. One without a time does.
+    `listed` is the provider's list since `read_list_from`.
+    """
+    operation = release.operation
+    since = operation.prepared_at - Attempt.CLOCK_SKEW
+    found = {
+        record.transaction_id: record
+        for record in chain(_mirrored(operation, since), listed)
+        if (record.created_at is None or record.created_at >= since)
+        and record.status != "failed"
+        and direction(record) != "in"
+        and _storable_id(record) not in release.look_alikes
+        and kind.is_match(payload, record)
+    }
+    new = exclude_claimed(list(found.values()))
+    if new:
+        raise FoundLookAlikesError(new)
+
+
+def _mirrored(operation: Operation, since: datetime) -> Iterator[TransactionRecord]:
+    rows = Transaction.objects.filter(
+        currency=operation.currency, amount=operation.amount, occurred_at__gte=since, missing_since=None
+    )
+    return (row.as_record() for row in rows)
+
+
+@transaction.atomic
+def stop_release(release: Release, found: FoundLookAlikesError) -> None:
+    """End this release and keep the records, so that the operation's page shows them beside its content."""
+    if withdraw_release(release, found):
+        look_alikes = [_look_alike(release.operation, record) for record in found.records]
+        LookAlike.objects.bulk_create(look_alikes, ignore_conflicts=True)
+
+
+def _look_alike(operation: Operation, record: TransactionRecord) -> LookAlike:
+    reported = record.model_dump(mode="json", by_alias=True)
+    texts = {name: storable_text(value) for name, value in reported.items() if isinstance(value, str)}
+    return LookAlike(
+        operation=operation,
+        transaction_id=_storable_id(record),
+        record=reported | texts,
+        found_at=clock.now(),
+    )
+
+
+def _storable_id(record: TransactionRecord) -> str:
+    return storable_text(record.transaction_id)

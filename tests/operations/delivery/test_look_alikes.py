@@ -1,0 +1,189 @@
+"""A transaction at the provider that looks like an operation not sent yet stops its sending."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.ledger.mirror import sync
+from backoffice.operations import errors
+from backoffice.operations.delivery import send
+from backoffice.operations.delivery.release import AnotherPayment
+from backoffice.operations.models.operations import Attempt, LookAlike, Operation, Release
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.states import Status
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations.provider_list import NAMED, NAMELESS, record, shows
+from tests.operations.steps import status_of
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def prepared_ago(operation: Operation, ago: timedelta) -> None:
+    with lifted(connection):
+        Operation.objects.filter(pk=operation.pk).update(prepared_at=timezone.now() - ago)
+
+
+def at(ago: timedelta) -> str:
+    return (datetime.now(UTC) - ago).isoformat()
+
+
+def test_a_similar_transaction_since_the_preparation_stops_the_release(
+    provider: StubProvider, released: Operation
+) -> None:
+    shows(provider, record("T-ELSEWHERE"))
+    send.send_operation(released.pk)
+    assert (status_of(released), provider.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
+    assert not Release.objects.filter(operation=released).exists()
+    found = LookAlike.objects.get(operation=released)
+    assert (found.transaction_id, found.declared_at) == ("T-ELSEWHERE", None)
+    entry = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).latest("position")
+    assert entry.detail["refusal"] == {"code": "look_alike", "transactions": "T-ELSEWHERE"}
+
+
+def test_a_similar_transaction_since_the_preparation_is_found_in_the_mirror(
+    provider: StubProvider, released: Operation
+) -> None:
+    """The provider's own list is read only as far back as the mirror is not complete."""
+    prepared_ago(released, timedelta(days=2))
+    shows(provider, record("T-YESTERDAY", createdAt=at(timedelta(days=1))))
+    sync.load_all(lambda _: None)
+    shows(provider)
+    send.send_operation(released.pk)
+    assert (status_of(released), provider.posts) == (Status.APPROVED, [])
+
+
+def test_a_similar_transaction_since_the_preparation_is_found_without_a_mirror(
+    provider: StubProvider, released: Operation
+) -> None:
+    prepared_ago(released, timedelta(days=2))
+    shows(provider, record("T-YESTERDAY", createdAt=at(timedelta(days=1))))
+    send.send_operation(released.pk)
+    assert (status_of(released), provider.posts) == (Status.APPROVED, [])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"createdAt": "2026-01-01T08:00:00Z"},
+        {"amount": 250001},
+        {"currency": "USD"},
+        {"type": "deposit"},
+        {"status": "failed"},
+    ],
+    ids=["before the preparation", "other amount", "other currency", "incoming", "failed"],
+)
+def test_other_transactions_do_not_stop_it(
+    provider: StubProvider, released: Operation, other: dict[str, object]
+) -> None:
+    provider.answer_post = lambda: NAMED
+    shows(provider, record("T-OTHER", **other))
+    send.send_operation(released.pk)
+    assert len(provider.posts) == 1
+
+
+def test_the_transaction_of_another_operation_here_does_not_stop_it(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    provider.answer_post = lambda: NAMED
+    first = factories.release(factories.approved(preparer, approver), approver)
+    send.send_operation(first.pk)
+    shows(provider, record("T-1"))
+    confirmation.confirm_operation(first.pk)
+    assert status_of(first) == Status.SUCCEEDED
+    provider.answer_post = lambda: (200, '{"data": {"transactionId": "T-2"}}')
+    again = factories.approved(preparer, approver, duplicate_reason="The second invoice")
+    send.send_operation(factories.release(again, approver).pk)
+    assert len(provider.posts) == 2
+
+
+def _stopped(provider: StubProvider, released: Operation) -> Operation:
+    shows(provider, record("T-ELSEWHERE"))
+    send.send_operation(released.pk)
+    return released
+
+
+@pytest.mark.parametrize(
+    ("declaration", "error"),
+    [
+        (None, errors.LookAlikeError),
+        (AnotherPayment((), "Another invoice"), errors.LookAlikeError),
+        (AnotherPayment(("T-OTHER",), "Another invoice"), errors.LookAlikeError),
+        (AnotherPayment(("T-ELSEWHERE",), "  "), errors.LookAlikeReasonMissingError),
+    ],
+    ids=["none", "of no transaction", "of another transaction", "without a reason"],
+)
+def test_it_is_released_again_only_with_a_reason_for_exactly_what_was_found(
+    provider: StubProvider,
+    released: Operation,
+    approver: User,
+    declaration: AnotherPayment | None,
+    error: type[errors.OperationError],
+) -> None:
+    _stopped(provider, released)
+    with pytest.raises(error):
+        factories.release(released, approver, another_payment=declaration)
+    assert not Release.objects.exists()
+    assert LookAlike.objects.get().declared_at is None
+
+
+def test_the_second_factor_must_be_newer_than_the_finding(
+    provider: StubProvider, released: Operation, approver: User
+) -> None:
+    before = timezone.now()
+    _stopped(provider, released)
+    with pytest.raises(errors.SecondFactorStaleError):
+        factories.release(
+            released,
+            approver,
+            second_factor_at=before,
+            another_payment=AnotherPayment(("T-ELSEWHERE",), "Another invoice"),
+        )
+
+
+def test_a_declared_transaction_is_part_of_the_release_and_its_audit_entry(
+    provider: StubProvider, released: Operation, approver: User
+) -> None:
+    provider.answer_post = lambda: NAMED
+    _stopped(provider, released)
+    factories.release(
+        released, approver, another_payment=AnotherPayment(("T-ELSEWHERE",), " Another invoice ")
+    )
+    assert Release.objects.get().look_alikes == ["T-ELSEWHERE"]
+    entry = Entry.objects.filter(action=Action.OPERATION_RELEASED).latest("position")
+    assert entry.detail["other_payments"] == {"T-ELSEWHERE": "Another invoice"}
+    found = LookAlike.objects.get()
+    assert (found.declared_by, found.reason) == (approver, "Another invoice")
+    send.send_operation(released.pk)
+    assert len(provider.posts) == 1
+
+
+def test_a_declared_transaction_is_never_matched_to_the_operation(
+    provider: StubProvider, released: Operation, approver: User
+) -> None:
+    provider.answer_post = lambda: NAMELESS
+    _stopped(provider, released)
+    factories.release(released, approver, another_payment=AnotherPayment(("T-ELSEWHERE",), "Another invoice"))
+    send.send_operation(released.pk)
+    shows(provider, record("T-OWN"), record("T-ELSEWHERE"))
+    confirmation.confirm_operation(released.pk)
+    assert Attempt.objects.get().provider_transaction_id == "T-OWN"
+
+
+def test_a_further_similar_transaction_stops_it_again(
+    provider: StubProvider, released: Operation, approver: User
+) -> None:
+    _stopped(provider, released)
+    factories.release(released, approver, another_payment=AnotherPayment(("T-ELSEWHERE",), "Another invoice"))
+    shows(provider, record("T-FURTHER"), record("T-ELSEWHERE"))
+    send.send_operation(released.pk)
+    assert (status_of(released), provider.posts) == (Status.APPROVED, [])
+    assert set(LookAlike.objects.filter(declared_at=None).values_list("transaction_id", flat=True)) == {
+        "T-FURTHER"
+    }
