@@ -24,7 +24,7 @@ from backoffice.core.web.formatting import searched_amount
 from backoffice.ledger.models import Balance
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.monitoring import Incident
-from backoffice.operations.models.operations import Approval, Attempt, Operation
+from backoffice.operations.models.operations import Approval, Attempt, LookAlike, Operation
 from backoffice.operations.models.saved_items import FilteredList, SavedView
 from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE, RELEASE, VIEW
 from backoffice.operations.states import Status
@@ -61,7 +61,7 @@ def operations_waiting_for(user: User) -> QuerySet[Operation]:
 
 
 def operations_with_history(user: User) -> QuerySet[Operation]:
-    """Operations with their approvals, attempts and incidents, in four queries."""
+    """Operations with their approvals, attempts, incidents and look-alikes, in five queries."""
     found = visible_operations(user).select_related("release", "prepared_from", "secret__viewer")
     return found.prefetch_related(*(Prefetch(name, rows) for name, rows in _history().items()))
 
@@ -89,7 +89,7 @@ def operation_page(user: User) -> QuerySet[Operation]:
 
 
 def fetch_history(operation: Operation) -> None:
-    """Fetch approvals, attempts and incidents of one operation, with a query for each of which there are any.
+    """Fetch what belongs to one operation, with a query for each kind of row of which there are any.
 
     Each approval has `still_entitled`: whether the approver still has the permission.
     """
@@ -107,6 +107,7 @@ def _history() -> dict[str, QuerySet[Any]]:
         "approvals": Approval.objects.select_related("approver").annotate(still_entitled=Exists(entitled)),
         "attempts": Attempt.objects.select_related("released_by", "resolution"),
         "incidents": Incident.objects.select_related("acknowledged_by"),
+        "look_alikes": LookAlike.objects.select_related("declared_by"),
     }
 
 

@@ -24,6 +24,7 @@ from backoffice.core.fields import ExactDecimalField
 from backoffice.operations.models import reason_codes
 from backoffice.operations.models.reason_codes import Blocker, CheckResult
 from backoffice.operations.states import BEFORE_SENDING, CLOSED, Outcome, Status
+from payments_gateway import TransactionRecord
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
@@ -305,6 +306,10 @@ class LookAlike(models.Model):
 
     def __str__(self) -> str:
         return f"{self.transaction_id} looks like {self.operation_id}"
+
+    def as_record(self) -> TransactionRecord:
+        """The record as the client read it."""
+        return TransactionRecord.model_validate(self.record)
 
 
 # Maximum length of a provider's transaction id. The specification sets none; this is what an index can hold.

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.utils import timezone
 
 from backoffice.accounts.models import User
@@ -19,7 +20,7 @@ from backoffice.operations.states import Status
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations.provider_list import NAMED, NAMELESS, record, shows
-from tests.operations.steps import status_of
+from tests.operations.steps import code_of, do, show, status_of, text_of
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -187,3 +188,36 @@ def test_a_further_similar_transaction_stops_it_again(
     assert set(LookAlike.objects.filter(declared_at=None).values_list("transaction_id", flat=True)) == {
         "T-FURTHER"
     }
+
+
+def test_the_page_shows_both_records_and_asks_for_the_reason(
+    as_approver: Client, provider: StubProvider, released: Operation
+) -> None:
+    _stopped(provider, released)
+    page = show(as_approver, released)
+    html = text_of(page)
+    assert "Similar transactions at the provider" in html
+    assert "T-ELSEWHERE" in html
+    assert "Why this is another payment" in html
+    assert "Required because a similar transaction was found." in html
+    refused = do(as_approver, released, "release", otp="123456", look_alike="T-ELSEWHERE")
+    assert refused.status_code == 422
+    assert "Enter why this is another payment. Nothing was sent." in text_of(refused)
+    assert not Release.objects.exists()
+
+
+def test_a_person_declares_another_payment_on_the_page(
+    as_approver: Client, provider: StubProvider, released: Operation, approver: User
+) -> None:
+    provider.answer_post = lambda: NAMED
+    _stopped(provider, released)
+    form = {
+        "code": code_of(approver),
+        "otp": "123456",
+        "look_alike": "T-ELSEWHERE",
+        "another_payment": "Invoice 18, paid by card",
+    }
+    assert do(as_approver, released, "release", **form).status_code == 302
+    send.send_operation(released.pk)
+    assert len(provider.posts) == 1
+    assert "Another payment, according to" in text_of(show(as_approver, released))

@@ -36,10 +36,10 @@ from backoffice.operations.errors import (
     Refusal,
     SavedAccountError,
 )
-from backoffice.operations.kinds.base import Facts
+from backoffice.operations.kinds.base import Facts, FieldMatch, MoneyKind
 from backoffice.operations.kinds.registry import facts_of, permission_for, read_content
 from backoffice.operations.lifecycle import transitions
-from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.operations import Attempt, LookAlike, Operation
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.pages import saved_accounts
 from backoffice.operations.pages.operation.forms import (
@@ -132,6 +132,7 @@ def _context(
         "facts": kind_texts.facts,
         "cautions": kind_texts.cautions,
         "attempts": kind_texts.attempts,
+        "look_alikes": kind_texts.look_alikes,
         "nothing_sent": nothing_sent_text(operation),
         "steps": steps(operation, turn),
         "panel": panel,
@@ -176,6 +177,7 @@ class KindTexts:
     summary: DecisionSummary | None = None
     cautions: Sequence[str] = ()
     attempts: Sequence[AttemptRow] = ()
+    look_alikes: Sequence[tuple[LookAlike, list[FieldMatch]]] = ()
 
 
 def _kind_texts(operation: Operation) -> KindTexts:
@@ -197,6 +199,11 @@ def _kind_texts(operation: Operation) -> KindTexts:
             )
             for attempt in attempts
         ],
+        look_alikes=[
+            (one, kind.match_fields(payload, one.as_record()))
+            for one in operation.look_alikes.all()
+            if isinstance(kind, MoneyKind)
+        ],
     )
 
 
@@ -206,7 +213,10 @@ def decision_requirements(operation: Operation) -> DecisionRequirements:
         kind, payload = read_content(operation)
     except ContentUnreadableError:
         return DecisionRequirements()
-    return DecisionRequirements(otp=kind.needs_otp, confirmation=kind.confirmation(payload))
+    undeclared = [one for one in operation.look_alikes.all() if one.declared_at is None]
+    return DecisionRequirements(
+        otp=kind.needs_otp, confirmation=kind.confirmation(payload), look_alikes=undeclared
+    )
 
 
 def _form(
@@ -339,7 +349,7 @@ def release(request: StaffRequest, pk: UUID) -> HttpResponse:
         operation,
         form,
         OperationAction.RELEASE,
-        ("digest", "otp"),
+        ("digest", "otp", "another_payment"),
         _released_message,
     )
 

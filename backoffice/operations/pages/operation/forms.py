@@ -1,17 +1,25 @@
 """Forms of decisions about one operation. Each asks for a second factor unless one is still fresh."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.http import QueryDict
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
-from backoffice.accounts.second_factor import confirm_second_factor, has_fresh_second_factor
+from backoffice.accounts.second_factor import (
+    confirm_second_factor,
+    has_fresh_second_factor,
+    second_factor_at,
+)
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.forms import OneTimeCodeInput
+from backoffice.operations.delivery.release import AnotherPayment
 from backoffice.operations.kinds.base import TypedConfirmation
+from backoffice.operations.models.operations import LookAlike
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -23,6 +31,7 @@ class DecisionRequirements:
 
     otp: bool = False
     confirmation: TypedConfirmation | None = None
+    look_alikes: Sequence[LookAlike] = ()  # to be declared another payment before it is sent
 
 
 class BaseDecisionForm(forms.Form):
@@ -44,8 +53,11 @@ class BaseDecisionForm(forms.Form):
         self.request = request
         if not wants.otp:
             self.fields.pop("otp", None)
-        if has_fresh_second_factor(request):
+        if has_fresh_second_factor(request) and not self._needs_newer_second_factor(wants):
             del self.fields["code"]
+
+    def _needs_newer_second_factor(self, wants: DecisionRequirements) -> bool:
+        return False
 
     def clean(self) -> dict[str, Any]:
         """Check the second factor last, so that a code is not used up by an otherwise invalid form."""
@@ -140,6 +152,28 @@ class ReleaseForm(BaseDecisionForm):
         required=True,
         help_text=_("Stored encrypted for at most 90 seconds, then deleted."),
     )
+    another_payment = reason_field(
+        label=_("Why this is another payment"),
+        help_text=_("Compare the records first. Your reason is recorded with the release."),
+        missing=_("Enter why this is another payment. Nothing was sent."),
+    )
+
+    def __init__(self, *args: Any, wants: DecisionRequirements, **kwargs: Any) -> None:
+        super().__init__(*args, wants=wants, **kwargs)
+        self.look_alikes = wants.look_alikes
+        if not wants.look_alikes:
+            del self.fields["another_payment"]
+        elif "code" in self.fields:
+            self.fields["code"].help_text = gettext("Required because a similar transaction was found.")
+
+    def _needs_newer_second_factor(self, wants: DecisionRequirements) -> bool:
+        """Whether look-alikes were found after the last confirmation."""
+        confirmed = second_factor_at(self.request)
+        return any(confirmed is None or confirmed < one.found_at for one in wants.look_alikes)
+
+    def clean_another_payment(self) -> AnotherPayment:
+        seen = self.data.getlist("look_alike") if isinstance(self.data, QueryDict) else []
+        return AnotherPayment(tuple(seen), self.cleaned_data["another_payment"])
 
     def clean_otp(self) -> SecretStr | None:
         otp = self.cleaned_data["otp"]

@@ -398,6 +398,9 @@ def _refused_at_claim(refusal: dict[str, str]) -> str:
         return gettext(
             "Not sent: the person who released it no longer has permission to send. Another person must send it."
         )
+    if refusal["code"] == Refusal.LOOK_ALIKE:
+        another = gettext("If it is another payment, enter the reason and send it again.")
+        return f"{sentence(refusal)} {another}"
     return f"{gettext('Not sent.')} {sentence(refusal)} {_PREPARE_AGAIN}"
 
 
