@@ -211,11 +211,14 @@ class Refusal(TextChoices):
     FORM_INVALID = "form_invalid", _("The form was not accepted: {fields}.")
 
 
+_STATUS_LABELS = dict(Status.choices)
+
+
 def sentence(refusal: Mapping[str, str]) -> str:
     """A stored refusal (its code and parameters) in words; a status of ours by its label."""
     shown = dict(refusal)
     if refusal["code"] in {Refusal.STATUS_CHANGED, Refusal.OUTCOME_KNOWN}:
-        shown["status"] = str(Status(refusal["status"]).label)
+        shown["status"] = str(_STATUS_LABELS.get(refusal["status"], refusal["status"]))
     return code_sentence(Refusal, shown)
 
 

@@ -8,7 +8,7 @@ import pytest
 import requests
 from django.conf import settings as product_settings
 from django.test import Client
-from django.utils import timezone
+from django.utils import timezone, translation
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
@@ -109,6 +109,16 @@ def test_the_service_also_requires_a_fresh_second_factor(approver: User, created
             reveal.reveal_secret(created.pk, actor=approver, second_factor_at=stale)
     assert Secret.objects.exists()
     assert Entry.objects.filter(action=Action.SECRET_REFUSED).count() == 2
+
+
+def test_a_refusal_is_recorded_in_english_whatever_the_actor_reads(
+    approver: User, created: Operation
+) -> None:
+    with translation.override("fr"), pytest.raises(StaleSecondFactorError) as refused:
+        reveal.reveal_secret(created.pk, actor=approver, second_factor_at=None)
+    recorded_reason = Entry.objects.get(action=Action.SECRET_REFUSED).detail["reason"]
+    assert recorded_reason.startswith("Your last authenticator code is more than five minutes old.")
+    assert str(refused.value) != recorded_reason
 
 
 def test_one_of_two_concurrent_reveals_succeeds(approver: User, created: Operation) -> None:

@@ -69,6 +69,16 @@ def operation(status: Status, *, mine: bool = False) -> Callable[[People, Page],
     return visit
 
 
+def receipt(status: Status) -> Callable[[People, Page], object]:
+    """The page to print of the oldest operation listed in this status."""
+
+    def visit(people: People, page: Page) -> None:
+        operation(status)(people, page)
+        page.goto(f"{page.url}receipt/")
+
+    return visit
+
+
 def case(status: Status) -> Callable[[People, Page], object]:
     """The evidence of the oldest operation listed in this status, read from the provider."""
 
@@ -283,6 +293,8 @@ PAGES = [
     ),
     ListedPage(AUDITOR, "overview", at("/")),
     ListedPage(AUDITOR, "pending operation", operation(Status.PENDING)),
+    ListedPage(AUDITOR, "receipt", receipt(Status.SUCCEEDED)),
+    ListedPage(AUDITOR, "record", receipt(Status.UNKNOWN)),
     ListedPage(AUDITOR, "reports", at("/reports/")),
     ListedPage(AUDITOR, "audit log", at("/settings/audit/")),
     ListedPage(AUDITOR, "audit log without entries", at("/settings/audit/?about=nobody")),

@@ -95,6 +95,20 @@ def test_letter_keys_move_through_the_rows_and_select_them(people: People) -> No
     expect(page.get_by_role("heading", level=1)).to_have_text("1 of 1 approved")
 
 
+def test_a_and_r_open_approve_and_reject_on_an_operation(people: People) -> None:
+    path = steps.prepared(people, PREPARER, steps.new_payment())
+    page = people.page_of(OTHER_APPROVER)
+    page.goto(path)
+    page.keyboard.press("r")
+    expect(page.get_by_label("Reason")).to_be_focused()
+    page.keyboard.type("a and r are letters here")
+    expect(page.get_by_label("Reason")).to_have_value("a and r are letters here")
+    page.locator("body").click(position={"x": 2, "y": 400})
+    page.keyboard.press("a")
+    expect(page.get_by_label("Provider's one-time code")).to_be_focused()
+    expect(steps.badge(page)).to_have_text("Pending")
+
+
 def test_the_first_invalid_field_of_a_refused_form_has_the_focus(people: People) -> None:
     page, payment = people.page_of(PREPARER), steps.new_payment()
     steps.fill_in(page, payment)

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.states import CLOSED
 from tests import factories
 
 
@@ -35,7 +36,8 @@ def reloaded(operation: Operation) -> Operation:
 def put(operation: Operation, *statuses: str) -> Operation:
     """Move the row along the table of states, past the services."""
     for status in statuses:
-        Operation.objects.filter(pk=operation.pk).update(status=status)
+        closed = {"closed_at": timezone.now()} if status in CLOSED else {}
+        Operation.objects.filter(pk=operation.pk).update(status=status, **closed)
     return Operation.objects.get(pk=operation.pk)
 
 

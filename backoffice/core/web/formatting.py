@@ -198,10 +198,11 @@ _ERROR_PART = "error_parameter_"
 
 def with_error_sentence(stored: Mapping[str, Any]) -> Mapping[str, Any]:
     """The stored parameters with the sentence of their error in the reader's language."""
-    if "error_template" not in stored:
+    template = stored.get("error_template")
+    if not template:
         return stored
     parts = {name.removeprefix(_ERROR_PART): value for name, value in stored.items()}
-    return {**stored, "error": gettext(stored["error_template"]).format(**parts)}
+    return {**stored, "error": gettext(template).format(**parts)}
 
 
 _LONG_ID = re.compile(r"(?=\w*\d)\w{20,}", re.ASCII)  # no word has a digit and so many letters

@@ -38,6 +38,36 @@ def test_a_rejected_operation_shows_the_reason_and_can_be_copied(
     assert sorted(row["Status"] for row in steps.exported(preparer, payment)) == ["pending", "rejected"]
 
 
+@pytest.mark.parametrize("scripts", [True, False])
+def test_on_a_telephone_the_decision_and_its_buttons_are_on_one_screen(
+    people: People, *, scripts: bool
+) -> None:
+    """Amount, account, fee, balance and approvers are seen together with every button, without scrolling."""
+    page, payment = people.page_of(APPROVER, scripts=scripts), steps.new_payment()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(steps.prepared(people, PREPARER, payment))
+    panel = steps.decision(page)
+    shown = [payment.account_number, "Fee", "Total debit", "Balance after", "Can approve"]
+    for text in shown:
+        expect(panel.get_by_text(text).first).to_be_in_viewport(ratio=1)
+    for button in (steps.button(page, "Approve"), steps.button(page, "Approve and send")):
+        expect(button).to_be_in_viewport(ratio=1)
+    expect(panel.get_by_text("Reject…")).to_be_in_viewport(ratio=1)
+
+
+def test_a_receipt_prints_without_what_can_be_clicked(people: People) -> None:
+    page, payment = people.page_of(APPROVER), steps.new_payment()
+    page.goto(steps.prepared(people, PREPARER, payment))
+    page.get_by_role("button", name="Print record").click()
+    expect(page.get_by_role("button", name="Print", exact=True)).to_be_visible()
+    page.emulate_media(media="print")
+    expect(page.get_by_role("button")).to_have_count(0)
+    expect(page.get_by_role("navigation")).to_have_count(0)
+    for text in (payment.account_number, "prepared this operation", "SANDBOX"):
+        expect(page.get_by_text(text).first).to_be_visible()
+    assert page.pdf(format="A4").count(b"/Type /Page\n") == 1
+
+
 def test_rejecting_needs_a_reason(people: People) -> None:
     path = steps.prepared(people, PREPARER, steps.new_payment())
     approver = people.page_of(APPROVER, scripts=False)

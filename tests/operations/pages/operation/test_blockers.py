@@ -33,7 +33,8 @@ def test_the_page_shows_the_blocker_since_when_and_until_when(
     with timezone.override("Africa/Lagos"):  # where the reader is
         assert f"since {local_time(release.blocked_since or release.released_at)}; nothing was sent" in shown
         assert f"until the release expires: {local_time(release.expires_at)}" in shown
-    assert (provider.posts, "123456" in shown) == ([], False)
+    without_account = shown.replace(str(released.payload["account_number"]), "")
+    assert (provider.posts, "123456" in without_account) == ([], False)
 
 
 def seen_on(client: Client, operation: Operation) -> str:

@@ -1,0 +1,82 @@
+"""Errors of the client are English in records and in the reader's language on screens."""
+
+import pytest
+from django.utils import translation
+
+from backoffice.core.web.formatting import error_sentence, stored_error
+from backoffice.operations.models.reason_codes import (
+    Blocker,
+    CheckResult,
+    ResponseCode,
+    blocker_sentence,
+    check_sentence,
+    coded,
+    responses_sentence,
+)
+from payments_gateway import (
+    AddressError,
+    AmountError,
+    GatewayError,
+    InputError,
+    NotSentError,
+    RejectedError,
+    check_address,
+    parse_amount,
+)
+from payments_gateway.connection import NOT_REACHED
+
+UNREACHABLE = NotSentError.of(NOT_REACHED, why="ConnectTimeout")
+FRENCH = "Le prestataire n\u2019a pas pu être joint (ConnectTimeout). Rien n\u2019a été envoyé."
+
+
+def refusal(text: str, code: str) -> InputError:
+    with pytest.raises(AmountError) as refused:
+        parse_amount(text, code)
+    return refused.value
+
+
+def test_an_amount_is_refused_in_the_readers_language() -> None:
+    error = refusal("1.005", "NGN")
+    assert error_sentence(error) == str(error) == "NGN has at most 2 decimals."
+    with translation.override("fr"):
+        assert error_sentence(error) == "NGN a au plus 2 décimales."
+        assert str(error) == "NGN has at most 2 decimals."
+
+
+def test_an_address_is_refused_in_the_readers_language() -> None:
+    with pytest.raises(AddressError) as refused:
+        check_address("TRC20", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6u")
+    with translation.override("fr"):
+        assert error_sentence(refused.value).startswith("La somme de contrôle ne correspond pas")
+
+
+def test_the_providers_own_words_are_never_translated() -> None:
+    with translation.override("fr"):
+        assert error_sentence(RejectedError("Approved", 400)) == "Approved"
+
+
+def test_a_stored_error_is_english_and_shown_in_the_readers_language() -> None:
+    with translation.override("fr"):
+        stored = stored_error(UNREACHABLE)
+    assert stored["error"] == "The provider could not be reached (ConnectTimeout). Nothing was sent."
+    response = coded(ResponseCode.ERROR, **stored)
+    assert responses_sentence([response]) == stored["error"]
+    with translation.override("fr"):
+        assert responses_sentence([response]) == FRENCH
+        assert FRENCH in blocker_sentence(Blocker.PROVIDER_UNREADABLE, stored)
+        assert FRENCH in check_sentence(CheckResult.PROVIDER_UNREADABLE, stored)
+
+
+def test_an_error_stored_without_its_template_is_shown_as_stored() -> None:
+    with translation.override("fr"):
+        assert responses_sentence([coded(ResponseCode.ERROR, error="Old text")]) == "Old text"
+
+
+def test_an_error_longer_than_its_place_is_stored_as_text_only() -> None:
+    stored = stored_error(GatewayError.of("{why} failed", why="x" * 600), limit=250)
+    assert stored == {"error": "x" * 250}
+
+
+def test_an_error_of_a_response_names_its_status() -> None:
+    error = GatewayError.of("HTTP {status}: {why}", 502, why="no answer")
+    assert (str(error), error.status) == ("HTTP 502: no answer", 502)
