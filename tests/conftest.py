@@ -42,9 +42,11 @@ LONGEST = (
     "tests/simulation/test_simulation.py",
     "tests/operations/pages/test_query_plans.py",
     "tests/sandbox/test_properties.py",
+    "tests/reports/exports/test_slow_readers.py",
+    "tests/contract/test_sandbox.py",
     "tests/tools/",
 )
-"""Tests that take half a minute or more: they run first, so that no process is left with one at the end."""
+"""Tests that take long: they run first, so that no process is left with one at the end."""
 
 
 BROWSER = "tests/browser/"
