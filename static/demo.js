@@ -22,6 +22,7 @@ function offer() {
 }
 
 async function refresh() {
+  if (!parts().length) return;
   const address = new URL(location.href);
   address.searchParams.delete("answer"); // a stored page would show the codes of its time
   const answer = await fetch(address, { headers: { Accept: "text/html" } });

@@ -81,11 +81,11 @@ def current_one_time_code() -> CurrentCode | None:
         try:
             connection.request("GET", "/_sandbox/otp")
             codes = json.load(connection.getresponse())
-        except (OSError, HTTPException, ValueError):
+            if provider_profile().otp_type == "otp":
+                return CurrentCode(codes["otp"], None)
+            return CurrentCode("" if codes["used"] else codes["totp"], codes["secondsLeft"])
+        except (OSError, HTTPException, ValueError, KeyError):
             return None
-    if provider_profile().otp_type == "otp":
-        return CurrentCode(codes["otp"], None)
-    return CurrentCode("" if codes["used"] else codes["totp"], codes["secondsLeft"])
 
 
 def _existing(member: DemoPerson) -> User | None:

@@ -242,7 +242,7 @@ PAGES = [
     ListedPage(
         PREPARER,
         "wallet transfer refused",
-        sending("/operations/prepare/wallet_transfer/", "Review details", Network="TRC20", Address="0x12"),
+        sending("/operations/prepare/wallet_transfer/", "Review details", Address="0x12"),
     ),
     ListedPage(PREPARER, "payment", at("/operations/prepare/payment/")),
     ListedPage(
