@@ -13,7 +13,7 @@ templates for its catalogues.
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
 
 
 def gettext_noop(template: str) -> str:
@@ -41,7 +41,7 @@ class GatewayError(Exception):
     """
 
     template = ""
-    parameters: Mapping[str, object] = MappingProxyType({})
+    parameters: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, message: str, status: int | None = None, body_excerpt: str = "") -> None:
         super().__init__(message)

@@ -1,6 +1,7 @@
 """A transaction at the provider that looks like an operation not sent yet stops its sending."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -81,7 +82,7 @@ def test_a_similar_transaction_since_the_preparation_is_found_without_a_mirror(
     ids=["before the preparation", "other amount", "other currency", "incoming", "failed"],
 )
 def test_other_transactions_do_not_stop_it(
-    provider: StubProvider, released: Operation, other: dict[str, object]
+    provider: StubProvider, released: Operation, other: dict[str, Any]
 ) -> None:
     provider.answer_post = lambda: NAMED
     shows(provider, record("T-OTHER", **other))

@@ -53,6 +53,7 @@ def test_a_page_lists_one_kind_and_offers_a_new_one_to_those_who_may(
         else None
     )
     html = page(sign_in(client, person), f"/operations/{slug}/")
+    assert kind.page is not None
     assert own.reference in html
     assert other is None or other.reference not in html
     assert f'href="/operations/prepare/{kind.name}/">{kind.page.button}</a>' in html
