@@ -64,11 +64,15 @@ def test_the_sandbox_listens_on_loopback_only(process: SandboxProcess) -> None:
     assert {each.laddr.ip for each in connections if each.status == "LISTEN"} == {"127.0.0.1"}
 
 
-def test_the_process_stays_small(process: SandboxProcess) -> None:
-    assert process.process is not None
-    parent = psutil.Process(process.process.pid)
-    # What both processes share, such as the libraries' code, is not counted twice.
-    own = sum(each.memory_full_info().uss for each in (parent, *children(process)))
+def test_the_process_stays_small() -> None:
+    with SandboxProcess() as process:  # the one of the run has grown with what other tests sent to it
+        for _ in range(20):
+            assert requests.get(f"{process.url}/transaction", headers=process.headers, timeout=30).ok
+            process.reset()
+        assert process.process is not None
+        parent = psutil.Process(process.process.pid)
+        # What both processes share, such as the libraries' code, is not counted twice.
+        own = sum(each.memory_full_info().uss for each in (parent, *children(process)))
     assert own < 100 * 1024 * 1024
 
 
