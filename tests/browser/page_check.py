@@ -251,10 +251,11 @@ def _english() -> tuple[frozenset[str], list[re.Pattern[str]]]:
     """The English texts of the catalogue that read otherwise in French: whole ones, and those with placeholders."""
     with (ROOT / "locale" / "fr" / "LC_MESSAGES" / "django.po").open("rb") as file:
         messages = [message for message in read_po(file) if message.id]
-    english, french = set(), set()
+    english: set[str] = set()
+    french: set[str] = set()
     for message in messages:
         for texts, found in ((message.id, english), (message.string, french)):
-            for text in (texts,) if isinstance(texts, str) else texts:
+            for text in (texts,) if isinstance(texts, str) else texts or ():
                 found.update(_pieces(text))
     only_english = english - french
     patterns = [
