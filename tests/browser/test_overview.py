@@ -39,6 +39,12 @@ def is_there_by_now(panel: Locator) -> bool:
     return panel.count() == 1
 
 
+def is_synced(page: Page) -> bool:
+    """Whether the mirror is loaded; otherwise a note above the overview says how far it is."""
+    page.reload()
+    return page.locator("#mirror").count() == 0
+
+
 def canvas(panel: Locator) -> Locator:
     found = panel.locator("canvas")
     expect(found).to_be_visible()
@@ -54,10 +60,9 @@ def has_colours_of_its_keys(panel: Locator) -> bool:
 def test_the_overview_fits_one_screen(people: People, language: str) -> None:
     page = people.page_of(APPROVER)
     page.set_viewport_size({"width": 1440, "height": 900})
-    page.goto("/")
-    canvas(panel(page))
     page.set_extra_http_headers({"Accept-Language": language})
     page.goto("/")
+    wait_until(lambda: is_synced(page))
     canvas(panel(page))
     expect(page.locator(".owned li")).to_have_count(3)
     assert page.evaluate("document.scrollingElement.scrollHeight") <= 900
