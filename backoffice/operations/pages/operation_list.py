@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib.auth.decorators import permission_required
@@ -142,10 +142,12 @@ class OperationFilterForm(ListFilterForm):
 class KindFilterForm(OperationFilterForm):
     """The same for the operations of one kind, on its own page: neither kind nor tab can be chosen."""
 
-    display_fields = fixed_fields = frozenset({"kind", "tab"})
+    display_fields = frozenset({"kind", "tab"})
+    fixed_fields = frozenset({"kind", "tab"})
 
 
-class OperationTotal(NamedTuple):
+@dataclass(frozen=True)
+class OperationTotal:
     """The number of operations of one currency in one status, and the sum of their amounts, without fees."""
 
     currency: str

@@ -72,7 +72,9 @@ def test_a_schedule_takes_over_the_period_of_the_filter(
     zone = ZoneInfo(auditor.time_zone)
     days = {str(label): days for label, *days in date_presets(timezone.localdate(timezone=zone))}[preset]
     address = reverse("reports:new_schedule", args=["audit-log"])
-    form = sign_in(client, auditor).get(address, {"since": days[0], "until": days[1]}).context["form"]
+    form = (
+        sign_in(client, auditor).get(address, {"since": str(days[0]), "until": str(days[1])}).context["form"]
+    )
     assert (form["period"].value(), form["frequency"].value()) == (period, frequency)
 
 
