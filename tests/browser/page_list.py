@@ -252,6 +252,7 @@ PAGES = [
     ),
     ListedPage(PREPARER, "wallets", at("/money/wallets/")),
     ListedPage(PREPARER, "payments", at("/operations/off-ramp-payments/")),
+    ListedPage(PREPARER, "operations of a kind", at("/operations/withdrawals/?since=2026-01-01&text=o")),
     ListedPage(PREPARER, "not allowed", at("/settings/audit/")),
     ListedPage(PREPARER, "nothing there", at(_OPERATION)),
     ListedPage(PREPARER, "my account", at("/account/")),

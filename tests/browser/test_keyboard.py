@@ -58,17 +58,37 @@ def test_slash_focuses_the_search_and_escape_closes_the_menu(people: People) -> 
     expect(menu.locator("summary")).to_be_focused()
 
 
-@pytest.mark.parametrize("address", ["/transactions/", "/operations/"])
-def test_a_typed_date_filters_once_its_year_is_complete(people: People, address: str) -> None:
+@pytest.mark.parametrize("address", ["/transactions/", "/operations/?tab=all", "/operations/withdrawals/"])
+def test_a_filter_is_added_and_removed_by_keyboard(people: People, address: str) -> None:
     page = people.page_of(PREPARER)
     page.goto(address)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if "since=" in request.url else None)
+    menu = page.locator("details.add > summary")
+    menu.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("From", exact=True)).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("From", exact=True)).to_be_hidden()
+    expect(menu).to_be_focused()
+    page.keyboard.press("Enter")
     page.get_by_label("From", exact=True).focus()
     page.keyboard.type("10152026", delay=50)
+    page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("since=2026-10-15"))
-    assert len([url for url in asked if "/count/" not in url]) == 1
-    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.locator(".chip")).to_contain_text("From: 15 Oct 2026")
+    page.get_by_role("link", name="Remove filter: From").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".chip")).to_have_count(0)
+
+
+def test_rows_and_export_follow_the_typed_text(people: People) -> None:
+    page = people.page_of(PREPARER)
+    page.goto("/operations/?tab=all&status=succeeded")
+    page.get_by_role("main").get_by_role("searchbox").fill("Convert")
+    expect(page).to_have_url(re.compile("text=Convert"))
+    assert re.search("status=succeeded", page.url)
+    expect(page.get_by_role("button", name="Export CSV")).to_have_attribute(
+        "href", re.compile("text=Convert")
+    )
 
 
 def test_letter_keys_move_through_the_rows_and_select_them(people: People) -> None:

@@ -142,7 +142,8 @@ class OperationFilterForm(ListFilterForm):
 class KindFilterForm(OperationFilterForm):
     """The same for the operations of one kind, on its own page: neither kind nor tab can be chosen."""
 
-    display_fields = fixed_fields = frozenset({"kind", "tab"})
+    display_fields = frozenset({"kind", "tab"})
+    fixed_fields = frozenset({"kind", "tab"})
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ def open_from_waiting(approver: Page, preparer: Page) -> None:
 def assert_the_download_holds_it(approver: Page, payment: steps.NewPayment) -> None:
     approver.goto("/operations/?tab=done")
     with approver.expect_download() as download:
-        approver.get_by_role("link", name="Export CSV").click()
+        approver.get_by_role("button", name="Export CSV").click()
     [row] = steps.rows_of(Path(download.value.path()).read_bytes(), payment)
     assert (row["Status"], row["Direction"], row["Recipient"]) == ("succeeded", "out", payment.holder)
     assert download.value.suggested_filename.endswith(".csv")

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+from dataclasses import astuple
 from decimal import Decimal
 
 import pytest
@@ -19,7 +20,7 @@ from tests.operations.pages.page_text import page
 
 pytestmark = pytest.mark.django_db
 PAGE = "/operations/withdrawals/"
-PAGES = {kind.page.slug: kind for kind in KINDS.values() if kind.page}
+PAGES = {kind.page.slug: (kind, kind.page) for kind in KINDS.values() if kind.page}
 
 
 def test_every_kind_that_reaches_the_provider_by_a_form_of_its_own_has_a_page() -> None:
@@ -44,7 +45,7 @@ def test_pages_are_one_click_from_the_list(client: Client, sign_in: SignIn, prep
 def test_a_page_lists_one_kind_and_offers_a_new_one_to_those_who_may(
     client: Client, sign_in: SignIn, preparer: User, auditor: User, slug: str
 ) -> None:
-    kind = PAGES[slug]
+    kind, kind_page = PAGES[slug]
     person = _person_for(kind.permission, preparer)
     own = factories.prepared_of_kind(kind.name, SAMPLES[kind.name], person)
     other = (
@@ -56,7 +57,7 @@ def test_a_page_lists_one_kind_and_offers_a_new_one_to_those_who_may(
     assert kind.page is not None
     assert own.reference in html
     assert other is None or other.reference not in html
-    assert f'href="/operations/prepare/{kind.name}/">{kind.page.button}</a>' in html
+    assert f'href="/operations/prepare/{kind.name}/">{kind_page.button}</a>' in html
     assert f"/prepare/{kind.name}/" not in page(sign_in(Client(), auditor), f"/operations/{slug}/")
 
 
@@ -74,7 +75,7 @@ def test_totals_are_by_currency_and_status_and_follow_the_filters(
     signed_in = sign_in(client, preparer)
 
     def totals(query: str) -> list[tuple[object, ...]]:
-        return [tuple(row) for row in signed_in.get(f"{PAGE}?{query}").context["totals"]]
+        return [astuple(row) for row in signed_in.get(f"{PAGE}?{query}").context["totals"]]
 
     pending = ("NGN", "pending", 2, Decimal("1000000000000.03"))
     cancelled, dollars = ("NGN", "cancelled", 1, Decimal(7)), ("USD", "pending", 1, Decimal("5.5"))

@@ -31,7 +31,7 @@ def test_an_account_number_finds_the_payments_to_it(
     [link] = re.findall(r'href="([^"]+same_recipient_as=[^"]+)">ADA', text_of(answer))
     listed = as_preparer.get(unescape(link))
     assert [row.pk for row in listed.context["page"].rows] == [here.pk]
-    assert f"Same recipient as <b>{here.reference}</b>" in text_of(listed)
+    assert f"Same recipient as: <b>{here.reference}</b>" in text_of(listed)
 
 
 @pytest.mark.parametrize(
