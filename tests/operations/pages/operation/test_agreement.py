@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -144,7 +145,7 @@ def test_each_attempt_says_the_next_step(
     as_approver: Client, operation: Operation, statuses: list[str], outcome: str, next_step: str
 ) -> None:
     now = timezone.now()
-    changes = {
+    changes: dict[str, Any] = {
         "open": {},
         "checked": {"checks": 1, "next_check_at": now + timedelta(minutes=1)},
         "given up": {"checks": 8},
