@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import requests
@@ -152,7 +152,8 @@ class Transport:
             except (NotSentError, OutcomeUnknownError) as exc:
                 pause = self._pause(attempt, deadline, retry_after=0)
                 if pause is None:
-                    raise ReadFailedError.of(_READ_AGAIN[exc.template], **exc.parameters) from exc
+                    parameters: dict[str, Any] = dict(exc.parameters)
+                    raise ReadFailedError.of(_READ_AGAIN[exc.template], **parameters) from exc
             else:
                 if response.status not in self._config.profile.retry_statuses:
                     return response

@@ -166,7 +166,7 @@ def test_error_messages_are_readable(network: str, address: str) -> None:
 def test_an_address_of_another_chain_is_refused_by_network() -> None:
     with pytest.raises(AddressError, match="not an address on Tron: those begin with T"):
         check_address("TRC20", BITCOIN[0])
-    with pytest.raises(AddressError, match="not a Bitcoin address: those begin with 1, 3 or bc1"):
+    with pytest.raises(AddressError, match="not an address on Bitcoin: those begin with 1, 3, bc1"):
         check_address("BTC", TRON[0])
 
 

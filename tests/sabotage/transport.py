@@ -52,7 +52,7 @@ TRANSPORT = (
     Safeguard(
         "a broken exchange is unknown",
         "payments_gateway.connection:_classify",
-        {"    return OutcomeUnknownError(": "    return NotSentError("},
+        {"    return OutcomeUnknownError.of(": "    return NotSentError.of("},
         (
             "tests/payments_gateway/transport/test_money_calls.py::test_a_broken_exchange_proves_nothi"
             "ng[reset after request]"

@@ -73,7 +73,7 @@ def test_a_failed_decision_is_reported_and_does_not_stop_the_others(
     result = lines(answer)
     assert "2 of 5 approved" in text_of(answer)
     assert "has expired" in result[late.reference]
-    assert "is now cancelled" in result[cancelled.reference]
+    assert "status is now “Cancelled”" in result[cancelled.reference]
     assert "Two approvals are required" in result[two.reference]
     assert [status_of(one) for one in (first, late, two, cancelled, last)] == [
         "approved",
@@ -135,7 +135,10 @@ def test_a_rejection_by_another_user_is_not_shown_as_own(
         second_factor_at=timezone.now(),
         reason="No",
     )
-    assert "is now rejected" in lines(send(as_approver, REJECT, operation, reason="No"))[operation.reference]
+    assert (
+        "status is now “Rejected”"
+        in lines(send(as_approver, REJECT, operation, reason="No"))[operation.reference]
+    )
 
 
 def test_one_fresh_second_factor_covers_all_selected_operations(

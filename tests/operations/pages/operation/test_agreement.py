@@ -145,12 +145,12 @@ def test_each_attempt_says_the_next_step(
     as_approver: Client, operation: Operation, statuses: list[str], outcome: str, next_step: str
 ) -> None:
     now = timezone.now()
-    open_attempts: dict[str, dict[str, Any]] = {
+    special: dict[str, dict[str, Any]] = {
         "open": {},
         "checked": {"checks": 1, "next_check_at": now + timedelta(minutes=1)},
         "given up": {"checks": 8},
     }
-    changes = open_attempts.get(outcome, {"outcome": outcome, "closed_at": now})
+    changes = special.get(outcome, {"outcome": outcome, "closed_at": now})
     error = coded(ResponseCode.ERROR, error="The bank is closed.")
     factories.attempt(operation, responses=[error], **changes)
     put(operation, "approved", *statuses)
