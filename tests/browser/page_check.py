@@ -17,8 +17,8 @@ from tools.processes import ROOT
 WIDTHS = (360, 390, 720, 768, 960, 1440, 1920, 2560)
 """720 and 960 px are 1440 and 1920 px at a zoom of 200 %. A scheme changes colours and no sizes."""
 
-WIDTHS_IN_FRENCH = (390, 768, 960, 1440)
-"""The narrowest of each layout, whose labels are longer in French; above them there is only more room."""
+WIDTHS_IN_FRENCH = (390, 768, 960, 1440, 1920)
+"""With the narrowest that has a side bar, since labels are longer in French."""
 
 _HEIGHT = 900
 _AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
