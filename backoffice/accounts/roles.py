@@ -50,6 +50,16 @@ PERMISSIONS: dict[Role, set[str]] = {
     },
 }
 
+WITHHELD_AFTER_BREAK_GLASS = frozenset(
+    {
+        "operations.approve_operation",
+        "operations.release_operation",
+        "operations.resolve_operation",
+        "operations.acknowledge_incident",
+    }
+)
+"""What a person may not do while a change of the account with break-glass is in effect, whatever the roles."""
+
 
 def sync_role_permissions(
     app_config: AppConfig, using: str, apps: Any = installed_apps, **_kwargs: Any
