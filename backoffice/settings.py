@@ -61,7 +61,8 @@ DEMO: bool = env.bool("COUNTERSIGN_DEMO", default=False)
 DEBUG: bool = env.bool("COUNTERSIGN_DEBUG", default=False)
 _IN_SANDBOX = ENVIRONMENT == "sandbox"
 #: The https address under which people and the provider reach this installation. Used to recognise our own callback
-#: URL and for links in messages. Without it scheduled reports cannot be saved and no message is sent.
+#: URL, for links in messages and for the one-time links of `manage.py staff`. Without it scheduled reports cannot be
+#: saved and no message is sent.
 PUBLIC_URL: str = env.str("COUNTERSIGN_PUBLIC_URL", default="").rstrip("/")
 
 # == Secrets
@@ -118,6 +119,9 @@ CONVERSION_LIFETIME_MINUTES: int = env.int("COUNTERSIGN_CONVERSION_LIFETIME_MINU
 #: Amounts above which two people must approve, such as `NGN=5000000,USD=2000`. A currency that is not named keeps its
 #: default. Default: `NGN=10000000,USD=10000,USDT=10000`.
 SECOND_APPROVAL_ABOVE = approval_limits(env.list("COUNTERSIGN_SECOND_APPROVAL_ABOVE", default=[]))
+#: Hours for which a person whose account was made or changed with `--break-glass` can neither approve, send nor
+#: resolve. Less than 24 only in the sandbox.
+BREAK_GLASS_RESTRICTION_HOURS: int = env.int("COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS", default=24)
 RELEASE_LIFETIME_MINUTES = 15  # how long a release waits to be sent if it has no one-time code
 #: The longest that one call to the provider may take; less than 30 only in the sandbox, for tests.
 SEND_DEADLINE_SECONDS: float = env.float("COUNTERSIGN_SEND_DEADLINE_SECONDS", default=30.0)
@@ -140,6 +144,7 @@ LOCALE_PATHS = [BASE_DIR / "locale"]
 FORMAT_MODULE_PATH = ["backoffice.core.formats"]
 
 INSTALLED_APPS = [
+    "backoffice.core",  # before Django's own apps, since it replaces two of their commands
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.messages",
@@ -149,7 +154,6 @@ INSTALLED_APPS = [
     "django_htmx",
     "django_otp",
     "payments_gateway",
-    "backoffice.core",
     "backoffice.audit",
     "backoffice.accounts",
     "backoffice.ledger",
@@ -379,6 +383,10 @@ def _check_safety() -> None:
         (
             _IN_SANDBOX or SEND_DEADLINE_SECONDS >= 30,
             "COUNTERSIGN_SEND_DEADLINE_SECONDS is too short: the provider may take 30 seconds",
+        ),
+        (
+            _IN_SANDBOX or BREAK_GLASS_RESTRICTION_HOURS >= 24,
+            "COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS is too short: 24 hours at least",
         ),
         (
             _IN_SANDBOX or not METRICS_TOKEN or len(METRICS_TOKEN) >= 16,

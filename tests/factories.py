@@ -2,6 +2,7 @@
 
 import itertools
 import uuid
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 from pydantic import SecretStr
 
-from backoffice.accounts.models import AuthenticatorDevice, User
+from backoffice.accounts.models import AccountChange, AuthenticatorDevice, BreakGlassChange, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import SessionStore
 from backoffice.operations.delivery.release import release_operation
@@ -49,6 +50,19 @@ def sign_in(client: Client, user: User) -> Client:
     session.save()
     client.cookies[settings.SESSION_COOKIE_NAME] = session.session_key
     return client
+
+
+def break_glass(user: User, *, hours_ago: float = 0.0) -> BreakGlassChange:
+    """A change of this person's account with break-glass, so many hours ago."""
+    return BreakGlassChange.objects.create(
+        user=user,
+        change=AccountChange.ROLES_CHANGED,
+        roles=[group.name for group in user.groups.all()],
+        reason="Nobody else is there",
+        os_user="root",
+        host="bastion-1",
+        at=timezone.now() - timedelta(hours=hours_ago),
+    )
 
 
 def payload(**changes: Any) -> WithdrawalPayload:

@@ -1,11 +1,13 @@
-"""Staff accounts, their authenticators and recovery codes, and their sessions."""
+"""Staff accounts, their set-up links, authenticators and recovery codes, their sessions, and changes of accounts
+with break-glass.
+"""
 
 import base64
 import re
 import secrets
 import uuid
-from datetime import timedelta
-from typing import Any, ClassVar
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, cast
 from urllib.parse import quote, urlencode
 from zoneinfo import available_timezones
 
@@ -15,8 +17,8 @@ from django.contrib.auth.models import Permission, PermissionsMixin
 from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessionManager
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import Aggregate, CharField, F, OuterRef, QuerySet, Subquery, Value
-from django.db.models.functions import Concat, Lower
+from django.db.models import Aggregate, CharField, F, Max, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Concat, Lower, Now
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.functional import cached_property
@@ -124,6 +126,138 @@ class User(AbstractBaseUser, PermissionsMixin):
         """
         names = Permission.objects.filter(group__user=self).values_list("content_type__app_label", "codename")
         return frozenset(f"{app}.{codename}" for app, codename in names)
+
+    @cached_property
+    def restricted_until(self) -> datetime | None:
+        """Until when a change with break-glass keeps this person from deciding; None if nothing does.
+
+        One query, unless the session's query has loaded it already (`live_with_person`).
+        """
+        in_effect = BreakGlassChange.objects.in_effect().filter(user=self)
+        return restriction_end(in_effect.aggregate(latest=Max("at"))["latest"])
+
+
+class SetupLink(models.Model):
+    """The one-time link by which a person chooses a password, stored as a keyed hash.
+
+    One row per person, so a new link ends the earlier one. The row is deleted when the link is used. The token
+    has 256 random bits, so it needs no slow hash; see `RecoveryCode`.
+    """
+
+    user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="setup_link")
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(editable=False)
+    expires_at = models.DateTimeField(editable=False)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"set-up link of {self.user}"
+
+    @staticmethod
+    def generate() -> str:
+        """A new random token, as it is written in the link."""
+        return secrets.token_urlsafe(32)
+
+    @staticmethod
+    def digests(token: str) -> list[str]:
+        """The hashes of this token with each valid key, the current key first."""
+        keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+        return [
+            salted_hmac("accounts.setup_link", token, secret=key, algorithm="sha256").hexdigest()
+            for key in keys
+        ]
+
+
+class AccountChange(models.TextChoices):
+    """What a command changed in an account. The label is the sentence, with its parameter in braces."""
+
+    CREATED = "created", _("The account of {person} was created")
+    ROLES_CHANGED = "roles_changed", _("The roles of {person} were changed")
+    REACTIVATED = "reactivated", _("The account of {person} was reactivated")
+    DEACTIVATED = "deactivated", _("The account of {person} was deactivated")
+    PASSWORD_RESET = "password_reset", _("The password of {person} was reset")
+    SECOND_FACTOR_RESET = "second_factor_reset", _("Password and second factor of {person} were reset")
+
+
+def restriction_end(changed_at: datetime | None) -> datetime | None:
+    """When the restriction ends after a change with break-glass at this time.
+
+    Not stored: the setting of the process that checks it counts, not that of the command.
+    """
+    return changed_at and changed_at + timedelta(hours=settings.BREAK_GLASS_RESTRICTION_HOURS)
+
+
+class BreakGlassChangeManager(models.Manager["BreakGlassChange"]):
+    def in_effect(self) -> QuerySet["BreakGlassChange"]:
+        """Changes whose restriction has not ended, by the database's clock."""
+        return self.filter(at__gt=Now() - timedelta(hours=settings.BREAK_GLASS_RESTRICTION_HOURS))
+
+    def unacknowledged(self) -> QuerySet["BreakGlassChange"]:
+        return self.filter(acknowledged_at__isnull=True)
+
+
+class BreakGlassChange(models.Model):
+    """One change of an account by one person at the shell: an incident until another person acknowledges it.
+
+    The person whose account was changed can neither approve, send nor resolve for a day.
+    """
+
+    user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="break_glass_changes")
+    change = models.CharField(max_length=32, choices=AccountChange)
+    roles = models.JSONField(default=list)  # names of the person's roles after the change
+    reason = models.CharField(max_length=500)
+    os_user = models.CharField(max_length=255)
+    host = models.CharField(max_length=255)
+    at = models.DateTimeField()
+    acknowledged_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    acknowledged_at = models.DateTimeField(null=True)
+    note = models.CharField(max_length=500, blank=True)
+
+    objects: ClassVar[BreakGlassChangeManager] = BreakGlassChangeManager()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("-at", "-pk")
+        indexes = [
+            models.Index(fields=["user", "at"], name="break_glass_restriction"),
+            models.Index(
+                fields=["-at", "-id"], name="break_glass_open", condition=Q(acknowledged_at__isnull=True)
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(change__in=AccountChange.values), name="break_glass_known"),
+            models.CheckConstraint(
+                condition=~Q(reason="") & ~Q(os_user="") & ~Q(host=""), name="break_glass_with_origin"
+            ),
+            models.CheckConstraint(
+                condition=Q(acknowledged_at__isnull=True, acknowledged_by__isnull=True, note="")
+                | (Q(acknowledged_at__isnull=False, acknowledged_by__isnull=False) & ~Q(note="")),
+                name="break_glass_acknowledged_by_a_person_with_a_note",
+            ),
+            models.CheckConstraint(
+                condition=Q(acknowledged_by__isnull=True) | ~Q(acknowledged_by=F("user")),
+                name="break_glass_acknowledged_by_another_person",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    @property
+    def sentence(self) -> str:
+        """The change in words."""
+        return str(self.get_change_display()).format(person=self.user)
+
+    @property
+    def restricted_until(self) -> datetime:
+        """When the person may approve, send and resolve again."""
+        return cast(datetime, restriction_end(self.at))
+
+    @property
+    def is_open(self) -> bool:
+        return self.acknowledged_at is None
 
 
 STEP_SECONDS = 30
@@ -299,8 +433,8 @@ class StaffSessionManager(BaseSessionManager["StaffSession"]):
         return self.filter(expire_date__gt=timezone.now())
 
     def live_with_person(self) -> QuerySet["StaffSession"]:
-        """Live sessions with the person, the authenticator of the second factor, and the person's
-        permissions.
+        """Live sessions with the person, the authenticator of the second factor, the person's permissions, and
+        until when a change with break-glass restricts the person.
 
         One query for everything that a request must know about its user.
         """
@@ -311,7 +445,14 @@ class StaffSessionManager(BaseSessionManager["StaffSession"]):
             .annotate(names=_StringAggregate(Concat("content_type__app_label", Value("."), "codename")))
             .values("names")
         )
-        return self.live().select_related("user", "device").annotate(joined_permission_names=Subquery(names))
+        changes = (
+            BreakGlassChange.objects.in_effect().filter(user=OuterRef("user")).order_by("-at").values("at")
+        )
+        return (
+            self.live()
+            .select_related("user", "device")
+            .annotate(joined_permission_names=Subquery(names), changed_at=Subquery(changes[:1]))
+        )
 
 
 class StaffSession(AbstractBaseSession):
@@ -337,10 +478,11 @@ class StaffSession(AbstractBaseSession):
         return f"session of {self.user}" if self.user_id else "session of a stranger"
 
     def load_permissions(self) -> None:
-        """Give the person the permission names that `live_with_person` loaded."""
+        """Give the person the permission names and the restriction that `live_with_person` loaded."""
         joined = vars(self).get("joined_permission_names") or ""
         if self.user is not None:
             self.user.permission_names = frozenset(joined.split(_SEPARATOR)) - {""}
+            self.user.restricted_until = restriction_end(vars(self).get("changed_at"))
 
     @property
     def reference(self) -> str:

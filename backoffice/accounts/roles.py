@@ -12,10 +12,10 @@ from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
-from django.db.models import Model, QuerySet
+from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.accounts.models import User
+from backoffice.accounts.models import BreakGlassChange, User
 
 _VIEW_PERMISSIONS = {"operations.view_operation", "ledger.view_balance", "ledger.view_transaction"}
 _OVERSIGHT_PERMISSIONS = {"operations.resolve_operation", "operations.pause_payments"}
@@ -50,6 +50,16 @@ PERMISSIONS: dict[Role, set[str]] = {
     },
 }
 
+WITHHELD_AFTER_BREAK_GLASS = frozenset(
+    {
+        "operations.approve_operation",
+        "operations.release_operation",
+        "operations.resolve_operation",
+        "operations.acknowledge_incident",
+    }
+)
+"""What a person may not do while a change of the account with break-glass is in effect, whatever the roles."""
+
 
 def sync_role_permissions(
     app_config: AppConfig, using: str, apps: Any = installed_apps, **_kwargs: Any
@@ -80,13 +90,19 @@ def _is_installed(apps: Any, model: str) -> bool:
 
 
 def users_with_permission(permission: str) -> QuerySet[User]:
-    """The active people whose roles include this permission, such as "operations.approve_operation"."""
+    """The active people whose roles include this permission, such as "operations.approve_operation".
+
+    Without those from whom a recent change of the account with break-glass withholds it.
+    """
     app, _, codename = permission.partition(".")
-    return User.objects.filter(
+    found = User.objects.filter(
         groups__permissions__content_type__app_label=app,
         groups__permissions__codename=codename,
         is_active=True,
     ).distinct()
+    if permission in WITHHELD_AFTER_BREAK_GLASS:
+        return found.exclude(Exists(BreakGlassChange.objects.in_effect().filter(user=OuterRef("pk"))))
+    return found
 
 
 class StaffBackend(ModelBackend):

@@ -1,20 +1,25 @@
-"""The password: the first step of sign-in, sign-out, password change, and the lock-out after wrong passwords."""
+"""The password: the first step of sign-in, sign-out, password change, set-up links, and the lock-out after wrong
+passwords or links.
+"""
 
 from typing import Any
 
+from axes.handlers.proxy import AxesProxyHandler
 from django.conf import settings
 from django.contrib import auth
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_variables
 
-from backoffice.accounts.models import StaffSession, User
+from backoffice.accounts.models import SetupLink, StaffSession, User
 from backoffice.accounts.roles import StaffBackend
-from backoffice.accounts.sessions import SessionStore, StaffRequest, delete_other_sessions
+from backoffice.accounts.sessions import SessionStore, StaffRequest, delete_other_sessions, end_sessions_of
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
+from backoffice.core import clock
 from backoffice.core.web import request_context
 
 
@@ -37,6 +42,27 @@ class LockedOutError(Exception):
         )
 
 
+class SetupLinkRefusedError(Exception):
+    """The link was used, replaced, has expired or never existed; the message does not say which."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            gettext(
+                "This link is no longer valid. A link works once, within 48 hours, and ends when a new one is made. "
+                "Ask the person who gave it to you for a new one."
+            )
+        )
+
+
+class TooManyLinksError(Exception):
+    """Too many links that are not valid from this network address."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            gettext("Too many links that are not valid from your network. Wait 30 minutes, then try again.")
+        )
+
+
 class PasswordRefusedError(Exception):
     """A person who is signed in gave a wrong current password."""
 
@@ -56,15 +82,19 @@ def sign_in(request: HttpRequest, session: SessionStore, *, email: str, password
     user = auth.authenticate(request, email=email, password=password)
     if not isinstance(user, User):
         raise _refusal(request, email)
+    _begin_session(request, session, user)
+    with transaction.atomic():
+        StaffSession.objects.filter(expire_date__lte=timezone.now()).delete()
+        record(Action.PASSWORD_ACCEPTED, actor=user)
+    return user
+
+
+def _begin_session(request: HttpRequest, session: SessionStore, user: User) -> None:
     session.flush()
     auth.login(request, user, backend=f"{StaffBackend.__module__}.{StaffBackend.__qualname__}")
     session.begin(
         address=request_context.current().address or "", user_agent=request.headers.get("User-Agent", "")
     )
-    with transaction.atomic():
-        StaffSession.objects.filter(expire_date__lte=timezone.now()).delete()
-        record(Action.PASSWORD_ACCEPTED, actor=user)
-    return user
 
 
 @transaction.atomic
@@ -117,6 +147,59 @@ def change_password(request: StaffRequest, new_password: str) -> None:
     auth.update_session_auth_hash(request, user)
     ended = delete_other_sessions(request)
     record(Action.PASSWORD_CHANGED, actor=user, target=user, sessions_ended=ended)
+
+
+_ANY_LINK = "one-time link"
+"""Stands for the e-mail address where wrong links are counted: no address is like it, so no account has it."""
+
+
+@sensitive_variables("token")
+def person_of_setup_link(request: HttpRequest, token: str) -> User:
+    """The person for whom this link was made, if it is still valid. It is not used up.
+
+    Raises SetupLinkRefusedError, or TooManyLinksError after the fifth wrong link from one network address; then
+    also for a valid one. Message and duration are the same whether the link ever existed. A refusal is audited.
+    """
+    if not AxesProxyHandler.is_allowed(request, {"email": _ANY_LINK}):
+        raise TooManyLinksError
+    found = _valid_links(token).select_related("user").first()
+    if found is None:
+        raise _link_refusal(request)
+    return found.user
+
+
+@sensitive_variables("token", "password")
+def use_setup_link(request: HttpRequest, session: SessionStore, *, token: str, password: str) -> User:
+    """Set the password, already validated, and open a session as `sign_in` does. The link ends.
+
+    Raises as `person_of_setup_link`.
+    """
+    claimed = person_of_setup_link(request, token)
+    with transaction.atomic():
+        user = User.objects.get_locked(pk=claimed.pk)
+        used, _ = _valid_links(token).filter(user=user).delete()
+        if used == 1:
+            user.set_password(password)
+            user.save(update_fields=["password"])
+            ended = end_sessions_of(user)
+            record(Action.SETUP_LINK_USED, actor=user, target=user, sessions_ended=ended)
+    if used != 1:
+        raise _link_refusal(request)
+    _begin_session(request, session, user)
+    return user
+
+
+def _valid_links(token: str) -> QuerySet[SetupLink]:
+    valid = SetupLink.objects.filter(digest__in=SetupLink.digests(token), user__is_active=True)
+    return valid.filter(expires_at__gt=clock.now())
+
+
+def _link_refusal(request: HttpRequest) -> SetupLinkRefusedError | TooManyLinksError:
+    """Count and audit the refused link; return the error to show."""
+    auth.authenticate(request, email=_ANY_LINK, password="")
+    with transaction.atomic():
+        record(Action.SETUP_LINK_REFUSED, actor=None)
+    return TooManyLinksError() if getattr(request, "axes_locked_out", False) else SetupLinkRefusedError()
 
 
 def keep_lockout_response(

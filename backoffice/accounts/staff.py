@@ -1,17 +1,20 @@
-"""Staff accounts: create, set roles, reset the second factor, deactivate."""
+"""Staff accounts: create, set roles, deactivate, reset what a person signs in with."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.utils.translation import gettext
-from django.views.decorators.debug import sensitive_variables
 
-from backoffice.accounts.models import AuthenticatorDevice, RecoveryCode, User
+from backoffice.accounts.models import AuthenticatorDevice, RecoveryCode, SetupLink, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import end_sessions_of
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
+from backoffice.core import clock
+
+SETUP_LINK_LIFETIME = timedelta(hours=48)
 
 
 class UnknownRoleError(Exception):
@@ -22,15 +25,14 @@ class EmailTakenError(Exception):
     """Another account has this e-mail address."""
 
 
-@sensitive_variables("password")
 @transaction.atomic
 def create_staff(
-    email: str, *, full_name: str, password: str, roles: Iterable[str], actor: User | None = None
+    email: str, *, full_name: str, roles: Iterable[str], actor: User | None = None, **origin: str
 ) -> User:
-    """Create an account with this password, already validated; the person sets up an authenticator at first
-    sign-in.
+    """Create an account without a password: the person chooses one by a link (`issue_setup_link`).
 
-    `actor` is None on the command line. Raises EmailTakenError, UnknownRoleError.
+    `actor` is None on the command line; `origin` says who ran it and why. Raises EmailTakenError,
+    UnknownRoleError.
     """
     email = email.strip().lower()
     if User.objects.filter(email=email).exists():
@@ -41,21 +43,23 @@ def create_staff(
         )
     names = _known_roles(roles)
     user = User(email=email, full_name=full_name.strip())
-    user.set_password(password)
+    user.set_unusable_password()
     user.save(force_insert=True)
     user.groups.set(Group.objects.filter(name__in=names))
-    record(Action.STAFF_CREATED, actor=actor, target=user, email=email, roles=names)
+    record(Action.STAFF_CREATED, actor=actor, target=user, email=email, roles=names, **origin)
     return user
 
 
 @transaction.atomic
-def set_roles(user_id: int, *, roles: Iterable[str], actor: User | None, reason: str = "") -> User:
+def set_roles(
+    user_id: int, *, roles: Iterable[str], actor: User | None, reason: str = "", **origin: str
+) -> User:
     """Replace the person's roles and end the person's sessions. Raises UnknownRoleError.
 
     `actor` is None on the command line; then `reason` names who asked for it.
     """
     user = User.objects.get_locked(pk=user_id)
-    names, before = _known_roles(roles), _role_names(user)
+    names, before = _known_roles(roles), role_names(user)
     user.groups.set(Group.objects.filter(name__in=names))
     ended = end_sessions_of(user)
     record(
@@ -66,6 +70,7 @@ def set_roles(user_id: int, *, roles: Iterable[str], actor: User | None, reason:
         after=names,
         reason=reason,
         sessions_ended=ended,
+        **origin,
     )
     return user
 
@@ -77,27 +82,76 @@ def save_preferences(user: User, *, time_zone: str, theme: str, language: str) -
 
 
 @transaction.atomic
-def deactivate_staff(user_id: int, *, actor: User | None, reason: str = "") -> User:
-    """Prevent sign-in and end every session at once. The person's actions remain on record."""
+def deactivate_staff(user_id: int, *, actor: User | None, reason: str = "", **origin: str) -> User:
+    """Prevent sign-in, and end every session and the set-up link at once. The person's actions remain on record."""
     user = User.objects.get_locked(pk=user_id)
     user.is_active = False
     user.save(update_fields=["is_active"])
     ended = end_sessions_of(user)
-    record(Action.STAFF_DEACTIVATED, actor=actor, target=user, reason=reason, sessions_ended=ended)
+    SetupLink.objects.filter(user=user).delete()
+    record(Action.STAFF_DEACTIVATED, actor=actor, target=user, reason=reason, sessions_ended=ended, **origin)
     return user
 
 
 @transaction.atomic
-def reset_second_factor(user_id: int, *, actor: User | None, reason: str = "") -> User:
-    """Delete authenticator and recovery codes; the person sets up new ones at the next sign-in."""
+def reactivate_staff(user_id: int, *, actor: User | None, reason: str = "", **origin: str) -> User:
+    """Let a deactivated person sign in again, with the password, authenticator and roles from before."""
+    user = User.objects.get_locked(pk=user_id)
+    user.is_active = True
+    user.save(update_fields=["is_active"])
+    record(Action.STAFF_REACTIVATED, actor=actor, target=user, reason=reason, **origin)
+    return user
+
+
+@transaction.atomic
+def reset_password(user_id: int, *, actor: User | None, reason: str = "", **origin: str) -> User:
+    """Make the password unusable and end every session; the person chooses another by a link."""
+    user = User.objects.get_locked(pk=user_id)
+    ended = end_sessions_of(user)
+    user.set_unusable_password()
+    user.save(update_fields=["password"])
+    record(Action.PASSWORD_RESET, actor=actor, target=user, reason=reason, sessions_ended=ended, **origin)
+    return user
+
+
+@transaction.atomic
+def reset_second_factor(user_id: int, *, actor: User | None, reason: str = "", **origin: str) -> User:
+    """Delete authenticator and recovery codes, and make the password unusable: otherwise the password alone
+    would allow enrolment. The person sets up both by a link.
+    """
     user = User.objects.get_locked(pk=user_id)
     ended = end_sessions_of(user)
     AuthenticatorDevice.objects.filter(user=user).delete()
     RecoveryCode.objects.filter(user=user).delete()
     user.recovery_codes_stored_at = None
-    user.save(update_fields=["recovery_codes_stored_at"])
-    record(Action.AUTHENTICATOR_RESET, actor=actor, target=user, reason=reason, sessions_ended=ended)
+    user.set_unusable_password()
+    user.save(update_fields=["recovery_codes_stored_at", "password"])
+    record(
+        Action.AUTHENTICATOR_RESET, actor=actor, target=user, reason=reason, sessions_ended=ended, **origin
+    )
     return user
+
+
+@transaction.atomic
+def issue_setup_link(user_id: int, *, actor: User | None, **origin: str) -> str:
+    """The token of a new link, which ends the person's earlier one.
+
+    Only its hash is stored, so the link must be given to the person now.
+    """
+    user = User.objects.get_locked(pk=user_id)
+    token, now = SetupLink.generate(), clock.now()
+    expires_at = now + SETUP_LINK_LIFETIME
+    SetupLink.objects.update_or_create(
+        user=user,
+        defaults={"digest": SetupLink.digests(token)[0], "created_at": now, "expires_at": expires_at},
+    )
+    record(Action.SETUP_LINK_CREATED, actor=actor, target=user, expires_at=expires_at, **origin)
+    return token
+
+
+def role_names(user: User) -> list[str]:
+    """The names of the person's roles, in alphabetical order."""
+    return sorted(user.groups.values_list("name", flat=True))
 
 
 def _known_roles(roles: Iterable[str]) -> list[str]:
@@ -110,7 +164,3 @@ def _known_roles(roles: Iterable[str]) -> list[str]:
             )
         )
     return names
-
-
-def _role_names(user: User) -> list[str]:
-    return sorted(user.groups.values_list("name", flat=True))

@@ -8,6 +8,7 @@ app_name = "accounts"
 urlpatterns = [
     path("", my_account.my_account, name="my_account"),
     path("sign-in/", sign_in.sign_in_page, name="sign_in"),
+    path("set-up/<str:token>/", sign_in.set_up, name="set_up"),
     path("sign-out/", sign_in.sign_out, name="sign_out"),
     path("second-factor/", sign_in.second_factor_page, name="second_factor"),
     path("authenticator/", sign_in.enrol, name="enrol"),
@@ -15,7 +16,7 @@ urlpatterns = [
     path("recovery-codes/kept/", sign_in.recovery_codes_kept, name="recovery_codes_kept"),
     path("shortcuts/", my_account.shortcuts, name="shortcuts"),
     path("preferences/", my_account.preferences, name="preferences"),
-    path("password/", my_account.change_password_page, name="password"),
+    path("password/", sign_in.change_password_page, name="password"),
     path("sessions/end-others/", my_account.end_other_sessions, name="end_other_sessions"),
     path("sessions/<str:reference>/end/", my_account.end_session, name="end_session"),
 ]

@@ -34,6 +34,16 @@ class Action(models.TextChoices):
     PASSWORD_ACCEPTED = "password.accepted", pgettext_lazy("audit action", "entered the correct password")
     PASSWORD_REFUSED = "password.refused", pgettext_lazy("audit action", "entered a wrong current password")
     PASSWORD_CHANGED = "password.changed", pgettext_lazy("audit action", "changed the password of")
+    PASSWORD_RESET = "password.reset", pgettext_lazy("audit action", "reset the password of")
+    SETUP_LINK_CREATED = (
+        "setup_link.created",
+        pgettext_lazy("audit action", "created a one-time link for"),
+    )
+    SETUP_LINK_USED = "setup_link.used", pgettext_lazy("audit action", "used the one-time link of")
+    SETUP_LINK_REFUSED = (
+        "setup_link.refused",
+        pgettext_lazy("audit action", "tried a one-time link that is not valid"),
+    )
     SIGN_IN_REFUSED = "sign_in.refused", pgettext_lazy("audit action", "failed to sign in as")
     SIGN_IN_LOCKED = (
         "sign_in.locked",
@@ -68,6 +78,16 @@ class Action(models.TextChoices):
     STAFF_CREATED = "staff.created", pgettext_lazy("audit action", "created the account of")
     STAFF_ROLES_CHANGED = "staff.roles_changed", pgettext_lazy("audit action", "changed the roles of")
     STAFF_DEACTIVATED = "staff.deactivated", pgettext_lazy("audit action", "deactivated the account of")
+
+    STAFF_REACTIVATED = "staff.reactivated", pgettext_lazy("audit action", "reactivated the account of")
+    BREAK_GLASS_USED = (
+        "break_glass.used",
+        pgettext_lazy("audit action", "used break-glass to change the account of"),
+    )
+    BREAK_GLASS_ACKNOWLEDGED = (
+        "break_glass.acknowledged",
+        pgettext_lazy("audit action", "acknowledged the use of break-glass on the account of"),
+    )
 
     # operations
     OPERATION_PREPARED = "operation.prepared", pgettext_lazy("audit action", "prepared")

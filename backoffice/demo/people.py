@@ -55,10 +55,20 @@ class CurrentCode:
     seconds_left: int | None
 
 
+class NotDemoDatabaseError(Exception):
+    """The database has accounts of other people, so the demo's people, whose password is known, must not be in it."""
+
+
 @transaction.atomic
 def ensure_people() -> list[User]:
-    """Create the people who do not exist, able to sign in at once, and return all six."""
-    return [_existing(member) or _enrolled(member) for member in DEMO_PEOPLE]
+    """Create the people who do not exist, able to sign in at once, and return all six.
+
+    Raises NotDemoDatabaseError if some are to be created beside other people.
+    """
+    present = [_existing(member) for member in DEMO_PEOPLE]
+    if None in present and User.objects.exclude(email__in=[member.email for member in DEMO_PEOPLE]).exists():
+        raise NotDemoDatabaseError("This database has accounts of other people: it is not the demo's.")
+    return [user or _enrolled(member) for user, member in zip(present, DEMO_PEOPLE, strict=True)]
 
 
 def current_sign_in_code(device: AuthenticatorDevice) -> CurrentCode:
@@ -93,13 +103,14 @@ def _existing(member: DemoPerson) -> User | None:
 
 
 def _enrolled(member: DemoPerson) -> User:
-    user = create_staff(member.email, full_name=member.full_name, password=DEMO_PASSWORD, roles=[member.role])
+    user = create_staff(member.email, full_name=member.full_name, roles=[member.role])
+    user.set_password(DEMO_PASSWORD)
     device = AuthenticatorDevice(user=user, confirmed=True)
     device.set_new_seed()
     device.save(force_insert=True)
     issue_recovery_codes(user)
     user.recovery_codes_stored_at = timezone.now()
-    user.save(update_fields=["recovery_codes_stored_at"])
+    user.save(update_fields=["password", "recovery_codes_stored_at"])
     return user
 
 

@@ -1,6 +1,7 @@
 """Why an operation was refused. Nothing was changed; each message can be shown to the user."""
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from uuid import UUID
 
 from django.db.models import TextChoices
@@ -29,6 +30,24 @@ class Refusal(TextChoices):
     PERMISSION_MISSING = (
         "permission_missing",
         _("You do not have permission to do this. Nothing was changed."),
+    )
+    ACCOUNT_RESTRICTED = (
+        "account_restricted",
+        _(
+            "Your account was changed on the server by one person alone (break-glass). You cannot approve, send, "
+            "resolve or acknowledge before {until}."
+        ),
+    )
+    APPROVER_RESTRICTED = (
+        "approver_restricted",
+        _(
+            "The account of an approver was changed on the server by one person alone (break-glass), so the "
+            "approval does not count for now. Nothing was sent."
+        ),
+    )
+    OWN_ACCOUNT = (
+        "own_account",
+        _("Your own account was changed, so another person must acknowledge this. Nothing was changed."),
     )
     PREPARER_NOT_ENTITLED = (
         "preparer_not_entitled",
@@ -234,6 +253,19 @@ class OperationError(Exception):
 
 class PermissionMissingError(OperationError):
     code = Refusal.PERMISSION_MISSING
+
+
+class AccountRestrictedError(OperationError):
+    """A change of the account with break-glass is in effect until this moment."""
+
+    code = Refusal.ACCOUNT_RESTRICTED
+
+    def __init__(self, until: datetime) -> None:
+        super().__init__(until=f"{until.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
+
+
+class OwnAccountError(OperationError):
+    code = Refusal.OWN_ACCOUNT
 
 
 class PreparerNotEntitledError(OperationError):

@@ -6,7 +6,7 @@ from datetime import datetime
 from django.conf import settings
 
 from backoffice.accounts.models import User
-from backoffice.accounts.roles import users_with_permission
+from backoffice.accounts.roles import WITHHELD_AFTER_BREAK_GLASS, users_with_permission
 from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount
@@ -131,7 +131,8 @@ def check_may_release(
 def check_may_send(operation: Operation, releaser: User) -> None:
     """The last check before sending: content, approvals and permissions, as they are at this moment.
 
-    Raises ContentChangedError, ContentUnreadableError, ExpiredError or PermissionMissingError.
+    Raises ContentChangedError, ContentUnreadableError, ExpiredError, PermissionMissingError or
+    AccountRestrictedError.
     """
     check_content(operation, operation.digest)
     read_content(operation)
@@ -146,7 +147,7 @@ def check_may_send(operation: Operation, releaser: User) -> None:
         and _is_entitled(approval.approver, APPROVE)
     }
     if len(signed) < operation.approvals_needed:
-        raise errors.PermissionMissingError(errors.Refusal.APPROVER_NOT_ENTITLED)
+        raise errors.PermissionMissingError(_reason_approval_lost(operation))
     _check_preparer(operation)
 
 
@@ -172,7 +173,7 @@ def check_content(operation: Operation, digest: str) -> None:
 def may_decide(person: User, operation: Operation) -> bool:
     """Whether to offer the decision panel to this user. The services check again, and more."""
     return (
-        operation.status == Status.PENDING and person.has_perm(APPROVE) and person.pk != operation.preparer_id
+        operation.status == Status.PENDING and may_now(person, APPROVE) and person.pk != operation.preparer_id
     )
 
 
@@ -180,9 +181,20 @@ def may_release(person: User, operation: Operation) -> bool:
     """Whether this user may release the approved operation."""
     return (
         operation.status == Status.APPROVED
-        and person.has_perm(RELEASE)
+        and may_now(person, RELEASE)
         and person.pk != operation.preparer_id
     )
+
+
+def may_now(person: User, permission: str) -> bool:
+    """Whether a role includes the permission and no change with break-glass withholds it."""
+    return person.has_perm(permission) and restriction(person, permission) is None
+
+
+def restriction(person: User, permission: str) -> errors.AccountRestrictedError | None:
+    """The error for which a change with break-glass withholds this permission of the user's roles; usually None."""
+    until = person.restricted_until if permission in WITHHELD_AFTER_BREAK_GLASS else None
+    return errors.AccountRestrictedError(until) if until and person.has_perm(permission) else None
 
 
 def may_cancel(person: User, operation: Operation) -> bool:
@@ -195,14 +207,24 @@ def may_cancel(person: User, operation: Operation) -> bool:
 
 
 def check_permission(person: User, permission: str) -> None:
-    """Raises PermissionMissingError unless the user has the permission in the database now."""
-    if not _is_entitled(person, permission):
-        raise errors.PermissionMissingError
+    """Raises PermissionMissingError unless the user has the permission in the database now, and
+    AccountRestrictedError if only a change of the account with break-glass withholds it.
+    """
+    if _is_entitled(person, permission):
+        return
+    raise restriction(User.objects.get(pk=person.pk), permission) or errors.PermissionMissingError
 
 
 def _is_entitled(person: User, permission: str) -> bool:
     """Reads the database, ignoring permissions cached for the request."""
     return users_with_permission(permission).filter(pk=person.pk).exists()
+
+
+def _reason_approval_lost(operation: Operation) -> errors.Refusal:
+    approvals = operation.approvals.select_related("approver")
+    if any(approval.approver.restricted_until for approval in approvals):
+        return errors.Refusal.APPROVER_RESTRICTED
+    return errors.Refusal.APPROVER_NOT_ENTITLED
 
 
 def _check_preparer(operation: Operation) -> None:

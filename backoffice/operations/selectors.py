@@ -39,6 +39,8 @@ IS_OPEN = Q(closed_at__isnull=True)
 def is_waiting_for(user: User) -> Q:
     """Whether this user, not being the preparer, can approve it or release it now."""
     can = Q(pk__in=[])
+    if user.restricted_until:
+        return can
     if user.has_perm(APPROVE):
         signed = Approval.objects.filter(operation=OuterRef("pk"), approver=user)
         can |= Q(~Exists(signed), status=Status.PENDING)

@@ -50,6 +50,7 @@ urlpatterns = [
     ),
     path("reconciliation/incidents/", incidents.incident_list, name="incidents"),
     path("reconciliation/incidents/<int:pk>/", incidents.incident, name="incident"),
+    path("reconciliation/incidents/break-glass/<int:pk>/", incidents.break_glass, name="break_glass"),
     path("metrics", metrics.metrics, name="metrics"),
     path("search/", search.search, name="search"),
     path("operations/prepare/<slug:kind_name>/", prepare.prepare, name="prepare"),

@@ -18,7 +18,7 @@ def password_only(client: Client, preparer: User) -> Client:
 
 @pytest.fixture
 def newcomer(db: None) -> User:
-    """Somebody whom `staff create` has just made: a password and no authenticator."""
+    """Somebody who has just chosen a password by the one-time link, and has no authenticator."""
     return steps.newcomer()
 
 

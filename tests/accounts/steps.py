@@ -14,7 +14,11 @@ from tests.factories import PASSWORD
 
 
 def newcomer(email: str = "new@countersign.example") -> User:
-    return staff.create_staff(email, full_name="Nia New", password=PASSWORD, roles=[Role.PREPARER])
+    """A new person who has chosen a password and has no authenticator."""
+    user = staff.create_staff(email, full_name="Nia New", roles=[Role.PREPARER])
+    user.set_password(PASSWORD)
+    user.save()
+    return user
 
 
 def give_password(client: Client, user: User, password: str = PASSWORD, **more: Any) -> Any:

@@ -15,14 +15,16 @@ from tests.accounts import steps
 
 pytestmark = pytest.mark.django_db
 
-# The metrics to this machine or with their token, the last to whoever knows its address.
-OPEN_TO_STRANGERS = {"accounts:sign_in", "operations:metrics", "webhooks:receive"}
+# The set-up page to whoever has a link, the metrics to this machine or with their token, the last to whoever knows
+# its address.
+OPEN_TO_STRANGERS = {"accounts:sign_in", "accounts:set_up", "operations:metrics", "webhooks:receive"}
 OPEN_WITH_THE_PASSWORD_ALONE = {"accounts:sign_out", "accounts:second_factor", "accounts:enrol"}
 
 # What a GET of each address is answered with: a status, or the step that the browser is sent to.
 #                       nobody     password only    new, password only  codes not stored  signed in
 ANSWERS = {
     "sign_in":             (200,       200,             200,            200,              200),
+    "set_up":              (404,       404,             404,            404,              404),  # not a valid link
     "sign_out":            ("sign_in", 405,             405,            405,              405),
     "second_factor":       ("sign_in", 200,             "enrol",        200,              200),
     "enrol":               ("sign_in", "second_factor", 200,            200,              200),
@@ -73,7 +75,7 @@ def test_access_when_signed_in(signed_in: Client, name: str) -> None:
     assert _answer(signed_in, name) == ANSWERS[name][4]
 
 
-def test_only_sign_in_metrics_and_webhooks_are_open_without_sign_in() -> None:
+def test_only_sign_in_setup_links_metrics_and_webhooks_are_open_without_sign_in() -> None:
     opened = {name for name, view in _views() if not getattr(view, "login_required", True)}
     assert opened == OPEN_TO_STRANGERS
 
@@ -124,15 +126,15 @@ def test_times_are_shown_in_the_users_time_zone(signed_in: Client, preparer: Use
 
 def _answer(client: Client, name: str) -> int | str:
     """The status, or the step of sign-in that the browser is sent to."""
-    arguments = ["0123456789abcdef"] if name == "end_session" else []
-    answer = client.get(reverse(f"accounts:{name}", args=arguments))
+    answer = client.get(_address(name))
     if answer.status_code != 302:
         return answer.status_code
     return next(step for step in ANSWERS if answer["Location"].partition("?")[0] == _address(step))
 
 
 def _address(name: str) -> str:
-    return reverse(f"accounts:{name}", args=["0123456789abcdef"] if name == "end_session" else [])
+    has_argument = name in {"end_session", "set_up"}
+    return reverse(f"accounts:{name}", args=["0123456789abcdef"] if has_argument else [])
 
 
 def _views() -> Iterator[tuple[str, Any]]:

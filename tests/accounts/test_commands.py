@@ -1,73 +1,300 @@
-"""Changing people on the command line: what is said, what is done, and what is on record."""
+"""Changing people on the command line: what needs break-glass, what is said, what is done, and what is on record."""
 
 import io
+import os
+import re
+import socket
+from datetime import UTC, timedelta
 
 import pytest
 from django.core.management import CommandError, call_command
+from pytest_django import Settings
 
-from backoffice.accounts.models import AuthenticatorDevice, User
+from backoffice.accounts import break_glass
+from backoffice.accounts.models import AuthenticatorDevice, BreakGlassChange, SetupLink, User
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from tests import factories
 
 pytestmark = pytest.mark.django_db
 
 REASON = "Ticket 42, asked for by Zainab Musa"
+EMAIL = "ada@countersign.example"
+CREATE = ("create", EMAIL, "--name", "Ada Obi")
+GIVES_RIGHTS = {
+    "create": (*CREATE, "--role", "Approver"),
+    "create an administrator": (*CREATE, "--role", "Administrator"),
+    "create without roles": CREATE,
+    "set-roles": ("set-roles", "tunde@countersign.example", "--role", "Preparer", "--role", "Approver"),
+    "reactivate": ("reactivate", "tunde@countersign.example"),
+    "reset-password": ("reset-password", "tunde@countersign.example"),
+    "reset-second-factor": ("reset-second-factor", "tunde@countersign.example"),
+}
+RECORDED = {
+    "create": Action.STAFF_CREATED,
+    "create an administrator": Action.STAFF_CREATED,
+    "create without roles": Action.STAFF_CREATED,
+    "set-roles": Action.STAFF_ROLES_CHANGED,
+    "reactivate": Action.STAFF_REACTIVATED,
+    "reset-password": Action.PASSWORD_RESET,
+    "reset-second-factor": Action.AUTHENTICATOR_RESET,
+}
 
 
-def run(action: str, email: str, *arguments: str, reason: str = REASON) -> str:
+def run(*arguments: str) -> str:
     output = io.StringIO()
-    call_command("staff", action, email, "--reason", reason, *arguments, stdout=output)
+    call_command("staff", *arguments, stdout=output)
     return output.getvalue()
+
+
+@pytest.fixture
+def administrators(administrator: User) -> list[User]:
+    """Two active administrators: the command line no longer makes anybody without a trace."""
+    return [administrator, factories.person("Ibrahim Sani", Role.ADMINISTRATOR)]
+
+
+def why(command: tuple[str, ...]) -> tuple[str, ...]:
+    return () if command[0] == "create" else ("--reason", REASON)
+
+
+@pytest.mark.parametrize("name", GIVES_RIGHTS)
+def test_giving_or_restoring_rights_needs_break_glass(
+    administrators: list[User], preparer: User, name: str
+) -> None:
+    command = GIVES_RIGHTS[name]
+    with pytest.raises(CommandError, match=r"use --break-glass REASON.*24 hours.*Nothing was changed"):
+        run(*command, *why(command))
+    assert set(User.objects.all()) == {*administrators, preparer}
+    assert User.objects.get(pk=preparer.pk).password == preparer.password
+    assert AuthenticatorDevice.objects.filter(user=preparer).exists()
+    assert [group.name for group in preparer.groups.all()] == ["Preparer"]
+    assert not Entry.objects.exists()
+
+
+@pytest.mark.parametrize("name", GIVES_RIGHTS)
+def test_break_glass_is_recorded_with_user_and_host_and_raises_an_incident(
+    administrators: list[User], preparer: User, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "somebody-else")
+    monkeypatch.setenv("USER", "somebody-else")
+    output = run(*GIVES_RIGHTS[name], "--break-glass", REASON)
+    incident = BreakGlassChange.objects.get()
+    assert (incident.reason, incident.host, incident.is_open) == (REASON, socket.gethostname(), True)
+    assert incident.os_user not in {"somebody-else", ""}
+    assert incident.restricted_until - incident.at == timedelta(hours=24)
+    assert "an incident is open on everybody's overview" in output
+    assert f"{incident.restricted_until.astimezone(UTC):%Y-%m-%d %H:%M} UTC" in output
+
+    origin = {"reason": REASON, "os_user": incident.os_user, "host": incident.host}
+    changed, raised = (
+        Entry.objects.get(action=action) for action in (RECORDED[name], Action.BREAK_GLASS_USED)
+    )
+    assert origin.items() <= changed.detail.items()
+    assert origin.items() <= raised.detail.items()
+    assert (raised.target_id, raised.actor_label) == (str(incident.user.pk), "Countersign")
+
+
+def test_the_length_of_the_restriction_is_a_setting(administrators: list[User], settings: Settings) -> None:
+    settings.BREAK_GLASS_RESTRICTION_HOURS = 48
+    run(*CREATE, "--role", "Approver", "--break-glass", REASON)
+    change = BreakGlassChange.objects.get()
+    assert change.restricted_until - change.at == timedelta(hours=48)
+
+
+def test_a_user_without_a_name_is_recorded_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)
+    assert break_glass.ShellCommand("").os_user == "uid 4000000000"
+
+
+@pytest.mark.parametrize("present", [0, 1])
+def test_administrators_need_no_break_glass_until_two_are_active(present: int) -> None:
+    for number in range(present):
+        factories.person(f"Admin{number} Obi", Role.ADMINISTRATOR)
+    assert "Created Ada Obi <ada@countersign.example>, Administrator." in run(
+        *CREATE, "--role", "Administrator"
+    )
+    assert not BreakGlassChange.objects.exists()
+    assert Entry.objects.get(action=Action.STAFF_CREATED).detail["host"] == socket.gethostname()
+
+
+@pytest.mark.parametrize("roles", [[], ["Preparer"], ["Approver"], ["Administrator", "Approver"]])
+@pytest.mark.parametrize("with_break_glass", [False, True])
+def test_only_administrators_are_created_until_two_are_active(
+    administrator: User, roles: list[str], with_break_glass: bool
+) -> None:
+    given = [word for role in roles for word in ("--role", role)]
+    more = ["--break-glass", REASON] if with_break_glass else []
+    with pytest.raises(
+        CommandError, match=r"only administrators can be created or restored.* administrators: 1"
+    ):
+        run(*CREATE, *given, *more)
+    assert list(User.objects.all()) == [administrator]
+
+
+@pytest.mark.parametrize("action", ["reactivate", "reset-password", "reset-second-factor"])
+def test_only_administrators_are_restored_until_two_are_active(
+    administrator: User, preparer: User, action: str
+) -> None:
+    run(action, administrator.email, "--reason", REASON)
+    with pytest.raises(CommandError, match="only administrators can be created or restored"):
+        run(action, preparer.email, "--reason", REASON)
+
+
+def test_an_inactive_administrator_does_not_count(administrators: list[User]) -> None:
+    User.objects.filter(pk=administrators[1].pk).update(is_active=False)
+    run(*CREATE, "--role", "Administrator")
+    with pytest.raises(CommandError, match="--break-glass"):
+        run("create", "eve@countersign.example", "--name", "Eve Obi", "--role", "Administrator")
+
+
+@pytest.mark.parametrize("command", [("deactivate",), ("set-roles",)])
+def test_fewer_than_two_administrators_are_left_with_break_glass_only(
+    administrators: list[User], command: tuple[str, ...]
+) -> None:
+    action, *more = command
+    with pytest.raises(CommandError, match="fewer than two active administrators: use --break-glass"):
+        run(action, administrators[0].email, *more, "--reason", REASON)
+    run(action, administrators[0].email, *more, "--break-glass", REASON)
+    with pytest.raises(CommandError, match="use --break-glass"):
+        run(*CREATE, "--role", "Administrator")
+    assert BreakGlassChange.objects.count() == 1
+
+
+def test_taking_rights_needs_a_reason_only(
+    administrators: list[User], preparer: User, approver: User
+) -> None:
+    run("set-roles", preparer.email, "--reason", REASON)
+    run("deactivate", approver.email, "--reason", REASON)
+    assert not BreakGlassChange.objects.exists()
+    with pytest.raises(CommandError, match="This gives no rights: leave out --break-glass"):
+        run("deactivate", preparer.email, "--break-glass", REASON)
+    with pytest.raises(CommandError, match="--break-glass"):
+        run("set-roles", preparer.email, "--role", "Preparer", "--reason", REASON)
+
+
+def test_break_glass_is_refused_where_it_is_not_needed() -> None:
+    with pytest.raises(CommandError, match="Break-glass is not needed until two administrators are active"):
+        run(*CREATE, "--role", "Administrator", "--break-glass", REASON)
+    assert not User.objects.exists()
 
 
 @pytest.mark.parametrize(
     ("action", "arguments", "recorded"),
     [
-        ("set-roles", ["--role", "Auditor"], Action.STAFF_ROLES_CHANGED),
+        ("set-roles", [], Action.STAFF_ROLES_CHANGED),
         ("deactivate", [], Action.STAFF_DEACTIVATED),
-        ("reset-second-factor", [], Action.AUTHENTICATOR_RESET),
     ],
 )
-def test_commands_are_audited_with_the_reason(
+def test_commands_are_audited_with_reason_user_and_host(
     preparer: User, action: str, arguments: list[str], recorded: Action
 ) -> None:
-    output = run(action, "Tunde@countersign.example", *arguments)
+    output = run(action, "Tunde@countersign.example", *arguments, "--reason", REASON)
     entry = Entry.objects.get()
     assert (entry.action, entry.actor_label, entry.target_id) == (recorded, "Countersign", str(preparer.pk))
-    assert entry.detail["reason"] == REASON
+    assert (entry.detail["reason"], entry.detail["host"]) == (REASON, socket.gethostname())
+    assert entry.detail["os_user"]
     assert output.startswith("Tunde Bello ")
     assert "All sessions have ended." in output
 
 
-def test_set_roles_assigns_exactly_the_roles_named(preparer: User) -> None:
-    assert "Approver, Auditor" in run("set-roles", preparer.email, "--role", "Approver", "--role", "Auditor")
+def test_set_roles_assigns_exactly_the_roles_named(administrators: list[User], preparer: User) -> None:
+    named = ("--role", "Approver", "--role", "Auditor")
+    assert "Approver, Auditor" in run("set-roles", preparer.email, *named, "--break-glass", REASON)
     assert sorted(group.name for group in preparer.groups.all()) == [Role.APPROVER, Role.AUDITOR]
-    assert "now has these roles: none" in run("set-roles", preparer.email)
+    assert BreakGlassChange.objects.get().roles == [Role.APPROVER, Role.AUDITOR]
+    assert "now has these roles: none" in run("set-roles", preparer.email, "--reason", REASON)
     assert not preparer.groups.exists()
 
 
-def test_deactivate_keeps_the_account_and_prevents_sign_in(preparer: User) -> None:
-    run("deactivate", preparer.email)
+def test_deactivate_keeps_the_account_and_prevents_sign_in(
+    administrators: list[User], preparer: User
+) -> None:
+    run("reset-password", preparer.email, "--break-glass", REASON)
+    run("deactivate", preparer.email, "--reason", REASON)
     assert not User.objects.get(pk=preparer.pk).is_active
+    assert not SetupLink.objects.exists()
+    run("reactivate", preparer.email, "--break-glass", REASON)
+    assert User.objects.get(pk=preparer.pk).is_active
 
 
-def test_reset_second_factor_deletes_the_authenticator(preparer: User) -> None:
-    run("reset-second-factor", preparer.email)
-    assert not AuthenticatorDevice.objects.exists()
+def test_reset_second_factor_deletes_authenticator_and_password(
+    administrators: list[User], preparer: User
+) -> None:
+    output = run("reset-second-factor", preparer.email, "--break-glass", REASON)
+    assert "must choose a new password and set up a new authenticator" in output
+    assert not AuthenticatorDevice.objects.filter(user=preparer).exists()
+    assert not User.objects.get(pk=preparer.pk).has_usable_password()
+    assert SetupLink.objects.get().user == preparer
 
 
-@pytest.mark.parametrize("action", ["set-roles", "deactivate", "reset-second-factor"])
+def test_the_command_prints_the_link_and_no_password_exists(settings: Settings) -> None:
+    settings.PUBLIC_URL = "https://pay.example"
+    output = run(*CREATE, "--role", "Administrator")
+    [token] = re.findall(r"https://pay\.example/account/set-up/([\w-]+)/", output)
+    assert len(token) >= 43  # 256 bits
+    assert "valid for 48 hours" in output
+    link = SetupLink.objects.get()
+    assert token not in link.digest
+    assert link.expires_at - link.created_at == timedelta(hours=48)
+    assert not User.objects.get().has_usable_password()
+    assert token not in str(list(Entry.objects.values()))
+    assert Entry.objects.filter(action=Action.SETUP_LINK_CREATED, target_id=str(link.user.pk)).count() == 1
+
+
+def test_the_command_prints_the_path_if_the_public_address_is_not_set(settings: Settings) -> None:
+    settings.PUBLIC_URL = ""
+    output = run(*CREATE, "--role", "Administrator")
+    assert re.search(r"^  /account/set-up/[\w-]+/$", output, re.MULTILINE)
+    assert "COUNTERSIGN_PUBLIC_URL is not set" in output
+
+
+@pytest.mark.parametrize(
+    ("email", "name", "reason"),
+    [
+        ("ada", "Ada Obi", "email: Enter a valid email address"),
+        ("zainab@countersign.example", "Ada Obi", "email: .*already exists"),
+        (EMAIL, "  ", "full_name: This field cannot be blank"),
+        (EMAIL, "A" * 121, "full_name: .*at most 120"),
+    ],
+)
+def test_create_reports_invalid_input_and_creates_no_user(
+    administrator: User, email: str, name: str, reason: str
+) -> None:
+    with pytest.raises(CommandError, match=f"(?s)Nobody was created.*{reason}"):
+        run("create", email, "--name", name, "--role", "Administrator")
+    assert list(User.objects.all()) == [administrator]
+
+
+@pytest.mark.parametrize(
+    "action", ["set-roles", "deactivate", "reactivate", "reset-password", "reset-second-factor"]
+)
 def test_commands_refuse_a_missing_reason_or_an_unknown_user(preparer: User, action: str) -> None:
     with pytest.raises(CommandError, match="--reason"):
-        call_command("staff", action, preparer.email)
-    with pytest.raises(CommandError, match="A reason is required"):
-        run(action, preparer.email, reason="  ")
+        run(action, preparer.email)
+    for option in ("--reason", "--break-glass"):
+        with pytest.raises(CommandError, match="A reason is required"):
+            run(action, preparer.email, option, "  ")
+        with pytest.raises(CommandError, match="The reason is too long: at most 500"):
+            run(action, preparer.email, option, "x" * 501)
     with pytest.raises(CommandError, match="No account has the email address nobody@"):
-        run(action, "nobody@countersign.example")
+        run(action, "nobody@countersign.example", "--reason", REASON)
     assert not Entry.objects.exists()
 
 
-def test_set_roles_refuses_a_role_that_does_not_exist(preparer: User) -> None:
+def test_create_refuses_break_glass_without_a_reason(administrators: list[User]) -> None:
+    with pytest.raises(CommandError, match="A reason is required"):
+        run(*CREATE, "--role", "Preparer", "--break-glass", "")
+
+
+@pytest.mark.parametrize("command", [(*CREATE, "--role", "Owner"), ("set-roles", EMAIL, "--role", "Owner")])
+def test_a_role_that_does_not_exist_is_refused(command: tuple[str, ...]) -> None:
     with pytest.raises(CommandError, match="invalid choice: 'Owner'"):
-        run("set-roles", preparer.email, "--role", "Owner")
+        run(*command, *why(command))
+
+
+@pytest.mark.parametrize("name", ["createsuperuser", "changepassword"])
+def test_djangos_own_commands_are_not_available(preparer: User, name: str) -> None:
+    with pytest.raises(CommandError, match=r"Not available: use `manage.py staff`"):
+        call_command(name, preparer.email)
+    assert User.objects.get().password == preparer.password

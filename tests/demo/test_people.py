@@ -54,6 +54,17 @@ def demo(db: None, settings: Settings) -> Client:
     return Client(SERVER_NAME="localhost")
 
 
+def test_the_demos_people_are_not_created_beside_others(preparer: User, outsider: User) -> None:
+    """Their password is known, so the command must not make them in another installation's database."""
+    with pytest.raises(people.NotDemoDatabaseError, match="not the demo's"):
+        people.ensure_people()
+    assert set(User.objects.all()) == {preparer, outsider}
+
+
+def test_people_hired_in_the_demo_do_not_stop_its_next_start(demo: Client, outsider: User) -> None:
+    assert len(people.ensure_people()) == 6
+
+
 def test_the_demo_starts_in_the_sandbox_on_loopback(start_settings: Start) -> None:
     assert start_settings(**DEMO).returncode == 0
 

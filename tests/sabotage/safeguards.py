@@ -1,5 +1,6 @@
 """The table of all safeguards that are removed in turn."""
 
+from tests.sabotage.accounts import ACCOUNTS
 from tests.sabotage.approvals import APPROVALS
 from tests.sabotage.database import DATABASE
 from tests.sabotage.proof import PROOF
@@ -11,6 +12,7 @@ from tests.sabotage.workshop import Safeguard
 
 SAFEGUARDS: tuple[Safeguard, ...] = (
     *APPROVALS,
+    *ACCOUNTS,
     *SENDING,
     *PROOF,
     *RECORD,

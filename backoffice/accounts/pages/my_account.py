@@ -1,28 +1,22 @@
-"""My account: second factor, recovery codes, sessions, time zone, theme and password."""
+"""My account: second factor, recovery codes, sessions, time zone and theme."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import available_timezones
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.password_validation import password_validators_help_texts, validate_password
 from django.forms import model_to_dict
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import translation
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
-from backoffice.accounts import second_factor, sessions, sign_in, staff
-from backoffice.accounts.access import fresh_second_factor_required, language_of
+from backoffice.accounts import second_factor, sessions, staff
+from backoffice.accounts.access import language_of
 from backoffice.accounts.models import Language, Theme
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.accounts.sign_in import LockedOutError, PasswordRefusedError, confirm_password
-
-if TYPE_CHECKING:
-    from django_stubs_ext import StrOrPromise
 
 _REGIONS = ("Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
 
@@ -35,45 +29,6 @@ def _time_zones() -> list[tuple[str, Any]]:
         places = [name for name in names if name.startswith(f"{region}/")]
         groups.append((region, [(name, name.partition("/")[2].replace("_", " ")) for name in places]))
     return groups
-
-
-def _password_field(label: "StrOrPromise", autocomplete: str) -> forms.CharField:
-    widget = forms.PasswordInput(attrs={"autocomplete": autocomplete})
-    return forms.CharField(label=label, max_length=1024, strip=False, widget=widget)
-
-
-class PasswordForm(forms.Form):
-    """A new password, typed twice, with the current one."""
-
-    old_password = _password_field(_("Current password"), "current-password")
-    new_password = _password_field(_("New password"), "new-password")
-    repeated = _password_field(_("Repeat new password"), "new-password")
-
-    def __init__(self, *args: Any, request: StaffRequest, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.request = request
-        self.fields["new_password"].help_text = " ".join(password_validators_help_texts())
-
-    def clean_old_password(self) -> str:
-        old = str(self.cleaned_data["old_password"])
-        try:
-            confirm_password(self.request, old)
-        except (LockedOutError, PasswordRefusedError) as exc:
-            raise forms.ValidationError(str(exc)) from exc
-        return old
-
-    def clean_new_password(self) -> str:
-        new = str(self.cleaned_data["new_password"])
-        validate_password(new, self.request.user)
-        return new
-
-    def clean(self) -> dict[str, Any]:
-        values = super().clean() or self.cleaned_data
-        if "new_password" in values and values.get("repeated") != values["new_password"]:
-            self.add_error(
-                "repeated", gettext("The two new passwords differ. Enter the same password twice.")
-            )
-        return values
 
 
 class PreferencesForm(forms.Form):
@@ -104,19 +59,6 @@ def preferences(request: StaffRequest) -> HttpResponse:
     staff.save_preferences(request.user, **form.cleaned_data)
     with translation.override(language_of(request)):
         messages.success(request, gettext("Preferences saved."))
-    return redirect("accounts:my_account")
-
-
-@sensitive_post_parameters()
-@require_http_methods(["GET", "HEAD", "POST"])
-@fresh_second_factor_required
-def change_password_page(request: StaffRequest) -> HttpResponse:
-    form = PasswordForm(request.POST if request.method == "POST" else None, request=request)
-    if not form.is_valid():
-        status = 422 if form.is_bound else 200
-        return render(request, "accounts/password.html", {"form": form}, status=status)
-    sign_in.change_password(request, form.cleaned_data["new_password"])
-    messages.success(request, gettext("Password changed. All your other sessions have ended."))
     return redirect("accounts:my_account")
 
 

@@ -1,10 +1,12 @@
-"""The pages of sign-in: the password, the second factor, enrolment and recovery codes; and signing out."""
+"""The pages of sign-in: set-up link, password, second factor, enrolment and recovery codes; and signing out."""
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import segno
 from django import forms
+from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.password_validation import password_validators_help_texts, validate_password
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext, ngettext
@@ -18,12 +20,21 @@ from backoffice.accounts.access import (
     recovery_codes_not_required,
     second_factor_not_required,
 )
-from backoffice.accounts.models import AuthenticatorDevice
+from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.accounts.second_factor import EnrolmentNotAllowedError
 from backoffice.accounts.sessions import SessionStore, StaffRequest
-from backoffice.accounts.sign_in import LockedOutError, SignInRefusedError
+from backoffice.accounts.sign_in import (
+    LockedOutError,
+    PasswordRefusedError,
+    SetupLinkRefusedError,
+    SignInRefusedError,
+    TooManyLinksError,
+)
 from backoffice.core.web.forms import OneTimeCodeInput
 from backoffice.core.web.submissions import shown_once
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 class SignInForm(forms.Form):
@@ -76,6 +87,89 @@ def sign_out(request: StaffRequest) -> HttpResponse:
 def _sign_in_page(request: HttpRequest, form: SignInForm, *, status: int) -> HttpResponse:
     context = {"form": form, "next": access.next_page(request)}
     return render(request, "accounts/sign_in.html", context, status=status)
+
+
+def _password_field(label: "StrOrPromise", autocomplete: str) -> forms.CharField:
+    widget = forms.PasswordInput(attrs={"autocomplete": autocomplete})
+    return forms.CharField(label=label, max_length=1024, strip=False, widget=widget)
+
+
+class NewPasswordForm(forms.Form):
+    """A new password, typed twice."""
+
+    new_password = _password_field(_("New password"), "new-password")
+    repeated = _password_field(_("Repeat new password"), "new-password")
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.user = user
+        self.fields["new_password"].help_text = " ".join(password_validators_help_texts())
+
+    def clean_new_password(self) -> str:
+        new = str(self.cleaned_data["new_password"])
+        validate_password(new, self.user)
+        return new
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        if "new_password" in values and values.get("repeated") != values["new_password"]:
+            self.add_error(
+                "repeated", gettext("The two new passwords differ. Enter the same password twice.")
+            )
+        return values
+
+
+class PasswordForm(NewPasswordForm):
+    """A new password, with the current one."""
+
+    old_password = _password_field(_("Current password"), "current-password")
+    field_order = ("old_password", "new_password", "repeated")
+
+    def __init__(self, *args: Any, request: StaffRequest, **kwargs: Any) -> None:
+        super().__init__(*args, user=request.user, **kwargs)
+        self.request = request
+
+    def clean_old_password(self) -> str:
+        old = str(self.cleaned_data["old_password"])
+        try:
+            sign_in.confirm_password(self.request, old)
+        except (LockedOutError, PasswordRefusedError) as exc:
+            raise forms.ValidationError(str(exc)) from exc
+        return old
+
+
+@sensitive_post_parameters()
+@require_http_methods(_PAGE_METHODS)
+@fresh_second_factor_required
+def change_password_page(request: StaffRequest) -> HttpResponse:
+    form = PasswordForm(request.POST if request.method == "POST" else None, request=request)
+    if not form.is_valid():
+        status = 422 if form.is_bound else 200
+        return render(request, "accounts/password.html", {"form": form}, status=status)
+    sign_in.change_password(request, form.cleaned_data["new_password"])
+    messages.success(request, gettext("Password changed. All your other sessions have ended."))
+    return redirect("accounts:my_account")
+
+
+@sensitive_post_parameters("new_password", "repeated")
+@login_not_required
+@require_http_methods(_PAGE_METHODS)
+def set_up(request: HttpRequest, token: str) -> HttpResponse:
+    """Choose a password by a one-time link; then sign-in continues. A link that is not valid says only that."""
+    try:
+        user = sign_in.person_of_setup_link(request, token)
+        form = NewPasswordForm(request.POST if request.method == "POST" else None, user=user)
+        if form.is_valid():
+            password = form.cleaned_data["new_password"]
+            sign_in.use_setup_link(
+                request, cast(SessionStore, request.session), token=token, password=password
+            )
+            return redirect("accounts:second_factor")
+    except (SetupLinkRefusedError, TooManyLinksError) as exc:
+        status = 429 if isinstance(exc, TooManyLinksError) else 404
+        return render(request, "accounts/set_up.html", {"refusal": str(exc)}, status=status)
+    context = {"form": form, "person": user}
+    return render(request, "accounts/set_up.html", context, status=422 if form.is_bound else 200)
 
 
 class AuthenticatorCodeForm(forms.Form):

@@ -1,18 +1,20 @@
-"""Raise, list and acknowledge incidents. Neither operations nor attempts are changed here."""
+"""Raise, list and acknowledge incidents; also changes of accounts with break-glass. Neither operations nor attempts
+are changed here.
+"""
 
 from collections.abc import Mapping
 
 from django.db import transaction
 from django.db.models import QuerySet
 
-from backoffice.accounts.models import User
+from backoffice.accounts.models import BreakGlassChange, User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import plain
 from backoffice.core import clock
 from backoffice.ledger.models import Transaction
 from backoffice.operations import permissions, policy
-from backoffice.operations.errors import AlreadyAcknowledgedError, NoteMissingError
+from backoffice.operations.errors import AlreadyAcknowledgedError, NoteMissingError, OwnAccountError
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import IncidentKind
@@ -114,6 +116,35 @@ def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Inciden
         note=incident.note,
     )
     return incident
+
+
+@transaction.atomic
+def acknowledge_break_glass(change_id: int, *, actor: User, note: str) -> BreakGlassChange:
+    """Acknowledge a change of another person's account with break-glass. The restriction does not end.
+
+    Raises PermissionMissingError, AccountRestrictedError, OwnAccountError, NoteMissingError, and
+    AlreadyAcknowledgedError.
+    """
+    policy.check_permission(actor, permissions.ACKNOWLEDGE)
+    if not note.strip():
+        raise NoteMissingError
+    found = BreakGlassChange.objects.select_for_update(of=("self",), no_key=True).select_related("user")
+    change = found.get(pk=change_id)
+    if change.user == actor:
+        raise OwnAccountError
+    if not change.is_open:
+        raise AlreadyAcknowledgedError
+    change.acknowledged_by, change.acknowledged_at, change.note = actor, clock.now(), note.strip()
+    change.save(update_fields=["acknowledged_by", "acknowledged_at", "note"])
+    audit.record(
+        Action.BREAK_GLASS_ACKNOWLEDGED,
+        actor=actor,
+        target=change.user,
+        change=change.change,
+        reason=change.reason,
+        note=change.note,
+    )
+    return change
 
 
 def all_incidents() -> QuerySet[Incident]:

@@ -9,13 +9,15 @@ import statistics
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Subquery, Value
+from django.db.models import Count, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext
 
+from backoffice.accounts.models import BreakGlassChange
 from backoffice.audit.canonical import GENESIS
 from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
 from backoffice.core import clock
@@ -228,6 +230,7 @@ class SystemHealth:
     """The last run of the integrity checks; `at` is None if there was none.
 
     `approval_time` is the time to approval in the thirty days before it; None if nothing was approved.
+    `open_break_glass` counts changes of accounts with break-glass that nobody has acknowledged.
     """
 
     at: datetime | None
@@ -236,6 +239,7 @@ class SystemHealth:
     open_incidents: int
     now: datetime
     approval_time: ApprovalTime | None = None
+    open_break_glass: int = 0
 
     @property
     def is_late(self) -> bool:
@@ -250,18 +254,35 @@ class SystemHealth:
 
 def system_health() -> SystemHealth:
     """The result of the last inspection, in one query if there was one."""
-    number = open_incidents().order_by().values(one=Value(1)).annotate(number=Count("pk")).values("number")
-    last = Inspection.objects.filter(pk=1).annotate(open_incidents=Coalesce(Subquery(number), 0)).first()
+    changes = BreakGlassChange.objects.unacknowledged()
+    last = (
+        Inspection.objects.filter(pk=1)
+        .annotate(open_incidents=_count_of(open_incidents()), open_break_glass=_count_of(changes))
+        .first()
+    )
     if last is None:
-        return SystemHealth(None, 0.0, [], open_incidents().count(), timezone.now())
+        open_now = open_incidents().count()
+        return SystemHealth(None, 0.0, [], open_now, timezone.now(), open_break_glass=changes.count())
     sentences = {rule.name: str(rule.sentence) for rule in INTEGRITY_CHECKS}
     violations = [
         Violation(rule, sentences.get(rule, rule), found["count"], found["references"])
         for rule, found in last.violations.items()
     ]
     return SystemHealth(
-        last.at, last.took, violations, last.open_incidents, timezone.now(), _stored_approval_time(last)
+        last.at,
+        last.took,
+        violations,
+        last.open_incidents,
+        timezone.now(),
+        _stored_approval_time(last),
+        last.open_break_glass,
     )
+
+
+def _count_of(rows: QuerySet[Any]) -> Coalesce:
+    """The number of rows, as a column of another query."""
+    number = rows.order_by().values(one=Value(1)).annotate(number=Count("pk")).values("number")
+    return Coalesce(Subquery(number), 0)
 
 
 def _stored_approval_time(last: Inspection) -> ApprovalTime | None:

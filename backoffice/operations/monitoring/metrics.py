@@ -51,7 +51,8 @@ class _MetricsCollector(Collector):
         last = system_health()
         yield from _inspection(last)
         yield from _operations(now)
-        yield _gauge("incidents_open", "Incidents that are not closed", last.open_incidents)
+        open_now = last.open_incidents + last.open_break_glass
+        yield _gauge("incidents_open", "Incidents that are not closed", open_now)
         yield _gauge("payments_paused", "1 while payments are paused", int(is_paused()))
         yield _gauge("releases_waiting", "Releases that no worker has claimed yet", Release.objects.count())
         yield from _mirror()

@@ -109,6 +109,8 @@ def _skip_reason(person: User, operation: Operation, decision: BulkDecision) -> 
     try:
         if has_approved(person, operation) and decision is BulkDecision.APPROVE:
             raise AlreadyApprovedError
+        if restricted := policy.restriction(person, permissions.APPROVE):
+            raise restricted
         policy.check_is_decidable(person, operation, digest=operation.digest, now=timezone.now())
         read_content(operation)
         if decision is BulkDecision.APPROVE:

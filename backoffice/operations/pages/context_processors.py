@@ -11,7 +11,8 @@ from backoffice.operations.reconciliation.selectors import cached_open_case_coun
 from backoffice.operations.selectors import operations_waiting_for
 
 _RECONCILIATION = frozenset(
-    f"operations:{name}" for name in ("reconciliation", "investigation", "case", "incidents", "incident")
+    f"operations:{name}"
+    for name in ("reconciliation", "investigation", "case", "incidents", "incident", "break_glass")
 ) | {"ledger:continuity"}
 _OPERATIONS = frozenset(f"operations:{name}" for name in ("list", "kind", "payments"))
 _SETTINGS = frozenset({"operations:saved_accounts", "operations:saved_account"})

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
 
+from backoffice.accounts.models import BreakGlassChange
 from backoffice.core.fields import EXACT
 from backoffice.ledger.mirror.state import synced_until
 from backoffice.ledger.models import CONVERSION, DayTotal
@@ -185,7 +186,8 @@ def cached_unrecognised_count() -> int:
 
 
 def cached_open_case_count() -> int:
-    """How much of reconciliation waits for people: open incidents and operations with an unknown outcome.
+    """How much of reconciliation waits for people: open incidents, changes of accounts with break-glass, and
+    operations with an unknown outcome.
 
     At most `CACHED_SECONDS` old.
     """
@@ -200,7 +202,9 @@ def _refresh_counts() -> None:
         incidents = open_incidents().aggregate(
             count=Count("pk"), unrecognised=Count("transaction", distinct=True)
         )
-        _Cache.unrecognised, _Cache.open_cases = incidents["unrecognised"], incidents["count"] + unknown
+        changes = BreakGlassChange.objects.unacknowledged().count()
+        _Cache.unrecognised = incidents["unrecognised"]
+        _Cache.open_cases = incidents["count"] + changes + unknown
         _Cache.until = now + CACHED_SECONDS
 
 

@@ -44,9 +44,10 @@ def as_approver(sinks: Sinks, canaries: Canaries) -> Reader:
     user = staff.create_staff(
         "amara@countersign.example",
         full_name="Amara Okafor",
-        password=canaries.password,
         roles=[Role.APPROVER, Role.AUDITOR],
     )
+    user.set_password(canaries.password)
+    user.save()
     browser = Reader(sinks.pages)
     steps.give_password(browser, user, canaries.password + " ")
     steps.give_password(browser, user, canaries.password)

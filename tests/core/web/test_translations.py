@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.test import Client
 
+from backoffice.accounts import staff
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.core.templatetags.display import _CURRENCY_NAMES
@@ -100,7 +101,29 @@ def test_every_text_of_an_operation_is_translated(
     assert untranslated(page.content.decode(), DATA) == []
 
 
-@pytest.mark.parametrize("address", ["/account/sign-in/", "/nothing/"])
+OF_BREAK_GLASS = re.compile(rf"{DATA.pattern}|\broot\b|bastion-1|Nobody else is there")
+
+
+def test_every_text_about_break_glass_is_translated(everything: Client, preparer: User) -> None:
+    change = factories.break_glass(preparer)
+    for address in ("/", "/reconciliation/incidents/", f"/reconciliation/incidents/break-glass/{change.pk}/"):
+        assert untranslated(everything.get(address).content.decode(), OF_BREAK_GLASS) == []
+
+
+def test_every_text_for_a_restricted_approver_is_translated(everything: Client, preparer: User) -> None:
+    operation = factories.prepared(preparer)
+    own = factories.break_glass(User.objects.get(full_name="Kemi Alade"))
+    for address in (operation.get_absolute_url(), f"/reconciliation/incidents/break-glass/{own.pk}/"):
+        assert untranslated(everything.get(address).content.decode(), OF_BREAK_GLASS) == []
+
+
+def test_every_text_of_a_setup_link_is_translated(client: Client, preparer: User) -> None:
+    token = staff.issue_setup_link(preparer.pk, actor=None)
+    page = client.get(f"/account/set-up/{token}/", headers={"Accept-Language": CODE})
+    assert untranslated(page.content.decode(), DATA) == []
+
+
+@pytest.mark.parametrize("address", ["/account/sign-in/", "/account/set-up/wrong/", "/nothing/"])
 def test_every_text_before_sign_in_is_translated(client: Client, address: str) -> None:
     page = client.get(address, headers={"Accept-Language": CODE}, follow=True)
     assert untranslated(page.content.decode(), DATA) == []

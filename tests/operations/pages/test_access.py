@@ -40,6 +40,7 @@ ANSWERS = {
     "saved_account_delete": ("post", 302, 403, 403, 403, 403),
     "incidents":        ("get",  200, 200, 200, 200, 403),
     "incident":         ("post", 403, 422, 403, 422, 403),
+    "break_glass":      ("post", 403, 422, 403, 422, 403),
     "metrics":          ("get",  200, 200, 200, 200, 200),
     "search":           ("get",  200, 200, 200, 200, 403),
     "prepare":          ("post", 422, 403, 403, 403, 403),
@@ -103,6 +104,7 @@ FORMS = {
     "pause",
     "search",
     "incident",
+    "break_glass",
 }  # their address is a page as well
 
 
@@ -111,6 +113,8 @@ def address_of(name: str, preparer: User) -> str:
         return incidents.raise_incident(
             factories.prepared(preparer), kind=IncidentKind.SECOND_DEBIT, evidence={}
         ).get_absolute_url()
+    if name == "break_glass":
+        return reverse("operations:break_glass", args=[factories.break_glass(preparer).pk])
     if name == "transaction":
         return reverse("operations:transaction", args=[stored().pk])
     if name in WITHOUT_OPERATION:

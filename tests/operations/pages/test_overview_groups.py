@@ -71,7 +71,8 @@ def test_each_group_has_its_oldest_and_counts_all(preparer: User, approver: User
     attention = [one for one in still_open if one.status in NEEDS_ATTENTION]
     rest = [one for one in still_open if one not in waiting and one not in attention]
     soon = timezone.now() + timedelta(hours=1)
-    assert approver.has_perm(APPROVE)  # permissions are read once
+    assert approver.has_perm(APPROVE)  # permissions and restriction are read once
+    assert approver.restricted_until is None
     with CaptureQueriesContext(connection) as queries:
         found = open_operations(approver)
     assert len(queries) == 1

@@ -1,16 +1,27 @@
 """`manage.py staff`: create accounts, such as the first ones of a new deployment, and change them."""
 
-import getpass
-import sys
+from datetime import UTC
 from typing import Any
 
-from django.contrib.auth.password_validation import validate_password
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.urls import reverse
 
-from backoffice.accounts import staff
-from backoffice.accounts.models import User
+from backoffice.accounts import break_glass, staff
+from backoffice.accounts.break_glass import ChangedAccount, ShellCommand
+from backoffice.accounts.models import BreakGlassChange, User
 from backoffice.accounts.roles import Role
+
+MOST_CHARACTERS = BreakGlassChange._meta.get_field("reason").max_length or 0
+_CHANGES = {
+    "set-roles": "replace the person's roles and end all sessions; without --role, all roles are removed",
+    "deactivate": "prevent a person from signing in, and end all sessions",
+    "reactivate": "let a deactivated person sign in again",
+    # The operator must verify the person's identity first, and give the link to nobody else.
+    "reset-password": "end the person's password, or an unused link, and print a one-time link for a new password",
+    "reset-second-factor": "delete password, authenticator and recovery codes, and print a one-time link for new ones",
+}
 
 
 class Command(BaseCommand):
@@ -21,96 +32,105 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         create = actions.add_parser(
-            "create", help="create an account; the person sets up an authenticator at the first sign-in"
+            "create", help="create an account, and print a one-time link for the person"
         )
         create.add_argument("--name", required=True, help="the person's full name")
-        create.add_argument(
-            "--password-stdin", action="store_true", help="read the password from standard input"
-        )
-        roles = actions.add_parser(
-            "set-roles",
-            help="replace the person's roles and end all sessions; without --role, all roles are removed",
-        )
-        deactivate = actions.add_parser(
-            "deactivate", help="prevent a person from signing in, and end all sessions"
-        )
-        # The operator must verify the person's identity first: afterwards the password alone allows enrolment.
-        reset = actions.add_parser(
-            "reset-second-factor",
-            help="delete authenticator and recovery codes; the next sign-in sets up new ones",
-        )
-        for action in (create, roles, deactivate, reset):
+        parsers = {"create": create}
+        parsers |= {name: actions.add_parser(name, help=text) for name, text in _CHANGES.items()}
+        for name, action in parsers.items():
             action.add_argument("email", help="the person's email address for signing in")
-        for action in (create, roles):
+            why = action.add_mutually_exclusive_group(required=name != "create")
+            why.add_argument(
+                "--reason", default="", help="why, and who requested it; recorded in the audit log"
+            )
+            why.add_argument(
+                "--break-glass",
+                metavar="REASON",
+                help="give or restore rights alone: raises an incident with this reason, your user and host",
+            )
+        for action in (create, parsers["set-roles"]):
             action.add_argument(
                 "--role", action="append", default=[], choices=Role.values, help="may be given several times"
             )
-        for action in (roles, deactivate, reset):
-            action.add_argument(
-                "--reason", required=True, help="why, and who requested it; recorded in the audit log"
+
+    def handle(self, *_args: Any, action: str, reason: str, **options: Any) -> None:
+        stated = options.pop("break_glass")
+        command = ShellCommand((reason if stated is None else stated).strip(), stated is not None)
+        if not command.reason and (command.is_break_glass or action != "create"):
+            raise CommandError("A reason is required. Nothing was changed.")
+        if len(command.reason) > MOST_CHARACTERS:
+            raise CommandError(
+                f"The reason is too long: at most {MOST_CHARACTERS} characters. Nothing was changed."
             )
-
-    def handle(self, *_args: Any, action: str, **options: Any) -> None:
-        message = self._create(**options) if action == "create" else self._change(action, **options)
-        self.stdout.write(message)
-
-    def _create(
-        self, *, email: str, name: str, role: list[str], password_stdin: bool, **_options: Any
-    ) -> str:
-        email, name = email.strip().lower(), name.strip()
-        password = sys.stdin.readline().rstrip("\r\n") if password_stdin else _typed_password()
-        _check(User(email=email, full_name=name), password)
         try:
-            user = staff.create_staff(email, full_name=name, password=password, roles=role)
-        except staff.EmailTakenError as exc:
+            done, message = (_create if action == "create" else _change)(action, command, **options)
+        except (break_glass.ShellRefusedError, staff.EmailTakenError) as exc:
             raise CommandError(str(exc)) from exc
-        return (
-            self.style.SUCCESS(
-                f"Created {user.full_name} <{user.email}>, {', '.join(role) or 'no roles yet'}."
-            )
-            + "\nNext: sign in with this email address and password. The first sign-in sets up an authenticator app"
-            "\nand shows ten recovery codes once."
-        )
-
-    def _change(self, action: str, *, email: str, reason: str, **options: Any) -> str:
-        if not reason.strip():
-            raise CommandError("A reason is required: use --reason. Nothing was changed.")
-        try:
-            user = User.objects.get_by_natural_key(email)
-        except User.DoesNotExist as exc:
-            raise CommandError(f"No account has the email address {email}. Nothing was changed.") from exc
-        arguments: dict[str, Any] = {"actor": None, "reason": reason.strip()}
-        match action:
-            case "set-roles":
-                staff.set_roles(user.pk, roles=options["role"], **arguments)
-                done = f"{user} now has these roles: {', '.join(options['role']) or 'none'}."
-            case "deactivate":
-                staff.deactivate_staff(user.pk, **arguments)
-                done = f"{user} can no longer sign in."
-            case _:
-                staff.reset_second_factor(user.pk, **arguments)
-                done = f"{user} must set up a new authenticator at the next sign-in."
-        return self.style.SUCCESS(f"{done} All sessions have ended.")
+        self.stdout.write(self.style.SUCCESS(message) + _next_steps(done))
 
 
-def _check(user: User, password: str) -> None:
+def _create(
+    _action: str, command: ShellCommand, *, email: str, name: str, role: list[str], **_options: Any
+) -> tuple[ChangedAccount, str]:
+    email, name = email.strip().lower(), name.strip()
+    _check(User(email=email, full_name=name))
+    done = break_glass.create_staff(email, full_name=name, roles=role, command=command)
+    return done, f"Created {name} <{email}>, {', '.join(role) or 'no roles yet'}."
+
+
+def _change(action: str, command: ShellCommand, *, email: str, **options: Any) -> tuple[ChangedAccount, str]:
+    try:
+        user = User.objects.get_by_natural_key(email)
+    except User.DoesNotExist as exc:
+        raise CommandError(f"No account has the email address {email}. Nothing was changed.") from exc
+    match action:
+        case "set-roles":
+            done = break_glass.set_roles(user.pk, roles=options["role"], command=command)
+            now = f"now has these roles: {', '.join(options['role']) or 'none'}. All sessions have ended."
+        case "deactivate":
+            done = break_glass.deactivate_staff(user.pk, command=command)
+            now = "can no longer sign in. All sessions have ended."
+        case "reactivate":
+            done = break_glass.reactivate_staff(user.pk, command=command)
+            now = "can sign in again."
+        case "reset-password":
+            done = break_glass.reset_password(user.pk, command=command)
+            now = "must choose a new password. All sessions have ended."
+        case _:
+            done = break_glass.reset_second_factor(user.pk, command=command)
+            now = "must choose a new password and set up a new authenticator. All sessions have ended."
+    return done, f"{user} {now}"
+
+
+def _check(user: User) -> None:
     """Raises CommandError with all reasons at once."""
-    problems = []
     try:
         user.clean_fields(exclude=["password"])
         user.validate_unique()
     except ValidationError as exc:
-        problems += [f"{field}: {' '.join(texts)}" for field, texts in exc.message_dict.items()]
-    try:
-        validate_password(password, user)
-    except ValidationError as exc:
-        problems += [f"password: {text}" for text in exc.messages]
-    if problems:
-        raise CommandError("Nobody was created.\n  " + "\n  ".join(problems))
+        problems = [f"{field}: {' '.join(texts)}" for field, texts in exc.message_dict.items()]
+        raise CommandError("Nobody was created.\n  " + "\n  ".join(problems)) from exc
 
 
-def _typed_password() -> str:
-    password = getpass.getpass("Password (12 characters or more): ")
-    if getpass.getpass("Repeat the password: ") != password:
-        raise CommandError("The two passwords differ. Nobody was created.")
-    return password
+def _next_steps(done: ChangedAccount) -> str:
+    """The link, which is shown only here, and what break-glass has caused."""
+    lines = []
+    if done.token:
+        path = reverse("accounts:set_up", args=[done.token])
+        hours = int(staff.SETUP_LINK_LIFETIME.total_seconds() // 3600)
+        lines += [
+            f"One-time link for {done.user}, valid for {hours} hours, shown only now. Give it to nobody else:",
+            f"  {settings.PUBLIC_URL}{path}",
+        ]
+        if not settings.PUBLIC_URL:
+            lines.append(
+                "  (COUNTERSIGN_PUBLIC_URL is not set: put the address of this installation in front.)"
+            )
+        lines.append("With it the person chooses a password and sets up an authenticator.")
+    if done.incident:
+        until = f"{done.incident.restricted_until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        lines.append(
+            "Break-glass: an incident is open on everybody's overview until somebody else acknowledges it. "
+            f"{done.user} can neither approve, send nor resolve before {until}."
+        )
+    return "".join(f"\n{line}" for line in lines)

@@ -7,10 +7,10 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from pydantic import SecretStr
 
-from backoffice.demo.people import ensure_people
+from backoffice.demo.people import NotDemoDatabaseError, ensure_people
 from backoffice.demo.sample_data import (
     make_sample_balances,
     make_sample_operations,
@@ -32,7 +32,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0, interactive=False)
         call_command("collectstatic", verbosity=0, interactive=False)
-        people = ensure_people()
+        try:
+            people = ensure_people()
+        except NotDemoDatabaseError as exc:
+            raise CommandError(str(exc)) from exc
         if Operation.objects.exists():
             refresh_balances()
         else:

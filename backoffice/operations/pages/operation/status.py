@@ -333,14 +333,14 @@ def panel_for(person: User, operation: Operation, turn: QueuePosition | None) ->
         may_decide=decides,
         may_approve_and_send=decides
         and _is_last_approval(operation)
-        and person.has_perm(permissions.RELEASE)
+        and policy.may_now(person, permissions.RELEASE)
         and not is_applied_locally(operation)
         and not _cannot_be_sent_now(operation, turn),
         may_release=_may_release(person, operation, turn),
         may_cancel=policy.may_cancel(person, operation),
         may_check=may_check_status(person) and operation.status in AWAITING_PROVIDER,
         may_copy=_may_copy(person, operation),
-        may_resolve=_may_be_resolved(operation) and person.has_perm(permissions.RESOLVE),
+        may_resolve=_may_be_resolved(operation) and policy.may_now(person, permissions.RESOLVE),
         is_applied_locally=is_applied_locally(operation),
     )
 
@@ -401,6 +401,13 @@ def _refused_at_claim(refusal: dict[str, str]) -> str:
     if refusal["code"] == Refusal.LOOK_ALIKE:
         another = gettext("If it is another payment, enter the reason and send it again.")
         return f"{sentence(refusal)} {another}"
+    if refusal["code"] == Refusal.ACCOUNT_RESTRICTED:
+        return gettext(
+            "Not sent: the account of the person who released it was changed with break-glass. Another person must "
+            "send it."
+        )
+    if refusal["code"] == Refusal.APPROVER_RESTRICTED:
+        return sentence(refusal)
     return f"{gettext('Not sent.')} {sentence(refusal)} {_PREPARE_AGAIN}"
 
 
@@ -521,6 +528,8 @@ def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
         return gettext("Approved by you"), gettext("Another approval is still needed.")
     if has_preparer_lost_permission(operation):
         return gettext("Cannot be approved"), str(Refusal.PREPARER_NOT_ENTITLED.label)
+    if restricted := policy.restriction(person, permissions.APPROVE):
+        return gettext("You cannot approve yet"), str(restricted)
     if policy.may_decide(person, operation):
         return gettext("Approve or reject"), ""
     return gettext("Waiting for approval"), ""
@@ -540,14 +549,23 @@ def _approved_text(person: User, operation: Operation, turn: QueuePosition | Non
             reference=holder.reference, balance=turn.balance
         )
         return title, _blocked_text(person, operation, turn, holder)
+    return _sendable_text(person, operation)
+
+
+def _sendable_text(person: User, operation: Operation) -> tuple[str, str]:
     if policy.may_release(person, operation):
         return gettext("Ready to send"), gettext("Fully approved. It is sent only when you choose “Send”.")
+    restricted = policy.restriction(person, permissions.RELEASE)
+    if restricted and person.pk != operation.preparer_id:
+        return gettext("You cannot send yet"), str(restricted)
     return gettext("Approved, not sent"), str(_OTHER_PERSON_SENDS)
 
 
 def _invalid_text(operation: Operation) -> str:
     if has_preparer_lost_permission(operation):
         return str(Refusal.PREPARER_NOT_ENTITLED.label)
+    if any(approval.approver.restricted_until for approval in operation.approvals.all()):
+        return str(Refusal.APPROVER_RESTRICTED.label)
     text = gettext("An approver no longer has permission to approve, so this operation will not be sent.")
     return f"{text} {_PREPARE_AGAIN}"
 

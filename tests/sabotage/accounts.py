@@ -1,0 +1,135 @@
+"""Safeguards of accounts: what one person at the shell cannot do unseen, and one-time links."""
+
+from tests.sabotage.workshop import Safeguard
+
+_COMMANDS = "tests/accounts/test_commands.py"
+_LINKS = "tests/accounts/test_setup_links.py"
+_RESTRICTED = "tests/operations/test_break_glass.py"
+_OF_THE_SHELL = "backoffice.accounts.break_glass"
+_OF_LINKS = "backoffice.accounts.sign_in"
+
+ACCOUNTS = (
+    Safeguard(
+        "giving rights at the shell needs break-glass",
+        f"{_OF_THE_SHELL}:_check_may_give_rights",
+        {"    elif not command.is_break_glass:\n": "    elif not roles and not command:\n"},
+        f"{_COMMANDS}::test_giving_or_restoring_rights_needs_break_glass",
+    ),
+    Safeguard(
+        "adding a role at the shell is giving rights",
+        f"{_OF_THE_SHELL}:set_roles",
+        {"    if set(roles) - set(staff.role_names(user)):\n": "    if not roles:\n"},
+        f"{_COMMANDS}::test_giving_or_restoring_rights_needs_break_glass",
+    ),
+    Safeguard(
+        "only administrators are created until two are active",
+        f"{_OF_THE_SHELL}:create_staff",
+        {"    if is_bootstrapping() and set(roles) != {Role.ADMINISTRATOR}:\n": "    if email is None:\n"},
+        f"{_COMMANDS}::test_only_administrators_are_created_until_two_are_active",
+    ),
+    Safeguard(
+        "only administrators are restored until two are active",
+        f"{_OF_THE_SHELL}:_check_may_give_rights",
+        {"        if not set(roles) <= {Role.ADMINISTRATOR}:\n": "        if roles is None:\n"},
+        f"{_COMMANDS}::test_only_administrators_are_restored_until_two_are_active",
+    ),
+    Safeguard(
+        "the shell does not return to the beginning by removing administrators unseen",
+        f"{_OF_THE_SHELL}:_check_may_take_rights",
+        {"    elif not command.is_break_glass and": "    elif command is None and"},
+        f"{_COMMANDS}::test_fewer_than_two_administrators_are_left_with_break_glass_only",
+    ),
+    Safeguard(
+        "after break-glass the beginning does not return",
+        f"{_OF_THE_SHELL}:is_bootstrapping",
+        {" and not _was_break_glass_used()": ""},
+        f"{_COMMANDS}::test_fewer_than_two_administrators_are_left_with_break_glass_only",
+    ),
+    Safeguard(
+        "break-glass raises an incident",
+        f"{_OF_THE_SHELL}:_raise_incident",
+        {"    if not command.is_break_glass:\n": "    if command:\n"},
+        f"{_COMMANDS}::test_break_glass_is_recorded_with_user_and_host_and_raises_an_incident",
+    ),
+    Safeguard(
+        "the operating system says who runs the command",
+        f"{_OF_THE_SHELL}:_os_user",
+        {"        return pwd.getpwuid(os.getuid()).pw_name\n": '        return os.environ["LOGNAME"]\n'},
+        f"{_COMMANDS}::test_break_glass_is_recorded_with_user_and_host_and_raises_an_incident",
+    ),
+    Safeguard(
+        "people whose password is known are made in the demo's database only",
+        "backoffice.demo.people:ensure_people",
+        {"    if None in present and ": "    if not present and "},
+        "tests/demo/test_people.py::test_the_demos_people_are_not_created_beside_others",
+    ),
+    Safeguard(
+        "no password is left after the second factor was reset",
+        "backoffice.accounts.staff:reset_second_factor",
+        {"    user.set_unusable_password()\n": ""},
+        f"{_COMMANDS}::test_reset_second_factor_deletes_authenticator_and_password",
+    ),
+    Safeguard(
+        "who was changed with break-glass decides nothing for a day",
+        "backoffice.accounts.staff:users_with_permission",
+        {"    if permission in WITHHELD_AFTER_BREAK_GLASS:\n": "    if permission is None:\n"},
+        f"{_RESTRICTED}::test_a_restricted_approver_cannot_approve",
+    ),
+    Safeguard(
+        "who was changed with break-glass meanwhile has not released",
+        "backoffice.operations.policy:check_may_send",
+        {"    check_permission(releaser, RELEASE)\n": ""},
+        f"{_RESTRICTED}::test_a_release_is_not_sent_if_the_releaser_is_restricted_meanwhile",
+    ),
+    Safeguard(
+        "who was changed with break-glass meanwhile has not approved",
+        "backoffice.operations.policy:check_may_send",
+        {"        and _is_entitled(approval.approver, APPROVE)\n": ""},
+        f"{_RESTRICTED}::test_a_release_is_not_sent_if_an_approver_is_restricted_meanwhile",
+    ),
+    Safeguard(
+        "nobody acknowledges the change of their own account",
+        "backoffice.operations.lifecycle.incidents:acknowledge_break_glass",
+        {"    if change.user == actor:\n": "    if actor is None:\n"},
+        f"{_RESTRICTED}::test_the_person_changed_cannot_acknowledge",
+    ),
+    Safeguard(
+        "two people changed with break-glass do not acknowledge each other",
+        "backoffice.operations.lifecycle.incidents:acknowledge_break_glass",
+        {"    policy.check_permission(actor, permissions.ACKNOWLEDGE)\n": ""},
+        f"{_RESTRICTED}::test_two_restricted_people_cannot_acknowledge_each_other",
+    ),
+    Safeguard(
+        "a one-time link expires",
+        f"{_OF_LINKS}:_valid_links",
+        {"    return valid.filter(expires_at__gt=clock.now())\n": "    return valid\n"},
+        f"{_LINKS}::test_a_link_is_valid_for_48_hours",
+    ),
+    Safeguard(
+        "a one-time link works once",
+        f"{_OF_LINKS}:use_setup_link",
+        {"_valid_links(token).filter(user=user).delete()": "1, _valid_links(token)"},
+        f"{_LINKS}::test_a_link_works_once",
+    ),
+    Safeguard(
+        "of two people with one link the first wins",
+        f"{_OF_LINKS}:use_setup_link",
+        {
+            "        if used == 1:\n": "        if used is not None:\n",
+            "    if used != 1:\n": "    if used is None:\n",
+        },
+        f"{_LINKS}::test_of_two_submissions_with_one_link_the_second_is_refused",
+    ),
+    Safeguard(
+        "a deactivated person has no link",
+        f"{_OF_LINKS}:_valid_links",
+        {", user__is_active=True": ""},
+        f"{_LINKS}::test_the_link_of_a_deactivated_person_is_not_valid",
+    ),
+    Safeguard(
+        "guessing links locks out",
+        f"{_OF_LINKS}:person_of_setup_link",
+        {'    if not AxesProxyHandler.is_allowed(request, {"email": _ANY_LINK}):\n': "    if not token:\n"},
+        f"{_LINKS}::test_five_wrong_links_lock_out_the_network_address",
+    ),
+)
