@@ -78,6 +78,19 @@ ENCRYPTION_KEYS: list[str] = env.list(
     "COUNTERSIGN_ENCRYPTION_KEYS", default=[f"development:{_DEVELOPMENT_ENCRYPTION_KEY}"]
 )
 
+# == Audit log checkpoints
+#: Where the signed head of the audit log is stored every minute, comma-separated: `file:///path`,
+#: `syslog+udp://host:port`, `syslog+tcp://host:port`, `syslog+unix:///path`, `https://host/path`. Shown to auditors, so
+#: put no secret into an address. Without any, whoever can write to the database can rewrite the log unnoticed.
+AUDIT_CHECKPOINT_DESTINATIONS: list[str] = env.list("COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS", default=[])
+#: `id:base64` of 32 bytes each, comma-separated, newest first: the Ed25519 keys that sign checkpoints. The first one
+#: signs, all of them verify. Required with a destination.
+AUDIT_CHECKPOINT_KEYS: list[str] = env.list("COUNTERSIGN_AUDIT_CHECKPOINT_KEYS", default=[])
+#: Bearer token sent to https destinations.
+AUDIT_CHECKPOINT_TOKEN: str = env.str("COUNTERSIGN_AUDIT_CHECKPOINT_TOKEN", default="").strip()
+#: A file of certificate authorities to trust for https destinations. Default: those of the system.
+AUDIT_CHECKPOINT_CA_FILE: str = env.str("COUNTERSIGN_AUDIT_CHECKPOINT_CA_FILE", default="")
+
 # == Provider
 #: Base address of the provider's API, with its version segment; https except on loopback.
 GATEWAY_URL: str = env.str("COUNTERSIGN_GATEWAY_URL", default="http://127.0.0.1:8001/v2")

@@ -76,7 +76,7 @@ STORED_REFERENCES = 20
 
 @dataclass(frozen=True)
 class IntegrityCheckResult:
-    """One rule, and the references of the operations that break it."""
+    """One rule, and what breaks it: references of operations, or sentences."""
 
     check: IntegrityCheck
     broken: list[str]
@@ -215,12 +215,13 @@ INSPECTION_LATE_AFTER = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule that is broken, how often, and the first references of the operations that break it."""
+    """A rule that is broken, how often, and the first references of the operations, or sentences, that break it."""
 
     rule: str
     sentence: str
     count: int
     references: list[str]
+    names_operations: bool
 
 
 @dataclass(frozen=True)
@@ -254,10 +255,16 @@ def system_health() -> SystemHealth:
     last = Inspection.objects.filter(pk=1).annotate(open_incidents=Coalesce(Subquery(number), 0)).first()
     if last is None:
         return SystemHealth(None, 0.0, [], open_incidents().count(), timezone.now())
-    sentences = {rule.name: str(rule.sentence) for rule in INTEGRITY_CHECKS}
+    rules = {rule.name: rule for rule in INTEGRITY_CHECKS}
     violations = [
-        Violation(rule, sentences.get(rule, rule), found["count"], found["references"])
-        for rule, found in last.violations.items()
+        Violation(
+            name,
+            str(rules[name].sentence) if name in rules else name,
+            found["count"],
+            found["references"],
+            name not in rules or rules[name].names_operations,
+        )
+        for name, found in last.violations.items()
     ]
     return SystemHealth(
         last.at, last.took, violations, last.open_incidents, timezone.now(), _stored_approval_time(last)
