@@ -5,6 +5,7 @@ process refuses to start with one (`_check_safety`, at the end).
 """
 
 import re
+import tomllib
 from collections.abc import Iterable
 from datetime import timedelta
 from decimal import Decimal
@@ -45,6 +46,7 @@ def approval_limits(written: Iterable[str]) -> dict[str, Decimal]:
 # A comment with `#:` describes the variable below it; the configuration page of the docs is generated from these.
 env = environ.FileAwareEnv()  # COUNTERSIGN_…_FILE names a file that holds the value
 BASE_DIR = Path(__file__).resolve().parent.parent
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 
 # == Installation
 #: The folder for exports, collected static files and, unless configured otherwise, the database and the broker.

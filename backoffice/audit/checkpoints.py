@@ -23,6 +23,8 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.checks import CheckMessage, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, transaction
+from django.db.models import OuterRef, QuerySet, Subquery, TextChoices
+from django.utils.translation import pgettext_lazy
 
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import AuditError, canonical_json, canonical_time
@@ -260,7 +262,7 @@ def _deliver(address: str) -> bool:
         changes = {"problem": exc.detail, "failed_at": clock.now()}
     if fault := changes.get("fault"):
         logger.error("The audit log contradicts a checkpoint: %s", fault_sentence(fault))
-    _rows_of(address).update(**changes)
+    CheckpointDestination.objects.filter(pk=address).update(**changes)
     return "delivered_at" in changes
 
 
@@ -301,11 +303,60 @@ def _row_of(address: str) -> CheckpointDestination:
     return CheckpointDestination.objects.get_or_create(address=address, defaults={"since": clock.now()})[0]
 
 
-def _rows_of(*addresses: str) -> Any:
-    return CheckpointDestination.objects.filter(address__in=addresses)
+def _rows_of(*addresses: str) -> QuerySet[CheckpointDestination]:
+    """The stored rows, each with the time of the first entry that its destination lacks."""
+    following = Entry.objects.filter(position=OuterRef("position") + 1)
+    rows = CheckpointDestination.objects.filter(address__in=addresses)
+    return rows.annotate(next_entry_at=Subquery(following.values("at")[:1]))
 
 
-# Alarms
+# Alarms, and what the page shows
+
+
+class DeliveryStatus(TextChoices):
+    """How the delivery to a destination goes."""
+
+    CONTRADICTED = "contradicted", pgettext_lazy("checkpoint destination", "Contradicts the log")
+    OVERDUE = "overdue", pgettext_lazy("checkpoint destination", "Overdue")
+    FAILING = "failing", pgettext_lazy("checkpoint destination", "Failing")
+    WAITING = "waiting", pgettext_lazy("checkpoint destination", "Not delivered yet")
+    DELIVERED = "delivered", pgettext_lazy("checkpoint destination", "Delivered")
+
+
+@dataclass(frozen=True)
+class DestinationState:
+    """A configured destination, and how the delivery to it goes."""
+
+    row: CheckpointDestination
+    status: DeliveryStatus
+
+    @property
+    def problem(self) -> str:
+        """Why it last failed; empty after a success."""
+        return problem_sentence(self.row.problem)
+
+    @property
+    def fault(self) -> str:
+        """The checkpoint there that contradicts the log; empty if there is none."""
+        return fault_sentence(self.row.fault) if self.row.fault else ""
+
+
+def destination_states(now: datetime) -> list[DestinationState]:
+    """Every configured destination, in the order of the configuration. One query."""
+    addresses = settings.AUDIT_CHECKPOINT_DESTINATIONS
+    rows = {row.address: row for row in _rows_of(*addresses)}
+    used = [rows.get(address) or CheckpointDestination(address=address, since=now) for address in addresses]
+    return [DestinationState(row, _status(row, now)) for row in used]
+
+
+def _status(row: CheckpointDestination, now: datetime) -> DeliveryStatus:
+    if row.fault:
+        return DeliveryStatus.CONTRADICTED
+    if _is_overdue(row, now):
+        return DeliveryStatus.OVERDUE
+    if row.problem:
+        return DeliveryStatus.FAILING
+    return DeliveryStatus.DELIVERED if row.delivered_at else DeliveryStatus.WAITING
 
 
 def contradictions() -> list[str]:
@@ -317,11 +368,13 @@ def contradictions() -> list[str]:
 def overdue_destinations(now: datetime) -> list[str]:
     """The configured destinations that lack an entry which is older than an hour."""
     rows = _rows_of(*settings.AUDIT_CHECKPOINT_DESTINATIONS)
+    return [row.address for row in rows if _is_overdue(row, now)]
+
+
+def _is_overdue(row: CheckpointDestination, now: datetime) -> bool:
     late = now - OVERDUE_AFTER
-    waiting = [row for row in rows if (row.delivered_at or row.since) < late]
-    following = {row.position + 1 for row in waiting}
-    old = set(Entry.objects.filter(position__in=following, at__lt=late).values_list("position", flat=True))
-    return [row.address for row in waiting if row.position + 1 in old]
+    next_entry_at: datetime | None = vars(row).get("next_entry_at")
+    return next_entry_at is not None and max(next_entry_at, row.delivered_at or row.since) < late
 
 
 # Verification of the whole log
@@ -404,7 +457,9 @@ def _compare_all(address: str) -> Comparison:
         return Comparison(address, problem=exc.detail)
     found.fault = found.fault or (_lost(row, found) if found.is_readable else _recorded_fault(row))
     changes: dict[str, Any] = {"compared_at": clock.now()} if found.is_readable else {}
-    _rows_of(address).update(fault=found.fault.detail if found.fault else {}, **changes)
+    CheckpointDestination.objects.filter(pk=address).update(
+        fault=found.fault.detail if found.fault else {}, **changes
+    )
     return found
 
 

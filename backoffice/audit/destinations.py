@@ -118,9 +118,9 @@ class FileDestination:
         try:
             with _opened(self.path, os.O_RDONLY) as file:
                 yield from contents(file)
-        except FileNotFoundError:
-            return
         except OSError as exc:
+            if isinstance(exc, FileNotFoundError) and self.path.parent.is_dir():
+                return
             raise DestinationError(ProblemCode.CANNOT_READ, error=_reason(exc)) from exc
 
 
@@ -295,8 +295,8 @@ def _end_of(file: FileIO) -> Iterator[bytes]:
 
 def _lines_of(file: FileIO) -> Iterator[bytes]:
     """Every line. One that is longer than a checkpoint can be is split, so that memory stays bounded."""
-    buffered = BufferedReader(file)
-    yield from iter(lambda: buffered.readline(LARGEST_LINE), b"")
+    with BufferedReader(file) as buffered:
+        yield from iter(lambda: buffered.readline(LARGEST_LINE), b"")
 
 
 def _sync_folder(folder: Path) -> None:

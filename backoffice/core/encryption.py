@@ -49,7 +49,12 @@ def decrypt(encrypted: bytes, *, bound_to: str) -> str:
 
 def newest_key_id() -> str:
     """The id of the key that encrypts."""
-    return next(iter(_keys(tuple(settings.ENCRYPTION_KEYS))))
+    return key_ids()[0]
+
+
+def key_ids() -> list[str]:
+    """The ids of the configured keys, newest first."""
+    return list(_keys(tuple(settings.ENCRYPTION_KEYS)))
 
 
 def key_id_of(encrypted: bytes) -> str:

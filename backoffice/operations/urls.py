@@ -1,6 +1,7 @@
 """URLs of operations, transactions, payments and reconciliation.
 
-Also of the overview, incidents, unknown outcomes, saved accounts and filters, the payment pause, search, metrics.
+Also of the overview, incidents, unknown outcomes, saved accounts and filters, the payment pause, the system,
+search, metrics.
 """
 
 from django.urls import path
@@ -19,6 +20,7 @@ from backoffice.operations.pages import (
     reconciliation,
     saved_accounts,
     search,
+    system,
     transactions,
 )
 from backoffice.operations.pages.operation import detail
@@ -51,6 +53,7 @@ urlpatterns = [
         saved_accounts.saved_account_delete,
         name="saved_account_delete",
     ),
+    path("settings/system/", system.system, name="system"),
     path("reconciliation/incidents/", incidents.incident_list, name="incidents"),
     path("reconciliation/incidents/<int:pk>/", incidents.incident, name="incident"),
     path("metrics", metrics.metrics, name="metrics"),

@@ -13,7 +13,7 @@ from backoffice.operations.selectors import operations_waiting_for
 _RECONCILIATION = frozenset(
     f"operations:{name}" for name in ("reconciliation", "investigation", "case", "incidents", "incident")
 ) | {"ledger:continuity"}
-_SETTINGS = frozenset({"operations:saved_accounts", "operations:saved_account"})
+_SETTINGS = frozenset({"operations:saved_accounts", "operations:saved_account", "operations:system"})
 _SETTINGS_APPS = frozenset({"api_keys", "audit", "webhooks"})
 
 
