@@ -307,8 +307,8 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _reason(exc: OSError) -> str:
-    return exc.strerror or str(exc) or type(exc).__name__
+def _reason(exc: Exception) -> str:
+    return getattr(exc, "strerror", None) or str(exc) or type(exc).__name__
 
 
 def problem_sentence(problem: Mapping[str, Any]) -> str:
