@@ -279,10 +279,11 @@ def _delivered(row: CheckpointDestination) -> dict[str, Any]:
     if fault:
         return {**compared, "fault": fault.detail}
     head = Entry.objects.order_by("-position").values_list("position", "hash").first()
-    if head is None or head[0] <= max(row.position, found.newest):
+    if head is None or head[0] <= row.position:
         return {**compared, "problem": {}}
     position, hash_ = head
-    destination.append(sign(position, hash_, now).line)
+    if position > found.newest:  # or it got there although its answer was lost
+        destination.append(sign(position, hash_, now).line)
     return {**compared, "problem": {}, "position": position, "hash": hash_, "delivered_at": clock.now()}
 
 

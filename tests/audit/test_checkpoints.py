@@ -142,6 +142,15 @@ def test_the_head_is_delivered_every_minute_if_it_moved(checkpoint_file: Path) -
     assert (row.position, row.hash, row.problem) == (5, Entry.objects.get(position=5).hash, {})
 
 
+def test_a_checkpoint_whose_answer_was_lost_is_not_delivered_twice(checkpoint_file: Path) -> None:
+    append(2)
+    assert deliver_checkpoints_due() == 1
+    CheckpointDestination.objects.update(position=0, hash="0" * 64, delivered_at=None)
+    assert after(1.1) == 1
+    assert positions(checkpoint_file) == [2]
+    assert overdue_destinations(timezone.now() + timedelta(days=1)) == []
+
+
 def test_without_a_destination_nothing_is_done() -> None:
     append()
     assert deliver_checkpoints_due() == 0
