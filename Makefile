@@ -10,7 +10,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .PHONY: demo smoke test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
-.PHONY: check types rules catalogues docs docs-tables messages pictures bench run clean lock
+.PHONY: check types rules catalogues docs docs-tables database-rules messages pictures bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated provider
 	@$(BIN)/python -m tools.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT)
@@ -76,6 +76,12 @@ docs: $(READY)  ## build the documentation site in site/; fails on a stale table
 
 docs-tables: $(READY)  ## regenerate the tables of the documentation
 	$(BIN)/python -m tools.docs
+
+# A test database is freshly migrated, so the test that compares the lists can also write them.
+RULES_TEST = $(BIN)/pytest --quiet tests/operations/monitoring/test_database_rules.py -k list
+database-rules: $(READY)  ## list the triggers and constraints that the migrations make, after a change of migrations
+	WRITE_DATABASE_RULES=1 env -u COUNTERSIGN_TEST_DATABASE_URL $(RULES_TEST)
+	WRITE_DATABASE_RULES=1 COUNTERSIGN_TEST_DATABASE_URL=$(FAULTS_DATABASE) $(RULES_TEST)
 
 messages: $(READY)  ## collect the texts of the screens into locale/ and compile them
 	$(BIN)/python -m tools.messages

@@ -5,6 +5,7 @@ process refuses to start with one (`_check_safety`, at the end).
 """
 
 import re
+import tomllib
 from collections.abc import Iterable
 from datetime import timedelta
 from decimal import Decimal
@@ -45,6 +46,7 @@ def approval_limits(written: Iterable[str]) -> dict[str, Decimal]:
 # A comment with `#:` describes the variable below it; the configuration page of the docs is generated from these.
 env = environ.FileAwareEnv()  # COUNTERSIGN_…_FILE names a file that holds the value
 BASE_DIR = Path(__file__).resolve().parent.parent
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 
 # == Installation
 #: The folder for exports, collected static files and, unless configured otherwise, the database and the broker.
@@ -78,6 +80,19 @@ SECRET_KEY_FALLBACKS: list[str] = env.list("COUNTERSIGN_SECRET_KEY_FALLBACKS", d
 ENCRYPTION_KEYS: list[str] = env.list(
     "COUNTERSIGN_ENCRYPTION_KEYS", default=[f"development:{_DEVELOPMENT_ENCRYPTION_KEY}"]
 )
+
+# == Audit log checkpoints
+#: Where the signed head of the audit log is stored every minute, comma-separated: `file:///path`,
+#: `syslog+udp://host:port`, `syslog+tcp://host:port`, `syslog+unix:///path`, `https://host/path`. Shown to auditors, so
+#: put no secret into an address. Without any, whoever can write to the database can rewrite the log unnoticed.
+AUDIT_CHECKPOINT_DESTINATIONS: list[str] = env.list("COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS", default=[])
+#: `id:base64` of 32 bytes each, comma-separated, newest first: the Ed25519 keys that sign checkpoints. The first one
+#: signs, all of them verify. Required with a destination.
+AUDIT_CHECKPOINT_KEYS: list[str] = env.list("COUNTERSIGN_AUDIT_CHECKPOINT_KEYS", default=[])
+#: Bearer token sent to https destinations.
+AUDIT_CHECKPOINT_TOKEN: str = env.str("COUNTERSIGN_AUDIT_CHECKPOINT_TOKEN", default="").strip()
+#: A file of certificate authorities to trust for https destinations. Default: those of the system.
+AUDIT_CHECKPOINT_CA_FILE: str = env.str("COUNTERSIGN_AUDIT_CHECKPOINT_CA_FILE", default="")
 
 # == Provider
 #: Base address of the provider's API, with its version segment; https except on loopback.

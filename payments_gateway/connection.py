@@ -11,7 +11,7 @@ import http.client
 import io
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -206,6 +206,22 @@ def exchange(
             return _raw_response(response, limit)
     except _FAILURES as exc:
         raise _classify(exc) from strip_request_data(exc)
+
+
+def fetch(
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    body: bytes | None = None,
+    ca_file: str | None,
+    total: float,
+    limit: int,
+) -> RawResponse:
+    """One exchange over a connection of its own, for an address that is not the provider's. Raises as `exchange`."""
+    with open_session(ca_file) as session:
+        request = requests.Request(method, url, headers=dict(headers), data=body)
+        return exchange(session, session.prepare_request(request), connect=total, total=total, limit=limit)
 
 
 def _raw_response(response: requests.Response, limit: int) -> RawResponse:

@@ -27,10 +27,16 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def main() -> int:
     """Run the demo until Ctrl-C."""
     arguments = _arguments()
+    folder = arguments.folder.resolve()
     stack = Stack(
-        arguments.folder.resolve(),
+        folder,
         arguments.port,
         arguments.sandbox_port,
+        # Beside the database, to show it; in production the place must be elsewhere.
+        extra={
+            "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS": f"file://{folder / 'checkpoints.jsonl'}",
+            "COUNTERSIGN_AUDIT_CHECKPOINT_KEYS": f"demo:{'D' * 43}=",
+        },
         first_command=_UNRECOGNISED_TRANSACTION,
     )
     for number in _STOP_SIGNALS:

@@ -27,6 +27,8 @@ def production_environment(folder: Path) -> dict[str, str]:
         "COUNTERSIGN_ENVIRONMENT": "production",
         "COUNTERSIGN_SECRET_KEY": secrets.token_urlsafe(64),
         "COUNTERSIGN_ENCRYPTION_KEYS": f"first:{base64.b64encode(secrets.token_bytes(32)).decode()}",
+        "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS": "https://log.example/checkpoints",
+        "COUNTERSIGN_AUDIT_CHECKPOINT_KEYS": f"first:{base64.b64encode(secrets.token_bytes(32)).decode()}",
         "COUNTERSIGN_DATABASE_URL": "postgres://countersign@db.example/countersign",
         "COUNTERSIGN_BROKER_URL": "redis://broker.example/0",
         "COUNTERSIGN_DATA_DIR": str(folder),

@@ -1,4 +1,4 @@
-"""The audit log: entries in a hash chain, and the head, which stores where the chain ends."""
+"""The audit log: entries in a hash chain, its head, where checkpoints of it are kept, and its last verification."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -115,6 +115,48 @@ class ChainHead(models.Model):
 
     def __str__(self) -> str:
         return f"{self.position}:{self.hash}"
+
+
+class CheckpointDestination(models.Model):
+    """What is known of one destination of checkpoints: the newest one it got, and what went wrong last.
+
+    It serves the pages and the alarms. The proof is at the destination itself.
+    """
+
+    address = models.CharField(max_length=500, primary_key=True)
+    since = models.DateTimeField()  # when this destination was first used
+    position = models.PositiveBigIntegerField(default=0)  # of the newest checkpoint delivered
+    hash = models.CharField(max_length=64, default=canonical.GENESIS)
+    delivered_at = models.DateTimeField(null=True)
+    compared_at = models.DateTimeField(null=True)  # when its checkpoints were last read back and compared
+    problem = models.JSONField(default=dict)  # why it last failed; empty after a success
+    failed_at = models.DateTimeField(null=True)
+    fault = models.JSONField(
+        default=dict
+    )  # the checkpoint that contradicts the log, until a verification finds none
+
+    class Meta:
+        default_permissions = ()
+        ordering: ClassVar[list[str]] = ["address"]
+
+    def __str__(self) -> str:
+        return self.address
+
+
+class LastVerification(models.Model):
+    """The result of the last verification of the whole chain: one row."""
+
+    at = models.DateTimeField()
+    verified = models.PositiveBigIntegerField()
+    newest_hash = models.CharField(max_length=64)
+    fault = models.JSONField(default=dict)
+
+    class Meta:
+        default_permissions = ()
+        constraints = (models.CheckConstraint(condition=models.Q(pk=1), name="audit_one_last_verification"),)
+
+    def __str__(self) -> str:
+        return "verification of the audit log"
 
 
 def _readable(value: object) -> str:

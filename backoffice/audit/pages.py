@@ -14,8 +14,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
-from backoffice.audit import verification
 from backoffice.audit.actions import Action
+from backoffice.audit.checkpoints import verify_log
 from backoffice.audit.models import Entry
 from backoffice.core.web.forms import PeriodForm, end_of_day, start_of_day
 from backoffice.core.web.pagination import keyset_page
@@ -105,7 +105,7 @@ def entry_list(request: HttpRequest) -> HttpResponse:
 @require_POST
 @permission_required("audit.view_entry", raise_exception=True)
 def verify(request: HttpRequest) -> HttpResponse:
-    """Verify the whole log and show the result."""
+    """Verify the whole log, compare it with its checkpoints, and show the result."""
     person = cast("AbstractBaseUser", request.user)  # required by the permission
-    verdict = verification.verify_log(actor=person)
+    verdict = verify_log(actor=person)
     return render(request, "audit/verification.html", {"verdict": verdict})

@@ -1,26 +1,20 @@
 """Verify the hash chain of the audit log, and find the first broken entry.
 
 A changed, removed, inserted, reordered or cut-off entry is found. Someone who can write to the database, drop
-its triggers *and* recompute every hash could replace the whole log. Against that, store the newest position
-and hash elsewhere: `verify_audit` prints them, and the first row of an exported audit log contains them.
+its triggers *and* recompute every hash could replace the whole log: `checkpoints` finds that.
 """
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from django.contrib.auth.base_user import AbstractBaseUser
-from django.db import DatabaseError, transaction
 from django.db.models import QuerySet, TextChoices
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.audit.actions import Action
-from backoffice.audit.canonical import GENESIS, AuditError, canonical_time
-from backoffice.audit.log import record
+from backoffice.audit.canonical import GENESIS, canonical_time
 from backoffice.audit.models import SENTENCES, ChainHead, Entry
 from backoffice.core.web.formatting import code_sentence, exact_zoned_time
 
@@ -40,6 +34,16 @@ class FaultCode(TextChoices):
     CUT_OFF = "cut_off", _("missing; the log was cut off, its head is at entry {other:,}")
     BEYOND_HEAD = "beyond_head", _("beyond the head of the chain, entry {other:,}")
     HEAD_DIFFERS = "head_differs", _("the head of the chain has another hash")
+    OTHER_AT_CHECKPOINT = (
+        "other_at_checkpoint",
+        _("missing, or its hash differs from the checkpoint at {destination}"),
+    )
+    BEFORE_CHECKPOINT = (
+        "before_checkpoint",
+        _("missing; the log ends at entry {other:,}, before the checkpoint at {destination}"),
+    )
+    CHECKPOINT_FORGED = "checkpoint_forged", _("the signature of its checkpoint at {destination} is invalid")
+    CHECKPOINT_LOST = "checkpoint_lost", _("its checkpoint is no longer at {destination}")
 
 
 class ChainFault:
@@ -203,30 +207,3 @@ def _end_fault(before: ChainHead | None, position: int, newest_hash: str) -> Cha
     if position == after.position and newest_hash != after.hash:
         return ChainFault(position, FaultCode.HEAD_DIFFERS)
     return None
-
-
-def verify_log(*, actor: AbstractBaseUser | None) -> ChainVerification:
-    """Verify the whole log and record who requested it and the result.
-
-    The result is returned even if the damage prevents the entry; then it is written to the process log.
-    """
-    verdict = verify_chain()
-    try:
-        with transaction.atomic():
-            record(
-                Action.LOG_VERIFIED,
-                actor=actor,
-                target="the audit log",
-                whole=verdict.is_intact,
-                verified=verdict.verified,
-                newest_hash=verdict.newest_hash,
-                fault=verdict.fault.detail if verdict.fault else {},
-            )
-    except (AuditError, DatabaseError):
-        logger.exception(
-            "The result of the audit log verification could not be recorded in the log: %s", verdict
-        )
-    return verdict
-
-
-logger = logging.getLogger(__name__)

@@ -8,6 +8,7 @@ base of every model whose secret may outlive an encryption key.
 import base64
 import binascii
 import os
+from collections.abc import Iterable
 from functools import cache
 from typing import ClassVar
 
@@ -48,7 +49,12 @@ def decrypt(encrypted: bytes, *, bound_to: str) -> str:
 
 def newest_key_id() -> str:
     """The id of the key that encrypts."""
-    return next(iter(_keys(tuple(settings.ENCRYPTION_KEYS))))
+    return key_ids()[0]
+
+
+def key_ids() -> list[str]:
+    """The ids of the configured keys, newest first."""
+    return list(_keys(tuple(settings.ENCRYPTION_KEYS)))
 
 
 def check_encryption_keys() -> None:
@@ -58,24 +64,31 @@ def check_encryption_keys() -> None:
 
 @cache
 def _keys(configured: tuple[str, ...]) -> dict[str, AESGCM]:
-    pairs = [_key(item.strip()) for item in configured]
+    keys = parse_keys(configured, setting="COUNTERSIGN_ENCRYPTION_KEYS")
+    return {key_id: AESGCM(raw) for key_id, raw in keys.items()}
+
+
+def parse_keys(configured: Iterable[str], *, setting: str) -> dict[str, bytes]:
+    """The 32 bytes of each configured key (`id:base64`) by its id, in their order.
+
+    Raises ImproperlyConfigured, without a key in its message, unless there is a key and each id is unique.
+    """
+    pairs = [_parse_key(item.strip(), setting) for item in configured]
     keys = dict(pairs)
     if not keys or len(keys) != len(pairs):
-        raise ImproperlyConfigured(
-            "COUNTERSIGN_ENCRYPTION_KEYS: at least one key, each with an id of its own"
-        )
+        raise ImproperlyConfigured(f"{setting}: at least one key, each with an id of its own")
     return keys
 
 
-def _key(item: str) -> tuple[str, AESGCM]:
+def _parse_key(item: str, setting: str) -> tuple[str, bytes]:
     key_id, _, encoded = item.partition(":")
     try:
         raw = base64.b64decode(encoded, validate=True)
     except binascii.Error:
         raw = b""
     if not key_id or len(raw) != 32:
-        raise ImproperlyConfigured("COUNTERSIGN_ENCRYPTION_KEYS: each key is `id:` and 32 bytes in base64")
-    return key_id, AESGCM(raw)
+        raise ImproperlyConfigured(f"{setting}: each key is `id:` and 32 bytes in base64")
+    return key_id, raw
 
 
 class EncryptedRow(models.Model):

@@ -1,6 +1,7 @@
 """URLs of operations, transactions, payments and reconciliation.
 
-Also of the overview, incidents, unknown outcomes, saved accounts and views, the payment pause, search, metrics.
+Also of the overview, incidents, unknown outcomes, saved accounts and views, the payment pause, the system,
+search, metrics.
 """
 
 from django.urls import path
@@ -20,6 +21,7 @@ from backoffice.operations.pages import (
     saved_accounts,
     saved_views,
     search,
+    system,
     transactions,
 )
 from backoffice.operations.pages.operation import detail
@@ -48,6 +50,7 @@ urlpatterns = [
         saved_accounts.saved_account_delete,
         name="saved_account_delete",
     ),
+    path("settings/system/", system.system, name="system"),
     path("reconciliation/incidents/", incidents.incident_list, name="incidents"),
     path("reconciliation/incidents/<int:pk>/", incidents.incident, name="incident"),
     path("reconciliation/incidents/break-glass/<int:pk>/", incidents.break_glass, name="break_glass"),

@@ -161,7 +161,9 @@ class ExportJob(models.Model):
         ordering = ("-created_at", "-id")
         indexes = [
             models.Index(fields=["person", "-created_at", "-id"], name="export_by_person"),
-            models.Index(fields=["created_at"], name="export_active", condition=Q(state__in=ACTIVE_STATES)),
+            models.Index(
+                fields=["created_at"], name="export_active", condition=Q(state__in=sorted(ACTIVE_STATES))
+            ),
             models.Index(fields=["expires_at"], name="export_done", condition=Q(state=ExportState.DONE)),
             models.Index(
                 fields=["mail_due_at"], name="export_mail_due", condition=Q(mail_due_at__isnull=False)

@@ -4,6 +4,7 @@ import gzip
 import uuid
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -11,10 +12,11 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
+from backoffice.audit.checkpoints import deliver_checkpoints_due, sign
 from backoffice.audit.log import record
 from backoffice.audit.models import Entry
 from backoffice.core.web import request_context
@@ -206,3 +208,24 @@ def test_a_full_page_stays_within_its_bytes_and_queries(
 
     assert len(page.context["page"].rows) == 50
     assert len(gzip.compress(page.content)) <= 14 * 1024
+
+
+def test_verifying_shows_what_each_destination_of_checkpoints_says(
+    reader: Client, checkpoint_file: Path, settings: Settings
+) -> None:
+    settings.AUDIT_CHECKPOINT_DESTINATIONS += ["syslog+udp://127.0.0.1:9", "file:///not mounted/x"]
+    record(Action.OPERATION_PREPARED, actor=None)
+    deliver_checkpoints_due()
+
+    page = reader.post(VERIFY).content.decode()
+    assert "The audit log is intact" in page
+    assert "1 checkpoint compared, the newest of entry 1" in page
+    assert "Cannot be read back: compare it with" in page
+    assert "It cannot be read back: No such file or directory." in page
+    assert "Store these two values" not in page
+
+    checkpoint_file.write_bytes(sign(1, "f" * 64, timezone.now()).line)
+    page = reader.post(VERIFY).content.decode()
+    assert "The audit log is damaged" in page
+    assert "they are not those of the checkpoints stored outside the database" in page
+    assert "entry 1: missing, or its hash differs from the checkpoint at file:///" in page

@@ -13,9 +13,10 @@ from django.test.utils import CaptureQueriesContext
 from backoffice.accounts.models import User
 from backoffice.audit import verification
 from backoffice.audit.actions import Action
+from backoffice.audit.checkpoints import verify_log
 from backoffice.audit.log import record
 from backoffice.audit.models import ChainHead, Entry
-from backoffice.audit.verification import ChainCheckpoint, verify_chain, verify_log, verify_since
+from backoffice.audit.verification import ChainCheckpoint, verify_chain, verify_since
 from backoffice.core.web.formatting import exact_zoned_time
 from tests.append_only.triggers import lifted
 
@@ -184,7 +185,13 @@ def test_verification_is_audited(log: None, auditor: User) -> None:
 
     entry = Entry.objects.get(position=6)
     assert (entry.action, entry.actor_id) == ("audit.verified", auditor.pk)
-    assert entry.detail == {"whole": True, "verified": 5, "newest_hash": verdict.newest_hash, "fault": {}}
+    assert entry.detail == {
+        "whole": True,
+        "verified": 5,
+        "newest_hash": verdict.chain.newest_hash,
+        "checkpoints": 0,
+        "fault": {},
+    }
     assert verify_chain().is_intact
 
 

@@ -300,6 +300,7 @@ PAGES = [
     ListedPage(AUDITOR, "audit log", at("/settings/audit/")),
     ListedPage(AUDITOR, "audit log without entries", at("/settings/audit/?about=nobody")),
     ListedPage(AUDITOR, "verdict", sending("/settings/audit/", "Verify log")),
+    ListedPage(AUDITOR, "system", at("/settings/system/")),
     ListedPage(ADMINISTRATOR, "overview", at("/")),
     ListedPage(ADMINISTRATOR, "open operations", at("/operations/")),
     ListedPage(ADMINISTRATOR, "audit log", at("/settings/audit/?group=operation")),

@@ -328,4 +328,87 @@ RECORD = (
         {"    if position < before.position:\n": "    if position < 0:\n"},
         "tests/audit/test_verification.py::test_damage_to_the_chain_is_detected",
     ),
+    Safeguard(
+        "checkpoints: a rewritten log contradicts them",
+        "backoffice.audit.checkpoints:_first_fault",
+        {
+            "        if stored.get(checkpoint.position) != checkpoint.hash:\n": "        if not checkpoint.hash:\n"
+        },
+        "tests/audit/test_checkpoints.py::test_a_rewritten_or_cut_log_is_detected_within_a_minute",
+    ),
+    Safeguard(
+        "checkpoints: a rewritten log gets no new signature",
+        "backoffice.audit.checkpoints:_delivered",
+        {"    if fault:\n": "    if fault and fault.position < 0:\n"},
+        "tests/audit/test_checkpoints.py::test_a_rewritten_or_cut_log_is_detected_within_a_minute",
+    ),
+    Safeguard(
+        "checkpoints: what cannot be read back is compared with what was delivered",
+        "backoffice.audit.checkpoints:_recorded_fault",
+        {"    if not row.position or ": "    if row.position or "},
+        "tests/audit/test_checkpoints.py::test_it_is_detected_by_what_a_syslog_server_got",
+    ),
+    Safeguard(
+        "checkpoints: their signature is verified",
+        "backoffice.audit.checkpoints:_first_fault",
+        {"        if not checkpoint.is_authentic:\n": "        if not checkpoint.signature:\n"},
+        "tests/audit/test_checkpoints.py::test_a_checkpoint_with_a_forged_signature_is_detected",
+    ),
+    Safeguard(
+        "checkpoints: the signature covers the position",
+        "backoffice.audit.checkpoints:Checkpoint.signed",
+        {'if name != "signature"}': 'if name not in {"signature", "position"}}'},
+        "tests/audit/test_checkpoints.py::test_a_changed_checkpoint_is_not_authentic[position]",
+    ),
+    Safeguard(
+        "checkpoints: one that was delivered is still there",
+        "backoffice.audit.checkpoints:_lost",
+        {"    if found.newest >= row.position:\n": "    if found.newest >= 0:\n"},
+        "tests/audit/test_checkpoints.py::test_a_lost_checkpoint_is_detected",
+    ),
+    Safeguard(
+        "checkpoints: a destination that lacks entries for an hour is overdue",
+        "backoffice.audit.checkpoints:_is_overdue",
+        {"    late = now - OVERDUE_AFTER\n": "    late = now - 24 * OVERDUE_AFTER\n"},
+        "tests/audit/test_checkpoints.py::test_a_destination_that_lacks_an_entry_for_an_hour_is_overdue",
+    ),
+    Safeguard(
+        "checkpoints: the whole log is compared with all of them once a day",
+        "backoffice.audit.checkpoints:_compare_all",
+        {"destination_at(address).all_lines()": "destination_at(address).newest_lines()"},
+        (
+            "tests/audit/test_checkpoints.py::test_verification_finds_an_old_checkpoint_and_the_alarm_lasts_"
+            "until_one_finds_none"
+        ),
+    ),
+    Safeguard(
+        "checkpoints: a line is on the disk before it counts as delivered",
+        "backoffice.audit.destinations:FileDestination.append",
+        {"                os.fsync(file.fileno())\n": ""},
+        "tests/audit/test_destinations.py::test_a_line_is_on_the_disk_before_it_counts_as_delivered",
+    ),
+    Safeguard(
+        "checkpoints: only their owner reads a file of them",
+        "backoffice.audit.destinations:_opened",
+        {"0o600": "0o644"},
+        "tests/audit/test_destinations.py::test_a_file_grows_by_one_line_and_only_its_owner_reads_it",
+    ),
+    Safeguard(
+        "checkpoints: plain HTTP stays on this machine",
+        "backoffice.audit.destinations:_https",
+        {'parts.scheme == "http" and not is_loopback(parts.hostname)': 'parts.scheme == "ftp"'},
+        "tests/audit/test_destinations.py::test_an_address_that_cannot_be_used_is_refused_without_repeating_it",
+    ),
+    Safeguard(
+        "the database has the triggers and constraints of the migrations",
+        "backoffice.operations.monitoring.database_rules:altered_rules",
+        {"        if present.get(rule) != definition\n": "        if rule not in expected\n"},
+        "tests/operations/monitoring/test_database_rules.py::test_a_rule_that_lacks_or_differs_is_named",
+    ),
+    Safeguard(
+        "the database has no trigger that no migration made",
+        "backoffice.operations.monitoring.database_rules:altered_rules",
+        {"if rule not in expected and rule": "if rule in expected and not rule"},
+        "tests/operations/monitoring/test_database_rules.py::test_a_rule_that_lacks_or_differs_is_named",
+    ),
 )

@@ -40,7 +40,7 @@ def test_a_round_runs_all_due_jobs_and_reports_counts(preparer: User) -> None:
     output = StringIO()
     call_command("sweep", "--once", stdout=output)
     assert Operation.objects.get(pk=operation.pk).status == Status.EXPIRED
-    assert output.getvalue() == "3 due items processed\n"  # and the inspection, and the reconciliation
+    assert output.getvalue() == "4 due items processed\n"  # and inspection, verification, reconciliation
 
 
 @pytest.mark.django_db
@@ -98,5 +98,5 @@ def test_a_round_stores_balances_keys_and_transactions(sandbox: SandboxProcess) 
     assert kept.amount == sandbox.balance("NGN")
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
     assert Transaction.objects.exists()
-    # Three balances, the keys, the inspection, the transactions, the reconciliation.
-    assert output.getvalue() == "7 due items processed\n"
+    # Three balances, the keys, the inspection, the verification, the transactions, the reconciliation.
+    assert output.getvalue() == "8 due items processed\n"

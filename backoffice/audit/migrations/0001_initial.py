@@ -37,6 +37,48 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="CheckpointDestination",
+            fields=[
+                ("address", models.CharField(max_length=500, primary_key=True, serialize=False)),
+                ("since", models.DateTimeField()),
+                ("position", models.PositiveBigIntegerField(default=0)),
+                (
+                    "hash",
+                    models.CharField(
+                        default="0000000000000000000000000000000000000000000000000000000000000000",
+                        max_length=64,
+                    ),
+                ),
+                ("delivered_at", models.DateTimeField(null=True)),
+                ("compared_at", models.DateTimeField(null=True)),
+                ("problem", models.JSONField(default=dict)),
+                ("failed_at", models.DateTimeField(null=True)),
+                ("fault", models.JSONField(default=dict)),
+            ],
+            options={"ordering": ["address"], "default_permissions": ()},
+        ),
+        migrations.CreateModel(
+            name="LastVerification",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("verified", models.PositiveBigIntegerField()),
+                ("newest_hash", models.CharField(max_length=64)),
+                ("fault", models.JSONField(default=dict)),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("pk", 1)), name="audit_one_last_verification")
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Entry",
             fields=[
                 ("position", models.PositiveBigIntegerField(primary_key=True, serialize=False)),

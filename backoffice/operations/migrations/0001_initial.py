@@ -776,14 +776,14 @@ class Migration(migrations.Migration):
                         ("closed_at__isnull", False),
                         (
                             "status__in",
-                            frozenset(["cancelled", "expired", "failed", "rejected", "succeeded"]),
+                            ["cancelled", "expired", "failed", "rejected", "succeeded"],
                         ),
                     ),
                     models.Q(
                         models.Q(
                             (
                                 "status__in",
-                                frozenset(["cancelled", "expired", "failed", "rejected", "succeeded"]),
+                                ["cancelled", "expired", "failed", "rejected", "succeeded"],
                             ),
                             _negated=True,
                         ),
@@ -797,7 +797,7 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="operation",
             constraint=models.UniqueConstraint(
-                condition=models.Q(("status__in", frozenset(["approved", "pending"]))),
+                condition=models.Q(("status__in", ["approved", "pending"])),
                 fields=("content_key",),
                 name="operation_content_pending_once",
             ),

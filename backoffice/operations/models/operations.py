@@ -157,13 +157,13 @@ class Operation(models.Model):
             ),
             models.CheckConstraint(condition=Q(status__in=Status.values), name="operation_status_known"),
             models.CheckConstraint(
-                condition=Q(status__in=CLOSED, closed_at__isnull=False)
-                | (~Q(status__in=CLOSED) & Q(closed_at__isnull=True)),
+                condition=Q(status__in=sorted(CLOSED), closed_at__isnull=False)
+                | (~Q(status__in=sorted(CLOSED)) & Q(closed_at__isnull=True)),
                 name="operation_closed_has_time",
             ),
             models.UniqueConstraint(
                 fields=["content_key"],
-                condition=Q(status__in=BEFORE_SENDING),
+                condition=Q(status__in=sorted(BEFORE_SENDING)),
                 name="operation_content_pending_once",
             ),
         ]

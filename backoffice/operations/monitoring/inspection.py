@@ -78,7 +78,7 @@ STORED_REFERENCES = 20
 
 @dataclass(frozen=True)
 class IntegrityCheckResult:
-    """One rule, and the references of the operations that break it."""
+    """One rule, and what breaks it: references of operations, or sentences."""
 
     check: IntegrityCheck
     broken: list[str]
@@ -217,12 +217,13 @@ INSPECTION_LATE_AFTER = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule that is broken, how often, and the first references of the operations that break it."""
+    """A rule that is broken, how often, and the first references of the operations, or sentences, that break it."""
 
     rule: str
     sentence: str
     count: int
     references: list[str]
+    names_operations: bool
 
 
 @dataclass(frozen=True)
@@ -263,10 +264,16 @@ def system_health() -> SystemHealth:
     if last is None:
         open_now = open_incidents().count()
         return SystemHealth(None, 0.0, [], open_now, timezone.now(), open_break_glass=changes.count())
-    sentences = {rule.name: str(rule.sentence) for rule in INTEGRITY_CHECKS}
+    rules = {rule.name: rule for rule in INTEGRITY_CHECKS}
     violations = [
-        Violation(rule, sentences.get(rule, rule), found["count"], found["references"])
-        for rule, found in last.violations.items()
+        Violation(
+            name,
+            str(rules[name].sentence) if name in rules else name,
+            found["count"],
+            found["references"],
+            name not in rules or rules[name].names_operations,
+        )
+        for name, found in last.violations.items()
     ]
     return SystemHealth(
         last.at,

@@ -1,5 +1,5 @@
-"""The integrity checks, one function per rule; each returns the references of the operations that break it.
-Read-only.
+"""The integrity checks, one function per rule; each returns the references of the operations, or a sentence about
+what else breaks it. Read-only.
 
 Rules that one query can check cover all operations; the others cover those of the `InspectionScope`.
 """
@@ -18,13 +18,15 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.audit.actions import Action
-from backoffice.audit.models import Entry
-from backoffice.audit.verification import ChainVerification
+from backoffice.audit.checkpoints import contradictions, overdue_destinations
+from backoffice.audit.models import Entry, LastVerification
+from backoffice.audit.verification import ChainVerification, fault_sentence
 from backoffice.core.models import GatewayKey
 from backoffice.operations.delivery.record import sender_grace
 from backoffice.operations.kinds.base import LocalKind, MoneyKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release, Secret
+from backoffice.operations.monitoring.database_rules import altered_rules
 from backoffice.operations.states import AWAITING_PROVIDER, EDGES, Outcome, Status
 
 CHUNK = 500
@@ -60,6 +62,7 @@ class IntegrityCheck:
     name: str  # also the label in the metrics
     sentence: Promise
     broken_by: Callable[[InspectionScope], list[str]]
+    names_operations: bool = True  # or a sentence about what else breaks the rule
 
 
 def sent_again(_scope: InspectionScope) -> list[str]:
@@ -201,8 +204,26 @@ def inconsistent_status(_scope: InspectionScope) -> list[str]:
 
 
 def broken_audit_log(scope: InspectionScope) -> list[str]:
-    """The audit log fails its verification."""
-    return [str(scope.log.fault)] if scope.log.fault else []
+    """The audit log fails its verification, now or when the whole of it was last verified."""
+    faults = [str(scope.log.fault)] if scope.log.fault else []
+    return faults + [
+        fault_sentence(last.fault) for last in LastVerification.objects.all() if last.fault and not faults
+    ]
+
+
+def checkpoint_contradicted(_scope: InspectionScope) -> list[str]:
+    """The audit log contradicts a checkpoint that is stored outside the database."""
+    return contradictions()
+
+
+def checkpoint_overdue(scope: InspectionScope) -> list[str]:
+    """A destination of checkpoints lacks entries that are older than an hour."""
+    return overdue_destinations(scope.now)
+
+
+def database_rule_altered(_scope: InspectionScope) -> list[str]:
+    """A trigger or constraint of the migrations is missing or changed, or there is a trigger of nobody's."""
+    return altered_rules()
 
 
 def stale_release(scope: InspectionScope) -> list[str]:
@@ -280,7 +301,30 @@ INTEGRITY_CHECKS = (
     IntegrityCheck(
         "inconsistent_status", _("Every status follows from the last attempt."), inconsistent_status
     ),
-    IntegrityCheck("broken_audit_log", _("The audit log is complete and unchanged."), broken_audit_log),
+    IntegrityCheck(
+        "broken_audit_log",
+        _("The audit log is complete and unchanged."),
+        broken_audit_log,
+        names_operations=False,
+    ),
+    IntegrityCheck(
+        "checkpoint_contradicted",
+        _("The audit log agrees with every checkpoint outside the database."),
+        checkpoint_contradicted,
+        names_operations=False,
+    ),
+    IntegrityCheck(
+        "checkpoint_overdue",
+        _("Every destination gets the checkpoints of the audit log within an hour."),
+        checkpoint_overdue,
+        names_operations=False,
+    ),
+    IntegrityCheck(
+        "database_rule_altered",
+        _("The triggers and constraints of the database are those that the migrations make."),
+        database_rule_altered,
+        names_operations=False,
+    ),
     IntegrityCheck("stale_release", _("No release or one-time code is kept past its expiry."), stale_release),
     IntegrityCheck("unneeded_secret", _("No secret is kept longer than needed."), unneeded_secret),
     IntegrityCheck("unchecked_outcome", _("Every open outcome is checked on schedule."), unchecked_outcome),

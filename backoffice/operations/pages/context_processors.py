@@ -15,7 +15,7 @@ _RECONCILIATION = frozenset(
     for name in ("reconciliation", "investigation", "case", "incidents", "incident", "break_glass")
 ) | {"ledger:continuity"}
 _OPERATIONS = frozenset(f"operations:{name}" for name in ("list", "kind", "payments"))
-_SETTINGS = frozenset({"operations:saved_accounts", "operations:saved_account"})
+_SETTINGS = frozenset({"operations:saved_accounts", "operations:saved_account", "operations:system"})
 _SETTINGS_APPS = frozenset({"api_keys", "audit", "webhooks"})
 
 

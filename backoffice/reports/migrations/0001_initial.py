@@ -177,7 +177,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="exportjob",
             index=models.Index(
-                condition=models.Q(("state__in", frozenset(["running", "waiting"]))),
+                condition=models.Q(("state__in", ["running", "waiting"])),
                 fields=["created_at"],
                 name="export_active",
             ),

@@ -77,6 +77,7 @@ def open_pages(browser: Reader, operation: Operation) -> None:
             "/balances/",
             "/operations/",
             "/settings/audit/",
+            "/settings/system/",
             "/reports/",
             "/account/",
             "/account/password/",

@@ -111,7 +111,8 @@ def test_the_menu_lists_what_the_user_may_open(
         ("preparer", "/settings/recipients/", ["Recipients", *SETTINGS]),
         ("approver", "/settings/api-keys/", SETTINGS),
         ("approver", "/settings/webhooks/", SETTINGS),
-        ("auditor", "/settings/audit/", [*SETTINGS, "Audit log"]),
+        ("auditor", "/settings/audit/", [*SETTINGS, "Audit log", "System"]),
+        ("administrator", "/settings/system/", [*SETTINGS, "Audit log", "System"]),
         ("auditor", "/operations/", []),
     ],
 )

@@ -62,6 +62,7 @@ PAGES = [
     "/settings/api-keys/rotation/",
     "/settings/webhooks/",
     "/settings/audit/",
+    "/settings/system/",
     "/account/password/",
     "/account/shortcuts/",
 ]

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import send
@@ -12,8 +13,15 @@ from backoffice.operations.outcome import confirmation
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations import unknown_outcomes
+from tests.operations.monitoring.violations import CHECKPOINT_DESTINATION
 from tests.operations.provider_list import NAMED, OTP_REJECTED, REFUSED, record, sent, shows
 from tests.stub_provider import StubProvider
+
+
+@pytest.fixture(autouse=True)
+def checkpoint_destination(settings: Settings) -> None:
+    """One that nothing is delivered to."""
+    settings.AUDIT_CHECKPOINT_DESTINATIONS = [CHECKPOINT_DESTINATION]
 
 
 @pytest.fixture

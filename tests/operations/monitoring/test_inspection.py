@@ -38,7 +38,7 @@ def test_operations_beyond_one_minutes_batch_are_inspected_in_turn(
     monkeypatch.setattr(inspection, "RECENTLY_CLOSED", timedelta(0))
     with past_every_safeguard():
         content_changed(history)
-        seen = [bool(inspect(full=False).violations) for _ in range(6)]
+        seen = [bool(violated_checks(full=False)) for _ in range(6)]
     assert seen[-1]
     assert seen == sorted(seen), "what is broken is reported until it is repaired"
 
@@ -53,8 +53,8 @@ def test_findings_of_a_full_inspection_are_reported_until_repaired(
         content_changed(history)
         broken_audit_log(history)
         assert violated_checks() == {"content_changed", "broken_audit_log"}
-        assert set(inspect(full=False).violations) == {"content_changed", "broken_audit_log"}
-        assert set(inspect(full=False).violations) == {"content_changed", "broken_audit_log"}
+        assert violated_checks(full=False) == {"content_changed", "broken_audit_log"}
+        assert violated_checks(full=False) == {"content_changed", "broken_audit_log"}
 
 
 def test_the_audit_log_is_verified_from_the_last_checkpoint(history: dict[str, Operation]) -> None:
@@ -64,9 +64,9 @@ def test_the_audit_log_is_verified_from_the_last_checkpoint(history: dict[str, O
     audit_something(history["pending"])
     with past_every_safeguard():
         Entry.objects.filter(position=verified + 1).update(address="10.9.9.9")
-        assert set(inspect(full=False).violations) == {"broken_audit_log"}
+        assert violated_checks(full=False) == {"broken_audit_log"}
         assert Inspection.objects.get().log_position == verified
-        assert set(inspect(full=False).violations) == {"broken_audit_log"}
+        assert violated_checks(full=False) == {"broken_audit_log"}
 
 
 def audit_something(operation: Operation) -> None:
@@ -123,6 +123,9 @@ def test_the_command_fails_where_a_rule_is_broken(history: dict[str, Operation])
     assert f"unchecked_outcome: 1 violation: {reference}" in output.splitlines()
     assert as_json[0] == 1
     violations = json.loads(as_json[1])["violations"]
+    assert violations.pop("database_rule_altered")
     assert violations == {
-        rule.name: [reference] if rule.name == "unchecked_outcome" else [] for rule in INTEGRITY_CHECKS
+        rule.name: [reference] if rule.name == "unchecked_outcome" else []
+        for rule in INTEGRITY_CHECKS
+        if rule.name != "database_rule_altered"
     }

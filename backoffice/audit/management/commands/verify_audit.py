@@ -1,19 +1,57 @@
+from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError
 
-from backoffice.audit.verification import verify_chain
+from backoffice.audit.checkpoints import Comparison, compare_with_log, public_keys, verify_everything
 
 
 class Command(BaseCommand):
-    """Verifies the audit log: exit code 0 and the number of entries, or 1 and the first broken entry."""
+    """Verifies the audit log: exit code 0 and the number of entries, or 1 and each fault."""
 
-    help = "Verify the hash chain of the audit log and report the first broken entry, if any."
+    help = "Verify the hash chain of the audit log, and compare it with its checkpoints at each destination."
 
-    def handle(self, **_options: Any) -> None:
-        verdict = verify_chain()
-        if not verdict.is_intact:
-            self.stderr.write(str(verdict))
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--against",
+            type=Path,
+            metavar="FILE",
+            help="also compare with the checkpoints in this file, such as the messages of a syslog server",
+        )
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        found = verify_everything()
+        comparisons = [*found.comparisons, *_comparison_with(options["against"])]
+        faults = [found.chain.fault, *(comparison.fault for comparison in comparisons)]
+        for fault in filter(None, faults):
+            self.stderr.write(str(fault))
+        if found.chain.is_intact:
+            self.stdout.write(str(found.chain))
+            self.stdout.write(f"newest entry {found.chain.verified:,}, hash {found.chain.newest_hash}")
+        for comparison in comparisons:
+            self.stdout.write(_sentence(comparison))
+        for key_id, public_key in public_keys().items():
+            self.stdout.write(f"public key {key_id}: {public_key}")
+        if any(faults):
             raise SystemExit(1)
-        self.stdout.write(str(verdict))
-        self.stdout.write(f"newest entry {verdict.verified:,}, hash {verdict.newest_hash}")
+
+
+def _comparison_with(file: Path | None) -> list[Comparison]:
+    if file is None:
+        return []
+    try:
+        with file.open("rb") as lines:
+            return [compare_with_log(lines, str(file))]
+    except (OSError, ImproperlyConfigured) as exc:
+        raise CommandError(f"{file} cannot be compared: {exc}") from exc
+
+
+def _sentence(comparison: Comparison) -> str:
+    if comparison.problem:
+        return f"{comparison.address}: not compared. {comparison.problem_sentence}"
+    if not comparison.is_readable:
+        return f"{comparison.address}: cannot be read back"
+    unreadable = f", {comparison.unreadable:,} lines unreadable" if comparison.unreadable else ""
+    return f"{comparison.address}: {comparison.compared:,} checkpoints compared{unreadable}"

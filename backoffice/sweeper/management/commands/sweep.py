@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 from django.db import Error, close_old_connections
 
 from backoffice.api_keys.key_list import refresh_keys_if_due
+from backoffice.audit.checkpoints import deliver_checkpoints_due, verify_log_due
 from backoffice.core import background, isolation
 from backoffice.core.web.request_context import call_context
 from backoffice.ledger.balances import take_due_snapshot
@@ -28,6 +29,8 @@ SENDER_THREADS = 4  # threads that send: a slow call to the provider delays only
 # The keys are the names in the log and in the metrics.
 JOBS = {
     **operations.JOBS,
+    "deliver_checkpoints_due": deliver_checkpoints_due,
+    "verify_log_due": verify_log_due,
     "take_due_snapshot": take_due_snapshot,
     "sync_if_due": sync_if_due,
     **operations.JOBS_AFTER_LEDGER,
@@ -45,8 +48,9 @@ JOBS_ONCE = JOBS | {"run_next_export": run_all_exports}
 class Command(BaseCommand):
     """Sends released operations, checks unknown outcomes, and expires what is late.
 
-    Also runs the integrity checks, syncs the provider's data, reconciles it with the operations, and makes
-    exports in the background. Any number of sweepers may run.
+    Also runs the integrity checks, delivers checkpoints of the audit log and verifies it, syncs the
+    provider's data, reconciles it with the operations, and makes exports in the background. Any number of
+    sweepers may run.
     """
 
     help = __doc__

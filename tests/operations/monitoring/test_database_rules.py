@@ -1,0 +1,104 @@
+"""The triggers and constraints of the database are compared with those that the migrations make."""
+
+import os
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from backoffice.operations.monitoring.database_rules import (
+    altered_rules,
+    expected_rules,
+    present_rules,
+    write_expected_rules,
+)
+from backoffice.operations.monitoring.inspection import inspect
+
+pytestmark = pytest.mark.django_db
+ROOT = Path(__file__).resolve().parents[3]
+ON_SQLITE = connection.vendor == "sqlite"
+APPEND_ONLY = f"trigger audit_entry.{'audit_entry_no_update' if ON_SQLITE else 'audit_entry_append_only'}"
+NEVER_THE_PREPARER = "constraint operations_approval.approval_never_by_the_preparer"
+
+
+def execute(*statements: str) -> None:
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def test_the_list_is_what_the_migrations_make_of_an_empty_database() -> None:
+    """`make database-rules` writes the list."""
+    if "WRITE_DATABASE_RULES" in os.environ:
+        write_expected_rules()
+    assert dict(expected_rules()) == dict(sorted(present_rules().items()))
+    assert altered_rules() == []
+    assert {APPEND_ONLY, NEVER_THE_PREPARER} <= set(expected_rules())
+
+
+def test_no_definition_depends_on_the_order_of_a_set() -> None:
+    migrations = [file for file in ROOT.glob("backoffice/*/migrations/*.py") if "set(" in file.read_text()]
+    assert migrations == []
+
+
+DAMAGE_ON_SQLITE = {
+    f"{APPEND_ONLY} is missing": ["DROP TRIGGER audit_entry_no_update"],
+    f"{APPEND_ONLY} is changed": [
+        "DROP TRIGGER audit_entry_no_update",
+        "CREATE TRIGGER audit_entry_no_update BEFORE UPDATE ON audit_entry WHEN 1 = 0 BEGIN SELECT 1; END",
+    ],
+    "trigger operations_operation.helpful is unexpected": [
+        "CREATE TRIGGER helpful AFTER INSERT ON operations_operation BEGIN SELECT 1; END"
+    ],
+    "index operations_attempt.attempt_one_open_per_operation is missing": [
+        "DROP INDEX attempt_one_open_per_operation"
+    ],
+    f"{NEVER_THE_PREPARER} is changed": [
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET sql = replace(sql, 'NOT (\"approver_id\" = (\"preparer_id\"))', '1')"
+        " WHERE name = 'operations_approval'",
+    ],
+}
+DAMAGE_ON_POSTGRESQL = {
+    f"{APPEND_ONLY} is missing": ["DROP TRIGGER audit_entry_append_only ON audit_entry"],
+    f"{APPEND_ONLY} is changed": ["ALTER TABLE audit_entry DISABLE TRIGGER audit_entry_append_only"],
+    "trigger operations_operation.operation_known_edges is changed": [
+        "CREATE OR REPLACE FUNCTION operation_known_edges() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RETURN NEW; END $$"
+    ],
+    "trigger operations_operation.helpful is unexpected": [
+        "CREATE TRIGGER helpful BEFORE INSERT ON operations_operation"
+        " FOR EACH ROW EXECUTE FUNCTION operation_known_edges()"
+    ],
+    "index operations_attempt.attempt_one_open_per_operation is missing": [
+        "DROP INDEX attempt_one_open_per_operation"
+    ],
+    f"{NEVER_THE_PREPARER} is missing": [
+        "ALTER TABLE operations_approval DROP CONSTRAINT approval_never_by_the_preparer"
+    ],
+    f"{NEVER_THE_PREPARER} is changed": [
+        "ALTER TABLE operations_approval DROP CONSTRAINT approval_never_by_the_preparer",
+        "ALTER TABLE operations_approval ADD CONSTRAINT approval_never_by_the_preparer CHECK (true)",
+    ],
+    "setting session_replication_role is changed": ["SET LOCAL session_replication_role = replica"],
+}
+DAMAGE = DAMAGE_ON_SQLITE if ON_SQLITE else DAMAGE_ON_POSTGRESQL
+
+
+@pytest.mark.parametrize("problem", DAMAGE)
+def test_a_rule_that_lacks_or_differs_is_named(problem: str) -> None:
+    execute(*DAMAGE[problem])
+    try:
+        assert altered_rules() == [problem]
+        assert inspect(full=False).violations["database_rule_altered"]["references"] == [problem]
+    finally:
+        if ON_SQLITE:
+            execute("PRAGMA writable_schema = RESET")
+
+
+if not ON_SQLITE:
+
+    def test_foreign_keys_that_are_not_enforced_are_named() -> None:
+        execute("ALTER TABLE operations_approval DISABLE TRIGGER ALL")
+        disabled = [name for name in altered_rules() if "_fk_" in name and name.endswith(" is changed")]
+        assert len(disabled) >= 2

@@ -1,0 +1,132 @@
+"""The System page: the state of the installation for auditors and administrators, and no secret."""
+
+import gzip
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from html import unescape
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.checkpoints import deliver_checkpoints_due, public_keys
+from backoffice.audit.log import record
+from backoffice.audit.models import CheckpointDestination, LastVerification
+from backoffice.audit.verification import ChainFault, FaultCode
+from backoffice.operations.models.monitoring import Heartbeat, Inspection
+
+pytestmark = pytest.mark.django_db
+SYSTEM = reverse("operations:system")
+SECRET_OF_KEYS = ("N" * 43 + "=", "O" * 43 + "=", "P" * 43 + "=")
+
+
+@pytest.fixture
+def reader(client: Client, auditor: User, sign_in: Callable[[Client, User], Client]) -> Client:
+    return sign_in(client, auditor)
+
+
+@pytest.fixture
+def destination(tmp_path: Path, settings: Settings) -> str:
+    address = f"file://{tmp_path}/checkpoints.jsonl"
+    settings.AUDIT_CHECKPOINT_DESTINATIONS = [address]
+    settings.AUDIT_CHECKPOINT_KEYS = [f"2027:{SECRET_OF_KEYS[0]}"]
+    record(Action.OPERATION_PREPARED, actor=None, target="W-1")
+    return address
+
+
+def shown(reader: Client) -> str:
+    """The words of the page, without its tags."""
+    return " ".join(unescape(re.sub("<[^>]*>", " ", reader.get(SYSTEM).content.decode())).split())
+
+
+def test_it_shows_versions_and_the_newest_entry(reader: Client, settings: Settings) -> None:
+    newest = record(Action.OPERATION_PREPARED, actor=None, target="W-1")
+    text = shown(reader)
+    assert f"Countersign {settings.VERSION} Django 5.2" in text
+    assert f"Newest entry {newest.position} · just now Hash {newest.hash}" in text
+    assert "Last verified Not yet" in text
+
+
+def test_it_warns_if_the_head_is_not_stored_elsewhere(reader: Client) -> None:
+    assert "whoever can write to the database can rewrite the log unnoticed" in shown(reader)
+
+
+def test_it_shows_how_the_delivery_of_checkpoints_goes(reader: Client, destination: str) -> None:
+    assert f"{destination} Not delivered yet" in shown(reader)
+    assert deliver_checkpoints_due() == 1
+    position = CheckpointDestination.objects.get().position
+    text = shown(reader)
+    assert f"{destination} Delivered Entry {position} just now just now" in text
+    assert f"Signed with the key 2027, public key {public_keys()['2027']}" in text
+    assert "unnoticed" not in text
+
+
+def test_it_shows_problems_and_contradictions(reader: Client, destination: str) -> None:
+    CheckpointDestination.objects.create(
+        address=destination,
+        since=timezone.now(),
+        problem={"code": "refused", "method": "POST", "status": 503},
+        failed_at=timezone.now() - timedelta(minutes=7),
+    )
+    assert f"{destination} It answered POST with status 503. 7 min Failing" in shown(reader)
+    fault = ChainFault(3, FaultCode.BEFORE_CHECKPOINT, other=2, destination=destination).detail
+    CheckpointDestination.objects.update(fault=fault)
+    assert "entry 3: missing; the log ends at entry 2" in shown(reader)
+    assert "Contradicts the log" in shown(reader)
+
+
+def test_it_shows_the_last_verification(reader: Client) -> None:
+    reader.post(reverse("audit:verify"))
+    verified = LastVerification.objects.get().verified
+    assert f" · {verified} entries" in shown(reader)
+    LastVerification.objects.update(fault=ChainFault(3, FaultCode.CONTENT_CHANGED).detail)
+    assert "The last verification found a fault: entry 3: content does not match its hash." in shown(reader)
+
+
+def test_it_shows_integrity_checks_and_jobs(reader: Client) -> None:
+    assert "The sweeper has never run." in shown(reader)
+    now = timezone.now()
+    Inspection.objects.create(
+        pk=1,
+        at=now,
+        violations={"database_rule_altered": {"count": 1, "references": ["trigger a.b is missing"]}},
+    )
+    Heartbeat.objects.create(job="send_due", at=now)
+    Heartbeat.objects.create(job="sync_if_due", at=now - timedelta(minutes=6))
+    text = shown(reader)
+    assert "send_due just now sync_if_due 6 min" in text
+    assert "Violated by: trigger a.b is missing" in text
+    html = reader.get(SYSTEM).content.decode()
+    assert html.count('<dd class="bad">') == 1
+    assert "?q=trigger" not in html
+
+
+def test_it_shows_the_ids_of_keys_and_no_key(reader: Client, destination: str, settings: Settings) -> None:
+    settings.ENCRYPTION_KEYS = [f"2028:{SECRET_OF_KEYS[1]}", f"2026:{SECRET_OF_KEYS[2]}"]
+    settings.AUDIT_CHECKPOINT_TOKEN = "a-token-of-the-receiver"
+    html = reader.get(SYSTEM).content.decode()
+    assert "Encrypts 2028 Only decrypt 2026" in shown(reader)
+    assert [secret for secret in (*SECRET_OF_KEYS, "a-token-of-the-receiver") if secret in html] == []
+
+
+def test_it_stays_within_its_bytes_and_queries(
+    reader: Client,
+    destination: str,
+    settings: Settings,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    now = timezone.now()
+    settings.AUDIT_CHECKPOINT_DESTINATIONS = [f"{destination}{number}" for number in range(8)]
+    for address in settings.AUDIT_CHECKPOINT_DESTINATIONS:
+        CheckpointDestination.objects.create(address=address, since=now - timedelta(hours=2))
+    Inspection.objects.create(pk=1, at=now)
+    Heartbeat.objects.bulk_create([Heartbeat(job=f"job_{number}", at=now) for number in range(20)])
+    with django_assert_max_num_queries(6):
+        page = reader.get(SYSTEM)
+    assert len(gzip.compress(page.content)) <= 14 * 1024
