@@ -10,14 +10,11 @@ from backoffice.operations.models.saved_items import FilteredList
 from backoffice.operations.monitoring import metrics
 from backoffice.operations.pages import (
     bulk,
-    incidents,
-    investigation,
     operation_list,
     overview,
     pause,
     payments,
     prepare,
-    reconciliation,
     saved_accounts,
     saved_views,
     search,
@@ -25,6 +22,7 @@ from backoffice.operations.pages import (
     transactions,
 )
 from backoffice.operations.pages.operation import detail
+from backoffice.operations.pages.reconciliation import comparisons, incidents, investigation
 
 app_name = "operations"
 urlpatterns = [
@@ -74,7 +72,7 @@ urlpatterns = [
     path("operations/off-ramp-payments/", payments.payments, name="payments"),
     path("operations/off-ramp-payments/now/", payments.payments_refresh, name="payments_refresh"),
     path("operations/<slug:slug>/", operation_list.kind_list, name="kind"),
-    path("reconciliation/", reconciliation.reconciliation, name="reconciliation"),
+    path("reconciliation/", comparisons.reconciliation, name="reconciliation"),
     path("transactions/", transactions.transactions, name="transactions"),
     path("transactions/count/", transactions.transactions_count, name="transactions_count"),
     path(
