@@ -295,4 +295,42 @@ SENDING = (
         {", runner=job.runner": ""},
         "tests/reports/exports/test_runner.py::test_a_runner_that_lost_its_lease_changes_nothing",
     ),
+    Safeguard(
+        "a similar transaction that no operation explains stops the release",
+        "backoffice.operations.delivery.send:preflight_read",
+        {"    look_alikes.check_none_new(release, kind, payload, watermark.recent)\n": ""},
+        "tests/operations/delivery/test_look_alikes.py::test_a_similar_transaction_since_the_preparation_stops_the_release",
+    ),
+    Safeguard(
+        "look-alikes are searched in the mirror, too",
+        "backoffice.operations.delivery.look_alikes:check_none_new",
+        {"chain(_mirrored(operation, since), listed)": "listed"},
+        (
+            "tests/operations/delivery/test_look_alikes.py::test_a_similar_transaction_since_the_preparation_is_"
+            "found_in_the_mirror"
+        ),
+    ),
+    Safeguard(
+        "exactly the look-alikes that were found are declared other payments",
+        "backoffice.operations.delivery.release:_declare_look_alikes",
+        {" or set(another_payment.transaction_ids) != set(found_at)": ""},
+        (
+            "tests/operations/delivery/test_look_alikes.py::test_it_is_released_again_only_with_a_reason_for_exa"
+            "ctly_what_was_found[of another transaction]"
+        ),
+    ),
+    Safeguard(
+        "the second factor is newer than the look-alikes",
+        "backoffice.operations.delivery.release:_declare_look_alikes",
+        {
+            "if second_factor_at is None or second_factor_at < max(found_at.values()):": "if second_factor_at is None:"
+        },
+        "tests/operations/delivery/test_look_alikes.py::test_the_second_factor_must_be_newer_than_the_finding",
+    ),
+    Safeguard(
+        "a declared look-alike is never matched to the operation",
+        "backoffice.operations.delivery.send:preflight_read",
+        {"(*seen, *release.look_alikes)": "tuple({*seen} - {*release.look_alikes})"},
+        "tests/operations/delivery/test_look_alikes.py::test_a_declared_transaction_is_never_matched_to_the_operation",
+    ),
 )

@@ -172,8 +172,10 @@ def test_a_declared_transaction_is_never_matched_to_the_operation(
     provider.answer_post = lambda: NAMELESS
     _stopped(provider, released)
     factories.release(released, approver, another_payment=AnotherPayment(("T-ELSEWHERE",), "Another invoice"))
+    before = [record("T-DEPOSIT", type="deposit"), record("T-ELSEWHERE")]
+    shows(provider, *before)
     send.send_operation(released.pk)
-    shows(provider, record("T-OWN"), record("T-ELSEWHERE"))
+    shows(provider, record("T-OWN"), *before)
     confirmation.confirm_operation(released.pk)
     assert Attempt.objects.get().provider_transaction_id == "T-OWN"
 
