@@ -199,6 +199,7 @@ def test_the_page_shows_both_records_and_asks_for_the_reason(
     _stopped(provider, released)
     page = show(as_approver, released)
     html = text_of(page)
+    assert "Not sent: possibly paid already" in html
     assert "Similar transactions at the provider" in html
     assert "T-ELSEWHERE" in html
     assert "Why this is another payment" in html

@@ -553,6 +553,8 @@ def _approved_text(person: User, operation: Operation, turn: QueuePosition | Non
 
 
 def _sendable_text(person: User, operation: Operation) -> tuple[str, str]:
+    if any(one.declared_at is None for one in operation.look_alikes.all()):
+        return gettext("Not sent: possibly paid already"), ""
     if policy.may_release(person, operation):
         return gettext("Ready to send"), gettext("Fully approved. It is sent only when you choose “Send”.")
     restricted = policy.restriction(person, permissions.RELEASE)
