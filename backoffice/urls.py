@@ -13,6 +13,10 @@ def moved(old: str, new: str) -> URLPattern:
 
 
 urlpatterns = [
+    # before the pages of kinds, whose addresses are similar
+    moved("operations/unknown/", "reconciliation/unknown/"),
+    moved("operations/incidents/", "reconciliation/incidents/"),
+    moved("operations/accounts/", "settings/recipients/"),
     path("", include("backoffice.operations.urls")),
     path("", include("backoffice.ledger.urls")),
     path("", include("backoffice.webhooks.urls")),
@@ -20,9 +24,6 @@ urlpatterns = [
     path("reports/", include("backoffice.reports.urls")),
     path("settings/api-keys/", include("backoffice.api_keys.urls")),
     path("settings/audit/", include("backoffice.audit.urls")),
-    moved("operations/unknown/", "reconciliation/unknown/"),
-    moved("operations/incidents/", "reconciliation/incidents/"),
-    moved("operations/accounts/", "settings/recipients/"),
     moved("money/continuity/", "reconciliation/continuity/"),
     moved("webhooks/", "settings/webhooks/"),
     moved("keys/", "settings/api-keys/"),

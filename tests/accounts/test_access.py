@@ -121,7 +121,7 @@ def test_a_change_without_the_permission_is_refused_and_recorded(signed_in: Clie
 
 def test_times_are_shown_in_the_users_time_zone(signed_in: Client, preparer: User) -> None:
     User.objects.filter(pk=preparer.pk).update(time_zone="Asia/Tokyo")
-    assert " JST" in signed_in.get(reverse("accounts:my_account")).content.decode()
+    assert "Asia/Tokyo (UTC+9)" in signed_in.get(reverse("accounts:my_account")).content.decode()
 
 
 def _answer(client: Client, name: str) -> int | str:

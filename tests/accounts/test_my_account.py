@@ -35,7 +35,7 @@ def test_preferences_are_saved_and_used_from_the_next_page_on(signed_in: Client,
     page = signed_in.post(reverse("accounts:preferences"), typed, follow=True).content.decode()
     assert '<html lang="fr"' in page
     assert 'data-theme="dark"' in page
-    assert " JST" in page
+    assert "Asia/Tokyo (UTC+9)" in page
     preparer.refresh_from_db()
     assert (preparer.time_zone, preparer.theme, preparer.language) == ("Asia/Tokyo", "dark", "fr")
 

@@ -71,7 +71,7 @@ ACCOUNTS = (
     ),
     Safeguard(
         "who was changed with break-glass decides nothing for a day",
-        "backoffice.accounts.staff:users_with_permission",
+        "backoffice.accounts.roles:users_with_permission",
         {"    if permission in WITHHELD_AFTER_BREAK_GLASS:\n": "    if permission is None:\n"},
         f"{_RESTRICTED}::test_a_restricted_approver_cannot_approve",
     ),

@@ -100,10 +100,10 @@ PROOF = (
     Safeguard(
         "what the list showed minutes before the request is not ours",
         "backoffice.operations.delivery.send:preflight_read",
-        {"recent_period=Attempt.CLOCK_SKEW": "recent_period=clock.now() - clock.now()"},
+        {"[record.transaction_id for record in watermark.recent if kind.is_match(payload, record)]": "[]"},
         (
-            "tests/operations/outcome/test_rejected_candidates.py::test_a_transaction_listed_before_sendi"
-            "ng_is_rejected"
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_failed_transaction_listed_before"
+            "_sending_is_rejected"
         ),
     ),
     Safeguard(

@@ -201,9 +201,7 @@ SENDING = (
     Safeguard(
         "the list is searched before a further attempt",
         "backoffice.operations.delivery.send:preflight_read",
-        {
-            "    if first is not None and isinstance(kind, MoneyKind):\n": "    if first is not None and not kind:\n"
-        },
+        {"    if first is not None:\n": "    if first is not None and not kind:\n"},
         (
             "tests/operations/delivery/test_balance_queue.py::TestSimilarTransactionListed::test_a_simila"
             "r_transaction_in_the_list_blocks_sending_with_a_reason"

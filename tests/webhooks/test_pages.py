@@ -94,8 +94,8 @@ def test_a_delivery_is_listed_with_its_verdict_and_count(reader: Client) -> None
 def test_a_delivery_links_to_operation_and_transaction(
     reader: Client, provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    shows(provider, record("T-1", "processing"))
     operation = sent(provider, preparer, approver, NAMED)
+    shows(provider, record("T-1", "processing"))
     assert Attempt.objects.get().provider_transaction_id == "T-1"
     one = stored_transactions.stored(transaction_id="T-1")
     receive_delivery(status_delivery("T-1"))

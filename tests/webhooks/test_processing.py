@@ -41,8 +41,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 @pytest.fixture
 def processing(provider: StubProvider, preparer: User, approver: User) -> Operation:
     """One that the provider works on, and is not due for a check for hours."""
-    shows(provider, record("T-1", "processing"))
     operation = sent(provider, preparer, approver, NAMED)
+    shows(provider, record("T-1", "processing"))
     Attempt.objects.update(next_check_at=clock.now() + timedelta(hours=5))
     return operation
 

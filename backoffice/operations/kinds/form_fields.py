@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.validators import RegexValidator
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.gateway import FORM_HINT_TIMEOUT
@@ -27,13 +27,6 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 _AMOUNT, _CURRENCY = _("Amount"), _("Currency")
 _PLAIN_AMOUNT = re.compile(r"[0-9]+(\.[0-9]+)?")
-
-# The client knows nothing of languages, so its messages about amounts are marked here.
-_AMOUNT_PROBLEMS = (
-    *(gettext_noop("The amount must be greater than zero."), gettext_noop("The amount is too large.")),
-    *(gettext_noop("NGN has at most 2 decimals."), gettext_noop("USD has at most 2 decimals.")),
-    gettext_noop("USDT has at most 6 decimals."),
-)
 
 
 class TypedAmountField(forms.CharField):

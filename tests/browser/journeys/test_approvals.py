@@ -1,6 +1,7 @@
 """Saying no, saying it wrong, and saying it too late."""
 
 import re
+from decimal import Decimal
 
 import pytest
 from playwright.sync_api import expect
@@ -29,7 +30,7 @@ def test_a_rejected_operation_shows_the_reason_and_can_be_copied(
     )  # the open page of the preparer learns it by itself
     expect(steps.decision(preparer)).to_contain_text(REASON)
     preparer.get_by_role("button", name="Prepare again").click()
-    expect(preparer.get_by_label("Amount")).to_have_value(payment.amount)
+    expect(preparer.get_by_label("Amount")).to_have_value(f"{Decimal(payment.amount):,}")
     expect(preparer.locator("#check")).to_contain_text(payment.holder)
     steps.review(preparer, payment)
     steps.press(preparer, "Submit for approval")

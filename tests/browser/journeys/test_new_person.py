@@ -39,7 +39,9 @@ def hire(people: People, stack: Stack, name: str, *roles: str) -> str:
     """An account as an operator of the deployment makes one, acknowledged by an approver; the link for the person."""
     email = f"{name.split()[0].lower()}@countersign.example"
     given_roles = [word for role in roles for word in ("--role", role)]
-    printed: str = stack.manage("staff", "create", email, "--name", name, *given_roles, "--break-glass", REASON)
+    printed: str = stack.manage(
+        "staff", "create", email, "--name", name, *given_roles, "--break-glass", REASON
+    )
     acknowledge(people.page_of(APPROVER), name)
     return str(LINK.findall(printed)[0])
 

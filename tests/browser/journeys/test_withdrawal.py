@@ -1,5 +1,6 @@
 """Two people, one withdrawal: prepared, approved, sent once, confirmed, exported and on record."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_a_name_mismatch_is_warned_of_and_needs_a_reason(people: People) -> None
     steps.press(preparer, "Review details")
     reason = preparer.get_by_label("Reason for the mismatch")
     expect(reason).to_have_attribute("aria-invalid", "true")
-    expect(preparer.get_by_label("Amount")).to_have_value(payment.amount)
+    expect(preparer.get_by_label("Amount")).to_have_value(f"{Decimal(payment.amount):,}")
 
     reason.fill("The firm trades under this name")
     steps.review(preparer, payment)

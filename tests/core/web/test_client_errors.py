@@ -39,7 +39,7 @@ def test_an_amount_is_refused_in_the_readers_language() -> None:
     error = refusal("1.005", "NGN")
     assert error_sentence(error) == str(error) == "NGN has at most 2 decimals."
     with translation.override("fr"):
-        assert error_sentence(error) == "NGN a au plus 2 décimales."
+        assert error_sentence(error) == "Un montant en NGN a au plus 2 décimales."
         assert str(error) == "NGN has at most 2 decimals."
 
 

@@ -21,7 +21,7 @@ EMPTY = {
     "/money/statements/": 1,
     "/money/wallets/": 1,
     "/money/bank-accounts/": 1,
-    "/payments/": 1,
+    "/operations/off-ramp-payments/": 1,
     "/reconciliation/unknown/": 1,
     "/reconciliation/incidents/": 1,
     "/reconciliation/continuity/": 1,

@@ -113,7 +113,7 @@ def test_a_response_with_an_id_of_any_length_is_recorded(
 def test_an_id_of_any_length_in_the_list_does_not_block_sending(
     provider: StubProvider, released: Operation, length: int
 ) -> None:
-    shows(provider, record("W" * length))
+    shows(provider, record("W" * length, type="deposit"))
     send.send_operation(released.pk)
     assert (len(provider.posts), reloaded(released).status) == (1, Status.PROCESSING)
     assert Attempt.objects.get().watermark_transaction_id == "W" * length

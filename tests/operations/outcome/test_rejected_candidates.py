@@ -11,11 +11,14 @@ from django.db import connection
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.operations.delivery import send
+from backoffice.operations.delivery.release import AnotherPayment
 from backoffice.operations.matching import claim_transaction, find_match
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Outcome, Status
+from tests import factories
 from tests.operations.outcome.steps import BALANCE, HORIZON, ago, confirmed
 from tests.operations.provider_list import record, sent
 from tests.operations.steps import let_pass
@@ -119,12 +122,27 @@ def test_a_transaction_listed_before_sending_is_rejected(
     minutes_ago, undated = record("T-6", createdAt=ago(minutes=4)), record("T-5", createdAt="last week")
     shown = [record("T-8", type="deposit", amount=1), record("T-7"), minutes_ago, undated]
     provider.records = json.dumps(shown)
-    operation = sent(provider, preparer, approver, (502, "bad gateway"))
-    assert Attempt.objects.get().watermark_seen_ids == ["T-7", "T-6", "T-5"]
+    provider.answer_post = lambda: (502, "bad gateway")
+    operation = factories.release(factories.approved(preparer, approver), approver)
+    send.send_operation(operation.pk)
+    other = AnotherPayment(("T-7", "T-6", "T-5"), "Paid by card")
+    send.send_operation(factories.release(operation, approver, another_payment=other).pk)
+    assert set(Attempt.objects.get().watermark_seen_ids or ()) == {"T-7", "T-6", "T-5"}
     let_pass(listing_delay())
     assert confirmed(operation, provider, *shown).status == Status.UNKNOWN
     assert confirmed(operation, provider, record("T-9"), *shown).status == Status.SUCCEEDED
     assert Attempt.objects.get().provider_transaction_id == "T-9"
+
+
+def test_a_failed_transaction_listed_before_sending_is_rejected(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    """A failed payment of another channel does not stop the sending, and is not ours either."""
+    shown = [record("T-8", type="deposit", amount=1), record("T-7", "failed")]
+    provider.records = json.dumps(shown)
+    operation = sent(provider, preparer, approver, (502, "bad gateway"))
+    let_pass(listing_delay())
+    assert confirmed(operation, provider, *shown).status == Status.UNKNOWN
 
 
 def test_a_late_check_does_not_close_an_operation_in_review(

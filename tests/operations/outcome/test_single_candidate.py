@@ -99,9 +99,9 @@ def test_the_page_shows_when_the_candidate_can_be_accepted(
 ) -> None:
     confirmed(unknown, provider, record("T-7", "processing"))
     attempt = Attempt.objects.get()
+    earliest = f"{attempt.execution_deadline.astimezone(UTC):%-d %b %Y, %H:%M} UTC"
     assert attempt.last_check == (
-        f"Possible match T-7: processing; not matched before {attempt.execution_deadline.astimezone(UTC):%H:%M} UTC, "
-        "because another transaction may still appear"
+        f"Possible match T-7: processing; not matched before {earliest}, because another transaction may still appear"
     )
 
 

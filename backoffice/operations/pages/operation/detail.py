@@ -50,21 +50,17 @@ from backoffice.operations.pages.operation.forms import (
     RejectionForm,
     ReleaseForm,
 )
-from backoffice.operations.pages.operation.status import (
-    STOPPED,
+from backoffice.operations.pages.operation.panel import (
     DecisionSummary,
     decision_summary,
-    fingerprint,
     next_step,
     nothing_sent_text,
-    page_state,
     panel_for,
-    poll_seconds,
     reason_not_sent,
-    steps,
     total_debit,
     without_decisions,
 )
+from backoffice.operations.pages.operation.status import STOPPED, fingerprint, page_state, poll_seconds, steps
 from backoffice.operations.pages.payments import created_payment
 from backoffice.operations.pages.saved_accounts import SavedAccountForm, is_savable, with_saved_name
 from backoffice.operations.policy import may_check_status
@@ -248,13 +244,18 @@ def receipt(request: StaffRequest, pk: UUID) -> HttpResponse:
     return render(request, "operations/receipt.html", context)
 
 
-# What was missing or wrong in a form, which the form itself said. It is in the audit log, but nothing happened.
+# What was missing or wrong in a form, or was done already when it arrived; the form itself said so. It is in the
+# audit log, but nothing happened.
 _FORM_REFUSALS = {
     Refusal.FORM_INVALID,
     Refusal.REASON_MISSING,
     Refusal.OTP_MISSING,
     Refusal.SECOND_FACTOR_STALE,
     Refusal.CONFIRMATION_WRONG,
+    Refusal.ALREADY_APPROVED,
+    Refusal.ALREADY_RELEASED,
+    Refusal.WRONG_STATUS,
+    Refusal.STATUS_CHANGED,
 }
 
 

@@ -1,0 +1,446 @@
+"""The decision panel of an operation: what would be sent, what this user may do now, and why it was not sent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.conf import settings
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.web.formatting import local_time
+from backoffice.operations import permissions, policy
+from backoffice.operations.delivery.balance_queue import QueuePosition
+from backoffice.operations.errors import OperationAction, Refusal, sentence
+from backoffice.operations.kinds.base import Debit, Facts
+from backoffice.operations.kinds.registry import KINDS, AnyKind, permission_for
+from backoffice.operations.kinds.resolution.case import may_be_resolved
+from backoffice.operations.lifecycle.pause import cached_pause
+from backoffice.operations.models.monitoring import Pause
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.pages.operation.status import (
+    approvals_missing,
+    has_approval_lost_validity,
+    is_applied_locally,
+    is_released,
+    last_attempt,
+    needs_otp,
+)
+from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
+from backoffice.operations.selectors import possible_approvers
+from backoffice.operations.states import AWAITING_PROVIDER, BEFORE_SENDING, Outcome, Status
+
+
+@dataclass(frozen=True)
+class DecisionPanel:
+    """A title, a sentence, and the controls to show. The services check every permission again."""
+
+    title: str
+    text: str
+    may_decide: bool = False
+    may_approve_and_send: bool = False
+    may_release: bool = False
+    may_cancel: bool = False
+    may_check: bool = False
+    may_copy: bool = False
+    may_resolve: bool = False
+    is_applied_locally: bool = False
+
+
+@dataclass(frozen=True)
+class DecisionSummary:
+    """What the panel shows of an operation that is not sent yet: its content, its debit, who must approve it.
+
+    `debit` is None if no balance is debited, and `balance` if none was ever reported. `approvers` are the
+    people who may still approve it.
+    """
+
+    facts: Facts
+    debit: Debit | None
+    moves_money: bool
+    balance: Decimal | None
+    balance_as_of: datetime | None
+    given: Sequence[str]
+    needed: int
+    approvers: Sequence[User]
+
+    @property
+    def missing(self) -> int:
+        """How many approvals are still needed."""
+        return max(self.needed - len(self.given), 0)
+
+    @property
+    def approvers_missing(self) -> int:
+        """How many more people than those in `approvers` it needs."""
+        return max(self.missing - len(self.approvers), 0)
+
+    @property
+    def balance_after(self) -> Decimal | None:
+        """The last reported balance without the amount, before the fee; None if either is not known."""
+        if self.debit is None or self.balance is None:
+            return None
+        return SUM_CONTEXT.subtract(self.balance, self.debit.amount)
+
+
+def decision_summary(operation: Operation, kind: AnyKind | None, payload: Any) -> DecisionSummary | None:
+    """The summary of an operation that is not sent yet, otherwise None. `kind` is None if the content cannot be read.
+
+    The operation comes from `selectors.operation_page`.
+    """
+    if operation.status not in BEFORE_SENDING:
+        return None
+    debit = kind.debit(payload) if kind else None
+    is_pending = operation.status == Status.PENDING
+    return DecisionSummary(
+        facts=kind.decision_facts(payload) if kind else [],
+        debit=debit,
+        moves_money=kind is not None and kind.exposure(payload) is not None,
+        balance=getattr(operation, "balance_amount", None),
+        balance_as_of=getattr(operation, "balance_as_of", None),
+        given=[str(approval.approver) for approval in operation.approvals.all()],
+        needed=operation.approvals_needed,
+        approvers=possible_approvers(operation) if is_pending else [],
+    )
+
+
+def total_debit(operation: Operation) -> Decimal | None:
+    """What was debited: the amount and the fee; None if no balance is debited or the fee is not known."""
+    attempt = last_attempt(operation)
+    if operation.amount is None or attempt is None or attempt.balance is None or attempt.fee is None:
+        return None
+    return SUM_CONTEXT.add(operation.amount, attempt.fee)
+
+
+_APPLIED = (_("Applied"), _("Applied by the last approval. Nothing was sent."))
+_RESOLVED = (_("Succeeded"), _("Resolved as executed, with a second approval."))
+_TEXTS: dict[Status, tuple[Promise, Promise]] = {
+    Status.SENDING: (_("Sending"), _("The request is being made. This page updates automatically.")),
+    Status.PROCESSING: (
+        _("Processing at the provider"),
+        _("The provider accepted it and has not reported the outcome yet. This page updates automatically."),
+    ),
+    Status.UNKNOWN: (
+        _("Outcome unknown"),
+        _(
+            "No readable response was received: it may or may not have been executed. Countersign never sends "
+            "it again automatically, and keeps checking the provider's records."
+        ),
+    ),
+    Status.REVIEW: (
+        _("Outcome must be resolved"),
+        _(
+            "The checks did not find the outcome. Do not pay again. Ask the provider, compare its statement with "
+            "the evidence, then resolve the outcome. A second person must approve the resolution."
+        ),
+    ),
+    Status.SUCCEEDED: (_("Succeeded"), _("Confirmed by the provider.")),
+    Status.FAILED: (
+        _("Failed"),
+        _("Not executed, or reversed by the provider. Countersign does not send it again automatically."),
+    ),
+    Status.REJECTED: (_("Rejected"), _("Not approved. Nothing was sent.")),
+    Status.EXPIRED: (_("Expired"), _("Expired before it was executed. It will not be sent.")),
+    Status.CANCELLED: (_("Cancelled"), _("Cancelled before it was executed. It will not be sent.")),
+}
+
+
+# A release that is the last in the log and has no row any more expired, even if that is not recorded yet.
+_RELEASE_EXPIRED = {Action.OPERATION_RELEASED, Action.OPERATION_RELEASE_EXPIRED}
+_OTHER_PERSON_SENDS = _("It must be sent by someone with permission to send, other than the preparer.")
+_PREPARE_AGAIN = _("The preparer must cancel it and prepare it again.")
+
+
+def panel_for(person: User, operation: Operation, turn: QueuePosition | None) -> DecisionPanel:
+    """What this user sees beside the facts. Uses only what `selectors.operation_page` has fetched."""
+    title, text = _title_and_text(person, operation, turn)
+    decides = policy.may_decide(person, operation) and not has_approved(person, operation)
+    return DecisionPanel(
+        title,
+        text,
+        may_decide=decides,
+        may_approve_and_send=decides
+        and _is_last_approval(operation)
+        and policy.may_now(person, permissions.RELEASE)
+        and not is_applied_locally(operation)
+        and not _cannot_be_sent_now(operation, turn),
+        may_release=_may_release(person, operation, turn),
+        may_cancel=policy.may_cancel(person, operation),
+        may_check=may_check_status(person) and operation.status in AWAITING_PROVIDER,
+        may_copy=_may_copy(person, operation),
+        may_resolve=_may_be_resolved(operation) and policy.may_now(person, permissions.RESOLVE),
+        is_applied_locally=is_applied_locally(operation),
+    )
+
+
+def _may_be_resolved(operation: Operation) -> bool:
+    attempts = [attempt for attempt in operation.attempts.all() if attempt.closed_at is None]
+    return any(may_be_resolved(operation, attempt) for attempt in attempts)
+
+
+def without_decisions(panel: DecisionPanel) -> DecisionPanel:
+    """The same for unreadable content: no decision, no sending, no copy."""
+    if panel.may_decide or panel.may_release:
+        title = gettext("Cannot be approved or sent")
+        text = gettext("This version of Countersign cannot read the content.")
+        panel = replace(panel, title=title, text=text, may_decide=False, may_release=False)
+    return replace(panel, may_approve_and_send=False, may_copy=False)
+
+
+def reason_not_sent(operation: Operation, timeline: Sequence[Entry], turn: QueuePosition | None) -> str:
+    """Why an approved operation was released but not sent, and what to do; empty if it was never released.
+
+    The newest entry with a reason decides, since there may have been several releases. If an approval is no
+    longer valid, the panel itself explains it.
+    """
+    if operation.status != Status.APPROVED or is_released(operation) or has_approval_lost_validity(operation):
+        return ""
+    last = next((entry for entry in reversed(timeline) if _ends_a_release(entry)), None)
+    if last is not None and last.action in _RELEASE_EXPIRED:
+        return _expired_release_text(operation, turn)
+    if last is not None and last.action == Action.OPERATION_ACTION_REFUSED:
+        return _refused_at_claim(last.detail["refusal"])
+    return _failed_attempt_text(operation, turn)
+
+
+def _expired_release_text(operation: Operation, turn: QueuePosition | None) -> str:
+    text = gettext(
+        "Not sent before the release expired: other operations were ahead, the provider could not be read, or no "
+        "worker was available."
+    )
+    if not needs_otp(operation):
+        return f"{text}{_advice_if_sendable(turn, gettext('Send it again.'))}"
+    advice = _advice_if_sendable(turn, gettext("Send it again with a new one-time code."))
+    return f"{text} {gettext('The one-time code was deleted.')}{advice}"
+
+
+def _ends_a_release(entry: Entry) -> bool:
+    is_refused_send = entry.detail.get("attempted") == OperationAction.SEND
+    return entry.action in {*_RELEASE_EXPIRED, Action.OPERATION_RETURNED} or (
+        entry.action == Action.OPERATION_ACTION_REFUSED and is_refused_send
+    )
+
+
+def _refused_at_claim(refusal: dict[str, str]) -> str:
+    if refusal["code"] == Refusal.PERMISSION_MISSING:
+        return gettext(
+            "Not sent: the person who released it no longer has permission to send. Another person must send it."
+        )
+    if refusal["code"] == Refusal.LOOK_ALIKE:
+        another = gettext("If it is another payment, enter the reason and send it again.")
+        return f"{sentence(refusal)} {another}"
+    if refusal["code"] == Refusal.ACCOUNT_RESTRICTED:
+        return gettext(
+            "Not sent: the account of the person who released it was changed with break-glass. Another person must "
+            "send it."
+        )
+    if refusal["code"] == Refusal.APPROVER_RESTRICTED:
+        return sentence(refusal)
+    return f"{gettext('Not sent.')} {sentence(refusal)} {_PREPARE_AGAIN}"
+
+
+def _advice_if_sendable(turn: QueuePosition | None, advice: str) -> str:
+    """The advice, unless the panel says that it cannot be sent now."""
+    return "" if cached_pause() or _blocking_operation(turn) else f" {advice}"
+
+
+def _failed_attempt_text(operation: Operation, turn: QueuePosition | None) -> str:
+    attempt = last_attempt(operation)
+    if attempt is None:
+        return ""
+    if attempt.outcome == Outcome.OTP_REJECTED:
+        text = gettext("Not executed: the provider refused the one-time code ({response}).")
+    else:
+        text = gettext("Not executed: the request was not sent ({response}).")
+    again = _advice_if_sendable(turn, gettext("It can be sent again."))
+    return f"{text.format(response=attempt.response)}{again}"
+
+
+def nothing_sent_text(operation: Operation) -> str:
+    """Why there is no attempt yet, and what has to happen before the first."""
+    if operation.status == Status.PENDING:
+        return gettext("Nothing was sent. It can be sent once it is approved.")
+    if operation.status != Status.APPROVED:
+        return gettext("Nothing was sent.")
+    if not is_released(operation):
+        return gettext("Nothing was sent yet. It is sent only when someone chooses “Send”.")
+    text = gettext("Nothing was sent yet. {blocker} Countersign tries until {time}.")
+    until = local_time(operation.release.expires_at)
+    return " ".join(text.format(blocker=operation.release.blocker_sentence, time=until).split())
+
+
+def next_step(operation: Operation, attempt: Attempt) -> str:
+    """What happens after this attempt, or what a person has to do; empty once it has succeeded."""
+    if attempt.outcome == Outcome.OPEN:
+        return _next_check_text(attempt)
+    if attempt.outcome in {Outcome.NOT_SENT, Outcome.OTP_REJECTED}:
+        return _send_again_text(operation, attempt)
+    return {
+        Outcome.REJECTED: gettext("Nothing was executed. Correct the reason, then prepare it again."),
+        Outcome.FAILED: gettext("Prepare it again if it must still be done."),
+    }.get(Outcome(attempt.outcome), "")
+
+
+def _send_again_text(operation: Operation, attempt: Attempt) -> str:
+    is_last = attempt == last_attempt(operation)
+    if operation.status != Status.APPROVED or is_released(operation) or not is_last:
+        return gettext("Nothing was executed.")
+    if needs_otp(operation):
+        return gettext("Nothing was executed. Send it again with a new one-time code.")
+    return gettext("Nothing was executed. Send it again.")
+
+
+def _next_check_text(attempt: Attempt) -> str:
+    if attempt.next_check_at is not None:
+        text = gettext(
+            "Countersign checks the provider's records again: {time}. Do not repeat it before that."
+        )
+        return text.format(time=local_time(attempt.next_check_at))
+    if attempt.checks:
+        return gettext("Automatic checks have stopped. View the evidence, then resolve the outcome.")
+    return gettext("Wait for the response. Do not repeat it.")
+
+
+def _is_last_approval(operation: Operation) -> bool:
+    return approvals_missing(operation) == 1
+
+
+def _may_copy(person: User, operation: Operation) -> bool:
+    """Whether a copy makes sense: not of a local kind that was applied."""
+    is_done_for_good = operation.status == Status.SUCCEEDED and is_applied_locally(operation)
+    return operation.is_closed and not is_done_for_good and person.has_perm(permission_for(operation.kind))
+
+
+def _may_release(person: User, operation: Operation, turn: QueuePosition | None) -> bool:
+    stands_still = not is_released(operation) and not has_approval_lost_validity(operation)
+    return stands_still and policy.may_release(person, operation) and not _cannot_be_sent_now(operation, turn)
+
+
+def _cannot_be_sent_now(operation: Operation, turn: QueuePosition | None) -> bool:
+    """Whether no release is offered: payments are paused, or its code would expire before its turn."""
+    return cached_pause() is not None or (_blocking_operation(turn) is not None and needs_otp(operation))
+
+
+def _blocking_operation(turn: QueuePosition | None) -> Operation | None:
+    """The operation whose open outcome blocks the balance."""
+    return turn.blocked_by if turn else None
+
+
+def _title_and_text(person: User, operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:
+    status = Status(operation.status)
+    if status == Status.PENDING:
+        return _pending_text(person, operation)
+    if status == Status.APPROVED:
+        return _approved_text(person, operation, turn)
+    title, text = _closed_or_sent_texts(operation)
+    return str(title), str(text)
+
+
+def _closed_or_sent_texts(operation: Operation) -> tuple[object, object]:
+    """The title and sentence of an operation that was sent or is closed."""
+    status, attempt = Status(operation.status), last_attempt(operation)
+    if status != Status.SUCCEEDED:
+        return _TEXTS[status]
+    if is_applied_locally(operation):
+        return _APPLIED
+    if attempt is not None and attempt.resolution_id:
+        return _RESOLVED
+    return (KINDS[operation.kind].success_texts if operation.kind in KINDS else None) or _TEXTS[status]
+
+
+def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
+    if person.pk == operation.preparer_id:
+        text = gettext("You prepared this operation, so another person must approve it.")
+        return gettext("Waiting for another person"), text
+    if has_approved(person, operation):
+        return gettext("Approved by you"), gettext("Another approval is still needed.")
+    if has_preparer_lost_permission(operation):
+        return gettext("Cannot be approved"), str(Refusal.PREPARER_NOT_ENTITLED.label)
+    if restricted := policy.restriction(person, permissions.APPROVE):
+        return gettext("You cannot approve yet"), str(restricted)
+    if policy.may_decide(person, operation):
+        return gettext("Approve or reject"), ""
+    return gettext("Waiting for approval"), ""
+
+
+def _approved_text(person: User, operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:
+    if not is_released(operation) and has_approval_lost_validity(operation):
+        return gettext("Approval no longer valid"), _invalid_text(operation)
+    pause = cached_pause()
+    if pause is not None:
+        return gettext("Not sent: payments are paused"), _paused_text(operation, pause, turn)
+    if is_released(operation):
+        return _released_text(operation, turn)
+    holder = _blocking_operation(turn)
+    if turn is not None and holder is not None:
+        title = gettext("Cannot be sent now: {reference} blocks the {balance} balance").format(
+            reference=holder.reference, balance=turn.balance
+        )
+        return title, _blocked_text(person, operation, turn, holder)
+    return _sendable_text(person, operation)
+
+
+def _sendable_text(person: User, operation: Operation) -> tuple[str, str]:
+    if any(one.declared_at is None for one in operation.look_alikes.all()):
+        return gettext("Not sent: possibly paid already"), ""
+    if policy.may_release(person, operation):
+        return gettext("Ready to send"), gettext("Fully approved. It is sent only when you choose “Send”.")
+    restricted = policy.restriction(person, permissions.RELEASE)
+    if restricted and person.pk != operation.preparer_id:
+        return gettext("You cannot send yet"), str(restricted)
+    return gettext("Approved, not sent"), str(_OTHER_PERSON_SENDS)
+
+
+def _invalid_text(operation: Operation) -> str:
+    if has_preparer_lost_permission(operation):
+        return str(Refusal.PREPARER_NOT_ENTITLED.label)
+    if any(approval.approver.restricted_until for approval in operation.approvals.all()):
+        return str(Refusal.APPROVER_RESTRICTED.label)
+    text = gettext("An approver no longer has permission to approve, so this operation will not be sent.")
+    return f"{text} {_PREPARE_AGAIN}"
+
+
+def _released_text(operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:
+    until, since = local_time(operation.release.expires_at), operation.release.blocked_since
+    if turn is not None and not turn.is_next:
+        text = gettext("The release is valid until {time}.").format(time=until)
+        return gettext("Waiting in the queue"), f"{turn} {text}"
+    if since is not None:
+        text = gettext(
+            "Blocked since {since}; nothing was sent. Countersign tries again until the release expires: {until}."
+        ).format(since=local_time(since), until=until)
+        return gettext("Not sent yet"), f"{operation.release.blocker_sentence} {text}"
+    return (
+        gettext("Released for sending"),
+        gettext("Not sent yet; sending starts within seconds. This page updates automatically."),
+    )
+
+
+def _paused_text(operation: Operation, pause: Pause, turn: QueuePosition | None) -> str:
+    why = gettext("{person} paused payments: {reason}. Nothing is sent until payments are resumed.").format(
+        person=pause.paused_by, reason=pause.reason.rstrip(".")
+    )
+    if is_released(operation):
+        released = gettext("The release is valid until {time}; after that, send the operation again.")
+        return f"{why} {released.format(time=local_time(operation.release.expires_at))}"
+    blocked = f" {turn}" if turn is not None and _blocking_operation(turn) else ""
+    return f"{why} {gettext('You can send the operation after that.')}{blocked}"
+
+
+def _blocked_text(person: User, operation: Operation, turn: QueuePosition, holder: Operation) -> str:
+    if needs_otp(operation):
+        text = gettext("Send this operation after that: a one-time code entered now would expire.")
+    elif policy.may_release(person, operation):
+        text = gettext(
+            "You can release this operation now. It is sent if {reference} no longer blocks it within {minutes} "
+            "minutes."
+        ).format(reference=holder.reference, minutes=settings.RELEASE_LIFETIME_MINUTES)
+    else:
+        text = str(_OTHER_PERSON_SENDS)
+    return f"{turn} {text}"
