@@ -15,6 +15,7 @@ from backoffice.operations.delivery import send
 from backoffice.operations.delivery.release import AnotherPayment
 from backoffice.operations.matching import claim_transaction, find_match
 from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import CheckResult
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Outcome, Status
@@ -143,6 +144,7 @@ def test_a_failed_transaction_listed_before_sending_is_rejected(
     operation = sent(provider, preparer, approver, (502, "bad gateway"))
     let_pass(listing_delay())
     assert confirmed(operation, provider, *shown).status == Status.UNKNOWN
+    assert Attempt.objects.get().check_result == CheckResult.NOT_LISTED
 
 
 def test_a_late_check_does_not_close_an_operation_in_review(
