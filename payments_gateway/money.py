@@ -119,7 +119,7 @@ def is_storable(text: str) -> bool:
 def format_plain(number: Decimal) -> str:
     """Format a number with all digits, without an exponent."""
     if not number.is_finite() or abs(number.adjusted()) > LARGEST_EXPONENT:
-        raise AmountError(_("This number cannot be written out."))
+        raise AmountError(_("This number is too large or has too many decimals."))
     return format(number, "f")
 
 

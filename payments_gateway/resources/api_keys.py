@@ -170,9 +170,7 @@ class ApiKeys(Resource):
         OutcomeUnknownError otherwise. Specification: Authentication, 6 and 8 (shapes not shown: see the
         profile).
         """
-        _require_text(
-            key.get_secret_value(), _("A key is invalidated by itself, and none was given. Nothing was sent.")
-        )
+        _require_text(key.get_secret_value(), _("The key to invalidate is missing. Nothing was sent."))
         body = {self._profile.key_invalidate_member: key}
         path = self._profile.key_invalidate_path
         self._transport.send_once(
@@ -191,9 +189,7 @@ class ApiKeys(Resource):
         RejectedError when the provider rejected the request, NotSentError when nothing was sent,
         OutcomeUnknownError otherwise. Specification: Authentication, 8 (shapes not shown: see the profile).
         """
-        _require_text(
-            short_hash, _("A key is deleted by its short hash, and none was given. Nothing was sent.")
-        )
+        _require_text(short_hash, _("The short hash of the key to delete is missing. Nothing was sent."))
         query = {self._profile.key_hash_query: short_hash}
         path = self._profile.key_delete_path
         self._transport.send_once(

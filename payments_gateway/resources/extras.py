@@ -167,11 +167,11 @@ def _fill_in_id(path: str, identity: str) -> str:
     backslash, percent sign, only dots, control characters), and for one that would name another operation.
     """
     if len(identity) > _LONGEST_ID or _FORBIDDEN_IN_ID.search(identity):
-        raise NotSentError.of(_("This is not a valid id of the provider. Nothing was sent."))
+        raise NotSentError.of(_("This is not a valid provider ID. Nothing was sent."))
     try:
         return re.sub(r"\{\w+\}", lambda _braces: quote(identity, safe=""), path)
     except UnicodeEncodeError as exc:
-        raise NotSentError.of(_("This is not a valid id of the provider. Nothing was sent.")) from exc
+        raise NotSentError.of(_("This is not a valid provider ID. Nothing was sent.")) from exc
 
 
 def _entries_of(data: object, name: str, value: str) -> Iterator[object]:

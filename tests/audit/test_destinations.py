@@ -213,7 +213,7 @@ def test_an_address_that_is_too_slow_is_a_problem(
     receiver.is_slow = True
     with pytest.raises(DestinationError) as refused:
         destination_at(receiver.url).append(LINE)
-    assert problem_of(refused) == "It did not answer completely and in time."
+    assert problem_of(refused) == "It did not respond completely and in time."
 
 
 def test_an_address_where_nobody_listens_is_a_problem() -> None:
