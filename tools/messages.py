@@ -68,7 +68,7 @@ def _is_marked(node: ast.AST) -> TypeGuard[ast.Call]:
 
 
 def _function(call: ast.Call) -> str:
-    return getattr(call.func, "id", None) or getattr(call.func, "attr", "")
+    return str(getattr(call.func, "id", "") or getattr(call.func, "attr", ""))
 
 
 def _add(catalog: Catalog, call: ast.Call, path: Path) -> None:

@@ -212,7 +212,7 @@ def _require_text(text: str, template: str) -> None:
 def _parse_created_key(profile: ProviderProfile, response: ParsedResponse) -> CreatedKey:
     key = first_text(response.data, profile.created_key_paths)
     if key is None or HIDDEN in key:
-        raise UnreadableError("it contains no new key")
+        raise UnreadableError(_("it contains no new key"))
     places = {path[-1:] for path in (*profile.created_key_paths, *profile.created_key_expiry_paths)}
     others = {name: value for name, value in response.data.items() if (name,) not in places}
     expires = first_text(response.data, profile.created_key_expiry_paths)
@@ -226,7 +226,7 @@ def _parse_key_list(profile: ProviderProfile, response: ParsedResponse) -> list[
 
 def _parse_key(profile: ProviderProfile, key: object) -> KeyInfo:
     if not isinstance(key, dict):
-        raise UnreadableError("one of its keys is not an object")
+        raise UnreadableError(_("one of its keys is not an object"))
     places = {
         "short_hash": profile.listed_key_hash_members,
         "name": profile.listed_key_name_members,
@@ -241,5 +241,5 @@ def _parse_key(profile: ProviderProfile, key: object) -> KeyInfo:
 def _parse_scopes(response: ParsedResponse) -> dict[str, str]:
     scopes = {name: first_text(response.data, [(name,)]) for name in response.data}
     if not scopes or None in scopes.values():
-        raise UnreadableError("it contains no scopes")
+        raise UnreadableError(_("it contains no scopes"))
     return {name: code for name, code in scopes.items() if code is not None}

@@ -183,7 +183,7 @@ def _entries_of(data: object, name: str, value: str) -> Iterator[object]:
             for key, item in data.items():
                 yield {name: key, **item} if isinstance(item, dict) else {name: key, value: item}
         case _:
-            raise UnreadableError("its data has an unknown structure")
+            raise UnreadableError(_("its data has an unknown structure"))
 
 
 EntryT = TypeVar("EntryT", Bank, SupportedCurrency, Minimum, WalletOption)
@@ -212,7 +212,7 @@ def _parse_transaction(
     members = response.members if "transactionId" in response.members else response.data
     record = TransactionRecord.model_validate(members)
     if record.transaction_id != transaction_id:
-        raise UnreadableError("it is about another transaction")
+        raise UnreadableError(_("it is about another transaction"))
     return record.model_copy(update={"status": profile.status(record.status)})
 
 
@@ -221,5 +221,5 @@ def _parse_payment(payment_id: str, response: ParsedResponse) -> Payment:
     members = response.members if "_id" in response.members else response.data
     payment = Payment.model_validate(members | {"raw": members})
     if payment.id != payment_id:
-        raise UnreadableError("it is about another payment")
+        raise UnreadableError(_("it is about another payment"))
     return payment
