@@ -83,7 +83,7 @@ def test_break_glass_is_recorded_with_user_and_host_and_raises_an_incident(
     assert (incident.reason, incident.host, incident.is_open) == (REASON, socket.gethostname(), True)
     assert incident.os_user not in {"somebody-else", ""}
     assert incident.restricted_until - incident.at == timedelta(hours=24)
-    assert "an incident is open on everybody's overview" in output
+    assert "every overview shows an incident until another person acknowledges it" in output
     assert f"{incident.restricted_until.astimezone(UTC):%Y-%m-%d %H:%M} UTC" in output
 
     origin = {"reason": REASON, "os_user": incident.os_user, "host": incident.host}
@@ -261,7 +261,7 @@ def test_the_command_prints_the_path_if_the_public_address_is_not_set(settings: 
 def test_create_reports_invalid_input_and_creates_no_user(
     administrator: User, email: str, name: str, reason: str
 ) -> None:
-    with pytest.raises(CommandError, match=f"(?s)Nobody was created.*{reason}"):
+    with pytest.raises(CommandError, match=f"(?s)No account was created.*{reason}"):
         run("create", email, "--name", name, "--role", "Administrator")
     assert list(User.objects.all()) == [administrator]
 

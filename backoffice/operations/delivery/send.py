@@ -264,7 +264,7 @@ def _check_may_still_send(claim: SendClaim) -> Callable[[], bool]:
     finally:
         connection.close()
     if paused:
-        raise NotSentError.of(gettext_noop("Sending was paused before it began. Nothing was sent."))
+        raise NotSentError.of(gettext_noop("Payments were paused before sending began. Nothing was sent."))
     if not in_time():
         raise NotSentError.of(
             gettext_noop("The time limit had passed before sending began. Nothing was sent.")

@@ -74,7 +74,7 @@ def test_the_reason_within_an_error_is_shown_in_the_readers_language_too() -> No
     stored = stored_error(error)
     with translation.override("fr"):
         assert error_sentence(error) == with_error_sentence(stored)["error"]
-        assert error_sentence(error).endswith("réponse illisible (elle ne contient pas de données).")
+        assert error_sentence(error).endswith("la réponse est illisible (elle ne contient pas de données).")
 
 
 def test_an_error_stored_without_its_template_is_shown_as_stored() -> None:

@@ -54,7 +54,7 @@ def test_it_shows_versions_and_the_newest_entry(reader: Client, settings: Settin
 
 
 def test_it_warns_if_the_head_is_not_stored_elsewhere(reader: Client) -> None:
-    assert "whoever can write to the database can rewrite the log unnoticed" in shown(reader)
+    assert "anyone who can write to the database can rewrite the log unnoticed" in shown(reader)
 
 
 def test_it_shows_how_the_delivery_of_checkpoints_goes(reader: Client, destination: str) -> None:

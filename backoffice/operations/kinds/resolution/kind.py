@@ -288,7 +288,7 @@ def _evidence_problem(attempt: Attempt, record: TransactionRecord | None) -> str
             "The provider listed this transaction before this operation was sent, so it is another one."
         )
     if record.status == PROCESSING:
-        return gettext("The provider still shows it as processing. Wait until it is fulfilled or failed.")
+        return gettext("The provider still shows it as processing. Wait until it has completed or failed.")
     return ""
 
 

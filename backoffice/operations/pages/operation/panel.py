@@ -282,7 +282,7 @@ def next_step(operation: Operation, attempt: Attempt) -> str:
     if attempt.outcome in {Outcome.NOT_SENT, Outcome.OTP_REJECTED}:
         return _send_again_text(operation, attempt)
     return {
-        Outcome.REJECTED: gettext("Nothing was executed. Correct the reason, then prepare it again."),
+        Outcome.REJECTED: gettext("Nothing was executed. Correct the cause, then prepare it again."),
         Outcome.FAILED: gettext("Prepare it again if it must still be done."),
     }.get(Outcome(attempt.outcome), "")
 

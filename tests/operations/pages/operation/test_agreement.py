@@ -134,7 +134,7 @@ def test_an_unreachable_provider_is_named_with_the_next_step(
         ([], "not_sent", "Nothing was executed. Send it again with a new one-time code."),
         ([], "otp_rejected", "Nothing was executed. Send it again with a new one-time code."),
         (["cancelled"], "not_sent", "Next step Nothing was executed."),
-        (["sending", "failed"], "rejected", "Correct the reason, then prepare it again."),
+        (["sending", "failed"], "rejected", "Correct the cause, then prepare it again."),
         (["sending", "failed"], "failed", "Prepare it again if it must still be done."),
         (["sending"], "open", "Wait for the response. Do not repeat it."),
         (["sending", "unknown"], "checked", "Countersign checks the provider's records again: "),
