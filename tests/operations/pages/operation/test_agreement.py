@@ -105,7 +105,7 @@ def test_a_refused_status_is_named_in_the_readers_language() -> None:
     assert str(refused).startswith("The status is now “Cancelled”.")
     with translation.override("fr"):
         assert str(Status.CANCELLED.label) != "Cancelled"
-        assert f"« {Status.CANCELLED.label} »" in sentence(refused.refusal)
+        assert f"«\u00a0{Status.CANCELLED.label}\u00a0»" in sentence(refused.refusal)
 
 
 def test_before_the_first_attempt_the_page_says_what_has_to_happen(
