@@ -4,8 +4,10 @@ gives.
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TypeVar
 
@@ -16,7 +18,8 @@ class StubProvider:
     """Answers GET plausibly, and POST, PUT and DELETE as defined by `answer_post`.
 
     `records`, `accounts`, `callback` and `keys` are its data, as JSON. `posts` are the bodies of requests
-    that change something, `changes` their methods and paths; `keys_shown` the API keys of all requests.
+    that change something, `changes` their methods and paths; `keys_shown` the API keys of all requests. Its clock is
+    `clock_behind` ours; None leaves out the header Date.
     """
 
     def __init__(self) -> None:
@@ -30,6 +33,7 @@ class StubProvider:
         self.callback = '"https://hooks.example.com/before"'
         self.answer_post: Callable[[], Answer] = lambda: (200, '{"data": {"transactionId": "T-1"}}')
         self.before_get: Callable[[], object] = lambda: None
+        self.clock_behind: timedelta | None = timedelta()
         self.url = ""
         self.url_v4 = ""
 
@@ -83,7 +87,11 @@ def serving(stub: Stub) -> Iterator[Stub]:
         do_PUT = do_DELETE = do_POST  # noqa: N815 - names of the standard library's handler
 
         def _answer(self, status: int, body: str) -> None:
-            self.send_response(status)
+            self.send_response_only(status)
+            if stub.clock_behind is not None:
+                self.send_header(
+                    "Date", self.date_time_string(time.time() - stub.clock_behind.total_seconds())
+                )
             self.send_header("Content-Length", str(len(body.encode())))
             self.send_header("Content-Type", "application/json")
             self.end_headers()

@@ -30,6 +30,7 @@ from backoffice.accounts.second_factor import has_fresh_second_factor
 from backoffice.accounts.sessions import SessionStore, StaffRequest
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
+from backoffice.core.logs import redact_secrets
 
 NEXT_PARAMETER = "next"
 
@@ -200,5 +201,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """
     if isinstance(request.user, User):
         with transaction.atomic():
-            record(Action.ACCESS_REFUSED, actor=request.user, target=request.path, reason=reason)
+            record(
+                Action.ACCESS_REFUSED, actor=request.user, target=redact_secrets(request.path), reason=reason
+            )
     return render(request, "403_csrf.html", status=403)

@@ -119,11 +119,13 @@ def reset_second_factor(user_id: int, *, command: ShellCommand) -> ChangedAccoun
 
 
 def is_bootstrapping() -> bool:
-    """Whether two administrators were never active.
+    """Whether the installation is new: nobody but administrators, and fewer than two of them active.
 
-    Once break-glass has been used it stays False, so that deactivating administrators does not bring it back.
+    Neither deactivating administrators nor an installation with one of them and other people counts as new.
     """
-    return _active_administrators().count() < REQUIRED_ADMINISTRATORS and not _was_break_glass_used()
+    has_others = User.objects.exclude(groups__name=Role.ADMINISTRATOR).exists()
+    is_short = _active_administrators().count() < REQUIRED_ADMINISTRATORS
+    return is_short and not has_others and not _was_break_glass_used()
 
 
 def _active_administrators() -> QuerySet[User]:

@@ -19,6 +19,7 @@ _SECRET_MEMBERS = re.compile(
 )
 
 
+_SETUP_LINK = re.compile(r"(/account/set-up/)[^/\s\"'?]+")
 _registered_secrets: set[str] = set()
 
 
@@ -45,9 +46,11 @@ class RedactingFormatter(logging.Formatter):
 
 
 def redact_secrets(text: str) -> str:
-    """The text with known secrets, and the values of fields named like secrets, replaced by dots."""
-    keys = [item.partition(":")[2] for item in settings.ENCRYPTION_KEYS]
-    configured = (settings.GATEWAY_API_KEY, settings.SECRET_KEY, settings.WEBHOOK_SECRET, *keys)
+    """The text with known secrets, one-time links and the values of fields named like secrets replaced by dots."""
+    listed = (*settings.ENCRYPTION_KEYS, *settings.AUDIT_CHECKPOINT_KEYS)
+    keys = [item.partition(":")[2] for item in listed]
+    tokens = (settings.GATEWAY_API_KEY, settings.WEBHOOK_SECRET, settings.AUDIT_CHECKPOINT_TOKEN)
+    configured = (settings.SECRET_KEY, *tokens, *keys)
     for secret in filter(None, (*configured, *_registered_secrets)):
         text = text.replace(secret, "•••")
-    return _SECRET_MEMBERS.sub(r"\1•••", text)
+    return _SECRET_MEMBERS.sub(r"\1•••", _SETUP_LINK.sub(r"\1•••", text))

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import chain
 
+from backoffice.core import clock
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway
 from backoffice.ledger.balances import current_balance
 from payments_gateway import PageReader, TransactionPage, TransactionRecord
@@ -165,6 +166,12 @@ class Watermark:
 
 
 EMPTY_WATERMARK = Watermark("", None, None)
+_OLDER_RECORDS = 50  # on the first page, so that no more is read: the list is not strictly ordered
+
+
+def clock_lag(provider_time: datetime | None) -> timedelta:
+    """How far the provider's clock is behind ours; zero if it is ahead or not known."""
+    return max(timedelta(), clock.now() - provider_time) if provider_time else timedelta()
 
 
 def read_watermark(
@@ -172,16 +179,20 @@ def read_watermark(
 ) -> Watermark:
     """The newest transactions and the balance of a currency now. Raises GatewayError.
 
-    `recent` covers `recent_period`, and begins at `recent_from` if that is earlier. Without a currency, for
-    operations that move no money, the newest transaction of all and no balance.
+    `recent` covers `recent_period`, and begins at `recent_from` (by our clock) if that is earlier; empty if neither
+    the provider's time nor `recent_from` is known. Without a currency, for operations that move no money, the newest
+    transaction of all and no balance.
     """
     newest = next(read_pages(currency)).answer
     recent: Iterable[TransactionRecord] = ()
+    starts = [recent_from - clock_lag(newest.answered_at)] if recent_from else []
     if newest.answered_at:
-        back_to = newest.answered_at - recent_period
-        back_to = min(back_to, recent_from or back_to)
+        starts.append(newest.answered_at - recent_period)
+    if starts:
+        back_to = min(starts)
         recent = found = _not_before(newest.records, back_to)
-        if len(found) == len(newest.records) < newest.total:  # the provider may return fewer than requested
+        older = len(newest.records) - len(found)
+        if older < _OLDER_RECORDS and len(newest.records) < newest.total:
             recent = recent_transactions(currency, back_to=back_to)
     return Watermark(
         transaction_id=newest.records[0].transaction_id if newest.records else "",

@@ -83,7 +83,7 @@ def test_break_glass_is_recorded_with_user_and_host_and_raises_an_incident(
     assert (incident.reason, incident.host, incident.is_open) == (REASON, socket.gethostname(), True)
     assert incident.os_user not in {"somebody-else", ""}
     assert incident.restricted_until - incident.at == timedelta(hours=24)
-    assert "every overview shows an incident until another person acknowledges it" in output
+    assert "an incident is open on every overview" in output
     assert f"{incident.restricted_until.astimezone(UTC):%Y-%m-%d %H:%M} UTC" in output
 
     origin = {"reason": REASON, "os_user": incident.os_user, "host": incident.host}
@@ -133,12 +133,37 @@ def test_only_administrators_are_created_until_two_are_active(
 
 
 @pytest.mark.parametrize("action", ["reactivate", "reset-password", "reset-second-factor"])
-def test_only_administrators_are_restored_until_two_are_active(
-    administrator: User, preparer: User, action: str
+def test_the_only_administrator_is_restored_without_break_glass_while_there_are_no_other_people(
+    administrator: User, action: str
 ) -> None:
     run(action, administrator.email, "--reason", REASON)
+    assert not BreakGlassChange.objects.exists()
+
+
+def test_administrators_get_no_other_role_until_two_are_active(administrator: User) -> None:
     with pytest.raises(CommandError, match="only administrators can be created or restored"):
-        run(action, preparer.email, "--reason", REASON)
+        run(
+            "set-roles",
+            administrator.email,
+            "--role",
+            "Administrator",
+            "--role",
+            "Approver",
+            "--reason",
+            REASON,
+        )
+
+
+@pytest.mark.parametrize("action", ["create", "reactivate", "reset-password", "reset-second-factor"])
+def test_one_administrator_beside_other_people_is_no_new_installation(
+    administrator: User, preparer: User, action: str
+) -> None:
+    """Otherwise one person at a shell could make a second administrator unnoticed and pay with both."""
+    command = (*CREATE, "--role", "Administrator") if action == "create" else (action, administrator.email)
+    with pytest.raises(CommandError, match="--break-glass"):
+        run(*command)
+    run(*command, "--break-glass", REASON)
+    assert BreakGlassChange.objects.count() == 1
 
 
 def test_an_inactive_administrator_does_not_count(administrators: list[User]) -> None:

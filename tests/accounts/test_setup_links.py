@@ -1,5 +1,6 @@
 """One-time links: the person chooses a password by it, once, in time, and nobody learns anything from a wrong one."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -150,6 +151,16 @@ def test_the_link_remains_valid_after_the_secret_key_was_rotated(
     assert client.get(address).status_code == 200
     settings.SECRET_KEY_FALLBACKS = []
     assert client.get(address).status_code == 404
+
+
+def test_a_form_out_of_date_leaves_no_link_in_the_audit_log(
+    preparer: User, sign_in: Callable[[Client, User], Client]
+) -> None:
+    address = link_of(preparer)
+    strict = sign_in(Client(enforce_csrf_checks=True), preparer)
+    assert strict.post(address, CHOSEN).status_code == 403
+    refusal = Entry.objects.get(action=Action.ACCESS_REFUSED)
+    assert refusal.target_label == "/account/set-up/•••/"
 
 
 def test_using_the_link_ends_the_other_sessions(client: Client, preparer: User) -> None:

@@ -69,16 +69,28 @@ def test_fields_beside_a_secret_are_unchanged(name: str) -> None:
     assert redact_secrets(text) == f'{{"currency": "NGN", "{name}": •••, "amount": "1.00"}}'
 
 
-@pytest.mark.parametrize("name", ["GATEWAY_API_KEY", "SECRET_KEY"])
+@pytest.mark.parametrize(
+    "name", ["GATEWAY_API_KEY", "SECRET_KEY", "WEBHOOK_SECRET", "AUDIT_CHECKPOINT_TOKEN"]
+)
 def test_a_known_secret_is_redacted_anywhere(settings: Settings, name: str) -> None:
     setattr(settings, name, WORD)
     assert redact_secrets(f"refused by the service: <{WORD}>") == "refused by the service: <•••>"
 
 
-def test_an_encryption_key_is_redacted_without_its_id(settings: Settings) -> None:
-    settings.ENCRYPTION_KEYS = ["2026:" + "N" * 43 + "=", "2025:" + "O" * 43 + "="]
-    for item in settings.ENCRYPTION_KEYS:
+@pytest.mark.parametrize("name", ["ENCRYPTION_KEYS", "AUDIT_CHECKPOINT_KEYS"])
+def test_a_listed_key_is_redacted_without_its_id(settings: Settings, name: str) -> None:
+    listed = ["2026:" + "N" * 43 + "=", "2025:" + "O" * 43 + "="]
+    setattr(settings, name, listed)
+    for item in listed:
         assert item.partition(":")[2] not in redact_secrets(f"cannot use {item} as a key")
+
+
+@pytest.mark.parametrize("after", ["", "/", "?lang=fr", '" 404'])
+def test_a_one_time_link_is_redacted(after: str) -> None:
+    assert (
+        redact_secrets(f"Not Found: /account/set-up/{WORD}{after}")
+        == f"Not Found: /account/set-up/•••{after}"
+    )
 
 
 def test_an_empty_secret_redacts_nothing(settings: Settings) -> None:

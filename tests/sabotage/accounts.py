@@ -28,10 +28,10 @@ ACCOUNTS = (
         f"{_COMMANDS}::test_only_administrators_are_created_until_two_are_active",
     ),
     Safeguard(
-        "only administrators are restored until two are active",
+        "administrators get no other role until two are active",
         f"{_OF_THE_SHELL}:_check_may_give_rights",
         {"        if not set(roles) <= {Role.ADMINISTRATOR}:\n": "        if roles is None:\n"},
-        f"{_COMMANDS}::test_only_administrators_are_restored_until_two_are_active",
+        f"{_COMMANDS}::test_administrators_get_no_other_role_until_two_are_active",
     ),
     Safeguard(
         "the shell does not return to the beginning by removing administrators unseen",
@@ -44,6 +44,24 @@ ACCOUNTS = (
         f"{_OF_THE_SHELL}:is_bootstrapping",
         {" and not _was_break_glass_used()": ""},
         f"{_COMMANDS}::test_fewer_than_two_administrators_are_left_with_break_glass_only",
+    ),
+    Safeguard(
+        "an installation with other people than administrators is not new",
+        f"{_OF_THE_SHELL}:is_bootstrapping",
+        {" and not has_others": ""},
+        f"{_COMMANDS}::test_one_administrator_beside_other_people_is_no_new_installation",
+    ),
+    Safeguard(
+        "a one-time link is in no log line",
+        "backoffice.core.logs:redact_secrets",
+        {r'_SETUP_LINK.sub(r"\1•••", text)': "text"},
+        "tests/core/test_logs.py::test_a_one_time_link_is_redacted",
+    ),
+    Safeguard(
+        "a one-time link is in no audit entry",
+        "backoffice.accounts.access:csrf_failure",
+        {"redact_secrets(request.path)": "request.path"},
+        f"{_LINKS}::test_a_form_out_of_date_leaves_no_link_in_the_audit_log",
     ),
     Safeguard(
         "break-glass raises an incident",

@@ -296,16 +296,43 @@ SENDING = (
     Safeguard(
         "a similar transaction that no operation explains stops the release",
         "backoffice.operations.delivery.send:preflight_read",
-        {"    look_alikes.check_none_new(release, kind, payload, watermark.recent)\n": ""},
+        {"    look_alikes.check_none_new(release, kind, payload, watermark)\n": ""},
         "tests/operations/delivery/test_look_alikes.py::test_a_similar_transaction_since_the_preparation_stops_the_release",
     ),
     Safeguard(
         "look-alikes are searched in the mirror, too",
         "backoffice.operations.delivery.look_alikes:check_none_new",
-        {"chain(_mirrored(operation, since), listed)": "listed"},
+        {"(known | listed)": "listed"},
         (
             "tests/operations/delivery/test_look_alikes.py::test_a_similar_transaction_since_the_preparation_is_"
             "found_in_the_mirror"
+        ),
+    ),
+    Safeguard(
+        "the provider's clock hides no look-alike from the comparison",
+        "backoffice.operations.delivery.look_alikes:check_none_new",
+        {" - clock_lag(watermark.provider_time)": ""},
+        (
+            "tests/operations/delivery/test_look_alikes.py::test_the_providers_clock_hides_no_similar_transaction"
+            "[an hour behind]"
+        ),
+    ),
+    Safeguard(
+        "the list is read back to the preparation without the provider's clock",
+        "backoffice.ledger.provider_list:read_watermark",
+        {" if recent_from else []": " if recent_from and newest.answered_at else []"},
+        (
+            "tests/operations/delivery/test_look_alikes.py::test_the_providers_clock_hides_no_similar_transaction"
+            "[not known]"
+        ),
+    ),
+    Safeguard(
+        "a few older records on the first page do not end the search for look-alikes",
+        "backoffice.ledger.provider_list:read_watermark",
+        {"older < _OLDER_RECORDS": "not older"},
+        (
+            "tests/operations/delivery/test_look_alikes.py::test_a_similar_transaction_on_the_second_page_stops_"
+            "the_release"
         ),
     ),
     Safeguard(
@@ -327,8 +354,8 @@ SENDING = (
     ),
     Safeguard(
         "a declared look-alike is never matched to the operation",
-        "backoffice.operations.delivery.send:preflight_read",
-        {"(*seen, *release.look_alikes)": "tuple({*seen} - {*release.look_alikes})"},
+        "backoffice.operations.delivery.send:_open_attempt",
+        {"[*preflight.seen_ids, *release.look_alikes]": "{*preflight.seen_ids} - {*release.look_alikes}"},
         "tests/operations/delivery/test_look_alikes.py::test_a_declared_transaction_is_never_matched_to_the_operation",
     ),
 )

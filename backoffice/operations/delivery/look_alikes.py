@@ -1,13 +1,12 @@
 """Look-alikes: transactions at the provider that match an operation which was not sent from here.
 
 They stop a second payment where our own records cannot: after the database was restored or a replica promoted,
-or when somebody paid by another channel. The check runs before every claim. Nothing is sent until a person has
-declared in writing that the transaction found is another payment.
+or when the same was paid outside Countersign. The check runs before every claim. Nothing is sent until a person
+has declared, with a reason, that the transaction found is another payment.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 from django.db import transaction
@@ -17,6 +16,7 @@ from backoffice.core import clock
 from backoffice.ledger.mirror.rows import direction
 from backoffice.ledger.mirror.state import synced_until
 from backoffice.ledger.models import Transaction
+from backoffice.ledger.provider_list import Watermark, clock_lag
 from backoffice.operations.delivery.release import withdraw_release
 from backoffice.operations.errors import LookAlikeError
 from backoffice.operations.kinds.base import MoneyKind
@@ -39,26 +39,26 @@ def read_list_from(operation: Operation) -> datetime:
     return max(prepared, synced_until() or prepared) - Attempt.CLOCK_SKEW
 
 
-def check_none_new(
-    release: Release, kind: MoneyKind[Any], payload: Any, listed: Iterable[TransactionRecord]
-) -> None:
+def check_none_new(release: Release, kind: MoneyKind[Any], payload: Any, watermark: Watermark) -> None:
     """Raise FoundLookAlikesError if a transaction since the preparation matches the operation.
 
-    Transactions of attempts, declared ones, failed and incoming ones do not count. One without a time does.
-    `listed` is the provider's list since `read_list_from`.
+    Transactions of attempts, declared ones, failed and incoming ones do not count. `watermark.recent` has the
+    provider's list since `read_list_from`. A record without a time counts, unless the mirror had it before.
     """
     operation = release.operation
-    since = operation.prepared_at - Attempt.CLOCK_SKEW
-    found = {
-        record.transaction_id: record
-        for record in chain(_mirrored(operation, since), listed)
+    since = operation.prepared_at - Attempt.CLOCK_SKEW - clock_lag(watermark.provider_time)
+    known = {record.transaction_id: record for record in _mirrored(operation, since)}
+    listed = {record.transaction_id: record for record in watermark.recent}
+    found = [
+        record
+        for record in (known | listed).values()
         if (record.created_at is None or record.created_at >= since)
         and record.status != "failed"
         and direction(record) != "in"
         and _storable_id(record) not in release.look_alikes
         and kind.is_match(payload, record)
-    }
-    new = exclude_claimed(list(found.values()))
+    ]
+    new = exclude_claimed(_without_old_untimed(found, since))
     if new:
         raise FoundLookAlikesError(new)
 
@@ -68,6 +68,16 @@ def _mirrored(operation: Operation, since: datetime) -> Iterator[TransactionReco
         currency=operation.currency, amount=operation.amount, occurred_at__gte=since, missing_since=None
     )
     return (row.as_record() for row in rows)
+
+
+def _without_old_untimed(records: list[TransactionRecord], since: datetime) -> list[TransactionRecord]:
+    """Without the records that have no time and that the mirror first saw before this moment."""
+    untimed = [record.transaction_id for record in records if record.created_at is None]
+    if not untimed:
+        return records
+    rows = Transaction.objects.filter(transaction_id__in=untimed, occurred_at__lt=since)
+    old = set(rows.values_list("transaction_id", flat=True))
+    return [record for record in records if record.transaction_id not in old]
 
 
 @transaction.atomic

@@ -209,9 +209,9 @@ def preflight_read(release: Release) -> PreflightRead:
         recent_period=Attempt.CLOCK_SKEW,
         recent_from=look_alikes.read_list_from(operation),
     )
-    look_alikes.check_none_new(release, kind, payload, watermark.recent)
+    look_alikes.check_none_new(release, kind, payload, watermark)
     seen = [record.transaction_id for record in watermark.recent if kind.is_match(payload, record)]
-    return PreflightRead(watermark, newest_attempt, clock.now(), (*seen, *release.look_alikes))
+    return PreflightRead(watermark, newest_attempt, clock.now(), tuple(seen))
 
 
 def _check_not_executed(operation: Operation, first: Attempt, kind: MoneyKind[Any], payload: Any) -> None:
@@ -283,6 +283,7 @@ def _decrypt_otp(release: Release) -> SecretStr | None:
 
 def _open_attempt(operation: Operation, release: Release, preflight: PreflightRead) -> Attempt:
     now, watermark = clock.now(), preflight.watermark
+    not_ours = dict.fromkeys([*preflight.seen_ids, *release.look_alikes])
     longest = settings.SEND_WITHIN_SECONDS + settings.SEND_DEADLINE_SECONDS
     return Attempt.objects.create(
         operation=operation,
@@ -295,7 +296,7 @@ def _open_attempt(operation: Operation, release: Release, preflight: PreflightRe
         watermark_transaction_id=watermark.transaction_id,
         watermark_balance=watermark.balance,
         watermark_provider_time=watermark.provider_time,
-        watermark_seen_ids=list(preflight.seen_ids),
+        watermark_seen_ids=list(not_ours),
     )
 
 

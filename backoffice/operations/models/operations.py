@@ -280,8 +280,8 @@ class Release(models.Model):
 class LookAlike(models.Model):
     """A transaction at the provider that looks like an operation not sent yet and belongs to no attempt here.
 
-    The operation may have been paid already: sent from a copy of this database, or by another channel. It is
-    not sent until somebody declares in writing that this is another payment.
+    The operation may have been paid already: sent from a copy of this database, or outside Countersign. It is
+    not sent until a person declares, with a reason, that this is another payment.
     """
 
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="look_alikes")

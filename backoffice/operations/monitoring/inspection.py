@@ -231,7 +231,7 @@ class SystemHealth:
     """The last run of the integrity checks; `at` is None if there was none.
 
     `approval_time` is the time to approval in the thirty days before it; None if nothing was approved.
-    `open_break_glass` counts changes of accounts with break-glass that nobody has acknowledged.
+    `open_break_glass` counts unacknowledged account changes with break-glass.
     """
 
     at: datetime | None

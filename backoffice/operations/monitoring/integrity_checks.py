@@ -222,7 +222,7 @@ def checkpoint_overdue(scope: InspectionScope) -> list[str]:
 
 
 def database_rule_altered(_scope: InspectionScope) -> list[str]:
-    """A trigger or constraint of the migrations is missing or changed, or there is a trigger of nobody's."""
+    """A trigger or constraint of the migrations is missing or changed, or a trigger was added."""
     return altered_rules()
 
 

@@ -7,11 +7,13 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.ledger.mirror import sync
+from backoffice.ledger.models import Transaction
 from backoffice.operations import errors
 from backoffice.operations.delivery import send
 from backoffice.operations.delivery.release import AnotherPayment
@@ -20,9 +22,10 @@ from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status
 from tests import factories
 from tests.append_only.triggers import lifted
-from tests.operations.provider_list import NAMED, NAMELESS, record, shows
+from tests.ledger.long_list import LongList
+from tests.operations.provider_list import NAMED, NAMELESS, OLD, record, shows
 from tests.operations.steps import code_of, do, show, status_of, text_of
-from tests.stub_provider import StubProvider
+from tests.stub_provider import StubProvider, serving
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -68,6 +71,55 @@ def test_a_similar_transaction_since_the_preparation_is_found_without_a_mirror(
     shows(provider, record("T-YESTERDAY", createdAt=at(timedelta(days=1))))
     send.send_operation(released.pk)
     assert (status_of(released), provider.posts) == (Status.APPROVED, [])
+
+
+@pytest.mark.parametrize("behind", [None, timedelta(hours=1)], ids=["not known", "an hour behind"])
+def test_the_providers_clock_hides_no_similar_transaction(
+    provider: StubProvider, released: Operation, behind: timedelta | None
+) -> None:
+    provider.clock_behind = behind
+    shows(provider, record("T-ELSEWHERE", createdAt=at(behind or timedelta())))
+    send.send_operation(released.pk)
+    assert (status_of(released), provider.posts) == (Status.APPROVED, [])
+
+
+def test_a_similar_transaction_on_the_second_page_stops_the_release(
+    settings: Settings, released: Operation
+) -> None:
+    """Records of one page are not strictly ordered: one old record says nothing of the next page."""
+    with serving(LongList()) as provider:
+        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = provider.url, provider.url_v4
+        newer = [record(f"T-{number}", amount=1) for number in range(99)]
+        provider.listed = [*newer, OLD, record("T-ELSEWHERE")]
+        send.send_operation(released.pk)
+        assert (status_of(released), provider.posts) == (Status.APPROVED, [])
+
+
+def test_a_similar_record_without_a_time_counts_unless_the_mirror_had_it_before(
+    provider: StubProvider, released: Operation
+) -> None:
+    shows(provider, record("T-UNTIMED", createdAt=None))
+    sync.load_all(lambda _: None)
+    Transaction.objects.update(occurred_at=timezone.now() - timedelta(days=9))
+    shows(provider, record("T-UNTIMED", createdAt=None))
+    send.send_operation(released.pk)
+    assert len(provider.posts) == 1
+
+
+def test_a_similar_record_without_a_time_that_is_new_stops_the_release(
+    provider: StubProvider, released: Operation
+) -> None:
+    shows(provider, record("T-UNTIMED", createdAt=None))
+    send.send_operation(released.pk)
+    assert (status_of(released), provider.posts) == (Status.APPROVED, [])
+
+
+def test_the_providers_list_is_newer_than_the_mirror(provider: StubProvider, released: Operation) -> None:
+    shows(provider, record("T-ELSEWHERE", "processing"))
+    sync.load_all(lambda _: None)
+    shows(provider, record("T-ELSEWHERE", "failed"))
+    send.send_operation(released.pk)
+    assert len(provider.posts) == 1
 
 
 @pytest.mark.parametrize(

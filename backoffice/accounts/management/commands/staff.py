@@ -18,7 +18,7 @@ _CHANGES = {
     "set-roles": "replace the person's roles and end all sessions; without --role, all roles are removed",
     "deactivate": "prevent a person from signing in, and end all sessions",
     "reactivate": "let a deactivated person sign in again",
-    # The operator must verify the person's identity first, and give the link to that person only.
+    # The operator must verify the person's identity first, and send the link to that person only.
     "reset-password": "end the person's password, or an unused link, and print a one-time link for a new password",
     "reset-second-factor": "delete password, authenticator and recovery codes, and print a one-time link for new ones",
 }
@@ -119,7 +119,7 @@ def _next_steps(done: ChangedAccount) -> str:
         path = reverse("accounts:set_up", args=[done.token])
         hours = int(staff.SETUP_LINK_LIFETIME.total_seconds() // 3600)
         lines += [
-            f"One-time link for {done.user}, valid for {hours} hours, shown only now. Give it to that person only:",
+            f"One-time link for {done.user}, valid for {hours} hours, shown only now. Send it to this person only:",
             f"  {settings.PUBLIC_URL}{path}",
         ]
         if not settings.PUBLIC_URL:
@@ -130,7 +130,7 @@ def _next_steps(done: ChangedAccount) -> str:
     if done.incident:
         until = f"{done.incident.restricted_until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         lines.append(
-            "Break-glass: every overview shows an incident until another person acknowledges it. "
+            "Break-glass: an incident is open on every overview until another person acknowledges it. "
             f"{done.user} can neither approve, send nor resolve before {until}."
         )
     return "".join(f"\n{line}" for line in lines)
