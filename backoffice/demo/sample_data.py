@@ -25,14 +25,13 @@ from backoffice.ledger import callback_url, rates
 from backoffice.ledger.balances import LONG_TREND_PERIOD, SNAPSHOT_INTERVAL, TREND_PERIOD, snapshot_slot
 from backoffice.ledger.mirror.rows import direction
 from backoffice.ledger.models import Balance, BalanceSnapshot
-from backoffice.ledger.payments import business_id
 from backoffice.ledger.provider_list import recent_transactions
 from backoffice.operations.delivery import record, release, send
 from backoffice.operations.delivery.record import CHECK_AFTER
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
-from backoffice.operations.kinds.payment import PaymentPayload
+from backoffice.operations.kinds.payment import PaymentPayload, business_id
 from backoffice.operations.kinds.registry import KINDS, read_content
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload

@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import F, Q
 
-from payments_gateway.sandbox.parties import MERCHANT
+from payments_gateway.sandbox import MERCHANT
 
 
 class SandboxState(models.Model):

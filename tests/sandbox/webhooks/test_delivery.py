@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from payments_gateway import GatewayConfig, PaymentsGateway, PaymentUpdate, TransactionUpdate
 from payments_gateway.money import dumps, loads
-from payments_gateway.sandbox.parties import BUSINESS_ID
+from payments_gateway.sandbox import BUSINESS_ID
 from payments_gateway.webhooks import SignatureStatus, verify_webhook
 from tests.payments_gateway import stub
 from tests.payments_gateway.situations import closed_port
