@@ -259,15 +259,15 @@ def _check_may_still_send(claim: SendClaim) -> Callable[[], bool]:
         in_time, paused = clock.deadline_checker(claim.begin_by), is_paused()
     except (DatabaseError, InterfaceError) as exc:
         raise NotSentError.of(
-            gettext_noop("The database went away before sending began. Nothing was sent.")
+            gettext_noop("The database connection was lost before sending began. Nothing was sent.")
         ) from exc
     finally:
         connection.close()
     if paused:
-        raise NotSentError.of(gettext_noop("Sending was paused before it began. Nothing was sent."))
+        raise NotSentError.of(gettext_noop("Payments were paused before sending began. Nothing was sent."))
     if not in_time():
         raise NotSentError.of(
-            gettext_noop("The time for sending had passed before it began. Nothing was sent.")
+            gettext_noop("The time limit had passed before sending began. Nothing was sent.")
         )
     return in_time
 

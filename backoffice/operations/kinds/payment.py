@@ -80,7 +80,7 @@ class PaymentForm(RecipientAccountForm):
     incoming_amount = amount_field(
         _("Pay-in amount"),
         required=False,
-        help_text=_("Enter one amount. The provider's rate gives the other."),
+        help_text=_("Enter one amount. The other is calculated at the provider's rate."),
     )
     outgoing_currency = currency_field(*OUTGOING, label=_("Payout currency"))
     outgoing_amount = amount_field(_("Payout amount"), required=False)

@@ -305,7 +305,7 @@ class LookAlike(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.transaction_id} looks like {self.operation_id}"
+        return f"{self.transaction_id} is similar to {self.operation_id}"
 
     def as_record(self) -> TransactionRecord:
         """The record as the client read it."""

@@ -321,7 +321,7 @@ INTEGRITY_CHECKS = (
     ),
     IntegrityCheck(
         "database_rule_altered",
-        _("The triggers and constraints of the database are those that the migrations make."),
+        _("The triggers and constraints of the database are exactly those that the migrations create."),
         database_rule_altered,
         names_operations=False,
     ),
