@@ -71,7 +71,7 @@ def test_every_empty_list_links_to_the_next_step(everything: Client, address: st
 def test_a_provider_that_is_down_is_reported_with_a_link_to_try_again(
     everything: Client, settings: Settings, address: str, retry: str
 ) -> None:
-    settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2", "http://127.0.0.1:9/v4"
+    settings.GATEWAY_URL = settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2"
     html = everything.get(address).content.decode()
     assert "The provider cannot be reached, or does not respond in time." in html
     assert f'<a href="{retry}">Try again now</a>' in html
