@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from django.conf import settings
+from django.db.models import F
 from django.urls import reverse
 from django.utils import timezone
 from pydantic import SecretStr
@@ -155,14 +156,14 @@ class SampleOperations:
         self.approve(self.prepare())
 
     def lose_while_sending(self, operation: Operation) -> Attempt:
-        """Claim an attempt without a request, as if the worker was killed in between."""
+        """Claim an attempt without a response, as if the worker was killed during the request."""
         released = self.release(operation)
         seen = send.preflight_read(Release.objects.get(pk=released.pk))
         claim = send.claim_operation(released.pk, seen)
         if claim is None:
             raise RuntimeError("Nobody else sends while the history is made")
         later = timezone.now() + timedelta(days=1)
-        Attempt.objects.filter(pk=claim.attempt_id).update(deadline_at=later)
+        Attempt.objects.filter(pk=claim.attempt_id).update(begun_at=F("started_at"), deadline_at=later)
         return Attempt.objects.get(pk=claim.attempt_id)
 
     def make_unknown(self, operation: Operation) -> Attempt:

@@ -187,6 +187,7 @@ class ResponseCode(TextChoices):
     ERROR = "error", "{error}"  # of the client, with the provider's own words
     UNREADABLE = "unreadable", _("{error} Response: {excerpt}")
     NOTHING_RECORDED = "nothing_recorded", _("No response was recorded before the deadline")
+    NOT_BEGUN = "not_begun", _("The sending process stopped before the request began. Nothing was sent.")
     ID_OF_ANOTHER = (
         "id_of_another",
         _(
