@@ -200,14 +200,14 @@ class Refusal(TextChoices):
         "seal_invalid",
         _(
             "The operation, an approval or the release was altered or inserted outside Countersign: a seal is "
-            "missing or wrong. Nothing was sent. Tell whoever operates Countersign."
+            "missing or wrong. Nothing was sent or changed. Inform an administrator."
         ),
     )
     LOG_MISMATCH = (
         "log_mismatch",
         _(
-            "The audit log shows other content or other people for this operation. Nothing was sent. Tell "
-            "whoever operates Countersign."
+            "The audit log shows other content or other people for this operation. Nothing was sent or changed. "
+            "Inform an administrator."
         ),
     )
     PAUSE_REASON_MISSING = "pause_reason_missing", _("Enter a reason. Payments were not paused.")
