@@ -102,14 +102,12 @@ def _is_released_by(release: Release, operation: Operation, entries: Sequence[En
 
 def _recorded(entries: Iterable[Entry], action: Action, *names: str) -> list[list[object]]:
     """Who acted, and these members of the detail, for each entry of this action."""
-    return [
-        [
-            entry.actor_id,
-            *(entry.detail.get(name) if isinstance(entry.detail, dict) else None for name in names),
-        ]
-        for entry in entries
-        if entry.action == action
-    ]
+    found = []
+    for entry in entries:
+        if entry.action == action:
+            detail = entry.detail if isinstance(entry.detail, dict) else {}
+            found.append([entry.actor_id, *map(detail.get, names)])
+    return found
 
 
 def _logged(operations: Sequence[UUID]) -> dict[UUID, list[Entry]]:

@@ -26,10 +26,14 @@ FORGERY = (
         f"{_NOT_SENT}[approved_with_another_digest]",
     ),
     Safeguard(
-        "people are compared with the audit log",
-        "backoffice.operations.seals:_recorded",
-        {"[entry.actor_id, *(": "[entry.actor_id and 1, *("},
-        f"{_NOT_SENT}[approved_by_another]",
+        "who released is compared with the audit log",
+        "backoffice.operations.seals:_is_released_by",
+        {
+            "last == [[release.released_by_id, operation.digest]]": (
+                "[operation.digest] in [members[1:] for members in last]"
+            )
+        },
+        f"{_NOT_SENT}[released_by_another]",
     ),
     Safeguard(
         "a release that was claimed is used up",
