@@ -22,12 +22,13 @@ from pydantic import SecretStr
 
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
+from backoffice.audit.destinations import DestinationError
 from backoffice.core import clock, encryption, fault_points
 from backoffice.core.gateway import gateway
 from backoffice.core.web.formatting import stored_error
 from backoffice.ledger import provider_list
 from backoffice.operations import policy
-from backoffice.operations.delivery import balance_queue, look_alikes
+from backoffice.operations.delivery import balance_queue, journal, look_alikes, restore_check
 from backoffice.operations.delivery.record import (
     SendResult,
     complete_result,
@@ -96,6 +97,7 @@ def send_operation(operation_id: UUID) -> None:
     if release is None or is_paused() or not balance_queue.is_next(release, clock.now()):
         return
     try:
+        restore_check.check_before_send(operation_id)
         preflight = preflight_read(release)
         fault_points.reach("send.before_claim")
         claim = claim_operation(operation_id, preflight)
@@ -126,6 +128,7 @@ def send_operation(operation_id: UUID) -> None:
         # no connection is held during the call, so a fail-over of the database does no harm
         connection.close()
         result = make_request(claim)
+        journal.write_answered(claim.attempt_id, result.outcome, result.transaction_id)
         fault_points.reach("send.response_received")
         _record_with_retries(claim.attempt_id, result)
         fault_points.reach("send.recorded")
@@ -180,6 +183,7 @@ def make_request(claim: SendClaim) -> SendResult:
     kind, payload = read_content(claim.operation)
 
     def send() -> SendReceipt:
+        _write_journal(claim)
         in_time = _check_may_still_send(claim)
         fault_points.reach("send.before_request")
         with write_only_while(in_time):
@@ -246,6 +250,16 @@ def _stale_preflight(release: Release, preflight: PreflightRead) -> Blocker | No
     if is_fresh or is_paused() or not balance_queue.is_next(release, now):
         return None
     return Blocker.DATABASE_SLOW
+
+
+def _write_journal(claim: SendClaim) -> None:
+    """Raise NotSentError unless the attempt is in the journal, on disk."""
+    try:
+        journal.write_claimed(claim.attempt_id)
+    except (DestinationError, DatabaseError, InterfaceError) as exc:
+        connection.close()
+        logger.error("%s was not sent: its journal cannot be written (%s)", claim.operation.reference, exc)  # noqa: TRY400
+        raise NotSentError.of(gettext_noop("The journal could not be written. Nothing was sent.")) from exc
 
 
 def _check_may_still_send(claim: SendClaim) -> Callable[[], bool]:

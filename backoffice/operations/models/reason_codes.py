@@ -44,6 +44,22 @@ class IncidentKind(models.TextChoices):
         "executed_despite_proof",
         _("Proven not executed, but the provider shows a transaction that looks like it"),
     )
+    DATABASE_RESTORED = (
+        "database_restored",
+        _("The database was restored to an earlier moment, or a standby was promoted"),
+    )
+
+
+class PauseCause(TextChoices):
+    """Why Countersign paused payments by itself."""
+
+    DATABASE_RESTORED = (
+        "database_restored",
+        _(
+            "The database was restored to an earlier moment, or a standby was promoted. Payments that were sent "
+            "may be missing."
+        ),
+    )
 
 
 class ApprovalRule(TextChoices):
@@ -194,6 +210,10 @@ class ResponseCode(TextChoices):
             "Investigate both operations."
         ),
     )
+    IN_JOURNAL = (
+        "in_journal",
+        _("Sent before the database was restored, according to the journal of {machine}"),
+    )
 
 
 Response: TypeAlias = "dict[str, str]"
@@ -243,6 +263,11 @@ _NAMES = {
     "on_record": _("recorded outcome"),
     "in_list": _("provider's list"),
     "differences": _("differences"),
+    "machine": _("journal of machine"),
+    "lost": _("sent, but missing in the database"),
+    "lost_count": _("missing attempts in all"),
+    "log_position": _("missing audit log entry"),
+    "database": _("database"),
 }  # in reading order; the currency follows the amount
 
 
@@ -296,6 +321,13 @@ def _listed(listed: dict[str, Any] | None) -> str:
     return gettext("{transaction}: {amount}, {status}").format(**values)
 
 
+def _lost_attempt(lost: dict[str, Any]) -> str:
+    values = {**lost, "time": exact_zoned_time(datetime.fromisoformat(lost["started_at"]))}
+    if lost["amount"] is None:
+        return gettext("{reference}, attempt {attempt} of {time}").format(**values)
+    return gettext("{reference}, attempt {attempt} of {time}, {sum}").format(**values, sum=_amount(lost))
+
+
 def _amount(evidence: dict[str, Any]) -> str:
     return f"{evidence['currency']} {format_amount(Decimal(evidence['amount']), evidence['currency'])}"
 
@@ -307,6 +339,7 @@ _EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
     "responses": responses_sentence,
     "transactions": ", ".join,
     "occurred_at": lambda at: exact_zoned_time(datetime.fromisoformat(at)),
+    "lost": lambda lost: "; ".join(map(_lost_attempt, lost)),
 }
 
 
