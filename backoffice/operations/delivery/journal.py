@@ -11,12 +11,15 @@ import logging
 import re
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from django.conf import settings
+from django.core.checks import CheckMessage, Warning, register
 from django.db import connection
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.audit.destinations import DestinationError, FileDestination
 from backoffice.audit.models import ChainHead
@@ -39,6 +42,37 @@ _IDENTITY = """
            (SELECT oid FROM pg_database WHERE datname = current_database())
     FROM pg_control_system()
 """
+
+
+class FolderProblem(TextChoices):
+    """Why the journals may not prove anything. The label is the sentence."""
+
+    MISSING = "missing", _("The folder of the journal does not exist, so nothing is sent.")
+    BESIDE_DATABASE = (
+        "beside_database",
+        _("The journal is in the folder of the database, so both may be restored together."),
+    )
+
+
+def folder_problem() -> FolderProblem | None:
+    """What is wrong with the configured folder; None if nothing is known to be."""
+    if not settings.JOURNAL_DIR.is_dir():
+        return FolderProblem.MISSING
+    if connection.vendor == "sqlite":
+        database = Path(str(connection.settings_dict["NAME"])).resolve().parent
+        if settings.JOURNAL_DIR.resolve().is_relative_to(database):
+            return FolderProblem.BESIDE_DATABASE
+    return None
+
+
+@register(deploy=True)
+def check_folder(**_of_django: Any) -> Iterable[CheckMessage]:
+    """Warn of a folder that does not exist, or that is restored together with the database."""
+    problem = folder_problem()
+    if problem is None:
+        return []
+    hint = "Set COUNTERSIGN_JOURNAL_DIR to an existing folder on a volume that is not restored with the database."
+    return [Warning(str(problem.label), hint=hint, id="operations.W001")]
 
 
 def own_path() -> Path:

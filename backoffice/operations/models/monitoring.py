@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
 from backoffice.ledger.models import Transaction
@@ -188,6 +189,13 @@ class LostAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.line.get('reference', self.operation_id)}, attempt {self.number}"
+
+    @property
+    def evidence(self) -> str:
+        """What the journal says about the response, in words."""
+        if self.outcome == Outcome.OPEN:
+            return gettext("It does not prove an outcome.")
+        return gettext("Outcome: {outcome}.").format(outcome=self.get_outcome_display())
 
 
 class Inspection(models.Model):

@@ -152,7 +152,11 @@ def test_what_was_sent_is_closed_by_matching(provider: StubProvider, lost: Opera
     attempt.refresh_from_db()
     assert (status_of(lost), attempt.provider_transaction_id) == (Status.SUCCEEDED, "T-1")
     assert len(provider.posts) == 1
-    assert not set(inspect(full=True).violations) & {"unrecorded_transition", "inconsistent_status", "sent_again"}
+    assert not set(inspect(full=True).violations) & {
+        "unrecorded_transition",
+        "inconsistent_status",
+        "sent_again",
+    }
 
 
 def test_the_transaction_in_the_response_is_taken_from_the_journal(
@@ -346,3 +350,17 @@ def test_the_releaser_is_refused_while_payments_are_paused(lost: Operation, appr
     restore_check.compare_with_journals()
     with pytest.raises((errors.PaymentsPausedError, errors.WrongStatusError)):
         factories.release(lost, approver)
+
+
+def test_a_folder_beside_the_database_or_a_missing_one_is_reported(
+    settings: Settings, tmp_path: Path, sign_in: SignIn, auditor: User
+) -> None:
+    beside = "in the folder of the database"
+    if connection.vendor == "sqlite":
+        settings.JOURNAL_DIR = Path(str(connection.settings_dict["NAME"])).parent
+        assert [beside in str(warning) for warning in journal.check_folder()] == [True]
+        assert beside in text_of(sign_in(Client(), auditor).get("/settings/system/"))
+    settings.JOURNAL_DIR = tmp_path / "missing"
+    assert ["does not exist" in str(warning) for warning in journal.check_folder()] == [True]
+    settings.JOURNAL_DIR = tmp_path
+    assert list(journal.check_folder()) == []
