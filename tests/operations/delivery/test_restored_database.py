@@ -4,14 +4,13 @@ import json
 import re
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
@@ -30,7 +29,7 @@ from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status
 from backoffice.operations.workflow import prepare
 from tests import factories
-from tests.append_only.management.commands import flush
+from tests.backups import backup
 from tests.operations.provider_list import NAMED, NAMELESS, REFUSED, shows
 from tests.operations.steps import let_pass, put, show, status_of, text_of
 from tests.operations.unknown_outcomes import record
@@ -38,24 +37,6 @@ from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SignIn = Callable[[Client, User], Client]
-
-
-@dataclass(frozen=True)
-class Backup:
-    """All rows of the database at one moment."""
-
-    rows: dict[Any, list[Any]]
-
-    def restore(self) -> None:
-        """The database as it was, read by processes that start anew."""
-        with transaction.atomic():
-            flush.restore(connection, self.rows)
-        restore_check.forget_positions()
-        pause.clear_pause_cache()
-
-
-def backup() -> Backup:
-    return Backup({model: flush.rows(connection, model) for model in flush.models_with_rows(connection)})
 
 
 def resume(person: User, other: User) -> None:
