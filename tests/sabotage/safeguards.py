@@ -5,6 +5,7 @@ from tests.sabotage.approvals import APPROVALS
 from tests.sabotage.database import DATABASE
 from tests.sabotage.proof import PROOF
 from tests.sabotage.record import RECORD
+from tests.sabotage.restored import RESTORED
 from tests.sabotage.sending import SENDING
 from tests.sabotage.transport import TRANSPORT
 from tests.sabotage.webhooks import WEBHOOKS
@@ -14,6 +15,7 @@ SAFEGUARDS: tuple[Safeguard, ...] = (
     *APPROVALS,
     *ACCOUNTS,
     *SENDING,
+    *RESTORED,
     *PROOF,
     *RECORD,
     *DATABASE,

@@ -238,6 +238,22 @@ def test_a_second_restore_to_before_the_acceptance_is_found_again(
     assert (len(provider.posts), is_paused()) == (1, True)
 
 
+def test_a_finding_of_another_journal_accepts_nothing(
+    provider: StubProvider, lost: Operation, preparer: User, approver: User
+) -> None:
+    path = journal.own_path()
+    name = path.name.partition("--")[2]
+    copy = path.read_text()
+    path.rename(path.with_name(f"former-machine--{name}"))
+    restore_check.compare_with_journals()
+    resume(preparer, approver)
+    assert not is_paused()
+    path.write_text(copy.replace('"id":"', '"id":"other'))
+    restore_check.forget_positions()
+    restore_check.compare_with_journals()
+    assert is_paused()
+
+
 def test_another_pause_does_not_hide_it(lost: Operation, preparer: User) -> None:
     pause.pause_payments(actor=preparer, reason="A key has leaked")
     restore_check.compare_with_journals()
