@@ -39,11 +39,11 @@ from pydantic import SecretStr  # noqa: E402
 from backoffice.accounts.models import User  # noqa: E402
 from backoffice.accounts.roles import Role  # noqa: E402
 from backoffice.accounts.staff import create_staff  # noqa: E402
-from backoffice.operations import jobs  # noqa: E402
 from backoffice.operations.delivery import restore_check  # noqa: E402
 from backoffice.operations.delivery.release import release_operation  # noqa: E402
 from backoffice.operations.delivery.send import send_operation  # noqa: E402
 from backoffice.operations.errors import OperationError  # noqa: E402
+from backoffice.operations.jobs import JOBS  # noqa: E402
 from backoffice.operations.kinds.registry import KINDS  # noqa: E402
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload  # noqa: E402
 from backoffice.operations.lifecycle import pause  # noqa: E402
@@ -294,8 +294,8 @@ def _run_rounds(is_done: Callable[[], bool]) -> None:
     """Rounds of the sweeper, at least two, until the condition is true or patience ends."""
     deadline, rounds = time.monotonic() + PATIENCE, 0
     while rounds < 2 or (not is_done() and time.monotonic() < deadline):
-        for job in (jobs.compare_with_journals, jobs.expire_due, jobs.send_due, jobs.check_due):
-            job()
+        for name in ("compare_with_journals", "expire_due", "send_due", "check_due"):
+            JOBS[name]()
         for operation in Release.objects.values_list("pk", flat=True):
             send_operation(operation)
         rounds += 1

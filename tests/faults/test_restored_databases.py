@@ -3,6 +3,7 @@
 import pytest
 
 from backoffice.operations import errors, jobs
+from backoffice.operations.delivery.restore_check import compare_with_journals
 from backoffice.operations.models.monitoring import Incident, Pause
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind, PauseCause
@@ -32,7 +33,7 @@ def test_a_restore_between_release_and_claim_sends_nothing_again(stage: FaultSta
     stage.enqueue(operation, operation)
     jobs.send_due()
     assert_sent_once_and_paused(stage, operation)
-    jobs.compare_with_journals()
+    compare_with_journals()
     stage.sweep_until(lambda: is_settled(operation), "it is closed by matching")
     assert status_of(operation) == Status.SUCCEEDED
     assert len(stage.provider.ledger()["orders"]) == 1
@@ -48,7 +49,7 @@ def test_a_restore_between_approval_and_release_lets_nobody_release_again(stage:
     operations.release(operation, stage.approver, stage.provider)  # before any process has compared
     stage.enqueue(operation, operation)
     assert_sent_once_and_paused(stage, operation)
-    jobs.compare_with_journals()
+    compare_with_journals()
     with pytest.raises(errors.OperationError):
         operations.release(operation, stage.approver, stage.provider)
     stage.sweep_until(lambda: is_settled(operation), "it is closed by matching")

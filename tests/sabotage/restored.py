@@ -57,7 +57,7 @@ RESTORED = (
         "a finding deletes every release",
         f"{_CHECK}:_report",
         {"        withdraw_release(release, DatabaseRestoredError())\n": "        pass\n"},
-        f"{_TESTS}test_another_pause_does_not_hide_it",
+        f"{_TESTS}test_another_server_timeline_or_database_is_found",
     ),
     Safeguard(
         "what a journal proves is not sent after payments are resumed",
