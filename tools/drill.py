@@ -55,7 +55,7 @@ from backoffice.operations.workflow.prepare import prepare_operation  # noqa: E4
 from tools.processes import Stack, StackError, run_python, temporary_sandbox  # noqa: E402
 
 MOMENTS = ("prepare", "approve", "release", "claim", "answer")
-LOSE_AN_ATTEMPT = ("prepare", "approve", "release")
+LOSE_AN_ATTEMPT = ("prepare", "approve", "release", "claim")
 SERVER = "postgres://postgres@127.0.0.1:5432/postgres"
 PATIENCE = 30.0  # seconds, until a payment is closed by matching
 RESULT = "drill: "

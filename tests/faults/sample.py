@@ -10,8 +10,9 @@ import pytest
 SAMPLE = {
     "postgresql": {
         "test_a_sender_killed_before_the_claim_is_replaced_and_sends_once[apart]",
-        "test_a_sender_killed_after_the_claim_leaves_it_unknown_and_unsent[send.claimed-apart]",
-        "test_a_sender_killed_after_the_claim_leaves_it_unknown_and_unsent[send.before_request-apart]",
+        "test_a_sender_killed_before_its_request_begins_leaves_it_approved_and_unsent[send.claimed-apart]",
+        "test_a_sender_killed_before_its_request_begins_leaves_it_approved_and_unsent[send.connected-apart]",
+        "test_a_sender_killed_after_its_request_began_leaves_it_unknown_and_unsent[send.begun-apart]",
         "test_a_sender_killed_after_the_response_leaves_it_to_a_status_check[send.response_received-apart]",
         "test_a_sender_killed_after_the_response_leaves_it_to_a_status_check[send.recorded-apart]",
         "test_a_status_check_killed_midway_is_repeated[confirm.seen-apart]",
@@ -29,6 +30,7 @@ SAMPLE = {
         "test_processes_recover_when_the_database_returns",
         "test_an_uncommitted_claim_sends_nothing[withdrawal]",
         "test_a_claim_with_an_unconfirmed_commit_is_never_sent[withdrawal]",
+        "test_a_request_whose_beginning_is_not_confirmed_is_never_sent[Side.ANSWER-withdrawal]",
         "test_a_response_that_cannot_be_recorded_at_once_is_recorded_later[withdrawal]",
         "test_two_instances_of_every_process_send_once",
         "test_a_web_process_killed_before_it_enqueues_keeps_the_release",
@@ -39,11 +41,13 @@ SAMPLE = {
         "test_concurrent_claim_and_pause",
         "test_a_restore_between_release_and_claim_sends_nothing_again",
         "test_a_restore_between_approval_and_release_lets_nobody_release_again",
+        "test_a_request_begins_or_its_operation_is_returned",
         "test_two_concurrent_claims_of_one_balance_are_sent_one_after_the_other",
         "test_two_sweepers_and_two_workers_send_and_close_each_operation_once",
     },
     "sqlite": {
-        "test_a_sender_killed_after_the_claim_leaves_it_unknown_and_unsent[send.before_request-conversion]",
+        "test_a_sender_killed_before_its_request_begins_leaves_it_approved_and_unsent[send.connected-conversion]",
+        "test_a_sender_killed_after_its_request_began_leaves_it_unknown_and_unsent[send.begun-conversion]",
         "test_a_sender_killed_after_the_response_leaves_it_to_a_status_check[send.response_received-conversion]",
         "test_a_sender_frozen_briefly_continues_and_sends_once[send.claimed-conversion]",
         "test_a_response_cut_in_transit[in its body-AfterCut.RESET-apart]",
@@ -51,6 +55,7 @@ SAMPLE = {
         "test_nothing_is_sent_while_the_disk_is_full",
         "test_a_restore_between_release_and_claim_sends_nothing_again",
         "test_two_concurrent_releases_make_one_debit",
+        "test_a_request_begins_or_its_operation_is_returned",
         "test_two_sweepers_and_two_workers_send_and_close_each_operation_once",
     },
 }

@@ -14,18 +14,16 @@ RESTORED = (
     ),
     Safeguard(
         "the line is in the journal before the request",
-        "backoffice.operations.delivery.send:make_request",
-        {"        _write_journal(claim)\n": ""},
+        "backoffice.operations.delivery.send:RequestStart._commit",
+        {"                journal.write_claimed(self._attempt_id)\n": "                pass\n"},
         f"{_TESTS}test_the_line_is_written_before_the_request",
     ),
     Safeguard(
         "nothing is sent if the journal cannot be written",
-        "backoffice.operations.delivery.send:_write_journal",
+        "backoffice.operations.delivery.send:RequestStart._commit",
         {
-            (
-                '        raise NotSentError.of(gettext_noop("The journal could not be written. '
-                'Nothing was sent.")) from exc\n'
-            ): ""
+            "            self._is_committed = has_begun\n": "",
+            "has_begun = begin_request": "self._is_committed = has_begun = begin_request",
         },
         f"{_TESTS}test_nothing_is_sent_without_a_journal",
     ),
@@ -34,6 +32,12 @@ RESTORED = (
         f"{_CHECK}:_lost",
         {"return list(claimed.values())": "return []"},
         f"{_TESTS}test_it_is_found_by_the_journal_without_the_audit_log",
+    ),
+    Safeguard(
+        "an attempt in the journal has begun in the database",
+        f"{_CHECK}:_lost",
+        {", begun_at__isnull=False": ""},
+        f"{_TESTS}test_a_restore_between_the_claim_and_the_beginning_is_found",
     ),
     Safeguard(
         "the audit log has the newest entry that the journal names",

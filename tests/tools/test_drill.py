@@ -23,7 +23,7 @@ def test_a_restored_payment_is_not_sent_twice() -> None:
         ({}, True),
         ({"sent": 2}, False),
         ({"paused": False}, False),
-        ({"moment": "claim", "paused": False}, True),
+        ({"moment": "answer", "paused": False}, True),
     ],
 )
 def test_what_the_drill_accepts(difference: dict[str, object], passes: bool) -> None:

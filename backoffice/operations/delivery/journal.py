@@ -19,6 +19,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register
 from django.db import connection
 from django.db.models import TextChoices
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.audit.destinations import DestinationError, FileDestination
@@ -122,7 +123,7 @@ def append_database(line: Line) -> None:
 
 
 def write_claimed(attempt_id: int) -> None:
-    """Append a committed attempt, with everything needed to recreate it. Raises DestinationError."""
+    """Append an attempt whose request begins, with everything needed to recreate it. Raises DestinationError."""
     if not own_path().exists():
         logger.warning("The journal %s is new: what was sent before cannot be compared with it", own_path())
         write_database()
@@ -130,6 +131,7 @@ def write_claimed(attempt_id: int) -> None:
     operation = attempt.operation
     watermark_time, balance = attempt.watermark_provider_time, attempt.watermark_balance
     content = {
+        "attempt": attempt_id,
         "operation": str(operation.pk),
         "reference": operation.reference,
         "kind": operation.kind,
@@ -140,6 +142,7 @@ def write_claimed(attempt_id: int) -> None:
         "released_by": str(attempt.released_by_id),
         "balance": attempt.balance,
         "started_at": attempt.started_at.isoformat(),
+        "begun_at": (attempt.begun_at or attempt.started_at).isoformat(),
         "deadline_at": attempt.deadline_at.isoformat(),
         "watermark_transaction_id": attempt.watermark_transaction_id,
         "watermark_balance": None if balance is None else str(balance),
@@ -151,19 +154,9 @@ def write_claimed(attempt_id: int) -> None:
 
 def write_answered(attempt_id: int, outcome: Outcome, transaction_id: str | None) -> None:
     """Append what the response proved. A failure is logged: the response still has to be recorded."""
+    answer = {"attempt": attempt_id, "outcome": str(outcome), "transaction": transaction_id}
     try:
-        attempt = Attempt.objects.only("operation_id", "number").get(pk=attempt_id)
-        operation = str(attempt.operation_id)
-        _append(
-            ANSWERED,
-            {
-                "at": clock.now().isoformat(),
-                "operation": operation,
-                "number": attempt.number,
-                "outcome": str(outcome),
-                "transaction": transaction_id,
-            },
-        )
+        _append(ANSWERED, {"at": timezone.now().isoformat(), **answer})
     except DestinationError as exc:
         logger.error("The response to attempt %s is missing from the journal: %s", attempt_id, exc)  # noqa: TRY400
 

@@ -90,7 +90,8 @@ def compare_with_journals() -> int:
     found or made.
     """
     found = not _is_continuous()
-    lost = LostAttempt.objects.filter(attempt=None, operation__status=Status.APPROVED)
+    statuses = (Status.APPROVED, Status.SENDING)
+    lost = LostAttempt.objects.filter(attempt=None, operation__status__in=statuses)
     waiting = lost.exclude(outcome__in=_NOT_EXECUTED).values_list("pk", "operation__reference")
     return found + sum(run_each_isolated(_make_attempt_again, dict(waiting[:BATCH_SIZE]), failed=ignore))
 
@@ -158,18 +159,18 @@ def _reported_end(key: str) -> int:
 
 
 def _lost(lines: Sequence[Line]) -> list[Line]:
-    """The claimed lines whose attempt the database does not have, each with the `answer` that followed."""
+    """The claimed lines whose attempt the database does not have as begun, each with the `answer` that followed."""
     claimed: dict[tuple[str, int, str], Line] = {}
-    newest: dict[tuple[str, int], Line] = {}
+    newest: dict[int, Line] = {}
     for line in lines:
         if line["line"] == CLAIMED:
-            newest[line["operation"], line["number"]] = line
+            newest[line["attempt"]] = line
             claimed[line["operation"], line["number"], line["digest"]] = line
-        elif line["line"] == ANSWERED and (of := newest.get((line["operation"], line["number"]))):
+        elif line["line"] == ANSWERED and (of := newest.get(line["attempt"])):
             of["answer"] = line
     for chunk in _chunks(list(claimed)):
         operations = [UUID(operation) for operation, _, _ in chunk]
-        stored = Attempt.objects.filter(operation__in=operations)
+        stored = Attempt.objects.filter(operation__in=operations, begun_at__isnull=False)
         for operation, number, digest in stored.values_list("operation_id", "number", "digest"):
             claimed.pop((str(operation), number, digest), None)
     return list(claimed.values())
@@ -272,14 +273,19 @@ def _lost_attempt(incident: Incident, line: Line, machine: str) -> LostAttempt:
 def _make_attempt_again(lost_id: int) -> bool:
     """Make the attempt again from the journal and set the operation to `unknown`; it is never sent again.
 
-    Not for an operation that is not approved, and not while another attempt at its balance has no transaction.
+    An attempt that is still there and seems not to have begun is taken as begun. Not while another attempt at its
+    balance has no transaction.
     """
     found = LostAttempt.objects.filter(pk=lost_id, attempt=None).exclude(outcome__in=_NOT_EXECUTED).first()
     operation = None
     if found:
         with suppress(Operation.DoesNotExist):
             operation = Operation.objects.get_locked(found.operation_id)
-    if found is None or operation is None or not _can_be_made_again(operation, found):
+    if found is None or operation is None:
+        return False
+    if operation.status == Status.SENDING:
+        return _mark_begun(operation, found)
+    if not _can_be_made_again(operation, found):
         return False
     Release.objects.filter(operation=operation).delete()
     attempt = _attempt_of(operation, found)
@@ -299,12 +305,22 @@ def _make_attempt_again(lost_id: int) -> bool:
     return True
 
 
+def _mark_begun(operation: Operation, found: LostAttempt) -> bool:
+    """Its claim is not lost, but that its request began: it must not be taken for not sent."""
+    attempt = operation.attempts.filter(closed_at=None, begun_at=None, number=found.number).first()
+    if attempt is None:
+        return False
+    Attempt.objects.filter(pk=attempt.pk).update(begun_at=datetime.fromisoformat(found.line["begun_at"]))
+    LostAttempt.objects.filter(pk=found.pk).update(attempt=attempt)
+    return True
+
+
 def _can_be_made_again(operation: Operation, found: LostAttempt) -> bool:
     balance = found.line["balance"]
     return (
         operation.status == Status.APPROVED
         and operation.digest == found.line["digest"]
-        and not operation.attempts.filter(Q(number=found.number) | Q(closed_at=None)).exists()
+        and not operation.attempts.filter(closed_at=None).exists()
         and (balance is None or not Attempt.objects.unmatched(balance).exists())
     )
 
@@ -313,13 +329,16 @@ def _attempt_of(operation: Operation, found: LostAttempt) -> Attempt:
     line = found.line
     releaser = User.objects.filter(pk=line["released_by"]).first()
     time = line["watermark_provider_time"]
+    is_taken = operation.attempts.filter(number=found.number).exists()
     return Attempt.objects.create(
         operation=operation,
-        number=found.number,
+        number=operation.attempts.count() + 1 if is_taken else found.number,
         released_by=releaser or operation.approvals.earliest("approved_at").approver,
         digest=line["digest"],
         balance=line["balance"],
         started_at=found.started_at,
+        begin_by=found.started_at,
+        begun_at=datetime.fromisoformat(line["begun_at"]),
         deadline_at=datetime.fromisoformat(line["deadline_at"]),
         watermark_transaction_id=line["watermark_transaction_id"],
         watermark_balance=None if line["watermark_balance"] is None else Decimal(line["watermark_balance"]),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
@@ -19,6 +20,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import errors
 from backoffice.operations.delivery import journal, restore_check, send
+from backoffice.operations.jobs import expire_due
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.models.monitoring import Incident, LostAttempt, Pause, is_paused
@@ -139,6 +141,42 @@ def test_what_was_sent_is_closed_by_matching(provider: StubProvider, lost: Opera
         "inconsistent_status",
         "sent_again",
     }
+
+
+class BackupAt(dict[str, str]):
+    """In place of the fault points: makes a backup when this one is reached."""
+
+    def __init__(self, point: str) -> None:
+        super().__init__()
+        self.point, self.backup = point, backup()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if name == self.point:
+            self.backup = backup()
+        return default
+
+
+@pytest.mark.parametrize("returned_first", [False, True])
+def test_a_restore_between_the_claim_and_the_beginning_is_found(
+    provider: StubProvider, released: Operation, settings: Settings, returned_first: bool
+) -> None:
+    """Such an attempt must not be taken for one whose request never began."""
+    settings.FAULT_POINTS = before = BackupAt("send.claimed")
+    send.send_operation(released.pk)
+    before.backup.restore()
+    assert (status_of(released), Attempt.objects.get().begun_at) == (Status.SENDING, None)
+    if returned_first:
+        Attempt.objects.update(begin_by=timezone.now() - timedelta(hours=1))
+        expire_due()
+        assert status_of(released) == Status.APPROVED
+    restore_check.compare_with_journals()
+    assert is_paused()
+    assert LostAttempt.objects.get().attempt is not None
+    let_pass(timedelta(hours=1))
+    Attempt.objects.filter(closed_at=None).update(deadline_at=timezone.now() - timedelta(minutes=5))
+    expire_due()
+    assert status_of(released) == Status.UNKNOWN
+    assert len(provider.posts) == 1
 
 
 def test_the_transaction_in_the_response_is_taken_from_the_journal(
