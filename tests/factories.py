@@ -20,7 +20,7 @@ from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload
-from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.workflow import approvals, prepare
 
 PASSWORD = "correct horse battery staple"
@@ -123,6 +123,14 @@ def release(operation: Operation, actor: User, otp: str = "123456", **changes: A
     """Release an approved operation."""
     arguments = {"digest": operation.digest, "second_factor_at": timezone.now(), **changes}
     return release_operation(operation.pk, actor=actor, otp=SecretStr(otp), **arguments)
+
+
+def change_release(release: Release, **changes: Any) -> None:
+    """Change a release as if it had been given like this: sealed again."""
+    for name, value in changes.items():
+        setattr(release, name, value)
+    release.make_seal()
+    Release.objects.filter(pk=release.pk).update(seal=release.seal, **changes)
 
 
 def attempt(operation: Operation, **changes: Any) -> Attempt:

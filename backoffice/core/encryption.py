@@ -1,24 +1,33 @@
-"""Encryption of the few secrets that must be stored: AES-256-GCM, bound to the row that holds them.
+"""Encryption of the few secrets that must be stored, and seals of rows that must not be altered outside the program.
 
-Keys come from `ENCRYPTION_KEYS` as `id:base64`, newest first. The first one encrypts; all of them decrypt. To
-rotate: put a new key in front, run `manage.py reencrypt_secrets`, then drop the old one. `EncryptedRow` is the
-base of every model whose secret may outlive an encryption key.
+Secrets are encrypted with AES-256-GCM, bound to the row that holds them. A seal is an HMAC-SHA256 over a row's
+content, under a key derived from an encryption key: who has the database alone cannot make one.
+
+Keys come from `ENCRYPTION_KEYS` as `id:base64`, newest first. The first one encrypts and seals; all of them
+decrypt and verify. To rotate: put a new key in front, run `manage.py reencrypt_secrets`, then drop the old one.
+`EncryptedRow` and `SealedRow` are the bases of every model whose secret or seal may outlive an encryption key.
 """
 
 import base64
 import binascii
+import hmac
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from functools import cache
 from typing import ClassVar
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import models
 
 _NONCE_BYTES = 12
+_SEAL_PURPOSE = b"countersign seal v1"  # a key derived for another purpose makes no seal
 
 
 class DecryptionError(Exception):
@@ -131,3 +140,71 @@ class EncryptedRow(models.Model):
         type(self)._default_manager.filter(pk=self.pk, **{self.ENCRYPTED_FIELD: before}).update(
             **{self.ENCRYPTED_FIELD: getattr(self, self.ENCRYPTED_FIELD)}
         )
+
+
+class SealState(StrEnum):
+    """The result of verifying a seal."""
+
+    VALID = "valid"
+    MISSING = "missing"
+    WRONG = "wrong"  # the content was altered, or the seal was made for another row or without the key
+    KEY_UNKNOWN = "key_unknown"  # its key is not among the configured keys
+
+
+class SealedRow(models.Model):
+    """A row with a seal over its content. `manage.py reencrypt_secrets` finds every model of this kind.
+
+    The seal is null if the row was stored outside the program. It is not protected by a trigger, since no one
+    can make another valid one without the key.
+    """
+
+    seal = models.TextField(null=True, editable=False)  # noqa: DJ001 - `key id:hexadecimal`, null for none
+
+    class Meta:
+        abstract = True
+
+    def sealed_content(self) -> Mapping[str, object]:
+        """What the seal covers, as JSON members; different for every row and every kind of row."""
+        raise NotImplementedError
+
+    @property
+    def owner(self) -> str:
+        """What the row belongs to, for the message that its seal is wrong."""
+        raise NotImplementedError
+
+    def make_seal(self) -> None:
+        """Seal the content as it is now with the newest key, without saving it."""
+        key_id = newest_key_id()
+        self.seal = f"{key_id}:{self._mac(key_id)}"
+
+    def seal_state(self) -> SealState:
+        """Whether the seal was made for the content as it is now."""
+        if not self.seal:
+            return SealState.MISSING
+        key_id, _, mac = self.seal.rpartition(":")
+        if key_id not in _sealing_keys(tuple(settings.ENCRYPTION_KEYS)):
+            return SealState.KEY_UNKNOWN
+        is_right = hmac.compare_digest(mac.encode(), self._mac(key_id).encode())
+        return SealState.VALID if is_right else SealState.WRONG
+
+    def reseal(self) -> bool:
+        """Seal the row with the newest key, unless it was changed meanwhile; False if its seal is not valid."""
+        if self.seal_state() != SealState.VALID:
+            return False
+        before = self.seal
+        self.make_seal()
+        type(self)._default_manager.filter(pk=self.pk, seal=before).update(seal=self.seal)
+        return True
+
+    def _mac(self, key_id: str) -> str:
+        content = json.dumps(self.sealed_content(), sort_keys=True, separators=(",", ":"))
+        key = _sealing_keys(tuple(settings.ENCRYPTION_KEYS))[key_id]
+        return hmac.digest(key, content.encode(), "sha256").hex()
+
+
+@cache
+def _sealing_keys(configured: tuple[str, ...]) -> dict[str, bytes]:
+    keys = parse_keys(configured, setting="COUNTERSIGN_ENCRYPTION_KEYS")
+    return {
+        key_id: HKDF(SHA256(), 32, salt=None, info=_SEAL_PURPOSE).derive(raw) for key_id, raw in keys.items()
+    }

@@ -1,6 +1,6 @@
 """Why an operation was refused. Nothing was changed; each message can be shown to the user."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -196,6 +196,20 @@ class Refusal(TextChoices):
         "otp_of_other_content",
         _("The one-time code belongs to other content. Nothing was sent."),
     )
+    SEAL_INVALID = (
+        "seal_invalid",
+        _(
+            "The operation, an approval or the release was altered or inserted outside Countersign: a seal is "
+            "missing or wrong. Nothing was sent or changed. Inform an administrator."
+        ),
+    )
+    LOG_MISMATCH = (
+        "log_mismatch",
+        _(
+            "The audit log shows other content or other people for this operation. Nothing was sent or changed. "
+            "Inform an administrator."
+        ),
+    )
     PAUSE_REASON_MISSING = "pause_reason_missing", _("Enter a reason. Payments were not paused.")
     LIST_UNREADABLE = (
         "list_unreadable",
@@ -290,6 +304,14 @@ class ExpiredError(OperationError):
 
 class ContentChangedError(OperationError):
     code = Refusal.CONTENT_CHANGED
+
+
+class AlteredRecordError(OperationError):
+    """The stored rows are not those that people made with Countersign; `faults` are codes of `RecordFault`."""
+
+    def __init__(self, code: Refusal, faults: Sequence[str]) -> None:
+        super().__init__(code)
+        self.faults = list(faults)
 
 
 class ContentUnreadableError(OperationError):

@@ -10,10 +10,10 @@ from backoffice.accounts.roles import WITHHELD_AFTER_BREAK_GLASS, users_with_per
 from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount
-from backoffice.operations import errors, permissions
+from backoffice.operations import errors, permissions, seals
 from backoffice.operations.kinds.base import Debit, LocalKind
 from backoffice.operations.kinds.registry import permission_for, read_content
-from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.models.reason_codes import ApprovalRule, coded, rule_sentence
 from backoffice.operations.permissions import APPROVE, RELEASE
 from backoffice.operations.states import BEFORE_SENDING, EDGES, Status
@@ -128,12 +128,14 @@ def check_may_release(
     _check_second_factor(second_factor_at)
 
 
-def check_may_send(operation: Operation, releaser: User) -> None:
-    """The last check before sending: content, approvals and permissions, as they are at this moment.
+def check_may_send(operation: Operation, release: Release) -> None:
+    """The last check before sending: content, approvals, permissions, seals and the audit log, as they are at
+    this moment.
 
-    Raises ContentChangedError, ContentUnreadableError, ExpiredError, PermissionMissingError or
-    AccountRestrictedError.
+    Raises ContentChangedError, ContentUnreadableError, ExpiredError, PermissionMissingError,
+    AccountRestrictedError or AlteredRecordError.
     """
+    releaser, approvals = release.released_by, list(operation.approvals.select_related("approver"))
     check_content(operation, operation.digest)
     read_content(operation)
     _check_in_time(operation)
@@ -141,7 +143,7 @@ def check_may_send(operation: Operation, releaser: User) -> None:
     _check_other_person(releaser, operation)
     signed = {
         approval.approver_id
-        for approval in operation.approvals.select_related("approver")
+        for approval in approvals
         if approval.digest == operation.digest
         and approval.approver_id != operation.preparer_id
         and _is_entitled(approval.approver, APPROVE)
@@ -149,6 +151,12 @@ def check_may_send(operation: Operation, releaser: User) -> None:
     if len(signed) < operation.approvals_needed:
         raise errors.PermissionMissingError(_reason_approval_lost(operation))
     _check_preparer(operation)
+    seals.check_record(operation, approvals, release)
+
+
+def check_may_apply(operation: Operation) -> None:
+    """The last check before a local kind takes effect. Raises AlteredRecordError."""
+    seals.check_record(operation, list(operation.approvals.all()), None)
 
 
 def check_is_sendable(operation: Operation) -> None:

@@ -50,7 +50,7 @@ def of_another_balance(preparer: User, approver: User) -> Operation:
 
 def lose_the_queued_tasks() -> None:
     for release in Release.objects.all():
-        Release.objects.filter(pk=release.pk).update(released_at=release.released_at - 2 * WORKER_HEAD_START)
+        factories.change_release(release, released_at=release.released_at - 2 * WORKER_HEAD_START)
 
 
 def test_an_unexpected_send_error_does_not_stop_the_others(

@@ -3,6 +3,7 @@
 from tests.sabotage.accounts import ACCOUNTS
 from tests.sabotage.approvals import APPROVALS
 from tests.sabotage.database import DATABASE
+from tests.sabotage.forgery import FORGERY
 from tests.sabotage.proof import PROOF
 from tests.sabotage.record import RECORD
 from tests.sabotage.sending import SENDING
@@ -14,6 +15,7 @@ SAFEGUARDS: tuple[Safeguard, ...] = (
     *APPROVALS,
     *ACCOUNTS,
     *SENDING,
+    *FORGERY,
     *PROOF,
     *RECORD,
     *DATABASE,

@@ -3,6 +3,8 @@
 A release is created, expires or is withdrawn here; `delivery.send` consumes it.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -17,10 +19,11 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import storable_text
 from backoffice.core import background, clock, encryption, fault_points
-from backoffice.operations import policy
+from backoffice.operations import policy, seals
 from backoffice.operations.delivery import balance_queue
 from backoffice.operations.errors import (
     AlreadyReleasedError,
+    AlteredRecordError,
     LookAlikeError,
     LookAlikeReasonMissingError,
     OperationAction,
@@ -30,10 +33,11 @@ from backoffice.operations.errors import (
     SecondFactorStaleError,
 )
 from backoffice.operations.kinds.registry import read_content
+from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Operation, Release
-from backoffice.operations.models.reason_codes import Blocker
+from backoffice.operations.models.reason_codes import Blocker, IncidentKind
 
 SEND_TASK = "operations.send"
 
@@ -80,14 +84,47 @@ def expire_release(operation_id: UUID) -> bool:
 def withdraw_release(release: Release, reason: OperationError) -> bool:
     """Delete exactly this release, audit why it must not be sent, and enqueue the next of its balance.
 
-    False if it was already deleted or replaced.
+    Rows that were not made with Countersign raise an incident. False if the release was already deleted or
+    replaced.
     """
-    Operation.objects.get_locked(release.operation_id)
+    operation = Operation.objects.get_locked(release.operation_id)
+    if isinstance(reason, AlteredRecordError):
+        _raise_altered(operation, reason)
     withdrawn, _ = Release.objects.filter(pk=release.pk, released_at=release.released_at).delete()
     if withdrawn:
         record_refusal(release.operation_id, OperationAction.SEND, None, reason)
         enqueue_next(release.balance)
     return bool(withdrawn)
+
+
+@transaction.atomic
+def stop_if_altered(operation_id: UUID) -> bool:
+    """Raise an incident and withdraw the release if the operation does not pass `seals.check_record`."""
+    operation = Operation.objects.get_locked(operation_id)
+    release = Release.objects.filter(operation=operation).first()
+    try:
+        seals.check_record(operation, list(operation.approvals.all()), release)
+    except AlteredRecordError as exc:
+        if release:
+            withdraw_release(release, exc)
+        else:
+            _raise_altered(operation, exc)
+        return True
+    return False
+
+
+@contextmanager
+def stopping_altered(operation_id: UUID) -> Iterator[None]:
+    """Raise an incident after the transaction inside was rolled back because of altered rows."""
+    try:
+        yield
+    except AlteredRecordError as exc:
+        _raise_altered(Operation.objects.get(pk=operation_id), exc)
+        raise
+
+
+def _raise_altered(operation: Operation, reason: AlteredRecordError) -> None:
+    incidents.raise_incident(operation, kind=IncidentKind.ALTERED_RECORD, evidence={"faults": reason.faults})
 
 
 def record_blocker(operation_id: UUID, blocker: Blocker | None, **parameters: str) -> None:
@@ -147,6 +184,7 @@ def add_release(
     if otp is not None:
         release.expires_at = now + timedelta(seconds=settings.OTP_LIFETIME_SECONDS)
         release.encrypted_otp = encryption.encrypt(otp.get_secret_value().strip(), bound_to=release.bound_to)
+    release.make_seal()
     release.save(force_insert=True)
     detail = {"other_payments": declared} if declared else {}
     audit.record(Action.OPERATION_RELEASED, actor=actor, target=operation, digest=digest, **detail)

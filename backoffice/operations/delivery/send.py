@@ -158,7 +158,7 @@ def _claim(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
     release = Release.objects.select_related("released_by", "operation").filter(operation=operation).first()
     if operation.status != Status.APPROVED or release is None or not _may_be_claimed(release, preflight):
         return None
-    policy.check_may_send(operation, release.released_by)
+    policy.check_may_send(operation, release)
     otp = _decrypt_otp(release)
     deleted, _ = Release.objects.filter(pk=release.pk, released_at=release.released_at).delete()
     if deleted != 1:

@@ -27,8 +27,8 @@ def raise_incident(operation: Operation, *, kind: IncidentKind, evidence: Mappin
     """Record evidence that contradicts an operation's record. The operation is not changed.
 
     The same evidence is stored once, whether acknowledged or not. While the incident is open, it is nothing new
-    that a transaction in it is no longer `processing`. Different evidence of the same kind raises a further
-    incident that refers to the last one; earlier incidents are never changed.
+    that a transaction in it is no longer `processing`, or that fewer faults are left. Different evidence of the
+    same kind raises a further incident that refers to the last one; earlier incidents are never changed.
     """
     fields = {name: plain(value) for name, value in evidence.items()}
     last: Incident | None = None
@@ -50,6 +50,8 @@ def _is_known(before: Mapping[str, object], evidence: Mapping[str, object]) -> b
     match before, evidence:
         case {"in_list": {"status": "processing", **listed}}, {"in_list": {"status": str(status)}}:
             return evidence == {**before, "in_list": {**listed, "status": status}}
+        case {"faults": [*known]}, {"faults": [*faults]}:
+            return set(faults) <= set(known)
     return before == evidence
 
 

@@ -36,7 +36,7 @@ def drop_trigger(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("operations", "0004_look_alikes")]
+    dependencies = [("operations", "0005_seals")]
 
     operations = [
         migrations.AddField(model_name="attempt", name="begin_by", field=models.DateTimeField(null=True)),

@@ -19,8 +19,9 @@ from django.db.models import F, Q
 from django.urls import reverse
 
 from backoffice.accounts.models import User
-from backoffice.core.encryption import EncryptedRow
-from backoffice.core.fields import ExactDecimalField
+from backoffice.audit.canonical import canonical_time
+from backoffice.core.encryption import EncryptedRow, SealedRow
+from backoffice.core.fields import ExactDecimalField, normalized_text
 from backoffice.operations.models import reason_codes
 from backoffice.operations.models.reason_codes import Blocker, CheckResult
 from backoffice.operations.states import BEFORE_SENDING, CLOSED, Outcome, Status
@@ -83,7 +84,7 @@ class OperationManager(models.Manager["Operation"]):
         return self.select_for_update(of=("self",)).select_related("preparer").get(pk=pk)
 
 
-class Operation(models.Model):
+class Operation(SealedRow):
     """One movement of money or one sensitive change, from its preparation to its proven outcome."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -201,8 +202,36 @@ class Operation(models.Model):
         """Whether the operation has expired at this moment."""
         return moment >= self.expires_at
 
+    def sealed_content(self) -> dict[str, object]:
+        """That its preparer prepared this content, how it is shown in lists, and how many must approve it."""
+        return {
+            **self.decision("prepared", self.preparer_id, self.prepared_at, self.digest),
+            "reference": self.reference,
+            "sentence": self.sentence,
+            "currency": self.currency,
+            "amount": None if self.amount is None else normalized_text(self.amount),
+            "recipient": [self.recipient, self.recipient_detail],
+        }
 
-class Approval(models.Model):
+    @property
+    def owner(self) -> str:
+        return self.reference
+
+    def decision(self, name: str, person_id: object, at: datetime, digest: str) -> dict[str, object]:
+        """What every seal covers: the decision on this operation, its content, its policy, who and when."""
+        return {
+            "decision": name,
+            "operation": str(self.pk),
+            "kind": self.kind,
+            "digest": digest,
+            "person": str(person_id),
+            "at": canonical_time(at),
+            "approvals_needed": self.approvals_needed,
+            "rule": self.rule,
+        }
+
+
+class Approval(SealedRow):
     """One person's approval of exactly one content."""
 
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="approvals")
@@ -225,8 +254,16 @@ class Approval(models.Model):
     def __str__(self) -> str:
         return f"{self.approver} approved {self.operation_id}"
 
+    def sealed_content(self) -> dict[str, object]:
+        """That this person approved this content under this policy."""
+        return self.operation.decision("approved", self.approver_id, self.approved_at, self.digest)
 
-class Release(models.Model):
+    @property
+    def owner(self) -> str:
+        return self.operation.reference
+
+
+class Release(SealedRow):
     """The order to send an operation, waiting for its turn; deleted in the commit that claims the operation.
 
     Holds the provider's one-time code, encrypted and bound to this operation and digest, until `expires_at`.
@@ -265,6 +302,20 @@ class Release(models.Model):
 
     def __str__(self) -> str:
         return f"Release of {self.operation_id}"
+
+    def sealed_content(self) -> dict[str, object]:
+        """That this person ordered this content to be sent, from which balance, and until when."""
+        operation = self.operation
+        return {
+            **operation.decision("released", self.released_by_id, self.released_at, operation.digest),
+            "expires_at": canonical_time(self.expires_at),
+            "look_alikes": self.look_alikes,
+            "balance": self.balance,
+        }
+
+    @property
+    def owner(self) -> str:
+        return self.operation.reference
 
     @property
     def blocker_sentence(self) -> str:

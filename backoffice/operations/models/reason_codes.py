@@ -44,6 +44,35 @@ class IncidentKind(models.TextChoices):
         "executed_despite_proof",
         _("Proven not executed, but the provider shows a similar transaction"),
     )
+    ALTERED_RECORD = (
+        "altered_record",
+        _("The operation, an approval or the release was altered or inserted outside Countersign"),
+    )
+
+
+class RecordFault(TextChoices):
+    """What shows that the rows of an operation are not those that people made with Countersign."""
+
+    OPERATION_SEAL = "operation_seal", _("the operation has no valid seal")
+    APPROVAL_SEAL = "approval_seal", _("an approval has no valid seal")
+    RELEASE_SEAL = "release_seal", _("the release has no valid seal")
+    SEAL_KEY_UNKNOWN = "seal_key_unknown", _("the encryption key of a seal is not configured")
+    LOGGED_PREPARATION = (
+        "logged_preparation",
+        _("the audit log does not show that this content was prepared by this person"),
+    )
+    LOGGED_APPROVALS = (
+        "logged_approvals",
+        _("the audit log does not show exactly these approvals of this content"),
+    )
+    LOGGED_RELEASE = (
+        "logged_release",
+        _("the audit log does not show that this person released this content"),
+    )
+
+
+def _faults(codes: Sequence[str]) -> str:
+    return "; ".join(str(RecordFault(code).label) for code in codes)
 
 
 class ApprovalRule(TextChoices):
@@ -244,6 +273,7 @@ _NAMES = {
     "on_record": _("recorded outcome"),
     "in_list": _("provider's list"),
     "differences": _("differences"),
+    "faults": _("contradiction"),
 }  # in reading order; the currency follows the amount
 
 
@@ -305,6 +335,7 @@ _EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
     "on_record": _recorded_outcome,
     "in_list": _listed,
     "differences": sentences,
+    "faults": _faults,
     "responses": responses_sentence,
     "transactions": ", ".join,
     "occurred_at": lambda at: exact_zoned_time(datetime.fromisoformat(at)),

@@ -21,7 +21,9 @@ from backoffice.accounts.models import BreakGlassChange
 from backoffice.audit.canonical import GENESIS
 from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
 from backoffice.core import clock
+from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.core.leases import acquire_lease
+from backoffice.operations.delivery.release import stop_if_altered
 from backoffice.operations.lifecycle.incidents import open_incidents
 from backoffice.operations.models.monitoring import Inspection
 from backoffice.operations.models.operations import Operation
@@ -144,7 +146,17 @@ def inspect(*, full: bool) -> InspectionReport:
     scope = InspectionScope(now, operations, log)
     report = InspectionReport([_finding(rule, scope) for rule in INTEGRITY_CHECKS], time.monotonic() - began)
     _store(report, log, inspected_to)
+    _stop_altered(report)
     return report
+
+
+def _stop_altered(report: InspectionReport) -> None:
+    """Raise an incident for each operation whose rows were altered, and withdraw its release."""
+    found = [
+        reference for one in report.findings if one.check.name == "altered_record" for reference in one.broken
+    ]
+    altered = Operation.objects.filter(reference__in=found).values_list("pk", "reference")
+    run_each_isolated(stop_if_altered, dict(altered), failed=ignore)
 
 
 def _finding(rule: IntegrityCheck, scope: InspectionScope) -> IntegrityCheckResult:

@@ -22,6 +22,7 @@ from backoffice.audit.checkpoints import contradictions, overdue_destinations
 from backoffice.audit.models import Entry, LastVerification
 from backoffice.audit.verification import ChainVerification, fault_sentence
 from backoffice.core.models import GatewayKey
+from backoffice.operations import seals
 from backoffice.operations.delivery.record import is_silent
 from backoffice.operations.kinds.base import LocalKind, MoneyKind
 from backoffice.operations.kinds.registry import KINDS
@@ -102,6 +103,11 @@ def content_changed(scope: InspectionScope) -> list[str]:
         stored = Operation.objects.filter(pk__in=chunk).only("reference", "kind", "payload", "digest")
         changed += [each.reference for each in stored if each.digest != each.current_digest()]
     return changed
+
+
+def altered_record(scope: InspectionScope) -> list[str]:
+    """A row of an open operation has no valid seal, or the log has other content or people."""
+    return [operation.reference for chunk in scope.chunks() for operation in seals.altered_operations(chunk)]
 
 
 # The status after each action of the log: a fixed one, or the one recorded in the entry (`_IN_ENTRY`).
@@ -285,6 +291,11 @@ INTEGRITY_CHECKS = (
         "content_changed",
         _("The stored content and the sent content are what was approved."),
         content_changed,
+    ),
+    IntegrityCheck(
+        "altered_record",
+        _("Open operations, their approvals and releases are those that people made with Countersign."),
+        altered_record,
     ),
     IntegrityCheck(
         "unrecorded_transition",

@@ -24,7 +24,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.operations import policy
-from backoffice.operations.delivery.release import add_release
+from backoffice.operations.delivery.release import add_release, stopping_altered
 from backoffice.operations.errors import (
     ContentUnreadableError,
     OperationAction,
@@ -57,7 +57,7 @@ def add_approval(
     policy.check_may_approve(actor, operation, digest=digest, second_factor_at=second_factor_at)
     policy.check_confirmation(operation, confirmation)
     now = clock.now()
-    Approval.objects.create(
+    approval = Approval(
         operation=operation,
         approver=actor,
         preparer=operation.preparer,
@@ -65,6 +65,8 @@ def add_approval(
         comment=comment,
         approved_at=now,
     )
+    approval.make_seal()
+    approval.save(force_insert=True)
     given = operation.approvals.count()
     if given >= operation.approvals_needed:
         transition(operation, Status.APPROVED, decided_at=now)
@@ -144,13 +146,13 @@ def approve_operation(
 
     `confirmation` is the value that the kind requires the approver to type. Raises PermissionMissingError,
     SelfApprovalError, AlreadyApprovedError, WrongStatusError, ExpiredError, ContentChangedError,
-    SecondFactorStaleError, ConfirmationWrongError, and what applying it raises: then the approval is rolled
-    back too.
+    SecondFactorStaleError, ConfirmationWrongError, and what applying it raises (AlteredRecordError for rows
+    that were not made with Countersign, with an incident): then the approval is rolled back too.
     """
     resolution = _resolution_in(operation_id)
     if resolution:
         check_meaning_unchanged(resolution)
-    with transaction.atomic():
+    with stopping_altered(operation_id), transaction.atomic():
         if resolution:
             # Lock order: operations first, the head of the audit log last, as in every other service that
             # closes this operation. The audit entry of the approval locks the head until the end of the
@@ -184,6 +186,7 @@ def _apply_local_effect(operation: Operation, actor: User) -> None:
     kind, payload = read_content(operation)
     if not isinstance(kind, LocalKind):
         return
+    policy.check_may_apply(operation)
     _EFFECTS[kind.effect](operation, payload, actor)
     transition(operation, Status.SUCCEEDED)
     audit.record(Action.OPERATION_APPLIED, actor=actor, target=operation, digest=operation.digest)

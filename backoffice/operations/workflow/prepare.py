@@ -161,7 +161,7 @@ def _draft(
     stake, recipient = kind.exposure(payload), kind.recipient(payload)
     requirement = policy.approval_requirement(*kind.limited_amounts(payload))
     stored, now = payload.stored(), clock.now()
-    return Operation(
+    operation = Operation(
         id=operation_id,
         reference=_unused_reference(kind.letter),
         kind=kind_name,
@@ -182,6 +182,8 @@ def _draft(
         prepared_at=now,
         expires_at=now + kind.lifetime,
     )
+    operation.make_seal()
+    return operation
 
 
 def _insert_once(operation: Operation) -> bool:

@@ -171,7 +171,8 @@ def test_two_sweepers_and_two_workers_send_and_close_each_operation_once(
     for _ in races.rounds():
         shows(provider)
         operation = factories.release(approved_to_another_account(preparer, approver), approver)
-        Release.objects.update(released_at=clock.now() - timedelta(seconds=2))
+        released_at = clock.now() - timedelta(seconds=2)
+        factories.change_release(Release.objects.get(operation=operation), released_at=released_at)
         races.race(sends(operation), jobs.send_due, sends(operation), jobs.send_due)
         attempt = Attempt.objects.get(operation=operation)
         assert debits_of(operation, provider) == 1

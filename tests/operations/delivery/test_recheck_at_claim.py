@@ -9,6 +9,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
 from backoffice.operations import errors
 from backoffice.operations.delivery import send
 from backoffice.operations.lifecycle import pause
@@ -89,12 +90,17 @@ def test_an_approval_of_other_content_is_ignored(released: Operation, provider: 
 def test_a_one_time_code_for_other_content_cannot_be_decrypted(
     released: Operation, provider: StubProvider
 ) -> None:
-    """Even where content, digest and approvals were all altered alike."""
+    """Even where content, digest, approvals and seals were all altered alike, and the audit log was rewritten."""
     payload = {**released.payload, "account_number": "9999999999"}
     digest = content_digest(released.pk, released.kind, payload)
     with lifted(connection):
         Operation.objects.update(payload=payload, digest=digest)
         Approval.objects.update(digest=digest)
+        for row in (Operation.objects.get(), Approval.objects.get(), Release.objects.get()):
+            row.make_seal()
+            row.save()
+        for entry in Entry.objects.filter(detail__digest=released.digest):
+            Entry.objects.filter(pk=entry.pk).update(detail={**entry.detail, "digest": digest})
     with pytest.raises(errors.ContentChangedError):
         claim(released)
     assert_stays(released, provider)

@@ -16,6 +16,7 @@ from backoffice.core.models import GatewayKey
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release, Secret
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.states import Outcome, Status
+from tests import factories
 from tests.append_only.triggers import lifted
 
 
@@ -56,7 +57,7 @@ def sent_again(history: dict[str, Operation]) -> None:
 
 @violation
 def insufficient_approvals(history: dict[str, Operation]) -> None:
-    Approval.objects.filter(operation=history["approved"]).delete()
+    Approval.objects.filter(operation=history["succeeded"]).delete()
 
 
 @violation
@@ -83,6 +84,23 @@ def content_changed(history: dict[str, Operation]) -> None:
 @violation
 def content_changed__when_it_was_sent(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["succeeded"]).update(digest="0" * 64)
+
+
+@violation
+def altered_record(history: dict[str, Operation]) -> None:
+    Release.objects.update(look_alikes=["T-9"])
+
+
+@violation
+def altered_record__of_which_the_log_has_another_approval(history: dict[str, Operation]) -> None:
+    pending = history["half signed"]
+    audit.record(
+        Action.OPERATION_APPROVED,
+        actor=pending.preparer,
+        target=pending,
+        digest=pending.digest,
+        status="pending",
+    )
 
 
 @violation
@@ -152,12 +170,12 @@ def checkpoint_overdue(history: dict[str, Operation]) -> None:
 
 @violation
 def stale_release(history: dict[str, Operation]) -> None:
-    Release.objects.update(expires_at=timezone.now() - timedelta(minutes=5))
+    factories.change_release(Release.objects.get(), expires_at=timezone.now() - timedelta(minutes=5))
 
 
 @violation
 def stale_release__that_lives_too_long(history: dict[str, Operation]) -> None:
-    Release.objects.update(expires_at=timezone.now() + timedelta(minutes=5))
+    factories.change_release(Release.objects.get(), expires_at=timezone.now() + timedelta(minutes=5))
 
 
 @violation

@@ -1,0 +1,53 @@
+"""Rows written by someone who has the whole database and no key: no money leaves, and people are told."""
+
+from decimal import Decimal
+
+import pytest
+from django.core.cache import cache
+
+from backoffice.accounts.models import User
+from backoffice.operations.delivery import send
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.reason_codes import IncidentKind
+from backoffice.operations.monitoring.inspection import inspect
+from tests.faults.harness import operations
+from tests.operations.forgeries import alter_content, forge
+from tests.sandbox_process import SandboxProcess
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def no_cached_reads() -> None:
+    cache.clear()
+
+
+def assert_nothing_left(sandbox: SandboxProcess, before: Decimal, operation: Operation) -> None:
+    assert (sandbox.balance("USDT"), Attempt.objects.count(), Release.objects.count()) == (before, 0, 0)
+    incident = Incident.objects.get()
+    assert (incident.operation, incident.kind) == (operation, IncidentKind.ALTERED_RECORD)
+    assert "altered_record" in inspect(full=False).violations
+
+
+def test_an_inserted_operation_moves_no_money(
+    sandbox: SandboxProcess, preparer: User, approver: User
+) -> None:
+    """Operation, approval, release and audit entries are consistent, and the triggers are left in place."""
+    before = sandbox.balance("USDT")
+    forged = forge("wallet_transfer", operations.payload("wallet_transfer"), preparer, approver)
+    send.send_operation(forged.pk)
+    assert_nothing_left(sandbox, before, forged)
+
+
+def test_content_altered_after_its_approval_moves_no_money(
+    sandbox: SandboxProcess, preparer: User, approver: User
+) -> None:
+    """Payload, digest and the digests of the approvals were altered alike, and then a person released it."""
+    before = sandbox.balance("USDT")
+    operation = operations.approved("wallet_transfer", preparer, approver)
+    alter_content(operation, amount="900")
+    altered = Operation.objects.get(pk=operation.pk)
+    operations.release(altered, approver, sandbox)
+    send.send_operation(operation.pk)
+    assert_nothing_left(sandbox, before, operation)

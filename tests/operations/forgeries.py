@@ -1,0 +1,62 @@
+"""What someone can write who has the whole database, and no key of Countersign."""
+
+import uuid
+from datetime import timedelta
+from functools import partial
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.operations.kinds.base import Payload
+from backoffice.operations.models.operations import Approval, Operation, Release, content_digest
+from backoffice.operations.states import Status
+from backoffice.operations.workflow import prepare
+from tests.append_only.triggers import lifted
+
+
+def alter_content(operation: Operation, **changes: object) -> str:
+    """Change payload and digest of the operation and its approvals, past the triggers; returns the digest."""
+    payload = {**operation.payload, **changes}
+    digest = content_digest(operation.pk, operation.kind, payload)
+    with lifted(connection):
+        Operation.objects.filter(pk=operation.pk).update(payload=payload, digest=digest)
+        Approval.objects.filter(operation=operation).update(digest=digest)
+    return digest
+
+
+def forge(
+    kind: str, payload: Payload, preparer: User, approver: User, *, like: Operation | None = None
+) -> Operation:
+    """Insert a released operation under all triggers, with its entries in the audit log and their hashes.
+
+    With `like`, each row gets the seal of that released operation's row.
+    """
+    now = timezone.now()
+    forged = prepare._draft(uuid.uuid4(), preparer, kind, payload, None)
+    approval = Approval(
+        operation=forged, approver=approver, preparer=preparer, digest=forged.digest, approved_at=now
+    )
+    release = Release(
+        operation=forged,
+        released_by=approver,
+        released_at=now - timedelta(seconds=5),
+        expires_at=now + timedelta(minutes=10),
+        balance=forged.currency,
+    )
+    forged.seal = like.seal if like else None
+    approval.seal = like.approvals.get().seal if like else None
+    release.seal = Release.objects.get(operation=like).seal if like else None
+    with transaction.atomic():
+        for row in (forged, approval):
+            row.save(force_insert=True)
+        Operation.objects.filter(pk=forged.pk).update(status=Status.APPROVED, decided_at=now)
+        release.save(force_insert=True)
+        record = partial(audit.record, target=forged, digest=forged.digest)
+        record(Action.OPERATION_PREPARED, actor=preparer, kind=kind, rule=forged.rule)
+        needed = forged.approvals_needed
+        record(Action.OPERATION_APPROVED, actor=approver, needed=needed, status="approved")
+        record(Action.OPERATION_RELEASED, actor=approver)
+    return Operation.objects.get(pk=forged.pk)
