@@ -234,6 +234,19 @@ def test_a_debit_of_a_returned_operation_raises_an_incident(
     assert status_of(released) == Status.APPROVED
 
 
+def test_a_returned_operation_is_not_sent_again_if_the_list_shows_it(
+    provider: StubProvider, released: Operation, approver: User
+) -> None:
+    """As after a restore that lost the commit that its request began."""
+    given_up(claimed(released))
+    shows(provider, record("T-7"))
+    factories.release(reloaded(released), approver)
+    send.send_operation(released.pk)
+    assert (provider.posts, status_of(released)) == ([], Status.APPROVED)
+    assert Incident.objects.get().kind == IncidentKind.EXECUTED_DESPITE_PROOF
+    assert not Release.objects.exists()
+
+
 def test_the_page_says_why_it_was_not_sent(
     as_approver: Any, provider: StubProvider, released: Operation
 ) -> None:
