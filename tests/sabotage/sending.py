@@ -274,7 +274,7 @@ SENDING = (
     Safeguard(
         "a request begins by a commit before its first byte",
         "backoffice.operations.delivery.send:RequestStart._commit",
-        {"self._is_committed = begin_request(self._attempt_id)": "self._is_committed = True"},
+        {"has_begun = begin_request(self._attempt_id)": "has_begun = True"},
         (
             "tests/operations/delivery/test_request_start.py::test_the_beginning_is_committed_before_the_"
             "provider_receives_the_request"
