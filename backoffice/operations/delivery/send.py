@@ -2,9 +2,9 @@
 
 The order is the safeguard: wait for the balance; read a watermark; claim by compare-and-set and delete the
 one-time code in one durable commit; connect; commit that the request begins, and write it to the journal; make
-exactly one request with no transaction open; record the response. A process that dies before the request begins has sent nothing, and the
-operation returns to approved. One that dies later leaves a `sending` row, which is closed by what the provider's
-list shows, and is never sent again.
+exactly one request with no transaction open; record the response. A process that dies before the request begins
+has sent nothing, and the operation returns to approved. One that dies later leaves a `sending` row, which is
+closed by what the provider's list shows, and is never sent again.
 """
 
 import logging
