@@ -79,7 +79,7 @@ docs-tables: $(READY)  ## regenerate the tables of the documentation
 
 # A test database is freshly migrated, so the test that compares the lists can also write them.
 RULES_TEST = $(BIN)/pytest --quiet tests/operations/monitoring/test_database_rules.py -k list
-database-rules: $(READY)  ## list the triggers and constraints that the migrations make, after a change of migrations
+database-rules: $(READY)  ## list the triggers and constraints that the migrations create, after a change of migrations
 	WRITE_DATABASE_RULES=1 env -u COUNTERSIGN_TEST_DATABASE_URL $(RULES_TEST)
 	WRITE_DATABASE_RULES=1 COUNTERSIGN_TEST_DATABASE_URL=$(FAULTS_DATABASE) $(RULES_TEST)
 

@@ -84,7 +84,7 @@ ENCRYPTION_KEYS: list[str] = env.list(
 # == Audit log checkpoints
 #: Where the signed head of the audit log is stored every minute, comma-separated: `file:///path`,
 #: `syslog+udp://host:port`, `syslog+tcp://host:port`, `syslog+unix:///path`, `https://host/path`. Shown to auditors, so
-#: put no secret into an address. Without any, whoever can write to the database can rewrite the log unnoticed.
+#: put no secret into an address. Without any, anyone who can write to the database can rewrite the log unnoticed.
 AUDIT_CHECKPOINT_DESTINATIONS: list[str] = env.list("COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS", default=[])
 #: `id:base64` of 32 bytes each, comma-separated, newest first: the Ed25519 keys that sign checkpoints. The first one
 #: signs, all of them verify. Required with a destination.
@@ -263,7 +263,7 @@ SCHEDULED_EXPORTS_PER_PERSON: int = env.int("COUNTERSIGN_SCHEDULED_EXPORTS_PER_P
 #: No export starts or continues with less free space, in megabytes, on the disk of the data folder.
 EXPORT_DISK_RESERVE_MB: int = env.int("COUNTERSIGN_EXPORT_DISK_RESERVE_MB", default=512)
 
-# == E-mail
+# == Email
 # Messages of scheduled reports: a link, no figures.
 #: Where messages of scheduled reports are sent, such as `smtp+tls://user:password@host:587`. The default writes them to
 #: the log of the process.

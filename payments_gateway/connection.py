@@ -138,7 +138,7 @@ class _PlainConnection(HTTPConnection):
             raise NotConnectedError(self, type(exc).__name__) from exc
         if self.timeout is not None and time.monotonic() - started > self.timeout:
             self.close()
-            raise NotConnectedError(self, "too slow")
+            raise NotConnectedError(self, _("connecting took too long"))
 
     def send(self, data: Any) -> None:
         """Write, unless the time limit has passed: then close the connection.

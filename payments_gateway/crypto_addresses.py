@@ -142,8 +142,8 @@ def _check_evm(address: str) -> AddressProof:
     if not _EVM.fullmatch(address):
         raise AddressError(
             _(
-                "An address on this network is 0x and then 40 characters, digits and the letters a to f; "
-                "this is not one ({length} characters in all)."
+                "An address on this network is 0x followed by 40 digits and letters from a to f. "
+                "This is not one ({length} characters in all)."
             ),
             length=len(address),
         )

@@ -119,7 +119,7 @@ def is_storable(text: str) -> bool:
 def format_plain(number: Decimal) -> str:
     """Format a number with all digits, without an exponent."""
     if not number.is_finite() or abs(number.adjusted()) > LARGEST_EXPONENT:
-        raise AmountError(_("This number cannot be written out."))
+        raise AmountError(_("This number is too large or has too many decimals."))
     return format(number, "f")
 
 
@@ -145,10 +145,10 @@ def loads(text: bytes | str) -> object:
         return _storable(value) if may_hide else value
     except UnreadableError:
         raise
-    except (ValueError, RecursionError) as exc:
-        problem = type(exc).__name__
+    except (ValueError, RecursionError):
+        why = _("it is not readable JSON")
     # Raised outside the handler, without a cause: the original error holds the document, which may contain a secret.
-    raise UnreadableError(f"it is not readable JSON ({problem})")
+    raise UnreadableError(why)
 
 
 def dumps(value: object) -> str:
@@ -171,9 +171,9 @@ def _decimal(digits: str) -> Decimal:
     try:
         number = Decimal(digits)
     except InvalidOperation:
-        raise UnreadableError("it contains a number that is too large") from None
+        raise UnreadableError(_("it contains a number that is too large")) from None
     if abs(number.adjusted()) > LARGEST_EXPONENT:
-        raise UnreadableError("it contains a number that is too large")
+        raise UnreadableError(_("it contains a number that is too large"))
     return number
 
 
@@ -185,14 +185,14 @@ def _object_without_conflicts(pairs: list[tuple[str, object]]) -> dict[str, obje
     """Build an object. A repeated name is accepted with the same value only: another is ambiguous."""
     members = dict(pairs)
     if len(members) < len(pairs) and any(members[name] != value for name, value in pairs):
-        raise UnreadableError("it contains one name with two different values")
+        raise UnreadableError(_("it contains one name with two different values"))
     return members
 
 
 def _check_depth(value: object, depth: int) -> None:
     """Reject deeper nesting. Texts and numbers, the majority, are skipped without a call."""
     if depth == 0:
-        raise UnreadableError("it is nested too deeply")
+        raise UnreadableError(_("it is nested too deeply"))
     if isinstance(value, (dict, list)):
         for item in value.values() if isinstance(value, dict) else value:
             if isinstance(item, (dict, list)):

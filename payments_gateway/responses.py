@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from payments_gateway import errors
 from payments_gateway.connection import RawResponse
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.money import UnreadableError, loads
 from payments_gateway.profile.model import ProviderProfile
 
@@ -40,7 +41,7 @@ class ParsedResponse:
         """The `data` object of the envelope. Raises UnreadableError if there is none."""
         data = self.members.get("data")
         if not isinstance(data, dict):
-            raise UnreadableError("it contains no data")
+            raise UnreadableError(_("it contains no data"))
         return data
 
 
@@ -64,7 +65,7 @@ def first_object(value: object, paths: Iterable[tuple[str, ...]]) -> dict[str, o
     """Return the first object found at one of these paths. Raises UnreadableError if there is none."""
     found = next((found for path in paths if isinstance(found := value_at(value, *path), dict)), None)
     if found is None:
-        raise UnreadableError("it does not contain the requested data")
+        raise UnreadableError(_("it does not contain the requested data"))
     return found
 
 
@@ -72,7 +73,7 @@ def first_list(value: object, paths: Iterable[tuple[str, ...]]) -> list[object]:
     """Return the first list found at one of these paths. Raises UnreadableError if there is none."""
     found = next((found for path in paths if isinstance(found := value_at(value, *path), list)), None)
     if found is None:
-        raise UnreadableError("it does not contain the requested list")
+        raise UnreadableError(_("it does not contain the requested list"))
     return found
 
 
@@ -98,10 +99,10 @@ def read_acknowledgement(response: ParsedResponse) -> None:
     without message, data or `success` (an empty one, say): it may not come from the provider.
     """
     if not any(response.members.get(name) for name in ("success", "message", "data")):
-        raise UnreadableError("it does not confirm the request")
+        raise UnreadableError(_("it does not confirm the request"))
 
 
-UNPROVEN = errors.gettext_noop("The provider responded with HTTP {status}: {why}.")
+UNPROVEN = _("The provider responded with HTTP {status}: {why}.")
 
 
 class ResponseReader:
@@ -156,10 +157,10 @@ class ResponseReader:
     @cached_property
     def _members(self) -> dict[str, object]:
         if not self._response.is_complete:
-            raise UnreadableError("it is too long")
+            raise UnreadableError(_("it is too long"))
         members = loads(self._response.body)
         if not isinstance(members, dict):
-            raise UnreadableError("it is not an object")
+            raise UnreadableError(_("it is not an object"))
         body = self._response.body  # may hold a secret literally, or written with JSON escapes
         if b"\\" in body or any(secret.get_secret_value().encode() in body for secret in self._secrets):
             return {self._hide_in_text(name): self._hide_in_value(value) for name, value in members.items()}

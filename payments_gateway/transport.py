@@ -39,8 +39,10 @@ Body = Mapping[str, object]
 
 logger = logging.getLogger("payments_gateway")
 
-_NO_ANSWER = _("The provider responded with HTTP {status}: no answer to the question.")
-_NO_PROOF = _("The provider responded with HTTP {status}: no proof of what happened.")
+_NO_ANSWER = _("The provider responded with HTTP {status}, without the requested data.")
+_NO_PROOF = _(
+    "The provider responded with HTTP {status}, which does not show whether the request was executed."
+)
 _UNREADABLE = _("The provider responded with HTTP {status}: a response that cannot be read ({why}).")
 # Of a failed exchange -> of a failed read, which may be repeated.
 _READ_AGAIN = {

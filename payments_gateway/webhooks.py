@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 from pydantic import ValidationError
 
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.money import UnreadableError, loads
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import EventKind
@@ -51,14 +52,14 @@ def raw_members(body: bytes) -> dict[str, str]:
     numbers.
     """
     if len(body) > MAX_BODY_BYTES:
-        raise UnreadableError(f"it is longer than {MAX_BODY_BYTES} bytes")
+        raise UnreadableError(_("it is too long"))
     try:
         return _scan_object(body.decode())
     except UnreadableError:
         raise
-    except (ValueError, RecursionError) as exc:
-        problem = type(exc).__name__
-    raise UnreadableError(f"it is not readable JSON ({problem})")
+    except (ValueError, RecursionError):
+        why = _("it is not readable JSON")
+    raise UnreadableError(why)
 
 
 def _scan_object(text: str) -> dict[str, str]:
@@ -69,13 +70,13 @@ def _scan_object(text: str) -> dict[str, str]:
     while mark != "}":
         name, at = _scan_name(text, at)
         if name in members or len(members) == MAX_MEMBERS:
-            raise UnreadableError("it contains one name twice, or too many members")
-        start, _ = _skip_structural_character(text, at, ":")
-        _, end = _VALUE_SCANNER.raw_decode(text, start)
+            raise UnreadableError(_("it contains one name twice, or too many members"))
+        start, _end = _skip_structural_character(text, at, ":")
+        _value, end = _VALUE_SCANNER.raw_decode(text, start)
         members[name] = text[start:end]
         at, mark = _skip_structural_character(text, end, ",}")
     if at != len(text):
-        raise UnreadableError("it contains data after its end")
+        raise UnreadableError(_("it contains data after its end"))
     return members
 
 
@@ -83,13 +84,13 @@ def _skip_structural_character(text: str, at: int, marks: str) -> tuple[int, str
     """Skip one of these characters and the white space around it. Return the next position and the character."""
     found = _STRUCTURAL_CHARACTER.match(text, at)
     if found is None or found[1] not in marks:
-        raise UnreadableError("it is not a JSON object")
+        raise UnreadableError(_("it is not a JSON object"))
     return found.end(), found[1]
 
 
 def _checked_digits(text: str) -> str:
     if len(text) > MAX_NUMBER_LENGTH:
-        raise UnreadableError("it contains a number that is too large")
+        raise UnreadableError(_("it contains a number that is too large"))
     return text
 
 
@@ -99,7 +100,7 @@ _VALUE_SCANNER = json.JSONDecoder(parse_float=_checked_digits, parse_int=_checke
 
 def _scan_name(text: str, at: int) -> tuple[str, int]:
     if not text.startswith('"', at):
-        raise UnreadableError("a name is not text")
+        raise UnreadableError(_("a name is not text"))
     return _VALUE_SCANNER.raw_decode(text, at)
 
 
@@ -260,7 +261,7 @@ def webhook_identity(body: bytes, profile: ProviderProfile = _DEFAULT_PROFILE) -
     """
     try:
         members = raw_members(body)
-        _, _, signature = _parse_members(members, profile)
+        signature = _parse_members(members, profile)[2]
     except UnreadableError:
         return _sha256(body)
     return _identity_of(body, members[profile.delivery_data_member].encode(), _decode_signature(signature))
@@ -281,11 +282,11 @@ def _parse_members(
     event, data = values.get(profile.delivery_event_member), values.get(profile.delivery_data_member)
     signature = values.get(profile.delivery_signature_member)
     if not isinstance(event, str):
-        raise UnreadableError("it contains no event")
+        raise UnreadableError(_("it contains no event"))
     if not isinstance(data, dict):
-        raise UnreadableError("it contains no data")
+        raise UnreadableError(_("it contains no data"))
     if not isinstance(signature, str | None):
-        raise UnreadableError("its signature is not text")
+        raise UnreadableError(_("its signature is not text"))
     return event, data, signature or ""
 
 

@@ -28,6 +28,7 @@ function offerCommands(text) {
     item.append(link);
     return item;
   }));
+  palette.querySelector("p").hidden = items.size > 0;
   choose(typed.length && entries.children.length ? 0 : -1);
 }
 

@@ -52,18 +52,22 @@ LONGEST = (
 BROWSER = "tests/browser/"
 """These tests share a running product, which would be restarted whenever other tests ran in between."""
 
+EVERY_PAGE = "tests/browser/test_every_page.py"
+"""Half of the time of the browser tests, on a product of its own."""
+
 
 class ModulesOnOneWorker(LoadScopeScheduling):
-    """Schedules each module on any free worker, but each of the longest tests on its own, and all browser tests on
-    one: they share a running product.
+    """Schedules each module on any free worker, but each of the longest tests on its own, and the browser tests on
+    two: those of every page, and the others. All on a worker share a running product.
 
     Single tests would cost a message each, and every worker the fixtures of every module. The browser tests start
-    first and the longest tests right after; the other workers run the rest meanwhile.
+    first, since on one worker they ended last, and the longest tests right after; the other workers run the rest
+    meanwhile.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(BROWSER):
-            return "browser"
+            return "every page" if nodeid.startswith(EVERY_PAGE) else "browser"
         return nodeid if nodeid.startswith(LONGEST) else nodeid.split("::")[0]
 
 

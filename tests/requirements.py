@@ -34,8 +34,10 @@ OF_ANY_ENGINE = (
     "tests/accounts/test_my_account.py",
     "tests/api_keys/test_key_list.py",
     "tests/api_keys/test_reveal.py",
+    "tests/core/gateway/test_command.py",
     "tests/core/web/test_headers.py",
     "tests/core/web/test_page_frame.py",
+    "tests/core/web/test_translations.py",
     "tests/ledger/pages/",
     "tests/operations/kinds/api_keys/test_forms.py",
     "tests/operations/kinds/payments/test_form.py",
@@ -52,7 +54,8 @@ OF_ANY_ENGINE = (
     "tests/webhooks/test_over_http.py",
 )
 """Forms and pages: what they read and store has tests of its own on both engines, as have lists and filters. One
-person opens every page on the second engine, too (`opened_by`).
+person opens every page on the second engine, too (`opened_by`). The command of the gateway asks the provider and
+stores nothing.
 """
 
 NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
@@ -63,7 +66,7 @@ NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
 
 
 def opened_by(everyone: Iterable[str], *, on_both_engines: str) -> list[ParameterSet]:
-    """The columns of a matrix of access. One person opens each page on both engines, the others on one of them."""
+    """The columns of a matrix of access: one person's on both engines, the others' on one of them."""
     marks = {person: () if person == on_both_engines else pytest.mark.any_engine for person in everyone}
     return [pytest.param(person, marks=mark) for person, mark in marks.items()]
 

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 
 from backoffice import settings as product_settings
-from payments_gateway.sandbox.parties import API_KEY as SANDBOX_API_KEY
+from payments_gateway.sandbox import API_KEY as SANDBOX_API_KEY
 from tests.core.environments import DEMO, PRODUCTION, SANDBOX, STAGING, Start, settings_in, starts_in
 
 StartProcess = Callable[..., "subprocess.CompletedProcess[str]"]

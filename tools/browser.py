@@ -76,7 +76,7 @@ def forms_of(html: str) -> list[HtmlForm]:
 
 
 def demo_person(html: str, name: str) -> dict[str, str]:
-    """E-mail, password and current code (empty while it has been used) of a person listed by the demo."""
+    """Email, password and current code (empty while it has been used) of a person listed by the demo."""
     shown = re.search(
         rf'{name}.*?data-email="(?P<email>[^"]*)" data-password="(?P<password>[^"]*)" data-code="(?P<code>[^"]*)"',
         html,

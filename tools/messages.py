@@ -1,20 +1,22 @@
 """Collect the texts of the screens into the message catalogues, and compile these.
 
 `python -m tools.messages` updates `locale/<language>/LC_MESSAGES/django.po` from the sources and compiles it;
-`--check` changes nothing and fails if a catalogue is stale, or if a text lacks a translation, has a doubtful one, or
-one with other placeholders. Babel does the work, so that nobody needs GNU gettext.
+`--check` changes nothing and fails if a catalogue is stale, or if a text lacks a translation, has a doubtful one, one
+with other placeholders, or one in French without the no-break spaces that its punctuation needs. Babel writes the
+files, so that nobody needs GNU gettext.
 """
 
 import argparse
+import ast
 import io
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeGuard
 
 from babel.messages import Catalog
-from babel.messages.extract import extract_python
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 from django.utils.translation.template import templatize
@@ -29,13 +31,13 @@ _NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)
 """In the header of every compiled catalogue, so that the same texts always compile to the same bytes."""
 
 _SOURCES = ("backoffice", "payments_gateway", "templates")
-_KEYWORDS = {
-    **dict.fromkeys(("gettext", "gettext_lazy", "gettext_noop", "_"), None),
-    **dict.fromkeys(("ngettext", "ngettext_lazy"), (1, 2)),
-    **dict.fromkeys(("pgettext", "pgettext_lazy"), ((1, "c"), 2)),
-    **dict.fromkeys(("npgettext", "npgettext_lazy"), ((1, "c"), 2, 3)),
+_FUNCTIONS = {"_", "gettext_noop"} | {
+    f"{name}{lazy}" for name in ("gettext", "ngettext", "pgettext", "npgettext") for lazy in ("", "_lazy")
 }
 _PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|%%|\{\w*\}")
+
+_BREAKABLE = re.compile(r" [:;?!»]|« ")
+"""In French: an ordinary space where a line could break before the mark, instead of a no-break space."""
 
 _STRING = r"""u?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _CALL = re.compile(rf"(?:\w*gettext|\b_)\({_STRING}(?:,\s*{_STRING})*(?:,\s*count)?\)")
@@ -49,10 +51,8 @@ def extracted() -> Catalog:
         source = path.read_text()
         if path.suffix == ".html":
             source = "\n".join(_CALL.findall(templatize(source)))
-        for _line, keyword, texts, _comments in extract_python(
-            io.BytesIO(source.encode()), _KEYWORDS, [], {}
-        ):
-            _add(found, str(keyword), texts, path.relative_to(ROOT))
+        for call in filter(_is_marked, ast.walk(ast.parse(source))):
+            _add(found, call, path.relative_to(ROOT))
     return found
 
 
@@ -63,10 +63,19 @@ def _sources() -> Iterator[Path]:
                 yield path
 
 
-def _add(catalog: Catalog, keyword: str, texts: str | Sequence[str | None] | None, path: Path) -> None:
-    values = [text for text in ((texts,) if isinstance(texts, str) else texts or ()) if isinstance(text, str)]
-    context = values.pop(0) if keyword.startswith(("pgettext", "npgettext")) else None
-    plural = keyword.startswith(("ngettext", "npgettext"))
+def _is_marked(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and _function(node) in _FUNCTIONS
+
+
+def _function(call: ast.Call) -> str:
+    return str(getattr(call.func, "id", "") or getattr(call.func, "attr", ""))
+
+
+def _add(catalog: Catalog, call: ast.Call, path: Path) -> None:
+    arguments = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
+    values = [value for value in arguments if isinstance(value, str)]
+    context = values.pop(0) if "pgettext" in _function(call) and values else None
+    plural = "ngettext" in _function(call) or "npgettext" in _function(call)
     if values and values[0]:
         catalog.add(tuple(values[:2]) if plural else values[0], context=context, locations=[(str(path), 0)])
 
@@ -111,6 +120,8 @@ def faults(catalog: Catalog) -> Iterator[str]:
             yield f"{catalog.locale}: a placeholder that the text lacks, in the translation of {first!r}"
         elif _placeholders(_forms(message.id)[-1]) - _placeholders(_forms(message.string)[-1]):
             yield f"{catalog.locale}: a placeholder is missing in the translation of {first!r}"
+        elif catalog.locale_identifier == "fr" and any(map(_BREAKABLE.search, _forms(message.string))):
+            yield f"fr: a no-break space is missing beside a colon, mark or quote, in the translation of {first!r}"
 
 
 def _forms(value: str | Sequence[str] | None) -> tuple[str, ...]:

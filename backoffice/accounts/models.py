@@ -53,7 +53,7 @@ class Language(models.TextChoices):
 
 
 class UserManager(BaseUserManager["User"]):
-    """Finds people by e-mail address, ignoring case."""
+    """Finds people by email address, ignoring case."""
 
     def get_by_natural_key(self, username: str | None) -> "User":
         return self.get(email=(username or "").strip().lower())
@@ -68,7 +68,7 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractBaseUser, PermissionsMixin):
-    """A person who signs in. The e-mail address is the user name, stored in lower case.
+    """A person who signs in. The email address is the user name, stored in lower case.
 
     Permissions come from roles alone: permissions assigned to one person and Django's superuser flag are
     ignored, so every permission can be traced to a role.

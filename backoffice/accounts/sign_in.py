@@ -24,14 +24,14 @@ from backoffice.core.web import request_context
 
 
 class SignInRefusedError(Exception):
-    """Wrong e-mail address or password; the message does not say which."""
+    """Wrong email address or password; the message does not say which."""
 
     def __init__(self) -> None:
         super().__init__(gettext("Wrong email address or password. You are not signed in. Try again."))
 
 
 class LockedOutError(Exception):
-    """Too many wrong passwords for this e-mail address from this network address."""
+    """Too many wrong passwords for this email address from this network address."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -72,7 +72,7 @@ class PasswordRefusedError(Exception):
 
 @sensitive_variables("password")
 def sign_in(request: HttpRequest, session: SessionStore, *, email: str, password: str) -> User:
-    """Open a new session for the person with this e-mail address and password, and end the browser's previous
+    """Open a new session for the person with this email address and password, and end the browser's previous
     session.
 
     Until the second factor is given, the session opens the steps of sign-in only. Raises SignInRefusedError,
@@ -116,7 +116,7 @@ def _refusal(request: HttpRequest, email: str) -> SignInRefusedError | LockedOut
             Action.SIGN_IN_LOCKED if just_locked else Action.SIGN_IN_REFUSED,
             actor=None,
             target=target,
-            reason="locked out" if is_locked else "wrong e-mail address or password",
+            reason="locked out" if is_locked else "wrong email address or password",
         )
     return LockedOutError() if is_locked else SignInRefusedError()
 
@@ -150,7 +150,7 @@ def change_password(request: StaffRequest, new_password: str) -> None:
 
 
 _ANY_LINK = "one-time link"
-"""Stands for the e-mail address where wrong links are counted: no address is like it, so no account has it."""
+"""Stands for the email address where wrong links are counted: no address is like it, so no account has it."""
 
 
 @sensitive_variables("token")

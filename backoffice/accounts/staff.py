@@ -22,7 +22,7 @@ class UnknownRoleError(Exception):
 
 
 class EmailTakenError(Exception):
-    """Another account has this e-mail address."""
+    """Another account has this email address."""
 
 
 @transaction.atomic

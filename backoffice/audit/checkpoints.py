@@ -149,7 +149,7 @@ def check_configuration() -> None:
     for address in addresses:
         destination_at(address)
     if len(set(addresses)) != len(addresses):
-        raise ImproperlyConfigured("COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS: an address is there twice")
+        raise ImproperlyConfigured("COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS: an address is listed twice")
     if addresses or settings.AUDIT_CHECKPOINT_KEYS:
         _signing_keys()
 
@@ -161,8 +161,8 @@ def head_is_kept_elsewhere(**_of_django: Any) -> Iterable[CheckMessage]:
         return []
     return [
         Warning(
-            "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS is not set: whoever can write to the database can rewrite the "
-            "audit log unnoticed.",
+            "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS is not set: anyone who can write to the database can rewrite "
+            "the audit log unnoticed.",
             hint="Name at least one place outside the database, such as an append-only file on another volume.",
             id="audit.W001",
         )

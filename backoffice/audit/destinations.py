@@ -41,8 +41,8 @@ class ProblemCode(TextChoices):
     CANNOT_WRITE = "cannot_write", _("It cannot be written: {error}.")
     CANNOT_READ = "cannot_read", _("It cannot be read back: {error}.")
     NOT_REACHED = "not_reached", _("It cannot be reached.")
-    NO_ANSWER = "no_answer", _("It did not answer completely and in time.")
-    REFUSED = "refused", _("It answered {method} with status {status}.")
+    NO_ANSWER = "no_answer", _("It did not respond completely and in time.")
+    REFUSED = "refused", _("It responded to {method} with status {status}.")
     TOO_LARGE = "too_large", _("It sent back more than {limit:,} bytes.")
 
 

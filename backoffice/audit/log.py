@@ -70,7 +70,7 @@ def record(
 def _locked_head() -> ChainHead:
     head = ChainHead.objects.select_for_update().filter(pk=1).first()
     if head is None:
-        raise HeadMissingError("The head of the audit log is gone; run verify_audit")
+        raise HeadMissingError("The head of the audit log is missing; run verify_audit")
     return head
 
 

@@ -44,9 +44,9 @@ def failed_read_text(exc: GatewayError) -> str:
         case RejectedError():
             return gettext("The provider rejected the request: {message}").format(message=exc.message)
         case GatewayError(status=int()):
-            return gettext("The provider answered with an error (HTTP {status}).").format(status=exc.status)
+            return gettext("The provider responded with an error (HTTP {status}).").format(status=exc.status)
         case GatewayError(__cause__=GatewayError()):
-            return gettext("The provider cannot be reached, or does not answer in time.")
+            return gettext("The provider cannot be reached, or does not respond in time.")
     return error_sentence(exc)
 
 

@@ -15,7 +15,9 @@ NAMES = frozenset(
         "release.committed",  # the release is committed, the worker not notified
         "send.before_claim",  # the watermark is read
         "send.claimed",  # the attempt is stored, nothing is sent
-        "send.before_request",  # directly before the request
+        "send.before_request",  # the connection for the request is not made yet
+        "send.connected",  # the connection is ready; that the request begins is not stored
+        "send.begun",  # it is stored, the first byte not written
         "send.response_received",  # the response is received and not stored
         "send.recorded",  # the response is stored
         "confirm.seen",  # the provider's list is read, the result not stored

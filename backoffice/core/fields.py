@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.translation import gettext_noop
 
 from payments_gateway.money import format_plain
 
@@ -94,9 +95,9 @@ def rounded_for_storage(number: Decimal, *, digits: int = DIGITS) -> Decimal:
     try:
         rounded = number.quantize(Decimal(1).scaleb(-DECIMALS), context=Context(prec=digits))
     except InvalidOperation as exc:
-        raise ValueError(f"More than {digits - DECIMALS} digits before the point cannot be stored") from exc
+        raise ValueError(gettext_noop("a number has too many digits")) from exc
     if not rounded.is_finite():
-        raise ValueError("What is not a number cannot be stored")
+        raise ValueError(gettext_noop("a value is not a number"))
     return rounded
 
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from django.conf import settings
+from django.db.models import F
 from django.urls import reverse
 from django.utils import timezone
 from pydantic import SecretStr
@@ -25,14 +26,13 @@ from backoffice.ledger import callback_url, rates
 from backoffice.ledger.balances import LONG_TREND_PERIOD, SNAPSHOT_INTERVAL, TREND_PERIOD, snapshot_slot
 from backoffice.ledger.mirror.rows import direction
 from backoffice.ledger.models import Balance, BalanceSnapshot
-from backoffice.ledger.payments import business_id
 from backoffice.ledger.provider_list import recent_transactions
 from backoffice.operations.delivery import record, release, send
 from backoffice.operations.delivery.record import CHECK_AFTER
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
-from backoffice.operations.kinds.payment import PaymentPayload
+from backoffice.operations.kinds.payment import PaymentPayload, business_id
 from backoffice.operations.kinds.registry import KINDS, read_content
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
@@ -156,14 +156,14 @@ class SampleOperations:
         self.approve(self.prepare())
 
     def lose_while_sending(self, operation: Operation) -> Attempt:
-        """Claim an attempt without a request, as if the worker was killed in between."""
+        """Claim an attempt without a response, as if the worker was killed during the request."""
         released = self.release(operation)
         seen = send.preflight_read(Release.objects.get(pk=released.pk))
         claim = send.claim_operation(released.pk, seen)
         if claim is None:
             raise RuntimeError("Nobody else sends while the history is made")
         later = timezone.now() + timedelta(days=1)
-        Attempt.objects.filter(pk=claim.attempt_id).update(deadline_at=later)
+        Attempt.objects.filter(pk=claim.attempt_id).update(begun_at=F("started_at"), deadline_at=later)
         return Attempt.objects.get(pk=claim.attempt_id)
 
     def make_unknown(self, operation: Operation) -> Attempt:

@@ -339,7 +339,7 @@ class Mirror(models.Model):
     as_of = models.DateTimeField(null=True)  # start of the last successful round
     provider_time = models.DateTimeField(null=True)  # the provider's clock then
     loaded_at = models.DateTimeField(null=True)  # when the whole list was mirrored for the first time
-    error = models.TextField(blank=True)  # error of the last sync; empty after a success
+    error = models.JSONField(default=dict)  # `stored_error` of the last sync; empty after a success
     error_at = models.DateTimeField(null=True)
 
     round_begun_at = models.DateTimeField(null=True)  # start of an unfinished round (mirror/passes.py)

@@ -12,7 +12,7 @@ from django.db.models import Q
 from backoffice.core import clock
 from backoffice.core.isolation import POSTPONED_SECONDS, ignore, run_each_isolated
 from backoffice.operations.delivery import balance_queue
-from backoffice.operations.delivery.record import record_timeout, sender_grace
+from backoffice.operations.delivery.record import is_silent, record_timeout
 from backoffice.operations.delivery.release import expire_release, record_blocker
 from backoffice.operations.delivery.send import send_operation
 from backoffice.operations.models.monitoring import Heartbeat
@@ -36,15 +36,15 @@ def send_due() -> int:
 
 
 def expire_due() -> int:
-    """Expire operations and releases past their expiry, and record a timeout for senders that are gone."""
+    """Expire operations and releases past their expiry, and end the attempts of senders that are gone."""
     now = clock.now()
     lapsed = Release.objects.filter(expires_at__lte=now).values_list("pk", "operation__reference")
     expired = Operation.objects.filter(
         Q(status__in=BEFORE_SENDING, expires_at__lte=now, release__isnull=True)
     ).values_list("pk", "reference")
-    abandoned = Attempt.objects.filter(
-        closed_at__isnull=True, operation__status=Status.SENDING, deadline_at__lt=now - sender_grace()
-    ).values_list("pk", "operation__reference")
+    abandoned = Attempt.objects.filter(is_silent(now), operation__status=Status.SENDING).values_list(
+        "pk", "operation__reference"
+    )
     done = run_each_isolated(expire_release, dict(lapsed[:BATCH_SIZE]), failed=ignore)
     done += [
         one is not None

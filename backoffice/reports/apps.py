@@ -13,12 +13,12 @@ from backoffice.reports.errors import failure_sentence, obstacle_sentence
 
 @register(deploy=True)
 def check_public_url(**_of_django: Any) -> Iterable[CheckMessage]:
-    """Without a public URL, e-mails of schedules could not link to their file, so none are sent."""
+    """Without a public URL, emails of schedules could not link to their file, so none are sent."""
     if settings.PUBLIC_URL:
         return []
     return [
         Warning(
-            "COUNTERSIGN_PUBLIC_URL is not set: no schedule can be created, and existing schedules send no e-mails.",
+            "COUNTERSIGN_PUBLIC_URL is not set: no schedule can be created, and existing schedules send no emails.",
             hint="Set it to the https address of this installation.",
             id="reports.W001",
         )

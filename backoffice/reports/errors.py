@@ -61,7 +61,7 @@ class FailureCode(TextChoices):
     NO_DAYS = "no_days", _("This report cannot be restricted to a period.")
     NO_PUBLIC_URL = (
         "no_public_url",
-        _("E-mails cannot link to the file: ask the operator to set COUNTERSIGN_PUBLIC_URL."),
+        _("Emails cannot link to the file. Ask the operator to set COUNTERSIGN_PUBLIC_URL."),
     )
 
 

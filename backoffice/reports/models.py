@@ -154,7 +154,7 @@ class ExportJob(models.Model):
 
     schedule = models.ForeignKey(Schedule, on_delete=models.SET_NULL, null=True, related_name="exports")
     due_at = models.DateTimeField(null=True)
-    mail_due_at = models.DateTimeField(null=True)  # when to send the e-mail; null: none, or sent
+    mail_due_at = models.DateTimeField(null=True)  # when to send the email; null: none, or sent
 
     class Meta:
         default_permissions = ()

@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models import Q, TextChoices
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH
@@ -77,4 +78,5 @@ class Delivery(models.Model):
     @property
     def problem(self) -> str:
         """Why it is not valid; empty if it is."""
-        return str(PROBLEMS.get(DeliveryVerification(self.verdict), "")).format(error=self.error)
+        error = gettext(self.error) if self.error else ""
+        return str(PROBLEMS.get(DeliveryVerification(self.verdict), "")).format(error=error)

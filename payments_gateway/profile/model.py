@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, model_validator
 
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.profile.values import (
     CAPABILITIES,
     AtLeastOne,
@@ -409,11 +410,11 @@ class ProviderProfile(BaseModel):
     )
     uncertain_statuses: Table[ClientErrorStatus, str] = _point(
         {
-            408: "the service gave up waiting, and may have read the whole request",
-            409: "a conflict may be with this very request, already executed",
-            424: "something behind the service failed, perhaps after the money moved",
-            425: "the request was taken too early and may be replayed by what stands between",
-            499: "what stands between cut the call while the service went on",
+            408: _("the provider timed out and may have read the whole request"),
+            409: _("the conflict may be with this very request, already executed"),
+            424: _("another system of the provider failed, perhaps after the money moved"),
+            425: _("the request came too early, and a proxy may send it again"),
+            499: _("a proxy closed the connection while the provider went on"),
         },
         "unknown",
         _ERRORS_SECTION,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import (
     LenientText,
     OptionalAmount,
@@ -155,7 +156,7 @@ class Accounts(Resource):
 def _parse_created_accounts(response: ParsedResponse) -> list[CreatedAccount]:
     data = response.members.get("data")
     if not isinstance(data, (list, dict)):
-        raise UnreadableError("it contains no accounts")
+        raise UnreadableError(_("it contains no accounts"))
     accounts = data if isinstance(data, list) else [data]
     return [CreatedAccount.model_validate(account) for account in accounts if account != {}]
 
@@ -167,7 +168,7 @@ def _parse_accounts(profile: ProviderProfile, response: ParsedResponse) -> list[
 
 def _parse_account(profile: ProviderProfile, account: object) -> Account:
     if not isinstance(account, dict):
-        raise UnreadableError("one of its accounts is not an object")
+        raise UnreadableError(_("one of its accounts is not an object"))
     name = next((name for name in profile.account_assets_members if name in account), "assets")
     return Account.model_validate(account | {"assets": _parse_assets(value_at(account, name))})
 
@@ -181,7 +182,7 @@ def _parse_assets(found: object) -> list[Asset]:
             return [Asset.model_validate(asset) for asset in found]
         case dict() if all(isinstance(asset, dict) for asset in found.values()):
             return [Asset.model_validate({"currency": code, **asset}) for code, asset in found.items()]
-    raise UnreadableError("the assets of an account have an unknown structure")
+    raise UnreadableError(_("the assets of an account have an unknown structure"))
 
 
 class Banks(Resource):

@@ -170,9 +170,7 @@ class ApiKeys(Resource):
         OutcomeUnknownError otherwise. Specification: Authentication, 6 and 8 (shapes not shown: see the
         profile).
         """
-        _require_text(
-            key.get_secret_value(), _("A key is invalidated by itself, and none was given. Nothing was sent.")
-        )
+        _require_text(key.get_secret_value(), _("The key to invalidate is missing. Nothing was sent."))
         body = {self._profile.key_invalidate_member: key}
         path = self._profile.key_invalidate_path
         self._transport.send_once(
@@ -191,9 +189,7 @@ class ApiKeys(Resource):
         RejectedError when the provider rejected the request, NotSentError when nothing was sent,
         OutcomeUnknownError otherwise. Specification: Authentication, 8 (shapes not shown: see the profile).
         """
-        _require_text(
-            short_hash, _("A key is deleted by its short hash, and none was given. Nothing was sent.")
-        )
+        _require_text(short_hash, _("The short hash of the key to delete is missing. Nothing was sent."))
         query = {self._profile.key_hash_query: short_hash}
         path = self._profile.key_delete_path
         self._transport.send_once(
@@ -216,7 +212,7 @@ def _require_text(text: str, template: str) -> None:
 def _parse_created_key(profile: ProviderProfile, response: ParsedResponse) -> CreatedKey:
     key = first_text(response.data, profile.created_key_paths)
     if key is None or HIDDEN in key:
-        raise UnreadableError("it contains no new key")
+        raise UnreadableError(_("it contains no new key"))
     places = {path[-1:] for path in (*profile.created_key_paths, *profile.created_key_expiry_paths)}
     others = {name: value for name, value in response.data.items() if (name,) not in places}
     expires = first_text(response.data, profile.created_key_expiry_paths)
@@ -230,7 +226,7 @@ def _parse_key_list(profile: ProviderProfile, response: ParsedResponse) -> list[
 
 def _parse_key(profile: ProviderProfile, key: object) -> KeyInfo:
     if not isinstance(key, dict):
-        raise UnreadableError("one of its keys is not an object")
+        raise UnreadableError(_("one of its keys is not an object"))
     places = {
         "short_hash": profile.listed_key_hash_members,
         "name": profile.listed_key_name_members,
@@ -245,5 +241,5 @@ def _parse_key(profile: ProviderProfile, key: object) -> KeyInfo:
 def _parse_scopes(response: ParsedResponse) -> dict[str, str]:
     scopes = {name: first_text(response.data, [(name,)]) for name in response.data}
     if not scopes or None in scopes.values():
-        raise UnreadableError("it contains no scopes")
+        raise UnreadableError(_("it contains no scopes"))
     return {name: code for name, code in scopes.items() if code is not None}

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import (
     Amount,
     Count,
@@ -225,7 +226,7 @@ def _parse_transfer_detail(profile: ProviderProfile, response: ParsedResponse) -
 def _parse_balances(profile: ProviderProfile, response: ParsedResponse) -> list[Balance]:
     name = next((name for name in profile.balances_members if name in response.data), None)
     if name is None:
-        raise UnreadableError("it contains no balances")
+        raise UnreadableError(_("it contains no balances"))
     return [Balance.model_validate(entry) for entry in _balance_entries(response.data[name], profile)]
 
 
@@ -242,4 +243,4 @@ def _balance_entries(found: object, profile: ProviderProfile) -> Iterator[dict[s
             for code, entry in found.items():
                 yield {"toCurrency": code, **entry}
         case _:
-            raise UnreadableError("its balances have an unknown structure")
+            raise UnreadableError(_("its balances have an unknown structure"))

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import RequiredText, WireModel
 from payments_gateway.money import UnreadableError
 from payments_gateway.responses import ParsedResponse, read_acknowledgement
@@ -57,8 +58,8 @@ class Callbacks(Resource):
 
 def _parse_callback_url(response: ParsedResponse) -> str:
     if "callbackUrl" not in response.data:
-        raise UnreadableError("it contains no callback URL")
+        raise UnreadableError(_("it contains no callback URL"))
     url = response.data["callbackUrl"]
     if not isinstance(url, str | None):
-        raise UnreadableError("its callback URL is not a text")
+        raise UnreadableError(_("its callback URL is not a text"))
     return url or ""

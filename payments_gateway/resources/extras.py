@@ -167,11 +167,11 @@ def _fill_in_id(path: str, identity: str) -> str:
     backslash, percent sign, only dots, control characters), and for one that would name another operation.
     """
     if len(identity) > _LONGEST_ID or _FORBIDDEN_IN_ID.search(identity):
-        raise NotSentError.of(_("This is not a valid id of the provider. Nothing was sent."))
+        raise NotSentError.of(_("This is not a valid provider ID. Nothing was sent."))
     try:
         return re.sub(r"\{\w+\}", lambda _braces: quote(identity, safe=""), path)
     except UnicodeEncodeError as exc:
-        raise NotSentError.of(_("This is not a valid id of the provider. Nothing was sent.")) from exc
+        raise NotSentError.of(_("This is not a valid provider ID. Nothing was sent.")) from exc
 
 
 def _entries_of(data: object, name: str, value: str) -> Iterator[object]:
@@ -183,7 +183,7 @@ def _entries_of(data: object, name: str, value: str) -> Iterator[object]:
             for key, item in data.items():
                 yield {name: key, **item} if isinstance(item, dict) else {name: key, value: item}
         case _:
-            raise UnreadableError("its data has an unknown structure")
+            raise UnreadableError(_("its data has an unknown structure"))
 
 
 EntryT = TypeVar("EntryT", Bank, SupportedCurrency, Minimum, WalletOption)
@@ -212,7 +212,7 @@ def _parse_transaction(
     members = response.members if "transactionId" in response.members else response.data
     record = TransactionRecord.model_validate(members)
     if record.transaction_id != transaction_id:
-        raise UnreadableError("it is about another transaction")
+        raise UnreadableError(_("it is about another transaction"))
     return record.model_copy(update={"status": profile.status(record.status)})
 
 
@@ -221,5 +221,5 @@ def _parse_payment(payment_id: str, response: ParsedResponse) -> Payment:
     members = response.members if "_id" in response.members else response.data
     payment = Payment.model_validate(members | {"raw": members})
     if payment.id != payment_id:
-        raise UnreadableError("it is about another payment")
+        raise UnreadableError(_("it is about another payment"))
     return payment

@@ -5,6 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import (
     Amount,
     LenientAmount,
@@ -145,7 +146,7 @@ def _parse_payment(reference: str | None, response: ParsedResponse) -> Payment:
     payment = Payment.model_validate(response.data | {"raw": response.data})
     named = payment.reference.strip()
     if not (payment.id or named or payment.address.strip()):
-        raise UnreadableError("it contains no payment id, reference or address")
+        raise UnreadableError(_("it contains no payment ID, reference or address"))
     if reference is not None and named not in {"", reference}:
-        raise UnreadableError("it is about a payment with another reference")
+        raise UnreadableError(_("it is about a payment with another reference"))
     return payment

@@ -80,6 +80,14 @@ WINDOW = 10_000
 """How many recently read record ids are remembered: twice the change accepted between two pages."""
 
 _MAX_WASTED_READS = 5
+_EMPTY_PAGE = _(
+    "The provider counts {total} transactions, but page {page} of {pages} is empty. "
+    "The list that was read is incomplete."
+)
+_SHRINKING_LIST = _(
+    "The provider counts {total} transactions, but its list keeps getting shorter. "
+    "The list that was read is incomplete."
+)
 
 
 class PageReader:
@@ -123,7 +131,7 @@ class PageReader:
             self._step_back(change, page)
             return []
         if not page.records and page.total > (self.number - 1) * self._least_size(page):
-            self._count_wasted_read(f"page {self.number} of {page.pages} is empty")
+            self._count_wasted_read(_EMPTY_PAGE, page)
             return []
         self._check_not_previous_page(page)
         new = [record for record in page.records if self._is_new(record.transaction_id)]
@@ -131,7 +139,7 @@ class PageReader:
         return new
 
     def _step_back(self, change: int, page: TransactionPage) -> None:
-        self._count_wasted_read("the list gets shorter all the time")
+        self._count_wasted_read(_SHRINKING_LIST, page)
         self._previous = None
         self.number = max(1, self.number + change // self._least_size(page))
         del self._sizes[self.number - 1 :]
@@ -163,17 +171,11 @@ class PageReader:
         """The minimum number of records on a full page; the provider may return fewer than requested."""
         return max(1, min(self._per_page, page.per_page))
 
-    def _count_wasted_read(self, why: str) -> None:
+    def _count_wasted_read(self, template: str, page: TransactionPage) -> None:
         """Count a read without progress. Raises ReadFailedError after too many in a row."""
         self._wasted_reads += 1
         if self._wasted_reads >= _MAX_WASTED_READS:
-            raise ReadFailedError.of(
-                _(
-                    "The provider counts {total} transactions, but {why}. The list that was read is incomplete."
-                ),
-                total=self._total,
-                why=why,
-            )
+            raise ReadFailedError.of(template, total=self._total, page=self.number, pages=page.pages)
 
     def _check_not_previous_page(self, page: TransactionPage) -> None:
         """Detect a provider that ignores the page number and returns the same page forever."""

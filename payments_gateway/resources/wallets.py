@@ -5,6 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import (
     Amount,
     LenientAmount,
@@ -130,10 +131,10 @@ def _parse_transfer_detail(profile: ProviderProfile, response: ParsedResponse) -
 def _parse_wallet(profile: ProviderProfile, response: ParsedResponse) -> Wallet:
     wallet = first_object(response.members, _WALLET_PATHS)
     if not _WALLET_MEMBERS & wallet.keys():
-        raise UnreadableError("it contains no wallet")
+        raise UnreadableError(_("it contains no wallet"))
     elements = wallet.get("addresses") or []
     if not isinstance(elements, list):
-        raise UnreadableError("its addresses are not a list")
+        raise UnreadableError(_("its addresses are not a list"))
     return Wallet.model_validate(
         wallet | {"addresses": [_parse_address(profile, element) for element in elements]}
     )
@@ -144,7 +145,7 @@ def _parse_address(profile: ProviderProfile, element: object) -> WalletAddress:
     if isinstance(element, str):
         return WalletAddress(address=element)
     if not isinstance(element, dict):
-        raise UnreadableError("one of its addresses is neither text nor an object")
+        raise UnreadableError(_("one of its addresses is neither text nor an object"))
     named = {
         "address": profile.wallet_address_members,
         "network": profile.wallet_network_members,

@@ -8,4 +8,21 @@ It moves no money. It is a process of its own, with its own settings and databas
   lacks.
 
 `books/ledger.py` describes the bookkeeping, `faults/definitions.py` the faults that can be provoked.
+
+The credentials below are those of the demo merchant at the start. They are not secrets: they are the same everywhere,
+printed at start-up, and open a sandbox only. All owners of accounts except the merchant represent external parties.
 """
+
+API_KEY = "sandbox-key-of-the-simulation"
+API_USER = "countersign-demo"
+USER_VERSIONS = ("v2",)
+BUSINESS_ID = "b5f1c2d94a7e4f0ba1c83d56"
+BUSINESS_NAME = "Meridian Foods Limited"
+
+MERCHANT = "merchant"
+FEES = "fees"
+BANKS = "banks"
+CHAIN = "chain"
+USERS = "users"
+EXCHANGE = "exchange"
+OWNERS = (MERCHANT, FEES, BANKS, CHAIN, USERS, EXCHANGE)

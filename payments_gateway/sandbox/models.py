@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import F, Q
 
-from payments_gateway.sandbox.parties import MERCHANT
+from payments_gateway.sandbox import MERCHANT
 
 
 class SandboxState(models.Model):
@@ -386,7 +386,7 @@ class Forgery(models.TextChoices):
     """Ways in which a delivery can be forged on demand."""
 
     WRONG_SIGNATURE = "wrong_signature", "random bytes for a signature"
-    STRANGER = "stranger", "signed by a key that nobody knows"
+    STRANGER = "stranger", "signed by an unknown key"
     UNSIGNED = "unsigned", "no signature"
     MALFORMED = "malformed", "a body that is cut in the middle"
     TAMPERED_DATA = "tampered_data", "data changed after signing"

@@ -286,7 +286,7 @@ def test_the_command_prints_the_path_if_the_public_address_is_not_set(settings: 
 def test_create_reports_invalid_input_and_creates_no_user(
     administrator: User, email: str, name: str, reason: str
 ) -> None:
-    with pytest.raises(CommandError, match=f"(?s)Nobody was created.*{reason}"):
+    with pytest.raises(CommandError, match=f"(?s)No account was created.*{reason}"):
         run("create", email, "--name", name, "--role", "Administrator")
     assert list(User.objects.all()) == [administrator]
 

@@ -162,7 +162,7 @@ def test_a_key_whose_creation_response_was_lost_is_reported(
     )
     assert confirmation.confirm_operation(operation.pk).status == "succeeded"
     page = text_of(as_administrator.get("/settings/api-keys/list/"))
-    assert "the response with the key was lost. Nobody has it" in page
+    assert "the response with the key was lost. No one can use it" in page
 
 
 @pytest.mark.parametrize(

@@ -192,10 +192,10 @@ def test_an_address_that_refuses_is_a_problem(receiver: HttpReceiver, status: in
     receiver.post_status = receiver.get_status = status
     with pytest.raises(DestinationError) as refused:
         destination_at(receiver.url).append(LINE)
-    assert problem_of(refused) == f"It answered POST with status {status}."
+    assert problem_of(refused) == f"It responded to POST with status {status}."
     with pytest.raises(DestinationError) as refused:
         destination_at(receiver.url).newest_lines()
-    assert problem_of(refused) == f"It answered GET with status {status}."
+    assert problem_of(refused) == f"It responded to GET with status {status}."
 
 
 def test_a_redirect_is_not_followed(receiver: HttpReceiver) -> None:
@@ -213,7 +213,7 @@ def test_an_address_that_is_too_slow_is_a_problem(
     receiver.is_slow = True
     with pytest.raises(DestinationError) as refused:
         destination_at(receiver.url).append(LINE)
-    assert problem_of(refused) == "It did not answer completely and in time."
+    assert problem_of(refused) == "It did not respond completely and in time."
 
 
 def test_an_address_where_nobody_listens_is_a_problem() -> None:

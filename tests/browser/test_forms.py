@@ -78,7 +78,7 @@ def test_the_full_balance_leaves_the_fee(people: People) -> None:
     steps.press(page, "Use full balance")
     amount = page.get_by_label("Amount")
     expect(amount).to_be_focused()
-    expect(page.locator("#full-balance")).to_have_text("NGN 50.00 is left for the fee, as charged last time.")
+    expect(page.locator("#full-balance")).to_have_text("NGN 50.00 is kept for the fee, as charged last time.")
     reported = page.locator(".money", has_text="NGN").first.inner_text().removeprefix("NGN ")
     assert cents(reported) - cents(amount.input_value()) == 50_00
 

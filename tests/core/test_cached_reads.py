@@ -58,7 +58,7 @@ def test_the_last_value_is_used_while_the_provider_is_unreachable() -> None:
             "The provider rejects the API key. Ask an administrator to check it.",
         ),
         (RateLimitedError("slow down", 429), "The provider rejected the request: slow down"),
-        (ReadFailedError("a page of HTML", 502), "The provider answered with an error (HTTP 502)."),
+        (ReadFailedError("a page of HTML", 502), "The provider responded with an error (HTTP 502)."),
         (ReadFailedError("Too many reads."), "Too many reads."),
     ],
 )
@@ -69,7 +69,7 @@ def test_a_failed_read_says_why(error: GatewayError, text: str) -> None:
 def test_a_failed_connection_says_that_the_provider_cannot_be_reached() -> None:
     error = ReadFailedError("GET /balance: connection refused")
     error.__cause__ = NotSentError("connection refused")
-    assert failed_read_text(error) == "The provider cannot be reached, or does not answer in time."
+    assert failed_read_text(error) == "The provider cannot be reached, or does not respond in time."
 
 
 def test_the_newest_value_is_kept() -> None:

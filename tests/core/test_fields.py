@@ -109,7 +109,10 @@ def test_rounding_after_eighteen_decimals_is_the_same_on_both_engines(given: str
     "text", ["1E+22", "-1E+22", "9" * 22 + "." + "9" * 19, "NaN", "Infinity", "-Infinity"]
 )
 def test_numbers_out_of_range_are_refused_before_the_database(text: str) -> None:
-    with pytest.raises(ValueError, match="cannot be stored"), transaction.atomic():
+    with (
+        pytest.raises(ValueError, match=r"a number has too many digits|a value is not a number"),
+        transaction.atomic(),
+    ):
         kept(Decimal(text))
     assert not Balance.objects.exists()
 

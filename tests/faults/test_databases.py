@@ -21,7 +21,7 @@ from tests.faults.harness.processes import MakeProcesses, wait_until
 from tests.faults.harness.proxy import Proxy, proxied
 from tests.faults.harness.recovery import recovered
 from tests.faults.harness.small_disk import IS_FULL, Disk, data_on_a_small_disk
-from tests.faults.harness.stage import FaultStage, is_left_open, is_settled, statuses
+from tests.faults.harness.stage import FaultStage, came_back, is_settled, statuses
 from tests.operations.steps import status_of
 from tests.tools.test_brokers import database_url
 
@@ -64,7 +64,9 @@ def test_processes_recover_when_the_database_returns(
     compare_with_provider(stage.provider, "database away")
 
 
-CLAIM, RECORD = b'INSERT INTO "operations_attempt"', b'UPDATE "operations_attempt"'
+CLAIM = b'INSERT INTO "operations_attempt"'
+BEGIN = b'UPDATE "operations_attempt" SET "begun_at"'
+RECORD = b'UPDATE "operations_attempt" SET "operation_id"'
 
 
 @pytest.fixture
@@ -113,9 +115,22 @@ def test_a_claim_with_an_unconfirmed_commit_is_never_sent(
     [operation] = stage.released(kind)
     send_until_it_is_cut(operation, behind_the_wire, CLAIM, b"COMMIT", side=Side.ANSWER)
     assert status_of(operation) == Status.SENDING
-    stage.sweep_until(lambda: is_left_open(operation), "its silence is noticed")
+    stage.sweep_until(lambda: came_back(operation), "its silence is noticed")
     stage.assert_never_sent([operation])
     compare_with_provider(stage.provider, "database cut after the claim's commit")
+
+
+@pytest.mark.parametrize("kind", MONEY)
+@pytest.mark.parametrize("side", Side)
+def test_a_request_whose_beginning_is_not_confirmed_is_never_sent(
+    stage: FaultStage, behind_the_wire: tuple[Proxy, ForkedWorkers], side: Side, kind: str
+) -> None:
+    [operation] = stage.released(kind)
+    send_until_it_is_cut(operation, behind_the_wire, BEGIN, b"COMMIT", side=side)
+    assert came_back(operation)
+    assert "The database connection was lost before sending began" in operation.attempts.get().response
+    stage.assert_never_sent([operation])
+    compare_with_provider(stage.provider, "database cut at the beginning of the request")
 
 
 @pytest.mark.parametrize("kind", MONEY)

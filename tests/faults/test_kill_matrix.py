@@ -3,11 +3,11 @@
 import pytest
 
 from backoffice.operations import jobs
-from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.states import Status
 from tests.faults.harness.figures import FIGURES, compare_with_provider, records_of
 from tests.faults.harness.operations import ONE_PER_BALANCE
-from tests.faults.harness.stage import FaultStage, is_left_open, statuses
+from tests.faults.harness.stage import FaultStage, came_back, is_left_open, statuses
 from tests.operations.steps import status_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest.mark.faults]
@@ -15,7 +15,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest
 ONE_OF_EACH = pytest.mark.parametrize(
     "kinds", [pytest.param(ONE_PER_BALANCE, id="apart"), pytest.param(("conversion",), id="conversion")]
 )
-NEVER_LEFT = ("send.claimed", "send.before_request")
+NOT_BEGUN = ("send.claimed", "send.before_request", "send.connected")
+BEGUN = ("send.begun",)
 LEFT = ("send.response_received", "send.recorded")
 LOOKING = ("confirm.seen", "confirm.closed")
 WHAT_A_LOOK_WRITES = (
@@ -44,8 +45,24 @@ def test_a_sender_killed_before_the_claim_is_replaced_and_sends_once(
 
 
 @ONE_OF_EACH
-@pytest.mark.parametrize("point", NEVER_LEFT)
-def test_a_sender_killed_after_the_claim_leaves_it_unknown_and_unsent(
+@pytest.mark.parametrize("point", NOT_BEGUN)
+def test_a_sender_killed_before_its_request_begins_leaves_it_approved_and_unsent(
+    stage: FaultStage, kinds: tuple[str, ...], point: str
+) -> None:
+    operations = stage.released(*kinds)
+    for operation in operations:
+        stage.strike(point, operation)
+    assert statuses(operations) == {Status.SENDING}
+    stage.enqueue(*operations)
+    stage.sweep_until(lambda: all(map(came_back, operations)), "they are returned")
+    assert not Release.objects.exists()
+    stage.assert_never_sent(operations)
+    compare_with_provider(stage.provider, f"killed at {point}")
+
+
+@ONE_OF_EACH
+@pytest.mark.parametrize("point", BEGUN)
+def test_a_sender_killed_after_its_request_began_leaves_it_unknown_and_unsent(
     stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:
     operations = stage.released(*kinds)
@@ -123,7 +140,7 @@ def check_is_due(operation: Operation) -> None:
 
 
 @ONE_OF_EACH
-@pytest.mark.parametrize("point", ["send.before_claim", *NEVER_LEFT, *LEFT])
+@pytest.mark.parametrize("point", ["send.before_claim", *NOT_BEGUN, *BEGUN, *LEFT])
 def test_a_sender_frozen_briefly_continues_and_sends_once(
     stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:

@@ -19,12 +19,14 @@ from tests.faults.harness.figures import compare_with_provider, records_of
 from tests.faults.harness.operations import MONEY, ONE_PER_BALANCE, approved
 from tests.faults.harness.processes import TIMEOUT, MakeProcesses, ProductProcesses, wait_until
 from tests.faults.harness.recovery import recovered
-from tests.faults.harness.stage import FaultStage, statuses
+from tests.faults.harness.stage import FaultStage, came_back
+from tests.operations.steps import status_of
 from tests.requirements import REDIS
 from tests.sandbox_process import SandboxProcess
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest.mark.faults]
 
+ENDED = frozenset(Status) - {Status.APPROVED, Status.SENDING}
 SHORT = 2.0  # seconds for a worker that is frozen for longer
 
 
@@ -134,7 +136,9 @@ def answers(browser: requests.Session, page: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("point", ["send.claimed", "send.before_request", "send.response_received"])
+@pytest.mark.parametrize(
+    "point", ["send.claimed", "send.before_request", "send.connected", "send.begun", "send.response_received"]
+)
 def test_a_worker_frozen_for_longer_than_any_lease_sends_at_most_once(
     stage: FaultStage, settings: Settings, point: str
 ) -> None:
@@ -142,7 +146,7 @@ def test_a_worker_frozen_for_longer_than_any_lease_sends_at_most_once(
     operations = stage.released(*ONE_PER_BALANCE)
     frozen = [stage.freeze(point, operation, patience=SHORT) for operation in operations]
     stage.sweep_until(
-        lambda: not {Status.APPROVED, Status.SENDING} & statuses(operations),
+        lambda: all(status_of(one) in ENDED or came_back(one) for one in operations),
         "silence is noticed",
         patiently=True,
     )

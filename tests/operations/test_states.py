@@ -155,3 +155,16 @@ def test_the_database_refuses_to_change_the_preparer(preparer: User, approver: U
     operation = factories.prepared(preparer)
     with pytest.raises(DatabaseError, match="operation_keeps_content"), transaction.atomic():
         Operation.objects.filter(pk=operation.pk).update(preparer=approver)
+
+
+@pytest.mark.parametrize(
+    "ended", [{"begun_at": "2030-01-01T12:00:00Z"}, {"closed_at": "2030-01-01T12:00:00Z"}]
+)
+def test_the_database_refuses_a_request_that_begins_again_or_after_its_attempt_closed(
+    preparer: User, approver: User, ended: dict[str, str]
+) -> None:
+    attempt = factories.attempt(factories.approved(preparer, approver), closed_at=None, outcome=Outcome.OPEN)
+    attempts = Attempt.objects.filter(pk=attempt.pk)
+    attempts.update(**ended, outcome=Outcome.NOT_SENT if "closed_at" in ended else Outcome.OPEN)
+    with pytest.raises(DatabaseError, match="attempt_begins_once"), transaction.atomic():
+        attempts.update(begun_at=timezone.now())

@@ -122,7 +122,7 @@ def test_a_single_case_change_is_detected(address: str) -> None:
     ],
 )
 def test_malformed_ethereum_addresses_are_refused(address: str) -> None:
-    with pytest.raises(AddressError, match="0x and then 40 characters"):
+    with pytest.raises(AddressError, match="0x followed by 40 digits"):
         check_address("ERC20", address)
 
 

@@ -4,6 +4,15 @@ from tests.sabotage.workshop import Safeguard
 
 DATABASE = (
     Safeguard(
+        "trigger: a request begins once, and not after its attempt closed",
+        "backoffice.operations.migrations.0006_leaving_now:BEGINS_ONCE",
+        {"AND (OLD.begun_at IS NOT NULL OR OLD.closed_at IS NOT NULL)": "AND 1 = 0"},
+        (
+            "tests/operations/test_states.py::test_the_database_refuses_a_request_that_begins_again_or_after_its_"
+            "attempt_closed"
+        ),
+    ),
+    Safeguard(
         "constraint: the preparer never approves",
         "backoffice.operations.migrations.0001_initial:Migration",
         {

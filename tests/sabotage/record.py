@@ -411,4 +411,19 @@ RECORD = (
         {"if rule not in expected and rule": "if rule in expected and not rule"},
         "tests/operations/monitoring/test_database_rules.py::test_a_rule_that_lacks_or_differs_is_named",
     ),
+    Safeguard(
+        "the reason within an error is shown in the reader's language",
+        "backoffice.core.web.formatting:_sentence",
+        {'"why": gettext(why)': '"why": why'},
+        (
+            "tests/core/web/test_client_errors.py::test_the_reason_within_an_error_is_shown_in_the_readers_languag"
+            "e_too"
+        ),
+    ),
+    Safeguard(
+        "a French text without its no-break spaces fails the check",
+        "tools.messages:faults",
+        {"any(map(_BREAKABLE.search, _forms(message.string)))": "not message.id"},
+        "tests/tools/test_messages.py::test_the_check_finds_missing_doubtful_and_broken_translations",
+    ),
 )

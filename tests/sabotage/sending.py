@@ -112,7 +112,8 @@ SENDING = (
         "backoffice.operations.delivery.send",
         {
             "    if not in_time():\n": "    if paused:\n",
-            "write_only_while(in_time)": "write_only_while(lambda: True)",
+            "and self.refusal is None and self._in_time():": "and self.refusal is None:",
+            "return self._is_committed and self._in_time()": "return self._is_committed",
         },
         (
             "tests/operations/delivery/test_late_senders.py::test_a_sender_frozen_past_its_deadline_sends"
@@ -121,8 +122,12 @@ SENDING = (
     ),
     Safeguard(
         "a sender that was frozen in its last moment sends nothing",
-        "backoffice.operations.delivery.send:make_request",
-        {"write_only_while(in_time)": "write_only_while(lambda: True)"},
+        "backoffice.operations.delivery.send",
+        {
+            "and self.refusal is None and self._in_time():": "and self.refusal is None:",
+            "return self._is_committed and self._in_time()": "return self._is_committed",
+            ", begin_by__gt=now": "",
+        },
         (
             "tests/operations/delivery/test_late_senders.py::test_a_sender_frozen_just_before_sending_sen"
             "ds_nothing"
@@ -260,10 +265,112 @@ SENDING = (
     Safeguard(
         "silence is declared only while it is sending",
         "backoffice.operations.delivery.record:record_timeout",
-        {"    if operation.status == Status.SENDING and now": "    if now"},
+        {"    if operation.status != Status.SENDING:\n": "    if operation.is_closed:\n"},
         (
             "tests/operations/delivery/test_late_senders.py::test_an_attempt_is_declared_unknown_only_whi"
             "le_no_response_is_recorded"
+        ),
+    ),
+    Safeguard(
+        "a request begins by a commit before its first byte",
+        "backoffice.operations.delivery.send:RequestStart._commit",
+        {"self._is_committed = begin_request(self._attempt_id)": "self._is_committed = True"},
+        (
+            "tests/operations/delivery/test_request_start.py::test_the_beginning_is_committed_before_the_"
+            "provider_receives_the_request"
+        ),
+    ),
+    Safeguard(
+        "the beginning of a request is a commit of its own",
+        "backoffice.operations.delivery.send:begin_request",
+        {"@transaction.atomic(durable=True)\n": "@transaction.atomic\n"},
+        (
+            "tests/operations/delivery/test_request_start.py::test_the_beginning_is_never_part_of_another"
+            "_transaction"
+        ),
+    ),
+    Safeguard(
+        "compare-and-set of the sender: what was returned does not begin",
+        "backoffice.operations.delivery.send:begin_request",
+        {"closed_at__isnull=True, ": ""},
+        (
+            "tests/operations/delivery/test_request_start.py::test_a_sender_whose_operation_was_returned_"
+            "meanwhile_sends_nothing"
+        ),
+    ),
+    Safeguard(
+        "compare-and-set of the sender: in time by the database's clock",
+        "backoffice.operations.delivery.send:begin_request",
+        {", begin_by__gt=now": ""},
+        (
+            "tests/operations/delivery/test_request_start.py::test_a_sender_that_is_late_by_the_databases"
+            "_clock_sends_nothing"
+        ),
+    ),
+    Safeguard(
+        "a sender that must not begin writes nothing",
+        "backoffice.operations.delivery.send:RequestStart.may_write",
+        {"return self._is_committed and self._in_time()": "return self._in_time()"},
+        (
+            "tests/operations/delivery/test_request_start.py::test_a_sender_whose_operation_was_returned_"
+            "meanwhile_sends_nothing"
+        ),
+    ),
+    Safeguard(
+        "a database that fails at the beginning of a request stops it",
+        "backoffice.operations.delivery.send:RequestStart._commit",
+        {
+            "            self.refusal = NotSentError.of(DATABASE_GONE)\n": (
+                "            self._is_committed = True\n"
+            )
+        },
+        (
+            "tests/operations/delivery/test_request_start.py::test_nothing_is_sent_if_the_beginning_canno"
+            "t_be_committed"
+        ),
+    ),
+    Safeguard(
+        "a sender that was frozen between the commit and the first byte sends nothing",
+        "backoffice.operations.delivery.send:RequestStart.may_write",
+        {"return self._is_committed and self._in_time()": "return self._is_committed"},
+        (
+            "tests/operations/delivery/test_request_start.py::test_a_sender_frozen_after_the_beginning_se"
+            "nds_nothing"
+        ),
+    ),
+    Safeguard(
+        "compare-and-set of the sweeper: a request that began is never returned",
+        "backoffice.operations.delivery.record:_not_begun",
+        {"begun_at__isnull=True, ": ""},
+        ("tests/operations/delivery/test_request_start.py::test_a_request_that_began_is_never_returned"),
+    ),
+    Safeguard(
+        "compare-and-set of the sweeper: it closes before it returns",
+        "backoffice.operations.delivery.record:_close_not_begun",
+        {"ours.update(outcome=Outcome.NOT_SENT, closed_at=now) == 1": "ours.count() <= 1"},
+        ("tests/operations/delivery/test_request_start.py::test_a_request_that_began_is_never_returned"),
+    ),
+    Safeguard(
+        "a request is given up only when its sender is late",
+        "backoffice.operations.delivery.record:_not_begun",
+        {", begin_by__lt=now - sender_grace()": ", begin_by__isnull=False"},
+        (
+            "tests/operations/delivery/test_request_start.py::test_the_sweeper_returns_it_within_seconds_"
+            "and_not_before"
+        ),
+    ),
+    Safeguard(
+        "an attempt of an earlier release is never returned",
+        "backoffice.operations.delivery.record:_not_begun",
+        {
+            "return Q(closed_at__isnull=True, begun_at__isnull=True, begin_by__lt=now - sender_grace())": (
+                "return Q(closed_at__isnull=True, begun_at__isnull=True) & "
+                "(Q(begin_by__lt=now - sender_grace()) | Q(begin_by=None))"
+            )
+        },
+        (
+            "tests/operations/delivery/test_request_start.py::test_an_attempt_of_an_earlier_release_is_ne"
+            "ver_returned"
         ),
     ),
     Safeguard(

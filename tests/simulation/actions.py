@@ -280,6 +280,9 @@ class HistoryActions:
         found = [due["due"] for due in dues if due["due"] is not None]
         silent = waiting.filter(operation__status=Status.SENDING).aggregate(due=Min("deadline_at"))["due"]
         found += [silent + sender_grace()] if silent else []
+        not_begun = waiting.filter(operation__status=Status.SENDING, begun_at=None)
+        begin_by = not_begun.aggregate(due=Min("begin_by"))["due"]
+        found += [begin_by + sender_grace()] if begin_by else []
         if Delivery.objects.filter(check_due_at__isnull=False).exists():
             found.append(LeaseRow.objects.get(name="webhooks").held_until)
         return min(found, default=None)

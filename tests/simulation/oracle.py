@@ -98,6 +98,7 @@ class Oracle:
         elif point == "service.requested" and process.attempt:
             late = self.world.our_time() - process.attempt.started_at
             assert late < BEGINS_WITHIN, f"The request leaves {late} after its claim"
+            self._check_begun(process.attempt.pk)
         elif point == "send.before_request":
             assert not self._rows("SELECT 1 FROM operations_pause WHERE ended_at IS NULL"), (
                 "It leaves though sending is paused"
@@ -254,6 +255,9 @@ class Oracle:
         assert all(number == 1 for number in held.values()), f"Attempts in doubt: {dict(held)}"
         waiting = {"unknown", "processing"}
         self.unmatched |= {each.pk for each in doubts if operations[each.operation].status in waiting}
+        for each in doubts:
+            is_known = not each.has_begun and operations[each.operation].status != "sending"
+            assert not is_known, f"{operations[each.operation]} is in doubt, though nothing was sent"
 
     def _check_releases(self, operations: dict[UUID, OperationRow]) -> None:
         """No one-time code outlives the claim, or the end of its operation."""
@@ -266,6 +270,13 @@ class Oracle:
         needed = 2 if found.amount is not None and found.amount > SECOND_APPROVAL_ABOVE else 1
         signed = self._rows(SIGNED_QUERY, Role.APPROVER.value, operation.hex)[0][0]
         assert signed >= needed, f"{found} leaves with {signed} of {needed} countersignatures"
+
+    def _check_begun(self, attempt: int) -> None:
+        """A request that arrives was recorded to begin, and nothing was decided about it meanwhile."""
+        [found] = [each for each in self.attempts() if each.pk == attempt]
+        operation = self.operations()[found.operation]
+        assert found.has_begun, f"{operation} is sent without a record that it begins"
+        assert (found.is_open, operation.status) == (True, "sending"), f"{operation} is sent after all"
 
     def _check_debits(self, operation: OperationRow, attempts: list[AttemptRow]) -> None:
         debits, now = self.debits_of(operation.pk), self.world.provider.now()

@@ -16,7 +16,8 @@ OPERATIONS_QUERY = (
 )
 ATTEMPTS_QUERY = """
     SELECT id, operation_id, balance, closed_at IS NULL, provider_transaction_id, watermark_provider_time, started_at,
-        resolution_id, check_result, COALESCE(responses ->> '$[0].code' LIKE 'accepted%', 0), watermark_balance
+        resolution_id, check_result, COALESCE(responses ->> '$[0].code' LIKE 'accepted%', 0), watermark_balance,
+        begun_at IS NOT NULL
     FROM operations_attempt ORDER BY id
 """
 ENTRIES_QUERY = """
@@ -78,6 +79,7 @@ class AttemptRow:
     check_result: str
     is_accepted: bool
     balance_before: Decimal | None
+    has_begun: bool
 
     @property
     def is_unmatched(self) -> bool:
@@ -85,7 +87,9 @@ class AttemptRow:
 
 
 def attempt_of(row: tuple[Any, ...]) -> AttemptRow:
-    pk, operation, balance, is_open, names, mark, started, resolved, check_result, accepted, before = row
+    pk, operation, balance, is_open, names, mark, started, resolved, check_result, accepted, before, begun = (
+        row
+    )
     return AttemptRow(
         pk,
         UUID(operation),
@@ -98,6 +102,7 @@ def attempt_of(row: tuple[Any, ...]) -> AttemptRow:
         check_result,
         bool(accepted),
         Decimal(before) if before is not None else None,
+        bool(begun),
     )
 
 

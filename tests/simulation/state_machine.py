@@ -31,7 +31,7 @@ courses = st.sampled_from([*COURSES, "named", "unnamed"])
 settlements = st.sampled_from([SETTLEMENTS[0], SETTLEMENTS[0], *SETTLEMENTS])
 of_sending = {name for name in fault_points.NAMES if name.startswith(("send.", "confirm."))}
 points = st.sampled_from(sorted(of_sending))
-injected_faults = st.none() | st.none() | st.builds(InjectedFault, points, st.booleans())
+injected_faults = st.none() | st.none() | st.builds(InjectedFault, points, st.booleans(), st.booleans())
 
 
 class HistoryMachine(RuleBasedStateMachine):

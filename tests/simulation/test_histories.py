@@ -70,15 +70,67 @@ def test_a_similar_transaction_listed_before_sending_does_not_hide_ours(
     check_the_end(office)
 
 
-@pytest.mark.parametrize("point", ["send.claimed", "send.before_request"])
-def test_a_worker_that_resumes_long_after_its_claim_sends_nothing(office: HistoryActions, point: str) -> None:
+NOT_BEGUN = ("send.claimed", "send.before_request", "send.connected")
+
+
+@pytest.mark.parametrize("is_standstill", [False, True])
+@pytest.mark.parametrize("point", NOT_BEGUN)
+def test_a_worker_that_resumes_after_its_operation_was_returned_sends_nothing(
+    office: HistoryActions, point: str, is_standstill: bool
+) -> None:
     ours = office.order("withdrawal", 100)
-    office.work(InjectedFault(point, is_kill=False))
-    office.world.wait(timedelta(hours=2))
+    office.work(InjectedFault(point, is_kill=False, is_standstill=is_standstill))
+    office.world.wait(timedelta(seconds=11))
+    office.sweep()
+    assert office.status(ours) == "approved"
+    office.thaw(office.world.frozen[0])
+    assert (office.status(ours), office.oracle.debits_of(ours)) == ("approved", [])
+    office.decide(ours, "release", "Amara")
+    office.work()
+    assert len(office.oracle.debits_of(ours)) == 1
+    check_the_end(office)
+
+
+@pytest.mark.parametrize("point", NOT_BEGUN)
+def test_a_worker_that_resumes_while_its_operation_is_sent_again_sends_nothing(
+    office: HistoryActions, point: str
+) -> None:
+    ours = office.order("withdrawal", 100)
+    office.work(InjectedFault(point, is_kill=False, is_standstill=True))
+    office.world.wait(timedelta(seconds=11))
+    office.sweep()
+    office.decide(ours, "release", "Amara")
+    office.work(InjectedFault("send.begun", is_kill=False))
+    office.thaw(office.world.frozen[0])
+    assert (office.status(ours), office.oracle.debits_of(ours)) == ("sending", [])
+    office.thaw(office.world.frozen[0])
+    assert len(office.oracle.debits_of(ours)) == 1
+    check_the_end(office)
+
+
+@pytest.mark.parametrize("point", NOT_BEGUN)
+def test_an_operation_whose_worker_died_before_its_request_began_is_returned(
+    office: HistoryActions, point: str
+) -> None:
+    ours = office.order("withdrawal", 100)
+    office.work(InjectedFault(point, is_kill=True))
+    assert office.status(ours) == "sending"
+    office.world.wait(timedelta(seconds=11))
+    office.sweep()
+    assert (office.status(ours), office.oracle.debits_of(ours)) == ("approved", [])
+    check_the_end(office)
+
+
+@pytest.mark.parametrize("is_kill", [False, True])
+def test_a_request_that_began_and_was_not_heard_of_is_unknown(office: HistoryActions, is_kill: bool) -> None:
+    ours = office.order("withdrawal", 100)
+    office.work(InjectedFault("send.begun", is_kill))
+    office.world.wait(timedelta(seconds=41))
     office.sweep()
     assert office.status(ours) == "unknown"
-    office.thaw(office.world.frozen[0])
-    assert office.status(ours) == "failed"
+    for frozen in list(office.world.frozen):
+        office.thaw(frozen)
+        assert office.status(ours) == "failed"
     assert office.oracle.debits_of(ours) == []
     check_the_end(office)
 

@@ -66,10 +66,15 @@ class BrokenError(BaseException):
 
 @dataclass(frozen=True)
 class InjectedFault:
-    """What happens to a process at a fault point: it dies, or is frozen."""
+    """What happens to a process at a fault point: it dies, or is frozen.
+
+    With `is_standstill` its own clock stops as well, as in a virtual machine that is suspended. This has no
+    effect between the commit that the request begins and its first byte, where nothing can detect it.
+    """
 
     point: str
     is_kill: bool
+    is_standstill: bool = False
 
 
 @dataclass
@@ -81,6 +86,7 @@ class SimulatedProcess:
     seen: frozenset[str] = frozenset()
     attempt: Attempt | None = None
     sending: UUID | None = None
+    stood_still: timedelta = timedelta()  # time that its own clock does not know of
     candidates: dict[int, set[str]] = field(default_factory=dict)
 
 
@@ -151,6 +157,11 @@ class World:
     def our_time(self) -> datetime:
         return self.true_time - self.ours_is_behind
 
+    def steady_seconds(self) -> float:
+        """The monotonic clock of the running process."""
+        stood_still = self.running.stood_still if self.running else timedelta()
+        return (self.our_time() - stood_still).timestamp()
+
     def wait(self, time: timedelta) -> None:
         """Let time pass; the provider executes what becomes due."""
         self.true_time += time
@@ -183,11 +194,14 @@ class World:
         except AssertionError as exc:
             raise BrokenError(exc) from exc
         if process.injected_fault and process.injected_fault.point == point:
-            is_kill, process.injected_fault = process.injected_fault.is_kill, None
-            if is_kill:
+            fault, process.injected_fault = process.injected_fault, None
+            if fault.is_kill:
                 raise KilledError
+            frozen_at = self.true_time
             self.frozen.append(process)
             process.life.parent.switch()
+            if fault.is_standstill and point != "send.begun":
+                process.stood_still += self.true_time - frozen_at
 
     def _note(self, point: str, process: SimulatedProcess) -> None:
         if point == "send.before_claim":
@@ -266,6 +280,10 @@ def stage() -> Iterator[SimulationStage]:
             }
         }
     )
+
+    def steady_seconds() -> float:
+        return made.world.steady_seconds()
+
     points, suite = _Points(), connections["default"]
     with ExitStack() as stack:
         stack.callback(connections.__setitem__, "default", suite)
@@ -276,6 +294,7 @@ def stage() -> Iterator[SimulationStage]:
         gc.collect()
         gc.freeze()  # nothing loaded so far is garbage; scanning it took half of the time
         stack.enter_context(clock.use_clock(lambda: made.world.our_time()))
+        stack.enter_context(mock.patch.object(clock, "_steady_seconds", steady_seconds))
         stack.enter_context(leading_to(lambda: made.world.provider.connect()))
         yield made
 

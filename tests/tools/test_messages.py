@@ -19,6 +19,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "backoffice").mkdir()
     (tmp_path / "backoffice" / "forms.py").write_text(
         'label = _("Amount")\nrows = ngettext("{n} row", "{n} rows", n)\nmay = pgettext("month", "May")\n'
+        "note = f\"{gettext('Not sent.')} {reason}\"\n"
     )
     (tmp_path / "templates" / "page.html").write_text(
         '{% load i18n %}<h1 title="{% translate "It\'s" %}">{% blocktranslate trimmed with name=user.name %}\n'
@@ -32,6 +33,7 @@ def test_texts_of_modules_and_templates_are_collected(project: Path) -> None:
     found = {(message.context, message.id) for message in messages.extracted() if message.id}
     assert found == {
         (None, "Amount"),
+        (None, "Not sent."),
         (None, ("{n} row", "{n} rows")),
         ("month", "May"),
         (None, "It's"),
@@ -75,6 +77,9 @@ def test_the_check_finds_a_catalogue_that_lacks_a_text_of_the_sources(project: P
         ('msgid "{n} rows"\nmsgstr "lignes"', "a placeholder is missing"),
         ('msgid "{n} rows"\nmsgstr "{m} lignes"', "a placeholder that the text lacks"),
         ('msgid "Hello %(name)s"\nmsgstr "Bonjour"', "a placeholder is missing"),
+        ('msgid "Why: “now”?"\nmsgstr "Pourquoi\u00a0: «\u00a0maintenant\u00a0»\u00a0?"', None),
+        ('msgid "Reason:"\nmsgstr "Motif :"', "no-break space"),
+        ('msgid "“Send”"\nmsgstr "« Envoyer\u00a0»"', "no-break space"),
         ('msgid "{n} row"\nmsgid_plural "{n} rows"\nmsgstr[0] "une ligne"\nmsgstr[1] "{n} lignes"', None),
         ('msgid "{n} row"\nmsgid_plural "{n} rows"\nmsgstr[0] "{n} ligne"\nmsgstr[1] ""', "no translation"),
     ],

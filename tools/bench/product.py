@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import requests
 
-from payments_gateway.sandbox.parties import API_KEY, API_USER, USER_VERSIONS
+from payments_gateway.sandbox import API_KEY, API_USER, USER_VERSIONS
 from tools.bench.measure import Measure, Sample, sampled
 from tools.browser import HttpBrowser
 from tools.processes import Stack, temporary_sandbox, temporary_stack

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class SignInForm(forms.Form):
-    """The first step of sign-in: e-mail address and password."""
+    """The first step of sign-in: email address and password."""
 
     email = forms.EmailField(
         label=_("Email address"),

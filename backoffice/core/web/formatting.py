@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from html import escape
-from typing import Any
+from typing import Any, Protocol
 
 from django.db.models import TextChoices
 from django.utils import timezone
@@ -15,7 +15,7 @@ from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import normalized_text
-from payments_gateway import CURRENCIES, GatewayError, InputError
+from payments_gateway import CURRENCIES
 
 
 def format_amount(amount: Decimal, currency: str) -> str:
@@ -177,12 +177,22 @@ def code_sentence(codes: type[TextChoices], stored: Mapping[str, Any]) -> str:
     return str(codes(stored["code"]).label).format(**with_error_sentence(stored))
 
 
-def error_sentence(error: GatewayError | InputError) -> str:
+class TranslatableError(Protocol):
+    """An error whose message is a template of our own with parameters, or, without a template, someone else's."""
+
+    @property
+    def template(self) -> str: ...
+
+    @property
+    def parameters(self) -> Mapping[str, Any]: ...
+
+
+def error_sentence(error: TranslatableError) -> str:
     """An error of the client in the reader's language; what the provider itself said stays as it is."""
-    return gettext(error.template).format(**error.parameters) if error.template else str(error)
+    return _sentence(error.template, error.parameters) if error.template else str(error)
 
 
-def stored_error(error: GatewayError, *, limit: int = 500) -> dict[str, str]:
+def stored_error(error: TranslatableError, *, limit: int = 500) -> dict[str, str]:
     """The parameters to store of an error: its English sentence, and the parts for `with_error_sentence`.
 
     Only the sentence if it is the provider's own, or longer than `limit` characters.
@@ -202,7 +212,13 @@ def with_error_sentence(stored: Mapping[str, Any]) -> Mapping[str, Any]:
     if not template:
         return stored
     parts = {name.removeprefix(_ERROR_PART): value for name, value in stored.items()}
-    return {**stored, "error": gettext(template).format(**parts)}
+    return {**stored, "error": _sentence(template, parts)}
+
+
+def _sentence(template: str, parts: Mapping[str, Any]) -> str:
+    """The template with its parts in the reader's language, and with it `why`, which is a text of our own, too."""
+    why = parts.get("why")
+    return gettext(template).format(**parts if not why else {**parts, "why": gettext(why)})
 
 
 _LONG_ID = re.compile(r"(?=\w*\d)\w{20,}", re.ASCII)  # no word has a digit and so many letters

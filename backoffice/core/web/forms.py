@@ -3,7 +3,7 @@
 Also the widget for one-time codes, and the start and end of a day in the current time zone.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db.models import TextChoices
 from django.utils import timezone
 from django.utils.text import format_lazy
 from django.utils.translation import gettext
@@ -78,15 +79,37 @@ def describe_value(field: forms.Field, value: object) -> str:
     return gettext("yes") if value is True else str(value)
 
 
-def date_presets(today: date) -> list[tuple["StrOrPromise", date, date]]:
-    """Label, first and last day of the periods that lists offer."""
-    end_of_last_month = today.replace(day=1) - timedelta(days=1)
-    return [
-        (_("Today"), today, today),
-        (_("Last 7 days"), today - timedelta(days=6), today),
-        (_("This month"), today.replace(day=1), today),
-        (_("Last month"), end_of_last_month.replace(day=1), end_of_last_month),
-    ]
+class DatePreset(TextChoices):
+    """The periods that lists offer."""
+
+    TODAY = "today", _("Today")
+    LAST_7_DAYS = "last_7_days", _("Last 7 days")
+    THIS_MONTH = "this_month", _("This month")
+    LAST_MONTH = "last_month", _("Last month")
+
+
+def preset_days(preset: DatePreset) -> tuple[date, date]:
+    """The first and last day of the period now, in the current time zone."""
+    today = timezone.localdate()
+    match preset:
+        case DatePreset.TODAY:
+            return today, today
+        case DatePreset.LAST_7_DAYS:
+            return today - timedelta(days=6), today
+        case DatePreset.THIS_MONTH:
+            return today.replace(day=1), today
+        case DatePreset.LAST_MONTH:
+            last = today.replace(day=1) - timedelta(days=1)
+            return last.replace(day=1), last
+
+
+def query_of_stored(filters: Mapping[str, str]) -> dict[str, str]:
+    """Stored filters as in a query string: a `preset` among them becomes its first and last day now."""
+    stored = dict(filters)
+    if "preset" in stored:
+        first, last = preset_days(DatePreset(stored.pop("preset")))
+        stored |= {"since": str(first), "until": str(last)}
+    return stored
 
 
 @dataclass(frozen=True)
@@ -143,13 +166,31 @@ class ListFilterForm(PeriodForm):
     @property
     def presets(self) -> list[FilterLink]:
         """The periods to choose, in days of the current time zone."""
-        chosen = tuple(self.cleaned_data.get(name) for name in _PERIOD)
         return [
             FilterLink(
-                str(label), "", self._query_string(since=str(first), until=str(last)), chosen == (first, last)
+                str(preset.label),
+                "",
+                self._query_string(since=str(first), until=str(last)),
+                self._days == (first, last),
             )
-            for label, first, last in date_presets(timezone.localdate())
+            for preset in DatePreset
+            for first, last in [preset_days(preset)]
         ]
+
+    @property
+    def preset(self) -> DatePreset | None:
+        """The first preset whose days are chosen; None if there is none. Call only on a valid form."""
+        return next((preset for preset in DatePreset if preset_days(preset) == self._days), None)
+
+    def stored_filters(self, preset: DatePreset | None) -> dict[str, str]:
+        """The filters to store, for `query_of_stored`: with a preset instead of its days."""
+        if preset is None:
+            return self.query
+        return {name: text for name, text in self.query.items() if name not in _PERIOD} | {"preset": preset}
+
+    @property
+    def _days(self) -> tuple[date | None, ...]:
+        return tuple(self.cleaned_data.get(name) for name in _PERIOD)
 
     @property
     def unused_fields(self) -> list[forms.BoundField]:

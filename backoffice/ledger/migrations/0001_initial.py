@@ -110,7 +110,7 @@ class Migration(migrations.Migration):
                 ("as_of", models.DateTimeField(null=True)),
                 ("provider_time", models.DateTimeField(null=True)),
                 ("loaded_at", models.DateTimeField(null=True)),
-                ("error", models.TextField(blank=True)),
+                ("error", models.JSONField(default=dict)),
                 ("error_at", models.DateTimeField(null=True)),
                 ("round_begun_at", models.DateTimeField(null=True)),
                 ("sync_requested_at", models.DateTimeField(null=True)),

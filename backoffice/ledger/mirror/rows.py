@@ -11,6 +11,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.utils.translation import gettext_noop as _
 
 from backoffice.core.fields import rounded_for_storage
 from payments_gateway import TransactionRecord
@@ -77,6 +78,12 @@ FacetKey = tuple[str, str, str, str]
 class UnstorableRecordError(Exception):
     """A record that does not fit the table's columns. The message names the record and the reason."""
 
+    template = _("Transaction {transaction} cannot be stored: {why}.")
+
+    def __init__(self, transaction_id: str, why: str) -> None:
+        self.parameters = {"transaction": transaction_id[:60], "why": why}
+        super().__init__(self.template.format(**self.parameters))
+
 
 class MirrorRow(NamedTuple):
     """A record to store.
@@ -137,9 +144,7 @@ def row_of(record: TransactionRecord) -> MirrorRow:
     try:
         line = f"{_joined_texts(texts)}\t{_joined_values(reported)}"
     except ValueError as exc:
-        raise UnstorableRecordError(
-            f"Transaction {record.transaction_id[:60]} cannot be stored: {exc}"
-        ) from exc
+        raise UnstorableRecordError(record.transaction_id, str(exc)) from exc
     return MirrorRow(record, facet_key, line, blake2b(_VERSION + line.encode(), digest_size=16).digest())
 
 
@@ -154,7 +159,7 @@ def _joined_texts(texts: tuple[str, ...]) -> str:
     if len(joined) > _SHORT_TEXTS and (
         len(texts[0]) > _LONGEST_KEY or sum(map(len, texts[1:5])) > _LONGEST_KEY
     ):
-        raise ValueError("its id, or its currency, type and status, are too long")
+        raise ValueError(_("its ID, or its currency, type and status, are too long"))
     if "\\" in joined or "\n" in joined or "\r" in joined or joined.count("\t") != _TABS:
         return "\t".join(text.translate(_ESCAPES) for text in texts)
     return joined

@@ -7,6 +7,7 @@ from django.db.models import Count, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from backoffice.core.web.formatting import with_error_sentence
 from backoffice.ledger.models import Mirror, Transaction
 
 LATE_AFTER = timedelta(minutes=5)
@@ -88,7 +89,7 @@ def mirror_state() -> MirrorState:
         as_of=mirror.as_of,
         provider_time=mirror.provider_time,
         is_loaded=mirror.loaded_at is not None,
-        error=mirror.error,
+        error=with_error_sentence(mirror.error).get("error", ""),
         error_at=mirror.error_at,
         rows=mirror.rows,
         missing=stored.missing if stored else 0,

@@ -22,6 +22,7 @@ from functools import partial
 from backoffice.core import clock
 from backoffice.core.background import enqueue_on_commit
 from backoffice.core.leases import Lease, LeaseLostError, acquire_lease, held_leases
+from backoffice.core.web.formatting import stored_error
 from backoffice.ledger.mirror import passes
 from backoffice.ledger.mirror.passes import read_newest
 from backoffice.ledger.mirror.rows import UnstorableRecordError
@@ -148,11 +149,11 @@ def _read(lease: Lease, read: Callable[[], None]) -> None:
     try:
         with lease:
             read()
-            Mirror.objects.filter(pk=1).update(error="", error_at=None)
+            Mirror.objects.filter(pk=1).update(error={}, error_at=None)
     except LeaseLostError:
         logger.warning("The sync lost its lease because it was too slow; another process continues it")
     except (GatewayError, UnstorableRecordError) as exc:
-        Mirror.objects.filter(pk=1).update(error=str(exc), error_at=clock.now())
+        Mirror.objects.filter(pk=1).update(error=stored_error(exc), error_at=clock.now())
         raise
 
 

@@ -147,7 +147,8 @@ def _resolve_holder(form: AccountHolderForm) -> AccountHolder | None:
         return resolve_account_holder(values["account_number"], values["bank_code"])
     except RejectedError as exc:
         form.add_error(
-            "account_number", gettext("The bank found no such account: {reason}").format(reason=exc.message)
+            "account_number",
+            gettext("The bank did not find this account: {reason}").format(reason=exc.message),
         )
     except GatewayError:
         form.add_error(None, gettext("Not looked up: the provider cannot be reached. Try again."))

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 from pydantic import SecretStr
 
 from backoffice.audit import log as audit
@@ -96,7 +97,7 @@ def _result_of_error(exc: GatewayError, status: Status, outcome: Outcome, action
 
 
 def sender_grace() -> timedelta:
-    """How long after its deadline a sending process may still record a response."""
+    """How long after its deadline, or its time to begin, a sending process may still record the result."""
     return timedelta(seconds=settings.SEND_WITHIN_SECONDS)
 
 
@@ -117,18 +118,46 @@ def record_result(attempt_id: int, result: SendResult) -> None:
 
 @transaction.atomic
 def record_timeout(attempt_id: int, *, now: datetime) -> None:
-    """Declare the outcome unknown if the operation is still `sending` long after its deadline.
+    """End an attempt whose process died or is frozen: it is still `sending` long after its time.
 
-    The sending process died or is frozen, so the request may or may not have been made.
+    If the request had not begun in time, nothing was sent and nothing can be sent any more: the operation
+    returns to approved. After its deadline, a request that began may or may not have been made: the outcome
+    is unknown.
     """
     operation, attempt = _locked(attempt_id)
-    if operation.status == Status.SENDING and now > attempt.deadline_at + sender_grace():
+    if operation.status != Status.SENDING:
+        return
+    if _close_not_begun(attempt, now):
+        not_begun = coded(ResponseCode.NOT_BEGUN)
+        _apply(
+            operation,
+            attempt,
+            SendResult(Status.APPROVED, Outcome.NOT_SENT, Action.OPERATION_RETURNED, not_begun),
+        )
+    elif now > attempt.deadline_at + sender_grace():
         no_response = coded(ResponseCode.NOTHING_RECORDED)
         _apply(
             operation,
             attempt,
             SendResult(Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_OUTCOME_UNKNOWN, no_response),
         )
+
+
+def is_silent(now: datetime) -> Q:
+    """Attempts whose sending process should have recorded something by now, if the operation is `sending`."""
+    return _not_begun(now) | Q(closed_at__isnull=True, deadline_at__lt=now - sender_grace())
+
+
+def _not_begun(now: datetime) -> Q:
+    return Q(closed_at__isnull=True, begun_at__isnull=True, begin_by__lt=now - sender_grace())
+
+
+def _close_not_begun(attempt: Attempt, now: datetime) -> bool:
+    """Close the attempt as not sent unless its request has begun: a compare-and-set, so that it cannot begin
+    any more.
+    """
+    ours = Attempt.objects.filter(_not_begun(now), pk=attempt.pk)
+    return ours.update(outcome=Outcome.NOT_SENT, closed_at=now) == 1
 
 
 @transaction.atomic

@@ -1,8 +1,9 @@
 """Send a released operation: at most one request, whatever is clicked twice, redelivered, delayed or killed.
 
 The order is the safeguard: wait for the balance; read a watermark; claim by compare-and-set and delete the
-one-time code in one durable commit; make exactly one request with no transaction open; record the response in a
-second commit. A process that dies in between leaves a `sending` row, which is closed by what the provider's
+one-time code in one durable commit; connect; commit that the request begins; make exactly one request with no
+transaction open; record the response. A process that dies before the request begins has sent nothing, and the
+operation returns to approved. One that dies later leaves a `sending` row, which is closed by what the provider's
 list shows, and is never sent again.
 """
 
@@ -48,6 +49,7 @@ from backoffice.operations.states import Status
 from payments_gateway import GatewayError, NotSentError, write_only_while
 
 logger = logging.getLogger(__name__)
+DATABASE_GONE = gettext_noop("The database connection was lost before sending began. Nothing was sent.")
 DETAILS_DEADLINE = 1.0  # seconds; for a read that only completes the recorded result
 # Seconds; ten minutes in total, since the provider sends the response only once.
 RECORD_RETRY_DELAYS = (
@@ -180,12 +182,69 @@ def make_request(claim: SendClaim) -> SendResult:
     kind, payload = read_content(claim.operation)
 
     def send() -> SendReceipt:
-        in_time = _check_may_still_send(claim)
+        start = RequestStart(claim.attempt_id, _check_may_still_send(claim))
         fault_points.reach("send.before_request")
-        with write_only_while(in_time):
-            return kind.send(gateway(), payload, claim.otp)
+        try:
+            with write_only_while(start.may_write):
+                return kind.send(gateway(), payload, claim.otp)
+        except NotSentError as exc:
+            if start.refusal is None:
+                raise
+            raise start.refusal from exc
 
     return send_and_classify(send)
+
+
+class RequestStart:
+    """The beginning of one request: committed when its connection is ready, before the first byte is written.
+
+    A process that dies before this commit has provably sent nothing. One that is frozen before it and whose
+    operation was returned to approved meanwhile cannot commit it, and so writes nothing.
+    """
+
+    def __init__(self, attempt_id: int, in_time: Callable[[], bool]) -> None:
+        self.refusal: NotSentError | None = None  # why the request must not begin
+        self._attempt_id = attempt_id
+        self._in_time = in_time
+        self._is_committed = False
+
+    def may_write(self) -> bool:
+        """Whether bytes may be written now: the beginning is committed, and the time has not passed since."""
+        if not self._is_committed and self.refusal is None and self._in_time():
+            fault_points.reach("send.connected")
+            self._commit()
+        return self._is_committed and self._in_time()
+
+    def _commit(self) -> None:
+        """Commit the beginning, or set `refusal`. No database connection is held afterwards."""
+        try:
+            self._is_committed = begin_request(self._attempt_id)
+        except (DatabaseError, InterfaceError):
+            logger.warning("Attempt %s: the database failed just before the request", self._attempt_id)
+            self.refusal = NotSentError.of(DATABASE_GONE)
+        finally:
+            connection.close()
+        if self._is_committed:
+            fault_points.reach("send.begun")
+        elif self.refusal is None:
+            self.refusal = NotSentError.of(
+                gettext_noop(
+                    "Sending was given up before it began, because it took too long. Nothing was sent."
+                )
+            )
+
+
+@transaction.atomic(durable=True)
+def begin_request(attempt_id: int) -> bool:
+    """Record that the request begins; False if the attempt was closed meanwhile, or its time has passed.
+
+    A compare-and-set on columns of the attempt only, so that it is evaluated against the row's current state.
+    """
+    now = clock.now()
+    may_begin = Attempt.objects.filter(
+        pk=attempt_id, begun_at__isnull=True, closed_at__isnull=True, begin_by__gt=now
+    )
+    return may_begin.update(begun_at=now) == 1
 
 
 def preflight_read(release: Release) -> PreflightRead:
@@ -258,16 +317,14 @@ def _check_may_still_send(claim: SendClaim) -> Callable[[], bool]:
     try:
         in_time, paused = clock.deadline_checker(claim.begin_by), is_paused()
     except (DatabaseError, InterfaceError) as exc:
-        raise NotSentError.of(
-            gettext_noop("The database went away before sending began. Nothing was sent.")
-        ) from exc
+        raise NotSentError.of(DATABASE_GONE) from exc
     finally:
         connection.close()
     if paused:
-        raise NotSentError.of(gettext_noop("Sending was paused before it began. Nothing was sent."))
+        raise NotSentError.of(gettext_noop("Payments were paused before sending began. Nothing was sent."))
     if not in_time():
         raise NotSentError.of(
-            gettext_noop("The time for sending had passed before it began. Nothing was sent.")
+            gettext_noop("The time limit had passed before sending began. Nothing was sent.")
         )
     return in_time
 
@@ -292,6 +349,7 @@ def _open_attempt(operation: Operation, release: Release, preflight: PreflightRe
         digest=operation.digest,
         balance=release.balance,
         started_at=now,
+        begin_by=now + timedelta(seconds=settings.SEND_WITHIN_SECONDS),
         deadline_at=now + timedelta(seconds=longest),
         watermark_transaction_id=watermark.transaction_id,
         watermark_balance=watermark.balance,

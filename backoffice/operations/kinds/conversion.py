@@ -60,7 +60,7 @@ class ConversionPayload(Payload):
         rate = rate_text(self.from_currency, self.to_currency, self.known_rate)
         return [
             (
-                gettext("Last known rate"),
+                gettext("Last reported rate"),
                 f"{rate} · {self.known_rate_from}" if self.known_rate_from else rate,
             ),
             (
@@ -141,7 +141,7 @@ class ConversionKind(MoneyKind[ConversionPayload]):
 
     def recipient(self, payload: ConversionPayload) -> Recipient:
         return Recipient(
-            gettext("Own balances"),
+            gettext("Your own balances"),
             gettext("{source} to {target}").format(source=payload.from_currency, target=payload.to_currency),
         )
 

@@ -1,20 +1,22 @@
 """Payment: a customer pays crypto in, the provider pays out to a bank account or a user (POST /payment)."""
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.conf import settings
 from django.core.validators import RegexValidator
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from pydantic import SecretStr
+from pydantic import SecretStr, TypeAdapter
 
-from backoffice.core.gateway import provider_profile
+from backoffice.core.cached_reads import CachedRead
+from backoffice.core.gateway import FORM_HINT_TIMEOUT, gateway, provider_profile
 from backoffice.core.web.formatting import country_name, format_amount, sort_key
 from backoffice.ledger import accounts as ledger
 from backoffice.ledger import rates
-from backoffice.ledger.payments import business_id
 from backoffice.operations.kinds.base import (
     ChangeKind,
     Debit,
@@ -41,6 +43,10 @@ _PAYOUTS = {BANK: _("Bank account"), PROFILE: _("User of the provider")}
 _ACCOUNT = ("country", "bank_code", "account_number", "typed_name")
 _NEEDED = {BANK: _ACCOUNT, PROFILE: ("service_username",)}
 _FIELDS_OF = {BANK: (*_ACCOUNT, "name_reason"), PROFILE: ("service_username",)}
+_RECORDS_READ = 20
+_BUSINESS_ID: CachedRead[str | None] = CachedRead(
+    "business-id", TypeAdapter(str | None), keep_for=timedelta(hours=1), fresh_for=timedelta(hours=1)
+)
 
 
 class PaymentPayload(RecipientAccountPayload):
@@ -74,7 +80,7 @@ class PaymentForm(RecipientAccountForm):
     incoming_amount = amount_field(
         _("Pay-in amount"),
         required=False,
-        help_text=_("Enter one amount. The provider's rate gives the other."),
+        help_text=_("Enter one amount. The other is calculated at the provider's rate."),
     )
     outgoing_currency = currency_field(*OUTGOING, label=_("Payout currency"))
     outgoing_amount = amount_field(_("Payout amount"), required=False)
@@ -411,3 +417,18 @@ def _country_text(country: str) -> str:
     """`Nigeria (NG)`: the name, and what is sent."""
     name = country_name(country)
     return country if name == country else f"{name} ({country})"
+
+
+def business_id() -> str:
+    """The configured business id, otherwise the one in the newest transactions, cached for an hour.
+
+    Every transaction record contains it, and nothing else in the specification does before the first payment.
+    Empty if they contain none, or several: then it must be entered. Raises GatewayError.
+    """
+    return settings.GATEWAY_BUSINESS_ID or _BUSINESS_ID.fetch(_listed_business_id) or ""
+
+
+def _listed_business_id() -> str | None:
+    records = gateway(deadline=FORM_HINT_TIMEOUT).transactions.page(per_page=_RECORDS_READ).records
+    ids = {record.business_id for record in records if record.business_id}
+    return ids.pop() if len(ids) == 1 else None

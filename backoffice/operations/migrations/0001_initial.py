@@ -246,16 +246,16 @@ class Migration(migrations.Migration):
                     "kind",
                     models.CharField(
                         choices=[
-                            ("now_failed", "The provider reports as failed what is closed as succeeded"),
+                            ("now_failed", "Closed as succeeded, but the provider reports it as failed"),
                             ("not_listed", "The provider's list does not show its transaction"),
-                            ("now_executed", "The provider reports as executed what is closed as failed"),
+                            ("now_executed", "Closed as failed, but the provider reports it as executed"),
                             (
                                 "executed_after_all",
-                                "The provider shows a debit that looks like this operation, which is recorded as not executed",
+                                "The provider shows a debit similar to this operation, which is recorded as not executed",
                             ),
                             (
                                 "second_debit",
-                                "The provider shows a second debit that looks like this operation",
+                                "The provider shows a second debit similar to this operation",
                             ),
                             ("unrecognised", "The provider shows a transaction that no operation explains"),
                             ("record_mismatch", "The provider's record differs from what was approved"),
@@ -268,7 +268,7 @@ class Migration(migrations.Migration):
                             ("late_response", "A late response from the provider contradicts the record"),
                             (
                                 "executed_despite_proof",
-                                "Proven not executed, but the provider shows a transaction that looks like it",
+                                "Proven not executed, but the provider shows a similar transaction",
                             ),
                         ],
                         max_length=32,

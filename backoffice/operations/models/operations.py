@@ -356,7 +356,7 @@ class LookAlike(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.transaction_id} looks like {self.operation_id}"
+        return f"{self.transaction_id} is similar to {self.operation_id}"
 
     def as_record(self) -> TransactionRecord:
         """The record as the client read it."""
@@ -380,13 +380,17 @@ class AttemptManager(models.Manager["Attempt"]):
 
 
 class Attempt(models.Model):
-    """One try to send, committed before the first byte is sent."""
+    """One try to send, committed before the connection is made; its `begun_at` before the first byte is sent."""
 
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="attempts")
     number = models.PositiveSmallIntegerField()
     released_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     digest = models.CharField(max_length=64)
     started_at = models.DateTimeField()
+    # Until when the request may begin. Null in attempts of earlier releases, which did not record `begun_at`.
+    begin_by = models.DateTimeField(null=True)
+    # When the request began: committed with the connection ready, right before the first byte.
+    begun_at = models.DateTimeField(null=True)
     deadline_at = models.DateTimeField()
 
     # The currency of the balance that is debited; null if none is, which the unique index permits many times.

@@ -23,14 +23,14 @@ from backoffice.operations.states import Outcome
 
 
 class IncidentKind(models.TextChoices):
-    NOW_FAILED = "now_failed", _("The provider reports as failed what is closed as succeeded")
+    NOW_FAILED = "now_failed", _("Closed as succeeded, but the provider reports it as failed")
     NOT_LISTED = "not_listed", _("The provider's list does not show its transaction")
-    NOW_EXECUTED = "now_executed", _("The provider reports as executed what is closed as failed")
+    NOW_EXECUTED = "now_executed", _("Closed as failed, but the provider reports it as executed")
     EXECUTED_AFTER_ALL = (
         "executed_after_all",
-        _("The provider shows a debit that looks like this operation, which is recorded as not executed"),
+        _("The provider shows a debit similar to this operation, which is recorded as not executed"),
     )
-    SECOND_DEBIT = "second_debit", _("The provider shows a second debit that looks like this operation")
+    SECOND_DEBIT = "second_debit", _("The provider shows a second debit similar to this operation")
     UNRECOGNISED = "unrecognised", _("The provider shows a transaction that no operation explains")
     RECORD_MISMATCH = "record_mismatch", _("The provider's record differs from what was approved")
     FEE_MISMATCH = "fee_mismatch", _("The provider's record shows a different fee")
@@ -42,7 +42,7 @@ class IncidentKind(models.TextChoices):
     LATE_RESPONSE = "late_response", _("A late response from the provider contradicts the record")
     EXECUTED_DESPITE_PROOF = (
         "executed_despite_proof",
-        _("Proven not executed, but the provider shows a transaction that looks like it"),
+        _("Proven not executed, but the provider shows a similar transaction"),
     )
     ALTERED_RECORD = (
         "altered_record",
@@ -216,6 +216,7 @@ class ResponseCode(TextChoices):
     ERROR = "error", "{error}"  # of the client, with the provider's own words
     UNREADABLE = "unreadable", _("{error} Response: {excerpt}")
     NOTHING_RECORDED = "nothing_recorded", _("No response was recorded before the deadline")
+    NOT_BEGUN = "not_begun", _("The sending process stopped before the request began. Nothing was sent.")
     ID_OF_ANOTHER = (
         "id_of_another",
         _(
@@ -362,7 +363,7 @@ class MismatchReason(TextChoices):
     """Why the only candidate is rejected."""
 
     NO_TIME = "no_time", _("it has no time")
-    ID_TOO_LONG = "id_too_long", _("its id is too long to store")
+    ID_TOO_LONG = "id_too_long", _("its ID is too long to store")
     BALANCE_AS_BEFORE = (
         "balance_as_before",
         _("the balance after it equals the balance before sending, so it is earlier"),

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from backoffice.accounts.models import User
 from backoffice.core.web.formatting import mask_account
+from backoffice.core.web.forms import query_of_stored
 
 BANK_PREFIX = "bank:"
 
@@ -66,7 +67,7 @@ class SavedView(models.Model):
     name = models.CharField(max_length=60)
     is_shared = models.BooleanField(default=False)
     list_name = models.CharField(max_length=20, choices=FilteredList, default=FilteredList.OPERATIONS)
-    # Name and text of each filter, as in the query string.
+    # Name and text of each filter, as in the query string; or `preset`, a period that moves with the calendar.
     filters = models.JSONField()
 
     class Meta:
@@ -81,5 +82,5 @@ class SavedView(models.Model):
 
     def get_absolute_url(self) -> str:
         query = QueryDict(mutable=True)
-        query.update(self.filters)
+        query.update(query_of_stored(self.filters))
         return f"{reverse(f'operations:{self.list_name}')}?{query.urlencode()}"

@@ -1,4 +1,4 @@
-"""The triggers and constraints of the database, compared with those that the migrations make.
+"""The triggers and constraints of the database, compared with those that the migrations create.
 
 `expected_rules` has a list for each engine: kind, table, name and a hash of the definition. `make database-rules`
 writes the lists anew after a change of migrations; a test fails until then.

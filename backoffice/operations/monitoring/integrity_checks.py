@@ -23,7 +23,7 @@ from backoffice.audit.models import Entry, LastVerification
 from backoffice.audit.verification import ChainVerification, fault_sentence
 from backoffice.core.models import GatewayKey
 from backoffice.operations import seals
-from backoffice.operations.delivery.record import sender_grace
+from backoffice.operations.delivery.record import is_silent
 from backoffice.operations.kinds.base import LocalKind, MoneyKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release, Secret
@@ -265,9 +265,7 @@ def unchecked_outcome(scope: InspectionScope) -> list[str]:
     open_attempts = Attempt.objects.filter(closed_at__isnull=True)
     never = Q(operation__status__in=AWAITING_PROVIDER, next_check_at__isnull=True)
     overdue = Q(operation__status__in=AWAITING_PROVIDER, next_check_at__lt=scope.now - LATEST_CHECK)
-    silent = Q(
-        operation__status=Status.SENDING, deadline_at__lt=scope.now - sender_grace() - SWEEPER_TOLERANCE
-    )
+    silent = Q(is_silent(scope.now - SWEEPER_TOLERANCE), operation__status=Status.SENDING)
     return _references(open_attempts.filter(never | overdue | silent).values("operation"))
 
 
@@ -332,7 +330,7 @@ INTEGRITY_CHECKS = (
     ),
     IntegrityCheck(
         "database_rule_altered",
-        _("The triggers and constraints of the database are those that the migrations make."),
+        _("The triggers and constraints of the database are exactly those that the migrations create."),
         database_rule_altered,
         names_operations=False,
     ),

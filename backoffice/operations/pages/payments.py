@@ -20,8 +20,8 @@ from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.cached_reads import CachedRead, CachedValue, cached_values
+from backoffice.core.gateway import PAGE_PART_TIMEOUT, gateway, provider_profile
 from backoffice.core.web.formatting import format_amount
-from backoffice.ledger.payments import can_read_payments, fetch_payment
 from backoffice.operations import permissions
 from backoffice.operations.kinds.payment import PaymentKind, payment_result
 from backoffice.operations.kinds.registry import KINDS
@@ -34,6 +34,19 @@ from payments_gateway import Payment
 _FRESH_FOR = timedelta(seconds=30)
 _ADDRESS_WATCHED_AFTER_EXPIRY = timedelta(days=1)
 _MAX_READS, _READS_DEADLINE = 10, 5.0
+
+
+def can_read_payments() -> bool:
+    """Whether the provider profile has the capability `payment` (GET /payment/{paymentId}).
+
+    It is not in the specification.
+    """
+    return "payment" in provider_profile().capabilities
+
+
+def fetch_payment(payment_id: str) -> Payment:
+    """The payment as the provider reports it now. Call only if `can_read_payments()`. Raises GatewayError."""
+    return gateway(deadline=PAGE_PART_TIMEOUT).extras.payment(payment_id)
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def _fee_note(fee: Decimal, currency: str) -> str:
     if not fee:
         return ""
     amount = f"{currency} {format_amount(fee, currency)}"
-    return gettext("{amount} is left for the fee, as charged last time.").format(amount=amount)
+    return gettext("{amount} is kept for the fee, as charged last time.").format(amount=amount)
 
 
 MAX_DRAFTS = 5  # of one session

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from django import forms
 from django.contrib import messages
@@ -16,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core.web.forms import ListFilterForm
+from backoffice.core.web.forms import DatePreset, ListFilterForm, query_of_stored
 from backoffice.ledger.forms import TransactionListForm
 from backoffice.operations import permissions
 from backoffice.operations.errors import SavedViewError
@@ -32,6 +33,21 @@ class SavedViewForm(forms.Form):
         max_length=60, widget=forms.TextInput(attrs={"autocomplete": "off"}), label=_("View name")
     )
     is_shared = forms.BooleanField(required=False, label=_("Share with the team"))
+
+
+class NewViewForm(SavedViewForm):
+    """The same for new views; if the filters have the days of a preset, also whether these move with the calendar."""
+
+    keeps_preset = forms.BooleanField(required=False, initial=True)
+
+    def __init__(self, *args: Any, preset: DatePreset | None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if preset is None:
+            del self.fields["keeps_preset"]
+        else:
+            self.fields["keeps_preset"].label = gettext("Keep the period current: {period}").format(
+                period=preset.label
+            )
 
 
 MAX_SAVED_VIEWS = 20
@@ -99,12 +115,14 @@ def saved_view_list(request: StaffRequest, of: FilteredList) -> HttpResponse:
     if not request.user.has_perm(LIST_PERMISSIONS[of]):
         raise PermissionDenied
     present = LIST_FORMS[of](request.GET)
+    preset = present.preset if present.is_valid() else None
     if request.method != "POST":
-        return _saved_views_page(request, of, present, SavedViewForm())
-    form = SavedViewForm(request.POST)
+        return _saved_views_page(request, of, present, NewViewForm(preset=preset))
+    form = NewViewForm(request.POST, preset=preset)
     if form.is_valid() and _is_savable(present):
+        filters = present.stored_filters(preset if form.cleaned_data.pop("keeps_preset", False) else None)
         try:
-            saved = save_view(request.user, of=of, filters=present.query, **form.cleaned_data)
+            saved = save_view(request.user, of=of, filters=filters, **form.cleaned_data)
         except SavedViewError as exc:
             form.add_error("name", str(exc))
         else:
@@ -128,7 +146,8 @@ def saved_view_rename(request: StaffRequest, pk: int) -> HttpResponse:
             messages.success(request, gettext("View updated."))
             return redirect(SAVED_VIEW_URLS[FilteredList(saved.list_name)])
     of = FilteredList(saved.list_name)
-    return _saved_views_page(request, of, LIST_FORMS[of](), SavedViewForm(), status=422, refused={pk: form})
+    present, new = LIST_FORMS[of](), NewViewForm(preset=None)
+    return _saved_views_page(request, of, present, new, status=422, refused={pk: form})
 
 
 @require_POST
@@ -152,7 +171,7 @@ def _saved_views_page(
 ) -> HttpResponse:
     """All saved views, each with the form that changes it; the refused form, if there is one."""
     saved = [
-        (one, LIST_FORMS[of](one.filters), refused.get(one.pk) or _rename_form(one))
+        (one, LIST_FORMS[of](query_of_stored(one.filters)), refused.get(one.pk) or _rename_form(one))
         for one in saved_views_for(request.user, of)
     ]
     context = {

@@ -43,7 +43,7 @@ STAFF = ComputedReport(
     form=forms.Form,
     columns=(
         Column("name", _("Name"), "full_name"),
-        Column("email", _("E-mail address"), "email"),
+        Column("email", _("Email address"), "email"),
         Column("roles", _("Roles"), _roles),
         Column("is_active", _("Active"), "is_active"),
         Column("time_zone", _("Time zone"), "time_zone"),

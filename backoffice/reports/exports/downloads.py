@@ -65,7 +65,7 @@ class Download:
     def __next__(self) -> bytes:
         with self._lock:
             if self._is_aborted or self._is_late(self._begun_at, self._at_most):
-                raise SlowReaderError("The file was broken off, as its reader was too slow.")
+                raise SlowReaderError("The download was aborted because the client reads too slowly.")
             content = self._next_content()
             if content is None:
                 self._end(complete=True)

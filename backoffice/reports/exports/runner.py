@@ -292,5 +292,5 @@ def _fail(job: ExportJob, failure: Failure) -> None:
 
 
 def _mail_time(job: ExportJob, now: datetime) -> datetime | None:
-    """When to send the e-mail about the result: only for exports made by a schedule."""
+    """When to send the email about the result: only for exports made by a schedule."""
     return now if job.schedule_id else None

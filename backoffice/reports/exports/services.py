@@ -134,7 +134,7 @@ def repeat_export(job: ExportJob, *, actor: User) -> ExportJob:
 def record_refused_export(
     user: User, request_fields: Mapping[str, Any], error: ReportError, **schedule_fields: Any
 ) -> ExportJob:
-    """Create an export that failed before it started, so that it is listed and its e-mail is sent."""
+    """Create an export that failed before it started, so that it is listed and its email is sent."""
     now = clock.now()
     job = ExportJob.objects.create(
         person=user,

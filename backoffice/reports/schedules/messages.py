@@ -1,6 +1,6 @@
-"""E-mails of scheduled reports: to the recipient if a file is ready, to the owner if it failed.
+"""Emails of scheduled reports: to the recipient if a file is ready, to the owner if it failed.
 
-An e-mail contains a link that requires sign-in and how fresh the file is, but no figures.
+An email contains a link that requires sign-in and how fresh the file is, but no figures.
 """
 
 import logging
@@ -30,7 +30,7 @@ MAIL_GIVEN_UP_AFTER = timedelta(days=7)
 
 
 def send_due_messages() -> int:
-    """Send the e-mails that are due. Returns how many were sent. Safe to call concurrently.
+    """Send the emails that are due. Returns how many were sent. Safe to call concurrently.
 
     None are sent without PUBLIC_URL, because their links would lead nowhere; they stay due.
 
@@ -52,10 +52,10 @@ def _send_message(job: ExportJob) -> bool:
         is_sent = _mail_for(job)
     except (smtplib.SMTPException, OSError) as exc:
         if job.ended_at is None or job.ended_at > clock.now() - MAIL_GIVEN_UP_AFTER:
-            logger.warning("The e-mail about export %s could not be sent and is retried: %s", job.pk, exc)
+            logger.warning("The email about export %s could not be sent and is retried: %s", job.pk, exc)
             return False
         logger.warning(
-            "The e-mail about export %s could not be sent for seven days and is dropped: %s", job.pk, exc
+            "The email about export %s could not be sent for seven days and is dropped: %s", job.pk, exc
         )
         is_sent = False
     ExportJob.objects.filter(pk=job.pk).update(mail_due_at=None)

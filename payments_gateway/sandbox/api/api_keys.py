@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from django.http import HttpRequest, HttpResponse
 from pydantic import Field
 
-from payments_gateway.sandbox import clock
+from payments_gateway.sandbox import API_USER, clock
 from payments_gateway.sandbox.api.authentication import api_view
 from payments_gateway.sandbox.api.http import (
     ApiRequest,
@@ -20,7 +20,6 @@ from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.merchant import keys
 from payments_gateway.sandbox.models import ApiKey, Scope
 from payments_gateway.sandbox.otp import OneTimeCode
-from payments_gateway.sandbox.parties import API_USER
 
 KeyText = Annotated[str, Field(min_length=1, max_length=128)]
 _TEN_YEARS_OF_DAYS = 3650

@@ -11,12 +11,11 @@ from typing import Any
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
 
-from payments_gateway.sandbox import clock
+from payments_gateway.sandbox import API_USER, USER_VERSIONS, clock
 from payments_gateway.sandbox.api.http import V4, error_response, operation_at
 from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.merchant.keys import allows, digest_of
 from payments_gateway.sandbox.models import Scope
-from payments_gateway.sandbox.parties import API_USER, USER_VERSIONS
 
 _FIND_KEY = "SELECT scope, expires_at, invalidated_at FROM sandbox_apikey WHERE digest = %s"
 

@@ -104,7 +104,7 @@ def _word(text: str) -> str:
 
 def _email(text: str) -> str:
     if not _EMAIL.fullmatch(text):
-        raise ValueError("must be an e-mail address")
+        raise ValueError("must be an email address")
     return text
 
 

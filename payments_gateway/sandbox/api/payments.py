@@ -5,6 +5,7 @@ from typing import Literal
 from django.http import HttpRequest, HttpResponse
 from pydantic import ConfigDict
 
+from payments_gateway.sandbox import BUSINESS_ID
 from payments_gateway.sandbox.amounts import minor_units_of
 from payments_gateway.sandbox.api.authentication import api_view
 from payments_gateway.sandbox.api.http import (
@@ -27,7 +28,6 @@ from payments_gateway.sandbox.books.rates import PaymentTerms
 from payments_gateway.sandbox.books.records import payment_record
 from payments_gateway.sandbox.errors import refused_member
 from payments_gateway.sandbox.models import Payment
-from payments_gateway.sandbox.parties import BUSINESS_ID
 
 
 class CreatePaymentRequest(ApiRequest):

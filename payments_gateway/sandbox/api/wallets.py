@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from pydantic import AfterValidator, Field
 
 from payments_gateway.crypto_addresses import AddressError, check_address
+from payments_gateway.sandbox import API_USER, BUSINESS_NAME
 from payments_gateway.sandbox.amounts import minor_units_of
 from payments_gateway.sandbox.api.authentication import api_view
 from payments_gateway.sandbox.api.http import (
@@ -25,7 +26,6 @@ from payments_gateway.sandbox.books import orders
 from payments_gateway.sandbox.books.counterparties import CRYPTO, NETWORKS, address_on
 from payments_gateway.sandbox.books.records import wallet_transfer_detail
 from payments_gateway.sandbox.errors import refused_member
-from payments_gateway.sandbox.parties import API_USER, BUSINESS_NAME
 
 _OPENED = 1_614_589_200  # 2021-03-01 09:00 UTC
 

@@ -13,6 +13,7 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 
 from payments_gateway import BANKS
+from payments_gateway.sandbox import API_USER, BUSINESS_NAME
 from payments_gateway.sandbox.books.counterparties import ABROAD, account_holder, firm_name, person_name
 from payments_gateway.sandbox.books.movements import (
     CONVERSION,
@@ -26,7 +27,6 @@ from payments_gateway.sandbox.books.movements import (
     reversal_of,
 )
 from payments_gateway.sandbox.clock import LAGOS
-from payments_gateway.sandbox.parties import API_USER, BUSINESS_NAME
 
 _DAYS_OF_HISTORY = 365
 _WEEKDAY_WEIGHTS = (1.0, 1.05, 1.0, 1.0, 1.15, 0.4, 0.15)

@@ -17,12 +17,11 @@ from typing import Any
 
 from django.db.models import Sum
 
-from payments_gateway.sandbox import clock
+from payments_gateway.sandbox import API_USER, EXCHANGE, MERCHANT, clock
 from payments_gateway.sandbox.books.movements import Movement, reversal_of
 from payments_gateway.sandbox.books.records import payment_record, transaction_record
 from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.models import Account, Entry, Payment, Status, Transaction
-from payments_gateway.sandbox.parties import API_USER, EXCHANGE, MERCHANT
 from payments_gateway.sandbox.webhooks.outbox import announce
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from payments_gateway.sandbox.parties import BANKS, CHAIN, EXCHANGE, FEES, MERCHANT, USERS
+from payments_gateway.sandbox import BANKS, CHAIN, EXCHANGE, FEES, MERCHANT, USERS
 
 DEPOSIT = "deposit"
 WITHDRAWAL = "withdrawal"

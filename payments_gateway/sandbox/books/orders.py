@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from django.db.transaction import atomic
 
-from payments_gateway.sandbox import clock, otp
+from payments_gateway.sandbox import API_USER, clock, otp
 from payments_gateway.sandbox.books import rates
 from payments_gateway.sandbox.books.counterparties import CRYPTO, NETWORKS, account_holder
 from payments_gateway.sandbox.books.ledger import merchant_accounts, post
@@ -26,7 +26,6 @@ from payments_gateway.sandbox.books.movements import (
 from payments_gateway.sandbox.errors import refused_member
 from payments_gateway.sandbox.models import SandboxState, Status, Transaction, WalletTransfer, Withdrawal
 from payments_gateway.sandbox.models import Transfer as TransferOrder
-from payments_gateway.sandbox.parties import API_USER
 
 SLOW_SETTLEMENT = timedelta(days=1)
 _FAILING_SUFFIX = "99"

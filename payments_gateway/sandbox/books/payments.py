@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 
 from django.db.transaction import atomic
 
-from payments_gateway.sandbox import clock
+from payments_gateway.sandbox import API_USER, BANKS, CHAIN, EXCHANGE, USERS, clock
 from payments_gateway.sandbox.books import ledger, orders
 from payments_gateway.sandbox.books.counterparties import address_on
 from payments_gateway.sandbox.books.movements import DEPOSIT, Movement
@@ -31,7 +31,6 @@ from payments_gateway.sandbox.books.orders import DestinationAccount
 from payments_gateway.sandbox.books.rates import PaymentTerms, quote_payment
 from payments_gateway.sandbox.errors import RefusedError, refused_member
 from payments_gateway.sandbox.models import Arrival, Payment, SandboxState
-from payments_gateway.sandbox.parties import API_USER, BANKS, CHAIN, EXCHANGE, USERS
 
 LIFETIME = timedelta(minutes=30)
 CONFIRMATION_TIME = timedelta(seconds=60)

@@ -11,11 +11,10 @@ from decimal import Decimal
 
 from django.db.models import QuerySet
 
-from payments_gateway.sandbox import clock
+from payments_gateway.sandbox import API_USER, BUSINESS_ID, clock
 from payments_gateway.sandbox.amounts import amount_number, amount_text
 from payments_gateway.sandbox.books.movements import INTERNAL_TRANSFER, TRANSFER
 from payments_gateway.sandbox.models import Payment, Transaction, WalletTransfer
-from payments_gateway.sandbox.parties import API_USER, BUSINESS_ID
 
 
 def transaction_record(record: Transaction) -> dict[str, object]:

@@ -15,7 +15,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.translation import gettext
 
-from payments_gateway.sandbox import clock, parties
+from payments_gateway import sandbox
+from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.amounts import amount_text
 from payments_gateway.sandbox.api.authentication import api_view
 from payments_gateway.sandbox.books.settlement import order_of
@@ -87,7 +88,7 @@ def console_state() -> dict[str, object]:
             "ahead": _offset_text(clock.offset()),
         },
         "options": current_options().items(),
-        "credentials": parties,
+        "credentials": sandbox,
     }
 
 

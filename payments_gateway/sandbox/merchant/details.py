@@ -8,10 +8,10 @@ from itertools import islice
 
 from django.db.transaction import atomic
 
+from payments_gateway.sandbox import API_KEY
 from payments_gateway.sandbox.errors import BareRefusalError
 from payments_gateway.sandbox.merchant import keys
 from payments_gateway.sandbox.models import ApiKey, BankAccount, MerchantDetails, Scope
-from payments_gateway.sandbox.parties import API_KEY
 
 
 def kyc() -> bool:

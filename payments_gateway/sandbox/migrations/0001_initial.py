@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("wrong_signature", "random bytes for a signature"),
-                            ("stranger", "signed by a key that nobody knows"),
+                            ("stranger", "signed by an unknown key"),
                             ("unsigned", "no signature"),
                             ("malformed", "a body that is cut in the middle"),
                             ("tampered_data", "data changed after signing"),
@@ -193,7 +193,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("wrong_signature", "random bytes for a signature"),
-                            ("stranger", "signed by a key that nobody knows"),
+                            ("stranger", "signed by an unknown key"),
                             ("unsigned", "no signature"),
                             ("malformed", "a body that is cut in the middle"),
                             ("tampered_data", "data changed after signing"),

@@ -75,9 +75,9 @@ def post_webhook(url: str, body: bytes) -> PostResult:
                 session, request, connect=_CONNECT_SECONDS, total=_TOTAL_SECONDS, limit=_READ_BYTES
             )
     except NotSentError:
-        return PostResult(None, "nobody took the connection")
+        return PostResult(None, "the connection failed")
     except OutcomeUnknownError:
-        return PostResult(None, "no whole answer came in time")
+        return PostResult(None, "no complete response arrived in time")
     return PostResult(answer.status)
 
 

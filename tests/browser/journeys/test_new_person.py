@@ -27,14 +27,6 @@ LINK = re.compile(r"/account/set-up/[\w-]+/")
 REASON = "Nobody else can do it on screen"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def two_administrators(stack: Stack) -> None:
-    """With the one of the demo. From now on the command line needs break-glass for everybody."""
-    stack.manage(
-        "staff", "create", "ibrahim@countersign.example", "--name", "Ibrahim Sani", "--role", "Administrator"
-    )
-
-
 def hire(people: People, stack: Stack, name: str, *roles: str) -> str:
     """An account as an operator of the deployment makes one, acknowledged by an approver; the link for the person."""
     email = f"{name.split()[0].lower()}@countersign.example"

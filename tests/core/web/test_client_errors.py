@@ -3,7 +3,7 @@
 import pytest
 from django.utils import translation
 
-from backoffice.core.web.formatting import error_sentence, stored_error
+from backoffice.core.web.formatting import error_sentence, stored_error, with_error_sentence
 from backoffice.operations.models.reason_codes import (
     Blocker,
     CheckResult,
@@ -19,12 +19,14 @@ from payments_gateway import (
     GatewayError,
     InputError,
     NotSentError,
+    ReadFailedError,
     RejectedError,
     check_address,
     parse_amount,
 )
 from payments_gateway.connection import NOT_REACHED
 
+UNREADABLE = "The provider responded with HTTP {status}: a response that cannot be read ({why})."
 UNREACHABLE = NotSentError.of(NOT_REACHED, why="ConnectTimeout")
 FRENCH = "Le prestataire n\u2019a pas pu être joint (ConnectTimeout). Rien n\u2019a été envoyé."
 
@@ -65,6 +67,14 @@ def test_a_stored_error_is_english_and_shown_in_the_readers_language() -> None:
         assert responses_sentence([response]) == FRENCH
         assert FRENCH in blocker_sentence(Blocker.PROVIDER_UNREADABLE, stored)
         assert FRENCH in check_sentence(CheckResult.PROVIDER_UNREADABLE, stored)
+
+
+def test_the_reason_within_an_error_is_shown_in_the_readers_language_too() -> None:
+    error = ReadFailedError.of(UNREADABLE, 200, why="it contains no data")
+    stored = stored_error(error)
+    with translation.override("fr"):
+        assert error_sentence(error) == with_error_sentence(stored)["error"]
+        assert error_sentence(error).endswith("la réponse est illisible (elle ne contient pas de données).")
 
 
 def test_an_error_stored_without_its_template_is_shown_as_stored() -> None:

@@ -80,6 +80,14 @@ CONTROL = ["Reconciliation", "Reports", "Settings"]
 EVERYTHING = [*WORK, *MONEY, *CONTROL]
 RECONCILIATION = ["Unmatched", "Unknown outcomes", "Incidents", "Balance continuity"]
 SETTINGS = ["API keys", "Webhooks"]
+KINDS = [
+    "Conversions",
+    "Withdrawals",
+    "Transfers",
+    "Crypto transfers",
+    "Off-ramp payments",
+    "Bank account openings",
+]
 LINK = re.compile(r">([A-Z][\w -]+)(?: <span[^>]*>\d+</span>)?</a>")
 
 
@@ -113,7 +121,8 @@ def test_the_menu_lists_what_the_user_may_open(
         ("approver", "/settings/webhooks/", SETTINGS),
         ("auditor", "/settings/audit/", [*SETTINGS, "Audit log", "System"]),
         ("administrator", "/settings/system/", [*SETTINGS, "Audit log", "System"]),
-        ("auditor", "/operations/", []),
+        ("auditor", "/operations/", ["All operations", *KINDS]),
+        ("auditor", "/transactions/", []),
     ],
 )
 def test_a_section_with_several_pages_has_tabs(
@@ -125,7 +134,7 @@ def test_a_section_with_several_pages_has_tabs(
     tabs: list[str],
 ) -> None:
     html = page(sign_in(client, request.getfixturevalue(person)), address)
-    section = html.partition('<nav class="tabs section"')[2].partition("</nav>")[0]
+    section = html.partition('<nav class="tabs section strip"')[2].partition("</nav>")[0]
     assert LINK.findall(section) == tabs
     assert section.count('aria-current="page"') == bool(tabs)
 

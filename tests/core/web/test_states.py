@@ -71,9 +71,9 @@ def test_every_empty_list_links_to_the_next_step(everything: Client, address: st
 def test_a_provider_that_is_down_is_reported_with_a_link_to_try_again(
     everything: Client, settings: Settings, address: str, retry: str
 ) -> None:
-    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    settings.GATEWAY_URL = settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2"
     html = everything.get(address).content.decode()
-    assert "The provider cannot be reached, or does not answer in time." in html
+    assert "The provider cannot be reached, or does not respond in time." in html
     assert f'<a href="{retry}">Try again now</a>' in html
     assert "Loading" not in html
 
@@ -90,10 +90,10 @@ def test_a_provider_that_does_not_answer_is_reported_alike(
     for module in (accounts, balances):
         monkeypatch.setattr(module, "PAGE_TIMEOUT", 0.2)
     html = everything.get(address).content.decode()
-    assert "The provider cannot be reached, or does not answer in time." in html
+    assert "The provider cannot be reached, or does not respond in time." in html
 
 
 def test_the_reason_is_in_the_readers_language(everything: Client, settings: Settings) -> None:
-    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2", "http://127.0.0.1:9/v4"
     html = everything.get("/balances/", headers={"Accept-Language": "fr"}).content.decode()
-    assert "Non chargé : Le prestataire est injoignable ou ne répond pas à temps." in html
+    assert "Non chargé\u00a0: Le prestataire est injoignable ou ne répond pas à temps." in html

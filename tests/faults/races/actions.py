@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from backoffice.accounts.models import User
 from backoffice.core import clock
-from backoffice.operations.delivery import send
+from backoffice.operations.delivery import record, send
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Attempt, Operation
@@ -46,6 +46,27 @@ def once_the_list_is_read(provider: StubProvider, act: Act, *, dawdling: int) ->
         act()
 
     return late
+
+
+def begins_and_records(claim: send.SendClaim) -> Act:
+    """Make the one request of the claim, and record its result."""
+
+    def act() -> None:
+        record.record_result(claim.attempt_id, send.make_request(claim))
+
+    return act
+
+
+def gives_up(claim: send.SendClaim, *, dawdling: int) -> Act:
+    """End the attempt as if its sender had been silent for long, after so many polls of a row."""
+    late = claim.begin_by + record.sender_grace() + timedelta(seconds=1)
+
+    def act() -> None:
+        for _ in range(dawdling):
+            Operation.objects.first()
+        record.record_timeout(claim.attempt_id, now=late)
+
+    return act
 
 
 def rejects(operation: Operation, person: User) -> Act:

@@ -23,10 +23,12 @@ from tests.faults.races.actions import (
     approved_to_another_account,
     approves_and_sends,
     backdated,
+    begins_and_records,
     cancels,
     checks_status,
     edits,
     expires,
+    gives_up,
     once_the_list_is_read,
     releases,
     resumed,
@@ -119,6 +121,23 @@ def test_concurrent_claim_and_pause(
         assert (status_of(operation) == Status.PROCESSING) == (left == 1)
         races.are_well(operation, resumed(preparer, approver))
         send.send_operation(operation.pk)
+        races.are_well(operation)
+    races.ended_well()
+
+
+def test_a_request_begins_or_its_operation_is_returned(
+    races: Races, provider: StubProvider, preparer: User, approver: User
+) -> None:
+    """The sweeper gives up an attempt at the moment at which its sender commits that it begins."""
+    for number in races.rounds():
+        operation = factories.release(approved_to_another_account(preparer, approver), approver)
+        claim = send.claim_operation(operation.pk, send.preflight_read(operation.release))
+        assert claim is not None
+        begins, ends = begins_and_records(claim), gives_up(claim, dawdling=number % 20)
+        assert races.race(*((begins, ends) if number % 2 else (ends, begins))) == [DONE, DONE]
+        attempt = Attempt.objects.get(operation=operation)
+        outcome = (status_of(operation), attempt.begun_at is not None, debits_of(operation, provider))
+        assert outcome in {(Status.APPROVED, False, 0), (Status.PROCESSING, True, 1)}
         races.are_well(operation)
     races.ended_well()
 

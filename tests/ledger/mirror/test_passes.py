@@ -66,7 +66,7 @@ def test_a_stalled_full_pass_does_not_keep_the_last_day_from_being_read(
 
     assert status_of("D290") == "failed"
     assert (mirror().pass_depth, mirror().pass_page) == ("whole", 12)
-    assert "500" in mirror().error
+    assert "500" in mirror().error["error"]
 
 
 def test_a_last_day_that_cannot_be_read_does_not_keep_the_whole_list_from_being_read(
@@ -177,7 +177,7 @@ def test_records_before_an_oversized_record_are_kept(provider: LongList) -> None
 
     assert Transaction.objects.filter(transaction_id="N1").exists()
     assert mirror().pass_page == 6
-    assert "N2 cannot be stored" in mirror().error
+    assert "N2 cannot be stored" in mirror().error["error"]
 
 
 def test_a_command_waits_for_other_readers_for_a_limited_time(

@@ -213,7 +213,7 @@ def test_a_reader_gets_no_link_to_a_withdrawal(reader: Client, sandbox: SandboxP
         ("", "0123456789", "This field is required."),
         ("044", "12", "exactly 10 digits"),
         ("000", "0123456789", "Select a valid choice"),
-        ("044", "1234560000", "The bank found no such account"),
+        ("044", "1234560000", "The bank did not find this account"),
     ],
 )
 def test_an_account_that_cannot_be_resolved_is_reported_at_its_field(

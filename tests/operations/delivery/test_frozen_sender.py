@@ -1,4 +1,4 @@
-"""A real process that is stopped in its last moment, its connection to the provider not yet made, and goes on later."""
+"""A real process that is stopped in its last moment, before its request begins, and goes on later."""
 
 import signal
 from collections.abc import Iterator
@@ -9,10 +9,11 @@ import pytest
 from pytest_django import Settings
 
 from backoffice.core import clock
+from backoffice.operations.delivery.record import record_timeout, sender_grace
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.states import Outcome, Status
 from tests.faults.harness.forked_workers import ForkedWorkers
-from tests.faults.harness.processes import wait_until
+from tests.faults.harness.processes import TIMEOUT, wait_until
 from tests.operations.steps import status_of
 from tests.stub_provider import StubProvider
 from tests.tools.test_brokers import database_url
@@ -51,3 +52,25 @@ def test_a_frozen_sender_sends_nothing_when_it_resumes(
     wait_until(lambda: sender.is_gone, "it goes on to its end")
     assert provider.posts == []
     assert (status_of(released), Attempt.objects.get().outcome) == (Status.APPROVED, Outcome.NOT_SENT)
+
+
+def test_a_frozen_sender_sends_nothing_once_its_operation_was_returned(
+    workers: ForkedWorkers, provider: StubProvider, released: Operation
+) -> None:
+    """Its connection is ready and, by every clock, it is still in time."""
+    sender = workers.run("send", str(released.pk), fault_points={"send.connected": "stop"}, patience=TIMEOUT)
+    wait_until(lambda: sender.is_frozen, "it stands still")
+    attempt = Attempt.objects.get()
+    assert attempt.begin_by is not None
+    record_timeout(attempt.pk, now=attempt.begin_by + sender_grace() + timedelta(seconds=1))
+    assert status_of(released) == Status.APPROVED
+    sender.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: sender.is_gone, "it goes on to its end")
+    attempt.refresh_from_db()
+    assert provider.posts == []
+    assert (status_of(released), attempt.outcome, attempt.begun_at) == (
+        Status.APPROVED,
+        Outcome.NOT_SENT,
+        None,
+    )
+    assert len(attempt.responses) == 2  # why it was returned, and what the sender found

@@ -33,10 +33,17 @@ def claimed(operation: Operation) -> send.SendClaim:
     return claim
 
 
+def begun(operation: Operation) -> int:
+    """Claim it and commit that its request begins; returns the id of the attempt."""
+    claim = claimed(operation)
+    assert send.begin_request(claim.attempt_id)
+    return claim.attempt_id
+
+
 def test_a_dead_sender_leaves_the_outcome_unknown_and_is_not_replaced(
     provider: StubProvider, released: Operation
 ) -> None:
-    claimed(released)
+    begun(released)
     assert jobs.expire_due() == 0
     Attempt.objects.update(deadline_at=timezone.now() - timedelta(minutes=5))
     assert jobs.expire_due() == 1
@@ -124,7 +131,7 @@ NEVER_LEFT = SendResult(
 
 
 def test_a_response_after_unknown_is_applied(provider: StubProvider, released: Operation) -> None:
-    attempt_id = claimed(released).attempt_id
+    attempt_id = begun(released)
     record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
     record_result(attempt_id, NAMED)
     assert reloaded(released).status == Status.PROCESSING
@@ -134,7 +141,7 @@ def test_a_response_after_unknown_is_applied(provider: StubProvider, released: O
 def test_proof_of_nothing_sent_after_unknown_closes_as_failed(
     provider: StubProvider, released: Operation
 ) -> None:
-    attempt_id = claimed(released).attempt_id
+    attempt_id = begun(released)
     record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
     record_result(attempt_id, NEVER_LEFT)
     assert reloaded(released).status == Status.FAILED
@@ -143,7 +150,7 @@ def test_proof_of_nothing_sent_after_unknown_closes_as_failed(
 def test_a_response_during_review_changes_nothing_and_is_audited(
     provider: StubProvider, released: Operation
 ) -> None:
-    attempt_id = claimed(released).attempt_id
+    attempt_id = begun(released)
     record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
     Attempt.objects.update(started_at=timezone.now() - timedelta(days=2))
     assert confirmation.confirm_operation(released.pk).status == Status.REVIEW
@@ -156,7 +163,7 @@ def test_a_response_during_review_changes_nothing_and_is_audited(
 def test_an_attempt_is_declared_unknown_only_while_no_response_is_recorded(
     provider: StubProvider, released: Operation
 ) -> None:
-    attempt_id = claimed(released).attempt_id
+    attempt_id = begun(released)
     record_result(attempt_id, NAMED)
     record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
     assert reloaded(released).status == Status.PROCESSING
@@ -165,7 +172,7 @@ def test_an_attempt_is_declared_unknown_only_while_no_response_is_recorded(
 def test_an_attempt_is_not_declared_unknown_while_a_response_may_be_recorded(
     provider: StubProvider, released: Operation
 ) -> None:
-    attempt = Attempt.objects.get(pk=claimed(released).attempt_id)
+    attempt = Attempt.objects.get(pk=begun(released))
     record.record_timeout(attempt.pk, now=attempt.deadline_at + timedelta(seconds=1))
     assert reloaded(released).status == Status.SENDING
 

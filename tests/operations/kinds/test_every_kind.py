@@ -20,6 +20,7 @@ from backoffice.operations.workflow import approvals
 from payments_gateway.operations import OPERATIONS, CallEffect
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
+from tests.requirements import opened_by
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -105,7 +106,7 @@ def test_identical_content_is_pending_once_whatever_was_read_meanwhile(name: str
     assert list(Operation.objects.all()) == [first]
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="preparer"))
 @pytest.mark.parametrize("name", KINDS)
 def test_preparing_needs_the_permission_of_the_kind(name: str, role: str, person: Person) -> None:
     somebody = person(role)
@@ -117,7 +118,7 @@ def test_preparing_needs_the_permission_of_the_kind(name: str, role: str, person
     assert not Operation.objects.exists()
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="approver"))
 @pytest.mark.parametrize("name", KINDS)
 def test_nothing_is_sent_before_approval(
     name: str, role: str, person: Person, provider: StubProvider
@@ -142,7 +143,7 @@ def test_nothing_is_sent_after_closing(
     assert provider.changes == []
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="approver"))
 @pytest.mark.parametrize("name", SENT)
 def test_an_approved_operation_is_sent_once_by_permitted_roles(
     name: str, role: str, person: Person, provider: StubProvider

@@ -110,7 +110,11 @@ def form_of(client: Client, kind: str, query: str = "") -> Any:
         ("transfer", "amount", "Minimum: NGN 0.01 · USD 0.01"),
         ("conversion", "amount", "Minimum: NGN 0.01 · USD 0.01"),
         ("wallet_transfer", "amount", "Minimum: USDT 0.000001"),
-        ("payment", "incoming_amount", "The provider's rate gives the other. Minimum: USDT 0.000001"),
+        (
+            "payment",
+            "incoming_amount",
+            "The other is calculated at the provider's rate. Minimum: USDT 0.000001",
+        ),
         ("payment", "outgoing_amount", "Minimum: NGN 0.01 · USD 0.01"),
     ],
 )
@@ -229,7 +233,7 @@ def test_the_full_balance_is_offered_without_the_fee_charged_last(
     for fee in ("45", "50"):
         charge("withdrawal", preparer, fee, currency="NGN")
     charge("withdrawal", preparer, "0", currency="USD")
-    note = "NGN 50.00 is left for the fee, as charged last time."
+    note = "NGN 50.00 is kept for the fee, as charged last time."
     assert offers(as_preparer, "withdrawal") == [
         FullBalance("NGN", "", Decimal("4950.00"), note),
         FullBalance("USD", "", Decimal("70.50"), ""),
@@ -246,7 +250,7 @@ def test_a_fee_on_one_network_says_nothing_of_another(as_preparer: Client, prepa
     assert offers(as_preparer, "wallet_transfer") == [
         FullBalance("USDT", "", Decimal("0.5"), UNKNOWN_FEE),
         FullBalance(
-            "USDT", "POLYGON", Decimal("0.3"), "USDT 0.200000 is left for the fee, as charged last time."
+            "USDT", "POLYGON", Decimal("0.3"), "USDT 0.200000 is kept for the fee, as charged last time."
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""The triggers and constraints of the database are compared with those that the migrations make."""
+"""The triggers and constraints of the database are compared with those that the migrations create."""
 
 import os
 from pathlib import Path

@@ -118,4 +118,4 @@ def test_a_transaction_id_too_long_to_store_goes_to_review(
     assert confirmed(operation, provider, record("T" * (TRANSACTION_ID_LENGTH + 1))) == Status.PROCESSING
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.provider_transaction_id) == (Outcome.OPEN, None)
-    assert "its id is too long to store" in attempt.last_check
+    assert "its ID is too long to store" in attempt.last_check

@@ -73,7 +73,7 @@ def test_the_page_requests_the_meaning_of_an_unknown_status(
     assert reviewed.status_code == 200
     assert f"{word} means that it failed and no money moved" in text_of(reviewed)
     assert "Failed: no money moved, or it was returned" in text_of(reviewed)
-    assert "Ask the provider what it means" in text_of(reviewed)
+    assert "is unknown. Ask the provider." in text_of(reviewed)
 
 
 def test_the_meaning_of_a_known_status_cannot_be_chosen(provider: StubProvider, unknown: Operation) -> None:

@@ -11,6 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.core.web.formatting import stored_error
+from backoffice.ledger.mirror.rows import UnstorableRecordError
 from backoffice.ledger.models import Mirror
 from backoffice.operations import jobs
 from backoffice.operations.lifecycle import incidents
@@ -79,8 +81,15 @@ def test_the_overview_shows_the_progress_of_the_first_load(as_approver: Client) 
 
 
 def test_the_overview_shows_why_the_sync_stopped_early(as_approver: Client) -> None:
-    Mirror.objects.update(error="<b>It</b> answered 500.", error_at=timezone.now())
+    Mirror.objects.update(error={"error": "<b>It</b> answered 500."}, error_at=timezone.now())
     assert "&lt;b&gt;It&lt;/b&gt; answered 500. It is retried every minute." in overview(as_approver)
+
+
+def test_the_overview_shows_why_the_sync_stopped_in_the_readers_language(as_approver: Client) -> None:
+    error = stored_error(UnstorableRecordError("T1", "a number has too many digits"))
+    Mirror.objects.update(error=error, error_at=timezone.now())
+    shown = as_approver.get("/", headers={"Accept-Language": "fr"}).content.decode()
+    assert "La transaction T1 ne peut pas être enregistrée\u00a0: un nombre a trop de chiffres." in shown
 
 
 def test_the_overview_shows_a_record_count_mismatch(as_approver: Client) -> None:

@@ -148,7 +148,7 @@ def test_states_and_the_time_to_approve_are_shown(
         ("approved", "1"),
     ]
     assert "<b>14 min</b>" in states
-    assert "Median of 7 in 30 days" in states
+    assert "Median of 7 operations in 30 days" in states
 
 
 def test_an_empty_mirror_is_reported(as_approver: Client) -> None:

@@ -1,14 +1,17 @@
 """Filters saved under a name: one's own, shared ones, and what becomes of them."""
 
 import re
+from datetime import date
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
+from backoffice.core.web.forms import DatePreset, preset_days
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.saved_items import SavedView
 from backoffice.operations.pages.saved_views import MAX_SAVED_VIEWS
@@ -22,6 +25,10 @@ DONE_IN_NAIRA = f"{VIEWS}?tab=done&currency=NGN&text=50%25+%26+%C3%A9"
 
 def save(client: Client, name: str, address: str = DONE_IN_NAIRA, **more: str) -> Any:
     return client.post(address, {"name": name, **more})
+
+
+def saved(*names: str) -> list[SavedView]:
+    return [SavedView.objects.get(name=name) for name in names]
 
 
 def names(client: Client) -> list[str]:
@@ -52,6 +59,29 @@ def test_a_saved_view_opens_unchanged(as_preparer: Client) -> None:
     html = text_of(as_preparer.get(answer["Location"]))
     assert "View “Naira, done” saved." in html
     assert names(as_preparer) == ["Naira, done"]
+
+
+@pytest.mark.parametrize("preset", DatePreset)
+def test_a_saved_preset_moves_with_the_calendar(
+    as_preparer: Client, monkeypatch: pytest.MonkeyPatch, preset: DatePreset
+) -> None:
+    monkeypatch.setattr(timezone, "localdate", lambda: date(2026, 3, 18))
+    first, last = preset_days(preset)
+    address = f"{VIEWS}?tab=done&since={first}&until={last}"
+    assert f"Keep the period current: {preset.label}" in text_of(as_preparer.get(address))
+    save(as_preparer, "Moving", address, keeps_preset="on")
+    save(as_preparer, "Fixed", address)
+    monkeypatch.setattr(timezone, "localdate", lambda: date(2026, 7, 2))
+    moving, fixed = (
+        dict(parse_qsl(urlsplit(view.get_absolute_url()).query)) for view in saved("Moving", "Fixed")
+    )
+    now = preset_days(preset)
+    assert moving == {"tab": "done", "since": str(now[0]), "until": str(now[1])}
+    assert fixed == {"tab": "done", "since": str(first), "until": str(last)}
+
+
+def test_other_days_are_saved_as_they_are(as_preparer: Client) -> None:
+    assert "Keep the period current" not in text_of(as_preparer.get(f"{VIEWS}?since=2026-03-01"))
 
 
 def test_a_private_view_is_visible_to_its_owner_and_a_shared_one_to_everyone(

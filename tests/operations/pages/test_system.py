@@ -54,7 +54,7 @@ def test_it_shows_versions_and_the_newest_entry(reader: Client, settings: Settin
 
 
 def test_it_warns_if_the_head_is_not_stored_elsewhere(reader: Client) -> None:
-    assert "whoever can write to the database can rewrite the log unnoticed" in shown(reader)
+    assert "anyone who can write to the database can rewrite the log unnoticed" in shown(reader)
 
 
 def test_it_shows_how_the_delivery_of_checkpoints_goes(reader: Client, destination: str) -> None:
@@ -74,7 +74,7 @@ def test_it_shows_problems_and_contradictions(reader: Client, destination: str) 
         problem={"code": "refused", "method": "POST", "status": 503},
         failed_at=timezone.now() - timedelta(minutes=7),
     )
-    assert f"{destination} It answered POST with status 503. 7 min Failing" in shown(reader)
+    assert f"{destination} It responded to POST with status 503. 7 min Failing" in shown(reader)
     fault = ChainFault(3, FaultCode.BEFORE_CHECKPOINT, other=2, destination=destination).detail
     CheckpointDestination.objects.update(fault=fault)
     assert "entry 3: missing; the log ends at entry 2" in shown(reader)

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
-from backoffice.core.web.forms import date_presets
+from backoffice.core.web.forms import DatePreset, preset_days
 from backoffice.reports.models import Schedule
 from tests.reports.schedule_requests import now, stored_schedule
 
@@ -61,16 +61,16 @@ def test_a_schedule_is_created_with_the_filters_of_the_report(
 @pytest.mark.parametrize(
     ("preset", "period", "frequency"),
     [
-        ("Today", "yesterday", "daily"),
-        ("Last 7 days", "last_7_days", "weekly"),
-        ("Last month", "last_month", "monthly"),
+        (DatePreset.TODAY, "yesterday", "daily"),
+        (DatePreset.LAST_7_DAYS, "last_7_days", "weekly"),
+        (DatePreset.LAST_MONTH, "last_month", "monthly"),
     ],
 )
 def test_a_schedule_takes_over_the_period_of_the_filter(
-    client: Client, auditor: User, sign_in: SignIn, preset: str, period: str, frequency: str
+    client: Client, auditor: User, sign_in: SignIn, preset: DatePreset, period: str, frequency: str
 ) -> None:
-    zone = ZoneInfo(auditor.time_zone)
-    days = {str(label): days for label, *days in date_presets(timezone.localdate(timezone=zone))}[preset]
+    with timezone.override(ZoneInfo(auditor.time_zone)):
+        days = preset_days(preset)
     address = reverse("reports:new_schedule", args=["audit-log"])
     form = (
         sign_in(client, auditor).get(address, {"since": str(days[0]), "until": str(days[1])}).context["form"]

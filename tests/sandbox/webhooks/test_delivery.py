@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from payments_gateway import GatewayConfig, PaymentsGateway, PaymentUpdate, TransactionUpdate
 from payments_gateway.money import dumps, loads
-from payments_gateway.sandbox.parties import BUSINESS_ID
+from payments_gateway.sandbox import BUSINESS_ID
 from payments_gateway.webhooks import SignatureStatus, verify_webhook
 from tests.payments_gateway import stub
 from tests.payments_gateway.situations import closed_port
@@ -127,7 +127,7 @@ def test_a_receiver_timeout_is_a_failed_delivery(provider: SandboxClient, receiv
     provider.process.deposit("NGN", "10")
     (delivery,) = in_state(provider.process, "delivered")
     assert [attempt["status"] for attempt in delivery["attempts"]] == [None, 200]
-    assert delivery["attempts"][0]["reason"] == "no whole answer came in time"
+    assert delivery["attempts"][0]["reason"] == "no complete response arrived in time"
 
 
 def test_a_refused_connection_is_recorded(provider: SandboxClient) -> None:
@@ -139,7 +139,7 @@ def test_a_refused_connection_is_recorded(provider: SandboxClient) -> None:
     assert delivery["attempts"][0] | {"at": ""} == {
         "at": "",
         "status": None,
-        "reason": "nobody took the connection",
+        "reason": "the connection failed",
     }
 
 

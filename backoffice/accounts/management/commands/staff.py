@@ -109,7 +109,7 @@ def _check(user: User) -> None:
         user.validate_unique()
     except ValidationError as exc:
         problems = [f"{field}: {' '.join(texts)}" for field, texts in exc.message_dict.items()]
-        raise CommandError("Nobody was created.\n  " + "\n  ".join(problems)) from exc
+        raise CommandError("No account was created.\n  " + "\n  ".join(problems)) from exc
 
 
 def _next_steps(done: ChangedAccount) -> str:

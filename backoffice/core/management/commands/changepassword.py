@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 class Command(BaseCommand):
     """Refuses whatever it is given."""
 
-    help = "Not available: use `manage.py staff`, which leaves a trace and never knows a password."
+    help = "Not available: use `manage.py staff`, which is recorded in the audit log and never handles a password."
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -166,9 +166,7 @@ class KeyChoiceForm(RotationForm):
         label=_("API key"),
         error_messages={
             "required": _("Select a key."),
-            "invalid_choice": _(
-                "Key %(value)s is not in the provider's list, or this is not possible for it."
-            ),
+            "invalid_choice": _("Key %(value)s is not in the provider's list, or cannot be used here."),
         },
     )
 

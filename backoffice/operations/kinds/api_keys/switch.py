@@ -20,7 +20,7 @@ from backoffice.operations.models.operations import Secret
 from payments_gateway import NotSentError, PaymentsGateway, ReadFailedError
 
 CREATED, FORMER = "made", "kept"
-_GONE = gettext_noop("The key is no longer stored: it was revealed or is in use. Nothing was switched.")
+_GONE = gettext_noop("The key is no longer stored: it was viewed or is in use. Nothing was switched.")
 
 
 class ApiKeySwitchPayload(Payload):

@@ -82,7 +82,7 @@ class ResolutionForm(KindForm):
         required=False,
         choices=list(MEANINGS.items()),
         widget=forms.RadioSelect,
-        help_text=_("Countersign does not know this status. Ask the provider what it means."),
+        help_text=_("The meaning of this status is unknown. Ask the provider."),
     )
     reason = forms.CharField(
         label=_("Reason"),
@@ -288,7 +288,7 @@ def _evidence_problem(attempt: Attempt, record: TransactionRecord | None) -> str
             "The provider listed this transaction before this operation was sent, so it is another one."
         )
     if record.status == PROCESSING:
-        return gettext("The provider still shows it as processing. Wait until it is fulfilled or failed.")
+        return gettext("The provider still shows it as processing. Wait until it has completed or failed.")
     return ""
 
 
@@ -377,9 +377,9 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
         )
         if seen and payload.meaning:
             differs.append(
-                gettext(
-                    "Countersign does not know the provider's status {status}. Ask the provider what it means."
-                ).format(status=seen.quoted_status)
+                gettext("The meaning of the provider's status {status} is unknown. Ask the provider.").format(
+                    status=seen.quoted_status
+                )
             )
         _, attempt = open_attempt(payload.operation)
         if attempt is not None and attempt.number == payload.attempt:

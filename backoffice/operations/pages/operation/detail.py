@@ -25,7 +25,6 @@ from backoffice.accounts.models import User
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
-from backoffice.ledger.payments import can_read_payments
 from backoffice.operations import permissions, selectors
 from backoffice.operations.delivery.balance_queue import queue_position, with_queue
 from backoffice.operations.delivery.release import release_operation
@@ -61,7 +60,7 @@ from backoffice.operations.pages.operation.panel import (
     without_decisions,
 )
 from backoffice.operations.pages.operation.status import STOPPED, fingerprint, page_state, poll_seconds, steps
-from backoffice.operations.pages.payments import created_payment
+from backoffice.operations.pages.payments import can_read_payments, created_payment
 from backoffice.operations.pages.saved_accounts import SavedAccountForm, is_savable, with_saved_name
 from backoffice.operations.policy import may_check_status
 from backoffice.operations.states import AWAITING_PROVIDER, Status

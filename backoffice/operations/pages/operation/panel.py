@@ -121,7 +121,7 @@ def total_debit(operation: Operation) -> Decimal | None:
 _APPLIED = (_("Applied"), _("Applied by the last approval. Nothing was sent."))
 _RESOLVED = (_("Succeeded"), _("Resolved as executed, with a second approval."))
 _TEXTS: dict[Status, tuple[Promise, Promise]] = {
-    Status.SENDING: (_("Sending"), _("The request is being made. This page updates automatically.")),
+    Status.SENDING: (_("Sending"), _("The request is in progress. This page updates automatically.")),
     Status.PROCESSING: (
         _("Processing at the provider"),
         _("The provider accepted it and has not reported the outcome yet. This page updates automatically."),
@@ -282,7 +282,7 @@ def next_step(operation: Operation, attempt: Attempt) -> str:
     if attempt.outcome in {Outcome.NOT_SENT, Outcome.OTP_REJECTED}:
         return _send_again_text(operation, attempt)
     return {
-        Outcome.REJECTED: gettext("Nothing was executed. Correct the reason, then prepare it again."),
+        Outcome.REJECTED: gettext("Nothing was executed. Correct the cause, then prepare it again."),
         Outcome.FAILED: gettext("Prepare it again if it must still be done."),
     }.get(Outcome(attempt.outcome), "")
 

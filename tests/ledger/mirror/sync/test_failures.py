@@ -113,6 +113,6 @@ def test_a_record_too_large_for_the_columns_is_named(provider: LongList) -> None
     sync_after(timedelta())
     assert (
         state().error
-        == "Transaction A cannot be stored: its id, or its currency, type and status, are too long"
+        == "Transaction A cannot be stored: its ID, or its currency, type and status, are too long."
     )
     assert here() == set()

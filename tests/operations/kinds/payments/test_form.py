@@ -10,8 +10,8 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.ledger.payments import business_id
 from backoffice.operations import errors
+from backoffice.operations.kinds.payment import business_id
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.workflow import approvals
 from tests import factories

@@ -119,7 +119,7 @@ def test_the_wallet_type_is_folded_away_unless_it_is_used(
     ("field", "typed", "message"),
     [
         ("network", "", "This field is required."),
-        ("network", "ERC20", "0x and then 40 characters"),
+        ("network", "ERC20", "0x followed by 40 digits"),
         ("currency", "NGN", "NGN is not one of the available choices"),
         ("amount", "", "Enter an amount."),
         ("amount", "1e2", "Enter a number such as 5,000.50"),

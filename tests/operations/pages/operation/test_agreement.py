@@ -105,7 +105,7 @@ def test_a_refused_status_is_named_in_the_readers_language() -> None:
     assert str(refused).startswith("The status is now “Cancelled”.")
     with translation.override("fr"):
         assert str(Status.CANCELLED.label) != "Cancelled"
-        assert f"« {Status.CANCELLED.label} »" in sentence(refused.refusal)
+        assert f"«\u00a0{Status.CANCELLED.label}\u00a0»" in sentence(refused.refusal)
 
 
 def test_before_the_first_attempt_the_page_says_what_has_to_happen(
@@ -134,7 +134,7 @@ def test_an_unreachable_provider_is_named_with_the_next_step(
         ([], "not_sent", "Nothing was executed. Send it again with a new one-time code."),
         ([], "otp_rejected", "Nothing was executed. Send it again with a new one-time code."),
         (["cancelled"], "not_sent", "Next step Nothing was executed."),
-        (["sending", "failed"], "rejected", "Correct the reason, then prepare it again."),
+        (["sending", "failed"], "rejected", "Correct the cause, then prepare it again."),
         (["sending", "failed"], "failed", "Prepare it again if it must still be done."),
         (["sending"], "open", "Wait for the response. Do not repeat it."),
         (["sending", "unknown"], "checked", "Countersign checks the provider's records again: "),

@@ -32,7 +32,7 @@ def test_a_payment_with_only_an_address_is_read(answered: Answered) -> None:
 
 @pytest.mark.parametrize("data", [{}, {"_id": "", "reference": None, "address": " ", "state": "pending"}])
 def test_a_success_without_a_payment_proves_nothing(answered: Answered, data: dict[str, Any]) -> None:
-    with pytest.raises(OutcomeUnknownError, match="it contains no payment id, reference or address"):
+    with pytest.raises(OutcomeUnknownError, match="it contains no payment ID, reference or address"):
         answered("payments.create", {**DONE, "data": data})
 
 
