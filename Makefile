@@ -9,7 +9,7 @@ SANDBOX_PORT ?= 8001
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo smoke test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
+.PHONY: demo smoke drill test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
 .PHONY: check types rules catalogues docs docs-tables database-rules messages pictures bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated provider
@@ -17,6 +17,9 @@ demo: $(READY)  ## the whole product on this machine, against a simulated provid
 
 smoke: $(READY)  ## prepare, approve and send one withdrawal over HTTP, with its own data folder; prints one line of JSON
 	@$(BIN)/python -m tools.smoke
+
+drill: $(READY)  ## restore the database to each moment of a payment, on SQLite and PostgreSQL; prints one line of JSON
+	@$(BIN)/python -m tools.drill $(ARGS)
 
 # Two more processes than processors, because many tests wait.
 ALL_TESTS = --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadgroup

@@ -54,6 +54,12 @@ VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project
 DATA_DIR = Path(env.str("COUNTERSIGN_DATA_DIR", default=str(BASE_DIR / "var")))
 DATA_DIR.mkdir(parents=True, exist_ok=True)
 
+#: An existing folder for the journals: what this machine claimed and sent, compared with the database before each
+#: request. Put it on a volume that is not restored together with the database. Default: `journal` in the data folder.
+JOURNAL_DIR = Path(env.str("COUNTERSIGN_JOURNAL_DIR", default=str(DATA_DIR / "journal")))
+if JOURNAL_DIR == DATA_DIR / "journal":
+    JOURNAL_DIR.mkdir(mode=0o700, exist_ok=True)
+
 #: `sandbox`, `staging` or `production`; shown on every page. One deployment serves one merchant in one environment.
 ENVIRONMENT: str = env.str("COUNTERSIGN_ENVIRONMENT", default="sandbox")
 #: Demo people, money and operations, with sign-in codes on the sign-in page. Set by `make demo`; refused outside the

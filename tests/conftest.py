@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import hypothesis
 import pytest
+from django.conf import settings as django_settings
 from django.core.cache import cache
 from django.db import connection
 from django.test import Client
@@ -19,6 +20,7 @@ from backoffice.accounts.roles import Role
 from backoffice.core import credentials, isolation
 from backoffice.ledger.statements import continuity
 from backoffice.ledger.transactions import filters
+from backoffice.operations.delivery import restore_check
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.reconciliation import selectors
 from tests import factories
@@ -129,6 +131,9 @@ def empty_caches() -> None:
     isolation._postponed_until.clear()
     pause.clear_pause_cache()
     selectors.clear_count_cache()
+    restore_check.forget_positions()
+    for journal in django_settings.JOURNAL_DIR.iterdir():
+        journal.unlink()
     continuity.forget_break_count()
     cache.clear()
 

@@ -129,6 +129,8 @@ class Stack:
         self.webhook_keys.write_text(self.webhook_public_keys())
         self.set_sandbox(token_reuse=True, settle_after=0)  # while the sample history is made
         is_new = not (self.folder / DATABASE).exists()
+        for journal in (self.folder / "journal").glob("*") if is_new else ():
+            journal.unlink()  # of a database that was deleted to begin anew
         self.manage("prepare_demo", "--otp", self.one_time_code())
         if is_new and self.first_command:
             self.manage("shell", "--verbosity", "0", "--command", self.first_command)

@@ -1,4 +1,4 @@
-"""Encryption of the few secrets that must be stored, and seals of rows that must not be altered past the program.
+"""Encryption of the few secrets that must be stored, and seals of rows that must not be altered outside the program.
 
 Secrets are encrypted with AES-256-GCM, bound to the row that holds them. A seal is an HMAC-SHA256 over a row's
 content, under a key derived from an encryption key: who has the database alone cannot make one.
@@ -154,7 +154,7 @@ class SealState(StrEnum):
 class SealedRow(models.Model):
     """A row with a seal over its content. `manage.py reencrypt_secrets` finds every model of this kind.
 
-    The seal is null if the row was stored past the program. It is not protected by a trigger, since nobody
+    The seal is null if the row was stored outside the program. It is not protected by a trigger, since no one
     can make another valid one without the key.
     """
 

@@ -155,6 +155,20 @@ class Refusal(TextChoices):
     )
     ALREADY_PAUSED = "already_paused", _("Payments are already paused. Nothing was changed.")
     ALREADY_PAUSED_BY = "already_paused_by", _("Payments are already paused by {by}. Nothing was changed.")
+    DATABASE_RESTORED = (
+        "database_restored",
+        _(
+            "The database was restored to an earlier moment, or a standby was promoted. Nothing was sent, and "
+            "payments are paused."
+        ),
+    )
+    SENT_BEFORE_RESTORE = (
+        "sent_before_restore",
+        _(
+            "A journal proves that this operation was sent before the database was restored. Nothing was sent. "
+            "Find its transaction at the provider, then cancel the operation."
+        ),
+    )
     FURTHER_APPROVAL_NEEDED = (
         "further_approval_needed",
         _("Another person must approve this before it can be sent. Choose “Approve” instead."),
@@ -382,6 +396,12 @@ class LookAlikeError(OperationError):
 
 class LookAlikeReasonMissingError(OperationError):
     code = Refusal.LOOK_ALIKE_REASON_MISSING
+
+
+class DatabaseRestoredError(OperationError):
+    """The database lacks what a journal outside it proves."""
+
+    code = Refusal.DATABASE_RESTORED
 
 
 class CannotResolveError(OperationError):

@@ -14,6 +14,7 @@ from backoffice.core.isolation import POSTPONED_SECONDS, ignore, run_each_isolat
 from backoffice.operations.delivery import balance_queue
 from backoffice.operations.delivery.record import is_silent, record_timeout
 from backoffice.operations.delivery.release import expire_release, record_blocker
+from backoffice.operations.delivery.restore_check import compare_with_journals
 from backoffice.operations.delivery.send import send_operation
 from backoffice.operations.models.monitoring import Heartbeat
 from backoffice.operations.models.operations import Attempt, Operation, Release
@@ -79,6 +80,7 @@ def record_heartbeat(job: str) -> None:
 
 
 JOBS = {
+    "compare_with_journals": compare_with_journals,
     "expire_due": expire_due,
     "send_due": send_due,
     "check_due": check_due,

@@ -23,7 +23,7 @@ from backoffice.accounts.roles import users_with_permission
 from backoffice.core.web.formatting import searched_amount
 from backoffice.ledger.models import Balance
 from backoffice.operations.kinds.registry import KINDS
-from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.monitoring import Incident, LostAttempt
 from backoffice.operations.models.operations import Approval, Attempt, LookAlike, Operation
 from backoffice.operations.models.saved_items import FilteredList, SavedView
 from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE, RELEASE, VIEW
@@ -110,6 +110,7 @@ def _history() -> dict[str, QuerySet[Any]]:
         "attempts": Attempt.objects.select_related("released_by", "resolution"),
         "incidents": Incident.objects.select_related("acknowledged_by"),
         "look_alikes": LookAlike.objects.select_related("declared_by"),
+        "lost_attempts": LostAttempt.objects.all(),
     }
 
 

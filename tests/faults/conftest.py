@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from django.conf import settings as django_settings
 from django.core.cache import cache
 from django.db import DatabaseError, connection
 from pytest_django import Settings
@@ -104,6 +105,7 @@ def forked_workers(
     environment = {
         "COUNTERSIGN_DATABASE_URL": database_url(),
         "COUNTERSIGN_BROKER_URL": "memory://",
+        "COUNTERSIGN_JOURNAL_DIR": str(django_settings.JOURNAL_DIR),
         **route_to_the_provider(wire),
     }
     running = ForkedWorkers(tmp_path_factory.mktemp("workers"), environment)

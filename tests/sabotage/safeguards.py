@@ -6,6 +6,7 @@ from tests.sabotage.database import DATABASE
 from tests.sabotage.forgery import FORGERY
 from tests.sabotage.proof import PROOF
 from tests.sabotage.record import RECORD
+from tests.sabotage.restored import RESTORED
 from tests.sabotage.sending import SENDING
 from tests.sabotage.transport import TRANSPORT
 from tests.sabotage.webhooks import WEBHOOKS
@@ -16,6 +17,7 @@ SAFEGUARDS: tuple[Safeguard, ...] = (
     *ACCOUNTS,
     *SENDING,
     *FORGERY,
+    *RESTORED,
     *PROOF,
     *RECORD,
     *DATABASE,

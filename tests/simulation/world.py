@@ -25,6 +25,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.celery import app
 from backoffice.core import clock
+from backoffice.operations.delivery import journal, restore_check
 from backoffice.operations.delivery.release import SEND_TASK
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.models.operations import Attempt
@@ -256,6 +257,9 @@ class SimulationStage:
     def new_world(self, on_reaching: Callable[[str, SimulatedProcess], None]) -> World:
         self.database.begin_anew()
         pause.clear_pause_cache()
+        restore_check.forget_positions()
+        for path in journal.paths():
+            path.unlink()
         queued_tasks()
         self._points.world = world = World(self.database, on_reaching)
         return world

@@ -160,6 +160,18 @@ def _close_not_begun(attempt: Attempt, now: datetime) -> bool:
     return ours.update(outcome=Outcome.NOT_SENT, closed_at=now) == 1
 
 
+def record_from_journal(
+    operation: Operation, attempt: Attempt, *, machine: str, transaction_id: str | None
+) -> None:
+    """Record the outcome of an attempt that was made again from a journal as unknown, in the caller's transaction.
+
+    It is closed by matching, and never sent.
+    """
+    in_journal = coded(ResponseCode.IN_JOURNAL, machine=machine)
+    unknown = (Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_OUTCOME_UNKNOWN, in_journal)
+    _apply(operation, attempt, SendResult(*unknown, transaction_id=transaction_id))
+
+
 @transaction.atomic
 def complete_result(attempt_id: int, details: dict[str, str]) -> None:
     """Fill empty values of the recorded result from a later read; present ones are not changed."""

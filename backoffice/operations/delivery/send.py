@@ -1,7 +1,8 @@
 """Send a released operation: at most one request, whatever is clicked twice, redelivered, delayed or killed.
 
 The order is the safeguard: wait for the balance; read a watermark; claim by compare-and-set and delete the
-one-time code in one durable commit; connect; commit that the request begins; make exactly one request with no
+one-time code in one durable commit; connect; commit that the request begins, and write it to
+the journal; make exactly one request with no
 transaction open; record the response. A process that dies before the request begins has sent nothing, and the
 operation returns to approved. One that dies later leaves a `sending` row, which is closed by what the provider's
 list shows, and is never sent again.
@@ -23,12 +24,13 @@ from pydantic import SecretStr
 
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
+from backoffice.audit.destinations import DestinationError
 from backoffice.core import clock, encryption, fault_points
 from backoffice.core.gateway import gateway
 from backoffice.core.web.formatting import stored_error
 from backoffice.ledger import provider_list
 from backoffice.operations import policy
-from backoffice.operations.delivery import balance_queue, look_alikes
+from backoffice.operations.delivery import balance_queue, journal, look_alikes, restore_check
 from backoffice.operations.delivery.record import (
     SendResult,
     complete_result,
@@ -98,6 +100,7 @@ def send_operation(operation_id: UUID) -> None:
     if release is None or is_paused() or not balance_queue.is_next(release, clock.now()):
         return
     try:
+        restore_check.check_before_send(operation_id)
         preflight = preflight_read(release)
         fault_points.reach("send.before_claim")
         claim = claim_operation(operation_id, preflight)
@@ -128,6 +131,7 @@ def send_operation(operation_id: UUID) -> None:
         # no connection is held during the call, so a fail-over of the database does no harm
         connection.close()
         result = make_request(claim)
+        journal.write_answered(claim.attempt_id, result.outcome, result.transaction_id)
         fault_points.reach("send.response_received")
         _record_with_retries(claim.attempt_id, result)
         fault_points.reach("send.recorded")
@@ -196,7 +200,8 @@ def make_request(claim: SendClaim) -> SendResult:
 
 
 class RequestStart:
-    """The beginning of one request: committed when its connection is ready, before the first byte is written.
+    """The beginning of one request: committed, and in the journal, when its connection is ready, before the first
+    byte is written.
 
     A process that dies before this commit has provably sent nothing. One that is frozen before it and whose
     operation was returned to approved meanwhile cannot commit it, and so writes nothing.
@@ -218,7 +223,15 @@ class RequestStart:
     def _commit(self) -> None:
         """Commit the beginning, or set `refusal`. No database connection is held afterwards."""
         try:
-            self._is_committed = begin_request(self._attempt_id)
+            has_begun = begin_request(self._attempt_id)
+            if has_begun:
+                journal.write_claimed(self._attempt_id)
+            self._is_committed = has_begun
+        except DestinationError as exc:
+            logger.error("Attempt %s is not sent: its journal cannot be written (%s)", self._attempt_id, exc)  # noqa: TRY400
+            self.refusal = NotSentError.of(
+                gettext_noop("The journal could not be written. Nothing was sent.")
+            )
         except (DatabaseError, InterfaceError):
             logger.warning("Attempt %s: the database failed just before the request", self._attempt_id)
             self.refusal = NotSentError.of(DATABASE_GONE)

@@ -50,9 +50,9 @@ class ResumeForm(KindForm):
             raise ValueError("only a valid form has content")
         return ResumePayload(
             pause=self.pause.pk,
-            paused_by=str(self.pause.paused_by),
+            paused_by=self.pause.by,
             paused_at=self.pause.paused_at,
-            pause_reason=self.pause.reason,
+            pause_reason=self.pause.why,
             reason=self.cleaned_data["reason"],
         )
 

@@ -15,7 +15,7 @@ from backoffice.core import clock
 from backoffice.ledger.models import Transaction
 from backoffice.operations import permissions, policy
 from backoffice.operations.errors import AlreadyAcknowledgedError, NoteMissingError, OwnAccountError
-from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.monitoring import Incident, Pause
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import IncidentKind
 
@@ -82,6 +82,20 @@ def _is_known_evidence(before: Mapping[str, object], evidence: Mapping[str, obje
     return is_of_its_status and all(before.get(name) == evidence.get(name) for name in ("currency", "amount"))
 
 
+def raise_for_pause(pause: Pause, *, evidence: Mapping[str, object]) -> Incident:
+    """Record, inside the caller's transaction, the finding because of which payments are paused.
+
+    A second finding during the same pause raises a further incident.
+    """
+    fields = {name: plain(value) for name, value in evidence.items()}
+    last = Incident.objects.filter(pause=pause, followed_by=None).first()
+    incident = Incident.objects.create(
+        pause=pause, kind=IncidentKind.DATABASE_RESTORED, further_to=last, evidence=fields, at=clock.now()
+    )
+    _audit_raised(incident)
+    return incident
+
+
 def _audit_raised(incident: Incident) -> None:
     audit.record(
         Action.INCIDENT_RAISED,
@@ -102,7 +116,9 @@ def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Inciden
     policy.check_permission(actor, permissions.ACKNOWLEDGE)
     if not note.strip():
         raise NoteMissingError
-    found = Incident.objects.select_for_update(of=("self",)).select_related("operation", "transaction")
+    found = Incident.objects.select_for_update(of=("self",)).select_related(
+        "operation", "transaction", "pause"
+    )
     incident = found.get(pk=incident_id)
     updated = Incident.objects.filter(pk=incident_id, acknowledged_at__isnull=True).update(
         acknowledged_by=actor, acknowledged_at=clock.now(), note=note.strip()
@@ -151,7 +167,7 @@ def acknowledge_break_glass(change_id: int, *, actor: User, note: str) -> BreakG
 
 def all_incidents() -> QuerySet[Incident]:
     """Every incident with what it is about, its predecessor and who acknowledged them, the newest first."""
-    about = ("operation", "transaction")
+    about = ("operation", "transaction", "pause")
     return Incident.objects.select_related(
         *about, "acknowledged_by", "further_to__acknowledged_by", "followed_by"
     )

@@ -14,6 +14,7 @@ from backoffice.operations.kinds.resume import ResumePayload
 from backoffice.operations.models import monitoring
 from backoffice.operations.models.monitoring import Pause, current_pause
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.reason_codes import PauseCause
 
 CACHED_SECONDS = 1.0
 
@@ -56,6 +57,21 @@ def pause_payments(*, actor: User, reason: str) -> Pause:
     return pause
 
 
+def pause_because_of(cause: PauseCause) -> Pause:
+    """Stop all sending inside the caller's transaction; returns the pause in effect if there is one already."""
+    pause = Pause(cause=cause, paused_at=clock.now())
+    try:
+        with transaction.atomic():
+            pause.save(force_insert=True)
+    except IntegrityError:
+        if (current := monitoring.current_pause()) is None:
+            raise
+        return current
+    audit.record(Action.PAYMENTS_PAUSED, actor=None, target=pause, reason=cause.value)
+    transaction.on_commit(clear_pause_cache)
+    return pause
+
+
 @transaction.atomic
 def resume_payments(resumption: Operation, payload: ResumePayload, actor: User) -> None:
     """End exactly this pause, in the transaction of the last approval. Raises NotPausedError."""
@@ -75,4 +91,4 @@ def _insert(pause: Pause) -> None:
             pause.save(force_insert=True)
     except IntegrityError:
         current = monitoring.current_pause()
-        raise AlreadyPausedError(str(current.paused_by) if current else "") from None
+        raise AlreadyPausedError(current.by if current else "") from None

@@ -3,19 +3,25 @@
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
 from backoffice.ledger.models import Transaction
-from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.reason_codes import IncidentKind, shown
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import IncidentKind, PauseCause, shown
+from backoffice.operations.states import Outcome
 
 
 class Pause(models.Model):
-    """A period in which nothing is sent. It lasts until an operation approved by a second person ends it."""
+    """A period in which nothing is sent. It lasts until an operation approved by a second person ends it.
 
-    paused_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    A person starts it with a reason, or Countersign itself because of a cause.
+    """
+
+    paused_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     paused_at = models.DateTimeField()
-    reason = models.CharField(max_length=500)
+    reason = models.CharField(max_length=500, blank=True)
+    cause = models.CharField(max_length=32, choices=PauseCause, blank=True)
     ended_at = models.DateTimeField(null=True)
     ended_by = models.OneToOneField(Operation, on_delete=models.PROTECT, null=True, related_name="+")
 
@@ -30,10 +36,25 @@ class Pause(models.Model):
                 | Q(ended_at__isnull=False, ended_by__isnull=False),
                 name="pause_ended_by_two_people",
             ),
+            models.CheckConstraint(
+                condition=(Q(paused_by__isnull=False, cause="") & ~Q(reason=""))
+                | Q(paused_by__isnull=True, cause__in=PauseCause.values, reason=""),
+                name="pause_by_a_person_or_a_cause",
+            ),
         ]
 
     def __str__(self) -> str:
         return "payments"
+
+    @property
+    def by(self) -> str:
+        """Who paused: a person, or Countersign itself."""
+        return "Countersign" if self.paused_by is None else str(self.paused_by)
+
+    @property
+    def why(self) -> str:
+        """The person's reason, or the cause in words."""
+        return str(self.get_cause_display()) if self.cause else self.reason
 
 
 def is_paused() -> bool:
@@ -47,7 +68,8 @@ def current_pause() -> Pause | None:
 
 
 class Incident(models.Model):
-    """Evidence that contradicts an operation's record, or a transaction that belongs to no operation.
+    """Evidence that contradicts an operation's record, a transaction that belongs to no operation, or the finding
+    because of which payments were paused.
 
     It changes nothing; people find out what is true. An incident's evidence never changes: later evidence of
     the same kind raises a further incident, linked by `further_to`.
@@ -57,6 +79,7 @@ class Incident(models.Model):
     transaction = models.ForeignKey(
         Transaction, on_delete=models.PROTECT, null=True, related_name="incidents"
     )
+    pause = models.ForeignKey(Pause, on_delete=models.PROTECT, null=True, related_name="incidents")
     kind = models.CharField(max_length=32, choices=IncidentKind)
     evidence = models.JSONField()  # the values that were seen; `reason_codes.shown` puts them into words
     # The earlier incident of the same kind that this one follows.
@@ -78,8 +101,9 @@ class Incident(models.Model):
         ]
         constraints = [
             models.CheckConstraint(
-                condition=Q(operation__isnull=True, transaction__isnull=False)
-                | Q(operation__isnull=False, transaction__isnull=True),
+                condition=Q(operation__isnull=True, transaction__isnull=False, pause__isnull=True)
+                | Q(operation__isnull=False, transaction__isnull=True, pause__isnull=True)
+                | Q(operation__isnull=True, transaction__isnull=True, pause__isnull=False),
                 name="incident_is_about_one_thing",
             ),
             models.UniqueConstraint(
@@ -91,6 +115,11 @@ class Incident(models.Model):
                 fields=["transaction"],
                 condition=Q(further_to__isnull=True),
                 name="incident_first_once_per_transaction",
+            ),
+            models.UniqueConstraint(
+                fields=["pause"],
+                condition=Q(further_to__isnull=True),
+                name="incident_first_once_per_pause",
             ),
             models.CheckConstraint(condition=Q(kind__in=IncidentKind.values), name="incident_kind_known"),
             models.CheckConstraint(
@@ -107,9 +136,9 @@ class Incident(models.Model):
         return reverse("operations:incident", args=[self.pk])
 
     @property
-    def subject(self) -> Operation | Transaction | None:
-        """The operation or the provider's transaction that it is about."""
-        return self.operation or self.transaction
+    def subject(self) -> Operation | Transaction | Pause | None:
+        """The operation, the provider's transaction or the pause that it is about."""
+        return self.operation or self.transaction or self.pause
 
     @property
     def sentence(self) -> str:
@@ -124,6 +153,49 @@ class Incident(models.Model):
     @property
     def is_open(self) -> bool:
         return self.acknowledged_at is None
+
+
+class LostAttempt(models.Model):
+    """An attempt that a journal outside the database proves and that this database did not have: it was restored
+    to an earlier moment, or a standby was promoted without the last commits.
+
+    It is evidence: while its outcome is not proven as not executed, the operation is not sent again.
+    """
+
+    incident = models.ForeignKey(Incident, on_delete=models.PROTECT, related_name="lost_attempts")
+    # Without a constraint: the operation itself may have been lost.
+    operation = models.ForeignKey(
+        Operation, on_delete=models.DO_NOTHING, db_constraint=False, related_name="lost_attempts"
+    )
+    number = models.PositiveSmallIntegerField()
+    started_at = models.DateTimeField()
+    machine = models.CharField(max_length=255)  # whose journal has it
+    line = models.JSONField()  # as it was written before the request
+    # From the line written after the response; open and empty without one.
+    outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.OPEN)
+    transaction_id = models.TextField(blank=True)
+    # Made from the line, so that the operation is closed by matching; null if that is not possible, or not yet.
+    attempt = models.OneToOneField(Attempt, on_delete=models.PROTECT, null=True, related_name="lost_attempt")
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("pk",)
+        constraints = [
+            models.UniqueConstraint(fields=["operation", "started_at"], name="lost_attempt_once"),
+            models.CheckConstraint(
+                condition=Q(outcome__in=Outcome.values), name="lost_attempt_outcome_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.line.get('reference', self.operation_id)}, attempt {self.number}"
+
+    @property
+    def evidence(self) -> str:
+        """What the journal says about the response, in words."""
+        if self.outcome == Outcome.OPEN:
+            return gettext("It does not prove an outcome.")
+        return gettext("Outcome: {outcome}.").format(outcome=self.get_outcome_display())
 
 
 class Inspection(models.Model):

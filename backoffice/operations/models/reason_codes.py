@@ -48,6 +48,10 @@ class IncidentKind(models.TextChoices):
         "altered_record",
         _("The operation, an approval or the release was altered or inserted outside Countersign"),
     )
+    DATABASE_RESTORED = (
+        "database_restored",
+        _("The database was restored to an earlier moment, or a standby was promoted"),
+    )
 
 
 class RecordFault(TextChoices):
@@ -73,6 +77,18 @@ class RecordFault(TextChoices):
 
 def _faults(codes: Sequence[str]) -> str:
     return "; ".join(str(RecordFault(code).label) for code in codes)
+
+
+class PauseCause(TextChoices):
+    """Why Countersign paused payments by itself."""
+
+    DATABASE_RESTORED = (
+        "database_restored",
+        _(
+            "The database was restored to an earlier moment, or a standby was promoted. Payments that were sent "
+            "may be missing."
+        ),
+    )
 
 
 class ApprovalRule(TextChoices):
@@ -224,6 +240,10 @@ class ResponseCode(TextChoices):
             "Investigate both operations."
         ),
     )
+    IN_JOURNAL = (
+        "in_journal",
+        _("Sent before the database was restored, according to the journal of {machine}"),
+    )
 
 
 Response: TypeAlias = "dict[str, str]"
@@ -274,6 +294,11 @@ _NAMES = {
     "in_list": _("provider's list"),
     "differences": _("differences"),
     "faults": _("contradiction"),
+    "machine": _("journal of machine"),
+    "lost": _("sent, but missing in the database"),
+    "lost_count": _("missing attempts in all"),
+    "log_position": _("missing audit log entry"),
+    "database": _("database"),
 }  # in reading order; the currency follows the amount
 
 
@@ -327,6 +352,13 @@ def _listed(listed: dict[str, Any] | None) -> str:
     return gettext("{transaction}: {amount}, {status}").format(**values)
 
 
+def _lost_attempt(lost: dict[str, Any]) -> str:
+    values = {**lost, "time": exact_zoned_time(datetime.fromisoformat(lost["started_at"]))}
+    if lost["amount"] is None:
+        return gettext("{reference}, attempt {attempt} of {time}").format(**values)
+    return gettext("{reference}, attempt {attempt} of {time}, {sum}").format(**values, sum=_amount(lost))
+
+
 def _amount(evidence: dict[str, Any]) -> str:
     return f"{evidence['currency']} {format_amount(Decimal(evidence['amount']), evidence['currency'])}"
 
@@ -339,6 +371,7 @@ _EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
     "responses": responses_sentence,
     "transactions": ", ".join,
     "occurred_at": lambda at: exact_zoned_time(datetime.fromisoformat(at)),
+    "lost": lambda lost: "; ".join(map(_lost_attempt, lost)),
 }
 
 

@@ -18,6 +18,7 @@ from backoffice.audit.checkpoints import DeliveryStatus, destination_states, pub
 from backoffice.audit.models import Entry, LastVerification
 from backoffice.audit.verification import fault_sentence
 from backoffice.core import encryption
+from backoffice.operations.delivery import journal
 from backoffice.operations.models.monitoring import Heartbeat
 from backoffice.operations.monitoring.inspection import system_health
 
@@ -59,6 +60,8 @@ def system(request: StaffRequest) -> HttpResponse:
             Job(beat.job, beat.at, now - beat.at > JOB_LATE_AFTER)
             for beat in Heartbeat.objects.order_by("job")
         ],
+        "journal": journal.own_path(),
+        "journal_problem": journal.folder_problem(),
         "encryption_key_ids": encryption.key_ids(),
         "checkpoint_keys": public_keys(),
     }

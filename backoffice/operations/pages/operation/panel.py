@@ -424,7 +424,7 @@ def _released_text(operation: Operation, turn: QueuePosition | None) -> tuple[st
 
 def _paused_text(operation: Operation, pause: Pause, turn: QueuePosition | None) -> str:
     why = gettext("{person} paused payments: {reason}. Nothing is sent until payments are resumed.").format(
-        person=pause.paused_by, reason=pause.reason.rstrip(".")
+        person=pause.by, reason=pause.why.rstrip(".")
     )
     if is_released(operation):
         released = gettext("The release is valid until {time}; after that, send the operation again.")

@@ -1,0 +1,402 @@
+"""A database that went back in time is recognised, pauses payments, and never has anything sent twice."""
+
+import json
+import re
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.operations import errors
+from backoffice.operations.delivery import journal, restore_check, send
+from backoffice.operations.jobs import expire_due
+from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.lifecycle import pause
+from backoffice.operations.models.monitoring import Incident, LostAttempt, Pause, is_paused
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.reason_codes import IncidentKind, PauseCause
+from backoffice.operations.monitoring.inspection import inspect
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.states import Outcome, Status
+from backoffice.operations.workflow import prepare
+from tests import factories
+from tests.backups import backup
+from tests.operations.provider_list import NAMED, NAMELESS, REFUSED, shows
+from tests.operations.steps import let_pass, put, show, status_of, text_of
+from tests.operations.unknown_outcomes import record
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SignIn = Callable[[Client, User], Client]
+
+
+def resume(person: User, other: User) -> None:
+    form = KINDS["resume"].form_type({"reason": "Compared with the provider"})
+    assert form.is_valid(), form.errors
+    proposal = prepare.prepare_operation(uuid.uuid4(), actor=person, kind="resume", payload=form.payload())
+    factories.approve(proposal, other)
+
+
+def lines(kind: str) -> list[Any]:
+    found = [json.loads(text) for text in journal.own_path().read_text().splitlines()]
+    return [line for line in found if line["line"] == kind]
+
+
+@pytest.fixture
+def lost(provider: StubProvider, preparer: User, approver: User) -> Operation:
+    """A withdrawal that was released, backed up, sent, and is released again in the restored database."""
+    shows(provider)
+    provider.answer_post = lambda: NAMELESS
+    operation = factories.release(factories.approved(preparer, approver), approver)
+    before = backup()
+    send.send_operation(operation.pk)
+    assert len(provider.posts) == 1
+    before.restore()
+    assert Release.objects.filter(operation=operation).exists()
+    return operation
+
+
+def test_a_payment_sent_after_the_backup_is_not_sent_again(provider: StubProvider, lost: Operation) -> None:
+    send.send_operation(lost.pk)
+    assert len(provider.posts) == 1
+    assert Pause.objects.get().cause == PauseCause.DATABASE_RESTORED
+    assert not Release.objects.exists()
+    incident = Incident.objects.get(kind=IncidentKind.DATABASE_RESTORED)
+    assert [one["reference"] for one in incident.evidence["lost"]] == [lost.reference]
+    entries = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED)
+    assert entries.latest("position").detail["refusal"] == {"code": "database_restored"}
+
+
+def test_it_is_found_by_the_journal_without_the_audit_log(provider: StubProvider, lost: Operation) -> None:
+    path = journal.own_path()
+    path.write_text(re.sub(r'"position":\d+', '"position":0', path.read_text()))
+    send.send_operation(lost.pk)
+    assert (len(provider.posts), is_paused()) == (1, True)
+    assert "log_position" not in Incident.objects.get().evidence
+
+
+def test_it_is_found_by_the_audit_log_without_an_attempt(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    operation = factories.approved(preparer, approver)
+    before = backup()
+    factories.release(operation, approver)
+    restore_check.compare_with_journals()
+    before.restore()
+    assert restore_check.compare_with_journals() == 1
+    evidence = Incident.objects.get().evidence
+    assert (is_paused(), "lost" in evidence, evidence["log_position"] > 0) == (True, False, True)
+
+
+def test_another_server_timeline_or_database_is_found(released: Operation) -> None:
+    restore_check.compare_with_journals()
+    path = journal.own_path()
+    path.write_text(path.read_text().replace(f'"identity":"{journal.identity()}"', '"identity":"before"'))
+    restore_check.forget_positions()
+    restore_check.compare_with_journals()
+    assert is_paused()
+    assert not Release.objects.exists()
+    assert Incident.objects.get().evidence["database"] == f"before → {journal.identity()}"
+
+
+def test_a_restore_is_found_while_a_process_runs(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    shows(provider)
+    operation = factories.release(factories.approved(preparer, approver), approver)
+    before = backup()
+    send.send_operation(operation.pk)
+    restore_check.compare_with_journals()  # has read all lines
+    positions = dict(restore_check._positions)
+    before.restore()
+    restore_check._positions.update(positions)
+    send.send_operation(operation.pk)
+    assert (len(provider.posts), is_paused()) == (1, True)
+
+
+def test_what_was_sent_is_closed_by_matching(provider: StubProvider, lost: Operation) -> None:
+    assert restore_check.compare_with_journals() == 2  # found, and made again
+    attempt = Attempt.objects.get(operation=lost)
+    assert (status_of(lost), attempt.outcome, attempt.number) == (Status.UNKNOWN, Outcome.OPEN, 1)
+    assert LostAttempt.objects.get().attempt == attempt
+    shows(provider, record("T-1"))
+    let_pass(timedelta(minutes=3))
+    confirmation.confirm_operation(lost.pk)
+    attempt.refresh_from_db()
+    assert (status_of(lost), attempt.provider_transaction_id) == (Status.SUCCEEDED, "T-1")
+    assert len(provider.posts) == 1
+    assert not set(inspect(full=True).violations) & {
+        "unrecorded_transition",
+        "inconsistent_status",
+        "sent_again",
+    }
+
+
+class BackupAt(dict[str, str]):
+    """In place of the fault points: makes a backup when this one is reached."""
+
+    def __init__(self, point: str) -> None:
+        super().__init__()
+        self.point, self.backup = point, backup()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if name == self.point:
+            self.backup = backup()
+        return default
+
+
+@pytest.mark.parametrize("returned_first", [False, True])
+def test_a_restore_between_the_claim_and_the_beginning_is_found(
+    provider: StubProvider, released: Operation, settings: Settings, returned_first: bool
+) -> None:
+    """Such an attempt must not be taken for one whose request never began."""
+    settings.FAULT_POINTS = before = BackupAt("send.claimed")
+    send.send_operation(released.pk)
+    before.backup.restore()
+    assert (status_of(released), Attempt.objects.get().begun_at) == (Status.SENDING, None)
+    if returned_first:
+        Attempt.objects.update(begin_by=timezone.now() - timedelta(hours=1))
+        expire_due()
+        assert status_of(released) == Status.APPROVED
+    restore_check.compare_with_journals()
+    assert is_paused()
+    assert LostAttempt.objects.get().attempt is not None
+    let_pass(timedelta(hours=1))
+    Attempt.objects.filter(closed_at=None).update(deadline_at=timezone.now() - timedelta(minutes=5))
+    expire_due()
+    assert status_of(released) == Status.UNKNOWN
+    assert len(provider.posts) == 1
+
+
+def test_the_transaction_in_the_response_is_taken_from_the_journal(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    provider.answer_post = lambda: NAMED
+    operation = factories.release(factories.approved(preparer, approver), approver)
+    before = backup()
+    send.send_operation(operation.pk)
+    before.restore()
+    restore_check.compare_with_journals()
+    restore_check.compare_with_journals()
+    assert Attempt.objects.get(operation=operation).provider_transaction_id == "T-1"
+
+
+def test_an_attempt_waits_until_its_balance_has_no_other_unmatched_attempt(
+    provider: StubProvider, lost: Operation, preparer: User, approver: User
+) -> None:
+    other = put(factories.approved(preparer, approver), Status.SENDING, Status.UNKNOWN)
+    attempt = factories.attempt(other, balance="NGN")
+    restore_check.compare_with_journals()
+    assert restore_check.compare_with_journals() == 0
+    assert status_of(lost) == Status.APPROVED
+    Attempt.objects.filter(pk=attempt.pk).update(provider_transaction_id="T-OTHER")
+    assert restore_check.compare_with_journals() == 1
+    assert status_of(lost) == Status.UNKNOWN
+
+
+def test_what_was_sent_is_not_sent_after_payments_are_resumed(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    shows(provider)
+    operation = factories.prepared(preparer)
+    before = backup()
+    factories.release(factories.approve(operation, approver), approver)
+    send.send_operation(operation.pk)
+    before.restore()
+    restore_check.compare_with_journals()
+    assert status_of(operation) == Status.PENDING
+    resume(preparer, approver)
+    factories.release(factories.approve(operation, approver), approver)
+    send.send_operation(operation.pk)
+    assert (len(provider.posts), status_of(operation)) == (1, Status.APPROVED)
+    refused = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).latest("position")
+    assert refused.detail["refusal"] == {"code": "sent_before_restore"}
+
+
+def test_what_was_provably_not_executed_may_be_sent_again(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    provider.answer_post = lambda: (400, '{"message": "Invalid token"}')
+    operation = factories.release(factories.approved(preparer, approver), approver)
+    before = backup()
+    send.send_operation(operation.pk)
+    assert status_of(operation) == Status.APPROVED
+    before.restore()
+    restore_check.compare_with_journals()
+    resume(preparer, approver)
+    assert restore_check.compare_with_journals() == 0
+    factories.release(operation, approver)
+    send.send_operation(operation.pk)
+    assert len(provider.posts) == 2
+
+
+def test_a_rejected_attempt_is_not_sent_again(provider: StubProvider, preparer: User, approver: User) -> None:
+    provider.answer_post = lambda: REFUSED
+    operation = factories.release(factories.approved(preparer, approver), approver)
+    before = backup()
+    send.send_operation(operation.pk)
+    before.restore()
+    send.send_operation(operation.pk)
+    assert (len(provider.posts), is_paused()) == (1, True)
+
+
+def test_two_people_accept_what_was_found(
+    provider: StubProvider, lost: Operation, preparer: User, approver: User
+) -> None:
+    restore_check.compare_with_journals()
+    resume(preparer, approver)
+    restore_check.forget_positions()
+    restore_check.compare_with_journals()
+    assert not is_paused()
+    Attempt.objects.update(provider_transaction_id="T-1")
+    factories.release(further := factories.approved(preparer, approver, amount=Decimal(70)), approver)
+    send.send_operation(further.pk)
+    assert len(provider.posts) == 2
+    assert not is_paused()
+
+
+def test_a_second_restore_to_before_the_acceptance_is_found_again(
+    provider: StubProvider, lost: Operation, preparer: User, approver: User
+) -> None:
+    before = backup()
+    restore_check.compare_with_journals()
+    resume(preparer, approver)
+    before.restore()
+    send.send_operation(lost.pk)
+    assert (len(provider.posts), is_paused()) == (1, True)
+
+
+def test_a_finding_of_another_journal_accepts_nothing(
+    provider: StubProvider, lost: Operation, preparer: User, approver: User
+) -> None:
+    path = journal.own_path()
+    name = path.name.partition("--")[2]
+    copy = path.read_text()
+    path.rename(path.with_name(f"former-machine--{name}"))
+    restore_check.compare_with_journals()
+    resume(preparer, approver)
+    assert not is_paused()
+    path.write_text(copy.replace('"id":"', '"id":"other'))
+    restore_check.forget_positions()
+    restore_check.compare_with_journals()
+    assert is_paused()
+
+
+def test_another_pause_does_not_hide_it(lost: Operation, preparer: User) -> None:
+    pause.pause_payments(actor=preparer, reason="A key has leaked")
+    restore_check.compare_with_journals()
+    assert Incident.objects.get().pause == Pause.objects.get()
+    assert not Release.objects.exists()
+
+
+def test_a_finding_is_reported_once(lost: Operation) -> None:
+    for _ in range(3):
+        restore_check.forget_positions()
+        restore_check.compare_with_journals()
+    assert Incident.objects.filter(kind=IncidentKind.DATABASE_RESTORED).count() == 1
+
+
+def test_an_operation_that_is_gone_is_listed(
+    provider: StubProvider, preparer: User, approver: User, sign_in: SignIn
+) -> None:
+    before = backup()
+    operation = factories.release(factories.approved(preparer, approver), approver)
+    send.send_operation(operation.pk)
+    before.restore()
+    restore_check.compare_with_journals()
+    incident = Incident.objects.get()
+    assert LostAttempt.objects.get().operation_id == operation.pk
+    html = text_of(sign_in(Client(), approver).get(incident.get_absolute_url()))
+    assert f"{operation.reference}, attempt 1 of" in html
+    assert "NGN 250,000.00" in html
+
+
+def test_nothing_is_sent_without_a_journal(
+    provider: StubProvider, released: Operation, settings: Settings, tmp_path: Path
+) -> None:
+    settings.JOURNAL_DIR = tmp_path / "volume-that-is-not-mounted"
+    send.send_operation(released.pk)
+    assert provider.posts == []
+    assert Attempt.objects.get().outcome == Outcome.NOT_SENT
+    assert status_of(released) == Status.APPROVED
+
+
+def test_the_line_is_written_before_the_request(provider: StubProvider, released: Operation) -> None:
+    written: list[int] = []
+
+    def answer() -> tuple[int, str]:
+        written.append(len(lines("claimed")))
+        return NAMELESS
+
+    provider.answer_post = answer
+    send.send_operation(released.pk)
+    assert written == [1]
+    assert len(lines("answered")) == 1
+
+
+def test_a_journal_holds_neither_secrets_nor_recipients(provider: StubProvider, released: Operation) -> None:
+    send.send_operation(released.pk)
+    text = journal.own_path().read_text()
+    assert released.reference in text
+    for hidden in ("123456", "0123456789", "OBI", "Obi", "Access Bank"):
+        assert hidden not in text
+    assert journal.own_path().stat().st_mode & 0o077 == 0
+
+
+def test_a_line_that_was_cut_short_is_skipped(provider: StubProvider, released: Operation) -> None:
+    restore_check.compare_with_journals()
+    with journal.own_path().open("a") as file:
+        file.write('{"line":"claimed","operation":"')
+    restore_check.forget_positions()
+    send.send_operation(released.pk)
+    assert (len(provider.posts), is_paused()) == (1, False)
+
+
+def test_a_journal_of_another_host_name_is_compared(provider: StubProvider, lost: Operation) -> None:
+    name = journal.own_path().name.partition("--")[2]
+    journal.own_path().rename(journal.own_path().with_name(f"former-machine--{name}"))
+    send.send_operation(lost.pk)
+    assert (len(provider.posts), is_paused()) == (1, True)
+    assert Incident.objects.get().evidence["machine"] == "former-machine"
+
+
+def test_the_pages_name_the_cause_and_what_the_journal_has(
+    lost: Operation, approver: User, sign_in: SignIn
+) -> None:
+    restore_check.compare_with_journals()
+    client = sign_in(Client(), approver)
+    html = text_of(client.get("/operations/pause/"))
+    assert "by Countersign" in html
+    assert "The database was restored to an earlier moment" in html
+    assert "according to the journal of" in text_of(show(client, lost))
+
+
+def test_the_releaser_is_refused_while_payments_are_paused(lost: Operation, approver: User) -> None:
+    restore_check.compare_with_journals()
+    with pytest.raises((errors.PaymentsPausedError, errors.WrongStatusError)):
+        factories.release(lost, approver)
+
+
+def test_a_folder_beside_the_database_or_a_missing_one_is_reported(
+    settings: Settings, tmp_path: Path, sign_in: SignIn, auditor: User
+) -> None:
+    beside = "in the folder of the database"
+    if connection.vendor == "sqlite":
+        settings.JOURNAL_DIR = Path(str(connection.settings_dict["NAME"])).parent
+        assert [beside in str(warning) for warning in journal.check_folder()] == [True]
+        assert beside in text_of(sign_in(Client(), auditor).get("/settings/system/"))
+    settings.JOURNAL_DIR = tmp_path / "missing"
+    assert ["does not exist" in str(warning) for warning in journal.check_folder()] == [True]
+    settings.JOURNAL_DIR = tmp_path
+    assert list(journal.check_folder()) == []

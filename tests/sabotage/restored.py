@@ -1,0 +1,86 @@
+"""Safeguards against a database that went back in time: the journal, its comparison, and what a finding stops."""
+
+from tests.sabotage.workshop import Safeguard
+
+_TESTS = "tests/operations/delivery/test_restored_database.py::"
+_CHECK = "backoffice.operations.delivery.restore_check"
+
+RESTORED = (
+    Safeguard(
+        "the database is compared before each send",
+        "backoffice.operations.delivery.send:send_operation",
+        {"        restore_check.check_before_send(operation_id)\n": ""},
+        f"{_TESTS}test_a_payment_sent_after_the_backup_is_not_sent_again",
+    ),
+    Safeguard(
+        "the line is in the journal before the request",
+        "backoffice.operations.delivery.send:RequestStart._commit",
+        {"                journal.write_claimed(self._attempt_id)\n": "                pass\n"},
+        f"{_TESTS}test_the_line_is_written_before_the_request",
+    ),
+    Safeguard(
+        "nothing is sent if the journal cannot be written",
+        "backoffice.operations.delivery.send:RequestStart._commit",
+        {
+            "            self._is_committed = has_begun\n": "",
+            "has_begun = begin_request": "self._is_committed = has_begun = begin_request",
+        },
+        f"{_TESTS}test_nothing_is_sent_without_a_journal",
+    ),
+    Safeguard(
+        "every attempt in the journal is in the database",
+        f"{_CHECK}:_lost",
+        {"return list(claimed.values())": "return []"},
+        f"{_TESTS}test_it_is_found_by_the_journal_without_the_audit_log",
+    ),
+    Safeguard(
+        "an attempt in the journal has begun in the database",
+        f"{_CHECK}:_lost",
+        {", begun_at__isnull=False": ""},
+        f"{_TESTS}test_a_restore_between_the_claim_and_the_beginning_is_found",
+    ),
+    Safeguard(
+        "the audit log has the newest entry that the journal names",
+        f"{_CHECK}:_missing_entry",
+        {"if stored.get(position) != named[position]:": "if False:"},
+        f"{_TESTS}test_it_is_found_by_the_audit_log_without_an_attempt",
+    ),
+    Safeguard(
+        "the database is the one that the journal names",
+        f"{_CHECK}:_other_identity",
+        {' if line.get("identity", identity) != identity': " if False"},
+        f"{_TESTS}test_another_server_timeline_or_database_is_found",
+    ),
+    Safeguard(
+        "the newest lines are compared every time",
+        f"{_CHECK}:_compare",
+        {"[line for line in (before.newest, before.claimed) if line]": "[]"},
+        f"{_TESTS}test_a_restore_is_found_while_a_process_runs",
+    ),
+    Safeguard(
+        "a finding deletes every release",
+        f"{_CHECK}:_report",
+        {"        withdraw_release(release, DatabaseRestoredError())\n": "        pass\n"},
+        f"{_TESTS}test_another_server_timeline_or_database_is_found",
+    ),
+    Safeguard(
+        "what a journal proves is not sent after payments are resumed",
+        f"{_CHECK}:check_before_send",
+        {"raise DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE)": "return"},
+        f"{_TESTS}test_what_was_sent_is_not_sent_after_payments_are_resumed",
+    ),
+    Safeguard(
+        "only what two people accepted is left out of the comparison",
+        f"{_CHECK}:_reported_end",
+        {"evidence__journal=key": ""},
+        f"{_TESTS}test_a_finding_of_another_journal_accepts_nothing",
+    ),
+    Safeguard(
+        "a lost attempt waits while another of its balance has no transaction",
+        f"{_CHECK}:_can_be_made_again",
+        {
+            "\n        and (balance is None or not Attempt.objects.unmatched(balance).exists())": "",
+        },
+        f"{_TESTS}test_an_attempt_waits_until_its_balance_has_no_other_unmatched_attempt",
+    ),
+)
