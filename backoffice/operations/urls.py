@@ -22,7 +22,7 @@ from backoffice.operations.pages import (
     transactions,
 )
 from backoffice.operations.pages.operation import detail
-from backoffice.operations.pages.reconciliation import comparisons, incidents, investigation
+from backoffice.operations.pages.reconciliation import findings, investigation
 
 app_name = "operations"
 urlpatterns = [
@@ -49,9 +49,9 @@ urlpatterns = [
         name="saved_account_delete",
     ),
     path("settings/system/", system.system, name="system"),
-    path("reconciliation/incidents/", incidents.incident_list, name="incidents"),
-    path("reconciliation/incidents/<int:pk>/", incidents.incident, name="incident"),
-    path("reconciliation/incidents/break-glass/<int:pk>/", incidents.break_glass, name="break_glass"),
+    path("reconciliation/incidents/", findings.incident_list, name="incidents"),
+    path("reconciliation/incidents/<int:pk>/", findings.incident, name="incident"),
+    path("reconciliation/incidents/break-glass/<int:pk>/", findings.break_glass, name="break_glass"),
     path("metrics", metrics.metrics, name="metrics"),
     path("search/", search.search, name="search"),
     path("operations/prepare/<slug:kind_name>/", prepare.prepare, name="prepare"),
@@ -72,7 +72,7 @@ urlpatterns = [
     path("operations/off-ramp-payments/", payments.payments, name="payments"),
     path("operations/off-ramp-payments/now/", payments.payments_refresh, name="payments_refresh"),
     path("operations/<slug:slug>/", operation_list.kind_list, name="kind"),
-    path("reconciliation/", comparisons.reconciliation, name="reconciliation"),
+    path("reconciliation/", findings.reconciliation, name="reconciliation"),
     path("transactions/", transactions.transactions, name="transactions"),
     path("transactions/count/", transactions.transactions_count, name="transactions_count"),
     path(

@@ -19,7 +19,7 @@ from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.models.reconciliation import Comparison, ReconciliationTotal
 from backoffice.operations.pages.operation_list import OperationFilterForm
 from backoffice.operations.pages.payments import CreatedPayment, created_payments, payment_operations
-from backoffice.operations.pages.reconciliation.comparisons import ReconciliationFilterForm
+from backoffice.operations.pages.reconciliation.findings import ReconciliationFilterForm
 from backoffice.operations.permissions import VIEW
 from backoffice.operations.reconciliation.selectors import (
     DAYS_ZONE,
