@@ -94,8 +94,8 @@ class Action(models.TextChoices):
     OPERATION_APPROVED = "operation.approved", pgettext_lazy("audit action", "approved")
     OPERATION_REJECTED = "operation.rejected", pgettext_lazy("audit action", "rejected")
     OPERATION_CANCELLED = "operation.cancelled", pgettext_lazy("audit action", "cancelled")
-    OPERATION_EXPIRED = "operation.expired", pgettext_lazy("audit action", "closed as expired")
-    OPERATION_RELEASED = "operation.released", pgettext_lazy("audit action", "released for sending")
+    OPERATION_EXPIRED = "operation.expired", pgettext_lazy("audit action", "recorded the expiry of")
+    OPERATION_RELEASED = "operation.released", pgettext_lazy("audit action", "released")
     OPERATION_RELEASE_EXPIRED = (
         "operation.release_expired",
         pgettext_lazy("audit action", "withdrew the expired release of"),
@@ -103,7 +103,7 @@ class Action(models.TextChoices):
     OPERATION_CLAIMED = "operation.claimed", pgettext_lazy("audit action", "started to send")
     OPERATION_RETURNED = (
         "operation.returned",
-        pgettext_lazy("audit action", "returned to approved (not executed)"),
+        pgettext_lazy("audit action", "recorded that nothing was executed for"),
     )
     OPERATION_ACCEPTED = (
         "operation.accepted",
@@ -123,7 +123,7 @@ class Action(models.TextChoices):
     )
     OPERATION_ESCALATED = "operation.escalated", pgettext_lazy("audit action", "requested a review of")
     OPERATION_SUCCEEDED = "operation.succeeded", pgettext_lazy("audit action", "confirmed")
-    OPERATION_FAILED = "operation.failed", pgettext_lazy("audit action", "closed as failed")
+    OPERATION_FAILED = "operation.failed", pgettext_lazy("audit action", "recorded the failure of")
     OPERATION_ACTION_REFUSED = (
         "operation.action_refused",
         pgettext_lazy("audit action", "was refused an action on"),

@@ -104,7 +104,7 @@ def _postpone(key: Hashable, name: str, exc: Exception) -> None:
 
 
 def _retry_if_disconnected(work: Callable[[], Result]) -> Result:
-    """Run it again if the connection broke or led to a server that is read-only since a fail-over.
+    """Run it again if the connection broke or led to a server that is read-only since a failover.
 
     A second failure is raised.
     """

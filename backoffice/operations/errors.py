@@ -109,7 +109,7 @@ class Refusal(TextChoices):
         "duplicate_payment",
         _(
             "The same amount for the same recipient is waiting or was sent within the last 24 hours. "
-            "Nothing was prepared. Confirm that this is a further payment, and enter the reason."
+            "Nothing was prepared. Confirm that this is an additional payment, and enter the reason."
         ),
     )
     CANNOT_RESOLVE = (
@@ -137,9 +137,9 @@ class Refusal(TextChoices):
     POSSIBLY_EXECUTED = (
         "possibly_executed",
         _(
-            "An earlier attempt may have been executed: the provider shows {transactions}. Nothing "
-            "was sent. Compare it with this operation, and cancel the operation if it is already "
-            "paid."
+            "An earlier attempt may have been executed: the provider shows {transactions}. The "
+            "operation was not sent again. Compare the records, and cancel the operation if it is "
+            "already paid."
         ),
     )
     LOOK_ALIKE = (
@@ -165,8 +165,8 @@ class Refusal(TextChoices):
     SENT_BEFORE_RESTORE = (
         "sent_before_restore",
         _(
-            "A journal proves that this operation was sent before the database was restored. Nothing was sent. "
-            "Find its transaction at the provider, then cancel the operation."
+            "A journal proves that this operation was already sent before the database was restored. It was not "
+            "sent again. Find its transaction at the provider, then cancel the operation."
         ),
     )
     FURTHER_APPROVAL_NEEDED = (

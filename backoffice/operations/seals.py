@@ -1,6 +1,6 @@
 """Whether an operation, its approvals and its release are those that people made with Countersign.
 
-Two things are checked, because who has the database alone can write every row: each row has a valid seal, which
+Two things are checked, because anyone who has the database alone can write every row: each row has a valid seal, which
 needs a key outside the database, and the audit log has the same content and the same people. Everything that
 takes effect by approval is checked at that moment, and every open operation once a minute.
 """

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q, TextChoices
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from backoffice.accounts.models import User, validate_time_zone
 from backoffice.reports.calendar import Frequency, RelativePeriod, frequency_text
@@ -22,9 +23,9 @@ class ExportState(TextChoices):
     WAITING = "waiting", _("Waiting")
     RUNNING = "running", _("Running")
     DONE = "done", _("Done")
-    FAILED = "failed", _("Failed")
-    CANCELLED = "cancelled", _("Cancelled")
-    EXPIRED = "expired", _("Expired")
+    FAILED = "failed", pgettext_lazy("export status", "Failed")
+    CANCELLED = "cancelled", pgettext_lazy("export status", "Cancelled")
+    EXPIRED = "expired", pgettext_lazy("export status", "Expired")
     REMOVED = "removed", _("Deleted")
 
 

@@ -60,8 +60,8 @@ def test_the_system_and_anonymous_users_are_distinguished() -> None:
     with request_context.call_context(request_id="r", by_request=True):
         by_stranger = record(Action.OPERATION_ACTION_REFUSED, actor=None)
 
-    assert str(by_program) == "Countersign closed as expired W-1"
-    assert str(by_job) == "Countersign closed as expired W-2"
+    assert str(by_program) == "Countersign recorded the expiry of W-1"
+    assert str(by_job) == "Countersign recorded the expiry of W-2"
     assert by_stranger.actor_label == "Someone not signed in"
 
 

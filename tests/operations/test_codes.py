@@ -87,7 +87,7 @@ def test_every_check_result_is_rendered_as_a_sentence(result: CheckResult, reaso
         (
             DifferenceCode.FIELD,
             {"field": "receiver", "local": "a", "provider": "b"},
-            "Receiver: b at the provider, a expected",
+            "Recipient's username: b at the provider, a expected",
         ),
         (
             DifferenceCode.OUTCOME,

@@ -1,4 +1,4 @@
-"""Safeguards against a database that went back in time: the journal, its comparison, and what a finding stops."""
+"""Safeguards against a restored database: the journal, its comparison, and what a finding stops."""
 
 from tests.sabotage.workshop import Safeguard
 
@@ -77,7 +77,7 @@ RESTORED = (
     ),
     Safeguard(
         "a lost attempt waits while another of its balance has no transaction",
-        f"{_CHECK}:_can_be_made_again",
+        f"{_CHECK}:_can_be_recreated",
         {
             "\n        and (balance is None or not Attempt.objects.unmatched(balance).exists())": "",
         },

@@ -50,7 +50,7 @@ class QueuePosition:
 
 
 def with_queue(operations: QuerySet[Operation]) -> QuerySet[Operation]:
-    """The same, each with `is_balance_busy`: whether anything else may be ahead of it at its balance."""
+    """Annotate each operation with `is_balance_busy`: whether anything else may be ahead of it at its balance."""
     same = {"balance": OuterRef("currency")}
     released = queued_releases(timezone.now()).filter(**same).exclude(operation=OuterRef("pk"))
     return operations.annotate(

@@ -46,7 +46,7 @@ _IDENTITY = """
 
 
 class FolderProblem(TextChoices):
-    """Why the journals may not prove anything. The label is the sentence."""
+    """A fault of the journal folder that makes the journal useless. The label is shown to people."""
 
     MISSING = "missing", _("The folder of the journal does not exist, so nothing is sent.")
     BESIDE_DATABASE = (
@@ -56,7 +56,7 @@ class FolderProblem(TextChoices):
 
 
 def folder_problem() -> FolderProblem | None:
-    """What is wrong with the configured folder; None if nothing is known to be."""
+    """The fault of the configured folder; None if none is known."""
     if not settings.JOURNAL_DIR.is_dir():
         return FolderProblem.MISSING
     if connection.vendor == "sqlite":
@@ -92,7 +92,7 @@ def machine_of(path: Path) -> str:
 
 
 def identity() -> str:
-    """Which database this is: changes when the server is restored, promoted or made anew. SQLite has none."""
+    """Which database this is: changes when the server is restored, promoted or created anew. SQLite has none."""
     if connection.vendor != "postgresql":
         return connection.vendor
     with connection.cursor() as cursor:
@@ -180,7 +180,7 @@ def first_line(path: Path) -> Line:
 
 
 def newest_start(path: Path) -> int:
-    """From where a process that starts reads this journal. Raises OSError."""
+    """The position from which a newly started process reads this journal. Raises OSError."""
     start = max(0, path.stat().st_size - NEWEST_BYTES)
     if not start:
         return 0

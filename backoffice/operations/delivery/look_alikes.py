@@ -1,6 +1,6 @@
 """Look-alikes: transactions at the provider that match an operation which was not sent from here.
 
-They stop a second payment where our own records cannot: after the database was restored or a replica promoted,
+They stop a second payment where our own records cannot: after the database was restored or a standby promoted,
 or when the same was paid outside Countersign. The check runs before every claim. Nothing is sent until a person
 has declared, with a reason, that the transaction found is another payment.
 """

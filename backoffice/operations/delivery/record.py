@@ -163,9 +163,9 @@ def _close_not_begun(attempt: Attempt, now: datetime) -> bool:
 def record_from_journal(
     operation: Operation, attempt: Attempt, *, machine: str, transaction_id: str | None
 ) -> None:
-    """Record the outcome of an attempt that was made again from a journal as unknown, in the caller's transaction.
+    """Record the outcome of an attempt that was recreated from a journal as unknown, in the caller's transaction.
 
-    It is closed by matching, and never sent.
+    It is closed by matching; no request is made.
     """
     in_journal = coded(ResponseCode.IN_JOURNAL, machine=machine)
     unknown = (Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_OUTCOME_UNKNOWN, in_journal)

@@ -1,4 +1,4 @@
-"""Recognise a database that went back in time, and close what was sent before by matching.
+"""Detect a database that was restored to an earlier moment, and close what was sent before by matching.
 
 The journals outside the database are compared with it when a process starts, every round of the sweeper and before
 each request, in two ways: the database must still have every attempt in them, and it must be the same database
@@ -76,8 +76,8 @@ _positions: dict[Path, JournalPosition] = {}
 
 
 def check_before_send(operation_id: UUID) -> None:
-    """Raise DatabaseRestoredError if the database went back in time, which pauses payments, or if a journal proves
-    that this operation may have been executed already.
+    """Raise DatabaseRestoredError, with payments paused, if the database was restored to an earlier moment; raise it
+    also if a journal proves that this operation may have been executed already.
     """
     if not _is_continuous():
         raise DatabaseRestoredError
@@ -86,14 +86,14 @@ def check_before_send(operation_id: UUID) -> None:
 
 
 def compare_with_journals() -> int:
-    """Compare all journals, and make lost attempts again that could not be made before; returns how many were
-    found or made.
+    """Compare all journals, and recreate lost attempts that could not be recreated before; returns how many were
+    found or recreated.
     """
     found = not _is_continuous()
     statuses = (Status.APPROVED, Status.SENDING)
     lost = LostAttempt.objects.filter(attempt=None, operation__status__in=statuses)
     waiting = lost.exclude(outcome__in=_NOT_EXECUTED).values_list("pk", "operation__reference")
-    return found + sum(run_each_isolated(_make_attempt_again, dict(waiting[:BATCH_SIZE]), failed=ignore))
+    return found + sum(run_each_isolated(_recreate_attempt, dict(waiting[:BATCH_SIZE]), failed=ignore))
 
 
 def forget_positions() -> None:
@@ -224,7 +224,7 @@ def _report(path: Path) -> None:
     lost = [_lost_attempt(incident, line, journal.machine_of(path)) for line in found.lost]
     LostAttempt.objects.bulk_create(lost, ignore_conflicts=True, batch_size=CHUNK)
     logger.critical(
-        "The database went back in time: payments are paused, %s attempts are missing. Journal: %s",
+        "The database was restored to an earlier moment: payments are paused, %s attempts are missing. Journal: %s",
         *(len(found.lost), path),
     )
 
@@ -270,11 +270,11 @@ def _lost_attempt(incident: Incident, line: Line, machine: str) -> LostAttempt:
 
 
 @transaction.atomic
-def _make_attempt_again(lost_id: int) -> bool:
-    """Make the attempt again from the journal and set the operation to `unknown`; it is never sent again.
+def _recreate_attempt(lost_id: int) -> bool:
+    """Recreate the attempt from the journal and set the operation to `unknown`; no request is made.
 
-    An attempt that is still there and seems not to have begun is taken as begun. Not while another attempt at its
-    balance has no transaction.
+    An attempt that still exists and seems not to have begun is marked as begun. Nothing is recreated while another
+    attempt at its balance has no transaction.
     """
     found = LostAttempt.objects.filter(pk=lost_id, attempt=None).exclude(outcome__in=_NOT_EXECUTED).first()
     operation = None
@@ -285,7 +285,7 @@ def _make_attempt_again(lost_id: int) -> bool:
         return False
     if operation.status == Status.SENDING:
         return _mark_begun(operation, found)
-    if not _can_be_made_again(operation, found):
+    if not _can_be_recreated(operation, found):
         return False
     Release.objects.filter(operation=operation).delete()
     attempt = _attempt_of(operation, found)
@@ -306,7 +306,10 @@ def _make_attempt_again(lost_id: int) -> bool:
 
 
 def _mark_begun(operation: Operation, found: LostAttempt) -> bool:
-    """Its claim is not lost, but that its request began: it must not be taken for not sent."""
+    """Mark the attempt as begun: the database has its claim but lost the commit that its request began.
+
+    Otherwise it would be closed as not sent.
+    """
     attempt = operation.attempts.filter(closed_at=None, begun_at=None, number=found.number).first()
     if attempt is None:
         return False
@@ -315,7 +318,7 @@ def _mark_begun(operation: Operation, found: LostAttempt) -> bool:
     return True
 
 
-def _can_be_made_again(operation: Operation, found: LostAttempt) -> bool:
+def _can_be_recreated(operation: Operation, found: LostAttempt) -> bool:
     balance = found.line["balance"]
     return (
         operation.status == Status.APPROVED

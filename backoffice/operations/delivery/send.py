@@ -127,7 +127,7 @@ def send_operation(operation_id: UUID) -> None:
         record_blocker(operation_id, _stale_preflight(release, preflight))
     else:
         fault_points.reach("send.claimed")
-        # no connection is held during the call, so a fail-over of the database does no harm
+        # no connection is held during the call, so a failover of the database does no harm
         connection.close()
         result = make_request(claim)
         journal.write_answered(claim.attempt_id, result.outcome, result.transaction_id)
@@ -381,7 +381,7 @@ def _record_with_retries(attempt_id: int, result: SendResult) -> None:
             record_result(attempt_id, result)
         except (DataError, IntegrityError):
             raise
-        except (DatabaseError, InterfaceError):  # unavailable, busy, or read-only after a fail-over
+        except (DatabaseError, InterfaceError):  # unavailable, busy, or read-only after a failover
             summary = responses_sentence([result.response])
             logger.exception(
                 "The response to attempt %s is not recorded yet; retrying, do not stop this process: %s",

@@ -242,7 +242,7 @@ class PaymentForm(RecipientAccountForm):
                 None,
                 gettext(
                     "Your business ID at the provider is unknown. Nothing was prepared. "
-                    "Ask the operator of Countersign to set COUNTERSIGN_GATEWAY_BUSINESS_ID."
+                    "Ask the operator to set COUNTERSIGN_GATEWAY_BUSINESS_ID."
                 ),
             )
 

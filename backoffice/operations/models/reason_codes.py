@@ -117,7 +117,7 @@ class MatchField(TextChoices):
     CURRENCY = "currency", _("Currency")
     AMOUNT = "amount", _("Amount")
     FROM_CURRENCY = "from_currency", _("Currency sold")
-    RECEIVER = "receiver", _("Receiver")
+    RECEIVER = "receiver", _("Recipient's username")
     ADDRESS = "address", _("Address")
     RECIPIENT = "recipient", _("Recipient")
     PREVIOUS_BALANCE = "previous_balance", _("Balance before")
@@ -355,8 +355,8 @@ def _listed(listed: dict[str, Any] | None) -> str:
 def _lost_attempt(lost: dict[str, Any]) -> str:
     values = {**lost, "time": exact_zoned_time(datetime.fromisoformat(lost["started_at"]))}
     if lost["amount"] is None:
-        return gettext("{reference}, attempt {attempt} of {time}").format(**values)
-    return gettext("{reference}, attempt {attempt} of {time}, {sum}").format(**values, sum=_amount(lost))
+        return gettext("{reference}, attempt {attempt}, {time}").format(**values)
+    return gettext("{reference}, attempt {attempt}, {time}, {sum}").format(**values, sum=_amount(lost))
 
 
 def _amount(evidence: dict[str, Any]) -> str:

@@ -116,6 +116,6 @@ def assert_the_auditor_sees_it(people: People, reference: str) -> None:
     auditor.get_by_label("Reference or name").fill(reference)
     steps.press(auditor, "Apply filters")
     entries = auditor.locator(".log > li")
-    for words in (f"{PREPARER} prepared", f"{APPROVER} approved", f"{APPROVER} released for sending"):
+    for words in (f"{PREPARER} prepared", f"{APPROVER} approved", f"{APPROVER} released"):
         expect(entries.filter(has_text=words)).to_have_count(1)
     expect(entries.filter(has_text="confirmed")).to_have_count(1)

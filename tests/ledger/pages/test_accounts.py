@@ -139,7 +139,7 @@ def test_an_unreachable_provider_shows_the_last_reported_balances_and_an_error(
     balance()
     html = text(reader.get(f"{BALANCES}now/"))
     assert "8,412,090.55" in html
-    assert "Not updated: The provider cannot be reached" in html
+    assert "Not refreshed: The provider cannot be reached" in html
 
 
 def test_the_trend_is_drawn_and_described(reader: Client) -> None:
@@ -241,11 +241,11 @@ def test_own_accounts_are_read_and_stored_with_their_age(
 ) -> None:
     provider.accounts = listed("Lagos shop")
     assert "0455001122" in text(reader.get(f"{ACCOUNTS}own/"))
-    assert '<span class="asking">Updating…' in text(reader.get(ACCOUNTS))
+    assert '<span class="asking">Refreshing…' in text(reader.get(ACCOUNTS))
     settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v4"
     html = text(reader.get(f"{ACCOUNTS}own/"))
     assert "Lagos shop" in html
-    assert "Not updated: " in html
+    assert "Not refreshed: " in html
 
 
 def test_the_export_has_every_account_with_its_number(reader: Client, provider: StubProvider) -> None:
@@ -325,5 +325,5 @@ def test_the_callback_url_is_compared_with_ours(
 
 def test_a_callback_url_that_cannot_be_read_is_reported(reader: Client, unreachable: None) -> None:
     html = text(reader.get(f"{WEBHOOKS}?read=1"))
-    assert "Not updated: " in html
+    assert "Not refreshed: " in html
     assert "No earlier values are stored." in html

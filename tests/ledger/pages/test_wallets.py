@@ -86,7 +86,7 @@ def test_an_unreachable_provider_shows_the_last_reported_value_with_its_age(
     settings.GATEWAY_URL = SILENT
     html = text(reader, NOW)
     assert "addr-1" in html
-    assert "Not updated: " in html
+    assert "Not refreshed: " in html
     assert "Values last reported: <time" in html
 
 
@@ -95,7 +95,7 @@ def test_before_the_first_read_the_page_says_so_and_requests_it(reader: Client, 
     html = text(reader, PAGE)
     assert "Addresses not loaded yet" in html
     assert f'hx-get="{NOW}' in html
-    assert 'read=1">Update from the provider</a>' in html
+    assert 'read=1">Refresh from the provider</a>' in html
     assert "No earlier values are stored." in text(reader, f"{PAGE}?read=1")
 
 

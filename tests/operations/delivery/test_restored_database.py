@@ -1,4 +1,4 @@
-"""A database that went back in time is recognised, pauses payments, and never has anything sent twice."""
+"""A database restored to an earlier moment is detected, pauses payments, and never has anything sent twice."""
 
 import json
 import re
@@ -318,7 +318,7 @@ def test_an_operation_that_is_gone_is_listed(
     incident = Incident.objects.get()
     assert LostAttempt.objects.get().operation_id == operation.pk
     html = text_of(sign_in(Client(), approver).get(incident.get_absolute_url()))
-    assert f"{operation.reference}, attempt 1 of" in html
+    assert f"{operation.reference}, attempt 1, " in html
     assert "NGN 250,000.00" in html
 
 

@@ -157,7 +157,7 @@ def test_an_unreachable_provider_shows_the_last_evidence_with_its_age(
     evidence(as_preparer, unknown)
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     html = evidence(as_preparer, unknown)
-    assert "Not updated: " in html
+    assert "Not refreshed: " in html
     assert "T-7" in html
     assert "T-7" in text_of(as_preparer.get(DESK))
 

@@ -46,7 +46,7 @@ def test_an_unreachable_provider_shows_the_last_reported_balances_and_an_error(
     balance()
     html = page(sign_in(client, auditor), "/balances/")
     assert "8,412,090.55" in html
-    assert "Not updated: The provider cannot be reached, or does not respond in time." in html
+    assert "Not refreshed: The provider cannot be reached, or does not respond in time." in html
     assert '<a href="/">Try again now</a>' in html
 
 

@@ -228,7 +228,7 @@ def test_a_transaction_to_another_recipient_is_mismatched(preparer: User) -> Non
     listed("T-1", username="mallory", **there)
     reconcile()
     assert list(results().values()) == [ReconciliationResult.MISMATCHED]
-    assert difference().startswith("Receiver: mallory at the provider, ")
+    assert difference().startswith("Recipient's username: mallory at the provider, ")
 
 
 def test_a_non_final_status_is_a_mismatch_after_the_next_list_read(preparer: User) -> None:
