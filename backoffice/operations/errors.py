@@ -118,6 +118,13 @@ class Refusal(TextChoices):
     )
     NOT_IN_BULK = "not_in_bulk", _("This operation must be approved on its own page.")
     NOT_PAUSED = "not_paused", _("This pause has already ended. Nothing was changed.")
+    PAUSE_CHANGED = (
+        "pause_changed",
+        _(
+            "An incident was found during this pause after resuming was proposed. Payments stay paused. Read the "
+            "incident, then prepare resuming again."
+        ),
+    )
     ALREADY_ACKNOWLEDGED = (
         "already_acknowledged",
         _("This incident was already acknowledged. Nothing was changed."),
@@ -422,6 +429,10 @@ class AlreadyPausedError(OperationError):
 
 class NotPausedError(OperationError):
     code = Refusal.NOT_PAUSED
+
+
+class PauseChangedError(OperationError):
+    code = Refusal.PAUSE_CHANGED
 
 
 class AlreadyAcknowledgedError(OperationError):

@@ -7,6 +7,45 @@ _CHECK = "backoffice.operations.delivery.restore_check"
 
 RESTORED = (
     Safeguard(
+        "the database is compared once more before the first byte",
+        "backoffice.operations.delivery.send:RequestStart._commit",
+        {
+            "                restore_check.check_database()  # once more: another process may have sent it before a "
+            "restore\n": ""
+        },
+        f"{_TESTS}test_a_restore_between_the_comparison_and_the_claim_is_found",
+    ),
+    Safeguard(
+        "not begun is no proof in a database that lost commits",
+        "backoffice.operations.delivery.record:record_timeout",
+        {"    if not _lost_commits_since(attempt) and _close": "    if _close"},
+        f"{_TESTS}test_not_begun_is_no_proof_in_a_database_that_lost_commits",
+    ),
+    Safeguard(
+        "a resumption accepts no finding that is newer",
+        "backoffice.operations.lifecycle.pause:resume_payments",
+        {"        raise PauseChangedError\n": "        pass\n"},
+        f"{_TESTS}test_a_resumption_that_was_proposed_before_the_finding_is_refused",
+    ),
+    Safeguard(
+        "a finding lists everything that was lost",
+        f"{_CHECK}:_find",
+        {"        lost = _lost(journal.read(path, reported)[0])": "        lost = list(lost)"},
+        f"{_TESTS}test_a_finding_lists_what_was_lost_before_the_newest_lines",
+    ),
+    Safeguard(
+        "a journal that was cut is compared from its beginning",
+        f"{_CHECK}:_find",
+        {"        reported = 0  #": "        pass  #"},
+        f"{_TESTS}test_a_journal_that_was_cut_is_compared_from_its_beginning",
+    ),
+    Safeguard(
+        "nothing is sent, and nothing is unknown, if the folder of the journal cannot be read",
+        "backoffice.operations.delivery.send:RequestStart._commit",
+        {"except (DestinationError, OSError) as exc": "except DestinationError as exc"},
+        f"{_TESTS}test_a_folder_that_cannot_be_read_sends_nothing",
+    ),
+    Safeguard(
         "the database is compared before each send",
         "backoffice.operations.delivery.send:send_operation",
         {"        restore_check.check_before_send(operation_id)\n": ""},

@@ -18,6 +18,7 @@ from backoffice.operations.kinds.base import SendReceipt
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import claim_transaction
+from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation, Secret
 from backoffice.operations.models.reason_codes import (
     IncidentKind,
@@ -127,7 +128,7 @@ def record_timeout(attempt_id: int, *, now: datetime) -> None:
     operation, attempt = _locked(attempt_id)
     if operation.status != Status.SENDING:
         return
-    if _close_not_begun(attempt, now):
+    if not _lost_commits_since(attempt) and _close_not_begun(attempt, now):
         not_begun = coded(ResponseCode.NOT_BEGUN)
         _apply(
             operation,
@@ -141,6 +142,12 @@ def record_timeout(attempt_id: int, *, now: datetime) -> None:
             attempt,
             SendResult(Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_OUTCOME_UNKNOWN, no_response),
         )
+
+
+def _lost_commits_since(attempt: Attempt) -> bool:
+    """Whether the database was restored since: it may lack the commit that the request began."""
+    restored = Incident.objects.filter(kind=IncidentKind.DATABASE_RESTORED, at__gt=attempt.started_at)
+    return restored.exists()
 
 
 def is_silent(now: datetime) -> Q:

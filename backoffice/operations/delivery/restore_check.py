@@ -79,10 +79,15 @@ def check_before_send(operation_id: UUID) -> None:
     """Raise DatabaseRestoredError, with payments paused, if the database was restored to an earlier moment; raise it
     also if a journal proves that this operation may have been executed already.
     """
-    if not _is_continuous():
-        raise DatabaseRestoredError
+    check_database()
     if LostAttempt.objects.filter(operation=operation_id).exclude(outcome__in=_NOT_EXECUTED).exists():
         raise DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE)
+
+
+def check_database() -> None:
+    """Raise DatabaseRestoredError, with payments paused, if the database was restored to an earlier moment."""
+    if not _is_continuous():
+        raise DatabaseRestoredError
 
 
 def compare_with_journals() -> int:
@@ -106,7 +111,7 @@ def _is_continuous() -> bool:
     # Read before the comparison: if the database is restored between the two, either this or the next one finds it.
     now = journal.database_line()
     paths = journal.paths()
-    for gone in _positions.keys() - set(paths):
+    for gone in [path for path in list(_positions) if path not in paths]:
         _positions.pop(gone, None)
     found = [path for path in paths if not _compare(path, now["identity"])]
     for path in found:
@@ -132,11 +137,14 @@ def _compare(path: Path, identity: str) -> bool:
 def _find(path: Path, identity: str) -> RestoreFinding | None:
     """Compare this journal from the last incident on; None if nothing is missing."""
     key = f"{path.stem}:{journal.first_line(path).get('id', '')}"
-    start = max(_reported_end(key), journal.newest_start(path))
-    lines, end = journal.read(path, start)
+    reported = _reported_end(key)
+    if reported > path.stat().st_size:
+        reported = 0  # the file was cut or replaced: what people have seen is not known
+    lines, end = journal.read(path, max(reported, journal.newest_start(path)))
     position = _advanced(JournalPosition(key), lines, end)
     lost, entry, other = _lost(lines), _missing_entry(lines), _other_identity(lines, identity)
     if lost or entry or other:
+        lost = _lost(journal.read(path, reported)[0])  # all of them, however long ago
         _positions.pop(path, None)
         return RestoreFinding(path, position, lost, entry, (other or identity, identity))
     _positions[path] = position

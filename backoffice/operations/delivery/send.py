@@ -37,7 +37,13 @@ from backoffice.operations.delivery.record import (
     send_and_classify,
 )
 from backoffice.operations.delivery.release import record_blocker, withdraw_release
-from backoffice.operations.errors import ContentChangedError, OperationError, PossiblyExecutedError, Refusal
+from backoffice.operations.errors import (
+    ContentChangedError,
+    DatabaseRestoredError,
+    OperationError,
+    PossiblyExecutedError,
+    Refusal,
+)
 from backoffice.operations.kinds.base import MoneyKind, SendReceipt
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle import incidents
@@ -224,9 +230,14 @@ class RequestStart:
         try:
             has_begun = begin_request(self._attempt_id)
             if has_begun:
+                restore_check.check_database()  # once more: another process may have sent it before a restore
                 journal.write_claimed(self._attempt_id)
             self._is_committed = has_begun
-        except DestinationError as exc:
+        except DatabaseRestoredError:
+            self.refusal = NotSentError.of(
+                gettext_noop("The database was restored before sending began. Nothing was sent.")
+            )
+        except (DestinationError, OSError) as exc:
             logger.error("Attempt %s is not sent: its journal cannot be written (%s)", self._attempt_id, exc)  # noqa: TRY400
             self.refusal = NotSentError.of(
                 gettext_noop("The journal could not be written. Nothing was sent.")

@@ -9,10 +9,16 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.operations import permissions, policy
-from backoffice.operations.errors import AlreadyPausedError, NotPausedError, ReasonMissingError, Refusal
+from backoffice.operations.errors import (
+    AlreadyPausedError,
+    NotPausedError,
+    PauseChangedError,
+    ReasonMissingError,
+    Refusal,
+)
 from backoffice.operations.kinds.resume import ResumePayload
 from backoffice.operations.models import monitoring
-from backoffice.operations.models.monitoring import Pause, current_pause
+from backoffice.operations.models.monitoring import Incident, Pause, current_pause
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import PauseCause
 
@@ -74,8 +80,13 @@ def pause_because_of(cause: PauseCause) -> Pause:
 
 @transaction.atomic
 def resume_payments(resumption: Operation, payload: ResumePayload, actor: User) -> None:
-    """End exactly this pause, in the transaction of the last approval. Raises NotPausedError."""
+    """End exactly this pause, in the transaction of the last approval.
+
+    Raises NotPausedError; PauseChangedError if something was found during the pause after the proposal.
+    """
     now = clock.now()
+    if Incident.objects.filter(pause=payload.pause, at__gt=resumption.prepared_at).exists():
+        raise PauseChangedError
     current = Pause.objects.filter(pk=payload.pause, ended_at__isnull=True)
     if current.update(ended_at=now, ended_by=resumption) != 1:
         raise NotPausedError

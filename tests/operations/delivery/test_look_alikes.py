@@ -33,6 +33,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def prepared_ago(operation: Operation, ago: timedelta) -> None:
     with lifted(connection):
         Operation.objects.filter(pk=operation.pk).update(prepared_at=timezone.now() - ago)
+        stored = Operation.objects.get(pk=operation.pk)
+        stored.make_seal()
+        stored.save(update_fields=["seal"])
 
 
 def at(ago: timedelta) -> str:

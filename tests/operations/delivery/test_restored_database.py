@@ -179,6 +179,108 @@ def test_a_restore_between_the_claim_and_the_beginning_is_found(
     assert len(provider.posts) == 1
 
 
+class RestoreAt(dict[str, str]):
+    """In place of the fault points: does this once when the point is first reached."""
+
+    def __init__(self, point: str, do: Callable[[], object]) -> None:
+        super().__init__()
+        self.point, self.do = point, do
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if name == self.point:
+            self.point = ""
+            self.do()
+        return default
+
+
+def test_a_restore_between_the_comparison_and_the_claim_is_found(
+    provider: StubProvider, released: Operation, settings: Settings
+) -> None:
+    """Another process sent it, and the database lost that, while this one read the provider's list."""
+    shows(provider)
+    before = backup()
+
+    def is_sent_elsewhere_and_lost() -> None:
+        send.send_operation(released.pk)
+        positions = dict(restore_check._positions)
+        before.restore()
+        restore_check._positions.update(positions)
+
+    settings.FAULT_POINTS = RestoreAt("send.before_claim", is_sent_elsewhere_and_lost)
+    send.send_operation(released.pk)
+    assert (len(provider.posts), is_paused()) == (1, True)
+    attempt = Attempt.objects.get()
+    assert "The database was restored before sending began. Nothing was sent." in attempt.response
+
+
+def test_not_begun_is_no_proof_in_a_database_that_lost_commits(
+    provider: StubProvider, released: Operation, settings: Settings
+) -> None:
+    """The machine that sent it is down, and its journal with it: only the timeline shows the promotion."""
+    settings.FAULT_POINTS = before = BackupAt("send.claimed")
+    send.send_operation(released.pk)
+    before.backup.restore()
+    first = journal.own_path().read_text().splitlines()[0]
+    former = first.replace(f'"identity":"{journal.identity()}"', '"identity":"before"')
+    journal.own_path().write_text(f"{former}\n")
+    restore_check.forget_positions()
+    restore_check.compare_with_journals()
+    Attempt.objects.update(begin_by=timezone.now() - timedelta(hours=1))
+    expire_due()
+    assert (is_paused(), status_of(released)) == (True, Status.SENDING)
+    Attempt.objects.update(deadline_at=timezone.now() - timedelta(hours=1))
+    expire_due()
+    assert status_of(released) == Status.UNKNOWN
+
+
+def test_a_resumption_that_was_proposed_before_the_finding_is_refused(
+    lost: Operation, preparer: User, approver: User
+) -> None:
+    pause.pause_payments(actor=preparer, reason="Maintenance of the provider")
+    form = KINDS["resume"].form_type({"reason": "Maintenance is over"})
+    assert form.is_valid(), form.errors
+    proposal = prepare.prepare_operation(uuid.uuid4(), actor=preparer, kind="resume", payload=form.payload())
+    restore_check.compare_with_journals()
+    with pytest.raises(errors.PauseChangedError):
+        factories.approve(proposal, approver)
+    assert is_paused()
+
+
+def test_a_finding_lists_what_was_lost_before_the_newest_lines(
+    lost: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "NEWEST_BYTES", 100)
+    journal.write_database()
+    position = Entry.objects.count() + 5
+    with journal.own_path().open("a") as file:
+        file.write(json.dumps({"line": "database", "position": position, "hash": "lost"}) + "\n")
+    restore_check.compare_with_journals()
+    assert [found.operation_id for found in LostAttempt.objects.all()] == [lost.pk]
+
+
+def test_a_journal_that_was_cut_is_compared_from_its_beginning(lost: Operation) -> None:
+    restore_check.compare_with_journals()
+    first = journal.own_path().read_text().splitlines()[0]
+    claimed = lines("claimed")[0] | {"number": 9, "started_at": timezone.now().isoformat()}
+    journal.own_path().write_text(f"{first}\n")
+    restore_check.forget_positions()
+    with journal.own_path().open("a") as file:
+        file.write(f"{json.dumps(claimed)}\n")
+    restore_check.compare_with_journals()
+    assert LostAttempt.objects.filter(number=9).exists()
+
+
+def test_a_folder_that_cannot_be_read_sends_nothing(
+    provider: StubProvider, released: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_attempt: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(journal, "write_claimed", refuse)
+    send.send_operation(released.pk)
+    assert (status_of(released), provider.posts) == (Status.APPROVED, [])
+
+
 def test_the_transaction_in_the_response_is_taken_from_the_journal(
     provider: StubProvider, preparer: User, approver: User
 ) -> None:
