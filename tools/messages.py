@@ -3,7 +3,7 @@
 `python -m tools.messages` updates `locale/<language>/LC_MESSAGES/django.po` from the sources and compiles it;
 `--check` changes nothing and fails if a catalogue is stale, or if a text lacks a translation, has a doubtful one, one
 with other placeholders, or one in French without the no-break spaces that its punctuation needs. Babel writes the
-files, so that nobody needs GNU gettext.
+files, so GNU gettext is not needed.
 """
 
 import argparse

@@ -119,7 +119,7 @@ def reset_second_factor(user_id: int, *, command: ShellCommand) -> ChangedAccoun
 
 
 def is_bootstrapping() -> bool:
-    """Whether the installation is new: nobody but administrators, and fewer than two of them active.
+    """Whether the installation is new: it has administrators only, and fewer than two of them are active.
 
     Neither deactivating administrators nor an installation with one of them and other people counts as new.
     """

@@ -27,7 +27,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import models
 
 _NONCE_BYTES = 12
-_SEAL_PURPOSE = b"countersign seal v1"  # a key derived for another purpose makes no seal
+_SEAL_PURPOSE = b"countersign seal v1"  # a key derived for another purpose cannot make a valid seal
 
 
 class DecryptionError(Exception):

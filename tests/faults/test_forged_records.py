@@ -1,4 +1,4 @@
-"""Rows written by someone who has the whole database and no key: no money leaves, and people are told."""
+"""Rows written by someone who has the whole database and no key: no money leaves, and an incident is raised."""
 
 from decimal import Decimal
 

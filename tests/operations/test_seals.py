@@ -1,4 +1,4 @@
-"""Rows altered or inserted by someone who has the whole database and no key: nothing is sent, and people are told."""
+"""Rows altered or inserted by someone with the whole database but no key: nothing is sent, an incident is raised."""
 
 import base64
 import hmac

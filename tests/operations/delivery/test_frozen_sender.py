@@ -45,7 +45,7 @@ def test_a_frozen_sender_sends_nothing_when_it_resumes(
         fault_points={"send.before_request": "stop"},
         patience=settings.SEND_WITHIN_SECONDS,
     )
-    wait_until(lambda: sender.is_frozen, "it stands still")
+    wait_until(lambda: sender.is_frozen, "it is frozen")
     begin_by = Attempt.objects.get().started_at + timedelta(seconds=settings.SEND_WITHIN_SECONDS)
     wait_until(lambda: clock.now() > begin_by, "it is too late to begin")
     sender.process.send_signal(signal.SIGCONT)
@@ -59,7 +59,7 @@ def test_a_frozen_sender_sends_nothing_once_its_operation_was_returned(
 ) -> None:
     """Its connection is ready and, by every clock, it is still in time."""
     sender = workers.run("send", str(released.pk), fault_points={"send.connected": "stop"}, patience=TIMEOUT)
-    wait_until(lambda: sender.is_frozen, "it stands still")
+    wait_until(lambda: sender.is_frozen, "it is frozen")
     attempt = Attempt.objects.get()
     assert attempt.begin_by is not None
     record_timeout(attempt.pk, now=attempt.begin_by + sender_grace() + timedelta(seconds=1))

@@ -223,7 +223,7 @@ def test_the_beginning_is_never_part_of_another_transaction(
 def test_a_debit_of_a_returned_operation_raises_an_incident(
     provider: StubProvider, released: Operation
 ) -> None:
-    """It cannot exist; if the provider shows one all the same, people are told and it is not sent again."""
+    """It cannot exist; if the provider shows one all the same, an incident is raised and it is not sent again."""
     given_up(claimed(released))
     shows(provider, record("T-7"))
     with transaction.atomic():
