@@ -9,7 +9,9 @@ It guarantees three things that `requests` does not:
 
 import http.client
 import io
+import logging
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,6 +37,9 @@ TOO_LATE = _("The time limit for sending had passed. Nothing was sent.")
 NOT_REACHED = _("The provider could not be reached ({why}). Nothing was sent.")
 NO_RESPONSE = _("The provider's response did not arrive completely and in time ({why}).")
 _CHUNK = 65_536
+_CONNECTING_TOOK_TOO_LONG = _("connecting took too long")
+_NO_CONNECTION = _("no connection was possible")
+logger = logging.getLogger("payments_gateway")
 _may_still_write: ContextVar[Callable[[], bool]] = ContextVar("in_time", default=lambda: True)
 
 # Every error an exchange may fail with. Built-in ones are included because malformed header lines make the
@@ -135,10 +140,11 @@ class _PlainConnection(HTTPConnection):
         try:
             super().connect()
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as exc:
-            raise NotConnectedError(self, type(exc).__name__) from exc
+            logger.warning("No connection to %s (%s)", self.host, type(exc).__name__)
+            raise NotConnectedError(self, _why_not_connected(exc)) from exc
         if self.timeout is not None and time.monotonic() - started > self.timeout:
             self.close()
-            raise NotConnectedError(self, _("connecting took too long"))
+            raise NotConnectedError(self, _CONNECTING_TOOK_TOO_LONG)
 
     def send(self, data: Any) -> None:
         """Write, unless the time limit has passed: then close the connection.
@@ -243,13 +249,39 @@ def _classify(exc: Exception) -> GatewayError:
         return NotSentError.of(TOO_LATE)
     if isinstance(reason, NotConnectedError):
         return NotSentError.of(NOT_REACHED, why=reason.why)
-    return OutcomeUnknownError.of(NO_RESPONSE, why=_innermost_name(exc))
+    innermost = _innermost(exc)
+    logger.warning("No complete response (%s)", type(innermost).__name__)
+    return OutcomeUnknownError.of(NO_RESPONSE, why=_why_no_response(innermost))
 
 
-def _innermost_name(exc: Exception) -> str:
-    """Return the type name of the innermost error: urllib3's says more than the one of requests around it."""
+def _innermost(exc: Exception) -> Exception:
+    """Return the innermost error: urllib3's says more than the one of requests around it."""
     inner = next((arg for arg in exc.args if isinstance(arg, Exception)), None)
-    return type(exc).__name__ if inner is None else _innermost_name(inner)
+    return exc if inner is None else _innermost(inner)
+
+
+def _why_not_connected(exc: Exception) -> str:
+    match exc:
+        case urllib3.exceptions.NameResolutionError():
+            return _("the name of its server was not found")
+        case ssl.SSLError() | urllib3.exceptions.SSLError():
+            return _("its certificate or encryption was not accepted")
+        case NewConnectionError():  # a subclass of ConnectTimeoutError
+            return _NO_CONNECTION
+        case urllib3.exceptions.ConnectTimeoutError() | TimeoutError():
+            return _CONNECTING_TOOK_TOO_LONG
+        case _:
+            return _NO_CONNECTION
+
+
+def _why_no_response(exc: Exception) -> str:
+    match exc:
+        case urllib3.exceptions.TimeoutError() | TimeoutError():
+            return _("it took too long")
+        case ConnectionError() | urllib3.exceptions.ProtocolError() | http.client.IncompleteRead():
+            return _("the connection was closed")
+        case _:
+            return _("it is not valid HTTP")
 
 
 def strip_request_data(exc: BaseException) -> BaseException:

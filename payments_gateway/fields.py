@@ -15,11 +15,18 @@ from pydantic import (
     StringConstraints,
 )
 
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.money import fits_ledger, format_plain, is_storable
 
 _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _SECONDS = re.compile(r"[0-9]{1,16}(\.[0-9]{1,9})?")
 MAX_ID_LENGTH = 500
+_NOT_A_NUMBER = _("not an exact number")
+_TOO_LARGE = _("a number that is too large")
+_NOT_STORABLE = _("text that cannot be stored")
+NOT_A_TEXT = _("not text")
+VALUE_PROBLEMS = frozenset({_NOT_A_NUMBER, _TOO_LARGE, _NOT_STORABLE, NOT_A_TEXT})
+"""What the fields say about a value that they refuse."""
 _ZERO, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
@@ -29,15 +36,15 @@ def _exact(value: object) -> Decimal:
     """
     match value:
         case bool() | float():
-            raise ValueError("not an exact number")
+            raise ValueError(_NOT_A_NUMBER)
         case int() | Decimal():
             number = Decimal(value)
         case str() if _NUMBER.fullmatch(value.strip()):
             number = Decimal(value.strip())
         case _:
-            raise ValueError("not a number")
+            raise ValueError(_NOT_A_NUMBER)
     if not fits_ledger(number):
-        raise ValueError("a number that is too large")
+        raise ValueError(_TOO_LARGE)
     return number
 
 
@@ -75,7 +82,7 @@ def _flag(value: object) -> bool | None:
 
 def _storable(text: str) -> str:
     if not is_storable(text):
-        raise ValueError("a text that cannot be stored")
+        raise ValueError(_NOT_STORABLE)
     return text
 
 
@@ -93,7 +100,7 @@ def _text(value: object) -> str:
             return value
         case int() | Decimal() if not isinstance(value, bool):
             return str(value)
-    raise ValueError("not a text")
+    raise ValueError(NOT_A_TEXT)
 
 
 def _timestamp(value: object) -> datetime | None:

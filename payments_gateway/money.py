@@ -177,8 +177,8 @@ def _decimal(digits: str) -> Decimal:
     return number
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise UnreadableError(f"it contains {name}, which is not a number")
+def _refuse_constant(_name: str) -> NoReturn:
+    raise UnreadableError(_("it contains NaN or Infinity instead of a number"))
 
 
 def _object_without_conflicts(pairs: list[tuple[str, object]]) -> dict[str, object]:

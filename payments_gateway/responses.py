@@ -129,7 +129,7 @@ class ResponseReader:
     def accept(self, into: Callable[[ParsedResponse], T]) -> T:
         """Parse a success into its typed value. Raises ValueError (UnreadableError) if it is not one."""
         if self._members.get("success", True) is not True:
-            raise UnreadableError(f"it reports a failure: {self._message}")
+            raise UnreadableError(_("it reports a failure"))
         return into(ParsedResponse(self._members, self._response.date, self._response.status))
 
     def rejection(self) -> errors.RejectedError | None:

@@ -28,6 +28,7 @@ from payments_gateway.connection import (
 )
 from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownError, ReadFailedError
 from payments_gateway.errors import gettext_noop as _
+from payments_gateway.fields import NOT_A_TEXT, VALUE_PROBLEMS
 from payments_gateway.money import UnreadableError, dumps
 from payments_gateway.operations import Endpoint
 from payments_gateway.profile.model import ProviderProfile
@@ -44,6 +45,19 @@ _NO_PROOF = _(
     "The provider responded with HTTP {status}, which does not show whether the request was executed."
 )
 _UNREADABLE = _("The provider responded with HTTP {status}: a response that cannot be read ({why}).")
+_UNREADABLE_AT = _(
+    "The provider responded with HTTP {status}: a response that cannot be read ({place}: {why})."
+)
+_NOT_AS_SPECIFIED = _("not as specified")
+_PROBLEMS = {
+    "missing": _("missing"),
+    "string_type": NOT_A_TEXT,
+    "list_type": _("not a list"),
+    "model_type": _("not an object"),
+    "dict_type": _("not an object"),
+    "string_too_long": _("too long"),
+}
+"""What people read of the most frequent types of pydantic's errors."""
 # Of a failed exchange -> of a failed read, which may be repeated.
 _READ_AGAIN = {
     NO_TIME_LEFT: _("There was no time left for the request. Nothing was sent. Try again."),
@@ -227,7 +241,7 @@ class Transport:
         except UnicodeEncodeError:
             pass
         # Raised outside the handler, without a cause: the original error holds the text, which may be a secret.
-        raise NotSentError.of(_("The request contains a text that cannot be sent. Nothing was sent."))
+        raise NotSentError.of(_("The request contains text that cannot be sent. Nothing was sent."))
 
     def _credentials(self, endpoint: Endpoint) -> dict[str, str]:
         config = self._config
@@ -265,19 +279,25 @@ def _parse_success(
     try:
         return reader.accept(into)
     except ValueError as exc:
-        why = _reason(exc)
+        why, place = _reason(exc)
     # Raised outside the handler, without a cause: pydantic's error holds its input, which may be an API key.
+    if place:
+        raise reader.failure(failed, _UNREADABLE_AT, why=why, place=place)
     raise reader.failure(failed, _UNREADABLE, why=why)
 
 
-def _reason(exc: ValueError) -> str:
-    """Describe why a response does not have the specified shape, without repeating any of its values."""
+def _reason(exc: ValueError) -> tuple[str, str]:
+    """Describe why a response does not have the specified shape, and the member at fault, if it is one.
+
+    Repeats none of its values.
+    """
     if not isinstance(exc, ValidationError):
-        return str(exc) if isinstance(exc, UnreadableError) else type(exc).__name__
+        return (str(exc) if isinstance(exc, UnreadableError) else _NOT_AS_SPECIFIED), ""
     problem = exc.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(map(str, problem["loc"]))
+    logger.warning("The response is not as specified: %s: %s", place, problem["msg"])
     message = problem["msg"].removeprefix("Value error, ")
-    return f"{place}: {message}" if place else message
+    return _PROBLEMS.get(problem["type"], message if message in VALUE_PROBLEMS else _NOT_AS_SPECIFIED), place
 
 
 def _encoded(body: Body) -> bytes:

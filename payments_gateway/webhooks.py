@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 from pydantic import ValidationError
 
+from payments_gateway.errors import InputError
 from payments_gateway.errors import gettext_noop as _
 from payments_gateway.money import UnreadableError, loads
 from payments_gateway.profile.model import ProviderProfile
@@ -125,20 +126,23 @@ class PublicKey:
 
 
 def load_public_key(pem: str | bytes) -> PublicKey:
-    """Read one RSA public key of 2048 to 8192 bits in PEM. Raises ValueError with the reason."""
+    """Read one RSA public key of 2048 to 8192 bits in PEM. Raises InputError with the reason."""
     raw = pem.encode() if isinstance(pem, str) else pem
     if b"PRIVATE KEY-----" in raw:
-        raise ValueError(
-            "This is a private key, which only the provider may have. Use the provider's public key."
+        raise InputError(
+            _("This is a private key, which only the provider may have. Use the provider's public key.")
         )
     if raw.count(b"-----BEGIN ") != 1:
-        raise ValueError("Use exactly one public key in PEM, beginning with -----BEGIN PUBLIC KEY-----.")
+        raise InputError(_("Use exactly one public key in PEM, beginning with -----BEGIN PUBLIC KEY-----."))
     key = _parse_pem(raw)
     if not isinstance(key, RSAPublicKey):
-        raise ValueError("This is not an RSA key. The provider signs with RSA.")
+        raise InputError(_("This is not an RSA key. The provider signs with RSA."))
     if not MIN_KEY_BITS <= key.key_size <= MAX_KEY_BITS:
-        raise ValueError(
-            f"The key has {key.key_size} bits; it must have between {MIN_KEY_BITS} and {MAX_KEY_BITS}."
+        raise InputError(
+            _("The key has {bits} bits; it must have between {fewest} and {most}."),
+            bits=key.key_size,
+            fewest=MIN_KEY_BITS,
+            most=MAX_KEY_BITS,
         )
     der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return PublicKey(hashlib.sha256(der).hexdigest(), key)
@@ -148,7 +152,7 @@ def _parse_pem(raw: bytes) -> object:
     try:
         return load_pem_public_key(raw)
     except (ValueError, UnsupportedAlgorithm) as exc:
-        raise ValueError("This is not a public key in PEM, or it is damaged.") from exc
+        raise InputError(_("This is not a public key in PEM, or it is damaged.")) from exc
 
 
 class SignatureStatus(enum.Enum):

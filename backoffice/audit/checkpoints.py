@@ -258,7 +258,8 @@ def _deliver(address: str) -> bool:
         changes = _delivered(row)
     except DestinationError as exc:
         if exc.detail != row.problem:
-            logger.warning("No checkpoint was delivered to %s: %s", address, problem_sentence(exc.detail))
+            sentence, cause = problem_sentence(exc.detail), exc.__cause__ or exc
+            logger.warning("No checkpoint was delivered to %s: %s (%r)", address, sentence, cause)
         changes = {"problem": exc.detail, "failed_at": clock.now()}
     if fault := changes.get("fault"):
         logger.error("The audit log contradicts a checkpoint: %s", fault_sentence(fault))

@@ -22,8 +22,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db.models import TextChoices
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
-from backoffice.core.web.formatting import code_sentence
+from backoffice.core.web.formatting import code_sentence, system_error_template
 from payments_gateway import GatewayError, NotSentError
 from payments_gateway.config import is_loopback
 from payments_gateway.connection import RawResponse, fetch
@@ -33,6 +34,8 @@ NEWEST_BYTES = 65_536  # how much of a file's end is read back every minute
 LARGEST_LINE = 4096
 LARGEST_ANSWER = 1_000_000
 _CANNOT_BE_READ_BACK = {405, 501}
+_WRITTEN_IN_PART = gettext_noop("only a part was written")
+_NOT_A_FILE = gettext_noop("it is not a regular file")
 
 
 class ProblemCode(TextChoices):
@@ -100,12 +103,12 @@ class FileDestination:
                 is_cut_short = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
                 written = (b"\n" if is_cut_short else b"") + line + b"\n"
                 if file.write(written) != len(written):
-                    raise DestinationError(ProblemCode.CANNOT_WRITE, error="written in part")
+                    raise DestinationError(ProblemCode.CANNOT_WRITE, **_stored_text(_WRITTEN_IN_PART))
                 os.fsync(file.fileno())
             if not size:
                 _sync_folder(self.path.parent)
         except OSError as exc:
-            raise DestinationError(ProblemCode.CANNOT_WRITE, error=_reason(exc)) from exc
+            raise DestinationError(ProblemCode.CANNOT_WRITE, **_stored_reason(exc)) from exc
 
     def newest_lines(self) -> list[bytes]:
         return [line for end in self._read(_end_of) for line in end.splitlines()]
@@ -121,7 +124,7 @@ class FileDestination:
         except OSError as exc:
             if isinstance(exc, FileNotFoundError) and self.path.parent.is_dir():
                 return
-            raise DestinationError(ProblemCode.CANNOT_READ, error=_reason(exc)) from exc
+            raise DestinationError(ProblemCode.CANNOT_READ, **_stored_reason(exc)) from exc
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ class SyslogDestination:
             finally:
                 handler.close()
         except (OSError, UnicodeError) as exc:  # UnicodeError: a host name that cannot be encoded
-            raise DestinationError(ProblemCode.CANNOT_WRITE, error=_reason(exc)) from exc
+            raise DestinationError(ProblemCode.CANNOT_WRITE, **_stored_reason(exc)) from exc
 
     def newest_lines(self) -> None:
         return None
@@ -282,7 +285,7 @@ def _opened(path: Path, flags: int) -> Iterator[FileIO]:
     safe = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # opening a pipe must not wait for its other end
     with FileIO(os.open(path, flags | safe, 0o600), "r+" if flags & os.O_RDWR else "r") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError("not a regular file")
+            raise _NotAFileError("not a regular file")
         yield file
 
 
@@ -307,8 +310,17 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _reason(exc: Exception) -> str:
-    return getattr(exc, "strerror", None) or str(exc) or type(exc).__name__
+class _NotAFileError(OSError):
+    """The path is that of a device, a pipe or another thing that is no regular file."""
+
+
+def _stored_reason(exc: Exception) -> dict[str, str]:
+    """The reason in words, for `with_error_sentence`."""
+    return _stored_text(_NOT_A_FILE if isinstance(exc, _NotAFileError) else system_error_template(exc))
+
+
+def _stored_text(text: str) -> dict[str, str]:
+    return {"error": text, "error_template": text}
 
 
 def problem_sentence(problem: Mapping[str, Any]) -> str:

@@ -15,6 +15,8 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from django.utils.crypto import constant_time_compare
 from django.utils.translation import gettext
 
+from backoffice.core.web.formatting import error_sentence, system_error_template
+from payments_gateway import InputError
 from payments_gateway.webhooks import MAX_PUBLIC_KEYS, PublicKey, load_public_key
 
 _SECRET = re.compile(r"[A-Za-z0-9_-]{32,}")
@@ -42,9 +44,13 @@ def public_keys() -> tuple[PublicKey, ...]:
     try:
         file = Path(settings.WEBHOOK_KEYS)
         return _read_keys(file, file.stat().st_mtime_ns)
+    except InputError as exc:
+        raise ValueError(error_sentence(exc)) from exc
     except OSError as exc:
         raise ValueError(
-            gettext("{file} cannot be read: {error}.").format(file=settings.WEBHOOK_KEYS, error=exc.strerror)
+            gettext("{file} cannot be read: {error}.").format(
+                file=settings.WEBHOOK_KEYS, error=gettext(system_error_template(exc))
+            )
         ) from exc
 
 

@@ -61,5 +61,5 @@ def _parse_callback_url(response: ParsedResponse) -> str:
         raise UnreadableError(_("it contains no callback URL"))
     url = response.data["callbackUrl"]
     if not isinstance(url, str | None):
-        raise UnreadableError(_("its callback URL is not a text"))
+        raise UnreadableError(_("its callback URL is not text"))
     return url or ""

@@ -181,7 +181,7 @@ def test_each_destination_gets_it_whatever_happens_to_the_others(
         DeliveryStatus.DELIVERED,
         DeliveryStatus.DELIVERED,
     ]
-    assert "It cannot be read back: No such file or directory." in caplog.text
+    assert "It cannot be read back: the file or its folder does not exist." in caplog.text
 
 
 def test_a_failing_destination_is_logged_once_and_tried_again(
@@ -192,7 +192,7 @@ def test_a_failing_destination_is_logged_once_and_tried_again(
     assert [after(0), after(2), after(4)] == [0, 0, 0]
     assert len([one for one in caplog.records if one.levelname == "WARNING"]) == 1
     [state] = destination_states(timezone.now())
-    assert state.problem == "It cannot be read back: Is a directory."
+    assert state.problem == "It cannot be read back: it is a folder."
     checkpoint_file.rmdir()
     assert after(6) == 1
     [state] = destination_states(timezone.now())
@@ -399,7 +399,7 @@ def test_a_destination_that_cannot_be_read_is_reported_and_keeps_its_fault(check
     checkpoint_file.unlink()
     checkpoint_file.mkdir()
     found = verify_log(actor=None)
-    assert found.comparisons[0].problem_sentence == "It cannot be read back: Is a directory."
+    assert found.comparisons[0].problem_sentence == "It cannot be read back: it is a folder."
     assert contradictions() != []
 
 

@@ -116,7 +116,7 @@ def test_a_line_that_is_written_in_part_is_a_problem(tmp_path: Path) -> None:
             destination.append(LINE)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert problem_of(refused) == "It cannot be written: written in part."
+    assert problem_of(refused) == "It cannot be written: only a part was written."
     destination.append(LINE)
     assert destination.newest_lines() == [LINE[:5], LINE]
 

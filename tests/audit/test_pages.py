@@ -221,7 +221,7 @@ def test_verifying_shows_what_each_destination_of_checkpoints_says(
     assert "The audit log is intact" in page
     assert "1 checkpoint compared, the newest of entry 1" in page
     assert "Cannot be read back: compare it with" in page
-    assert "It cannot be read back: No such file or directory." in page
+    assert "It cannot be read back: the file or its folder does not exist." in page
     assert "Store these two values" not in page
 
     checkpoint_file.write_bytes(sign(1, "f" * 64, timezone.now()).line)

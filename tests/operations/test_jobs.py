@@ -65,7 +65,7 @@ def test_an_unexpected_send_error_does_not_stop_the_others(
     assert line.exc_info is not None
     release = Release.objects.get()
     assert (release.blocker, release.blocker_parameters) == (Blocker.INTERNAL_ERROR, {"error": "TypeError"})
-    assert "Internal error in Countersign (TypeError)" in release.blocker_sentence
+    assert "Internal error in Countersign. Contact the operator" in release.blocker_sentence
     caplog.clear()
     assert jobs.send_due() == 0  # it is left alone for a while
     assert not caplog.records

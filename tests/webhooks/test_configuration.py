@@ -64,7 +64,7 @@ def test_unusable_keys_are_reported_with_the_reason(
 def test_a_missing_file_is_reported(settings: Settings, tmp_path: Path) -> None:
     settings.WEBHOOK_KEYS = str(tmp_path / "gone.pem")
     (error,) = configuration.keys_can_be_read()
-    assert "gone.pem cannot be read: No such file" in error.msg
+    assert "gone.pem cannot be read: the file or its folder does not exist." in error.msg
 
 
 def test_webhook_errors_do_not_prevent_startup(settings: Settings, tmp_path: Path) -> None:

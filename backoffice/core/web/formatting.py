@@ -1,5 +1,6 @@
-"""Text forms of amounts, times, codes, errors of the client and long ids, for pages and files."""
+"""Text forms of amounts, times, codes, errors of client and system, and long ids, for pages and files."""
 
+import errno
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 from django.db.models import TextChoices
 from django.utils import timezone
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext, gettext_noop, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import normalized_text
@@ -204,6 +205,26 @@ def stored_error(error: TranslatableError, *, limit: int = 500) -> dict[str, str
 
 
 _ERROR_PART = "error_parameter_"
+
+_SYSTEM_ERRORS = {
+    errno.ENOSPC: gettext_noop("the disk is full"),
+    errno.EDQUOT: gettext_noop("the disk is full"),
+    errno.EROFS: gettext_noop("the disk is read-only"),
+    errno.EACCES: gettext_noop("access is denied"),
+    errno.EPERM: gettext_noop("access is denied"),
+    errno.ENOENT: gettext_noop("the file or its folder does not exist"),
+    errno.EISDIR: gettext_noop("it is a folder"),
+    errno.ECONNREFUSED: gettext_noop("the connection was refused"),
+    errno.ETIMEDOUT: gettext_noop("the time limit was exceeded"),
+}
+_OTHER_SYSTEM_ERROR = gettext_noop("the disk or the network failed")
+
+
+def system_error_template(error: Exception) -> str:
+    """The English sentence of an error of the operating system, for `gettext` or as a stored `error_template`."""
+    if isinstance(error, TimeoutError):
+        return _SYSTEM_ERRORS[errno.ETIMEDOUT]
+    return _SYSTEM_ERRORS.get(getattr(error, "errno", None) or 0, _OTHER_SYSTEM_ERROR)
 
 
 def with_error_sentence(stored: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -220,7 +220,9 @@ _DIFFERENCE_WORDS: dict[str, Callable[[Difference], str]] = {
     DifferenceCode.MAY_BE_UNKNOWN_OPERATION: _may_be_unknown_operation,
     DifferenceCode.DIRECTION_NOT_PROVIDED: lambda _found: gettext("direction not provided"),
     DifferenceCode.STATUS: _status,
-    DifferenceCode.NOT_COMPARABLE: lambda _found: gettext("could not be compared; see the log"),
+    DifferenceCode.NOT_COMPARABLE: lambda _found: gettext(
+        "could not be compared; the server log has the details"
+    ),
 }
 
 
@@ -296,7 +298,7 @@ _NAMES = {
     "faults": _("contradiction"),
     "machine": _("journal of machine"),
     "lost": _("sent, but missing in the database"),
-    "lost_count": _("missing attempts in all"),
+    "lost_count": _("total of missing attempts"),
     "log_position": _("missing audit log entry"),
     "database": _("database"),
 }  # in reading order; the currency follows the amount
@@ -384,7 +386,10 @@ class Blocker(TextChoices):
         "database_slow",
         _("The database responded too slowly, so the values checked before sending were out of date."),
     )
-    INTERNAL_ERROR = "internal_error", _("Internal error in Countersign ({error}). See the log.")
+    INTERNAL_ERROR = (
+        "internal_error",
+        _("Internal error in Countersign. Contact the operator: the server log has the details."),
+    )
 
 
 def blocker_sentence(blocker: str, parameters: Mapping[str, object]) -> str:
@@ -434,7 +439,10 @@ class CheckResult(TextChoices):
             "another transaction may still appear"
         ),
     )
-    INTERNAL_ERROR = "internal_error", _("Internal error in Countersign ({error}). See the log.")
+    INTERNAL_ERROR = (
+        "internal_error",
+        _("Internal error in Countersign. Contact the operator: the server log has the details."),
+    )
 
 
 def check_sentence(result: str, parameters: Mapping[str, Any]) -> str:

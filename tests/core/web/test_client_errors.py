@@ -1,9 +1,16 @@
 """Errors of the client are English in records and in the reader's language on screens."""
 
+import errno
+
 import pytest
 from django.utils import translation
 
-from backoffice.core.web.formatting import error_sentence, stored_error, with_error_sentence
+from backoffice.core.web.formatting import (
+    error_sentence,
+    stored_error,
+    system_error_template,
+    with_error_sentence,
+)
 from backoffice.operations.models.reason_codes import (
     Blocker,
     CheckResult,
@@ -27,8 +34,10 @@ from payments_gateway import (
 from payments_gateway.connection import NOT_REACHED
 
 UNREADABLE = "The provider responded with HTTP {status}: a response that cannot be read ({why})."
-UNREACHABLE = NotSentError.of(NOT_REACHED, why="ConnectTimeout")
-FRENCH = "Le prestataire n\u2019a pas pu être joint (ConnectTimeout). Rien n\u2019a été envoyé."
+UNREACHABLE = NotSentError.of(NOT_REACHED, why="connecting took too long")
+FRENCH = (
+    "Le prestataire n\u2019a pas pu être joint (la connexion a pris trop de temps). Rien n\u2019a été envoyé."
+)
 
 
 def refusal(text: str, code: str) -> InputError:
@@ -60,7 +69,9 @@ def test_the_providers_own_words_are_never_translated() -> None:
 def test_a_stored_error_is_english_and_shown_in_the_readers_language() -> None:
     with translation.override("fr"):
         stored = stored_error(UNREACHABLE)
-    assert stored["error"] == "The provider could not be reached (ConnectTimeout). Nothing was sent."
+    assert (
+        stored["error"] == "The provider could not be reached (connecting took too long). Nothing was sent."
+    )
     response = coded(ResponseCode.ERROR, **stored)
     assert responses_sentence([response]) == stored["error"]
     with translation.override("fr"):
@@ -75,6 +86,29 @@ def test_the_reason_within_an_error_is_shown_in_the_readers_language_too() -> No
     with translation.override("fr"):
         assert error_sentence(error) == with_error_sentence(stored)["error"]
         assert error_sentence(error).endswith("la réponse est illisible (elle ne contient pas de données).")
+
+
+def test_the_member_at_fault_is_named_in_the_readers_language() -> None:
+    template = "The provider responded with HTTP {status}: a response that cannot be read ({place}: {why})."
+    error = ReadFailedError.of(template, 200, place="data.0.amount", why="missing")
+    with translation.override("fr"):
+        assert error_sentence(error).endswith("(data.0.amount\u00a0: valeur absente).")
+        assert with_error_sentence(stored_error(error))["error"] == error_sentence(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "french"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "le disque est plein"),
+        (PermissionError(errno.EACCES, "Permission denied"), "accès refusé"),
+        (TimeoutError("timed out"), "délai dépassé"),
+        (OSError(errno.EIO, "Input/output error"), "défaillance du disque ou du réseau"),
+    ],
+)
+def test_an_error_of_the_system_is_shown_in_the_readers_language(error: OSError, french: str) -> None:
+    template = system_error_template(error)
+    with translation.override("fr"):
+        assert with_error_sentence({"error": template, "error_template": template})["error"] == french
 
 
 def test_an_error_stored_without_its_template_is_shown_as_stored() -> None:

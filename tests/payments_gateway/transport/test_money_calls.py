@@ -4,6 +4,8 @@ import time
 from typing import Any
 
 import pytest
+from django.utils import translation
+from django.utils.translation import gettext
 
 from payments_gateway import (
     CredentialsError,
@@ -59,6 +61,19 @@ def test_an_unreadable_response_proves_nothing(
     assert error.status == status
     assert len(error.body_excerpt) <= 500
     assert len(server.requests) == server.connections == 1
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [*BROKEN.values(), *(stub.answer(200, body) for body in UNREADABLE.values())],
+    ids=[*BROKEN, *UNREADABLE],
+)
+def test_the_reason_can_be_shown_in_another_language(
+    serve: Serve, gateway: Gateway, behaviour: stub.Behaviour
+) -> None:
+    why = str(refused(gateway(serve(behaviour).url)).parameters["why"])
+    with translation.override("fr"):
+        assert gettext(why) != why
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,16 @@ from tests.payments_gateway.situations import ACCEPTED, WITHDRAWAL, closed_port,
 
 def test_a_refused_connection_proves_that_nothing_was_sent(gateway: Gateway) -> None:
     with closed_port() as port:
-        assert type(refused(gateway(f"http://127.0.0.1:{port}/v2"))) is NotSentError
+        error = refused(gateway(f"http://127.0.0.1:{port}/v2"))
+    assert type(error) is NotSentError
+    assert error.parameters == {"why": "no connection was possible"}
 
 
 def test_a_connection_timeout_proves_that_nothing_was_sent(gateway: Gateway) -> None:
     with full_port() as port:
-        assert type(refused(gateway(f"http://127.0.0.1:{port}/v2", connect_timeout=0.3))) is NotSentError
+        error = refused(gateway(f"http://127.0.0.1:{port}/v2", connect_timeout=0.3))
+    assert type(error) is NotSentError
+    assert error.parameters == {"why": "connecting took too long"}
 
 
 def test_an_unknown_host_proves_that_nothing_was_sent(
@@ -36,7 +40,9 @@ def test_an_unknown_host_proves_that_nothing_was_sent(
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    assert type(refused(gateway("https://service.invalid/v2"))) is NotSentError
+    error = refused(gateway("https://service.invalid/v2"))
+    assert type(error) is NotSentError
+    assert error.parameters == {"why": "the name of its server was not found"}
 
 
 def test_a_slow_name_resolution_proves_that_nothing_was_sent(

@@ -228,7 +228,7 @@ def _stored_row(payload: ApiKeySwitchPayload) -> GatewayKey:
         raise NotSentError.of(_GONE) from exc
     except DecryptionError as exc:
         raise NotSentError.of(
-            gettext_noop("The key cannot be decrypted: {error}. Nothing was switched."), error=exc
+            gettext_noop("The key cannot be decrypted. Nothing was switched. Contact the operator.")
         ) from exc
     return row
 
