@@ -69,8 +69,8 @@ DEMO: bool = env.bool("COUNTERSIGN_DEMO", default=False)
 DEBUG: bool = env.bool("COUNTERSIGN_DEBUG", default=False)
 _IN_SANDBOX = ENVIRONMENT == "sandbox"
 #: The https address under which people and the provider reach this installation. Used to recognise our own callback
-#: URL, for links in messages and for the one-time links of `manage.py staff`. Without it scheduled reports cannot be
-#: saved and no message is sent.
+#: URL, for links in emails and for the one-time links of `manage.py staff`. Without it scheduled reports cannot be
+#: saved and no email is sent.
 PUBLIC_URL: str = env.str("COUNTERSIGN_PUBLIC_URL", default="").rstrip("/")
 
 # == Secrets
@@ -108,7 +108,7 @@ GATEWAY_URL_V4: str = env.str("COUNTERSIGN_GATEWAY_URL_V4", default="http://127.
 #: The merchant's API key. After a guided rotation the key in use is kept encrypted in the database instead.
 #: Default: the sandbox's key.
 GATEWAY_API_KEY: str = env.str("COUNTERSIGN_GATEWAY_API_KEY", default=_SANDBOX_API_KEY).strip()
-#: The merchant's user name at the provider. Transfers are incoming or outgoing by this name, so it must be exact.
+#: The merchant's username at the provider. Transfers are incoming or outgoing by this name, so it must be exact.
 GATEWAY_API_USER: str = env.str("COUNTERSIGN_GATEWAY_API_USER", default="countersign-demo")
 #: The `businessId` sent with payments. Default: that of the newest transactions, if they all name the same one.
 GATEWAY_BUSINESS_ID: str = env.str("COUNTERSIGN_GATEWAY_BUSINESS_ID", default="").strip()
@@ -271,10 +271,10 @@ EXPORT_DISK_RESERVE_MB: int = env.int("COUNTERSIGN_EXPORT_DISK_RESERVE_MB", defa
 
 # == Email
 # Messages of scheduled reports: a link, no figures.
-#: Where messages of scheduled reports are sent, such as `smtp+tls://user:password@host:587`. The default writes them to
+#: Where emails of scheduled reports are sent, such as `smtp+tls://user:password@host:587`. The default writes them to
 #: the log of the process.
 vars().update(env.email("COUNTERSIGN_EMAIL_URL", default="consolemail://"))
-#: The sender of these messages.
+#: The sender of these emails.
 DEFAULT_FROM_EMAIL: str = env.str("COUNTERSIGN_EMAIL_FROM", default="countersign@localhost")
 
 # Sign-in
