@@ -39,10 +39,10 @@ def witness_program(prefix: str, address: str) -> tuple[int, bytes]:
     """
     values, constant = _decode_bech32(prefix, address)
     if not values:
-        raise NotBech32Error(_("The address has no characters after its prefix."))
+        raise NotBech32Error(_("The address is too short or too long."))
     version, program = values[0], _five_bits_to_octets(values[1:])
     if version > 16:
-        raise NotBech32Error(_("The version of the address does not exist."))
+        raise NotBech32Error(_("The address is damaged. Copy it again."))
     if constant != (_BECH32 if version == 0 else _BECH32M):
         raise Bech32ChecksumError(_CHECKSUM_FAILED)
     if not 2 <= len(program) <= 40 or (version == 0 and len(program) not in {20, 32}):
@@ -96,7 +96,7 @@ def _five_bits_to_octets(values: Sequence[int]) -> bytes:
         number = number << 5 | value
     length, left_over = divmod(5 * len(values), 8)
     if left_over >= 5 or number & ((1 << left_over) - 1):
-        raise NotBech32Error(_("The padding of the address is wrong."))
+        raise NotBech32Error(_("The address is damaged. Copy it again."))
     return (number >> left_over).to_bytes(length, "big")
 
 

@@ -36,7 +36,7 @@ class LockedOutError(Exception):
     def __init__(self) -> None:
         super().__init__(
             gettext(
-                "Too many wrong passwords for this email address from your network. "
+                "Too many wrong passwords were entered for this email address from your network. "
                 "Wait 30 minutes, then try again."
             )
         )
@@ -48,8 +48,8 @@ class SetupLinkRefusedError(Exception):
     def __init__(self) -> None:
         super().__init__(
             gettext(
-                "This link is no longer valid. A link works once, within 48 hours, and ends when a new one is made. "
-                "Ask the person who gave it to you for a new one."
+                "This link is no longer valid. Each link works once, within 48 hours, and stops working when "
+                "a new one is created. Ask the person who gave it to you for a new one."
             )
         )
 
@@ -59,7 +59,7 @@ class TooManyLinksError(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            gettext("Too many links that are not valid from your network. Wait 30 minutes, then try again.")
+            gettext("Too many invalid links were opened from your network. Wait 30 minutes, then try again.")
         )
 
 

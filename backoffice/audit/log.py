@@ -24,7 +24,7 @@ class ChainMovedError(AuditError):
 
 
 class HeadMissingError(AuditError):
-    """The row with the head of the chain is missing: the log has been tampered with, and nothing can be
+    """The row with the record of the newest entry is missing: the log has been tampered with, and nothing can be
     appended.
     """
 

@@ -84,7 +84,7 @@ class EntryFilterForm(PeriodForm):
         get_user_model()._default_manager.order_by("full_name", "pk"),
         required=False,
         label=_("Person"),
-        empty_label=_("Anyone"),
+        empty_label=_("All people"),
     )
     group = forms.ChoiceField(choices=_group_choices, required=False, label=_("Action"))
     about = forms.CharField(required=False, label=_("Reference or name"), max_length=200)

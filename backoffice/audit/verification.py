@@ -4,6 +4,7 @@ A changed, removed, inserted, reordered or cut-off entry is found. Someone who c
 its triggers *and* recompute every hash could replace the whole log: `checkpoints` finds that.
 """
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,20 +21,22 @@ from backoffice.core.web.formatting import code_sentence, exact_zoned_time
 
 CHUNK_SIZE = 2000
 
+logger = logging.getLogger(__name__)
+
 
 class FaultCode(TextChoices):
     """An inconsistency in the log. The label is the sentence about an entry, with its parameters in braces."""
 
     CHECKPOINT_CHANGED = "checkpoint_changed", _("missing, or its hash differs from the one verified earlier")
-    UNREADABLE = "unreadable", _("unreadable: {error}")
+    UNREADABLE = "unreadable", _("unreadable: one of its fields is invalid")
     NO_TIME = "no_time", _("unreadable: its time is invalid")
     MISSING = "missing", _("missing; the next one is entry {other:,}")
     NOT_FOLLOWING = "not_following", _("does not follow the entry before it")
     CONTENT_CHANGED = "content_changed", _("content does not match its hash")
-    HEAD_MISSING = "head_missing", _("the head of the chain is missing")
-    CUT_OFF = "cut_off", _("missing; the log was cut off, its head is at entry {other:,}")
-    BEYOND_HEAD = "beyond_head", _("beyond the head of the chain, entry {other:,}")
-    HEAD_DIFFERS = "head_differs", _("the head of the chain has another hash")
+    HEAD_MISSING = "head_missing", _("the record of the newest entry is missing")
+    CUT_OFF = "cut_off", _("missing; the log was cut off: entry {other:,} is recorded as the newest")
+    BEYOND_HEAD = "beyond_head", _("later than entry {other:,}, which is recorded as the newest")
+    HEAD_DIFFERS = "head_differs", _("the record of the newest entry has another hash")
     OTHER_AT_CHECKPOINT = (
         "other_at_checkpoint",
         _("missing, or its hash differs from the checkpoint at {destination}"),
@@ -146,7 +149,8 @@ def _verify_entries(checkpoint: ChainCheckpoint, entries: Iterator[Entry]) -> Ch
                 return ChainVerification(position, newest_hash, fault)
             position, newest_hash = entry.position, entry.hash
     except ValueError as exc:
-        fault = ChainFault(position + 1, FaultCode.UNREADABLE, error=str(exc))
+        logger.warning("Entry %d of the audit log cannot be read: %s", position + 1, exc)
+        fault = ChainFault(position + 1, FaultCode.UNREADABLE)
         return ChainVerification(position, newest_hash, fault)
     return ChainVerification(position, newest_hash)
 

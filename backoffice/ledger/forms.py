@@ -104,13 +104,13 @@ class TransactionFilterForm(ListFilterForm):
 
     text = _text_field(pgettext_lazy("noun", "Search"), _("Name, amount or full ID"), type="search")
     currency = forms.ChoiceField(
-        label=_("Currency"), required=False, choices=_facet_choices("currency", _("Any currency"))
+        label=_("Currency"), required=False, choices=_facet_choices("currency", _("All currencies"))
     )
     type = forms.ChoiceField(
-        label=_("Type"), required=False, choices=_facet_choices("type", _("Any type"), TYPE_LABELS)
+        label=_("Type"), required=False, choices=_facet_choices("type", _("All types"), TYPE_LABELS)
     )
     status = forms.ChoiceField(
-        label=_("Status"), required=False, choices=_facet_choices("status", _("Any status"), STATUS_LABELS)
+        label=_("Status"), required=False, choices=_facet_choices("status", _("All statuses"), STATUS_LABELS)
     )
     direction = forms.ChoiceField(
         label=_("Direction"), required=False, choices=[("", _("In and out")), *_DIRECTIONS]

@@ -78,7 +78,7 @@ class Refusal(TextChoices):
     )
     CONTENT_UNREADABLE = (
         "content_unreadable",
-        _("This version of Countersign cannot read the content. Nothing was done."),
+        _("This version of Countersign cannot read the content. Nothing was done. Contact the operator."),
     )
     SECOND_FACTOR_STALE = (
         "second_factor_stale",
@@ -108,20 +108,22 @@ class Refusal(TextChoices):
     DUPLICATE_PAYMENT = (
         "duplicate_payment",
         _(
-            "The same amount for the same recipient is waiting or was sent within the last 24 hours. "
+            "An operation with the same amount and recipient is waiting, or was sent within the last 24 hours. "
             "Nothing was prepared. Confirm that this is an additional payment, and enter the reason."
         ),
     )
     CANNOT_RESOLVE = (
         "cannot_resolve",
-        _("This outcome can no longer be resolved like this. Nothing was changed."),
+        _(
+            "This outcome can no longer be resolved in this way. Nothing was changed; check the operation again."
+        ),
     )
     NOT_IN_BULK = "not_in_bulk", _("This operation must be approved on its own page.")
     NOT_PAUSED = "not_paused", _("This pause has already ended. Nothing was changed.")
     PAUSE_CHANGED = (
         "pause_changed",
         _(
-            "An incident was found during this pause after resuming was proposed. Payments stay paused. Read the "
+            "An incident was raised during this pause after resuming was proposed. Payments stay paused. Read the "
             "incident, then prepare resuming again."
         ),
     )
@@ -172,8 +174,8 @@ class Refusal(TextChoices):
     SENT_BEFORE_RESTORE = (
         "sent_before_restore",
         _(
-            "A journal proves that this operation was already sent before the database was restored. It was not "
-            "sent again. Find its transaction at the provider, then cancel the operation."
+            "A journal of sent requests proves that this operation was already sent before the database was "
+            "restored. It was not sent again. Find its transaction at the provider, then cancel the operation."
         ),
     )
     FURTHER_APPROVAL_NEEDED = (
@@ -186,24 +188,30 @@ class Refusal(TextChoices):
     )
     DUPLICATE_NOT_IN_BULK = (
         "duplicate_not_in_bulk",
-        _("A possible duplicate: read the reason, and approve it on its own page."),
+        _("Possible duplicate: read the reason on the page of the operation, then approve it there."),
     )
     TWO_APPROVALS_NOT_IN_BULK = (
         "two_approvals_not_in_bulk",
-        _("Two approvals are required: approve it on its own page."),
+        _("Two approvals are required: approve the operation on its own page."),
     )
     CONFIRMATION_NOT_IN_BULK = (
         "confirmation_not_in_bulk",
-        _("Part of the content must be typed: approve it on its own page."),
+        _("Part of the content must be typed: approve the operation on its own page."),
     )
-    CAUTION_NOT_IN_BULK = "caution_not_in_bulk", _("Its page shows a warning: read it, and approve it there.")
+    CAUTION_NOT_IN_BULK = (
+        "caution_not_in_bulk",
+        _("The page of the operation shows a warning: read it, then approve the operation there."),
+    )
     NOT_THE_PREPARER = (
         "not_the_preparer",
         _("Only the preparer can cancel this operation. Nothing was changed."),
     )
     APPROVER_NOT_ENTITLED = (
         "approver_not_entitled",
-        _("An approver no longer has permission to approve. Nothing was sent."),
+        _(
+            "An approver no longer has permission to approve. Nothing was sent. The preparer must cancel the "
+            "operation and prepare it again."
+        ),
     )
     APPLIED_LOCALLY = (
         "applied_locally",

@@ -130,12 +130,12 @@ def take_the_head() -> None:
     ("damage", "verdict"),
     [
         (cut_the_middle, "entry 3: missing; the next one is entry 4"),
-        (cut_the_end, "entry 4: missing; the log was cut off, its head is at entry 5"),
-        (cut_everything, "entry 1: missing; the log was cut off, its head is at entry 5"),
-        (append_behind_the_head, "entry 6: beyond the head of the chain, entry 5"),
-        (replace_the_newest, "entry 5: the head of the chain has another hash"),
-        (forge_the_head, "entry 5: the head of the chain has another hash"),
-        (take_the_head, "entry 5: the head of the chain is missing"),
+        (cut_the_end, "entry 4: missing; the log was cut off: entry 5 is recorded as the newest"),
+        (cut_everything, "entry 1: missing; the log was cut off: entry 5 is recorded as the newest"),
+        (append_behind_the_head, "entry 6: later than entry 5, which is recorded as the newest"),
+        (replace_the_newest, "entry 5: the record of the newest entry has another hash"),
+        (forge_the_head, "entry 5: the record of the newest entry has another hash"),
+        (take_the_head, "entry 5: the record of the newest entry is missing"),
     ],
 )
 def test_damage_to_the_chain_is_detected(log: None, damage: Callable[[], None], verdict: str) -> None:
@@ -203,8 +203,8 @@ def test_damage_is_reported_even_if_the_result_cannot_be_audited(
 
     verdict = verify_log(actor=auditor)
 
-    assert str(verdict) == "entry 5: the head of the chain is missing"
-    assert "the head of the chain is missing" in caplog.text
+    assert str(verdict) == "entry 5: the record of the newest entry is missing"
+    assert "the record of the newest entry is missing" in caplog.text
 
 
 def test_the_command_prints_the_result_and_the_newest_hash(

@@ -159,7 +159,7 @@ def _joined_texts(texts: tuple[str, ...]) -> str:
     if len(joined) > _SHORT_TEXTS and (
         len(texts[0]) > _LONGEST_KEY or sum(map(len, texts[1:5])) > _LONGEST_KEY
     ):
-        raise ValueError(_("its ID, or its currency, type and status, are too long"))
+        raise ValueError(_("its ID, currency, type or status is too long"))
     if "\\" in joined or "\n" in joined or "\r" in joined or joined.count("\t") != _TABS:
         return "\t".join(text.translate(_ESCAPES) for text in texts)
     return joined

@@ -53,7 +53,7 @@ class AccountHolderForm(forms.Form):
         super().__init__(*args, **kwargs)
         bank_code: Any = self.fields["bank_code"]
         bank_code.choices = [
-            ("", gettext("Choose a bank")),
+            ("", gettext("Select a bank")),
             *sorted(banks().items(), key=lambda item: item[1]),
         ]
 

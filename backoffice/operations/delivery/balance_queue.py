@@ -39,8 +39,8 @@ class QueuePosition:
         if not before:
             return ""
         ahead = ngettext(
-            "{count} operation is ahead of this one at the {balance} balance.",
-            "{count} operations are ahead of this one at the {balance} balance.",
+            "{count} operation is ahead of this one for the {balance} balance.",
+            "{count} operations are ahead of this one for the {balance} balance.",
             before,
         ).format(count=before, balance=self.balance)
         if self.blocked_by is None:

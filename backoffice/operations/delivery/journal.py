@@ -48,10 +48,16 @@ _IDENTITY = """
 class FolderProblem(TextChoices):
     """A fault of the journal folder that makes the journal useless. The label is shown to people."""
 
-    MISSING = "missing", _("The folder of the journal does not exist, so nothing is sent.")
+    MISSING = (
+        "missing",
+        _("The folder of this journal does not exist, so nothing is sent. Ask the operator to create it."),
+    )
     BESIDE_DATABASE = (
         "beside_database",
-        _("The journal is in the folder of the database, so both may be restored together."),
+        _(
+            "This journal is in the folder of the database, so both may be restored together. "
+            "Ask the operator to move it."
+        ),
     )
 
 

@@ -240,7 +240,7 @@ class RequestStart:
         except (DestinationError, OSError) as exc:
             logger.error("Attempt %s is not sent: its journal cannot be written (%s)", self._attempt_id, exc)  # noqa: TRY400
             self.refusal = NotSentError.of(
-                gettext_noop("The journal could not be written. Nothing was sent.")
+                gettext_noop("The journal of sent requests could not be written. Nothing was sent.")
             )
         except (DatabaseError, InterfaceError):
             logger.warning("Attempt %s: the database failed just before the request", self._attempt_id)
@@ -251,9 +251,7 @@ class RequestStart:
             fault_points.reach("send.begun")
         elif self.refusal is None:
             self.refusal = NotSentError.of(
-                gettext_noop(
-                    "Sending was given up before it began, because it took too long. Nothing was sent."
-                )
+                gettext_noop("The preparations for sending took too long. Nothing was sent.")
             )
 
 

@@ -87,7 +87,7 @@ class PaymentForm(RecipientAccountForm):
     customer_email = forms.EmailField(
         label=_("Customer's email address"),
         max_length=254,
-        help_text=_("The customer who pays in the crypto."),
+        help_text=_("The customer who sends the crypto."),
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
     payment_type = forms.ChoiceField(
@@ -269,7 +269,10 @@ class PaymentKind(ChangeKind[PaymentPayload]):
     page = KindPage("off-ramp-payments", _("New off-ramp payment"))
     letter = "P"
     verb = _("Off-ramp payment")
-    success_texts = (_("Created"), _("The provider created the payment. The pay-in details are below."))
+    success_texts = (
+        _("Payment created"),
+        _("The provider created the payment. The pay-in details are below."),
+    )
     section = KindSection.MONEY
     permission = PREPARE
     payload_type = PaymentPayload

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.web.formatting import local_time, zoned_time
@@ -74,12 +74,12 @@ class ResumeKind(LocalKind[ResumePayload]):
         return gettext("Resume payments, paused since {time}").format(time=zoned_time(payload.paused_at))
 
     def recipient(self, payload: ResumePayload) -> Recipient:
-        return Recipient(gettext("Payments"), gettext("Paused"))
+        return Recipient(gettext("Payments"), pgettext("payments", "Paused"))
 
     def facts(self, payload: ResumePayload) -> Facts:
         return [
             (
-                gettext("Paused"),
+                gettext("Pause"),
                 gettext("{time}, by {person}").format(
                     time=local_time(payload.paused_at), person=payload.paused_by
                 ),

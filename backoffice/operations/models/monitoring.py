@@ -194,7 +194,7 @@ class LostAttempt(models.Model):
     def evidence(self) -> str:
         """What the journal says about the response, in words."""
         if self.outcome == Outcome.OPEN:
-            return gettext("It does not prove an outcome.")
+            return gettext("The journal does not prove an outcome.")
         return gettext("Outcome: {outcome}.").format(outcome=self.get_outcome_display())
 
 

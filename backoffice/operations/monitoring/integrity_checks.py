@@ -336,7 +336,11 @@ INTEGRITY_CHECKS = (
     ),
     IntegrityCheck("stale_release", _("No release or one-time code is kept past its expiry."), stale_release),
     IntegrityCheck("unneeded_secret", _("No secret is kept longer than needed."), unneeded_secret),
-    IntegrityCheck("unchecked_outcome", _("Every open outcome is checked on schedule."), unchecked_outcome),
+    IntegrityCheck(
+        "unchecked_outcome",
+        _("Every outcome that is not known yet is checked on schedule."),
+        unchecked_outcome,
+    ),
     IntegrityCheck(
         "two_unknown_at_balance",
         _("Each balance has at most one attempt whose transaction is not known."),

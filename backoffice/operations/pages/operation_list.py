@@ -44,7 +44,7 @@ ALL_TAB = "all"
 TABS: dict[str, tuple["StrOrPromise", Callable[[User], Q]]] = {
     "waiting": (_("Waiting for me"), is_waiting_for),
     "open": (pgettext_lazy("operations", "Open"), lambda _user: IS_OPEN),
-    "done": (pgettext_lazy("operations", "Done"), lambda _user: ~IS_OPEN),
+    "done": (pgettext_lazy("operations", "Closed"), lambda _user: ~IS_OPEN),
     ALL_TAB: (pgettext_lazy("operations", "All"), lambda _user: Q()),
 }
 
@@ -111,12 +111,12 @@ class OperationFilterForm(ListFilterForm):
         choices=[("", _("All kinds")), *((kind.name, kind.label) for kind in KINDS.values())],
     )
     status = forms.ChoiceField(
-        label=_("Status"), required=False, choices=[("", _("Any status")), *Status.choices]
+        label=_("Status"), required=False, choices=[("", _("All statuses")), *Status.choices]
     )
     currency = forms.ChoiceField(
         label=_("Currency"),
         required=False,
-        choices=[("", _("Any currency")), *((code, code) for code in CURRENCIES)],
+        choices=[("", _("All currencies")), *((code, code) for code in CURRENCIES)],
     )
     mine = forms.BooleanField(required=False, label=_("Prepared by me"))
     same_recipient_as = forms.CharField(

@@ -45,7 +45,7 @@ class NewViewForm(SavedViewForm):
         if preset is None:
             del self.fields["keeps_preset"]
         else:
-            self.fields["keeps_preset"].label = gettext("Keep the period current: {period}").format(
+            self.fields["keeps_preset"].label = gettext("Update the period every day: {period}").format(
                 period=preset.label
             )
 

@@ -202,7 +202,7 @@ class SearchForm(forms.Form):
             }
         ),
         error_messages={
-            "required": _("Enter a search text."),
+            "required": _("Enter text to search for."),
             "min_length": _("Enter at least two characters. Nothing was searched."),
         },
     )

@@ -74,7 +74,7 @@ class TransactionRow:
         return SafeString(
             _ROW.format(
                 _transaction_url(one.pk),
-                escape(one.type_label or gettext("No type")),
+                escape(one.type_label or gettext("Type not provided")),
                 escape(one.transaction_id),
                 _missing_note(one.missing_since) if one.missing_since else "",
                 whole_ids(one.counterparty),

@@ -180,10 +180,10 @@ class SettlementForm(ConsoleForm):
     def perform(self) -> str:
         if self.pressed == "pause":
             lifecycle.change_options({"settle_after": None})
-            return gettext("Settlement is paused. Orders stay in processing.")
+            return gettext("Settlement is paused. Orders keep the status “processing”.")
         if self.pressed == "resume":
             lifecycle.change_options({"settle_after": SETTLE_AFTER})
-            return gettext("Settlement is resumed. Orders settle after {seconds} s.").format(
+            return gettext("Settlement is running. Orders settle after {seconds} s.").format(
                 seconds=f"{SETTLE_AFTER:g}"
             )
         settled = settlement.settle_now(failed=True if self.pressed == "fail" else None)

@@ -68,7 +68,7 @@ def test_a_saved_preset_moves_with_the_calendar(
     monkeypatch.setattr(timezone, "localdate", lambda: date(2026, 3, 18))
     first, last = preset_days(preset)
     address = f"{VIEWS}?tab=done&since={first}&until={last}"
-    assert f"Keep the period current: {preset.label}" in text_of(as_preparer.get(address))
+    assert f"Update the period every day: {preset.label}" in text_of(as_preparer.get(address))
     save(as_preparer, "Moving", address, keeps_preset="on")
     save(as_preparer, "Fixed", address)
     monkeypatch.setattr(timezone, "localdate", lambda: date(2026, 7, 2))
@@ -81,7 +81,7 @@ def test_a_saved_preset_moves_with_the_calendar(
 
 
 def test_other_days_are_saved_as_they_are(as_preparer: Client) -> None:
-    assert "Keep the period current" not in text_of(as_preparer.get(f"{VIEWS}?since=2026-03-01"))
+    assert "Update the period every day" not in text_of(as_preparer.get(f"{VIEWS}?since=2026-03-01"))
 
 
 def test_a_private_view_is_visible_to_its_owner_and_a_shared_one_to_everyone(

@@ -84,7 +84,7 @@ def test_settlement_can_be_paused_resumed_and_forced(provider: SandboxClient) ->
     provider.withdraw()
     press(provider, "settlement", "fail")
     assert [row["status"] for row in provider.process.ledger()["withdrawals"]] == ["fullfiled", "failed"]
-    assert "Settlement is resumed" in note(press(provider, "settlement", "resume"))
+    assert "Settlement is running" in note(press(provider, "settlement", "resume"))
     assert provider.process.options()["settle_after"] == 0
 
 

@@ -166,7 +166,9 @@ class KeyChoiceForm(RotationForm):
         label=_("API key"),
         error_messages={
             "required": _("Select a key."),
-            "invalid_choice": _("Key %(value)s is not in the provider's list, or cannot be used here."),
+            "invalid_choice": _(
+                "Key %(value)s is not in the provider's list, or cannot be used here. Select another."
+            ),
         },
     )
 

@@ -279,13 +279,15 @@ def _evidence_problem(attempt: Attempt, record: TransactionRecord | None) -> str
     """Why the provider's record is no evidence for the resolution; empty if it is."""
     if record is None:
         return gettext(
-            "The provider lists no such transaction after this operation was sent. Nothing was prepared."
+            "The provider's list has no such transaction since this operation was sent. Nothing was prepared. "
+            "Check the ID."
         )
     if not attempt.is_after_watermark(record.transaction_id) or (
         record.created_at is not None and record.created_at < attempt.search_from
     ):
         return gettext(
-            "The provider listed this transaction before this operation was sent, so it is another one."
+            "This transaction was in the provider's list before this operation was sent, so it is not the "
+            "transaction of this operation."
         )
     if record.status == PROCESSING:
         return gettext("The provider still shows it as processing. Wait until it has completed or failed.")

@@ -299,12 +299,12 @@ def _send_again_text(operation: Operation, attempt: Attempt) -> str:
 def _next_check_text(attempt: Attempt) -> str:
     if attempt.next_check_at is not None:
         text = gettext(
-            "Countersign checks the provider's records again: {time}. Do not repeat it before that."
+            "Countersign checks the provider's records again: {time}. Do not repeat the operation before that."
         )
         return text.format(time=local_time(attempt.next_check_at))
     if attempt.checks:
         return gettext("Automatic checks have stopped. View the evidence, then resolve the outcome.")
-    return gettext("Wait for the response. Do not repeat it.")
+    return gettext("Wait for the response. Do not repeat the operation.")
 
 
 def _is_last_approval(operation: Operation) -> bool:
@@ -438,7 +438,7 @@ def _blocked_text(person: User, operation: Operation, turn: QueuePosition, holde
         text = gettext("Send this operation after that: a one-time code entered now would expire.")
     elif policy.may_release(person, operation):
         text = gettext(
-            "You can release this operation now. It is sent if {reference} no longer blocks it within {minutes} "
+            "You can release this operation now. It is sent if {reference} stops blocking it within {minutes} "
             "minutes."
         ).format(reference=holder.reference, minutes=settings.RELEASE_LIFETIME_MINUTES)
     else:

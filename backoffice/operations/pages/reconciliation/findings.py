@@ -38,7 +38,7 @@ from backoffice.operations.reconciliation.selectors import UNMATCHED, Reconcilia
 
 def _currencies() -> list[tuple[str, str]]:
     codes = {facet.currency for facet in known_facets()} - {""}
-    return [("", gettext("Any currency")), *((code, code) for code in sorted(codes))]
+    return [("", gettext("All currencies")), *((code, code) for code in sorted(codes))]
 
 
 class ReconciliationFilterForm(ListFilterForm):
@@ -86,7 +86,7 @@ class AcknowledgeForm(forms.Form):
 
     note = reason_field(
         label=_("What you found"),
-        help_text=_("Kept with the incident for everyone."),
+        help_text=_("Stored with the incident. Everyone who sees the incident can read it."),
         missing=_("Enter what you found. The incident is still open."),
     )
 

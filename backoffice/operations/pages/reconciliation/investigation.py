@@ -249,7 +249,7 @@ def case(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = get_object_or_404(selectors.visible_operations(request.user), pk=pk)
     attempt = unknown_outcomes(selectors.visible_operations(request.user)).filter(operation=operation).first()
     if attempt is None:
-        text = gettext("{reference} is not an unknown outcome. Status: {status}.")
+        text = gettext("{reference} has no unknown outcome. Status: {status}.")
         status = operation.get_status_display()
         messages.info(request, text.format(reference=operation.reference, status=status))
         return redirect(operation)

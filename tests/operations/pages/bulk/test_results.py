@@ -189,7 +189,7 @@ def test_kinds_approved_individually_are_refused_in_bulk(
     changes = [factories.prepared_of_kind(name, SAMPLES[name], administrator) for name in keys]
     alone = [differs, again, *changes]
     found = obstacles(confirm(as_approver, APPROVE, *alone))
-    assert "Its page shows a warning" in found[differs.reference]
+    assert "The page of the operation shows a warning" in found[differs.reference]
     assert "A possible duplicate" in found[again.reference]
     assert len(keys) == 4
     assert all("one by one" in found[change.reference] for change in changes)
@@ -204,5 +204,8 @@ def test_a_payment_to_a_bank_shows_a_changed_recipient(
 ) -> None:
     changes = {"account_name": "OTHER NAME", "typed_name": "Ada Obi", "name_reason": "Married since"}
     payment = factories.prepared_of_kind("payment", SAMPLES["payment"].model_copy(update=changes), preparer)
-    assert "Its page shows a warning" in obstacles(confirm(as_approver, APPROVE, payment))[payment.reference]
+    assert (
+        "The page of the operation shows a warning"
+        in obstacles(confirm(as_approver, APPROVE, payment))[payment.reference]
+    )
     assert "The name at the bank is OTHER NAME" in text_of(as_approver.get(f"/operations/{payment.pk}/"))

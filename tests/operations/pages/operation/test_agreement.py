@@ -187,7 +187,7 @@ def test_a_receipt_names_amounts_people_transaction_code_and_audit_entries(
         f"Hash of entry {newest.position} {newest.hash}",
     ):
         assert text in shown.replace("&#x27;", "'")
-    assert "no proof of payment" not in shown
+    assert "not proof of payment" not in shown
 
 
 def test_a_record_of_what_did_not_succeed_is_no_proof_of_payment(
@@ -195,4 +195,4 @@ def test_a_record_of_what_did_not_succeed_is_no_proof_of_payment(
 ) -> None:
     shown = main_of(as_preparer, operation, "receipt/")
     assert f"Record {operation.reference}" in shown
-    assert "Pending This is no proof of payment." in shown
+    assert "Pending This is not proof of payment." in shown
