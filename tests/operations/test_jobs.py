@@ -135,7 +135,7 @@ def test_an_unexpected_check_error_does_not_stop_the_others(
     Attempt.objects.update(next_check_at=timezone.now())
     assert schedule.check_due() == 1
     assert Attempt.objects.get(operation=sent[1]).checks == 1
-    assert "(TypeError). See the log" in Attempt.objects.get(operation=sent[0]).last_check
+    assert "the server log has the details" in Attempt.objects.get(operation=sent[0]).last_check
 
 
 def test_a_failed_job_does_not_stop_the_others_of_the_round(

@@ -235,7 +235,7 @@ class TestOnThePage:
         factories.sign_in(client, approver)
         page = text_of(show(client, third))
         assert "Waiting in the queue" in page
-        assert f"2 operations are ahead of this one at the NGN balance. {lost.reference} was sent" in page
+        assert f"2 operations are ahead of this one for the NGN balance. {lost.reference} was sent" in page
         assert f'href="/operations/{lost.pk}/">View {lost.reference}</a>' in page
 
     def test_no_one_time_code_is_requested_while_the_balance_is_blocked(
@@ -245,7 +245,7 @@ class TestOnThePage:
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
         assert f"Cannot be sent now: {lost.reference} blocks the NGN balance" in page
-        assert "1 operation is ahead of this one at the NGN balance" in page
+        assert "1 operation is ahead of this one for the NGN balance" in page
         assert "a one-time code entered now would expire" in page
         assert "Ready to send" not in page
         assert ">Send<" not in page
@@ -270,7 +270,7 @@ class TestOnThePage:
         waiting = factories.approved(preparer, approver, amount=Decimal(300_000))
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
-        assert "1 operation is ahead of this one at the NGN balance" in page
+        assert "1 operation is ahead of this one for the NGN balance" in page
         assert "a one-time code entered now may expire first" in page
         assert ">Send<" in page
 

@@ -190,7 +190,7 @@ def test_an_operation_both_paused_and_queued_shows_both(
     pause.clear_pause_cache()
     shown = text_of(show(as_approver, waiting))
     assert "Not sent: payments are paused" in shown
-    assert "1 operation is ahead of this one at the NGN balance" in shown
+    assert "1 operation is ahead of this one for the NGN balance" in shown
 
 
 @pytest.mark.parametrize("action", ["release", "approve-and-send"])

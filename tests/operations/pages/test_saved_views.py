@@ -47,7 +47,7 @@ def test_the_list_offers_to_save_its_filters_as_a_view(as_preparer: Client, oper
 
 def test_the_form_describes_the_filters(as_preparer: Client) -> None:
     address = f"{VIEWS}?tab=done&kind=withdrawal&mine=on&since=2026-03-01"
-    assert "From: 1 Mar 2026 · Done · Withdrawal · Prepared by me" in text_of(as_preparer.get(address))
+    assert "From: 1 Mar 2026 · Closed · Withdrawal · Prepared by me" in text_of(as_preparer.get(address))
 
 
 def test_a_saved_view_opens_unchanged(as_preparer: Client) -> None:

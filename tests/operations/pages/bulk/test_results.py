@@ -190,7 +190,7 @@ def test_kinds_approved_individually_are_refused_in_bulk(
     alone = [differs, again, *changes]
     found = obstacles(confirm(as_approver, APPROVE, *alone))
     assert "The page of the operation shows a warning" in found[differs.reference]
-    assert "A possible duplicate" in found[again.reference]
+    assert "Possible duplicate" in found[again.reference]
     assert len(keys) == 4
     assert all("one by one" in found[change.reference] for change in changes)
     refused = lines(send(as_approver, APPROVE, *alone))

@@ -136,7 +136,7 @@ def test_an_unreachable_provider_is_named_with_the_next_step(
         (["cancelled"], "not_sent", "Next step Nothing was executed."),
         (["sending", "failed"], "rejected", "Correct the cause, then prepare it again."),
         (["sending", "failed"], "failed", "Prepare it again if it must still be done."),
-        (["sending"], "open", "Wait for the response. Do not repeat it."),
+        (["sending"], "open", "Wait for the response. Do not repeat the operation."),
         (["sending", "unknown"], "checked", "Countersign checks the provider's records again: "),
         (["sending", "unknown", "review"], "given up", "Automatic checks have stopped. View the evidence"),
     ],

@@ -207,7 +207,7 @@ def test_totals_are_by_currency_with_their_net(reader: Client) -> None:
     ]
     add_up([stored(direction="", amount=Decimal(5))])
     html = text_of(reader.get(COUNT))
-    assert "No direction" in html
+    assert "Direction not provided" in html
     assert totals(html)[0] == ["NGN", "300.00", "100.50", "+199.50", "5.00"]
 
 
