@@ -96,7 +96,7 @@ def test_an_unpaid_payment_is_shown_as_created(
 ) -> None:
     answered(provider)
     html = text(as_approver, make().get_absolute_url())
-    assert '<h2 id="decision-title">Created</h2>' in html
+    assert '<h2 id="decision-title">Payment created</h2>' in html
     assert "The provider created the payment. The pay-in details are below." in html
     assert "Confirmed by the provider." not in html
 
