@@ -274,8 +274,9 @@ def own_servers() -> Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix="countersign-drill-servers-") as name:
         first = Server(Path(name), free_port())
         first.archive.mkdir()
-        for folder in (first.folder, first.archive) if (owner := _server_owner()) else ():
-            shutil.chown(folder, owner, owner)
+        if owner := _server_owner():
+            for folder in (first.folder, first.archive):
+                shutil.chown(folder, owner, owner)
         try:
             first.create()
             first.start()
