@@ -9,7 +9,7 @@ from tools import drill
 from tools.processes import run_python
 
 CELL = {"backup": drill.COPY, "moment": "release", "sent": 1, "paused": True, "released_dropped": True}
-CELL |= {"status": "succeeded"}
+CELL |= {"closed_by_matching": True, "status": "succeeded"}
 needs_server_programs = pytest.mark.skipif(
     not drill.server_programs() and os.environ.get("COUNTERSIGN_DEMAND_ALL") != "1",
     reason="this machine lacks initdb, pg_ctl or pg_basebackup",
