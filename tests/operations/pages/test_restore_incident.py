@@ -11,9 +11,9 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.ledger.models import Mirror
 from backoffice.operations.lifecycle import incidents, pause
-from backoffice.operations.models.monitoring import Incident, LostAttempt, Pause
+from backoffice.operations.models.monitoring import Incident, Pause
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import LostAttemptState, PauseCause
+from backoffice.operations.models.reason_codes import LostAttemptState
 from backoffice.operations.models.reconciliation import Comparison, ReconciliationResult, ReconciliationState
 from backoffice.operations.reconciliation.runner import reconcile
 from backoffice.operations.states import Outcome, Status
@@ -23,20 +23,12 @@ from tests.operations.steps import put, text_of
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[Client, User], Client]
-MACHINE = "payments-1"
 
 
 @pytest.fixture
 def incident(operation: Operation) -> Incident:
     """Raised now; the operation that it is about was prepared before the lost time."""
-    found = pause.pause_because_of(PauseCause.DATABASE_RESTORED)
-    return incidents.raise_for_pause(found, evidence={"machine": MACHINE, "journal": "J", "until": 1})
-
-
-def lost_attempt(incident: Incident, operation: Operation, **changes: Any) -> LostAttempt:
-    line = {"reference": operation.reference, "kind": "withdrawal", "currency": "NGN", "amount": "250000"}
-    usual = {"operation_id": operation.pk, "number": 1, "started_at": timezone.now(), "machine": MACHINE}
-    return LostAttempt.objects.create(incident=incident, line=line, **usual | changes)
+    return factories.incident_of_restore()
 
 
 def show(client: Client, incident: Incident) -> str:
@@ -70,7 +62,7 @@ def test_each_lost_attempt_has_its_state(
     state: LostAttemptState,
 ) -> None:
     recreated = attempt(operation) if attempt else None
-    assert lost_attempt(incident, operation, outcome=outcome, attempt=recreated).state == state
+    assert factories.lost_attempt(incident, operation, outcome=outcome, attempt=recreated).state == state
     shown = show(as_approver, incident)
     assert f">{state.label}</span>" in shown
     assert f'href="{operation.get_absolute_url()}"' in shown
@@ -78,7 +70,7 @@ def test_each_lost_attempt_has_its_state(
 
 def test_a_lost_operation_is_named_by_its_reference(as_approver: Client, incident: Incident) -> None:
     gone = Operation(reference="W-GONE42")
-    assert lost_attempt(incident, gone).state == LostAttemptState.OPERATION_MISSING
+    assert factories.lost_attempt(incident, gone).state == LostAttemptState.OPERATION_MISSING
     shown = show(as_approver, incident)
     assert "W-GONE42" in shown
     assert gone.get_absolute_url() not in shown
@@ -97,7 +89,7 @@ def test_a_lost_operation_is_named_by_its_reference(as_approver: Client, inciden
 def test_what_is_to_be_done_depends_on_the_operation(
     as_approver: Client, incident: Incident, operation: Operation, status: Status, next_step: str
 ) -> None:
-    lost_attempt(incident, operation)
+    factories.lost_attempt(incident, operation)
     if status != Status.PENDING:
         put(operation, status)
     assert next_step in show(as_approver, incident)
@@ -106,7 +98,7 @@ def test_what_is_to_be_done_depends_on_the_operation(
 def test_an_attempt_that_an_earlier_incident_has_is_listed_too(
     as_approver: Client, incident: Incident, operation: Operation
 ) -> None:
-    earlier = lost_attempt(incident, operation)
+    earlier = factories.lost_attempt(incident, operation)
     assert incident.pause
     named = {"reference": operation.reference, "started_at": earlier.started_at.isoformat()}
     further = incidents.raise_for_pause(incident.pause, evidence={"lost": [named], "lost_count": 1})
@@ -127,7 +119,7 @@ def test_transactions_since_the_oldest_lost_attempt_that_belong_to_no_attempt_ar
     prepared = incident.at
     begun, raised = prepared - timedelta(minutes=2), raised_after(incident, 2)
     closed(operation, Outcome.SUCCEEDED, provider_transaction_id="T-OURS", balance="NGN")
-    lost_attempt(incident, operation, started_at=begun)
+    factories.lost_attempt(incident, operation, started_at=begun)
     within = [listed("X-1", occurred_at=prepared), listed("X-2", occurred_at=raised + timedelta(minutes=1))]
     before = listed("X-BEFORE", occurred_at=begun - timedelta(minutes=6))
     others = [
@@ -211,7 +203,7 @@ def test_other_incidents_list_no_lost_commits(as_approver: Client, operation: Op
 def test_the_operation_page_does_not_deny_what_the_journal_has(
     as_approver: Client, incident: Incident, operation: Operation, outcome: Outcome, text: str
 ) -> None:
-    lost = lost_attempt(incident, operation, outcome=outcome)
+    lost = factories.lost_attempt(incident, operation, outcome=outcome)
     shown = text_of(as_approver.get(operation.get_absolute_url()))
     assert text in shown
     assert f"<b>{lost.state.label}.</b>" in shown
