@@ -128,7 +128,7 @@ def incident(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def _lost_commits(found: Incident, pause: Pause, reader: User) -> dict[str, object]:
-    """What the journal and the provider have of the time that the database lost, and it does not."""
+    """What the journal and the provider have of the lost time, and the database does not."""
     lost, since = _lost_attempts(found), _restored_moment(found, pause)
     evidence = {name: value for name, value in found.evidence.items() if name not in {"lost", "lost_count"}}
     context: dict[str, object] = {
@@ -159,13 +159,13 @@ def _lost_attempts(found: Incident) -> QuerySet[LostAttempt]:
 
 
 def _restored_moment(found: Incident, pause: Pause) -> datetime:
-    """The latest moment from which on commits may be missing, less the deviation of the provider's clock.
+    """From when on commits may be missing: the oldest lost attempt or the last entry of the restored audit log.
 
-    The oldest lost attempt, or the last entry of the restored audit log, whichever is earlier.
+    Whichever is earlier, less the deviation of the provider's clock.
     """
     before = Entry.objects.filter(at__lt=min(found.at, pause.paused_at)).order_by("-at")
     moments = [
-        *_lost_attempts(found).values_list("started_at", flat=True),
+        *_lost_attempts(found).order_by("started_at").values_list("started_at", flat=True)[:1],
         *before.values_list("at", flat=True)[:1],
     ]
     return min(moments, default=found.at) - Attempt.CLOCK_SKEW
