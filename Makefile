@@ -18,7 +18,7 @@ demo: $(READY)  ## the whole product on this machine, against a simulated provid
 smoke: $(READY)  ## prepare, approve and send one withdrawal over HTTP, with its own data folder; prints one line of JSON
 	@$(BIN)/python -m tools.smoke
 
-drill: $(READY)  ## restore the database to each moment of a payment, on SQLite and PostgreSQL; prints one line of JSON
+drill: $(READY)  ## restore the database to each moment of a payment, from copy, dump, base backup and standby; prints one line of JSON
 	@$(BIN)/python -m tools.drill $(ARGS)
 
 # Two more processes than processors, because many tests wait.

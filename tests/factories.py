@@ -20,7 +20,10 @@ from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload
+from backoffice.operations.lifecycle import incidents, pause
+from backoffice.operations.models.monitoring import Incident, LostAttempt
 from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.reason_codes import PauseCause
 from backoffice.operations.workflow import approvals, prepare
 
 PASSWORD = "correct horse battery staple"
@@ -138,3 +141,16 @@ def attempt(operation: Operation, **changes: Any) -> Attempt:
     now = timezone.now()
     members = {"number": 1, "released_by": operation.preparer, "digest": operation.digest}
     return operation.attempts.create(**{**members, "started_at": now, "deadline_at": now, **changes})
+
+
+def incident_of_restore() -> Incident:
+    """The incident of a database that was found restored to an earlier moment, with payments paused."""
+    found = pause.pause_because_of(PauseCause.DATABASE_RESTORED)
+    return incidents.raise_for_pause(found, evidence={"machine": "payments-1", "journal": "J", "until": 1})
+
+
+def lost_attempt(incident: Incident, operation: Operation, **changes: Any) -> LostAttempt:
+    """An attempt of this operation, stored or not, that only the journal has."""
+    line = {"reference": operation.reference, "kind": "withdrawal", "currency": "NGN", "amount": "250000"}
+    usual = {"operation_id": operation.pk, "number": 1, "started_at": timezone.now(), "machine": "payments-1"}
+    return LostAttempt.objects.create(incident=incident, line=line, **usual | changes)

@@ -110,7 +110,7 @@ def _history() -> dict[str, QuerySet[Any]]:
         "attempts": Attempt.objects.select_related("released_by", "resolution"),
         "incidents": Incident.objects.select_related("acknowledged_by"),
         "look_alikes": LookAlike.objects.select_related("declared_by"),
-        "lost_attempts": LostAttempt.objects.all(),
+        "lost_attempts": LostAttempt.objects.select_related("attempt__resolution"),
     }
 
 

@@ -61,3 +61,6 @@ class Outcome(TextChoices):
     REJECTED = "rejected", _("Rejected by the provider")
     SUCCEEDED = "succeeded", _("Succeeded")
     FAILED = "failed", _("Failed at the provider")
+
+
+PROVEN_NOT_EXECUTED = frozenset({Outcome.NOT_SENT, Outcome.OTP_REJECTED})

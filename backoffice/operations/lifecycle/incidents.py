@@ -167,7 +167,7 @@ def acknowledge_break_glass(change_id: int, *, actor: User, note: str) -> BreakG
 
 def all_incidents() -> QuerySet[Incident]:
     """Every incident with what it is about, its predecessor and who acknowledged them, the newest first."""
-    about = ("operation", "transaction", "pause")
+    about = ("operation", "transaction", "pause__ended_by")
     return Incident.objects.select_related(
         *about, "acknowledged_by", "further_to__acknowledged_by", "followed_by"
     )

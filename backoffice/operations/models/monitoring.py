@@ -1,5 +1,7 @@
 """The pause of all payments, incidents, the last inspection, and the heartbeats of the sweeper's jobs."""
 
+from decimal import Decimal
+
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
@@ -8,8 +10,8 @@ from django.utils.translation import gettext
 from backoffice.accounts.models import User
 from backoffice.ledger.models import Transaction
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import IncidentKind, PauseCause, shown
-from backoffice.operations.states import Outcome
+from backoffice.operations.models.reason_codes import IncidentKind, LostAttemptState, PauseCause, shown
+from backoffice.operations.states import PROVEN_NOT_EXECUTED, Outcome
 
 
 class Pause(models.Model):
@@ -189,6 +191,28 @@ class LostAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.line.get('reference', self.operation_id)}, attempt {self.number}"
+
+    @property
+    def amount(self) -> Decimal | None:
+        """The amount that was sent, in the currency of `line`; None for what moves no money."""
+        amount = self.line.get("amount")
+        return None if amount is None else Decimal(amount)
+
+    @property
+    def state(self) -> LostAttemptState:
+        """What became of it here; until it is closed, the provider may have executed it."""
+        attempt = self.attempt
+        if (attempt.outcome if attempt and attempt.closed_at else self.outcome) in PROVEN_NOT_EXECUTED:
+            return LostAttemptState.NOT_EXECUTED
+        if attempt and attempt.resolution_id:
+            return LostAttemptState.RESOLVED
+        if attempt:
+            return LostAttemptState.MATCHED if attempt.closed_at else LostAttemptState.RECREATED
+        try:
+            _ = self.operation
+        except Operation.DoesNotExist:
+            return LostAttemptState.OPERATION_MISSING
+        return LostAttemptState.NOT_COMPARED
 
     @property
     def evidence(self) -> str:

@@ -91,6 +91,17 @@ class PauseCause(TextChoices):
     )
 
 
+class LostAttemptState(TextChoices):
+    """What became, in this database, of an attempt that was lost with its last commits."""
+
+    OPERATION_MISSING = "operation_missing", _("Operation missing")
+    NOT_COMPARED = "not_compared", _("Not compared yet")
+    RECREATED = "recreated", _("Recreated")
+    MATCHED = "matched", _("Closed by matching")
+    RESOLVED = "resolved", _("Resolved by two people")
+    NOT_EXECUTED = "not_executed", _("Not executed")
+
+
 class ApprovalRule(TextChoices):
     """Which rule says how many people must approve an operation."""
 

@@ -28,13 +28,12 @@ from backoffice.operations.kinds.base import LocalKind, MoneyKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release, Secret
 from backoffice.operations.monitoring.database_rules import altered_rules
-from backoffice.operations.states import AWAITING_PROVIDER, EDGES, Outcome, Status
+from backoffice.operations.states import AWAITING_PROVIDER, EDGES, PROVEN_NOT_EXECUTED, Outcome, Status
 
 CHUNK = 500
 SWEEPER_TOLERANCE = timedelta(minutes=2)  # how late the sweeper may be with its work
 LATEST_CHECK = timedelta(minutes=15)
 
-_PROVEN_NOT_EXECUTED = (Outcome.NOT_SENT, Outcome.OTP_REJECTED)
 _HAS_LATER_ATTEMPT = Exists(
     Attempt.objects.filter(operation=OuterRef("operation"), number__gt=OuterRef("number"))
 )
@@ -69,7 +68,7 @@ class IntegrityCheck:
 def sent_again(_scope: InspectionScope) -> list[str]:
     """A further attempt was opened although an earlier one is not proven not executed."""
     again = Attempt.objects.filter(number__gt=1).values("operation")
-    earlier = Attempt.objects.exclude(outcome__in=_PROVEN_NOT_EXECUTED).filter(
+    earlier = Attempt.objects.exclude(outcome__in=PROVEN_NOT_EXECUTED).filter(
         _HAS_LATER_ATTEMPT, operation__in=again
     )
     return _references(earlier.values("operation"))

@@ -87,6 +87,12 @@ class ReconciliationFilter:
         return ReconciliationTotal.objects.filter(**{name: value for name, value in chosen.items() if value})
 
 
+def unclaimed_between(since: datetime, until: datetime) -> QuerySet[Comparison]:
+    """The provider's outgoing transactions of this time that belong to no attempt, the newest first."""
+    unclaimed = ReconciliationFilter().comparisons().filter(attempt=None)
+    return unclaimed.filter(occurred_at__range=(since, until)).order_by(*NEWEST_COMPARISONS_FIRST)
+
+
 @dataclass
 class ComparisonTotal:
     count: int = 0

@@ -10,7 +10,7 @@ from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import GroupedCode, KindSection, LocalKind, Recipient
 from backoffice.operations.kinds.registry import KINDS, AnyKind, read_content
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.reason_codes import AUDIT_SENTENCES
+from backoffice.operations.models.reason_codes import AUDIT_SENTENCES, LostAttemptState
 from backoffice.operations.models.reconciliation import ReconciliationResult
 
 register = template.Library()
@@ -20,6 +20,14 @@ _TONES = {
     ReconciliationResult.MISSING_AT_PROVIDER: "bad",
     ReconciliationResult.UNRECOGNISED: "bad",
     ReconciliationResult.PENDING: "info",
+}
+_LOST_ATTEMPT_TONES = {
+    LostAttemptState.OPERATION_MISSING: "bad",
+    LostAttemptState.NOT_COMPARED: "warn",
+    LostAttemptState.RECREATED: "info",
+    LostAttemptState.MATCHED: "good",
+    LostAttemptState.RESOLVED: "good",
+    LostAttemptState.NOT_EXECUTED: "idle",
 }
 _TEXT_KEYS = ("comment", "reason", "refusal", "response", "check")
 
@@ -105,6 +113,11 @@ def kind_label(name: str) -> str:
 @register.filter
 def result_tone(result: str) -> str:
     return _TONES[ReconciliationResult(result)]
+
+
+@register.filter
+def lost_attempt_tone(state: str) -> str:
+    return _LOST_ATTEMPT_TONES[LostAttemptState(state)]
 
 
 @register.filter

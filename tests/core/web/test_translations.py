@@ -11,6 +11,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.core.templatetags.display import _CURRENCY_NAMES
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.workflow import approvals
 from payments_gateway.money import CURRENCIES
 from tests import factories
 from tests.pseudo_language import CODE, pseudo_language, untranslated
@@ -116,6 +117,22 @@ def test_every_text_for_a_restricted_approver_is_translated(everything: Client, 
     own = factories.break_glass(User.objects.get(full_name="Kemi Alade"))
     for address in (operation.get_absolute_url(), f"/reconciliation/incidents/break-glass/{own.pk}/"):
         assert untranslated(everything.get(address).content.decode(), OF_BREAK_GLASS) == []
+
+
+@pytest.mark.parametrize("state", ["pending", "recreated", "closed"])
+def test_every_text_about_a_restored_database_is_translated(
+    everything: Client, preparer: User, state: str
+) -> None:
+    operation = factories.prepared(preparer)
+    incident = factories.incident_of_restore()
+    recreated = factories.attempt(operation) if state == "recreated" else None
+    factories.lost_attempt(incident, operation, attempt=recreated)
+    factories.lost_attempt(incident, Operation(reference="W-GONE42"))
+    if state == "closed":
+        approvals.cancel_operation(operation.pk, actor=preparer)
+    of_machine = re.compile(rf"{DATA.pattern}|payments-1")
+    for address in (incident.get_absolute_url(), operation.get_absolute_url(), "/reconciliation/incidents/"):
+        assert untranslated(everything.get(address).content.decode(), of_machine) == []
 
 
 def test_every_text_of_a_setup_link_is_translated(client: Client, preparer: User) -> None:

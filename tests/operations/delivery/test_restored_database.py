@@ -420,8 +420,8 @@ def test_an_operation_that_is_gone_is_listed(
     incident = Incident.objects.get()
     assert LostAttempt.objects.get().operation_id == operation.pk
     html = text_of(sign_in(Client(), approver).get(incident.get_absolute_url()))
-    assert f"{operation.reference}, attempt 1, " in html
-    assert "NGN 250,000.00" in html
+    assert f"{operation.reference}</span> · Attempt 1" in html
+    assert "250,000.00" in html
 
 
 def test_nothing_is_sent_without_a_journal(

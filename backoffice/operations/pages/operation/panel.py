@@ -35,7 +35,13 @@ from backoffice.operations.pages.operation.status import (
 )
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
 from backoffice.operations.selectors import possible_approvers
-from backoffice.operations.states import AWAITING_PROVIDER, BEFORE_SENDING, Outcome, Status
+from backoffice.operations.states import (
+    AWAITING_PROVIDER,
+    BEFORE_SENDING,
+    PROVEN_NOT_EXECUTED,
+    Outcome,
+    Status,
+)
 
 
 @dataclass(frozen=True)
@@ -264,6 +270,8 @@ def _failed_attempt_text(operation: Operation, turn: QueuePosition | None) -> st
 
 def nothing_sent_text(operation: Operation) -> str:
     """Why there is no attempt yet, and what has to happen before the first."""
+    if any(lost.outcome not in PROVEN_NOT_EXECUTED for lost in operation.lost_attempts.all()):
+        return gettext("The database has no attempt. According to the journal, it was sent.")
     if operation.status == Status.PENDING:
         return gettext("Nothing was sent. It can be sent once it is approved.")
     if operation.status != Status.APPROVED:
@@ -279,7 +287,7 @@ def next_step(operation: Operation, attempt: Attempt) -> str:
     """What happens after this attempt, or what a person has to do; empty once it has succeeded."""
     if attempt.outcome == Outcome.OPEN:
         return _next_check_text(attempt)
-    if attempt.outcome in {Outcome.NOT_SENT, Outcome.OTP_REJECTED}:
+    if attempt.outcome in PROVEN_NOT_EXECUTED:
         return _send_again_text(operation, attempt)
     return {
         Outcome.REJECTED: gettext("Nothing was executed. Correct the cause, then prepare it again."),

@@ -6,21 +6,23 @@ the last inspection.
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
-from django.db.models import F
+from django.db.models import F, Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice.accounts.models import BreakGlassChange
+from backoffice.accounts.models import BreakGlassChange, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.audit.models import Entry
 from backoffice.core.web.forms import ListFilterForm, day_field
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger.mirror.state import mirror_state
@@ -29,6 +31,9 @@ from backoffice.operations import permissions, policy
 from backoffice.operations.errors import OperationError
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.incidents import all_incidents
+from backoffice.operations.models.monitoring import Incident, LostAttempt, Pause
+from backoffice.operations.models.operations import Attempt
+from backoffice.operations.models.reason_codes import shown
 from backoffice.operations.models.reconciliation import ReconciliationResult
 from backoffice.operations.monitoring.inspection import system_health
 from backoffice.operations.pages.operation.forms import reason_field
@@ -93,6 +98,7 @@ class AcknowledgeForm(forms.Form):
 
 NEWEST_INCIDENTS_FIRST = ("-at", "-id")
 MOST_BREAK_GLASS_SHOWN = 50
+MOST_LOST_SHOWN = 50  # attempts, and transactions that may be theirs
 
 
 @require_safe
@@ -115,9 +121,54 @@ def incident(request: StaffRequest, pk: int) -> HttpResponse:
     if request.method == "POST" and _acknowledged(request, form, incidents.acknowledge_incident, pk):
         return redirect("operations:incidents")
     context = {"incident": found, "form": form}
+    context |= _lost_commits(found, found.pause, request.user) if found.pause else {"facts": found.facts}
     return render(
         request, "operations/incident.html", context, status=422 if request.method == "POST" else 200
     )
+
+
+def _lost_commits(found: Incident, pause: Pause, reader: User) -> dict[str, object]:
+    """What the journal and the provider have of the lost time, and the database does not."""
+    lost, since = _lost_attempts(found), _restored_moment(found, pause)
+    evidence = {name: value for name, value in found.evidence.items() if name not in {"lost", "lost_count"}}
+    context: dict[str, object] = {
+        "facts": shown(evidence),
+        "lost_attempts": lost[:MOST_LOST_SHOWN],
+        "lost_count": lost.count(),
+        "lost_since": since,
+    }
+    if reader.has_perms(kept.REQUIRED_PERMISSIONS):
+        compared_up_to = kept.compared_up_to()
+        unclaimed = kept.unclaimed_between(since, found.at + Attempt.EXECUTION_WINDOW + Attempt.CLOCK_SKEW)
+        context |= {
+            "unclaimed": {"rows": unclaimed[:MOST_LOST_SHOWN]},
+            "unclaimed_count": unclaimed.count(),
+            "compared_up_to": compared_up_to,
+            "is_compared": compared_up_to is not None and compared_up_to > found.at,
+        }
+    return context
+
+
+def _lost_attempts(found: Incident) -> QuerySet[LostAttempt]:
+    """The attempts that the incident names; one that was found before is kept with the earlier incident."""
+    named: list[dict[str, Any]] = found.evidence.get("lost", [])
+    started = [datetime.fromisoformat(one["started_at"]) for one in named if "started_at" in one]
+    own = LostAttempt.objects.filter(Q(incident=found) | Q(started_at__in=started))
+    # not joined: an operation may be missing, too
+    return own.select_related("attempt__resolution").prefetch_related("operation")
+
+
+def _restored_moment(found: Incident, pause: Pause) -> datetime:
+    """From when on commits may be missing: the oldest lost attempt or the last entry of the restored audit log.
+
+    Whichever is earlier, less the deviation of the provider's clock.
+    """
+    before = Entry.objects.filter(at__lt=min(found.at, pause.paused_at)).order_by("-at")
+    moments = [
+        *_lost_attempts(found).order_by("started_at").values_list("started_at", flat=True)[:1],
+        *before.values_list("at", flat=True)[:1],
+    ]
+    return min(moments, default=found.at) - Attempt.CLOCK_SKEW
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
