@@ -17,6 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
+from backoffice.api_keys import key_list
 from backoffice.core import credentials, isolation
 from backoffice.ledger.statements import continuity
 from backoffice.ledger.transactions import filters
@@ -140,8 +141,8 @@ def empty_caches() -> None:
 
 @pytest.fixture
 def warm_caches(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fill the caches of the API key in use, the pause, unrecognised transactions and breaks, and keep them
-    from expiring.
+    """Fill the caches of the API key in use, the pause, unrecognised transactions, breaks and expiring keys,
+    and keep them from expiring.
 
     Otherwise the number of queries would depend on the speed of the machine.
     """
@@ -153,6 +154,7 @@ def warm_caches(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     pause.cached_pause()
     selectors.cached_unrecognised_count()
     continuity.cached_break_count()
+    key_list.expiring_keys()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ Needs Chromium.
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,8 @@ FOLDER = ROOT / "docs" / "pictures"
 SIZE = ViewportSize(width=1440, height=900)
 _SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 APPROVER = "Amara Okafor"
-READY_TIMEOUT = 90_000  # milliseconds until the sweeper has read the provider's whole list
+READY_TIMEOUT = 300.0  # seconds until the demo's history is sent and the provider's whole list is read
+SETTLED_AFTER = 5_000  # milliseconds without a change
 
 
 def _overview(page: Page) -> None:
@@ -62,7 +64,7 @@ def main() -> int:
 
 
 def _take_pictures(page: Page) -> None:
-    _wait_until_synced(page)
+    _wait_until_settled(page)
     for name, open_page in PAGES.items():
         for scheme in _SCHEMES:
             page.emulate_media(color_scheme=scheme)
@@ -72,10 +74,22 @@ def _take_pictures(page: Page) -> None:
             print(f"docs/pictures/{name}-{scheme}.png")
 
 
-def _wait_until_synced(page: Page) -> None:
-    """Wait until no notice says that the provider's list is still being read."""
-    page.goto("/")
-    page.locator("main progress").first.wait_for(state="detached", timeout=READY_TIMEOUT)
+def _wait_until_settled(page: Page) -> None:
+    """Wait until the overview has its charts and no alert, and its numbers of operations stay as they are.
+
+    Raises TimeoutError.
+    """
+    deadline, counts = time.monotonic() + READY_TIMEOUT, ""
+    while time.monotonic() < deadline:
+        page.goto("/")
+        before, counts = counts, page.locator(".standings").inner_text()
+        is_synced = (
+            page.locator(".lately article").count() and not page.locator('main [role="alert"]').count()
+        )
+        if counts == before and is_synced and not page.locator("main progress").count():
+            return
+        page.wait_for_timeout(SETTLED_AFTER)
+    raise TimeoutError("The demo was not ready for its pictures in time")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ A refresh also completes the stored result of an operation whose new key was not
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.core.cache import cache
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext, ngettext
@@ -29,6 +30,7 @@ from payments_gateway import GatewayError, KeyInfo, NotSentError
 
 EXPIRY_WARNINGS = ((timedelta(days=1), "bad"), (timedelta(days=7), "warn"), (timedelta(days=30), "info"))
 EXPIRED_SHOWN_FOR = timedelta(days=7)  # how long expired keys are shown
+_EXPIRING_KEYS = "api_keys:expiring"
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,21 @@ def key_rows() -> list[KeyRow]:
 
 
 def expiring_keys() -> list[KeyRow]:
-    """The first five keys that expire within 30 days or have expired in the last week, the earliest first."""
+    """The first five keys that expire within 30 days or have expired in the last week, the earliest first.
+
+    Read once a minute by each process, since the warnings are days apart.
+    """
     now = timezone.now()
-    expiring = KnownKey.objects.filter(
-        ended_at=None, expires_at__gt=now - EXPIRED_SHOWN_FOR, expires_at__lte=now + EXPIRY_WARNINGS[-1][0]
-    )
-    return [_key_row(key, "", now) for key in expiring.order_by("expires_at")[:5]]
+    keys: list[KnownKey] | None = cache.get(_EXPIRING_KEYS)
+    if keys is None:
+        expiring = KnownKey.objects.filter(
+            ended_at=None,
+            expires_at__gt=now - EXPIRED_SHOWN_FOR,
+            expires_at__lte=now + EXPIRY_WARNINGS[-1][0],
+        )
+        keys = list(expiring.order_by("expires_at")[:5])
+        cache.set(_EXPIRING_KEYS, keys, timeout=60)
+    return [_key_row(key, "", now) for key in keys]
 
 
 def own_key() -> KeyInUse | None:

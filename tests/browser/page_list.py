@@ -69,6 +69,15 @@ def operation(status: Status, *, mine: bool = False) -> Callable[[People, Page],
     return visit
 
 
+def first_listed(address: str, pattern: str) -> Callable[[People, Page], object]:
+    """The first page of this pattern to which the list at the address links."""
+
+    def visit(_office: People, page: Page) -> None:
+        page.goto(re.findall(rf'href="({pattern})"', page.request.get(address).text())[0])
+
+    return visit
+
+
 def receipt(status: Status) -> Callable[[People, Page], object]:
     """The page to print of the oldest operation listed in this status."""
 
@@ -238,6 +247,8 @@ PAGES = [
     ListedPage(
         PREPARER, "account refused", sending("/money/bank-accounts/", "Look up name", Account_number="12")
     ),
+    ListedPage(PREPARER, "conversion", at("/operations/prepare/conversion/")),
+    ListedPage(PREPARER, "transfer", at("/operations/prepare/transfer/")),
     ListedPage(PREPARER, "wallet transfer", at("/operations/prepare/wallet_transfer/")),
     ListedPage(
         PREPARER,
@@ -255,6 +266,7 @@ PAGES = [
     ListedPage(PREPARER, "operations of a kind", at("/operations/withdrawals/?since=2026-01-01&text=o")),
     ListedPage(PREPARER, "not allowed", at("/settings/audit/")),
     ListedPage(PREPARER, "nothing there", at(_OPERATION)),
+    ListedPage(PREPARER, "keyboard shortcuts", at("/account/shortcuts/")),
     ListedPage(PREPARER, "my account", at("/account/")),
     ListedPage(PREPARER, "password", at("/account/password/")),
     ListedPage(PREPARER, "password refused", sending("/account/password/", "Change password")),
@@ -294,6 +306,13 @@ PAGES = [
     ),
     ListedPage(AUDITOR, "overview", at("/")),
     ListedPage(AUDITOR, "pending operation", operation(Status.PENDING)),
+    ListedPage(AUDITOR, "statements", at("/money/statements/")),
+    ListedPage(AUDITOR, "a statement", at("/money/statements/?currency=NGN")),
+    ListedPage(AUDITOR, "balance continuity", at("/reconciliation/continuity/")),
+    ListedPage(AUDITOR, "transaction", first_listed("/transactions/", r"/transactions/\d+/")),
+    ListedPage(
+        AUDITOR, "incident", first_listed("/reconciliation/incidents/", r"/reconciliation/incidents/\d+/")
+    ),
     ListedPage(AUDITOR, "receipt", receipt(Status.SUCCEEDED)),
     ListedPage(AUDITOR, "record", receipt(Status.UNKNOWN)),
     ListedPage(AUDITOR, "reports", at("/reports/")),
@@ -307,6 +326,7 @@ PAGES = [
     ListedPage(ADMINISTRATOR, "bank accounts", at("/money/bank-accounts/")),
     ListedPage(ADMINISTRATOR, "new bank account", at("/operations/prepare/bank_account/")),
     ListedPage(ADMINISTRATOR, "webhooks", at("/settings/webhooks/")),
+    ListedPage(ADMINISTRATOR, "delivery", first_listed("/settings/webhooks/", r"/settings/webhooks/\d+/")),
     ListedPage(ADMINISTRATOR, "new callback address", at("/operations/prepare/callback_url/")),
     ListedPage(ADMINISTRATOR, "my account", at("/account/")),
     ListedPage(ADMINISTRATOR, "API keys", at("/settings/api-keys/?now=1")),

@@ -6,13 +6,14 @@ import unicodedata
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from html import escape
 from typing import Any, Protocol
 
 from django.db.models import TextChoices
 from django.utils import timezone
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, gettext_noop, pgettext_lazy
+from django.utils.translation import get_language, gettext, gettext_noop, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import normalized_text
@@ -127,7 +128,13 @@ def format_day(day: date) -> str:
 
 def format_day_of_month(day: date) -> str:
     """`20 Nov`."""
-    return f"{day.day} {_MONTHS[day.month - 1]}"
+    return f"{day.day} {_month(get_language(), day.month)}"
+
+
+@cache
+def _month(_language: str | None, number: int) -> str:
+    """In the active language: looking it up takes most of the time of a table of days."""
+    return str(_MONTHS[number - 1])
 
 
 def local_day(moment: datetime) -> str:

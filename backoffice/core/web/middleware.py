@@ -87,12 +87,14 @@ _BANNER_TEXTS = {
 
 @dataclass(frozen=True)
 class EnvironmentBanner:
-    """`name` is the class of <body>, which sets the colour; `text` is shown in the top bar."""
+    """`name` is the class of <body>, for the colour. The top bar shows `label` and, where there is room, `money`."""
 
     name: str
-    text: str
+    label: str
+    money: str
 
 
 def environment(_request: HttpRequest) -> dict[str, EnvironmentBanner]:
     """Context processor: `environment` in every template."""
-    return {"environment": EnvironmentBanner(settings.ENVIRONMENT, str(_BANNER_TEXTS[settings.ENVIRONMENT]))}
+    label, _dot, money = str(_BANNER_TEXTS[settings.ENVIRONMENT]).partition(" · ")
+    return {"environment": EnvironmentBanner(settings.ENVIRONMENT, label, money)}

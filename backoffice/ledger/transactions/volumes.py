@@ -250,7 +250,7 @@ def currency_flows(today: date) -> list[CurrencyFlow]:
     days = [today - timedelta(days=back) for back in reversed(range(FLOW_DAYS))]
     by_currency = _grouped(_day_totals(days[0], today), attrgetter("currency"))
     return [
-        CurrencyFlow(currency, list(_daily_flows(days, totals)), _type_volumes(totals))
+        CurrencyFlow(currency, _daily_flows(days, totals), _type_volumes(totals))
         for currency, totals in sorted(by_currency.items())
     ]
 
@@ -263,13 +263,12 @@ def _day_totals(first: date, last: date) -> Iterator[FacetDayTotal]:
     )
 
 
-def _daily_flows(days: list[date], totals: list[FacetDayTotal]) -> Iterator[DailyFlow]:
-    by_day_and_direction = _grouped(totals, attrgetter("day", "direction"))
-    for day in days:
-        received, sent = (
-            _total_amount(by_day_and_direction.get((day, direction), [])) for direction in ("in", "out")
-        )
-        yield DailyFlow(day, received, sent)
+def _daily_flows(days: list[date], totals: list[FacetDayTotal]) -> list[DailyFlow]:
+    amounts: dict[tuple[date, str], Decimal] = defaultdict(Decimal)
+    with localcontext(SUM_CONTEXT):
+        for total in totals:
+            amounts[total.day, total.direction] += total.amount
+    return [DailyFlow(day, amounts[day, "in"], amounts[day, "out"]) for day in days]
 
 
 def _type_volumes(totals: list[FacetDayTotal]) -> list[TypeVolume]:

@@ -58,7 +58,8 @@ def test_every_page_shows_its_environment_in_words_and_colour(
 ) -> None:
     settings.ENVIRONMENT = environment
     for html in (page(client, "/account/sign-in/"), page(sign_in(Client(), auditor), "/")):
-        assert f'<span class="env">{words}</span>' in html
+        label, _dot, money = words.partition(" · ")
+        assert f'<span class="env">{label}<small> · {money}</small></span>' in html
         assert re.search(rf'<body class="(public )?{environment}">', html)
 
 
