@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from backoffice.operations.monitoring import database_rules
 from backoffice.operations.monitoring.database_rules import (
@@ -88,11 +88,14 @@ DAMAGE = DAMAGE_ON_SQLITE if ON_SQLITE else DAMAGE_ON_POSTGRESQL
 
 @pytest.mark.parametrize("problem", DAMAGE)
 def test_a_rule_that_lacks_or_differs_is_named(problem: str) -> None:
-    execute(*DAMAGE[problem])
     try:
-        assert altered_rules() == [problem]
-        assert inspect(full=False).violations["database_rule_altered"]["references"] == [problem]
+        with transaction.atomic():
+            execute(*DAMAGE[problem])
+            assert altered_rules() == [problem]
+            assert inspect(full=False).violations["database_rule_altered"]["references"] == [problem]
+            transaction.set_rollback(True)
     finally:
+        # After the rollback: a connection keeps the schema that it read last, whatever is rolled back later.
         if ON_SQLITE:
             execute("PRAGMA writable_schema = RESET")
 
