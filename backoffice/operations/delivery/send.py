@@ -47,6 +47,7 @@ from backoffice.operations.errors import (
 from backoffice.operations.kinds.base import MoneyKind, SendReceipt
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle import incidents
+from backoffice.operations.lifecycle.pause import is_pause_altered, pause_if_altered
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import find_candidates
 from backoffice.operations.models.monitoring import is_paused
@@ -102,7 +103,12 @@ def send_operation(operation_id: UUID) -> None:
         .filter(operation=operation_id, operation__status=Status.APPROVED)
         .first()
     )
-    if release is None or is_paused() or not balance_queue.is_next(release, clock.now()):
+    if (
+        release is None
+        or is_paused()
+        or pause_if_altered()
+        or not balance_queue.is_next(release, clock.now())
+    ):
         return
     try:
         restore_check.check_before_send(operation_id)
@@ -316,6 +322,7 @@ def _may_be_claimed(release: Release, preflight: PreflightRead) -> bool:
         release.expires_at > now
         and now - preflight.read_at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
         and not is_paused()
+        and not is_pause_altered()
         and balance_queue.is_next(release, now)
         and balance_queue.newest_attempt_id(release.balance) == preflight.newest_attempt
     )

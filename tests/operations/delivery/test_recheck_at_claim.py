@@ -107,7 +107,7 @@ def test_a_one_time_code_for_other_content_cannot_be_decrypted(
 
 
 def test_an_expired_operation_is_not_sent(released: Operation, provider: StubProvider) -> None:
-    Operation.objects.update(expires_at=timezone.now())
+    factories.expire(released)
     with pytest.raises(errors.ExpiredError):
         claim(released)
     assert_stays(released, provider)
