@@ -12,7 +12,7 @@ from backoffice.operations import jobs
 from backoffice.operations.delivery import send
 from backoffice.operations.lifecycle.pause import pause_payments
 from backoffice.operations.models.monitoring import is_paused
-from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.operations import Attempt, Release
 from backoffice.operations.outcome import confirmation, schedule
 from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Status
