@@ -100,6 +100,20 @@ def test_a_similar_transaction_on_the_second_page_stops_the_release(
         assert (status_of(released), provider.posts) == (Status.APPROVED, [])
 
 
+def test_a_list_that_takes_too_long_to_read_ends_the_release(
+    settings: Settings, released: Operation, monkeypatch: pytest.MonkeyPatch, as_approver: Client
+) -> None:
+    monkeypatch.setattr(send, "PREFLIGHT_SECONDS", 0)
+    with serving(LongList()) as provider:
+        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = provider.url, provider.url_v4
+        provider.listed = [record(f"T-{number}", amount=1) for number in range(250)]
+        send.send_operation(released.pk)
+        assert (status_of(released), provider.posts, Release.objects.count()) == (Status.APPROVED, [], 0)
+        entry = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).latest("position")
+        assert entry.detail["refusal"] == {"code": "list_too_long"}
+        assert "are still being read" in text_of(show(as_approver, released))
+
+
 def test_a_similar_record_without_a_time_counts_unless_the_mirror_had_it_before(
     provider: StubProvider, released: Operation
 ) -> None:
