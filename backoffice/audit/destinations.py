@@ -255,7 +255,9 @@ class HttpsDestination:
         try:
             return in_time(
                 partial(
-                    *(fetch, method, self.url),
+                    fetch,
+                    method,
+                    self.url,
                     headers=headers,
                     body=body,
                     ca_file=ca_file,
