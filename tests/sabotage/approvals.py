@@ -71,7 +71,8 @@ APPROVALS = (
         "the digest at the claim",
         "backoffice.operations.policy:check_may_send",
         {"    check_content(operation, operation.digest)\n": ""},
-        "tests/operations/delivery/test_send.py::test_content_changed_after_approval_is_not_sent",
+        "tests/operations/delivery/test_recheck_at_claim.py"
+        "::test_content_that_is_not_what_was_approved_is_not_claimed",
     ),
     Safeguard(
         "approvals are counted anew at the claim",
