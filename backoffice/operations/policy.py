@@ -159,11 +159,6 @@ def check_may_send(operation: Operation, release: Release) -> None:
     seals.check_record(operation, approvals, release)
 
 
-def check_may_apply(operation: Operation) -> None:
-    """The last check before a local kind takes effect. Raises AlteredRecordError."""
-    seals.check_record(operation, list(operation.approvals.all()), None)
-
-
 def check_is_sendable(operation: Operation) -> None:
     """Raises WrongStatusError for local kinds, which are never sent. Also raises ContentUnreadableError."""
     kind, _ = read_content(operation)

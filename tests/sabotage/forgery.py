@@ -95,8 +95,8 @@ FORGERY = (
     ),
     Safeguard(
         "an altered operation is not applied",
-        "backoffice.operations.workflow.approvals:_apply_local_effect",
-        {"    policy.check_may_apply(operation)\n": ""},
+        "backoffice.operations.policy:check_may_approve",
+        {"    seals.check_record(operation, list(operation.approvals.all()), None)\n": ""},
         f"{_SEALS}test_an_altered_resumption_does_not_end_the_pause",
     ),
     Safeguard(
