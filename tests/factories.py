@@ -2,7 +2,7 @@
 
 import itertools
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -126,6 +126,14 @@ def release(operation: Operation, actor: User, otp: str = "123456", **changes: A
     """Release an approved operation."""
     arguments = {"digest": operation.digest, "second_factor_at": timezone.now(), **changes}
     return release_operation(operation.pk, actor=actor, otp=SecretStr(otp), **arguments)
+
+
+def expire(operation: Operation, at: datetime | None = None) -> None:
+    """Let an operation expire at this time, or now, as if it had been prepared like this: sealed again."""
+    operation = Operation.objects.get(pk=operation.pk)
+    operation.expires_at = at or timezone.now()
+    operation.make_seal()
+    operation.save(update_fields=["expires_at", "seal"])
 
 
 def change_release(release: Release, **changes: Any) -> None:

@@ -27,7 +27,7 @@ from django.db.models import OuterRef, QuerySet, Subquery, TextChoices
 from django.utils.translation import pgettext_lazy
 
 from backoffice.audit.actions import Action
-from backoffice.audit.canonical import AuditError, canonical_json, canonical_time
+from backoffice.audit.canonical import AuditError, canonical_json, canonical_time, storable_text
 from backoffice.audit.destinations import DestinationError, destination_at, problem_sentence
 from backoffice.audit.log import record
 from backoffice.audit.models import CheckpointDestination, Entry, LastVerification
@@ -38,7 +38,7 @@ from backoffice.audit.verification import (
     fault_sentence,
     verify_chain,
 )
-from backoffice.core import clock
+from backoffice.core import background, clock
 from backoffice.core.encryption import parse_keys
 from backoffice.core.leases import acquire_lease
 
@@ -56,6 +56,14 @@ _KEYS_SETTING = "COUNTERSIGN_AUDIT_CHECKPOINT_KEYS"
 
 class UnreadableCheckpointError(Exception):
     """The line is no checkpoint, or its key is not configured."""
+
+
+class CheckpointKeyError(UnreadableCheckpointError):
+    """The line is a checkpoint of a key that is not configured, so it cannot be verified."""
+
+    def __init__(self, position: int, key: str) -> None:
+        super().__init__(position, key)
+        self.position, self.key = position, storable_text(key)[:100]
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,7 @@ def sign(position: int, hash_: str, at: datetime) -> Checkpoint:
 def parse_checkpoint(line: bytes) -> Checkpoint:
     """The checkpoint in this line, which may have the header of a syslog message before it.
 
-    Its signature is not verified. Raises UnreadableCheckpointError.
+    Its signature is not verified. Raises UnreadableCheckpointError, CheckpointKeyError.
     """
     start = line.find(b"{")
     try:
@@ -115,8 +123,10 @@ def parse_checkpoint(line: bytes) -> Checkpoint:
     texts = (found.hash, found.at, found.key, found.signature)
     if not all(isinstance(text, str) for text in texts) or members.get("version") != VERSION:
         raise UnreadableCheckpointError
-    if type(found.position) is not int or not 0 < found.position < 2**63 or found.key not in _signing_keys():
+    if type(found.position) is not int or not 0 < found.position < 2**63:
         raise UnreadableCheckpointError
+    if found.key not in _signing_keys():
+        raise CheckpointKeyError(found.position, found.key)
     return found
 
 
@@ -181,6 +191,7 @@ class Comparison:
     compared: int = 0
     unreadable: int = 0  # lines that are no checkpoint or name a key that is not configured
     newest: int = 0  # the position of the newest checkpoint
+    unknown_key: tuple[int, str] = (0, "")  # of the newest one whose key is not configured: position and key
     fault: ChainFault | None = None
     problem: Mapping[str, Any] = field(default_factory=dict)
 
@@ -197,7 +208,7 @@ def compare_with_log(lines: Iterable[bytes], address: str) -> Comparison:
     found = Comparison(address)
     remaining = iter(lines)
     while batch := list(islice(remaining, _COMPARED_AT_ONCE)):
-        checkpoints = list(_readable_checkpoints(batch))
+        checkpoints = list(_readable_checkpoints(batch, found))
         found.unreadable += len([line for line in batch if line.strip()]) - len(checkpoints)
         found.compared += len(checkpoints)
         found.newest = max([found.newest, *(one.position for one in checkpoints if one.is_authentic)])
@@ -205,10 +216,12 @@ def compare_with_log(lines: Iterable[bytes], address: str) -> Comparison:
     return found
 
 
-def _readable_checkpoints(lines: Iterable[bytes]) -> Iterator[Checkpoint]:
+def _readable_checkpoints(lines: Iterable[bytes], found: Comparison) -> Iterator[Checkpoint]:
     for line in lines:
         try:
             yield parse_checkpoint(line)
+        except CheckpointKeyError as exc:
+            found.unknown_key = max(found.unknown_key, (exc.position, exc.key))
         except UnreadableCheckpointError:
             continue
 
@@ -248,6 +261,8 @@ def deliver_checkpoints_due() -> int:
         return 0
     try:
         return sum(map(_deliver, settings.AUDIT_CHECKPOINT_DESTINATIONS))
+    except background.StopRequestedError:
+        return 0
     finally:
         lease.release(free_at=began + INTERVAL)
 
@@ -298,6 +313,9 @@ def _recorded_fault(row: CheckpointDestination) -> ChainFault | None:
 def _lost(row: CheckpointDestination, found: Comparison) -> ChainFault | None:
     if found.newest >= row.position:
         return None
+    position, key = found.unknown_key
+    if position >= row.position:
+        return ChainFault(position, FaultCode.CHECKPOINT_KEY_UNKNOWN, destination=row.address, key=key)
     return ChainFault(row.position, FaultCode.CHECKPOINT_LOST, destination=row.address)
 
 
@@ -471,6 +489,10 @@ def verify_log_due() -> int:
     lease = acquire_lease("audit-verification", VERIFICATION_LEASE)
     if lease is None:
         return 0
-    verify_log(actor=None)
+    try:
+        verify_log(actor=None)
+    except background.StopRequestedError:
+        lease.release()
+        return 0
     lease.release(free_at=began + VERIFICATION_INTERVAL)
     return 1

@@ -7,14 +7,17 @@ import logging
 import os
 import socket
 import stat
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader, FileIO
 from logging.handlers import SysLogHandler
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
@@ -24,11 +27,13 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
+from backoffice.core import background
 from backoffice.core.web.formatting import code_sentence, system_error_template
 from payments_gateway import GatewayError, NotSentError
 from payments_gateway.config import is_loopback
 from payments_gateway.connection import RawResponse, fetch
 
+Result = TypeVar("Result")
 TIMEOUT = 10.0  # seconds, for one exchange with a syslog server or an HTTPS address
 NEWEST_BYTES = 65_536  # how much of a file's end is read back every minute
 LARGEST_LINE = 4096
@@ -127,6 +132,30 @@ class FileDestination:
             raise DestinationError(ProblemCode.CANNOT_READ, **_stored_reason(exc)) from exc
 
 
+def in_time(call: Callable[[], Result]) -> Result:
+    """What the call returns or raises, within `TIMEOUT`: connecting, name servers and slow answers included.
+
+    Runs in a thread of its own, which nothing waits for when the process ends. What it still does after this has
+    returned has no effect here. Raises DestinationError after the time, and StopRequestedError as soon as the process
+    has been asked to stop.
+    """
+    future: Future[Result] = Future()
+    threading.Thread(target=_run, args=(future, call), daemon=True).start()
+    until = time.monotonic() + TIMEOUT
+    while not wait([future], timeout=0.1).done:
+        background.raise_if_stop_requested()
+        if time.monotonic() > until:
+            raise DestinationError(ProblemCode.NO_ANSWER)
+    return future.result()
+
+
+def _run(future: Future[Result], call: Callable[[], Result]) -> None:
+    try:
+        future.set_result(call())
+    except (GatewayError, OSError, UnicodeError) as exc:
+        future.set_exception(exc)
+
+
 @dataclass(frozen=True)
 class SyslogDestination:
     """A syslog server, by RFC 5424. Over TCP each message ends with a line feed (RFC 6587, section 3.4.2).
@@ -140,14 +169,7 @@ class SyslogDestination:
     def append(self, line: bytes) -> None:
         record = logging.makeLogRecord({"levelno": logging.INFO, "levelname": "INFO", "msg": line.decode()})
         try:
-            handler = _RaisingSysLogHandler(
-                self.server, facility=SysLogHandler.LOG_SECURITY, socktype=self.kind
-            )
-            handler.setFormatter(_Rfc5424Formatter("\n" if self.kind == socket.SOCK_STREAM else ""))
-            try:
-                handler.emit(record)
-            finally:
-                handler.close()
+            in_time(partial(self._emit, record))
         except (OSError, UnicodeError) as exc:  # UnicodeError: a host name that cannot be encoded
             raise DestinationError(ProblemCode.CANNOT_WRITE, **_stored_reason(exc)) from exc
 
@@ -156,6 +178,14 @@ class SyslogDestination:
 
     def all_lines(self) -> None:
         return None
+
+    def _emit(self, record: logging.LogRecord) -> None:
+        handler = _RaisingSysLogHandler(self.server, facility=SysLogHandler.LOG_SECURITY, socktype=self.kind)
+        handler.setFormatter(_Rfc5424Formatter("\n" if self.kind == socket.SOCK_STREAM else ""))
+        try:
+            handler.emit(record)
+        finally:
+            handler.close()
 
 
 class _RaisingSysLogHandler(SysLogHandler):
@@ -226,13 +256,17 @@ class HttpsDestination:
         }
         ca_file = settings.AUDIT_CHECKPOINT_CA_FILE or None
         try:
-            return fetch(
-                *(method, self.url),
-                headers=headers,
-                body=body,
-                ca_file=ca_file,
-                total=TIMEOUT,
-                limit=LARGEST_ANSWER,
+            return in_time(
+                partial(
+                    fetch,
+                    method,
+                    self.url,
+                    headers=headers,
+                    body=body,
+                    ca_file=ca_file,
+                    total=TIMEOUT,
+                    limit=LARGEST_ANSWER,
+                )
             )
         except NotSentError as exc:
             raise DestinationError(ProblemCode.NOT_REACHED) from exc

@@ -46,6 +46,13 @@ class FaultCode(TextChoices):
         _("missing; the log ends at entry {other:,}, before the checkpoint at {destination}"),
     )
     CHECKPOINT_FORGED = "checkpoint_forged", _("the signature of its checkpoint at {destination} is invalid")
+    CHECKPOINT_KEY_UNKNOWN = (
+        "checkpoint_key_unknown",
+        _(
+            "its checkpoint at {destination} was signed with the key {key}, which is not configured: configure "
+            "that key again"
+        ),
+    )
     CHECKPOINT_LOST = "checkpoint_lost", _("its checkpoint is no longer at {destination}")
 
 

@@ -4,7 +4,8 @@ Secrets are encrypted with AES-256-GCM, bound to the row that holds them. A seal
 content, under a key derived from an encryption key: who has the database alone cannot make one.
 
 Keys come from `ENCRYPTION_KEYS` as `id:base64`, newest first. The first one encrypts and seals; all of them
-decrypt and verify. To rotate: put a new key in front, run `manage.py reencrypt_secrets`, then drop the old one.
+decrypt and verify. To rotate: append a new key and restart every process, so that each can verify its seals; move
+it to the front and restart again; run `manage.py reencrypt_secrets`; then drop the old one.
 `EncryptedRow` and `SealedRow` are the bases of every model whose secret or seal may outlive an encryption key.
 """
 

@@ -94,26 +94,35 @@ def read_pages(
         page = None
 
 
-def recent_transactions(currency: str, *, back_to: datetime) -> Iterator[TransactionRecord]:
-    """The provider's transactions, newest first, since `back_to`. Raises GatewayError.
+def recent_transactions(
+    currency: str, *, back_to: datetime, before_request: Callable[[], object] | None = None
+) -> Iterator[TransactionRecord]:
+    """The provider's transactions, newest first, since `back_to`. Raises GatewayError, and what `before_request`
+    raises.
 
     Includes some older ones, because the list is not strictly ordered; the caller must check each record's
     time.
     """
-    pages = read_pages(currency, back_to=back_to)
+    pages = read_pages(currency, back_to=back_to, before_request=before_request)
     return chain.from_iterable(page.records for page in pages)
 
 
 def stable_transactions(
-    currency: str, *, back_to: datetime, condition: Callable[[TransactionRecord], bool]
+    currency: str,
+    *,
+    back_to: datetime,
+    condition: Callable[[TransactionRecord], bool],
+    before_request: Callable[[], object] | None = None,
 ) -> list[TransactionRecord]:
     """The recent transactions for which `condition` is true, once two consecutive passes agree on them.
 
-    Pages shift while they are read, so one pass proves nothing. Raises GatewayError, UnstableListError.
+    Pages shift while they are read, so one pass proves nothing. Raises GatewayError, UnstableListError, and what
+    `before_request` raises.
     """
     seen: dict[str, str] | None = None
     for _ in range(MAX_PASSES):
-        found = [record for record in recent_transactions(currency, back_to=back_to) if condition(record)]
+        recent = recent_transactions(currency, back_to=back_to, before_request=before_request)
+        found = [record for record in recent if condition(record)]
         before, seen = seen, {record.transaction_id: record.status for record in found}
         if seen == before:
             return found
@@ -175,9 +184,14 @@ def clock_lag(provider_time: datetime | None) -> timedelta:
 
 
 def read_watermark(
-    currency: str, *, recent_period: timedelta = timedelta(), recent_from: datetime | None = None
+    currency: str,
+    *,
+    recent_period: timedelta = timedelta(),
+    recent_from: datetime | None = None,
+    before_request: Callable[[], object] | None = None,
 ) -> Watermark:
-    """The newest transactions and the balance of a currency now. Raises GatewayError.
+    """The newest transactions and the balance of a currency now. Raises GatewayError, and what `before_request`
+    raises before each page after the first.
 
     `recent` covers `recent_period`, and begins at `recent_from` (by our clock) if that is earlier; empty if neither
     the provider's time nor `recent_from` is known. Without a currency, for operations that move no money, the newest
@@ -193,7 +207,7 @@ def read_watermark(
         recent = found = _not_before(newest.records, back_to)
         older = len(newest.records) - len(found)
         if older < _OLDER_RECORDS and len(newest.records) < newest.total:
-            recent = recent_transactions(currency, back_to=back_to)
+            recent = recent_transactions(currency, back_to=back_to, before_request=before_request)
     return Watermark(
         transaction_id=newest.records[0].transaction_id if newest.records else "",
         balance=current_balance(currency) if currency else None,

@@ -162,6 +162,13 @@ class Refusal(TextChoices):
         "look_alike_reason_missing",
         _("Enter why this is another payment. Nothing was sent."),
     )
+    LIST_TOO_LONG = (
+        "list_too_long",
+        _(
+            "The provider's transactions since this operation was prepared are still being read. Nothing was sent, "
+            "and a one-time code was deleted. Try again in five minutes."
+        ),
+    )
     ALREADY_PAUSED = "already_paused", _("Payments are already paused. Nothing was changed.")
     ALREADY_PAUSED_BY = "already_paused_by", _("Payments are already paused by {by}. Nothing was changed.")
     DATABASE_RESTORED = (
@@ -407,6 +414,12 @@ class LookAlikeError(OperationError):
 
     def __init__(self, transaction_ids: Iterable[str]) -> None:
         super().__init__(Refusal.LOOK_ALIKE, transactions=", ".join(transaction_ids))
+
+
+class ListTooLongError(OperationError):
+    """The provider's list could not be read in time before sending."""
+
+    code = Refusal.LIST_TOO_LONG
 
 
 class LookAlikeReasonMissingError(OperationError):

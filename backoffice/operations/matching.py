@@ -106,11 +106,15 @@ def find_match(operation: Operation, attempt: Attempt) -> MatchResult:
 
 
 def find_candidates(
-    operation: Operation, attempt: Attempt, matches: Callable[[TransactionRecord], bool]
+    operation: Operation,
+    attempt: Attempt,
+    matches: Callable[[TransactionRecord], bool],
+    *,
+    before_request: Callable[[], object] | None = None,
 ) -> list[TransactionRecord]:
     """Unclaimed transactions that match the attempt by content, id and time.
 
-    The list is read until two passes agree. Raises GatewayError, UnstableListError.
+    The list is read until two passes agree. Raises GatewayError, UnstableListError, and what `before_request` raises.
     """
     if attempt.watermark_provider_time is None:
         return []  # without the provider's time, new and old transactions cannot be distinguished
@@ -120,7 +124,12 @@ def find_candidates(
             is_in_search_window(record, attempt) or _is_new_without_time(record, attempt)
         )
 
-    found = stable_transactions(operation.currency, back_to=attempt.search_from, condition=is_candidate)
+    found = stable_transactions(
+        operation.currency,
+        back_to=attempt.search_from,
+        condition=is_candidate,
+        before_request=before_request,
+    )
     return exclude_claimed(found)
 
 

@@ -49,8 +49,12 @@ def check_may_prepare(person: User, kind: str) -> None:
 def check_may_approve(
     person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
 ) -> None:
-    """Raises the reason why this user may not approve this content now."""
-    check_may_decide(person, operation, digest=digest, second_factor_at=second_factor_at)
+    """Raises the reason why this user may not approve this content now; AlteredRecordError before any other in it."""
+    check_permission(person, APPROVE)
+    _check_pending(operation)
+    seals.check_record(operation, list(operation.approvals.all()), None)
+    check_is_decidable(person, operation, digest=digest)
+    _check_second_factor(second_factor_at)
     if operation.approvals.filter(approver=person).exists():
         raise errors.AlreadyApprovedError
     _check_preparer(operation)
@@ -118,11 +122,12 @@ def check_may_cancel(person: User, operation: Operation) -> None:
 def check_may_release(
     person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
 ) -> None:
-    """Raises the reason why this user may not release this content now."""
+    """Raises the reason why this user may not release this content now; AlteredRecordError before any other in it."""
     check_permission(person, RELEASE)
     _check_other_person(person, operation)
-    check_is_sendable(operation)
     check_transition(operation, Status.SENDING)
+    seals.check_record(operation, list(operation.approvals.all()), None)
+    check_is_sendable(operation)
     _check_in_time(operation)
     check_content(operation, digest)
     _check_second_factor(second_factor_at)
@@ -152,11 +157,6 @@ def check_may_send(operation: Operation, release: Release) -> None:
         raise errors.PermissionMissingError(_reason_approval_lost(operation))
     _check_preparer(operation)
     seals.check_record(operation, approvals, release)
-
-
-def check_may_apply(operation: Operation) -> None:
-    """The last check before a local kind takes effect. Raises AlteredRecordError."""
-    seals.check_record(operation, list(operation.approvals.all()), None)
 
 
 def check_is_sendable(operation: Operation) -> None:

@@ -22,6 +22,15 @@ _RECORDED = (
     Action.OPERATION_RELEASED,
     Action.OPERATION_CLAIMED,
 )
+_CLOSING = (
+    Action.OPERATION_REJECTED,
+    Action.OPERATION_CANCELLED,
+    Action.OPERATION_EXPIRED,
+    Action.OPERATION_SUCCEEDED,
+    Action.OPERATION_FAILED,
+    Action.OPERATION_RESOLVED,
+    Action.OPERATION_APPLIED,
+)
 
 
 def check_record(operation: Operation, approvals: Sequence[Approval], release: Release | None) -> None:
@@ -77,7 +86,7 @@ def _seal_faults(
 def _log_faults(
     operation: Operation, approvals: Sequence[Approval], release: Release | None, entries: Sequence[Entry]
 ) -> list[RecordFault]:
-    """Where the log has other content or other people than the rows."""
+    """Where the log has other content, other people or another end than the rows."""
     faults = []
     prepared = _recorded(entries, Action.OPERATION_PREPARED, "digest", "kind", "rule")
     if prepared != [[operation.preparer_id, operation.current_digest(), operation.kind, operation.rule]]:
@@ -88,6 +97,8 @@ def _log_faults(
         faults.append(RecordFault.LOGGED_APPROVALS)
     if release is not None and not _is_released_by(release, operation, entries):
         faults.append(RecordFault.LOGGED_RELEASE)
+    if not operation.is_closed and any(entry.action in _CLOSING for entry in entries):
+        faults.append(RecordFault.LOGGED_CLOSING)
     return faults
 
 
@@ -111,11 +122,11 @@ def _recorded(entries: Iterable[Entry], action: Action, *names: str) -> list[lis
 
 
 def _logged(operations: Sequence[UUID]) -> dict[UUID, list[Entry]]:
-    """The entries about what was prepared, approved, released and claimed, in their order, in one query."""
+    """The entries about what was prepared, approved, released, claimed and closed, in their order, in one query."""
     entries = Entry.objects.filter(
         target_type=Operation._meta.label_lower,
         target_id__in=[str(pk) for pk in operations],
-        action__in=_RECORDED,
+        action__in=[*_RECORDED, *_CLOSING],
     ).only("position", "target_id", "action", "actor_id", "detail")
     found: dict[UUID, list[Entry]] = defaultdict(list)
     for entry in entries.order_by("position"):

@@ -3,6 +3,8 @@
 import base64
 import json
 import socket
+import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -32,10 +34,11 @@ from backoffice.audit.checkpoints import (
     verify_log,
     verify_log_due,
 )
+from backoffice.audit.destinations import TIMEOUT
 from backoffice.audit.log import record
 from backoffice.audit.models import ChainHead, CheckpointDestination, Entry, LastVerification
 from backoffice.audit.verification import verify_chain
-from backoffice.core import clock
+from backoffice.core import background, clock
 from tests.append_only.triggers import lifted
 from tests.audit.conftest import KEYS
 from tests.audit.receivers import http_receiver, syslog_receiver
@@ -182,6 +185,25 @@ def test_each_destination_gets_it_whatever_happens_to_the_others(
         DeliveryStatus.DELIVERED,
     ]
     assert "It cannot be read back: the file or its folder does not exist." in caplog.text
+
+
+def test_the_sweeper_does_not_wait_for_a_destination_when_it_stops(
+    settings: Settings, checkpoint_keys: None
+) -> None:
+    append()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/checkpoints"
+        settings.AUDIT_CHECKPOINT_DESTINATIONS = [address]
+        stop = threading.Timer(0.2, background.stop_requested.set)
+        stop.start()
+        began = time.monotonic()
+        try:
+            assert deliver_checkpoints_due() == 0
+        finally:
+            stop.join()
+            background.stop_requested.clear()
+    assert time.monotonic() - began < TIMEOUT / 2
+    assert destination_states(timezone.now())[0].problem == ""
 
 
 def test_a_failing_destination_is_logged_once_and_tried_again(
@@ -335,6 +357,40 @@ def test_checkpoints_of_an_earlier_key_remain_verifiable(checkpoint_file: Path, 
     assert verify_log(actor=None).compared == 2
     cut(1)
     assert "before the checkpoint" in str(verify_log(actor=None))
+
+
+def test_a_replaced_key_is_told_apart_from_a_lost_checkpoint(
+    checkpoint_file: Path, settings: Settings
+) -> None:
+    settings.AUDIT_CHECKPOINT_KEYS = KEYS[1:]
+    append()
+    assert deliver_checkpoints_due() == 1
+    settings.AUDIT_CHECKPOINT_KEYS = KEYS[:1]
+    append()
+    assert after(1.1) == 0
+    assert contradictions() == [
+        f"entry 1: its checkpoint at file://{checkpoint_file} was signed with the key 2026, which is not "
+        "configured: configure that key again"
+    ]
+    settings.AUDIT_CHECKPOINT_KEYS = KEYS
+    assert verify_log(actor=None).is_intact
+    assert contradictions() == []
+    assert after(2.2) == 1
+
+
+def test_an_old_key_can_be_removed_once_the_new_one_has_signed(
+    checkpoint_file: Path, settings: Settings
+) -> None:
+    settings.AUDIT_CHECKPOINT_KEYS = KEYS[1:]
+    append()
+    assert deliver_checkpoints_due() == 1
+    settings.AUDIT_CHECKPOINT_KEYS = KEYS
+    append()
+    assert after(1.1) == 1
+    settings.AUDIT_CHECKPOINT_KEYS = KEYS[:1]
+    assert verify_log(actor=None).is_intact
+    append()
+    assert after(2.2) == 1
 
 
 # The verification of everything

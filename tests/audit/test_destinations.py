@@ -5,6 +5,7 @@ import re
 import resource
 import socket
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -214,6 +215,23 @@ def test_an_address_that_is_too_slow_is_a_problem(
     with pytest.raises(DestinationError) as refused:
         destination_at(receiver.url).append(LINE)
     assert problem_of(refused) == "It did not respond completely and in time."
+
+
+@pytest.mark.parametrize(
+    "address", ["https://checkpoints.example/x", "syslog+tcp://checkpoints.example:6514"]
+)
+def test_a_name_server_that_does_not_answer_is_a_problem(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_kwargs: answered.wait(30) and [])
+    monkeypatch.setattr(destinations, "TIMEOUT", 0.3)
+    try:
+        with pytest.raises(DestinationError) as refused:
+            destination_at(address).append(LINE)
+    finally:
+        answered.set()
+    assert refused.value.detail == {"code": "no_answer"}
 
 
 def test_an_address_where_nobody_listens_is_a_problem() -> None:

@@ -7,6 +7,7 @@ from django.core.cache import cache
 
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import send
+from backoffice.operations.errors import AlteredRecordError
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind
@@ -43,11 +44,21 @@ def test_an_inserted_operation_moves_no_money(
 def test_content_altered_after_its_approval_moves_no_money(
     sandbox: SandboxProcess, preparer: User, approver: User
 ) -> None:
-    """Payload, digest and the digests of the approvals were altered alike, and then a person released it."""
+    """Payload, digest and the digests of the approvals were altered alike, after a person released it."""
+    before = sandbox.balance("USDT")
+    operation = operations.approved("wallet_transfer", preparer, approver)
+    operations.release(operation, approver, sandbox)
+    alter_content(operation, amount="900")
+    send.send_operation(operation.pk)
+    assert_nothing_left(sandbox, before, operation)
+
+
+def test_content_altered_before_its_release_is_not_released(
+    sandbox: SandboxProcess, preparer: User, approver: User
+) -> None:
     before = sandbox.balance("USDT")
     operation = operations.approved("wallet_transfer", preparer, approver)
     alter_content(operation, amount="900")
-    altered = Operation.objects.get(pk=operation.pk)
-    operations.release(altered, approver, sandbox)
-    send.send_operation(operation.pk)
+    with pytest.raises(AlteredRecordError):
+        operations.release(Operation.objects.get(pk=operation.pk), approver, sandbox)
     assert_nothing_left(sandbox, before, operation)

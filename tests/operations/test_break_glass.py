@@ -23,8 +23,9 @@ from backoffice.operations.reconciliation.selectors import cached_open_case_coun
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals, prepare
 from tests import factories
+from tests.operations.provider_list import shows
 from tests.operations.steps import do, show, status_of, text_of
-from tests.operations.unknown_outcomes import proposed, resolution_form
+from tests.operations.unknown_outcomes import proposed, record, resolution_form
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db
@@ -41,6 +42,21 @@ def last_refusal() -> dict[str, str]:
     entry = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).latest("position")
     refusal: dict[str, str] = entry.detail["refusal"]
     return refusal
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_restricted_person_is_told_why_nothing_can_be_resolved(
+    as_approver: Client, approver: User, preparer: User, provider: StubProvider, review: Operation
+) -> None:
+    shows(provider, record("T-1"))
+    addresses = [f"/operations/{review.pk}/case/?read=1", "/reconciliation/unknown/"]
+    for address in addresses:
+        assert "Resolve as" in text_of(as_approver.get(address))
+    factories.break_glass(approver)
+    for address in addresses:
+        html = text_of(as_approver.get(address))
+        assert "Resolve as" not in html
+        assert "You cannot approve, send, resolve or acknowledge before" in html
 
 
 def test_a_restricted_approver_cannot_approve(operation: Operation, approver: User) -> None:

@@ -13,9 +13,11 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
+from pydantic import SecretStr
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
@@ -25,16 +27,20 @@ from backoffice.operations.delivery import send
 from backoffice.operations.errors import AlteredRecordError
 from backoffice.operations.kinds.resume import ResumePayload
 from backoffice.operations.lifecycle import pause
-from backoffice.operations.models.monitoring import Incident, is_paused
+from backoffice.operations.models.monitoring import Incident, Pause, current_pause, is_paused
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind, RecordFault
 from backoffice.operations.monitoring.inspection import inspect
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Status
+from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations.forgeries import alter_content, forge
-from tests.operations.steps import show, status_of, text_of
-from tests.operations.unknown_outcomes import proposed
+from tests.operations.provider_list import shows
+from tests.operations.steps import let_pass, show, status_of, text_of
+from tests.operations.unknown_outcomes import proposed, record, resolved
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -78,6 +84,10 @@ def sentence(operation: Operation, _other: User) -> None:
     Operation.objects.filter(pk=operation.pk).update(sentence="Withdraw NGN 25.00 to a friend")
 
 
+def expiry(operation: Operation, _other: User) -> None:
+    Operation.objects.filter(pk=operation.pk).update(expires_at=timezone.now() + timedelta(days=30))
+
+
 def seal_removed(operation: Operation, _other: User) -> None:
     Operation.objects.filter(pk=operation.pk).update(seal=None)
 
@@ -119,6 +129,7 @@ ALTERED: dict[Alter, set[RecordFault]] = {
     },
     content_and_log: {RecordFault.OPERATION_SEAL, RecordFault.APPROVAL_SEAL, RecordFault.RELEASE_SEAL},
     sentence: {RecordFault.OPERATION_SEAL},
+    expiry: {RecordFault.OPERATION_SEAL},
     seal_removed: {RecordFault.OPERATION_SEAL},
     approver: {RecordFault.APPROVAL_SEAL},
     approval_time: {RecordFault.APPROVAL_SEAL},
@@ -171,6 +182,12 @@ def claimed_already(operation: Operation, _other: User) -> None:
         audit.record(Action.OPERATION_CLAIMED, actor=None, target=operation)
 
 
+def cancelled_before(operation: Operation, _other: User) -> None:
+    """A cancelled operation that was set back to approved, with the release it had."""
+    with transaction.atomic():
+        audit.record(Action.OPERATION_CANCELLED, actor=operation.preparer, target=operation)
+
+
 def entry_without_members(operation: Operation, _other: User) -> None:
     Entry.objects.filter(action=Action.OPERATION_PREPARED).update(detail=["nothing"])
 
@@ -187,6 +204,7 @@ IN_THE_LOG: dict[Alter, RecordFault] = {
     released_with_another_digest: RecordFault.LOGGED_RELEASE,
     released_by_another: RecordFault.LOGGED_RELEASE,
     claimed_already: RecordFault.LOGGED_RELEASE,
+    cancelled_before: RecordFault.LOGGED_CLOSING,
 }
 EVERY = {**ALTERED, **{alter: {fault} for alter, fault in IN_THE_LOG.items()}}
 
@@ -237,10 +255,64 @@ def test_a_lowered_policy_is_not_sent(
     with lifted(connection):
         policy_lowered(operation, second_approver)
         Operation.objects.filter(pk=operation.pk).update(status=Status.APPROVED)
-    factories.release(operation, second_approver)
-    send.send_operation(operation.pk)
+    with pytest.raises(AlteredRecordError):
+        factories.release(operation, second_approver)
     faults = {RecordFault.OPERATION_SEAL, RecordFault.APPROVAL_SEAL}
     assert_stopped(operation, provider, faults)
+
+
+def approve_and_release(operation: Operation, approver: User) -> Operation:
+    return approvals.approve_and_release_operation(
+        operation.pk,
+        actor=approver,
+        digest=operation.digest,
+        second_factor_at=timezone.now(),
+        otp=SecretStr("123456"),
+    )
+
+
+@pytest.mark.parametrize("act", [factories.approve, approve_and_release])
+def test_an_altered_operation_is_not_approved(
+    preparer: User, approver: User, act: Callable[[Operation, User], Operation]
+) -> None:
+    operation = factories.prepared(preparer)
+    with lifted(connection):
+        sentence(operation, approver)
+    with pytest.raises(AlteredRecordError, match="a seal is missing or wrong"):
+        act(operation, approver)
+    assert (status_of(operation), Approval.objects.count()) == (Status.PENDING, 0)
+    assert Incident.objects.get().operation == operation
+
+
+def test_a_second_person_does_not_approve_after_a_forged_approval(
+    preparer: User, approver: User, second_approver: User
+) -> None:
+    operation = factories.prepared(preparer, amount=Decimal(20_000_000))
+    factories.approve(operation, approver)
+    with lifted(connection):
+        approval_time(operation, approver)
+    with pytest.raises(AlteredRecordError):
+        factories.approve(operation, second_approver)
+    assert (status_of(operation), Approval.objects.count()) == (Status.PENDING, 1)
+    assert Incident.objects.get().evidence == {"faults": [RecordFault.APPROVAL_SEAL]}
+
+
+def test_a_forged_approval_is_not_released(provider: StubProvider, preparer: User, approver: User) -> None:
+    operation = factories.approved(preparer, approver)
+    with lifted(connection):
+        approval_time(operation, approver)
+    with pytest.raises(AlteredRecordError):
+        factories.release(operation, approver)
+    assert_stopped(operation, provider, {RecordFault.APPROVAL_SEAL})
+
+
+def test_a_forged_release_of_a_person_without_the_role_raises_an_incident(
+    provider: StubProvider, released: Operation, outsider: User
+) -> None:
+    """It is refused for another reason, before its seal is verified."""
+    Release.objects.update(released_by=outsider)
+    send.send_operation(released.pk)
+    assert_stopped(released, provider, {RecordFault.RELEASE_SEAL, RecordFault.LOGGED_RELEASE})
 
 
 @pytest.fixture
@@ -303,14 +375,7 @@ def test_an_incident_is_shown_in_words(
 
 def test_an_altered_resumption_does_not_end_the_pause(preparer: User, approver: User) -> None:
     current = pause.pause_payments(actor=preparer, reason="Fraud is suspected.")
-    content = ResumePayload(
-        pause=current.pk,
-        paused_by=str(current.paused_by),
-        paused_at=current.paused_at,
-        pause_reason=current.reason,
-        reason="It was a false alarm.",
-    )
-    resume = factories.prepared_of_kind("resume", content, preparer)
+    resume = resumption(current, preparer)
     with lifted(connection):
         seal_removed(resume, approver)
     with pytest.raises(AlteredRecordError):
@@ -318,6 +383,126 @@ def test_an_altered_resumption_does_not_end_the_pause(preparer: User, approver: 
     assert is_paused()
     assert status_of(resume) == Status.PENDING
     assert Incident.objects.get().operation == resume
+
+
+Forge = Callable[[Pause, Operation], object]
+
+
+def ended_by_a_pending_resumption(current: Pause, resumption: Operation) -> None:
+    Pause.objects.filter(pk=current.pk).update(ended_at=timezone.now(), ended_by=resumption)
+
+
+def ended_by_a_resumption_without_approval(current: Pause, resumption: Operation) -> None:
+    ended_by_a_pending_resumption(current, resumption)
+    Operation.objects.filter(pk=resumption.pk).update(status=Status.SUCCEEDED, closed_at=timezone.now())
+
+
+def ended_by_a_forged_approval(current: Pause, resumption: Operation) -> None:
+    ended_by_a_resumption_without_approval(current, resumption)
+    approver = factories.person("Ngozi Eze", Role.APPROVER)
+    names = {"operation": resumption, "approver": approver, "preparer": resumption.preparer}
+    Approval.objects.create(**names, digest=resumption.digest, approved_at=timezone.now(), seal="test:00")
+    with transaction.atomic():
+        detail = {"digest": resumption.digest, "needed": 1, "status": "approved"}
+        audit.record(Action.OPERATION_APPROVED, actor=approver, target=resumption, **detail)
+
+
+def ended_by_the_resumption_of_another_pause(current: Pause, _resumption: Operation) -> None:
+    earlier = Pause.objects.exclude(pk=current.pk).get()
+    by = earlier.ended_by
+    Pause.objects.filter(pk=earlier.pk).delete()
+    Pause.objects.filter(pk=current.pk).update(ended_at=timezone.now(), ended_by=by)
+
+
+def deleted(current: Pause, _resumption: Operation) -> None:
+    Pause.objects.filter(pk=current.pk).delete()
+
+
+FORGED_ENDS: list[Forge] = [
+    ended_by_a_pending_resumption,
+    ended_by_a_resumption_without_approval,
+    ended_by_a_forged_approval,
+    ended_by_the_resumption_of_another_pause,
+    deleted,
+]
+
+
+def resumption(current: Pause, preparer: User) -> Operation:
+    content = ResumePayload(
+        pause=current.pk,
+        paused_by=str(current.paused_by),
+        paused_at=current.paused_at,
+        pause_reason=current.reason,
+        reason="It was a false alarm.",
+    )
+    return factories.prepared_of_kind("resume", content, preparer)
+
+
+def paused_and_resumed(preparer: User, approver: User) -> None:
+    current = pause.pause_payments(actor=preparer, reason="Fraud is suspected.")
+    factories.approve(resumption(current, preparer), approver)
+
+
+@pytest.fixture
+def paused(released: Operation) -> Pause:
+    """The second pause, while an operation is released."""
+    paused_and_resumed(released.preparer, released.approvals.get().approver)
+    return pause.pause_payments(actor=released.preparer, reason="Fraud is suspected again.")
+
+
+@pytest.mark.parametrize("forge_end", FORGED_ENDS, ids=lambda forge_end: forge_end.__name__)
+@pytest.mark.parametrize(
+    "notice", [send.send_operation, lambda _pk: inspect(full=False)], ids=["send", "inspect"]
+)
+def test_a_pause_that_was_ended_in_the_database_begins_again(
+    provider: StubProvider,
+    released: Operation,
+    paused: Pause,
+    forge_end: Forge,
+    notice: Callable[..., object],
+) -> None:
+    proposal = resumption(paused, released.preparer)
+    with lifted(connection):
+        forge_end(paused, proposal)
+    assert not is_paused()
+    for _ in range(2):
+        notice(released.pk)
+    assert provider.posts == []
+    incident = Incident.objects.get(kind=IncidentKind.ALTERED_PAUSE)
+    assert incident.pause == current_pause()
+    assert dict(incident.facts)["pause"] == str(paused.pk)
+
+
+def test_a_pause_that_was_ended_just_before_the_claim_stops_it(
+    provider: StubProvider, released: Operation, paused: Pause
+) -> None:
+    proposal = resumption(paused, released.preparer)
+    with lifted(connection):
+        ended_by_a_pending_resumption(paused, proposal)
+    release = Release.objects.select_related("operation").get()
+    assert send.claim_operation(released.pk, send.preflight_read(release)) is None
+
+
+def test_payments_go_on_after_two_people_resumed_the_new_pause(
+    provider: StubProvider, released: Operation, paused: Pause, preparer: User, approver: User
+) -> None:
+    with lifted(connection):
+        deleted(paused, released)
+    assert pause.pause_if_altered()
+    current = current_pause()
+    assert current
+    factories.approve(resumption(current, preparer), approver)
+    send.send_operation(released.pk)
+    assert len(provider.posts) == 1
+
+
+def test_payments_go_on_after_two_people_resumed(
+    provider: StubProvider, released: Operation, preparer: User, approver: User
+) -> None:
+    paused_and_resumed(preparer, approver)
+    inspect(full=False)
+    send.send_operation(released.pk)
+    assert (len(provider.posts), Incident.objects.count()) == (1, 0)
 
 
 def test_an_altered_resolution_closes_nothing(
@@ -330,6 +515,38 @@ def test_an_altered_resolution_closes_nothing(
         factories.approve(resolution, approver)
     assert status_of(review) == Status.REVIEW
     assert Incident.objects.get().kind == IncidentKind.ALTERED_RECORD
+
+
+# What was sent before there were seals
+
+
+def without_seals(operation: Operation) -> None:
+    with lifted(connection):
+        for rows in (Operation.objects.filter(pk=operation.pk), operation.approvals.all()):
+            rows.update(seal=None)
+
+
+def test_an_unknown_operation_without_seals_is_closed_by_matching(
+    provider: StubProvider, unknown: Operation
+) -> None:
+    without_seals(unknown)
+    inspect(full=False)
+    shows(provider, record("T-1"))
+    let_pass(listing_delay())
+    confirmation.confirm_operation(unknown.pk)
+    assert status_of(unknown) == Status.SUCCEEDED
+    assert "altered_record" not in inspect(full=False).violations
+    assert len(provider.posts) == 1
+
+
+def test_an_operation_without_seals_is_closed_by_a_resolution(
+    provider: StubProvider, review: Operation, preparer: User, approver: User
+) -> None:
+    without_seals(review)
+    inspect(full=False)
+    resolved(review, preparer, approver, "not_executed")
+    assert status_of(review) == Status.FAILED
+    assert len(provider.posts) == 1
 
 
 # Keys

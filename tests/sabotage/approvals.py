@@ -12,7 +12,7 @@ APPROVALS = (
     Safeguard(
         "the preparer never releases",
         "backoffice.operations.policy:check_may_release",
-        {("    _check_other_person(person, operation)\n    check_is_sendable"): "    check_is_sendable"},
+        {"    _check_other_person(person, operation)\n": ""},
         "tests/operations/delivery/test_release.py::test_the_preparer_cannot_release",
     ),
     Safeguard(
@@ -49,10 +49,10 @@ APPROVALS = (
         "tests/operations/delivery/test_release.py::test_a_release_needs_a_fresh_second_factor",
     ),
     Safeguard(
-        "the digest at the approval: what is stored is what was signed",
+        "the digest at the decision: what is stored is what was prepared",
         "backoffice.operations.policy:check_content",
         {"digest == operation.digest == operation.current_digest()": "digest == operation.digest"},
-        "tests/operations/workflow/test_approvals.py::test_content_edited_in_the_database_is_not_approved",
+        "tests/operations/workflow/test_approvals.py::test_content_edited_in_the_database_is_not_rejected",
     ),
     Safeguard(
         "the digest at the approval: what is stored is what was shown",
@@ -71,7 +71,8 @@ APPROVALS = (
         "the digest at the claim",
         "backoffice.operations.policy:check_may_send",
         {"    check_content(operation, operation.digest)\n": ""},
-        "tests/operations/delivery/test_send.py::test_content_changed_after_approval_is_not_sent",
+        "tests/operations/delivery/test_recheck_at_claim.py"
+        "::test_content_that_is_not_what_was_approved_is_not_claimed",
     ),
     Safeguard(
         "approvals are counted anew at the claim",

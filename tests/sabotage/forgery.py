@@ -95,15 +95,83 @@ FORGERY = (
     ),
     Safeguard(
         "an altered operation is not applied",
-        "backoffice.operations.workflow.approvals:_apply_local_effect",
-        {"    policy.check_may_apply(operation)\n": ""},
+        "backoffice.operations.policy:check_may_approve",
+        {"    seals.check_record(operation, list(operation.approvals.all()), None)\n": ""},
         f"{_SEALS}test_an_altered_resumption_does_not_end_the_pause",
     ),
     Safeguard(
-        "an altered operation raises an incident at the claim",
-        "backoffice.operations.delivery.release:withdraw_release",
-        {"        _raise_altered(operation, reason)\n": "        pass\n"},
+        "the seal of an operation covers its expiry",
+        "backoffice.operations.models.operations:Operation.sealed_content",
+        {'            "expires_at": canonical_time(self.expires_at),\n': ""},
+        f"{_NOT_SENT}[expiry]",
+    ),
+    Safeguard(
+        "what was closed does not become open again",
+        "backoffice.operations.seals:_log_faults",
+        {"        faults.append(RecordFault.LOGGED_CLOSING)\n": "        pass\n"},
+        f"{_NOT_SENT}[cancelled_before]",
+    ),
+    Safeguard(
+        "an altered operation is not approved",
+        "backoffice.operations.policy:check_may_approve",
+        {"    seals.check_record(operation, list(operation.approvals.all()), None)\n": ""},
+        f"{_SEALS}test_an_altered_operation_is_not_approved",
+    ),
+    Safeguard(
+        "an altered operation is not released",
+        "backoffice.operations.policy:check_may_release",
+        {"    seals.check_record(operation, list(operation.approvals.all()), None)\n": ""},
+        f"{_SEALS}test_a_forged_approval_is_not_released",
+    ),
+    Safeguard(
+        "an altered operation raises an incident when it is refused",
+        "backoffice.operations.lifecycle.transitions:record_refusal",
+        {"        incidents.raise_altered(operation, reason)\n": "        pass\n"},
         f"{_NOT_SENT}[content]",
+    ),
+    Safeguard(
+        "a forged release raises an incident, whatever else is wrong with it",
+        "backoffice.operations.delivery.release:withdraw_release",
+        {"_alteration(operation, stored) or reason": "reason"},
+        f"{_SEALS}test_a_forged_release_of_a_person_without_the_role_raises_an_incident",
+    ),
+    Safeguard(
+        "a pause that was ended in the database begins again before a request",
+        "backoffice.operations.delivery.send:send_operation",
+        {"        or pause_if_altered()\n": ""},
+        f"{_SEALS}test_a_pause_that_was_ended_in_the_database_begins_again[send-deleted]",
+    ),
+    Safeguard(
+        "a pause that was ended in the database begins again within the minute",
+        "backoffice.operations.monitoring.inspection:_stop_altered",
+        {"    pause_if_altered()\n": ""},
+        f"{_SEALS}test_a_pause_that_was_ended_in_the_database_begins_again[inspect-deleted]",
+    ),
+    Safeguard(
+        "a pause that was ended in the database is noticed in the claim",
+        "backoffice.operations.delivery.send:_may_be_claimed",
+        {"        and not is_pause_altered()\n": ""},
+        f"{_SEALS}test_a_pause_that_was_ended_just_before_the_claim_stops_it",
+    ),
+    Safeguard(
+        "a pause ends by a resumption of its own",
+        "backoffice.operations.lifecycle.pause:_was_resumed",
+        {"        and payload.pause == pause.pk\n": ""},
+        f"{_SEALS}test_a_pause_that_was_ended_in_the_database_begins_again"
+        "[send-ended_by_the_resumption_of_another_pause]",
+    ),
+    Safeguard(
+        "a pause ends by a sealed resumption",
+        "backoffice.operations.lifecycle.pause:_was_resumed",
+        {"        seals.check_record(resumption, approvals, None)\n": ""},
+        f"{_SEALS}test_a_pause_that_was_ended_in_the_database_begins_again[send-ended_by_a_forged_approval]",
+    ),
+    Safeguard(
+        "a pause ends by a resumption that enough people approved",
+        "backoffice.operations.lifecycle.pause:_was_resumed",
+        {"        and len(people) >= resumption.approvals_needed\n": ""},
+        f"{_SEALS}test_a_pause_that_was_ended_in_the_database_begins_again"
+        "[send-ended_by_a_resumption_without_approval]",
     ),
     Safeguard(
         "an altered operation is stopped within the minute",

@@ -90,6 +90,12 @@ SENDING = (
         ("tests/operations/delivery/test_balance_queue.py::test_a_read_older_than_seconds_is_no_watermark"),
     ),
     Safeguard(
+        "the look before sending has a time limit",
+        "backoffice.operations.delivery.send:preflight_read",
+        {"        before_request=check_time,\n": ""},
+        "tests/operations/delivery/test_look_alikes.py::test_a_list_that_takes_too_long_to_read_ends_the_release",
+    ),
+    Safeguard(
         "the pause is asked in the claim",
         "backoffice.operations.delivery.send:_may_be_claimed",
         {"        and not is_paused()\n": ""},

@@ -3,8 +3,6 @@
 A release is created, expires or is withdrawn here; `delivery.send` consumes it.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -37,7 +35,7 @@ from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Operation, Release
-from backoffice.operations.models.reason_codes import Blocker, IncidentKind
+from backoffice.operations.models.reason_codes import Blocker
 
 SEND_TASK = "operations.send"
 
@@ -69,7 +67,8 @@ def release_operation(
     The provider's one-time code is stored encrypted and bound to this content for `OTP_LIFETIME_SECONDS`; a
     release without a code lasts `RELEASE_LIFETIME_MINUTES`. Raises PermissionMissingError, SelfApprovalError,
     WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError, PaymentsPausedError,
-    OtpMissingError, AlreadyReleasedError, LookAlikeError, LookAlikeReasonMissingError.
+    OtpMissingError, AlreadyReleasedError, LookAlikeError, LookAlikeReasonMissingError, and AlteredRecordError,
+    with an incident.
     """
     return add_release(operation_id, actor, digest, second_factor_at, otp, another_payment)
 
@@ -84,17 +83,19 @@ def expire_release(operation_id: UUID) -> bool:
 def withdraw_release(release: Release, reason: OperationError) -> bool:
     """Delete exactly this release, audit why it must not be sent, and enqueue the next of its balance.
 
-    Rows that were not made with Countersign raise an incident. False if the release was already deleted or
-    replaced.
+    Rows that were not made with Countersign raise an incident, whatever else is wrong with them. False if the
+    release was already deleted or replaced.
     """
     operation = Operation.objects.get_locked(release.operation_id)
-    if isinstance(reason, AlteredRecordError):
-        _raise_altered(operation, reason)
-    withdrawn, _ = Release.objects.filter(pk=release.pk, released_at=release.released_at).delete()
-    if withdrawn:
-        record_refusal(release.operation_id, OperationAction.SEND, None, reason)
-        enqueue_next(release.balance)
-    return bool(withdrawn)
+    stored = Release.objects.filter(pk=release.pk, released_at=release.released_at).first()
+    if stored is None:
+        if isinstance(reason, AlteredRecordError):
+            incidents.raise_altered(operation, reason)
+        return False
+    record_refusal(operation.pk, OperationAction.SEND, None, _alteration(operation, stored) or reason)
+    stored.delete()
+    enqueue_next(release.balance)
+    return True
 
 
 @transaction.atomic
@@ -102,29 +103,20 @@ def stop_if_altered(operation_id: UUID) -> bool:
     """Raise an incident and withdraw the release if the operation does not pass `seals.check_record`."""
     operation = Operation.objects.get_locked(operation_id)
     release = Release.objects.filter(operation=operation).first()
+    altered = _alteration(operation, release)
+    if altered and release:
+        withdraw_release(release, altered)
+    elif altered:
+        incidents.raise_altered(operation, altered)
+    return altered is not None
+
+
+def _alteration(operation: Operation, release: Release | None) -> AlteredRecordError | None:
     try:
         seals.check_record(operation, list(operation.approvals.all()), release)
     except AlteredRecordError as exc:
-        if release:
-            withdraw_release(release, exc)
-        else:
-            _raise_altered(operation, exc)
-        return True
-    return False
-
-
-@contextmanager
-def stopping_altered(operation_id: UUID) -> Iterator[None]:
-    """Raise an incident after the transaction inside was rolled back because of altered rows."""
-    try:
-        yield
-    except AlteredRecordError as exc:
-        _raise_altered(Operation.objects.get(pk=operation_id), exc)
-        raise
-
-
-def _raise_altered(operation: Operation, reason: AlteredRecordError) -> None:
-    incidents.raise_incident(operation, kind=IncidentKind.ALTERED_RECORD, evidence={"faults": reason.faults})
+        return exc
+    return None
 
 
 def record_blocker(operation_id: UUID, blocker: Blocker | None, **parameters: str) -> None:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -40,6 +39,7 @@ from backoffice.operations.delivery.release import record_blocker, withdraw_rele
 from backoffice.operations.errors import (
     ContentChangedError,
     DatabaseRestoredError,
+    ListTooLongError,
     OperationError,
     PossiblyExecutedError,
     Refusal,
@@ -47,16 +47,20 @@ from backoffice.operations.errors import (
 from backoffice.operations.kinds.base import MoneyKind, SendReceipt
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle import incidents
+from backoffice.operations.lifecycle.pause import is_pause_altered, pause_if_altered
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import find_candidates
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker, IncidentKind, responses_sentence
 from backoffice.operations.states import Status
-from payments_gateway import GatewayError, NotSentError, write_only_while
+from payments_gateway import GatewayError, NotSentError, TransactionRecord, write_only_while
 
 logger = logging.getLogger(__name__)
 DATABASE_GONE = gettext_noop("The database connection was lost before sending began. Nothing was sent.")
+# How long the provider's list may be read before sending: half the life of a one-time code. It is long where the
+# mirror is far behind, so that transactions of days have to be read.
+PREFLIGHT_SECONDS = 45.0
 DETAILS_DEADLINE = 1.0  # seconds; for a read that only completes the recorded result
 # Seconds; ten minutes in total, since the provider sends the response only once.
 RECORD_RETRY_DELAYS = (
@@ -102,7 +106,12 @@ def send_operation(operation_id: UUID) -> None:
         .filter(operation=operation_id, operation__status=Status.APPROVED)
         .first()
     )
-    if release is None or is_paused() or not balance_queue.is_next(release, clock.now()):
+    if (
+        release is None
+        or is_paused()
+        or pause_if_altered()
+        or not balance_queue.is_next(release, clock.now())
+    ):
         return
     try:
         restore_check.check_before_send(operation_id)
@@ -272,7 +281,7 @@ def preflight_read(release: Release) -> PreflightRead:
     """Read the provider's list just before sending.
 
     Raises GatewayError, UnstableListError, and OperationError if the content is unreadable or seems to be
-    executed already, from here or elsewhere.
+    executed already, from here or elsewhere, or if reading takes longer than `PREFLIGHT_SECONDS`.
     """
     operation, newest_attempt = release.operation, balance_queue.newest_attempt_id(release.balance)
     kind, payload = read_content(operation)
@@ -282,21 +291,39 @@ def preflight_read(release: Release) -> PreflightRead:
         watermark = provider_list.read_watermark(operation.currency, recent_period=Attempt.CLOCK_SKEW)
         return PreflightRead(watermark, newest_attempt, clock.now())
     first = operation.attempts.order_by("number").first()
+    check_time = _time_limit(PREFLIGHT_SECONDS)
     if first is not None:
-        _check_not_executed(operation, first, kind, payload)
+        _check_not_executed(operation, first, partial(kind.is_match, payload), check_time)
     watermark = provider_list.read_watermark(
         operation.currency,
         recent_period=Attempt.CLOCK_SKEW,
         recent_from=look_alikes.read_list_from(operation),
+        before_request=check_time,
     )
     look_alikes.check_none_new(release, kind, payload, watermark)
     seen = [record.transaction_id for record in watermark.recent if kind.is_match(payload, record)]
     return PreflightRead(watermark, newest_attempt, clock.now(), tuple(seen))
 
 
-def _check_not_executed(operation: Operation, first: Attempt, kind: MoneyKind[Any], payload: Any) -> None:
+def _time_limit(seconds: float) -> Callable[[], None]:
+    """Raises ListTooLongError once so many seconds have passed."""
+    until = time.monotonic() + seconds
+
+    def check() -> None:
+        if time.monotonic() >= until:
+            raise ListTooLongError
+
+    return check
+
+
+def _check_not_executed(
+    operation: Operation,
+    first: Attempt,
+    matches: Callable[[TransactionRecord], bool],
+    check_time: Callable[[], None],
+) -> None:
     """Raise PossiblyExecutedError if the list shows what an earlier attempt may have caused."""
-    found = find_candidates(operation, first, partial(kind.is_match, payload))
+    found = find_candidates(operation, first, matches, before_request=check_time)
     if found:
         ids = [record.transaction_id for record in found]
         incidents.raise_incident(
@@ -314,6 +341,7 @@ def _may_be_claimed(release: Release, preflight: PreflightRead) -> bool:
         release.expires_at > now
         and now - preflight.read_at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
         and not is_paused()
+        and not is_pause_altered()
         and balance_queue.is_next(release, now)
         and balance_queue.newest_attempt_id(release.balance) == preflight.newest_attempt
     )

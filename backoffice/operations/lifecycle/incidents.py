@@ -14,7 +14,12 @@ from backoffice.audit.canonical import plain
 from backoffice.core import clock
 from backoffice.ledger.models import Transaction
 from backoffice.operations import permissions, policy
-from backoffice.operations.errors import AlreadyAcknowledgedError, NoteMissingError, OwnAccountError
+from backoffice.operations.errors import (
+    AlreadyAcknowledgedError,
+    AlteredRecordError,
+    NoteMissingError,
+    OwnAccountError,
+)
 from backoffice.operations.models.monitoring import Incident, Pause
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import IncidentKind
@@ -44,6 +49,11 @@ def raise_incident(operation: Operation, *, kind: IncidentKind, evidence: Mappin
         if incident.evidence == fields or (is_open and _is_known(incident.evidence, fields)):
             return incident
         last = incident
+
+
+def raise_altered(operation: Operation, reason: AlteredRecordError) -> None:
+    """Record that the operation's rows are not those that people made with Countersign."""
+    raise_incident(operation, kind=IncidentKind.ALTERED_RECORD, evidence={"faults": reason.faults})
 
 
 def _is_known(before: Mapping[str, object], evidence: Mapping[str, object]) -> bool:
@@ -82,7 +92,9 @@ def _is_known_evidence(before: Mapping[str, object], evidence: Mapping[str, obje
     return is_of_its_status and all(before.get(name) == evidence.get(name) for name in ("currency", "amount"))
 
 
-def raise_for_pause(pause: Pause, *, evidence: Mapping[str, object]) -> Incident:
+def raise_for_pause(
+    pause: Pause, *, evidence: Mapping[str, object], kind: IncidentKind = IncidentKind.DATABASE_RESTORED
+) -> Incident:
     """Record, inside the caller's transaction, the finding because of which payments are paused.
 
     A second finding during the same pause raises a further incident.
@@ -90,7 +102,7 @@ def raise_for_pause(pause: Pause, *, evidence: Mapping[str, object]) -> Incident
     fields = {name: plain(value) for name, value in evidence.items()}
     last = Incident.objects.filter(pause=pause, followed_by=None).first()
     incident = Incident.objects.create(
-        pause=pause, kind=IncidentKind.DATABASE_RESTORED, further_to=last, evidence=fields, at=clock.now()
+        pause=pause, kind=kind, further_to=last, evidence=fields, at=clock.now()
     )
     _audit_raised(incident)
     return incident

@@ -7,20 +7,25 @@ from django.db import IntegrityError, transaction
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
 from backoffice.core import clock
-from backoffice.operations import permissions, policy
+from backoffice.operations import permissions, policy, seals
 from backoffice.operations.errors import (
     AlreadyPausedError,
     NotPausedError,
+    OperationError,
     PauseChangedError,
     ReasonMissingError,
     Refusal,
 )
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resume import ResumePayload
+from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models import monitoring
 from backoffice.operations.models.monitoring import Incident, Pause, current_pause
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.reason_codes import PauseCause
+from backoffice.operations.models.reason_codes import IncidentKind, PauseCause
+from backoffice.operations.states import Status
 
 CACHED_SECONDS = 1.0
 
@@ -93,6 +98,56 @@ def resume_payments(resumption: Operation, payload: ResumePayload, actor: User) 
     target = Pause.objects.get(pk=payload.pause)
     audit.record(Action.PAYMENTS_RESUMED, actor=actor, target=target, by=resumption.reference)
     transaction.on_commit(clear_pause_cache)
+
+
+def is_pause_altered() -> bool:
+    """Whether the newest pause was ended or deleted outside Countersign.
+
+    Anyone who has the database can end a pause, but cannot seal the resumption that two people have to make.
+    """
+    return _altered_pause() is not None
+
+
+def pause_if_altered() -> bool:
+    """Pause payments again, with an incident, if the newest pause was ended or deleted outside Countersign."""
+    evidence = _altered_pause()
+    if evidence is None:
+        return False
+    with transaction.atomic():
+        pause = pause_because_of(PauseCause.ALTERED_PAUSE)
+        if not Incident.objects.filter(pause=pause, kind=IncidentKind.ALTERED_PAUSE).exists():
+            incidents.raise_for_pause(pause, evidence=evidence, kind=IncidentKind.ALTERED_PAUSE)
+    return True
+
+
+def _altered_pause() -> dict[str, object] | None:
+    """Which pause was ended or deleted outside Countersign, as evidence; None if none was."""
+    # The log is read first: a pause that begins meanwhile is in neither query, or in the second only.
+    paused = Entry.objects.filter(action=Action.PAYMENTS_PAUSED).order_by("-position").first()
+    newest = Pause.objects.select_related("ended_by").order_by("-pk").first()
+    if paused and not Pause.objects.filter(pk=paused.target_id).exists():
+        return {"pause": paused.target_id}
+    if newest is None or newest.ended_at is None or _was_resumed(newest, newest.ended_by):
+        return None
+    return {"pause": str(newest.pk), "resumption": newest.ended_by and newest.ended_by.reference}
+
+
+def _was_resumed(pause: Pause, resumption: Operation | None) -> bool:
+    """Whether this resumption ends this pause and enough people approved it."""
+    if resumption is None or resumption.status != Status.SUCCEEDED:
+        return False
+    approvals = list(resumption.approvals.all())
+    try:
+        seals.check_record(resumption, approvals, None)
+        _, payload = read_content(resumption)
+    except OperationError:
+        return False
+    people = {approval.approver_id for approval in approvals} - {resumption.preparer_id}
+    return (
+        isinstance(payload, ResumePayload)
+        and payload.pause == pause.pk
+        and len(people) >= resumption.approvals_needed
+    )
 
 
 def _insert(pause: Pause) -> None:

@@ -13,7 +13,13 @@ from backoffice.audit.actions import Action
 from backoffice.core import background, clock
 from backoffice.ledger.mirror import sync
 from backoffice.operations import policy
-from backoffice.operations.errors import OperationAction, OperationError, WrongStatusError
+from backoffice.operations.errors import (
+    AlteredRecordError,
+    OperationAction,
+    OperationError,
+    WrongStatusError,
+)
+from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import CLOSED, IN_FLIGHT, Status
 
@@ -63,8 +69,10 @@ def audit_refusals(
 def record_refusal(
     operation_id: UUID, attempted: OperationAction, actor: object, reason: OperationError
 ) -> None:
-    """Write to the audit log which action was refused, to whom, and why."""
+    """Write to the audit log which action was refused, to whom, and why. Altered rows raise an incident."""
     operation = Operation.objects.filter(pk=operation_id).first()
+    if operation and isinstance(reason, AlteredRecordError):
+        incidents.raise_altered(operation, reason)
     audit.record(
         Action.OPERATION_ACTION_REFUSED,
         actor=actor if isinstance(actor, User) else None,

@@ -203,9 +203,10 @@ class Operation(SealedRow):
         return moment >= self.expires_at
 
     def sealed_content(self) -> dict[str, object]:
-        """That its preparer prepared this content, how it is shown in lists, and how many must approve it."""
+        """That its preparer prepared this content until when, how lists show it, and how many must approve it."""
         return {
             **self.decision("prepared", self.preparer_id, self.prepared_at, self.digest),
+            "expires_at": canonical_time(self.expires_at),
             "reference": self.reference,
             "sentence": self.sentence,
             "currency": self.currency,

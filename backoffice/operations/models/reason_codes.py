@@ -52,6 +52,7 @@ class IncidentKind(models.TextChoices):
         "database_restored",
         _("The database was restored to an earlier moment, or a standby was promoted"),
     )
+    ALTERED_PAUSE = "altered_pause", _("A pause of payments was ended or deleted outside Countersign")
 
 
 class RecordFault(TextChoices):
@@ -73,6 +74,7 @@ class RecordFault(TextChoices):
         "logged_release",
         _("the audit log does not show that this person released this content"),
     )
+    LOGGED_CLOSING = "logged_closing", _("the audit log shows that the operation was closed before")
 
 
 def _faults(codes: Sequence[str]) -> str:
@@ -89,6 +91,7 @@ class PauseCause(TextChoices):
             "may be missing."
         ),
     )
+    ALTERED_PAUSE = "altered_pause", _("The last pause was ended or deleted outside Countersign.")
 
 
 class LostAttemptState(TextChoices):
@@ -312,6 +315,8 @@ _NAMES = {
     "lost_count": _("total of missing attempts"),
     "log_position": _("missing audit log entry"),
     "database": _("database"),
+    "pause": _("pause"),
+    "resumption": _("resumption in the database"),
 }  # in reading order; the currency follows the amount
 
 

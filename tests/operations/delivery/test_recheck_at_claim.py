@@ -87,6 +87,16 @@ def test_an_approval_of_other_content_is_ignored(released: Operation, provider: 
     assert_stays(released, provider)
 
 
+def test_content_that_is_not_what_was_approved_is_not_claimed(
+    released: Operation, provider: StubProvider
+) -> None:
+    with lifted(connection):
+        Operation.objects.update(payload={**released.payload, "account_number": "9999999999"})
+    with pytest.raises(errors.ContentChangedError):
+        claim(released)
+    assert_stays(released, provider)
+
+
 def test_a_one_time_code_for_other_content_cannot_be_decrypted(
     released: Operation, provider: StubProvider
 ) -> None:
@@ -107,7 +117,7 @@ def test_a_one_time_code_for_other_content_cannot_be_decrypted(
 
 
 def test_an_expired_operation_is_not_sent(released: Operation, provider: StubProvider) -> None:
-    Operation.objects.update(expires_at=timezone.now())
+    factories.expire(released)
     with pytest.raises(errors.ExpiredError):
         claim(released)
     assert_stays(released, provider)

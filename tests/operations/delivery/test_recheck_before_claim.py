@@ -127,8 +127,7 @@ def test_cancelling_needs_the_permission_to_prepare_the_kind(
 
 
 def test_nothing_is_sent_if_it_expired_after_release(provider: StubProvider, released: Operation) -> None:
-    with lifted(connection):
-        Operation.objects.filter(pk=released.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+    factories.expire(released, timezone.now() - timedelta(seconds=1))
     with pytest.raises(errors.ExpiredError):
         send.claim_operation(released.pk, send.preflight_read(Release.objects.get()))
     send.send_operation(released.pk)
@@ -141,7 +140,8 @@ def test_nothing_is_sent_if_the_preparer_released_it(
 ) -> None:
     staff.set_roles(preparer.pk, roles=[Role.PREPARER, Role.APPROVER], actor=None)
     with lifted(connection):
-        Release.objects.update(released_by=preparer)
+        factories.change_release(Release.objects.get(), released_by=preparer)
+        Entry.objects.filter(action=Action.OPERATION_RELEASED).update(actor=preparer)
     send.send_operation(released.pk)
     assert (status_of(released), provider.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
     assert refusal() == errors.Refusal.SELF_APPROVAL

@@ -182,7 +182,7 @@ def test_content_changed_after_approval_is_not_sent(provider: StubProvider, rele
     send.send_operation(released.pk)
     assert (reloaded(released).status, provider.posts) == (Status.APPROVED, [])
     refusal = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).get()
-    assert (refusal.detail["attempted"], refusal.detail["refusal"]) == ("send", {"code": "content_changed"})
+    assert (refusal.detail["attempted"], refusal.detail["refusal"]) == ("send", {"code": "log_mismatch"})
 
 
 @pytest.mark.parametrize("change", ["deactivated", "role taken away"])

@@ -156,8 +156,18 @@ def test_content_edited_in_the_database_is_not_approved(preparer: User, approver
     operation = factories.prepared(preparer)
     with lifted(connection):
         Operation.objects.update(payload={**operation.payload, "account_number": "9999999999"})
-    with pytest.raises(errors.ContentChangedError):
+    with pytest.raises(errors.AlteredRecordError):
         approve(operation, approver)
+    assert status_of(operation) == Status.PENDING
+
+
+def test_content_edited_in_the_database_is_not_rejected(preparer: User, approver: User) -> None:
+    """What is on the page is not what is stored; the preparer can still cancel it."""
+    operation = factories.prepared(preparer)
+    with lifted(connection):
+        Operation.objects.update(payload={**operation.payload, "account_number": "9999999999"})
+    with pytest.raises(errors.ContentChangedError):
+        reject(operation, approver)
     assert status_of(operation) == Status.PENDING
 
 
@@ -189,7 +199,7 @@ def test_a_decided_operation_cannot_be_decided_again(preparer: User, approver: U
 
 def test_an_expired_operation_cannot_be_approved_and_is_closed(preparer: User, approver: User) -> None:
     operation = factories.prepared(preparer)
-    Operation.objects.filter(pk=operation.pk).update(expires_at=timezone.now())
+    factories.expire(operation)
     with pytest.raises(errors.ExpiredError):
         approve(operation, approver)
     assert jobs.expire_due() == 1

@@ -1,11 +1,12 @@
 """Forms of decisions about one operation. Each asks for a second factor unless one is still fresh."""
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.http import QueryDict
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
@@ -172,8 +173,15 @@ class ReleaseForm(BaseDecisionForm):
         return any(confirmed is None or confirmed < one.found_at for one in wants.look_alikes)
 
     def clean_another_payment(self) -> AnotherPayment:
-        seen = self.data.getlist("look_alike") if isinstance(self.data, QueryDict) else []
-        return AnotherPayment(tuple(seen), self.cleaned_data["another_payment"])
+        is_seen = self.data.get("look_alikes") == self.look_alikes_seen
+        ids = [one.transaction_id for one in self.look_alikes] if is_seen else []
+        return AnotherPayment(tuple(ids), self.cleaned_data["another_payment"])
+
+    @property
+    def look_alikes_seen(self) -> str:
+        """A digest of exactly the transactions shown, because a form may not have thousands of fields."""
+        ids = sorted(one.transaction_id for one in self.look_alikes)
+        return hashlib.sha256(json.dumps(ids).encode()).hexdigest()
 
     def clean_otp(self) -> SecretStr | None:
         otp = self.cleaned_data["otp"]

@@ -246,7 +246,7 @@ def _refused_at_claim(refusal: dict[str, str]) -> str:
             "Not sent: the account of the person who released it was changed with break-glass. Another person must "
             "send it."
         )
-    if refusal["code"] == Refusal.APPROVER_RESTRICTED:
+    if refusal["code"] in {Refusal.APPROVER_RESTRICTED, Refusal.LIST_TOO_LONG}:
         return sentence(refusal)
     return f"{gettext('Not sent.')} {sentence(refusal)} {_PREPARE_AGAIN}"
 

@@ -24,7 +24,7 @@ from backoffice.core.cached_reads import CachedRead, CachedValue, cached_values
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger import balances, provider_list
-from backoffice.operations import permissions, selectors
+from backoffice.operations import permissions, policy, selectors
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import ChangeKind, FieldMatch, MoneyKind, attempt_match_fields
 from backoffice.operations.kinds.registry import KINDS, AnyKind, read_content
@@ -239,7 +239,8 @@ def investigation(request: StaffRequest) -> HttpResponse:
     """Every operation whose outcome people have to examine, the oldest first, as last reported."""
     found = unknown_outcomes(selectors.visible_operations(request.user))
     page = keyset_page(found, order=OLDEST_FIRST, cursor=request.GET.get("cursor"), size=CASES_ON_A_PAGE)
-    return render(request, "operations/investigation.html", {"page": page, "cases": cached_cases(page.rows)})
+    context = {"page": page, "cases": cached_cases(page.rows), **_right_to_resolve(request)}
+    return render(request, "operations/investigation.html", context)
 
 
 @require_safe
@@ -254,7 +255,8 @@ def case(request: StaffRequest, pk: UUID) -> HttpResponse:
         messages.info(request, text.format(reference=operation.reference, status=status))
         return redirect(operation)
     cases = [refreshed_case(attempt)] if "read" in request.GET else cached_cases([attempt])
-    return render(request, "operations/investigation.html", {"cases": cases, "only": operation})
+    context = {"cases": cases, "only": operation, **_right_to_resolve(request)}
+    return render(request, "operations/investigation.html", context)
 
 
 @does_not_extend_session
@@ -266,4 +268,12 @@ def evidence(request: StaffRequest, pk: UUID) -> HttpResponse:
     if attempt is None:
         get_object_or_404(selectors.visible_operations(request.user), pk=pk)
         return HttpResponse(status=204)
-    return render(request, "operations/_evidence.html", {"case": refreshed_case(attempt)})
+    context = {"case": refreshed_case(attempt), **_right_to_resolve(request)}
+    return render(request, "operations/_evidence.html", context)
+
+
+def _right_to_resolve(request: StaffRequest) -> dict[str, object]:
+    """Whether this user may prepare a resolution now, and why not if only a change with break-glass withholds it."""
+    restriction = policy.restriction(request.user, permissions.RESOLVE)
+    may_resolve = restriction is None and request.user.has_perm(permissions.RESOLVE)
+    return {"may_resolve": may_resolve, "restriction": restriction}

@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from backoffice.operations.models.operations import Operation
+from tests import factories
 from tests.append_only.triggers import lifted
 
 APPROVE = "/operations/approve/"
@@ -32,7 +33,7 @@ def obstacles(answer: Any) -> dict[str, str]:
 
 
 def expired(operation: Operation) -> Operation:
-    Operation.objects.filter(pk=operation.pk).update(expires_at=timezone.now() - timedelta(minutes=1))
+    factories.expire(operation, timezone.now() - timedelta(minutes=1))
     return operation
 
 

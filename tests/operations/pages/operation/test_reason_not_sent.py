@@ -147,5 +147,5 @@ def test_tampered_content_is_not_sent_and_explained(
         Operation.objects.filter(pk=released.pk).update(payload={**released.payload, "memo": "forged"})
     send.send_operation(released.pk)
     html = text_of(show(as_approver, released))
-    assert "Not sent. The content is not what you saw" in html
+    assert "The audit log shows other content or other people" in html
     assert "The preparer must cancel it and prepare it again." in html
