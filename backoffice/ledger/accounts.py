@@ -75,21 +75,22 @@ def fetch_own_accounts(
 ) -> list[Account]:
     """The merchant's accounts at the provider, all or those of one name (GET {base_url_v4}/account).
 
-    Raises GatewayError. Without `client`, the request uses `PAGE_TIMEOUT`.
+    Those without a name are among them: the provider may list accounts by currency only. Raises GatewayError.
+    Without `client`, the request uses `PAGE_TIMEOUT`.
     """
     found = (client or gateway(deadline=PAGE_TIMEOUT)).accounts.list(
         account_name=account_name, page=1, per_page=_ACCOUNTS_PER_PAGE
     )
-    return [account for account in found if account_name in {None, account.account_name}]
+    return [
+        account for account in found if account_name is None or account.account_name in {"", account_name}
+    ]
 
 
-def fetch_own_account_numbers(
-    account_name: str, currency: str, *, client: PaymentsGateway | None = None
-) -> frozenset[str]:
-    """The numbers of the merchant's accounts of this name in this currency. Raises GatewayError."""
+def account_numbers(accounts: Iterable[Account], currency: str) -> frozenset[str]:
+    """The numbers of these accounts in this currency."""
     return frozenset(
         asset.address
-        for account in fetch_own_accounts(account_name, client=client)
+        for account in accounts
         for asset in account.assets
         if asset.address and asset.currency == currency
     )
