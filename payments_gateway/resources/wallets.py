@@ -32,9 +32,12 @@ from payments_gateway.transport import Resource
 
 
 class WalletAddress(WireModel):
-    """An address at which the merchant receives crypto. Network and currency are empty if not reported."""
+    """An address at which the merchant receives crypto, empty if the provider gives an empty one.
 
-    address: Annotated[Text, Field(min_length=1)]
+    Network and currency are empty if not reported.
+    """
+
+    address: Text
     network: Text = ""
     currency: Text = ""
 
@@ -154,4 +157,6 @@ def _parse_address(profile: ProviderProfile, element: object) -> WalletAddress:
         "currency": profile.wallet_address_currency_members,
     }
     found = {ours: text_at(element, [(name,) for name in names]) for ours, names in named.items()}
+    if not any(isinstance(element.get(name), (str, int)) for name in named["address"]):
+        raise UnreadableError(f"{' or '.join(named['address'])} is missing in one of the addresses")
     return WalletAddress.model_validate({**element, **found})
