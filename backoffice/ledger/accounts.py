@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
+from django.utils.translation import gettext
 from pydantic import TypeAdapter
 
-from backoffice.core.cached_reads import CachedRead, CachedValue, Value
+from backoffice.core.cached_reads import CachedRead, CachedValue, Value, failed_read_text
 from backoffice.core.gateway import (
     FORM_CHECK_TIMEOUT,
     PAGE_OPENING_TIMEOUT,
@@ -17,7 +18,18 @@ from backoffice.core.gateway import (
     gateway,
     provider_profile,
 )
-from payments_gateway import BANKS, Account, AccountHolder, PaymentsGateway, Wallet, WalletAddress
+from payments_gateway import (
+    BANKS,
+    Account,
+    AccountHolder,
+    CredentialsError,
+    GatewayError,
+    PaymentsGateway,
+    RateLimitedError,
+    RejectedError,
+    Wallet,
+    WalletAddress,
+)
 
 _HOLDER_KEPT_FOR = timedelta(minutes=2)
 _ACCOUNTS_PER_PAGE = (
@@ -68,6 +80,13 @@ def resolve_account_holder(account_number: str, bank_code: str) -> AccountHolder
             account_number=account_number, bank_code=bank_code
         )
     )
+
+
+def unresolved_text(exc: GatewayError) -> str:
+    """Why the holder of an account is not known: the provider's own words if it decided, otherwise what failed."""
+    if isinstance(exc, RejectedError) and not isinstance(exc, (CredentialsError, RateLimitedError)):
+        return gettext("The bank did not find this account: {reason}").format(reason=exc.message)
+    return gettext("Account not checked. {problem}").format(problem=failed_read_text(exc))
 
 
 def fetch_own_accounts(
