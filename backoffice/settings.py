@@ -114,8 +114,9 @@ GATEWAY_API_USER: str = env.str("COUNTERSIGN_GATEWAY_API_USER", default="counter
 GATEWAY_BUSINESS_ID: str = env.str("COUNTERSIGN_GATEWAY_BUSINESS_ID", default="").strip()
 #: The value of the `X-User-Version` header.
 GATEWAY_USER_VERSION: str = env.str("COUNTERSIGN_GATEWAY_USER_VERSION", default="v2")
-#: A TOML file that overrides fields of the provider profile where the provider differs from the defaults.
-GATEWAY_PROFILE: str = env.str("COUNTERSIGN_GATEWAY_PROFILE", default="")
+#: How the provider behaves where its specification leaves it open: `specification`, `published`, or a TOML file that
+#: overrides single fields of the profile that it names with `profile = "published"`.
+GATEWAY_PROFILE: str = env.str("COUNTERSIGN_GATEWAY_PROFILE", default="specification").strip()
 #: A file of certificate authorities to trust for calls to the provider. Default: those of the system.
 GATEWAY_CA_FILE: str = env.str("COUNTERSIGN_GATEWAY_CA_FILE", default="")
 #: What host names of the provider's staging addresses contain: required in staging, refused in production.

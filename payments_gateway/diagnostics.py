@@ -1,8 +1,8 @@
 """Call every read of the provider once, compare each response with its schema, and report the results.
 
 Changes nothing. Of a schema in openapi.yaml, members, types and closed enumerations are compared; limits and
-patterns are not. A difference names the path and kind of a value, never its content, so it can be shown for
-any response.
+patterns are not. Where the named profiles differ, a result says which of them the response fits. A difference
+names the path and kind of a value, never its content, so it can be shown for any response.
 """
 
 import enum
@@ -10,20 +10,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from functools import cache
-from pathlib import Path
-from typing import Any, TypeVar
-
-import yaml
+from typing import Any, NamedTuple, TypeVar
 
 from payments_gateway.client import PaymentsGateway
 from payments_gateway.config import GatewayConfig
 from payments_gateway.errors import CredentialsError, GatewayError, NotSentError, RejectedError
-from payments_gateway.operations import OPERATIONS, ApiOperation, CallEffect, Endpoint
-from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.operations import OPERATIONS, ApiOperation, CallEffect, Endpoint, api_description
+from payments_gateway.profile.model import PROFILES, ProfileName, ProviderProfile
 from payments_gateway.resources.extras import EXTRA_OPERATIONS
-from payments_gateway.responses import ParsedResponse
+from payments_gateway.responses import TYPE_NAMES, ParsedResponse, is_of_type, type_name
 from payments_gateway.transport import Transport
 
 T = TypeVar("T")
@@ -47,7 +43,8 @@ class DiagnosticResult:
     """The result of one operation. `remarks` hold no credential and no data of the response.
 
     `skew` is how far the provider's clock is ahead of ours, in whole seconds, the resolution of its Date
-    header.
+    header. `fits` names the profiles that have such a request and response; None where they do not differ, or
+    nothing can be said.
     """
 
     operation: ApiOperation
@@ -57,6 +54,7 @@ class DiagnosticResult:
     remarks: tuple[str, ...] = ()
     skew: timedelta | None = None
     is_misconfigured: bool = False
+    fits: tuple[ProfileName, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +90,45 @@ def run_diagnostics(
                 )
                 continue
             result = _call(client, transport, config.profile, operation, account)
+            result = _with_request_fit(result, config)
             if result.outcome is DiagnosticOutcome.UNREACHABLE:
                 out_of_reach.add(base)
             yield result
+
+
+def _with_request_fit(result: DiagnosticResult, config: GatewayConfig) -> DiagnosticResult:
+    """Say which profiles make such a request, asking once more in the way of the others where that can tell."""
+    operation = result.operation
+    asked = _request_of(operation, config.profile)
+    others = [name for name, profile in PROFILES.items() if _request_of(operation, profile) != asked]
+    if result.fits is not None or not others:
+        return result
+    if result.outcome is not DiagnosticOutcome.ANSWERED and result.status != _NOT_FOUND:
+        return result
+    answered = [name for name in others if _answers(operation, config, PROFILES[name])]
+    is_answered = result.outcome is DiagnosticOutcome.ANSWERED
+    remarks = [f"answers at {operation.path_in(PROFILES[name])}" for name in answered if not is_answered]
+    fits = tuple(name for name in PROFILES if name in answered or (is_answered and name not in others))
+    return replace(result, fits=fits, remarks=(*result.remarks, *remarks))
+
+
+_NOT_FOUND = 404
+
+
+def _request_of(operation: ApiOperation, profile: ProviderProfile) -> tuple[str, bool]:
+    return operation.path_in(profile), operation.endpoint_in(profile) is Endpoint.V2_OPEN
+
+
+def _answers(operation: ApiOperation, config: GatewayConfig, profile: ProviderProfile) -> bool:
+    """Whether the provider answers this read as another profile asks it. Sends one request."""
+    points: dict[str, object] = {"extra_credentials": profile.extra_credentials}
+    if operation.path_point:
+        points[operation.path_point] = operation.path_in(profile)
+    asking = replace(config, profile=config.profile.overridden(points), tries=1)
+    transport = _RecordingTransport(asking)
+    with PaymentsGateway(asking, transport=transport) as client:
+        result = _call(client, transport, asking.profile, operation, None)
+    return result.outcome is DiagnosticOutcome.ANSWERED
 
 
 def base_url_of(operation: ApiOperation, config: GatewayConfig) -> str:
@@ -150,12 +184,15 @@ def _result_of_response(
     elapsed: timedelta,
 ) -> DiagnosticResult:
     outcome = DiagnosticOutcome.UNUSABLE if problem else DiagnosticOutcome.ANSWERED
+    fits = fitting_profiles(operation.name, response.members)
     remarks = (
-        *schema_differences(operation.name, response.members),
+        *schema_differences(operation.name, response.members, next(iter(fits or ()), "specification")),
         *_unknown_statuses(operation, profile, response),
     )
     remarks = (problem, *remarks) if problem else remarks
-    return DiagnosticResult(operation, outcome, response.status, elapsed, remarks, _clock_skew(response))
+    return DiagnosticResult(
+        operation, outcome, response.status, elapsed, remarks, _clock_skew(response), fits=fits
+    )
 
 
 def _arguments(operation: ApiOperation, account: SampleAccount | None) -> Mapping[str, object]:
@@ -205,63 +242,92 @@ def _clock_skew(response: ParsedResponse) -> timedelta | None:
     return timedelta(seconds=round((response.date - datetime.now(UTC)).total_seconds()))
 
 
-_OPENAPI_FILE = Path(__file__).with_name("openapi.yaml")
 _LONGEST_NAME = 40
 _MAX_NAMES = 20
 _MAX_DIFFERENCES = 12
 
 
-def schema_differences(operation: str, members: Mapping[str, object]) -> list[str]:
-    """Return how a response to this operation (`balances.list`) differs from its schema.
+class _Difference(NamedTuple):
+    text: str
+    is_additional: bool = False  # only members that the schema does not have
+
+
+def schema_differences(
+    operation: str, members: Mapping[str, object], profile: ProfileName = "specification"
+) -> list[str]:
+    """Return how a response to this operation (`balances.list`) differs from its schema in a named profile.
 
     At most a dozen differences, without duplicates. Empty for an operation without a schema.
     """
-    schema = _response_schemas().get(operation)
-    if schema is None:
-        return []
-    found = list(dict.fromkeys(_differences(schema, members, "")))
+    found = list(dict.fromkeys(each.text for each in _all_differences(operation, members, profile)))
     more = len(found) - _MAX_DIFFERENCES
     return found if more <= 0 else [*found[:_MAX_DIFFERENCES], f"and {more} more"]
 
 
-@cache
-def _document() -> Any:
-    return yaml.safe_load(_OPENAPI_FILE.read_text(encoding="utf-8"))
+def fitting_profiles(operation: str, members: Mapping[str, object]) -> tuple[ProfileName, ...] | None:
+    """The named profiles whose schema a response has, apart from additional members; None if there is one schema."""
+    schemas = [_response_schemas(name).get(operation) for name in PROFILES]
+    if all(schema == schemas[0] for schema in schemas):
+        return None
+    return tuple(
+        name
+        for name in PROFILES
+        if all(each.is_additional for each in _all_differences(operation, members, name))
+    )
+
+
+def _all_differences(
+    operation: str, members: Mapping[str, object], profile: ProfileName
+) -> list[_Difference]:
+    schema = _response_schemas(profile).get(operation)
+    return [] if schema is None else list(_differences(schema, members, ""))
 
 
 @cache
-def _response_schemas() -> Mapping[str, Any]:
-    """Return operationId -> schema of the response with status 200, for every operation that has one."""
+def _response_schemas(profile: ProfileName) -> Mapping[str, Any]:
+    """Return operationId -> schema of the response with status 200, without references, for every operation."""
+    document = api_description(profile)
     operations = [
-        each for path in _document()["paths"].values() for each in path.values() if "operationId" in each
+        each for path in document["paths"].values() for each in path.values() if "operationId" in each
     ]
     return {
-        each["operationId"]: _resolved(each["responses"]["200"])["content"]["application/json"]["schema"]
+        each["operationId"]: _dereferenced(each["responses"]["200"], document)["content"]["application/json"][
+            "schema"
+        ]
         for each in operations
         if "200" in each["responses"]
     }
 
 
-def _resolved(part: Any) -> Any:
-    while "$ref" in part:
-        target = _document()
-        for step in part["$ref"].removeprefix("#/").split("/"):
+def _dereferenced(part: Any, document: Any) -> Any:
+    """The part with each reference into the document replaced by what it refers to."""
+    if isinstance(part, list):
+        return [_dereferenced(each, document) for each in part]
+    if not isinstance(part, dict):
+        return part
+    if isinstance(reference := part.get("$ref"), str):
+        target = document
+        for step in reference.removeprefix("#/").split("/"):
             target = target[step]
-        part = target
-    return part
+        return _dereferenced(target, document)
+    return {name: _dereferenced(each, document) for name, each in part.items()}
 
 
-def _differences(schema: Any, value: object, place: str) -> Iterator[str]:
-    schema = _resolved(schema)
+def _differences(schema: Any, value: object, place: str) -> Iterator[_Difference]:
     here = place or "the response"
+    if "anyOf" in schema:
+        found = [list(_differences(option, value, place)) for option in schema["anyOf"]]
+        yield from min(found, key=lambda differences: sum(not each.is_additional for each in differences))
+        return
     expected = schema.get("type")
     kinds = [expected] if isinstance(expected, str) else expected
-    if kinds and not any(_is_of_type(value, kind) for kind in kinds):
-        yield f"{here} is {_type_name(value)}, not {' or '.join(_TYPE_NAMES[kind] for kind in kinds)}"
+    if kinds and not any(is_of_type(value, kind) for kind in kinds):
+        wanted = " or ".join(TYPE_NAMES[kind] for kind in kinds)
+        yield _Difference(f"{here} is {type_name(value)}, not {wanted}")
         return
     allowed = [schema["const"]] if "const" in schema else schema.get("enum")
     if allowed and value not in allowed:
-        yield f"{here} is not one of {', '.join(map(str, allowed))}"
+        yield _Difference(f"{here} is not one of {', '.join(map(str, allowed))}")
     if isinstance(value, dict):
         yield from _object_differences(schema, value, place)
     if isinstance(value, list) and "items" in schema:
@@ -269,16 +335,16 @@ def _differences(schema: Any, value: object, place: str) -> Iterator[str]:
             yield from _differences(schema["items"], item, f"{place}[]")
 
 
-def _object_differences(schema: Any, value: dict[str, object], place: str) -> Iterator[str]:
+def _object_differences(schema: Any, value: dict[str, object], place: str) -> Iterator[_Difference]:
     properties: Mapping[str, Any] = schema.get("properties", {})
     others = schema.get("additionalProperties")
     here, dot = place or "the response", f"{place}." if place else ""
     missing = [name for name in schema.get("required", []) if name not in value]
     unknown = [_printable(name) for name in value if name not in properties] if others is False else []
     if missing:
-        yield f"{here} has no {_comma_separated(missing)}"
+        yield _Difference(f"{here} has no {_comma_separated(missing)}")
     if unknown:
-        yield f"{here} has unknown {_comma_separated(unknown)}"
+        yield _Difference(f"{here} has unknown {_comma_separated(unknown)}", is_additional=True)
     for name, item in value.items():
         if name in properties:
             yield from _differences(properties[name], item, f"{dot}{name}")
@@ -289,36 +355,6 @@ def _object_differences(schema: Any, value: dict[str, object], place: str) -> It
 def _comma_separated(names: Sequence[str]) -> str:
     more = len(names) - _MAX_NAMES
     return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
-
-
-_TYPE_NAMES = {
-    "object": "an object",
-    "array": "a list",
-    "string": "text",
-    "number": "a number",
-    "integer": "a whole number",
-    "boolean": "true or false",
-    "null": "null",
-}
-
-
-def _type_name(value: object) -> str:
-    return next(name for kind, name in _TYPE_NAMES.items() if _is_of_type(value, kind))
-
-
-def _is_of_type(value: object, kind: str) -> bool:
-    match value:
-        case None:
-            return kind == "null"
-        case bool():
-            return kind == "boolean"
-        case int() | Decimal():
-            return kind == "number" or (kind == "integer" and value == int(value))
-        case str():
-            return kind == "string"
-        case list():
-            return kind == "array"
-    return kind == "object"
 
 
 def _printable(name: str) -> str:

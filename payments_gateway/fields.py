@@ -129,6 +129,7 @@ Count = Annotated[int, BeforeValidator(_exact)]
 Text = Annotated[str, BeforeValidator(_text)]
 LenientText = Annotated[str, BeforeValidator(_lenient_text)]
 OptionalId = Annotated[str | None, BeforeValidator(_optional_id)]
+CurrencyCode = Annotated[str, BeforeValidator(_text), StringConstraints(pattern=r"^[A-Z][A-Z0-9]{1,11}$")]
 Flag = Annotated[bool | None, BeforeValidator(_flag)]
 Timestamp = Annotated[datetime | None, BeforeValidator(_timestamp)]
 

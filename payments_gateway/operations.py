@@ -1,12 +1,16 @@
-"""Every operation of the specification in one table: method, path, endpoint, effect, client method.
+"""Every operation of the specification in one table, and its description in openapi.yaml for each named profile.
 
 Sources: the sections Endpoints, Authentication (8: key management) and Address families of the specification.
 """
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.profile.model import ProfileName, ProviderProfile
 
 
 class Endpoint(enum.Enum):
@@ -37,7 +41,8 @@ class ApiOperation:
 
     * `path` is relative to the base address of the endpoint (`endpoint`); `path_point` names the profile's point
       that can replace it.
-    * `has_open_base`: the profile decides which base address serves it.
+    * `has_open_base`: the profile decides which base address serves it; `has_open_credentials`: and whether it
+      takes the credential headers.
     * `needs_otp`: requires a one-time code, unless the profile makes it optional.
     * `kind` is the kind of operation that must be approved before this call; empty for a read.
     """
@@ -51,6 +56,7 @@ class ApiOperation:
     kind: str = ""
     path_point: str = ""
     has_open_base: bool = False
+    has_open_credentials: bool = False
 
     def path_in(self, profile: ProviderProfile) -> str:
         """The path in this profile."""
@@ -58,6 +64,8 @@ class ApiOperation:
 
     def endpoint_in(self, profile: ProviderProfile) -> Endpoint:
         """The endpoint in this profile."""
+        if self.has_open_credentials and not profile.extra_credentials:
+            return Endpoint.V2_OPEN
         return key_management_endpoint(profile) if self.has_open_base else self.endpoint
 
 
@@ -147,3 +155,29 @@ OPERATIONS = (
     ),
 )
 """The twenty operations, in the order of the specification."""
+
+OPENAPI_FILE = Path(__file__).with_name("openapi.yaml")
+_PATCHES = "x-profiles"
+
+
+@cache
+def api_description(profile: ProfileName = "specification") -> Any:
+    """The document `openapi.yaml` as one named profile has it: with the merge patch of that profile applied."""
+    import yaml  # imported here: rarely needed, and takes several megabytes of memory
+
+    document = yaml.safe_load(OPENAPI_FILE.read_text(encoding="utf-8"))
+    patches = document.pop(_PATCHES)
+    return _patched(document, patches.get(profile, {}))
+
+
+def _patched(value: Any, patch: Any) -> Any:
+    """Apply a JSON merge patch (RFC 7396): null removes a member, an object is merged, all else replaces."""
+    if not isinstance(patch, Mapping):
+        return patch
+    kept = dict(value) if isinstance(value, Mapping) else {}
+    for name, change in patch.items():
+        if change is None:
+            kept.pop(name, None)
+        else:
+            kept[name] = _patched(kept.get(name), change)
+    return kept

@@ -39,10 +39,61 @@ class ParsedResponse:
     @property
     def data(self) -> dict[str, object]:
         """The `data` object of the envelope. Raises UnreadableError if there is none."""
-        data = self.members.get("data")
-        if not isinstance(data, dict):
-            raise UnreadableError(_("it contains no data"))
-        return data
+        return object_in(self.members, "data")
+
+
+TYPE_NAMES = {
+    "object": "an object",
+    "array": "a list",
+    "string": "text",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "null": "null",
+}
+"""The types of JSON Schema in words, in the order in which a value is looked up."""
+
+
+def type_name(value: object) -> str:
+    return next(name for kind, name in TYPE_NAMES.items() if is_of_type(value, kind))
+
+
+def is_of_type(value: object, kind: str) -> bool:
+    """Whether a JSON value has this type of JSON Schema."""
+    match value:
+        case None:
+            return kind == "null"
+        case bool():
+            return kind == "boolean"
+        case int() | Decimal():
+            return kind == "number" or (kind == "integer" and value == int(value))
+        case str():
+            return kind == "string"
+        case list():
+            return kind == "array"
+    return kind == "object"
+
+
+def wrong_type(members: Mapping[str, object], name: str, wanted: str) -> UnreadableError:
+    """The error for a member that is missing, or of another type than the one wanted."""
+    found = type_name(members[name]) if name in members else "missing"
+    return UnreadableError(f"{name} is {found}, not {wanted}")
+
+
+def object_in(members: Mapping[str, object], name: str) -> dict[str, object]:
+    """Return this member, an object. Raises UnreadableError, which names it."""
+    found = members.get(name)
+    if not isinstance(found, dict):
+        raise wrong_type(members, name, "an object")
+    return found
+
+
+def list_in(members: Mapping[str, object], name: str) -> list[object]:
+    """Return this member, a list. Raises UnreadableError, which names it."""
+    found = members.get(name)
+    if not isinstance(found, list):
+        raise wrong_type(members, name, "a list")
+    return found
 
 
 def value_at(value: object, *path: str) -> object:
@@ -61,11 +112,34 @@ def first_text(value: object, paths: Iterable[tuple[str, ...]]) -> str | None:
     return None
 
 
+def text_at(value: object, paths: Iterable[tuple[str, ...]]) -> str | None:
+    """Return the text (or whole number) at the first of these paths that has a value; None if none has one.
+
+    Raises UnreadableError, which names the member, for a value of another type.
+    """
+    for path in paths:
+        outer = value_at(value, *path[:-1])
+        if not isinstance(outer, dict | None):
+            raise UnreadableError(f"{'.'.join(path[:-1])} is {type_name(outer)}, not an object")
+        found = value_at(value, *path)
+        if found is not None:
+            if not isinstance(found, (str, int)) or isinstance(found, bool):
+                raise UnreadableError(f"{'.'.join(path)} is {type_name(found)}, not text")
+            if str(found).strip():
+                return str(found).strip()
+    return None
+
+
+def _missing(paths: Iterable[tuple[str, ...]], wanted: str) -> UnreadableError:
+    names = dict.fromkeys(".".join(path) or "data" for path in paths)
+    return UnreadableError(f"{' or '.join(names)} is missing or not {wanted}")
+
+
 def first_object(value: object, paths: Iterable[tuple[str, ...]]) -> dict[str, object]:
     """Return the first object found at one of these paths. Raises UnreadableError if there is none."""
     found = next((found for path in paths if isinstance(found := value_at(value, *path), dict)), None)
     if found is None:
-        raise UnreadableError(_("it does not contain the requested data"))
+        raise _missing(paths, "an object")
     return found
 
 
@@ -73,7 +147,7 @@ def first_list(value: object, paths: Iterable[tuple[str, ...]]) -> list[object]:
     """Return the first list found at one of these paths. Raises UnreadableError if there is none."""
     found = next((found for path in paths if isinstance(found := value_at(value, *path), list)), None)
     if found is None:
-        raise UnreadableError(_("it does not contain the requested list"))
+        raise _missing(paths, "a list")
     return found
 
 

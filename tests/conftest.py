@@ -223,6 +223,13 @@ def sandbox_process() -> Iterator[SandboxProcess]:
         yield process
 
 
+@pytest.fixture(scope="session")
+def published_process() -> Iterator[SandboxProcess]:
+    """The same in the `published` profile."""
+    with SandboxProcess(profile="published") as process:
+        yield process
+
+
 @pytest.fixture
 def sandbox(sandbox_process: SandboxProcess, settings: Settings) -> SandboxProcess:
     """The simulated provider over real HTTP, reset, and the product configured to use it."""

@@ -13,6 +13,8 @@ from typing import Any, Self
 
 import requests
 
+from payments_gateway.profile.model import ProfileName
+
 ROOT = Path(__file__).resolve().parent.parent
 API_KEY = "sandbox-key-of-the-simulation"
 API_USER = "countersign-demo"
@@ -42,7 +44,9 @@ class SandboxProcess:
         transactions: int = 60,
         seed: int = 1,
         settle_after: float = 0,
+        profile: ProfileName = "specification",
     ) -> None:
+        self.profile: ProfileName = profile
         self._folder = tempfile.TemporaryDirectory(prefix="sandbox-")
         self.database = database or Path(self._folder.name) / "sandbox.sqlite3"
         self._output = Path(self._folder.name) / "output"
@@ -52,6 +56,7 @@ class SandboxProcess:
             "--transactions": transactions,
             "--seed": seed,
             "--settle-after": settle_after,
+            "--profile": profile,
         }
         self.process: subprocess.Popen[bytes] | None = None
         self.address = ""

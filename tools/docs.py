@@ -20,7 +20,7 @@ from unittest.mock import patch
 
 from django.core.exceptions import ImproperlyConfigured
 
-from payments_gateway import ProviderProfile
+from payments_gateway.profile.model import PROFILES
 from tools.deploy_check import production_environment
 from tools.processes import ROOT, clean_environment
 
@@ -78,16 +78,21 @@ def profile_table() -> str:
     """A row for each field of the provider profile, and its tables in full below."""
     lines = [
         "",
-        "| Field | Default | Confidence | Section of the specification | Meaning |",
-        "|---|---|---|---|---|",
+        "| Field | `specification` (default) | `published`, if other | Confidence"
+        " | Section of the specification | Meaning |",
+        "|---|---|---|---|---|---|",
     ]
     tables: list[str] = []
-    for point in ProviderProfile().open_points():
+    published = dict(PROFILES["published"])
+    for point in PROFILES["specification"].open_points():
+        other = "" if published[point.name] == point.value else _profile_default(published[point.name])
         default = _profile_default(point.value)
         if isinstance(point.value, Mapping):
             default = f"[below](#{point.name})"
             tables += ["", f"### {point.name}", "", "```toml", f"[{point.name}]", *_toml(point.value), "```"]
-        lines.append(f"| `{point.name}` | {default} | {point.confidence} | {point.where} | {point.why} |")
+        lines.append(
+            f"| `{point.name}` | {default} | {other} | {point.confidence} | {point.where} | {point.why} |"
+        )
     return "\n".join([*lines, "", "## Tables", *tables, ""])
 
 

@@ -36,6 +36,9 @@ class CachedValue(Generic[Value]):
         return self.read_at is not None
 
 
+_NO_SUCCESS = 300  # HTTP; what is wrong with a response below it is said by the error itself
+
+
 def failed_read_text(exc: GatewayError) -> str:
     """Why nothing new was read, in the reader's language; a rejection in the provider's own words."""
     match exc:
@@ -43,7 +46,7 @@ def failed_read_text(exc: GatewayError) -> str:
             return gettext("The provider rejects the API key. Ask an administrator to check it.")
         case RejectedError():
             return gettext("The provider rejected the request: {message}").format(message=exc.message)
-        case GatewayError(status=int()):
+        case GatewayError(status=int(status)) if status >= _NO_SUCCESS:
             return gettext("The provider responded with an error (HTTP {status}).").format(status=exc.status)
         case GatewayError(__cause__=GatewayError()):
             return gettext("The provider cannot be reached, or does not respond in time.")

@@ -29,6 +29,7 @@ from payments_gateway import (
     ProviderProfile,
     ReadFailedError,
 )
+from payments_gateway.profile.model import PROFILES
 from payments_gateway.transport import Transport
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ PAGE_PART_TIMEOUT = 1.5  # the same, where a part needs several reads
 FORM_CHECK_TIMEOUT = 2.0  # a submitted form cannot be accepted without it
 FORM_HINT_TIMEOUT = 1.0  # a form works without it; a check waits for at most three of these
 PAGE_OPENING_TIMEOUT = 0.4  # a page shows more with it on opening; at most two per page
+_DEFAULT_PROFILE = "specification"
 _PAGE_TIMEOUTS = frozenset({PAGE_TIMEOUT, PAGE_PART_TIMEOUT})
 _READ_SLOTS = threading.BoundedSemaphore(3)  # per process, which serves eight requests at a time
 _SLOT_WAIT = 0.1  # seconds
@@ -77,21 +79,35 @@ def check_configuration() -> None:
 
 
 def provider_profile() -> ProviderProfile:
-    """How the configured provider behaves where its specification leaves it open.
+    """How the configured provider behaves where its specification leaves it open: a named profile, or a file.
 
+    A file overrides single points of the profile that it names (`profile = "published"`), or of `specification`.
     Raises ValueError, which names the file, if that cannot be read or is invalid; this stops the start.
     """
     return _provider_profile(settings.GATEWAY_PROFILE)
 
 
 @cache
-def _provider_profile(file: str) -> ProviderProfile:
+def _provider_profile(name: str) -> ProviderProfile:
+    if not name or name in PROFILES:
+        return _named_profile(name or _DEFAULT_PROFILE)
     try:
-        return ProviderProfile().overridden(
-            tomllib.loads(Path(file).read_text(encoding="utf-8")) if file else {}
-        )
+        points = tomllib.loads(Path(name).read_text(encoding="utf-8"))
+        return _named_profile(points.pop("profile", _DEFAULT_PROFILE)).overridden(points)
+    except FileNotFoundError as exc:
+        named = ", ".join(PROFILES)
+        raise ValueError(
+            f"COUNTERSIGN_GATEWAY_PROFILE, {name}: neither a profile ({named}) nor a file."
+        ) from exc
     except (ValueError, OSError) as exc:
-        raise ValueError(f"COUNTERSIGN_GATEWAY_PROFILE, {file}: {exc}") from exc
+        raise ValueError(f"COUNTERSIGN_GATEWAY_PROFILE, {name}: {exc}") from exc
+
+
+def _named_profile(name: object) -> ProviderProfile:
+    found = next((profile for known, profile in PROFILES.items() if known == name), None)
+    if found is None:
+        raise ValueError(f"profile: must be one of {', '.join(PROFILES)}.")
+    return found
 
 
 def _configured_values() -> tuple[str, ...]:
@@ -115,14 +131,14 @@ def _client(deadline: float, counted_key: UUID | None, *configured: str) -> Paym
 
 
 def _client_configuration(deadline: float, *configured: str) -> GatewayConfig:
-    api_key, base_url, base_url_v4, api_user, user_version, profile_file = configured
+    api_key, base_url, base_url_v4, api_user, user_version, profile = configured
     return GatewayConfig(
         base_url=base_url,
         base_url_v4=base_url_v4,
         api_key=SecretStr(api_key),
         api_user=api_user,
         user_version=user_version,
-        profile=_provider_profile(profile_file),
+        profile=_provider_profile(profile),
         ca_file=settings.GATEWAY_CA_FILE or None,
         deadline=deadline,
     )

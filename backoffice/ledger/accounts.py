@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
+from django.utils.translation import gettext
 from pydantic import TypeAdapter
 
-from backoffice.core.cached_reads import CachedRead, CachedValue, Value
+from backoffice.core.cached_reads import CachedRead, CachedValue, Value, failed_read_text
 from backoffice.core.gateway import (
     FORM_CHECK_TIMEOUT,
     PAGE_OPENING_TIMEOUT,
@@ -17,7 +18,18 @@ from backoffice.core.gateway import (
     gateway,
     provider_profile,
 )
-from payments_gateway import BANKS, Account, AccountHolder, PaymentsGateway, Wallet, WalletAddress
+from payments_gateway import (
+    BANKS,
+    Account,
+    AccountHolder,
+    CredentialsError,
+    GatewayError,
+    PaymentsGateway,
+    RateLimitedError,
+    RejectedError,
+    Wallet,
+    WalletAddress,
+)
 
 _HOLDER_KEPT_FOR = timedelta(minutes=2)
 _ACCOUNTS_PER_PAGE = (
@@ -70,26 +82,34 @@ def resolve_account_holder(account_number: str, bank_code: str) -> AccountHolder
     )
 
 
+def unresolved_text(exc: GatewayError) -> str:
+    """Why the holder of an account is not known: the provider's own words if it decided, otherwise what failed."""
+    if isinstance(exc, RejectedError) and not isinstance(exc, (CredentialsError, RateLimitedError)):
+        return gettext("The bank did not find this account: {reason}").format(reason=exc.message)
+    return gettext("Account not checked. {problem}").format(problem=failed_read_text(exc))
+
+
 def fetch_own_accounts(
     account_name: str | None = None, *, client: PaymentsGateway | None = None
 ) -> list[Account]:
     """The merchant's accounts at the provider, all or those of one name (GET {base_url_v4}/account).
 
-    Raises GatewayError. Without `client`, the request uses `PAGE_TIMEOUT`.
+    Those without a name are among them: the provider may list accounts by currency only. Raises GatewayError.
+    Without `client`, the request uses `PAGE_TIMEOUT`.
     """
     found = (client or gateway(deadline=PAGE_TIMEOUT)).accounts.list(
         account_name=account_name, page=1, per_page=_ACCOUNTS_PER_PAGE
     )
-    return [account for account in found if account_name in {None, account.account_name}]
+    return [
+        account for account in found if account_name is None or account.account_name in {"", account_name}
+    ]
 
 
-def fetch_own_account_numbers(
-    account_name: str, currency: str, *, client: PaymentsGateway | None = None
-) -> frozenset[str]:
-    """The numbers of the merchant's accounts of this name in this currency. Raises GatewayError."""
+def account_numbers(accounts: Iterable[Account], currency: str) -> frozenset[str]:
+    """The numbers of these accounts in this currency."""
     return frozenset(
         asset.address
-        for account in fetch_own_accounts(account_name, client=client)
+        for account in accounts
         for asset in account.assets
         if asset.address and asset.currency == currency
     )

@@ -31,6 +31,10 @@ STATUS_LABELS = {
 """The words of the specification for people. Any other word is shown as the provider writes it."""
 
 
+NOT_REPORTED = -1
+"""Stored for a total or a number of transactions that the provider's answer lacks: none of them is negative."""
+
+
 class Balance(models.Model):
     """One currency of the merchant, as last reported by the provider."""
 

@@ -1,7 +1,7 @@
 """The provider profile: every point that the specification leaves open, in one validated object.
 
-A deployment overrides single points with `ProviderProfile().overridden({...})` and changes no code. An
-invalid profile is rejected at start-up, because in the middle of a call it could lose the outcome of a
+`PROFILES` has the two named ones. A deployment overrides single points with `overridden({...})` and changes no
+code. An invalid profile is rejected at start-up, because in the middle of a call it could lose the outcome of a
 transfer. Not part of the profile: the `X-User-Version` header (`GatewayConfig.user_version`) and the webhook
 signature scheme (`payments_gateway.webhooks`). Where the specification is explicit, it takes precedence.
 """
@@ -210,6 +210,12 @@ class ProviderProfile(BaseModel):
     account_per_page_query: Name = _point(
         "perPage", "likely", _ACCOUNT_SECTION, "Query name: accounts per page."
     )
+    account_currencies: AtLeastOne[Name] = _point(
+        ("NGN", "USD"),
+        "likely",
+        "Endpoints, PUT {base_url_v4}/account",
+        "Currencies in which the provider opens bank accounts.",
+    )
     capabilities: tuple[Capability, ...] = _point(
         (),
         "hint",
@@ -243,6 +249,12 @@ class ProviderProfile(BaseModel):
     )
     extra_country_query: Name = _point(
         "country", "hint", _BEYOND_SPECIFICATION, "Banks: query name of the country."
+    )
+    extra_credentials: bool = _point(
+        True,
+        "hint",
+        _BEYOND_SPECIFICATION,
+        "Whether banks, rates, currencies, minimums and wallet_config are read with the credential headers.",
     )
     key_base: Literal["v2", "v4"] = _point(
         "v4", "likely", _KEYS_SECTION, "Base address of the five operations: v2 or v4."
@@ -354,6 +366,12 @@ class ProviderProfile(BaseModel):
         "Endpoints, POST /balance/withdraw",
         "Path in `data` to the status of a withdrawal, next to its transaction id.",
     )
+    holder_name_paths: ObjectPaths = _point(
+        (("accountname",), ("accountName",)),
+        "likely",
+        _BANK_RESOURCE,
+        "Path to the name of the account holder (required).",
+    )
     bank_code_paths: ObjectPaths = _point(
         (("code",), ("data", "code")),
         "hint",
@@ -387,11 +405,23 @@ class ProviderProfile(BaseModel):
         _ACCOUNT_SECTION,
         "Path in `data` to the list of accounts: a member, or `data` itself.",
     )
-    account_assets_members: Names = _point(
-        ("assets",),
+    accounts_by_currency: bool = _point(
+        False,
         "likely",
         _ACCOUNT_SECTION,
-        "Member with the assets of an account per currency: a list or a map.",
+        "Whether `data` is a map by currency, so that an empty object means no account. Both shapes are read.",
+    )
+    account_assets_members: Names = _point(
+        ("assets", "asset"),
+        "likely",
+        _ACCOUNT_SECTION,
+        "Member with the assets of an account, or of a currency: a list or a map.",
+    )
+    asset_number_members: Names = _point(
+        ("id", "accountNumber", "account_number"),
+        "likely",
+        _ACCOUNT_SECTION,
+        "Member of an asset with the account number or address (required).",
     )
     statuses: Table[LowerCase, Literal["fulfilled", "processing", "failed"]] = _point(
         {"fullfiled": "fulfilled", "fulfilled": "fulfilled", "processing": "processing", "failed": "failed"},
@@ -531,3 +561,27 @@ class ProviderProfile(BaseModel):
         for name, field in type(self).model_fields.items():
             documented: Any = field.json_schema_extra
             yield OpenPoint(name, getattr(self, name), why=field.description or "", **documented)
+
+
+ProfileName = Literal["specification", "published"]
+
+#: What the published API of the provider behind the specification does differently.
+_PUBLISHED: Mapping[str, Any] = {
+    "key_generate_path": "/user/apikey",
+    "key_list_path": "/user/apikeys",
+    "key_scopes_path": "/user/apikey-scope",
+    "key_invalidate_path": "/user/invalidate-apikey",
+    "key_delete_path": "/user/apikey",
+    "service_username_member": "coinprofileUsername",
+    "account_currencies": ["NGN", "KES"],
+    "accounts_by_currency": True,
+    "capabilities": ["banks", "rates", "currencies", "minimums", "wallet_config"],
+    "extra_credentials": False,
+    "otp_required": False,
+}
+
+PROFILES: Mapping[ProfileName, ProviderProfile] = {
+    "specification": ProviderProfile(),
+    "published": ProviderProfile().overridden(_PUBLISHED),
+}
+"""The named profiles. How their answers are shaped is in `openapi.yaml`; the client reads either shape in both."""

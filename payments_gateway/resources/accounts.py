@@ -1,13 +1,14 @@
 """Bank accounts: open and list the merchant's own (v4), and resolve the holder of any account (POST /bank/resolve)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import (
+    CurrencyCode,
     LenientText,
     OptionalAmount,
     RequestModel,
@@ -19,7 +20,16 @@ from payments_gateway.fields import (
 from payments_gateway.money import UnreadableError
 from payments_gateway.operations import Endpoint
 from payments_gateway.profile.model import ProviderProfile
-from payments_gateway.responses import ParsedResponse, first_list, first_text, value_at
+from payments_gateway.responses import (
+    ParsedResponse,
+    first_list,
+    is_of_type,
+    object_in,
+    rename_members,
+    text_at,
+    type_name,
+    wrong_type,
+)
 from payments_gateway.transport import Resource
 
 #: Bank code of the Central Bank of Nigeria -> usual name of the bank.
@@ -79,18 +89,25 @@ class CreatedAccount(WireModel):
 
 
 class Asset(WireModel):
-    """The balance of an account in one currency, and the address that receives it."""
+    """The balance of an account in one currency, and the account number or address that receives it.
 
-    currency: LenientText = ""
-    address: Annotated[LenientText, Field(alias="id")] = ""
+    The balances are None if not reported.
+    """
+
+    currency: CurrencyCode
+    address: Annotated[Text, Field(alias="id")]
     type: LenientText = ""
     balance: OptionalAmount = None
+    pending_debit: Annotated[OptionalAmount, Field(alias="pendingDebit")] = None
 
 
 class Account(WireModel):
-    """An account of the merchant in the v4 API, with its balance in each currency."""
+    """An account of the merchant in the v4 API, with its balance in each currency.
 
-    account_name: Annotated[LenientText, Field(alias="accountName")] = ""
+    The name is empty if the provider lists accounts by currency, without names.
+    """
+
+    account_name: Annotated[Text, Field(alias="accountName")] = ""
     assets: tuple[Asset, ...] = ()
 
 
@@ -98,7 +115,10 @@ class AccountHolder(WireModel):
     """The holder of a bank account, and what else the bank reported."""
 
     account_name: Annotated[Text, Field(alias="accountname", min_length=1)]
-    account_number: Annotated[Text, Field(alias="accountnumber")] = ""
+    account_number: Annotated[
+        Text,
+        Field(validation_alias=AliasChoices("account_number", "accountnumber", "accountNumber")),
+    ] = ""
     bank_code: Text = ""
     bank_name: Text = ""
     phone_number: Annotated[LenientText, Field(alias="phonenumber", repr=False)] = ""
@@ -138,8 +158,9 @@ class Accounts(Resource):
     ) -> list[Account]:
         """Return one page of the merchant's accounts with their assets (GET {base_url_v4}/account).
 
-        Pages count from 1; for omitted arguments the provider's defaults apply. Changes nothing and is
-        retried. Raises RejectedError, ReadFailedError. Specification: Endpoints, end of PUT
+        Pages count from 1; for omitted arguments the provider's defaults apply. A map by currency is read as one
+        account without a name for each currency. Changes nothing and is retried. Raises RejectedError,
+        ReadFailedError, also for an account with neither name nor assets. Specification: Endpoints, end of PUT
         {base_url_v4}/account (request and response are not shown).
         """
         profile = self._profile
@@ -162,27 +183,47 @@ def _parse_created_accounts(response: ParsedResponse) -> list[CreatedAccount]:
 
 
 def _parse_accounts(profile: ProviderProfile, response: ParsedResponse) -> list[Account]:
-    found = first_list(response.members.get("data"), profile.account_list_paths)
-    return [_parse_account(profile, account) for account in found]
+    """Read the accounts from a list, or from a map by currency, which only `accounts_by_currency` lets be empty."""
+    data = response.members.get("data")
+    listed = {path[0] for path in profile.account_list_paths if path}
+    if isinstance(data, dict) and not listed & data.keys() and (data or profile.accounts_by_currency):
+        found = [_parse_account(profile, object_in(data, currency), currency) for currency in data]
+        return [account for account in found if account.assets]
+    return [_parse_account(profile, account) for account in first_list(data, profile.account_list_paths)]
 
 
-def _parse_account(profile: ProviderProfile, account: object) -> Account:
+def _parse_account(profile: ProviderProfile, account: object, currency: str = "") -> Account:
+    """Read one account; without a list of its assets it would seem to have no number in any currency."""
     if not isinstance(account, dict):
-        raise UnreadableError(_("one of its accounts is not an object"))
-    name = next((name for name in profile.account_assets_members if name in account), "assets")
-    return Account.model_validate(account | {"assets": _parse_assets(value_at(account, name))})
+        raise UnreadableError(f"accounts has {type_name(account)} in place of an account")
+    name = next((name for name in profile.account_assets_members if name in account), None)
+    if name is None:
+        raise UnreadableError(f"an account has none of {', '.join(profile.account_assets_members)}")
+    assets = tuple(_parse_assets(profile, name, account[name], currency))
+    if not (assets or account.get("accountName") or currency):
+        raise UnreadableError(f"an account has neither accountName nor anything in {name}")
+    return Account.model_validate(account | {"assets": assets})
 
 
-def _parse_assets(found: object) -> list[Asset]:
-    """Read the assets from a list, or from a map by currency."""
+def _parse_assets(profile: ProviderProfile, name: str, found: object, currency: str) -> Iterator[Asset]:
+    """Read the assets from a list, or from a map by currency. `currency` is that of an asset which names none."""
+    listed: list[tuple[dict[str, object], object]]
     match found:
-        case None:
-            return []
         case list():
-            return [Asset.model_validate(asset) for asset in found]
-        case dict() if all(isinstance(asset, dict) for asset in found.values()):
-            return [Asset.model_validate({"currency": code, **asset}) for code, asset in found.items()]
-    raise UnreadableError(_("the assets of an account have an unknown structure"))
+            listed = [({"currency": currency} if currency else {}, asset) for asset in found]
+        case dict() if found:
+            listed = [({"currency": code}, asset) for code, asset in found.items()]
+        case _:
+            raise UnreadableError(f"{name} of an account is {type_name(found)} without any asset")
+    for default, asset in listed:
+        if not isinstance(asset, dict):
+            raise UnreadableError(f"{name} of an account has {type_name(asset)} in place of an asset")
+        number = next((name for name in profile.asset_number_members if name in asset), None)
+        if number is None or (
+            not is_of_type(asset[number], "string") and not is_of_type(asset[number], "integer")
+        ):
+            raise wrong_type(asset, number or " or ".join(profile.asset_number_members), "text")
+        yield Asset.model_validate(rename_members(default | asset, {"id": [number]}))
 
 
 class Banks(Resource):
@@ -201,8 +242,14 @@ class Banks(Resource):
 
 
 def _parse_holder(profile: ProviderProfile, response: ParsedResponse) -> AccountHolder:
+    holder = text_at(response.data, profile.holder_name_paths)
+    if holder is None:
+        raise UnreadableError(
+            f"{' or '.join('.'.join(path) for path in profile.holder_name_paths)} is missing"
+        )
     bank = {
-        "bank_code": first_text(response.data, profile.bank_code_paths),
-        "bank_name": first_text(response.data, profile.bank_name_paths),
+        "accountname": holder,
+        "bank_code": text_at(response.data, profile.bank_code_paths),
+        "bank_name": text_at(response.data, profile.bank_name_paths),
     }
     return AccountHolder.model_validate(response.data | bank)

@@ -31,6 +31,7 @@ from payments_gateway.responses import (
     first_text,
     read_acknowledgement,
     rename_members,
+    text_at,
 )
 from payments_gateway.transport import Resource, require_otp
 
@@ -227,6 +228,8 @@ def _parse_key_list(profile: ProviderProfile, response: ParsedResponse) -> list[
 def _parse_key(profile: ProviderProfile, key: object) -> KeyInfo:
     if not isinstance(key, dict):
         raise UnreadableError(_("one of its keys is not an object"))
+    if text_at(key, [(name,) for name in profile.listed_key_hash_members]) is None:
+        raise UnreadableError(f"{' or '.join(profile.listed_key_hash_members)} of a key is missing")
     places = {
         "short_hash": profile.listed_key_hash_members,
         "name": profile.listed_key_name_members,
@@ -239,7 +242,13 @@ def _parse_key(profile: ProviderProfile, key: object) -> KeyInfo:
 
 
 def _parse_scopes(response: ParsedResponse) -> dict[str, str]:
-    scopes = {name: first_text(response.data, [(name,)]) for name in response.data}
-    if not scopes or None in scopes.values():
+    if not response.data:
         raise UnreadableError(_("it contains no scopes"))
-    return {name: code for name, code in scopes.items() if code is not None}
+    return {name: _scope_code(response.data, name) for name in response.data}
+
+
+def _scope_code(scopes: dict[str, object], name: str) -> str:
+    code = text_at(scopes, [(name,)])
+    if code is None:
+        raise UnreadableError(f"{name} has no code")
+    return code

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import (
     Amount,
     Count,
+    CurrencyCode,
     FormattedAmount,
     LenientAmount,
     LenientText,
@@ -18,13 +18,18 @@ from payments_gateway.fields import (
     RequestModel,
     RequiredText,
     Storable,
-    Text,
     WireModel,
 )
 from payments_gateway.money import UnreadableError, check_amount, format_plain
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import OtpType
-from payments_gateway.responses import ParsedResponse, first_text, transfer_detail
+from payments_gateway.responses import (
+    ParsedResponse,
+    first_text,
+    rename_members,
+    transfer_detail,
+    type_name,
+)
 from payments_gateway.transport import Resource, require_otp
 
 FiatCurrency = Literal["NGN", "USD"]
@@ -32,14 +37,14 @@ MEMO_MAX = 28
 
 
 class Balance(WireModel):
-    """The merchant's balance in one currency."""
+    """The merchant's balance in one currency. A total, the count and the formatted amount are None if not reported."""
 
-    currency: Annotated[Text, Field(alias="toCurrency", min_length=1)]
+    currency: Annotated[CurrencyCode, Field(alias="toCurrency")]
     amount: Amount
-    total_received: Annotated[Amount, Field(alias="totalRecieved")]
-    total_sent: Annotated[Amount, Field(alias="totalSent")]
-    transaction_count: Annotated[Count, Field(alias="txnCount")]
-    formatted_amount: Annotated[FormattedAmount, Field(alias="formattedAmount")]
+    total_received: Annotated[Amount | None, Field(alias="totalRecieved")] = None
+    total_sent: Annotated[Amount | None, Field(alias="totalSent")] = None
+    transaction_count: Annotated[Count | None, Field(alias="txnCount")] = None
+    formatted_amount: Annotated[FormattedAmount | None, Field(alias="formattedAmount")] = None
 
 
 class Withdrawal(RequestModel):
@@ -226,21 +231,27 @@ def _parse_transfer_detail(profile: ProviderProfile, response: ParsedResponse) -
 def _parse_balances(profile: ProviderProfile, response: ParsedResponse) -> list[Balance]:
     name = next((name for name in profile.balances_members if name in response.data), None)
     if name is None:
-        raise UnreadableError(_("it contains no balances"))
-    return [Balance.model_validate(entry) for entry in _balance_entries(response.data[name], profile)]
+        raise UnreadableError(f"{' or '.join(profile.balances_members)} is missing")
+    found = response.data[name]
+    return [Balance.model_validate(entry) for entry in _balance_entries(name, found, profile)]
 
 
-def _balance_entries(found: object, profile: ProviderProfile) -> Iterator[dict[str, object]]:
-    """Yield the balances from a list, a map by currency, or a single object."""
-    names = profile.balance_currency_members
+def _balance_entries(name: str, found: object, profile: ProviderProfile) -> Iterator[dict[str, object]]:
+    """Yield the balances from a list, a single object, or a map by currency."""
     match found:
-        case [*entries]:
-            for entry in entries:
-                yield from _balance_entries(entry, profile)
-        case dict() if any(name in found for name in names):
-            yield {"toCurrency": next(found[name] for name in names if name in found), **found}
-        case dict() if all(isinstance(entry, dict) for entry in found.values()):
+        case list():
+            for entry in found:
+                yield _balance_entry(name, entry, profile)
+        case dict() if any(member in found for member in (*profile.balance_currency_members, "amount")):
+            yield _balance_entry(name, found, profile)
+        case dict() if found and all(isinstance(entry, dict) for entry in found.values()):
             for code, entry in found.items():
                 yield {"toCurrency": code, **entry}
         case _:
-            raise UnreadableError(_("its balances have an unknown structure"))
+            raise UnreadableError(f"{name} is {type_name(found)} without any balance")
+
+
+def _balance_entry(name: str, entry: object, profile: ProviderProfile) -> dict[str, object]:
+    if not isinstance(entry, dict):
+        raise UnreadableError(f"{name} has {type_name(entry)} in place of a balance")
+    return rename_members(entry, {"toCurrency": profile.balance_currency_members})

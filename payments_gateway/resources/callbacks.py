@@ -5,10 +5,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import RequiredText, WireModel
-from payments_gateway.money import UnreadableError
-from payments_gateway.responses import ParsedResponse, read_acknowledgement
+from payments_gateway.responses import ParsedResponse, read_acknowledgement, wrong_type
 from payments_gateway.transport import Resource
 
 _LONGEST_URL = 2048
@@ -57,9 +55,7 @@ class Callbacks(Resource):
 
 
 def _parse_callback_url(response: ParsedResponse) -> str:
-    if "callbackUrl" not in response.data:
-        raise UnreadableError(_("it contains no callback URL"))
-    url = response.data["callbackUrl"]
-    if not isinstance(url, str | None):
-        raise UnreadableError(_("its callback URL is not text"))
+    url = response.data.get("callbackUrl")
+    if "callbackUrl" not in response.data or not isinstance(url, str | None):
+        raise wrong_type(response.data, "callbackUrl", "text")
     return url or ""

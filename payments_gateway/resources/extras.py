@@ -9,21 +9,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Annotated, TypeVar
+from typing import Annotated, TypeGuard, TypeVar
 from urllib.parse import quote
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from payments_gateway.errors import CapabilityOffError, NotSentError
 from payments_gateway.errors import gettext_noop as _
-from payments_gateway.fields import Amount, Text, WireModel
+from payments_gateway.fields import Amount, CurrencyCode, Text, WireModel
 from payments_gateway.money import UnreadableError
 from payments_gateway.operations import ApiOperation, Endpoint
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import CAPABILITIES, Capability
 from payments_gateway.resources.payments import Payment
 from payments_gateway.resources.transactions import TransactionRecord
-from payments_gateway.responses import ParsedResponse
+from payments_gateway.responses import ParsedResponse, list_in, object_in, type_name, wrong_type
 from payments_gateway.transport import Resource
 
 
@@ -41,36 +41,42 @@ class Rate(WireModel):
 
 
 class SupportedCurrency(WireModel):
-    """A currency that the provider supports."""
+    """A currency that the provider supports; whether it takes it in and pays it out is None if not reported."""
 
-    code: Annotated[Text, Field(validation_alias=AliasChoices("code", "currency"), min_length=1)]
+    code: Annotated[CurrencyCode, Field(validation_alias=AliasChoices("code", "currency"))]
     name: Text = ""
+    is_incoming: bool | None = None
+    is_outgoing: bool | None = None
 
 
 class Minimum(WireModel):
-    """The minimum amount of a currency; None where the response gives no number for it."""
+    """The minimum amount of a currency."""
 
-    currency: Annotated[Text, Field(validation_alias=AliasChoices("currency", "code"), min_length=1)]
-    amount: Annotated[
-        Amount | None, Field(validation_alias=AliasChoices("amount", "minimum", "minimumAllowed"))
-    ] = None
+    currency: Annotated[CurrencyCode, Field(validation_alias=AliasChoices("currency", "code"))]
+    amount: Annotated[Amount, Field(validation_alias=AliasChoices("amount", "minimum", "minimumAllowed"))]
 
 
 def _network_names(value: object) -> list[object]:
-    """Accept one network or several, each as a text or as an object that names it."""
+    """Accept one network or several, each as a text or as an object that names it, or a map by network."""
+    if _is_map_of_objects(value):
+        return list(value)
     found = value if isinstance(value, list) else [value]
     return [item.get("network", item.get("name")) if isinstance(item, dict) else item for item in found]
+
+
+def _is_map_of_objects(value: object) -> TypeGuard[dict[str, object]]:
+    return isinstance(value, dict) and bool(value) and all(isinstance(item, dict) for item in value.values())
 
 
 class WalletOption(WireModel):
     """A cryptocurrency of the merchant's wallets, and the networks on which it can be sent."""
 
-    currency: Annotated[Text, Field(validation_alias=AliasChoices("currency", "code"), min_length=1)]
+    currency: Annotated[CurrencyCode, Field(validation_alias=AliasChoices("currency", "code"))]
     networks: Annotated[
-        list[Text],
+        list[Annotated[Text, Field(min_length=1)]],
         BeforeValidator(_network_names),
-        Field(validation_alias=AliasChoices("networks", "network")),
-    ] = []
+        Field(validation_alias=AliasChoices("networks", "network"), min_length=1),
+    ]
 
 
 T = TypeVar("T")
@@ -79,7 +85,12 @@ T = TypeVar("T")
 def _extra_operation(name: Capability) -> ApiOperation:
     point = f"extra_{name}_path"
     return ApiOperation(
-        f"extras.{name}", "GET", getattr(ProviderProfile(), point), Endpoint.V2, path_point=point
+        f"extras.{name}",
+        "GET",
+        getattr(ProviderProfile(), point),
+        Endpoint.V2,
+        path_point=point,
+        has_open_credentials="{" not in getattr(ProviderProfile(), point),
     )
 
 
@@ -155,9 +166,11 @@ class Extras(Resource):
         """Send the read if it is a capability. Raises CapabilityOffError otherwise; then nothing is sent."""
         if not self.is_on(name):
             raise CapabilityOffError.of(_CAPABILITY_OFF, name=name)
-        path = EXTRA_OPERATIONS[name].path_in(self._profile)
+        operation = EXTRA_OPERATIONS[name]
+        path = operation.path_in(self._profile)
         path = path if identity is None else _fill_in_id(path, identity)
-        return self._transport.read("GET", path, query=query, into=into)
+        endpoint = operation.endpoint_in(self._profile)
+        return self._transport.read("GET", path, query=query, endpoint=endpoint, into=into)
 
 
 def _fill_in_id(path: str, identity: str) -> str:
@@ -174,42 +187,82 @@ def _fill_in_id(path: str, identity: str) -> str:
         raise NotSentError.of(_("This is not a valid provider ID. Nothing was sent.")) from exc
 
 
-def _entries_of(data: object, name: str, value: str) -> Iterator[object]:
+def _entries_of(member: str, data: object, name: str, value: str) -> Iterator[object]:
     """Yield the entries of a list, or of a map by name, as objects that contain their name and value."""
     match data:
         case list():
             yield from (item if isinstance(item, dict) else {name: item} for item in data)
-        case dict():
+        case dict() if data:
             for key, item in data.items():
                 yield {name: key, **item} if isinstance(item, dict) else {name: key, value: item}
         case _:
-            raise UnreadableError(_("its data has an unknown structure"))
+            raise UnreadableError(f"{member} is {type_name(data)} without any entry")
 
 
 EntryT = TypeVar("EntryT", Bank, SupportedCurrency, Minimum, WalletOption)
 
 
 def _parse_entries(kind: type[EntryT], name: str, value: str, response: ParsedResponse) -> list[EntryT]:
-    return [kind.model_validate(entry) for entry in _entries_of(response.members.get("data"), name, value)]
+    entries = _entries_of("data", response.members.get("data"), name, value)
+    return [kind.model_validate(entry) for entry in entries]
 
 
 def _parse_rates(response: ParsedResponse) -> dict[str, Rate]:
     """Read the currency pairs; other members beside them (a timestamp, a note) are ignored."""
-    pairs = {pair: item for pair, item in response.data.items() if isinstance(item, dict)}
-    return {pair: Rate.model_validate({"pair": pair, **item}) for pair, item in pairs.items()}
+    data = response.data
+    pairs = [pair for pair, item in data.items() if isinstance(item, dict) or pair.isupper()]
+    if not pairs:
+        raise UnreadableError("data is an object without any currency pair")
+    return {pair: Rate.model_validate({"pair": pair, **object_in(data, pair)}) for pair in pairs}
 
 
 _parse_banks = partial(_parse_entries, Bank, "Code", "Name")
-_parse_currencies = partial(_parse_entries, SupportedCurrency, "code", "name")
 _parse_minimums = partial(_parse_entries, Minimum, "currency", "amount")
-_parse_wallet_config = partial(_parse_entries, WalletOption, "currency", "networks")
+
+_DIRECTIONS = {"incomingCurrencies": "is_incoming", "outgoingCurrencies": "is_outgoing"}
+
+
+def _parse_currencies(response: ParsedResponse) -> list[SupportedCurrency]:
+    """Read a list or map of currencies, or the two lists of those taken in and paid out."""
+    data = response.members.get("data")
+    if not isinstance(data, dict) or not _DIRECTIONS.keys() & data.keys():
+        return _parse_entries(SupportedCurrency, "code", "name", response)
+    found: dict[str, SupportedCurrency] = {}
+    for member, direction in _DIRECTIONS.items():
+        for entry in _entries_of(member, list_in(data, member), "code", "name"):
+            each = SupportedCurrency.model_validate(entry)
+            known = found.get(each.code) or each.model_copy(update=dict.fromkeys(_DIRECTIONS.values(), False))
+            found[each.code] = known.model_copy(update={direction: True})
+    return list(found.values())
+
+
+def _parse_wallet_config(response: ParsedResponse) -> list[WalletOption]:
+    """Read a list or map of currencies, or `byCurrency`, beside which `byNetwork` says the same."""
+    if response.members.get("state", True) is False:
+        raise UnreadableError("state is false")
+    data = response.members.get("data")
+    if not isinstance(data, dict) or not {"byCurrency", "byNetwork"} & data.keys():
+        return _parse_entries(WalletOption, "currency", "networks", response)
+    by_currency = data.get("byCurrency")
+    if not isinstance(by_currency, (dict, list)):
+        raise wrong_type(data, "byCurrency", "an object or a list")
+    entries = _entries_of("byCurrency", by_currency, "currency", "networks")
+    return [WalletOption.model_validate(_as_option(entry)) for entry in entries]
+
+
+def _as_option(entry: object) -> object:
+    """A currency of `byCurrency`, whose other members are its networks unless one of them lists them."""
+    if not isinstance(entry, dict) or {"networks", "network"} & entry.keys():
+        return entry
+    networks = {name: item for name, item in entry.items() if name not in {"currency", "code"}}
+    return {**entry, "networks": networks} if _is_map_of_objects(networks) else entry
 
 
 def _parse_transaction(
     profile: ProviderProfile, transaction_id: str, response: ParsedResponse
 ) -> TransactionRecord:
     """Read a record from the response itself or from its `data`."""
-    members = response.members if "transactionId" in response.members else response.data
+    members = response.data if "data" in response.members else response.members
     record = TransactionRecord.model_validate(members)
     if record.transaction_id != transaction_id:
         raise UnreadableError(_("it is about another transaction"))
@@ -218,8 +271,10 @@ def _parse_transaction(
 
 def _parse_payment(payment_id: str, response: ParsedResponse) -> Payment:
     """Read a payment from the response itself or from its `data`."""
-    members = response.members if "_id" in response.members else response.data
+    members = response.data if "data" in response.members else response.members
     payment = Payment.model_validate(members | {"raw": members})
+    if payment.id is None:
+        raise wrong_type(members, "_id", "the ID of a payment")
     if payment.id != payment_id:
         raise UnreadableError(_("it is about another payment"))
     return payment

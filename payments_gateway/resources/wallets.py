@@ -5,7 +5,6 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import (
     Amount,
     LenientAmount,
@@ -15,21 +14,32 @@ from payments_gateway.fields import (
     RequestModel,
     RequiredText,
     Storable,
+    Text,
     Timestamp,
     WireModel,
 )
 from payments_gateway.money import UnreadableError, check_quantity
 from payments_gateway.profile.model import ProviderProfile
-from payments_gateway.responses import ParsedResponse, first_object, first_text, transfer_detail
+from payments_gateway.responses import (
+    ParsedResponse,
+    first_object,
+    list_in,
+    text_at,
+    transfer_detail,
+    type_name,
+)
 from payments_gateway.transport import Resource
 
 
 class WalletAddress(WireModel):
-    """An address at which the merchant receives crypto. Network and currency are empty if not reported."""
+    """An address at which the merchant receives crypto, empty if the provider gives an empty one.
 
-    address: LenientText
-    network: LenientText = ""
-    currency: LenientText = ""
+    Network and currency are empty if not reported.
+    """
+
+    address: Text
+    network: Text = ""
+    currency: Text = ""
 
 
 class Wallet(WireModel):
@@ -89,7 +99,6 @@ class WalletTransferDetail(ReceiptModel):
 
 
 _WALLET_PATHS = (("wallet",), ("data", "wallet"), ("data",))
-_WALLET_MEMBERS = {field.alias or name for name, field in Wallet.model_fields.items()}
 
 
 class Wallets(Resource):
@@ -98,8 +107,8 @@ class Wallets(Resource):
     def get(self, *, currency: str | None = None, network: str | None = None) -> Wallet:
         """Return the merchant's wallet with its addresses (GET /wallet), of all or one currency and network.
 
-        Both are free text. An address may lack the network or currency it is for. A wallet without addresses
-        is valid; a response without any member of a wallet is a failed read. Changes nothing and is retried.
+        Both are free text. An address may lack the network or currency it is for. An empty list of
+        addresses is valid; without the list the read failed. Changes nothing and is retried.
         Raises RejectedError, ReadFailedError. Specification: Endpoints, GET /wallet; Wallet (the shape of
         `addresses` is not shown).
         """
@@ -130,11 +139,7 @@ def _parse_transfer_detail(profile: ProviderProfile, response: ParsedResponse) -
 
 def _parse_wallet(profile: ProviderProfile, response: ParsedResponse) -> Wallet:
     wallet = first_object(response.members, _WALLET_PATHS)
-    if not _WALLET_MEMBERS & wallet.keys():
-        raise UnreadableError(_("it contains no wallet"))
-    elements = wallet.get("addresses") or []
-    if not isinstance(elements, list):
-        raise UnreadableError(_("its addresses are not a list"))
+    elements = list_in(wallet, "addresses")
     return Wallet.model_validate(
         wallet | {"addresses": [_parse_address(profile, element) for element in elements]}
     )
@@ -145,11 +150,13 @@ def _parse_address(profile: ProviderProfile, element: object) -> WalletAddress:
     if isinstance(element, str):
         return WalletAddress(address=element)
     if not isinstance(element, dict):
-        raise UnreadableError(_("one of its addresses is neither text nor an object"))
+        raise UnreadableError(f"addresses has {type_name(element)} in place of an address")
     named = {
         "address": profile.wallet_address_members,
         "network": profile.wallet_network_members,
         "currency": profile.wallet_address_currency_members,
     }
-    found = {ours: first_text(element, [(name,) for name in names]) for ours, names in named.items()}
+    found = {ours: text_at(element, [(name,) for name in names]) for ours, names in named.items()}
+    if not any(isinstance(element.get(name), (str, int)) for name in named["address"]):
+        raise UnreadableError(f"{' or '.join(named['address'])} is missing in one of the addresses")
     return WalletAddress.model_validate({**element, **found})

@@ -41,6 +41,7 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
         "DJANGO_SETTINGS_MODULE": "payments_gateway.sandbox.settings",
         "SANDBOX_HOST": options.host,
         "SANDBOX_DATABASE": os.path.abspath(options.database),
+        "SANDBOX_PROFILE": options.profile,
         "SANDBOX_SEED": str(options.seed),
         "SANDBOX_TRANSACTIONS": str(options.transactions),
         "SANDBOX_SETTLE_AFTER": str(options.settle_after),

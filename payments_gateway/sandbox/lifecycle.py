@@ -31,7 +31,14 @@ from payments_gateway.sandbox.models import (
     WalletTransfer,
     Withdrawal,
 )
-from payments_gateway.sandbox.settings import DATABASE, SEED, SETTLE_AFTER, TRANSACTIONS
+from payments_gateway.sandbox.settings import (
+    DATABASE,
+    PROFILE,
+    PROFILE_NAME,
+    SEED,
+    SETTLE_AFTER,
+    TRANSACTIONS,
+)
 from payments_gateway.sandbox.webhooks import delivery
 from payments_gateway.sandbox.webhooks import outbox as webhooks
 
@@ -146,7 +153,7 @@ def _withdrawals(batch: Batch) -> Iterator[tuple[int, str, str, str, str, bool]]
 
 def _restore_options(state: SandboxState) -> None:
     state.settle_after = SETTLE_AFTER
-    state.otp_required = True
+    state.otp_required = PROFILE.otp_required
     state.token_reuse = False
     state.fail_next = 0
     state.customer_pays_after = None
@@ -241,6 +248,7 @@ def startup_banner(state: SandboxState, address: Sequence[Any]) -> str:
         (
             "",
             "SIMULATION of the Business Payments API: no real money moves.",
+            f"  Profile        {PROFILE_NAME}",
             f"  Base addresses {base}/v2 and {base}/v4",
             f"  Console        {base}/_sandbox/   (balances, one-time codes, faults)",
             f"  X-Api-Key      {API_KEY}",

@@ -63,8 +63,10 @@ def totp(secret: str, step: int) -> str:
     return f"{number % 1_000_000:06d}"
 
 
-def code_of_unknown_type(code: str) -> OneTimeCode:
-    """The code of a request without a type: `otp` if it is the issued code, `totp` otherwise."""
+def one_time_code(type: str | None, code: str | None) -> OneTimeCode | None:
+    """The code of a request, if it has one; without a type: `otp` if it is the issued code, `totp` otherwise."""
+    if code is None or type is not None:
+        return None if code is None or type is None else OneTimeCode(type, code)
     issued = SandboxState.objects.get().one_time_code
     return OneTimeCode("otp" if _equal_in_constant_time(issued, code) else "totp", code)
 

@@ -15,6 +15,7 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
 from gunicorn.workers.gthread import ThreadWorker
 
+from payments_gateway.profile.model import PROFILES
 from payments_gateway.sandbox import clock
 
 _YEAR_OF_SECONDS = 365 * 24 * 60 * 60
@@ -25,6 +26,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=_port, default=8001, help="0 takes any free port (default: 8001)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--database", default="var/sandbox.sqlite3", help="database file, made when missing")
+    parser.add_argument(
+        "--profile", choices=list(PROFILES), default="specification", help="whose requests and answers it has"
+    )
     parser.add_argument("--seed", type=int, default=1, help="which history a new database is filled with")
     parser.add_argument("--transactions", type=_count, default=6_000, help="how long that history is")
     parser.add_argument(

@@ -6,10 +6,14 @@ Start it with `python -m payments_gateway.sandbox`, which passes its options in 
 import os
 from pathlib import Path
 
+from payments_gateway.profile.model import PROFILES, ProfileName
+
 HOST = os.environ.get("SANDBOX_HOST", "127.0.0.1")
 DATABASE = Path(os.environ.get("SANDBOX_DATABASE", "var/sandbox.sqlite3"))
 SEED = int(os.environ.get("SANDBOX_SEED", "1"))
 TRANSACTIONS = int(os.environ.get("SANDBOX_TRANSACTIONS", "6000"))
+PROFILE_NAME: ProfileName = next(name for name in PROFILES if name == os.environ.get("SANDBOX_PROFILE", name))
+PROFILE = PROFILES[PROFILE_NAME]
 SETTLE_AFTER = float(os.environ.get("SANDBOX_SETTLE_AFTER", "8"))
 
 SECRET_KEY = "nothing in the simulation is signed or hidden"  # noqa: S105 - required by Django; protects nothing

@@ -5,6 +5,7 @@ from django.views.generic import RedirectView
 
 from payments_gateway.sandbox.api import api_keys, balances, extras, merchant, payments, transactions, wallets
 from payments_gateway.sandbox.control import console, views
+from payments_gateway.sandbox.settings import PROFILE
 
 v2 = [
     path("auth/api-key", api_keys.create),
@@ -24,15 +25,10 @@ v2 = [
 
 v4 = [
     path("account", merchant.bank_accounts),
-    path("user/api-key", api_keys.api_key),
-    path("user/api-key/invalidate", api_keys.invalidate),
-    path("user/api-key/scopes", api_keys.key_scopes),
-    path("user/api-keys", api_keys.api_keys),
-    # The other paths of key management that are in use (api/http.py).
-    path("user/apikey", api_keys.api_key),
-    path("user/apikey-scope", api_keys.key_scopes),
-    path("user/apikeys", api_keys.api_keys),
-    path("user/invalidate-apikey", api_keys.invalidate),
+    path(PROFILE.key_generate_path[1:], api_keys.api_key),  # in both profiles also the path of deletion
+    path(PROFILE.key_invalidate_path[1:], api_keys.invalidate),
+    path(PROFILE.key_scopes_path[1:], api_keys.key_scopes),
+    path(PROFILE.key_list_path[1:], api_keys.api_keys),
 ]
 
 control = [

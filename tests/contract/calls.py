@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from payments_gateway import BANKS, PaymentsGateway
+from payments_gateway.profile.model import PROFILES, ProfileName
 from payments_gateway.resources.accounts import AccountRequest
 from payments_gateway.resources.api_keys import KeyRequest
 from payments_gateway.resources.balances import Conversion, Transfer, Withdrawal
@@ -186,3 +187,16 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "extras.transaction": identities.map(lambda each: lambda client: client.extras.transaction(each)),
     "extras.payment": identities.map(lambda each: lambda client: client.extras.payment(each)),
 }
+
+
+def calls(profile: ProfileName) -> dict[str, st.SearchStrategy[Call]]:
+    """The same with what a profile alone allows."""
+    currencies = st.sampled_from(PROFILES[profile].account_currencies)
+    requests = made(
+        AccountRequest,
+        account_name=text(120),
+        currency=currencies,
+        preferred_account_name=optional(text(120)),
+    )
+    opening = requests.map(lambda request: lambda client: client.accounts.create(request))
+    return {**CALLS, "accounts.create": opening}

@@ -17,6 +17,14 @@ def process(sandbox_process: SandboxProcess) -> SandboxProcess:
 
 
 @pytest.fixture
+def published(published_process: SandboxProcess) -> SandboxProcess:
+    """The provider of the `published` profile, likewise."""
+    published_process.reset()
+    published_process.options(token_reuse=True)
+    return published_process
+
+
+@pytest.fixture
 def provider(process: SandboxProcess) -> SandboxProcess:
     """The provider in its seeded state, which accepts a one-time code any number of times."""
     process.reset()

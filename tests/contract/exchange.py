@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from payments_gateway.profile.model import ProfileName
 from tests.contract.openapi_document import (
     answer_schema,
     described,
@@ -52,37 +53,37 @@ class Answer:
     body: bytes
 
 
-def operation_of(request: Request) -> str:
+def operation_of(request: Request, profile: ProfileName = "specification") -> str:
     """The operationId of a request; AssertionError when the document has none for it."""
     found = [
         name
-        for name, (method, path, _) in described().items()
+        for name, (method, path, _) in described(profile).items()
         if method == request.method and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), request.path)
     ]
     # A path without a parameter comes before one with: `transaction/summary` is no id.
-    found.sort(key=lambda name: "{" in described()[name][1])
+    found.sort(key=lambda name: "{" in described(profile)[name][1])
     assert found, f"{request.method} {request.path} is not documented"
     return found[0]
 
 
-def check_request(request: Request) -> None:
+def check_request(request: Request, profile: ProfileName = "specification") -> None:
     """AssertionError, in words, for whatever the document does not allow."""
-    name = operation_of(request)
-    _, path, description = described()[name]
+    name = operation_of(request, profile)
+    _, path, description = described(profile)[name]
     schemes = description.get("security", document()["security"])
     demanded = {_CREDENTIALS[each] for scheme in schemes for each in scheme}
     assert demanded == set(request.headers) & set(_CREDENTIALS.values()), f"{name}: credential headers"
-    parameters = [resolved(each) for each in description.get("parameters", [])]
+    parameters = [resolved(each, profile) for each in description.get("parameters", [])]
     _check_path(path, request, [each for each in parameters if each["in"] == "path"])
     _check_query(request, [each for each in parameters if each["in"] == "query"])
-    _check_body(name, request)
+    _check_body(name, request, profile)
 
 
-def check_answer(request: Request, answer: Answer) -> None:
+def check_answer(request: Request, answer: Answer, profile: ProfileName = "specification") -> None:
     """AssertionError, in words, for an answer that the document does not show."""
-    name = operation_of(request)
+    name = operation_of(request, profile)
     assert answer.content_type == "application/json", f"{name}: {answer.content_type}"
-    found = disagreements(answer_schema(name, answer.status), json.loads(answer.body))
+    found = disagreements(answer_schema(name, answer.status, profile), json.loads(answer.body), profile)
     assert not found, f"{name}: {found}"
 
 
@@ -106,11 +107,11 @@ def _check_query(request: Request, parameters: list[Any]) -> None:
         assert not disagreements(schema, value), f"{name}={text}"
 
 
-def _check_body(name: str, request: Request) -> None:
-    schema = request_schema(name)
+def _check_body(name: str, request: Request, profile: ProfileName) -> None:
+    schema = request_schema(name, profile)
     if schema is None:
         assert request.body == b""
         return
     assert request.headers["content-type"] == "application/json"
-    found = disagreements(schema, json.loads(request.body))
+    found = disagreements(schema, json.loads(request.body), profile)
     assert not found, f"{name}: {found}"

@@ -20,6 +20,7 @@ VALUES: Mapping[str, Sequence[Any]] = {
     "bankCode": ("044", "058"),
     "receiverUsername": ("kelechi", "amina99", "ngozi88"),
     "serviceUsername": ("kelechi", "amina99", "nobody-here"),
+    "coinprofileUsername": ("kelechi", "amina99", "nobody-here"),
     "businessId": ("b5f1c2d94a7e4f0ba1c83d56",),
     "network": ("TRC20", "ERC20"),
     "address": ("TJRabPrwbZy45sbavfcjinPJC18kjpRTv8", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"),

@@ -8,7 +8,7 @@ import requests
 import schemathesis
 
 from payments_gateway.operations import OPERATIONS, ApiOperation, Endpoint
-from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.profile.model import PROFILES, ProfileName, ProviderProfile
 from payments_gateway.resources.extras import EXTRA_OPERATIONS
 from tests.contract.openapi_document import (
     answer_schema,
@@ -29,8 +29,17 @@ CREDENTIALS: dict[Endpoint, list[dict[str, list[str]]]] = {
 }
 
 
-def test_the_document_is_valid_openapi() -> None:
-    schemathesis.openapi.from_dict(document()).validate()
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_document_is_valid_openapi(profile: ProfileName) -> None:
+    schemathesis.openapi.from_dict(document(profile)).validate()
+
+
+def test_the_published_profile_has_the_same_operations_on_its_own_paths() -> None:
+    expected = {
+        each.name: (each.method, BASES[each.endpoint] + each.path_in(PROFILES["published"]))
+        for each in (*OPERATIONS, *EXTRA_OPERATIONS.values())
+    }
+    assert {name: found[:2] for name, found in described("published").items()} == expected
 
 
 def test_the_document_describes_exactly_the_specified_operations() -> None:
@@ -147,18 +156,22 @@ def marks(part: Any, name: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "body"),
+    ("profile", "name", "body"),
     [
-        (name, each["requestBody"]["content"]["application/json"]["example"])
-        for name, (_, _, each) in described().items()
+        (profile, name, each["requestBody"]["content"]["application/json"]["example"])
+        for profile in PROFILES
+        for name, (_, _, each) in described(profile).items()
         if "requestBody" in each
     ],
 )
-def test_examples_conform_to_their_schemas(name: str, body: Any) -> None:
-    assert disagreements(request_schema(name), body) == []
+def test_examples_conform_to_their_schemas(profile: ProfileName, name: str, body: Any) -> None:
+    assert disagreements(request_schema(name, profile), body, profile) == []
 
 
-def test_the_sandbox_serves_the_document(provider: SandboxProcess) -> None:
-    response = requests.get(f"{provider.address}/openapi.json", timeout=30)
-    assert response.headers["Content-Type"] == "application/json"
-    assert response.json() == document()
+def test_the_sandbox_serves_the_document_of_its_profile(
+    provider: SandboxProcess, published: SandboxProcess
+) -> None:
+    for process in (provider, published):
+        response = requests.get(f"{process.address}/openapi.json", timeout=30)
+        assert response.headers["Content-Type"] == "application/json"
+        assert response.json() == document(process.profile)

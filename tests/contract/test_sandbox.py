@@ -6,7 +6,7 @@ import schemathesis
 from hypothesis import HealthCheck, seed, settings
 
 from tests.contract.case_counts import CASES, SEED
-from tests.contract.schemathesis_setup import SCHEMA, make_ready
+from tests.contract.schemathesis_setup import PUBLISHED, SCHEMA, make_ready
 from tests.sandbox_process import SandboxProcess
 
 SETTINGS = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -19,6 +19,15 @@ def test_each_operation_conforms_to_the_document(
 ) -> None:
     make_ready(case, provider)
     case.call_and_validate(base_url=provider.address, headers=provider.headers)
+
+
+@PUBLISHED.parametrize()
+@SETTINGS
+def test_each_operation_that_differs_conforms_to_the_published_profile(
+    case: schemathesis.Case[Any], published: SandboxProcess
+) -> None:
+    make_ready(case, published)
+    case.call_and_validate(base_url=published.address, headers=published.headers)
 
 
 def test_call_sequences_conform_to_the_document(provider: SandboxProcess) -> None:

@@ -5,16 +5,21 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.db import connection
+from django.template.loader import render_to_string
 from django.utils import timezone
+from pytest_django import Settings
 
 from backoffice.core.models import LeaseRow
 from backoffice.ledger import balances
 from backoffice.ledger.balances import LONG_TREND_PERIOD, balance_trend, balances_with_long_trend
-from backoffice.ledger.models import Balance, BalanceSnapshot
+from backoffice.ledger.models import NOT_REPORTED, Balance, BalanceSnapshot
+from backoffice.reports.definitions.money import BALANCES
 from tests.ledger.stored_balances import balance, snapshot
+from tests.sandbox_process import API_KEY, API_USER, SandboxProcess
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -60,6 +65,22 @@ def test_every_quarter_hour_has_its_own_balance(provider: StubProvider) -> None:
 def test_the_last_reported_balance_is_stored_as_well(provider: StubProvider) -> None:
     balances.take_due_snapshot()
     assert Balance.objects.get().as_of == BalanceSnapshot.objects.get().as_of
+
+
+def test_totals_that_are_not_reported_are_stored_as_such_and_never_shown_as_numbers(
+    provider: StubProvider, settings: Settings, published_process: SandboxProcess
+) -> None:
+    settings.GATEWAY_URL, settings.GATEWAY_PROFILE = published_process.url, "published"
+    settings.GATEWAY_API_KEY, settings.GATEWAY_API_USER = API_KEY, API_USER
+    balances.refresh_balances()
+    stored = Balance.objects.get(currency="NGN")
+    assert stored.amount > 0
+    assert {stored.total_received, stored.total_sent, stored.transaction_count} == {NOT_REPORTED}
+    table = render_to_string("ledger/_balance_rows.html", {"positions": [{"balance": stored}]})
+    assert table.count("Not reported") == 3
+    assert ">-1" not in table
+    cells: list[Any] = [column.value for column in BALANCES.columns[3:6]]
+    assert [cell(stored) for cell in cells] == [None, None, None]
 
 
 def test_balances_read_by_a_user_are_not_read_again_by_the_sweeper(provider: StubProvider) -> None:

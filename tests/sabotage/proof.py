@@ -4,6 +4,21 @@ from tests.sabotage.workshop import Safeguard
 
 PROOF = (
     Safeguard(
+        "an account without a name is not taken for the new one of this name",
+        "backoffice.operations.kinds.bank_account:BankAccountKind.is_done",
+        {"        if not all(account.account_name for account in accounts):\n": "        if not accounts:\n"},
+        (
+            "tests/operations/kinds/test_bank_account.py::test_a_lost_response_is_confirmed_only_by_a_new_a"
+            "ccount_of_this_name_and_currency"
+        ),
+    ),
+    Safeguard(
+        "accounts without a list of assets are not read as having no number",
+        "payments_gateway.resources.accounts:_parse_account",
+        {"    if name is None:\n": "    if name is None and not account:\n"},
+        "tests/payments_gateway/resources/envelopes/test_accounts.py::test_an_account_with_neither_name_nor_assets_is_refused",
+    ),
+    Safeguard(
         "two passes through the list agree",
         "backoffice.ledger.provider_list:stable_transactions",
         {"        if seen == before:\n": "        if before is not None:\n"},

@@ -24,6 +24,7 @@ from backoffice.ledger.accounts import (
     refresh_own_accounts,
     refresh_wallet,
     resolve_account_holder,
+    unresolved_text,
 )
 from backoffice.ledger.balances import (
     TREND_PERIOD,
@@ -35,7 +36,7 @@ from backoffice.ledger.balances import (
 )
 from backoffice.ledger.callback_url import callback_url_context
 from backoffice.ledger.models import Balance
-from payments_gateway import AccountHolder, GatewayError, RejectedError, Wallet
+from payments_gateway import AccountHolder, GatewayError, Wallet
 
 
 class AccountHolderForm(forms.Form):
@@ -145,13 +146,8 @@ def _resolve_holder(form: AccountHolderForm) -> AccountHolder | None:
     values = form.cleaned_data
     try:
         return resolve_account_holder(values["account_number"], values["bank_code"])
-    except RejectedError as exc:
-        form.add_error(
-            "account_number",
-            gettext("The bank did not find this account: {reason}").format(reason=exc.message),
-        )
-    except GatewayError:
-        form.add_error(None, gettext("Not looked up: the provider cannot be reached. Try again."))
+    except GatewayError as exc:
+        form.add_error("account_number", unresolved_text(exc))
     return None
 
 

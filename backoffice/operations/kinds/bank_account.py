@@ -7,7 +7,7 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
-from backoffice.core.gateway import FORM_CHECK_TIMEOUT, PAGE_TIMEOUT, gateway
+from backoffice.core.gateway import FORM_CHECK_TIMEOUT, PAGE_TIMEOUT, gateway, provider_profile
 from backoffice.ledger import accounts as ledger
 from backoffice.operations.kinds.base import (
     ChangeKind,
@@ -29,7 +29,6 @@ from payments_gateway import (
     PaymentsGateway,
 )
 
-CURRENCIES = ("NGN", "USD")
 NAME_MAX = 100
 _LABELS = {
     "number": _("Account number"),
@@ -47,7 +46,8 @@ class BankAccountPayload(Payload):
     account_name: str
     currency: str
     preferred_name: str
-    known_numbers: tuple[str, ...] | None  # of this name and currency; None if the provider could not be read
+    # Of this name, or of none, and in this currency; None if the provider could not be read.
+    known_numbers: tuple[str, ...] | None
 
 
 class BankAccountForm(KindForm):
@@ -59,7 +59,7 @@ class BankAccountForm(KindForm):
         help_text=_("Your name for the account, as the provider lists it."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    currency = currency_field(*CURRENCIES)
+    currency = currency_field()
     preferred_name = forms.CharField(
         label=_("Preferred name"),
         required=False,
@@ -69,6 +69,11 @@ class BankAccountForm(KindForm):
     )
 
     known_numbers: tuple[str, ...] | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        currency: Any = self.fields["currency"]
+        currency.choices = [(code, code) for code in provider_profile().account_currencies]
 
     def clean(self) -> dict[str, Any]:
         """Read the existing accounts of this name; if that fails, a caution is shown instead."""
@@ -131,7 +136,7 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
                 )
             ]
         if payload.known_numbers:
-            return [gettext("An account with this name and currency already exists. This opens another one.")]
+            return [gettext("You already have an account in this currency. This opens another one.")]
         return []
 
     def send(
@@ -158,11 +163,15 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
     def is_done(self, gateway: PaymentsGateway, payload: BankAccountPayload) -> bool:
         """Whether a new account of this name and currency exists that no other operation opened.
 
-        Proves nothing while two such operations are open, or if the accounts before are not known.
+        Proves nothing while two such operations are open, if the accounts before are not known, or if the
+        provider lists accounts without names.
         """
         if payload.known_numbers is None or _unsettled(payload) > 1:
             return False
-        numbers = ledger.fetch_own_account_numbers(payload.account_name, payload.currency, client=gateway)
+        accounts = ledger.fetch_own_accounts(payload.account_name, client=gateway)
+        if not all(account.account_name for account in accounts):
+            return False
+        numbers = ledger.account_numbers(accounts, payload.currency)
         return bool(numbers - {*payload.known_numbers} - _opened_by_others(payload))
 
     def outcome_facts(self, payload: BankAccountPayload, result: dict[str, str]) -> Facts:
@@ -177,7 +186,8 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
 def _current_numbers(account_name: str, currency: str, *, patience: float) -> tuple[str, ...] | None:
     try:
         client = gateway(deadline=patience)
-        return tuple(sorted(ledger.fetch_own_account_numbers(account_name, currency, client=client)))
+        accounts = ledger.fetch_own_accounts(account_name, client=client)
+        return tuple(sorted(ledger.account_numbers(accounts, currency)))
     except GatewayError:
         return None  # the gateway has logged it
 

@@ -21,7 +21,7 @@ from backoffice.ledger import accounts as ledger
 from backoffice.ledger import balances
 from backoffice.operations.kinds.base import Facts, KindForm, Payload, Recipient
 from backoffice.operations.models.saved_items import SavedAccount, bank_account_key
-from payments_gateway import AmountError, GatewayError, RejectedError, parse_amount
+from payments_gateway import AmountError, GatewayError, parse_amount
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -295,18 +295,8 @@ class RecipientAccountForm(KindForm):
     def _check_holder(self, values: dict[str, Any]) -> None:
         try:
             holder = ledger.resolve_account_holder(values["account_number"], values["bank_code"]).account_name
-        except RejectedError as exc:
-            self.add_error(
-                "account_number", gettext("The bank did not find this account: {reason}").format(reason=exc)
-            )
-            return
-        except GatewayError:
-            self.add_error(
-                "account_number",
-                gettext(
-                    "Account not checked: the provider cannot be reached. Nothing was prepared. Try again."
-                ),
-            )
+        except GatewayError as exc:
+            self.add_error("account_number", ledger.unresolved_text(exc))
             return
         self.holder = holder
         self.saved_name = _outdated_saved_name(

@@ -11,7 +11,7 @@ import payments_gateway
 from payments_gateway.sandbox.server import add_options
 
 _ROOT = Path(payments_gateway.__file__).resolve().parent.parent
-_OPTIONS = ("port", "host", "database", "seed", "transactions", "settle_after")
+_OPTIONS = ("port", "host", "database", "profile", "seed", "transactions", "settle_after")
 _PREFIXES_OF_OTHERS = ("COUNTERSIGN_", "SANDBOX_", "DJANGO_")
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 from payments_gateway.sandbox import API_USER, clock
 from payments_gateway.sandbox.api.authentication import api_view
 from payments_gateway.sandbox.api.http import (
+    OTP_TYPE_IF_ANY,
     ApiRequest,
     EmptyQuery,
     PrintableText,
@@ -19,7 +20,7 @@ from payments_gateway.sandbox.api.http import (
 from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.merchant import keys
 from payments_gateway.sandbox.models import ApiKey, Scope
-from payments_gateway.sandbox.otp import OneTimeCode
+from payments_gateway.sandbox.otp import one_time_code
 
 KeyText = Annotated[str, Field(min_length=1, max_length=128)]
 _TEN_YEARS_OF_DAYS = 3650
@@ -30,7 +31,7 @@ class CreateKeyRequest(ApiRequest):
     """Body of POST /auth/api-key."""
 
     token: TokenText | None = None
-    otp_type: Literal["otp", "totp"]
+    otp_type: Literal["otp", "totp"] | None = OTP_TYPE_IF_ANY
 
 
 class GenerateKeyRequest(ApiRequest):
@@ -60,7 +61,7 @@ class DeleteKeyQuery(ApiRequest):
 def create(request: HttpRequest) -> HttpResponse:
     """POST /auth/api-key: create a key of scope Master that is valid for a year."""
     body = read_body(request, CreateKeyRequest)
-    key, expires_at = keys.create(OneTimeCode(body.otp_type, body.token) if body.token is not None else None)
+    key, expires_at = keys.create(one_time_code(body.otp_type, body.token))
     return json_response({"data": {"key": key, "expires": expires_at.date().isoformat()}})
 
 

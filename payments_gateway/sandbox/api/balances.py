@@ -1,13 +1,16 @@
 """GET /balance, POST /balance/withdraw, /balance/transfer and /balance/convert."""
 
+from collections.abc import Callable, Mapping
 from decimal import ROUND_DOWN, Decimal
 from typing import Literal
 
 from django.http import HttpRequest, HttpResponse
 
+from payments_gateway.profile.model import ProfileName
 from payments_gateway.sandbox.amounts import amount_number, amount_text, minor_units
 from payments_gateway.sandbox.api.authentication import api_view
 from payments_gateway.sandbox.api.http import (
+    OTP_TYPE_IF_ANY,
     AccountNumber,
     AmountText,
     ApiRequest,
@@ -24,7 +27,8 @@ from payments_gateway.sandbox.api.http import (
 from payments_gateway.sandbox.books import ledger, orders
 from payments_gateway.sandbox.books.records import transfer_detail
 from payments_gateway.sandbox.models import Account, Transaction
-from payments_gateway.sandbox.otp import OneTimeCode, code_of_unknown_type
+from payments_gateway.sandbox.otp import one_time_code
+from payments_gateway.sandbox.settings import PROFILE_NAME
 
 _Fiat = Literal["NGN", "USD"]
 
@@ -44,7 +48,7 @@ class WithdrawRequest(ApiRequest):
     bank_code: BankCode
     currency: _Fiat
     amount: AmountText
-    otp_type: Literal["otp", "totp"]
+    otp_type: Literal["otp", "totp"] | None = OTP_TYPE_IF_ANY
     token: TokenText | None = None
 
 
@@ -74,7 +78,19 @@ def balance(request: HttpRequest) -> HttpResponse:
     accounts = ledger.merchant_accounts()
     currencies = [query.currency] if query.currency else list(accounts)
     entries = [balance_entry(accounts[currency]) for currency in currencies]
-    return envelope("Balances retrieved", {"balances": entries})
+    return envelope("Balances retrieved", {"balances": _SHAPES[PROFILE_NAME](entries)})
+
+
+def _published(entries: list[dict[str, object]]) -> object:
+    """One balance, or a list; the totals are left out, as the published API may do."""
+    shown = [{name: entry[name] for name in ("toCurrency", "amount")} for entry in entries]
+    return shown[0] if len(shown) == 1 else shown
+
+
+_SHAPES: Mapping[ProfileName, Callable[[list[dict[str, object]]], object]] = {
+    "specification": list,
+    "published": _published,
+}
 
 
 def balance_entry(account: Account) -> dict[str, object]:
@@ -98,7 +114,7 @@ def withdraw(request: HttpRequest) -> HttpResponse:
         orders.DestinationAccount(body.account_number, body.account_name, body.bank, body.bank_code),
         currency=body.currency,
         amount=minor_units(body.amount, body.currency),
-        code=_one_time_code(body),
+        code=one_time_code(body.otp_type, body.token),
     )
     return json_response({"data": _receipt(record, body)})
 
@@ -126,7 +142,7 @@ def transfer(request: HttpRequest) -> HttpResponse:
         currency=body.currency,
         amount=minor_units(body.amount, body.currency),
         memo=body.memo,
-        code=_one_time_code(body),
+        code=one_time_code(body.otp_type, body.token),
     )
     return envelope("Transfer accepted", transfer_detail(record))
 
@@ -138,9 +154,3 @@ def convert(request: HttpRequest) -> HttpResponse:
     amount = minor_units(body.amount, body.from_currency)
     given, received = orders.convert(body.from_currency, body.to_currency, amount=amount)
     return envelope("Converted", {"transferDetail": transfer_detail(given, received)})
-
-
-def _one_time_code(body: WithdrawRequest | TransferRequest) -> OneTimeCode | None:
-    if body.token is None:
-        return None
-    return OneTimeCode(body.otp_type, body.token) if body.otp_type else code_of_unknown_type(body.token)

@@ -7,7 +7,6 @@ import json
 from decimal import Decimal
 from functools import cache
 from itertools import permutations
-from pathlib import Path
 from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
@@ -16,6 +15,7 @@ from pydantic import Field
 
 from payments_gateway import BANKS
 from payments_gateway.money import CURRENCIES
+from payments_gateway.operations import api_description
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.amounts import amount_number
 from payments_gateway.sandbox.api.authentication import api_view
@@ -26,7 +26,9 @@ from payments_gateway.sandbox.books.counterparties import CRYPTO, NETWORKS
 from payments_gateway.sandbox.books.records import transaction_record, visible
 from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.models import Payment, Transaction
+from payments_gateway.sandbox.settings import PROFILE, PROFILE_NAME
 
+_IS_PUBLISHED = PROFILE_NAME == "published"
 _NIGERIA = frozenset({"ng", "nga", "nigeria"})
 
 
@@ -40,7 +42,7 @@ class NoExtraQuery(ApiRequest):
     """The query of the other reads: empty."""
 
 
-@api_view("GET")
+@api_view("GET", credentials=PROFILE.extra_credentials)
 def banks(request: HttpRequest) -> HttpResponse:
     """The banks of a country, sorted by name. All are in Nigeria, which may be given by name or code."""
     query = read_query(request, BankQuery)
@@ -49,7 +51,7 @@ def banks(request: HttpRequest) -> HttpResponse:
     return envelope("Banks retrieved", [{"Code": code, "Name": name} for code, name in by_name])
 
 
-@api_view("GET")
+@api_view("GET", credentials=PROFILE.extra_credentials)
 def exchange_rates(request: HttpRequest) -> HttpResponse:
     """The rate of this minute for every pair, with the key for using it in a payment."""
     read_query(request, NoExtraQuery)
@@ -61,27 +63,33 @@ def exchange_rates(request: HttpRequest) -> HttpResponse:
     )
 
 
-@api_view("GET")
+@api_view("GET", credentials=PROFILE.extra_credentials)
 def currencies(request: HttpRequest) -> HttpResponse:
     """The currencies of the balances."""
     read_query(request, NoExtraQuery)
     found = [
         {"code": each.code, "name": each.name, "decimals": each.decimals} for each in CURRENCIES.values()
     ]
-    return envelope("Currencies retrieved", found)
+    by_direction = {"incomingCurrencies": [CRYPTO], "outgoingCurrencies": ["NGN", "USD"]}
+    return envelope("Currencies retrieved", by_direction if _IS_PUBLISHED else found)
 
 
-@api_view("GET")
+@api_view("GET", credentials=PROFILE.extra_credentials)
 def minimums(request: HttpRequest) -> HttpResponse:
     """The minimum amount of each currency: its smallest unit, which the sandbox accepts."""
     read_query(request, NoExtraQuery)
-    return envelope("Minimums retrieved", {code: _smallest_unit(code) for code in CURRENCIES})
+    found = {code: _smallest_unit(code) for code in CURRENCIES}
+    listed = [{"currency": code, "amount": amount} for code, amount in found.items()]
+    return envelope("Minimums retrieved", listed if _IS_PUBLISHED else found)
 
 
-@api_view("GET")
+@api_view("GET", credentials=PROFILE.extra_credentials)
 def wallet_config(request: HttpRequest) -> HttpResponse:
-    """The networks on which crypto can be sent, with their fees."""
+    """The networks on which crypto can be sent, with their fees in the profile of the specification."""
     read_query(request, NoExtraQuery)
+    if _IS_PUBLISHED:
+        both = {"byNetwork": {name: [CRYPTO] for name in NETWORKS}, "byCurrency": {CRYPTO: list(NETWORKS)}}
+        return json_response({"state": True, "message": "Wallet configuration retrieved", "data": both})
     networks = [{"network": each.name, "fee": amount_number(each.fee, CRYPTO)} for each in NETWORKS.values()]
     return envelope("Wallet configuration retrieved", [{"currency": CRYPTO, "networks": networks}])
 
@@ -122,17 +130,12 @@ url_patterns = [
 """Append them to the other URLs: `transaction/summary` must not be matched as an id."""
 
 
-_OPENAPI_FILE = Path(__file__).resolve().parents[2] / "openapi.yaml"
-
-
 @api_view("GET", credentials=False)
 def openapi(request: HttpRequest) -> HttpResponse:
-    """`payments_gateway/openapi.yaml`, as JSON."""
+    """`payments_gateway/openapi.yaml`, as JSON, as the sandbox's profile has it."""
     return HttpResponse(_openapi_json(), content_type="application/json")
 
 
 @cache
 def _openapi_json() -> str:
-    import yaml  # imported here: rarely needed, and takes several megabytes of memory
-
-    return json.dumps(yaml.safe_load(_OPENAPI_FILE.read_text(encoding="utf-8")), ensure_ascii=False)
+    return json.dumps(api_description(PROFILE_NAME), ensure_ascii=False)

@@ -21,6 +21,7 @@ from payments_gateway import BANKS
 from payments_gateway.money import dumps
 from payments_gateway.operations import OPERATIONS, ApiOperation, Endpoint
 from payments_gateway.sandbox.errors import BareRefusalError, RefusedError
+from payments_gateway.sandbox.settings import PROFILE
 
 
 def json_response(body: Mapping[str, object], status: int = 200) -> HttpResponse:
@@ -166,6 +167,10 @@ class ApiRequest(BaseModel):
     )
 
 
+#: The default of `otpType`: none where the profile demands the type of a one-time code.
+OTP_TYPE_IF_ANY: Any = Field() if PROFILE.otp_required else None
+
+
 class EmptyQuery(ApiRequest):
     """The query of an operation without parameters."""
 
@@ -285,15 +290,6 @@ V2 = "/v2"
 V4 = "/v4"
 _BASES = {Endpoint.V2: V2, Endpoint.V2_OPEN: V2, Endpoint.V4: V4}
 
-ALTERNATIVE_PATHS = {
-    "api_keys.generate": "/user/apikey",
-    "api_keys.list": "/user/apikeys",
-    "api_keys.scopes": "/user/apikey-scope",
-    "api_keys.invalidate": "/user/invalidate-apikey",
-    "api_keys.delete": "/user/apikey",
-}
-"""Other paths of key management in use; the sandbox supports them besides those of the specification."""
-
 
 def operation_at(method: str, path: str) -> ApiOperation | None:
     """The operation of a path and method; None if the specification does not have it."""
@@ -302,8 +298,7 @@ def operation_at(method: str, path: str) -> ApiOperation | None:
 
 def _operation_table() -> Iterator[tuple[tuple[str, str], ApiOperation]]:
     for operation in OPERATIONS:
-        for path in (operation.path, ALTERNATIVE_PATHS.get(operation.name, operation.path)):
-            yield (operation.method, _BASES[operation.endpoint] + path), operation
+        yield (operation.method, _BASES[operation.endpoint] + operation.path_in(PROFILE)), operation
 
 
 _OPERATIONS_BY_PATH = dict(_operation_table())

@@ -2,14 +2,17 @@
 
 import hashlib
 import re
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Annotated, Literal
+from itertools import chain
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from django.http import HttpRequest, HttpResponse
 from pydantic import AfterValidator, AnyHttpUrl, Field, ValidationError
 
 from payments_gateway import BANKS
+from payments_gateway.profile.model import ProfileName
 from payments_gateway.sandbox.api.authentication import api_view
 from payments_gateway.sandbox.api.http import (
     AccountNumber,
@@ -28,13 +31,20 @@ from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.merchant import details as merchant_details
 from payments_gateway.sandbox.merchant.details import own_account_holder
 from payments_gateway.sandbox.models import BankAccount
+from payments_gateway.sandbox.settings import PROFILE, PROFILE_NAME
+
+
+def _account_currency(code: str) -> str:
+    if code not in PROFILE.account_currencies:
+        raise ValueError(f"must be {' or '.join(map(repr, PROFILE.account_currencies))}")
+    return code
 
 
 class OpenAccountRequest(ApiRequest):
     """Body of PUT /v4/account."""
 
     account_name: PrintableText
-    currency: Literal["NGN", "USD"]
+    currency: Annotated[str, AfterValidator(_account_currency)]
     preferred_account_name: PrintableText | None = None
 
 
@@ -75,14 +85,35 @@ def created_account(account: BankAccount) -> dict[str, str]:
 
 
 def _list(request: HttpRequest) -> HttpResponse:
-    """Accounts of one name are one account with an asset for each; a page beyond the last is empty."""
+    """The accounts of one page of names; a page beyond the last is empty."""
     query = read_query(request, AccountQuery)
     page = merchant_details.accounts_by_name(query.account_name, page=query.page, per_page=query.per_page)
-    listed = [
-        {"accountName": name, "assets": [_asset(account) for account in opened]}
-        for name, opened in page.items()
-    ]
-    return json_response({"data": {"accounts": listed}, "message": "Accounts retrieved"})
+    return json_response({"data": _LISTED[PROFILE_NAME](page), "message": "Accounts retrieved"})
+
+
+def _by_name(page: dict[str, list[BankAccount]]) -> dict[str, object]:
+    """Accounts of one name are one account with an asset for each."""
+    return {
+        "accounts": [
+            {"accountName": name, "assets": [_asset(account) for account in opened]}
+            for name, opened in page.items()
+        ]
+    }
+
+
+def _by_currency(page: dict[str, list[BankAccount]]) -> dict[str, object]:
+    """Accounts of one currency are its assets, without their names."""
+    found: dict[str, list[dict[str, object]]] = {}
+    for account in chain.from_iterable(page.values()):
+        asset = {"balance": Decimal(0), "pendingDebit": Decimal(0), "accountNumber": account.account_number}
+        found.setdefault(account.currency, []).append(asset)
+    return {currency: {"asset": assets} for currency, assets in found.items()}
+
+
+_LISTED: Mapping[ProfileName, Callable[[dict[str, list[BankAccount]]], dict[str, object]]] = {
+    "specification": _by_name,
+    "published": _by_currency,
+}
 
 
 def _asset(account: BankAccount) -> dict[str, object]:
@@ -113,10 +144,10 @@ def resolve_holder(request: HttpRequest) -> HttpResponse:
     name = own_account_holder(number, bank_code) or account_holder(number, bank_code)
     if name is None:
         raise RefusedError(404, f"there is no account {number} at {BANKS[bank_code]}")
-    return json_response({"data": _resolution(number, bank_code, name)})
+    return json_response({"data": _RESOLVED[PROFILE_NAME](number, bank_code, name)})
 
 
-def _resolution(account_number: str, bank_code: str, name: str) -> dict[str, str]:
+def _resolution(account_number: str, bank_code: str, name: str) -> dict[str, object]:
     digest = hashlib.sha256(f"resolution {bank_code}/{account_number}".encode()).hexdigest()
     return {
         "responsemessage": "SUCCESS",
@@ -136,6 +167,16 @@ def _resolution(account_number: str, bank_code: str, name: str) -> dict[str, str
         "created_at": _LISTED_SINCE,
         "updated_at": _LISTED_SINCE,
     }
+
+
+def _nested_resolution(account_number: str, bank_code: str, name: str) -> dict[str, object]:
+    return {"accountName": name, "data": {"name": BANKS[bank_code], "code": bank_code}}
+
+
+_RESOLVED: Mapping[ProfileName, Callable[[str, str, str], dict[str, object]]] = {
+    "specification": _resolution,
+    "published": _nested_resolution,
+}
 
 
 _PLAIN = re.compile(r"https?://[!-\[\]-~]+", re.IGNORECASE)

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from django.http import HttpRequest, HttpResponse
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from payments_gateway.sandbox import BUSINESS_ID
 from payments_gateway.sandbox.amounts import minor_units_of
@@ -28,6 +28,7 @@ from payments_gateway.sandbox.books.rates import PaymentTerms
 from payments_gateway.sandbox.books.records import payment_record
 from payments_gateway.sandbox.errors import refused_member
 from payments_gateway.sandbox.models import Payment
+from payments_gateway.sandbox.settings import PROFILE
 
 
 class CreatePaymentRequest(ApiRequest):
@@ -42,7 +43,7 @@ class CreatePaymentRequest(ApiRequest):
     incoming_amount: ExactNumber | None = None
     outgoing_amount: ExactNumber | None = None
     rate_key: Reference | None = None
-    service_username: Username | None = None
+    service_username: Username | None = Field(default=None, alias=PROFILE.service_username_member)
     country: PrintableText | None = None
     account_number: AccountNumber | None = None
     account_name: PrintableText | None = None
@@ -67,7 +68,7 @@ class UserPayoutMembers(ApiRequest):
 
     model_config = ConfigDict(extra="ignore")
 
-    service_username: Username
+    service_username: Username = Field(alias=PROFILE.service_username_member)
 
 
 @api_view("POST")

@@ -32,7 +32,7 @@ def set_callback_url(url: str) -> None:
     MerchantDetails.objects.update(callback_url=url)
 
 
-_BANK_OF = {"NGN": "035", "USD": "023"}
+_BANK_OF = {"NGN": "035", "USD": "023", "KES": "023"}
 _ENDINGS_WITH_A_MEANING = ("0000", "88", "99")
 
 

@@ -61,7 +61,7 @@ def generate(
     if replaced is not None:
         _invalidate(replaced)
     key = _create_key(name, scope, expires_at)
-    otp.use_code(None if code is None else otp.code_of_unknown_type(code), at=clock.real_now(), member="otp")
+    otp.use_code(otp.one_time_code(None, code), at=clock.real_now(), member="otp")
     return key
 
 

@@ -8,6 +8,7 @@ from pytest_django import Settings
 
 from backoffice.core.gateway import gateway, provider_profile
 from payments_gateway import ProviderProfile
+from payments_gateway.profile.model import PROFILES
 
 pytestmark = pytest.mark.django_db
 
@@ -31,6 +32,36 @@ def test_the_default_profile_is_used_unless_a_file_overrides_it(settings: Settin
     file.write_text('otp_required = false\notp_type = "otp"\n')
     settings.GATEWAY_PROFILE = str(file)
     assert (provider_profile().otp_required, provider_profile().otp_type) == (False, "otp")
+
+
+def test_a_named_profile_is_used_and_a_file_may_start_from_it(settings: Settings, tmp_path: Path) -> None:
+    for name, profile in PROFILES.items():
+        settings.GATEWAY_PROFILE = name
+        assert provider_profile() == profile
+    assert provider_profile().service_username_member == "coinprofileUsername"
+    file = tmp_path / "profile.toml"
+    file.write_text('profile = "published"\notp_required = true\n')
+    settings.GATEWAY_PROFILE = str(file)
+    assert provider_profile() == PROFILES["published"].overridden({"otp_required": True})
+
+
+@pytest.mark.parametrize("line", ['profile = "publisched"', "profile = 1", 'profile = ["published"]'])
+def test_a_file_that_starts_from_no_known_profile_is_refused(
+    settings: Settings, tmp_path: Path, line: str
+) -> None:
+    file = tmp_path / "profile.toml"
+    file.write_text(line)
+    settings.GATEWAY_PROFILE = str(file)
+    with pytest.raises(ValueError, match="profile: must be one of specification, published"):
+        provider_profile()
+
+
+def test_a_misspelt_profile_is_refused_by_name(settings: Settings) -> None:
+    settings.GATEWAY_PROFILE = "publisched"
+    with pytest.raises(
+        ValueError, match=r"publisched: neither a profile \(specification, published\) nor a file"
+    ):
+        provider_profile()
 
 
 @pytest.mark.parametrize("text", [b"= broken", b"\xff", b"frst_page = 1", None])

@@ -65,7 +65,7 @@ def check_against(run: Run, *behaviours: Behaviour) -> Ran:
 def row(done: Ran, operation: str) -> str:
     """What the table says of an operation, in one line."""
     lines = done.stdout.splitlines()
-    (start,) = [number for number, line in enumerate(lines) if line.startswith(f"{operation} ")]
+    start, *_ = [number for number, line in enumerate(lines) if line.startswith(f"{operation} ")]
     parts = [lines[start]]
     for line in lines[start + 1 :]:
         if not line.startswith(" "):
@@ -82,6 +82,57 @@ def test_every_read_of_a_conforming_provider_passes(run: Run, sandbox_process: S
     assert f"Clock of {sandbox_process.url}: correct." in done.stdout
     assert f"{len(READS)} answered. Addresses and credentials work." in done.stdout
     assert sandbox_process.api_key not in done.stdout
+
+
+RESOLVED = ("--account-number", "0123456789", "--bank-code", "044")
+ALL_LISTS = 'capabilities = ["banks", "rates", "currencies", "minimums", "wallet_config"]'
+FITS = "WHERE PROFILES DIFFER"
+
+
+def fits(done: Ran) -> dict[str, str]:
+    """What the second table says of each operation where the profiles differ."""
+    lines = done.stdout.split(FITS)[1].split("\n\n")[0].splitlines()[1:]
+    pairs = [(name, found) for name, found in (re.split(" {2,}", line, maxsplit=1) for line in lines)]
+    return dict(pairs)
+
+
+def test_the_check_names_the_profile_that_the_provider_fits(
+    run: Run, sandbox_process: SandboxProcess, published_process: SandboxProcess
+) -> None:
+    published_process.reset()
+    done = run(published_process.url, "check", *RESOLVED, profile='profile = "published"')
+    assert (done.returncode, done.stderr) == (0, "")
+    assert fits(done) == dict.fromkeys(
+        (
+            *("balances.list", "banks.resolve", "accounts.list", "api_keys.list", "api_keys.scopes"),
+            *("extras.banks", "extras.rates", "extras.currencies", "extras.minimums", "extras.wallet_config"),
+            "all of these",
+        ),
+        "published",
+    ) | {"extras.banks": "specification, published", "extras.rates": "specification, published"}
+    done = run(sandbox_process.url, "check", *RESOLVED, profile=ALL_LISTS)
+    found = fits(done)
+    assert found["all of these"] == found["accounts.list"] == found["api_keys.list"] == "specification"
+    assert found["balances.list"] == "specification, published"  # whose totals may be there
+
+
+def test_the_check_finds_the_published_provider_under_the_wrong_profile(
+    run: Run, published_process: SandboxProcess
+) -> None:
+    published_process.reset()
+    done = run(published_process.url, "check", *RESOLVED, profile=ALL_LISTS)
+    assert done.returncode == 0
+    assert "rejected, HTTP 404" in row(done, "api_keys.list")
+    assert "answers at /user/apikeys" in row(done, "api_keys.list")
+    found = fits(done)
+    assert found["api_keys.list"] == found["banks.resolve"] == found["all of these"] == "published"
+
+
+def test_an_answer_of_neither_profile_is_said_to_fit_none(run: Run) -> None:
+    with Stub(stub.answer(200, {"data": {"balances": "none", "accounts": 7}})) as provider:
+        done = run(provider.url, "check")
+    assert "none of them" in fits(done)["balances.list"]
+    assert "no profile alone" in done.stdout
 
 
 def test_account_resolution_is_skipped_unless_an_account_is_given(
@@ -127,7 +178,7 @@ def test_unreadable_answers_are_reported_and_the_other_checks_continue(run: Run)
     assert done.returncode == 0
     line = row(done, "balances.list")
     assert "not usable, HTTP 200" in line
-    assert "cannot be read (it contains no balances)" in line
+    assert "cannot be read (balances or balance is missing)" in line
     assert "answered, HTTP 200" in row(done, "callbacks.url")
     assert re.search(
         r" \d not usable, .*Addresses and credentials work\. Some responses are unusable", done.stdout

@@ -19,6 +19,8 @@ from backoffice.ledger import urls
 from backoffice.ledger.models import Balance
 from backoffice.operations.kinds.registry import KINDS
 from tests.ledger.stored_balances import balance, day_of_snapshots, snapshot
+from tests.payments_gateway import stub
+from tests.payments_gateway.stub import Stub
 from tests.requirements import opened_by
 from tests.sandbox_process import SandboxProcess
 from tests.stub_provider import StubProvider
@@ -228,7 +230,30 @@ def test_an_account_that_cannot_be_resolved_is_reported_at_its_field(
 def test_an_unreachable_provider_is_reported_when_resolving(reader: Client, unreachable: None) -> None:
     page = reader.post(ACCOUNTS, {"bank_code": "044", "account_number": "0123456789"})
     assert page.status_code == 422
-    assert "the provider cannot be reached" in text(page)
+    assert "Account not checked. The provider cannot be reached" in text(page)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (200, {"data": {"accountname": None}}, "accountname or accountName is missing"),
+        (200, {"data": {"accountName": ["ADA"]}}, "accountName is a list, not text"),
+        (500, {"message": "down"}, "The provider responded with an error (HTTP 500)."),
+        (401, {"message": "Invalid API key"}, "The provider rejects the API key."),
+        (429, {"message": "Too many requests"}, "Too many requests"),
+    ],
+)
+def test_a_failed_resolution_says_what_failed(
+    reader: Client, settings: Settings, status: int, body: object, message: str
+) -> None:
+    with Stub(stub.answer(status, body)) as provider:
+        settings.GATEWAY_URL = provider.url
+        page = reader.post(ACCOUNTS, {"bank_code": "044", "account_number": "0123456789"})
+    assert page.status_code == 422
+    assert message in text(page)
+    assert "did not find" not in text(page)
+    assert "The provider cannot be reached" not in text(page)
+    assert 'value="0123456789"' in text(page)
 
 
 def listed(name: str) -> str:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import send
-from backoffice.operations.kinds.bank_account import BankAccountPayload
+from backoffice.operations.kinds.bank_account import BankAccountForm, BankAccountPayload
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation
@@ -86,6 +87,22 @@ def test_an_existing_account_of_the_same_name_is_warned_of(
     html = review(as_administrator).content.decode()
     assert "This opens another one." in html
     assert "0455000001" in html
+
+
+def test_an_existing_account_without_a_name_is_warned_of_too(
+    as_administrator: Client, provider: StubProvider
+) -> None:
+    provider.accounts = listed("0455000001", name="")
+    html = review(as_administrator).content.decode()
+    assert "0455000001" in html
+    assert "None with this name and currency" not in html
+
+
+def test_the_currencies_are_those_of_the_profile(settings: Settings) -> None:
+    for name, codes in (("specification", ["NGN", "USD"]), ("published", ["NGN", "KES"])):
+        settings.GATEWAY_PROFILE = name
+        currency: Any = BankAccountForm().fields["currency"]
+        assert [code for code, _ in currency.choices] == codes
 
 
 def test_an_unreadable_account_list_is_warned_of(as_administrator: Client, provider: StubProvider) -> None:
@@ -179,6 +196,7 @@ def test_opened_accounts_are_shown_in_the_same_order_on_both_engines() -> None:
         (listed("0455001122"), Status.SUCCEEDED),
         (listed("0455001122", currency="USD"), Status.UNKNOWN),
         (listed("0455001122", name="Abuja shop"), Status.UNKNOWN),
+        (listed("0455001122", name=""), Status.UNKNOWN),
         (listed(""), Status.UNKNOWN),
         (listed(), Status.UNKNOWN),
         ("42", Status.UNKNOWN),

@@ -215,7 +215,7 @@ def test_an_unreachable_provider_prepares_nothing_and_keeps_the_input(
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     answer = review(as_preparer, filled_in("Ada Obi"))
     assert answer.status_code == 422
-    assert "the provider cannot be reached. Nothing was prepared. Try again." in text_of(answer)
+    assert "Account not checked. The provider cannot be reached" in text_of(answer)
     assert 'value="Ada Obi"' in text_of(answer)
 
 
@@ -225,7 +225,7 @@ def test_an_unreadable_response_prepares_nothing(as_preparer: Client, settings: 
         stub.answer_post = lambda: (200, "<html>Welcome</html>")
         answer = review(as_preparer, filled_in("Ada Obi"))
     assert answer.status_code == 422
-    assert "Nothing was prepared" in text_of(answer)
+    assert "Account not checked. The provider responded with HTTP 200" in text_of(answer)
 
 
 def test_a_copy_is_prepared_with_the_same_content(as_preparer: Client, preparer: User, holder: str) -> None:

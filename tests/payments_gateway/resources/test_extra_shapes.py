@@ -1,5 +1,6 @@
 """What the reads beyond the specification find, in whatever shape it comes; nonsense is a failed read."""
 
+import re
 from decimal import Decimal
 
 import pytest
@@ -39,6 +40,16 @@ def test_currencies_are_read_in_every_shape(serve: Serve, gateway: Gateway, data
     assert (currency.code, currency.name) == ("NGN", "Naira")
 
 
+def test_currencies_are_read_by_direction(serve: Serve, gateway: Gateway) -> None:
+    data = {"incomingCurrencies": ["USDT", {"code": "USD"}], "outgoingCurrencies": ["NGN", "USD"]}
+    found = asked(serve, gateway, {"data": data}, lambda client: client.extras.currencies())
+    assert [(each.code, each.is_incoming, each.is_outgoing) for each in found] == [
+        ("USDT", True, False),
+        ("USD", True, True),
+        ("NGN", False, True),
+    ]
+
+
 def test_a_currency_may_be_only_a_code(serve: Serve, gateway: Gateway) -> None:
     found = asked(serve, gateway, {"data": ["NGN", "USDT"]}, lambda client: client.extras.currencies())
     assert [currency.code for currency in found] == ["NGN", "USDT"]
@@ -65,6 +76,9 @@ def test_minimums_are_read_in_every_shape(serve: Serve, gateway: Gateway, data: 
         {"USDT": ["TRC20", "ERC20"]},
         {"USDT": {"networks": ["TRC20", {"name": "ERC20"}]}},
         [{"currency": "USDT", "networks": [{"network": "TRC20", "fee": 1}, {"network": "ERC20"}]}],
+        {"byNetwork": {"TRC20": ["USDT"]}, "byCurrency": {"USDT": ["TRC20", "ERC20"]}},
+        {"byNetwork": {}, "byCurrency": {"USDT": {"TRC20": {"fee": 1}, "ERC20": {}}}},
+        {"byNetwork": {}, "byCurrency": [{"code": "USDT", "networks": ["TRC20", "ERC20"]}]},
     ],
 )
 def test_networks_are_read_in_every_shape(serve: Serve, gateway: Gateway, data: object) -> None:
@@ -94,6 +108,37 @@ def test_a_payment_is_read_flat_or_in_an_envelope(serve: Serve, gateway: Gateway
 def test_a_response_with_another_payment_is_refused(serve: Serve, gateway: Gateway) -> None:
     with pytest.raises(ReadFailedError, match="another payment"):
         asked(serve, gateway, PAYMENT, lambda client: client.extras.payment("T-2"))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "member"),
+    [
+        ("wallet_config", {"byNetwork": {"TRC20": ["USDT"]}}, "byCurrency is missing"),
+        ("wallet_config", {"byCurrency": {}}, "byCurrency is an object without any entry"),
+        ("wallet_config", {"byCurrency": {"USDT": {"symbol": "T", "decimals": 6}}}, "networks"),
+        ("wallet_config", {"BYNETWORK2": []}, "networks"),
+        ("wallet_config", {"perNetwork": ["TRC20"]}, "currency"),
+        ("minimums", {"incoming": 5}, "currency"),
+        ("minimums", ["NGN"], "amount"),
+        ("minimums", {}, "data is an object without any entry"),
+        ("currencies", {"incomingCurrencies": ["USDT"]}, "outgoingCurrencies is missing"),
+        ("currencies", {"list": ["NGN"]}, "code"),
+        ("rates", {"note": "none today"}, "without any currency pair"),
+        ("rates", {"USDTNGN": None}, "USDTNGN is null"),
+        ("banks", {}, "data is an object without any entry"),
+    ],
+)
+def test_what_is_no_entry_of_the_list_is_a_failed_read_that_names_it(
+    serve: Serve, gateway: Gateway, name: Capability, data: object, member: str
+) -> None:
+    with pytest.raises(ReadFailedError, match=re.escape(member)):
+        asked(serve, gateway, {"data": data}, READS[name])
+
+
+def test_a_configuration_whose_state_is_false_is_a_failed_read(serve: Serve, gateway: Gateway) -> None:
+    body = {"state": False, "data": {"byNetwork": {}, "byCurrency": {"USDT": ["TRC20"]}}}
+    with pytest.raises(ReadFailedError, match="state is false"):
+        asked(serve, gateway, body, READS["wallet_config"])
 
 
 NONSENSE: tuple[object, ...] = (

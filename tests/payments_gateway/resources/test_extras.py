@@ -32,7 +32,7 @@ def test_no_capability_is_enabled_by_default() -> None:
 def test_an_enabled_capability_is_one_authenticated_get(
     serve: Serve, gateway: Gateway, name: Capability
 ) -> None:
-    plain = {"rates": {"data": {}}, "transaction": RECORD, "payment": PAYMENT}
+    plain = {"rates": {"data": {"USDTNGN": {"rate": 1}}}, "transaction": RECORD, "payment": PAYMENT}
     server = serve(stub.answer(200, plain.get(name, {"data": []})))
     client = gateway(server.url, profile=ALL_ON)
     assert client.extras.is_on(name)
@@ -45,7 +45,7 @@ def test_an_enabled_capability_is_one_authenticated_get(
 
 @pytest.mark.parametrize("name", READS)
 def test_paths_and_query_come_from_the_profile(serve: Serve, gateway: Gateway, name: Capability) -> None:
-    plain = {"rates": {"data": {}}, "transaction": RECORD, "payment": PAYMENT}
+    plain = {"rates": {"data": {"USDTNGN": {"rate": 1}}}, "transaction": RECORD, "payment": PAYMENT}
     path = "/v3/one/{id}/detail" if name in BY_ID else "/v3/many"
     profile = ALL_ON.overridden({f"extra_{name}_path": path, "extra_country_query": "land"})
     server = serve(stub.answer(200, plain.get(name, {"data": []})))

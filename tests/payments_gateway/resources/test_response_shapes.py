@@ -41,6 +41,27 @@ def test_balances_are_read_in_every_shape(serve: Serve, gateway: Gateway, data: 
     assert balance.transaction_count == 2
 
 
+@pytest.mark.parametrize(
+    "balances", [{"toCurrency": "NGN", "amount": 10}, [{"currency": "NGN", "amount": 10}]]
+)
+def test_totals_that_are_not_reported_are_unknown_and_not_zero(
+    serve: Serve, gateway: Gateway, balances: object
+) -> None:
+    client = gateway(serve(stub.answer(200, {"data": {"balances": balances}})).url)
+    (balance,) = client.balances.list()
+    assert (balance.amount, balance.total_received, balance.total_sent) == (Decimal(10), None, None)
+    assert (balance.transaction_count, balance.formatted_amount) == (None, None)
+
+
+@pytest.mark.parametrize("balances", [{}, [{}], [[]], {"amount": 10}, {"balances": {"amount": 10}}])
+def test_balances_without_a_currency_are_a_failed_read(
+    serve: Serve, gateway: Gateway, balances: object
+) -> None:
+    client = gateway(serve(stub.answer(200, {"data": {"balances": balances}})).url)
+    with pytest.raises(ReadFailedError, match=r"toCurrency|balances"):
+        client.balances.list()
+
+
 def test_a_formatted_amount_may_have_group_separators(serve: Serve, gateway: Gateway) -> None:
     entry = NGN | {"toCurrency": "NGN", "formattedAmount": "1,234.50"}
     (balance,) = gateway(serve(stub.answer(200, {"data": {"balances": entry}})).url).balances.list()
@@ -76,11 +97,13 @@ def test_a_read_of_one_currency_returns_only_its_balance(serve: Serve, gateway: 
 
 @pytest.mark.parametrize(
     "bank",
-    [{"code": "044", "name": "Access Bank"}, {"data": {"code": "044", "name": "Access Bank"}}],
+    [
+        {"accountname": "ADA OBI", "code": "044", "name": "Access Bank"},
+        {"accountName": "ADA OBI", "data": {"code": "044", "name": "Access Bank"}},
+    ],
 )
 def test_an_account_is_resolved_flat_or_nested(serve: Serve, gateway: Gateway, bank: dict[str, Any]) -> None:
     data = {
-        "accountname": "ADA OBI",
         "accountnumber": "0123456789",
         "phonenumber": "+234",
         "responsecode": "00",

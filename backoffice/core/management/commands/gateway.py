@@ -21,12 +21,14 @@ from payments_gateway.diagnostics import (
     run_diagnostics,
 )
 from payments_gateway.operations import OPERATIONS, ApiOperation
+from payments_gateway.profile.model import PROFILES
 from payments_gateway.resources.extras import EXTRA_OPERATIONS
 
 WIDTH = 120
 _CALL_TIMEOUT = 10.0  # seconds for one request
 _CLOCK_TOLERANCE = 5  # seconds; the Date header has whole seconds, plus latency
 _FINDING_WIDTHS = (23, 22, 9)
+_FIT_WIDTHS = (23,)
 _OPERATION_WIDTHS = (24, 8, 29, 6, 15, 15)
 
 
@@ -56,7 +58,8 @@ class Command(BaseCommand):
         key, key_text = _key()
         config = client_configuration(deadline=_CALL_TIMEOUT, key=key.secret)
         self.stdout.write(
-            f"Environment {settings.ENVIRONMENT}. v2 at {config.base_url}, v4 at {config.base_url_v4}.\n{key_text}\n\n"
+            f"Environment {settings.ENVIRONMENT}. v2 at {config.base_url}, v4 at {config.base_url_v4}.\n"
+            f"Provider profile: {settings.GATEWAY_PROFILE or 'specification'}.\n{key_text}\n\n"
         )
         self._show([("OPERATION", "STATUS", "TIME", "UNEXPECTED")], _FINDING_WIDTHS)
         findings = []
@@ -64,6 +67,8 @@ class Command(BaseCommand):
             for finding in run_diagnostics(config, account):
                 self._show([_row(finding)], _FINDING_WIDTHS)
                 findings.append(finding)
+        self.stdout.write("")
+        self._show(_fitting_rows(findings), _FIT_WIDTHS)
         self.stdout.write("\n" + "\n".join(_clocks(findings, config)))
         problems = list(_misconfigurations(findings, config))
         if problems:
@@ -127,6 +132,23 @@ def _row(finding: DiagnosticResult) -> tuple[str, ...]:
     return finding.operation.name, status, elapsed, "; ".join(finding.remarks) or "none"
 
 
+def _fitting_rows(findings: Sequence[DiagnosticResult]) -> Iterator[tuple[str, ...]]:
+    """Where the named profiles differ, those that the provider fits; then what follows from all of them."""
+    yield "WHERE PROFILES DIFFER", "PROVIDER FITS"
+    told = {finding.operation.name: finding.fits for finding in findings if finding.fits is not None}
+    for name, fits in told.items():
+        yield name, ", ".join(fits) or "none of them: see the unexpected members above"
+    fitting = [name for name in PROFILES if told and all(name in fits for fits in told.values())]
+    if fitting:
+        yield "all of these", ", ".join(fitting)
+    elif told:
+        counts = (f"{sum(name in fits for fits in told.values())} {name}" for name in PROFILES)
+        yield (
+            "all of these",
+            f"no profile alone ({', '.join(counts)}): name the closer one and override the rest",
+        )
+
+
 def _clocks(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iterator[str]:
     """One line for each base address that reported its time."""
     skews = {
@@ -158,6 +180,8 @@ def _misconfigurations(findings: Sequence[DiagnosticResult], config: GatewayConf
         )
         yield f"{base} {problem}: {remark}"
     for base, results in _results_by_base_url(findings, config).items():
+        if any(finding.fits for finding in results):
+            continue  # the right provider, perhaps under the wrong profile
         if {finding.status for finding in results} == {404}:
             yield f"{base} returned HTTP 404 for every request: the address is probably wrong."
         elif not any(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from payments_gateway import OutcomeUnknownError, ReadFailedError
+from payments_gateway.profile.model import PROFILES
 from tests.payments_gateway.resources.envelopes.conftest import Answered
 
 OPENED = {
@@ -54,8 +55,32 @@ def test_accounts_are_a_list_or_a_field(answered: Answered, accounts: list[Any],
 
 
 def test_an_account_may_have_no_currencies(answered: Answered) -> None:
-    (account,) = answered("accounts.list", {"data": [{"accountName": "Ada"}]})
+    (account,) = answered("accounts.list", {"data": [{"accountName": "Ada", "assets": []}]})
     assert account.assets == ()
+
+
+def test_accounts_by_currency_are_read_in_both_profiles(answered: Answered) -> None:
+    asset = {"balance": 5, "pendingDebit": "1.50", "accountNumber": "0123456789"}
+    for profile in PROFILES.values():
+        body = {"data": {"NGN": {"asset": [asset]}, "KES": {"asset": []}}}
+        (account,) = answered("accounts.list", body, profile=profile)
+        (read,) = account.assets
+        assert (account.account_name, read.currency, read.address) == ("", "NGN", "0123456789")
+        assert (read.balance, read.pending_debit) == (5, Decimal("1.50"))
+
+
+def test_an_empty_object_means_no_account_only_where_accounts_are_a_map(answered: Answered) -> None:
+    assert answered("accounts.list", {"data": {}}, profile=PROFILES["published"]) == []
+    with pytest.raises(ReadFailedError, match="accounts or data is missing or not a list"):
+        answered("accounts.list", {"data": {}})
+
+
+@pytest.mark.parametrize(
+    "account", [{}, {"accountName": "Ada"}, {"assets": []}, {"accountName": "", "assets": []}]
+)
+def test_an_account_with_neither_name_nor_assets_is_refused(answered: Answered, account: object) -> None:
+    with pytest.raises(ReadFailedError, match=r"an account has n.* assets"):
+        answered("accounts.list", {"data": [account]})
 
 
 @pytest.mark.parametrize(

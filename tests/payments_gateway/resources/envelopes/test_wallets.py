@@ -8,7 +8,14 @@ from payments_gateway import ReadFailedError, Wallet
 from tests.payments_gateway.calls import DONE
 from tests.payments_gateway.resources.envelopes.conftest import NOON, Answered
 
-WALLET = {"uid": "W1", "appName": "acme", "reference": "R", "status": "active", "version": "v2"}
+WALLET = {
+    "uid": "W1",
+    "appName": "acme",
+    "reference": "R",
+    "status": "active",
+    "version": "v2",
+    "addresses": [],
+}
 
 
 @pytest.mark.parametrize(
@@ -17,8 +24,6 @@ WALLET = {"uid": "W1", "appName": "acme", "reference": "R", "status": "active", 
         {**DONE, "wallet": WALLET},
         {**DONE, "data": WALLET},
         {**DONE, "data": {"wallet": WALLET}},
-        {"wallet": WALLET | {"addresses": None}},
-        {"wallet": WALLET | {"addresses": []}},
     ],
 )
 def test_a_wallet_is_read_beside_or_inside_data(answered: Answered, body: dict[str, Any]) -> None:
@@ -29,10 +34,19 @@ def test_a_wallet_is_read_beside_or_inside_data(answered: Answered, body: dict[s
 
 
 @pytest.mark.parametrize(
-    "wallet", [{"addresses": []}, {"addresses": None}, {"uid": "W1"}, {"createdAt": 1763726400}]
+    "wallet", [{"addresses": None}, {"uid": "W1"}, {"createdAt": 1763726400}, WALLET | {"addresses": "T9yD"}]
 )
-def test_a_wallet_with_a_single_field_has_no_addresses(answered: Answered, wallet: dict[str, Any]) -> None:
-    assert answered("wallets.get", {"wallet": wallet}).addresses == ()
+def test_a_wallet_without_a_list_of_addresses_is_refused(answered: Answered, wallet: dict[str, Any]) -> None:
+    with pytest.raises(ReadFailedError, match=r"addresses is .*, not a list"):
+        answered("wallets.get", {"wallet": wallet})
+
+
+@pytest.mark.parametrize(
+    "element", [{"memo": "7"}, {"address": None}, {"address": None, "id": ["x"]}, None, 7]
+)
+def test_an_element_without_an_address_is_refused(answered: Answered, element: object) -> None:
+    with pytest.raises(ReadFailedError, match=r"address|id is a list"):
+        answered("wallets.get", {"wallet": WALLET | {"addresses": ["T9yD", element]}})
 
 
 @pytest.mark.parametrize(
@@ -42,8 +56,6 @@ def test_a_wallet_with_a_single_field_has_no_addresses(answered: Answered, walle
         ({"address": "T9yD", "network": "TRC20", "currency": "USDT"}, ("T9yD", "TRC20", "USDT")),
         ({"id": "T9yD", "type": "TRC20"}, ("T9yD", "TRC20", "")),
         ({"id": "17", "address": "T9yD", "type": "deposit", "network": "TRC20"}, ("T9yD", "TRC20", "")),
-        ({"memo": "7"}, ("", "", "")),
-        ({"address": None, "id": ["x"]}, ("", "", "")),
     ],
 )
 def test_an_address_is_read_from_text_or_object(
