@@ -173,7 +173,15 @@ class Refusal(TextChoices):
         "sent_before_restore",
         _(
             "A journal proves that this operation was already sent before the database was restored. It was not "
-            "sent again. Find its transaction at the provider, then cancel the operation."
+            "sent again: Countersign looks for its transaction at the provider."
+        ),
+    )
+    MAYBE_EXECUTED = (
+        "maybe_executed",
+        _(
+            "A journal shows that this operation may have been sent before the database was restored, so it cannot "
+            "be rejected or cancelled. Nothing was changed. Once it is approved, Countersign looks for its "
+            "transaction at the provider; it is not sent again."
         ),
     )
     FURTHER_APPROVAL_NEEDED = (
@@ -409,6 +417,12 @@ class DatabaseRestoredError(OperationError):
     """The database lacks what a journal outside it proves."""
 
     code = Refusal.DATABASE_RESTORED
+
+
+class MaybeExecutedError(OperationError):
+    """It must not end as unsent, since a journal shows an attempt that the database does not have."""
+
+    code = Refusal.MAYBE_EXECUTED
 
 
 class CannotResolveError(OperationError):

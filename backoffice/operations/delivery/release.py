@@ -188,6 +188,10 @@ def add_release(
     release.save(force_insert=True)
     detail = {"other_payments": declared} if declared else {}
     audit.record(Action.OPERATION_RELEASED, actor=actor, target=operation, digest=digest, **detail)
+    if (
+        is_paused()
+    ):  # again: entries follow one another, so a pause that was recorded before this one is seen now
+        raise PaymentsPausedError
     transaction.on_commit(lambda: fault_points.reach("release.committed"))
     background.enqueue_on_commit(SEND_TASK, operation_id)
     return operation

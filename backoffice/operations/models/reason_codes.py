@@ -384,6 +384,15 @@ class Blocker(TextChoices):
         "database_slow",
         _("The database responded too slowly, so the values checked before sending were out of date."),
     )
+    JOURNAL_UNWRITABLE = "journal_unwritable", _("The journal cannot be written: {error}.")
+    JOURNAL_UNREADABLE = "journal_unreadable", _("The journal {file} cannot be read: {error}.")
+    JOURNAL_GONE = (
+        "journal_gone",
+        _(
+            "The journal {file} was deleted or replaced while Countersign was running. Bring it back, or restart all "
+            "processes to begin a new one."
+        ),
+    )
     INTERNAL_ERROR = "internal_error", _("Internal error in Countersign ({error}). See the log.")
 
 
