@@ -218,9 +218,9 @@ def _advanced(
 
     Raises OSError; JournalError if this machine's own journal was replaced while this process ran.
     """
-    if before is None or before.stamp.inode != stamp.inode or stamp.size < before.end:
+    if not (before and before.end and before.stamp.inode == stamp.inode and before.end <= stamp.size):
         key = f"{path.stem}:{journal.first_line(path).get('id', '')}"
-        if before and before.key != key and path == journal.own_path():
+        if before and before.end and before.key != key and path == journal.own_path():
             raise JournalError(Blocker.JOURNAL_GONE, file=path.name)
         end = (reported or _reported_ends()).get(key, 0)
         if end > stamp.size:
@@ -351,7 +351,10 @@ def _withdraw_releases() -> None:
 
 
 def _find(ours: Sequence[JournalPosition], seen: SeenDatabase | None) -> list[RestoreFinding]:
-    """What each journal proves from the last incident on, however long ago it was written, and what we saw."""
+    """What each journal proves from the last incident on, however long ago it was written, and what we saw.
+
+    Raises JournalError.
+    """
     now, reported = _look(), _reported_ends()
     identity = now.line["identity"]
     found = []
@@ -359,8 +362,8 @@ def _find(ours: Sequence[JournalPosition], seen: SeenDatabase | None) -> list[Re
         start = reported.get(position.key, 0)
         try:
             lines, end = journal.read(position.path, 0 if start > position.stamp.size else start)
-        except OSError:
-            continue  # the next comparison reports it
+        except OSError as exc:
+            raise journal.unreadable(position.path, exc) from exc
         lost, entry = _with_answers(_lost(lines), lines), _missing_entry(lines)
         other = _other_identity(lines, identity)
         if lost or entry or other:
