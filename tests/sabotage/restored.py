@@ -80,7 +80,13 @@ RESTORED = (
     Safeguard(
         "an attempt in the journal has begun in the database",
         f"{_CHECK}:_lost",
-        {", begun_at__isnull=False": ""},
+        {
+            "            if begun_at:\n": (
+                "            if not begun_at:\n"
+                "                claimed = {key: line for key, line in claimed.items() if key[0] != operation}\n"
+                "            else:\n"
+            )
+        },
         f"{_TESTS}test_a_restore_between_the_claim_and_the_beginning_is_found",
     ),
     Safeguard(

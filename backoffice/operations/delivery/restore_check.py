@@ -273,7 +273,7 @@ def _lost(lines: Iterable[Line]) -> list[Line]:
     claimed = {_request(line): line for line in lines if line["line"] == CLAIMED}
     for chunk in _chunks(list(claimed)):
         operations = [operation for operation, _ in chunk]
-        stored = Attempt.objects.filter(operation__in=operations, begun_at__isnull=False)
+        stored = Attempt.objects.filter(operation__in=operations)
         for operation, begun_at in stored.values_list("operation_id", "begun_at"):
             if begun_at:
                 claimed.pop((operation, begun_at), None)
