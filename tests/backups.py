@@ -16,11 +16,12 @@ class Backup:
 
     rows: dict[Any, list[Any]]
 
-    def restore(self) -> None:
-        """The database as it was, read by processes that start anew."""
+    def restore(self, *, while_running: bool = False) -> None:
+        """The database as it was, read by processes that start anew, or by this one that goes on."""
         with transaction.atomic():
             flush.restore(connection, self.rows)
-        restore_check.forget_positions()
+        if not while_running:
+            restore_check.forget_positions()
         pause.clear_pause_cache()
 
 

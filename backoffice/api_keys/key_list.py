@@ -185,7 +185,7 @@ def _complete_results(listed: list[KeyInfo]) -> None:
     for attempt in incomplete:
         payload = ApiKeyCreatePayload.model_validate(attempt.operation.payload)
         if details := details_from_list(payload, listed):
-            complete_result(attempt.pk, details)
+            complete_result(attempt, details)
 
 
 def _known_key(position: int, key: KeyInfo, scopes: dict[str, str], lost_names: set[str]) -> KnownKey:

@@ -163,8 +163,8 @@ class SampleOperations:
         if claim is None:
             raise RuntimeError("Nobody else sends while the history is made")
         later = timezone.now() + timedelta(days=1)
-        Attempt.objects.filter(pk=claim.attempt_id).update(begun_at=F("started_at"), deadline_at=later)
-        return Attempt.objects.get(pk=claim.attempt_id)
+        Attempt.objects.filter(pk=claim.attempt.pk).update(begun_at=F("started_at"), deadline_at=later)
+        return Attempt.objects.get(pk=claim.attempt.pk)
 
     def make_unknown(self, operation: Operation) -> Attempt:
         """Date the unknown outcome back two hours, when people may resolve it as not executed."""

@@ -182,7 +182,15 @@ class Refusal(TextChoices):
         "sent_before_restore",
         _(
             "A journal of sent requests proves that this operation was already sent before the database was "
-            "restored. It was not sent again. Find its transaction at the provider, then cancel the operation."
+            "restored. It was not sent again: Countersign looks for its transaction at the provider."
+        ),
+    )
+    MAYBE_EXECUTED = (
+        "maybe_executed",
+        _(
+            "A journal of sent requests shows that this operation may have been sent before the database was "
+            "restored, so it cannot be rejected or cancelled. Nothing was changed. Once it is approved, Countersign "
+            "looks for its transaction at the provider; it is not sent again."
         ),
     )
     FURTHER_APPROVAL_NEEDED = (
@@ -430,6 +438,12 @@ class DatabaseRestoredError(OperationError):
     """The database lacks what a journal outside it proves."""
 
     code = Refusal.DATABASE_RESTORED
+
+
+class MaybeExecutedError(OperationError):
+    """It must not end as unsent, since a journal shows an attempt that the database does not have."""
+
+    code = Refusal.MAYBE_EXECUTED
 
 
 class CannotResolveError(OperationError):

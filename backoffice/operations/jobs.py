@@ -11,12 +11,12 @@ from django.db.models import Q
 
 from backoffice.core import clock
 from backoffice.core.isolation import POSTPONED_SECONDS, ignore, run_each_isolated
-from backoffice.operations.delivery import balance_queue
+from backoffice.operations.delivery import balance_queue, restore_check
+from backoffice.operations.delivery.journal import JournalError
 from backoffice.operations.delivery.record import is_silent, record_timeout
 from backoffice.operations.delivery.release import expire_release, record_blocker
-from backoffice.operations.delivery.restore_check import compare_with_journals
 from backoffice.operations.delivery.send import send_operation
-from backoffice.operations.models.monitoring import Heartbeat
+from backoffice.operations.models.monitoring import Heartbeat, LostAttempt
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker
 from backoffice.operations.monitoring.inspection import inspect_due
@@ -37,20 +37,28 @@ def send_due() -> int:
 
 
 def expire_due() -> int:
-    """Expire operations and releases past their expiry, and end the attempts of senders that are gone."""
+    """Expire operations and releases past their expiry, and end the attempts of senders that are gone.
+
+    What the journals prove is put on record first: it must not end as unsent. While a journal cannot be read, only
+    releases expire.
+    """
     now = clock.now()
     lapsed = Release.objects.filter(expires_at__lte=now).values_list("pk", "operation__reference")
     expired = Operation.objects.filter(
         Q(status__in=BEFORE_SENDING, expires_at__lte=now, release__isnull=True)
-    ).values_list("pk", "reference")
+    ).exclude(pk__in=LostAttempt.objects.maybe_executed().values("operation"))
     abandoned = Attempt.objects.filter(is_silent(now), operation__status=Status.SENDING).values_list(
         "pk", "operation__reference"
     )
     done = run_each_isolated(expire_release, dict(lapsed[:BATCH_SIZE]), failed=ignore)
-    done += [
-        one is not None
-        for one in run_each_isolated(expire_operation, dict(expired[:BATCH_SIZE]), failed=ignore)
-    ]
+    if not (expired.exists() or abandoned.exists()):
+        return sum(done)
+    try:
+        restore_check.is_continuous()
+    except JournalError:
+        return sum(done)  # the comparison of the sweeper logs it
+    due = dict(expired.values_list("pk", "reference")[:BATCH_SIZE])
+    done += [one is not None for one in run_each_isolated(expire_operation, due, failed=ignore)]
     done += [True for _ in run_each_isolated(_record_timeout, dict(abandoned[:BATCH_SIZE]), failed=ignore)]
     return sum(done)
 
@@ -80,7 +88,7 @@ def record_heartbeat(job: str) -> None:
 
 
 JOBS = {
-    "compare_with_journals": compare_with_journals,
+    "compare_with_journals": restore_check.compare_with_journals,
     "expire_due": expire_due,
     "send_due": send_due,
     "check_due": check_due,

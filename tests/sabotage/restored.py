@@ -3,6 +3,7 @@
 from tests.sabotage.workshop import Safeguard
 
 _TESTS = "tests/operations/delivery/test_restored_database.py::"
+_JOURNALS = "tests/operations/delivery/test_journals.py::"
 _CHECK = "backoffice.operations.delivery.restore_check"
 
 RESTORED = (
@@ -30,19 +31,23 @@ RESTORED = (
     Safeguard(
         "a finding lists everything that was lost",
         f"{_CHECK}:_find",
-        {"        lost = _lost(journal.read(path, reported)[0])": "        lost = list(lost)"},
+        {
+            "start = reported.get(position.key, 0)": (
+                "start = max(reported.get(position.key, 0), journal.newest_start(position.path))"
+            )
+        },
         f"{_TESTS}test_a_finding_lists_what_was_lost_before_the_newest_lines",
     ),
     Safeguard(
         "a journal that was cut is compared from its beginning",
-        f"{_CHECK}:_find",
-        {"        reported = 0  #": "        pass  #"},
+        f"{_CHECK}:_advanced",
+        {"            end = 0  #": "            pass  #"},
         f"{_TESTS}test_a_journal_that_was_cut_is_compared_from_its_beginning",
     ),
     Safeguard(
         "nothing is sent, and nothing is unknown, if the folder of the journal cannot be read",
         "backoffice.operations.delivery.send:RequestStart._commit",
-        {"except (DestinationError, OSError) as exc": "except DestinationError as exc"},
+        {"except (journal.JournalError, OSError) as exc": "except journal.JournalError as exc"},
         f"{_TESTS}test_a_folder_that_cannot_be_read_sends_nothing",
     ),
     Safeguard(
@@ -54,7 +59,7 @@ RESTORED = (
     Safeguard(
         "the line is in the journal before the request",
         "backoffice.operations.delivery.send:RequestStart._commit",
-        {"                journal.write_claimed(self._attempt_id)\n": "                pass\n"},
+        {"                journal.write_claimed(self._attempt)\n": "                pass\n"},
         f"{_TESTS}test_the_line_is_written_before_the_request",
     ),
     Safeguard(
@@ -64,7 +69,7 @@ RESTORED = (
             "            self._is_committed = has_begun\n": "",
             "has_begun = begin_request": "self._is_committed = has_begun = begin_request",
         },
-        f"{_TESTS}test_nothing_is_sent_without_a_journal",
+        f"{_JOURNALS}test_nothing_is_sent_if_the_line_cannot_be_written",
     ),
     Safeguard(
         "every attempt in the journal is in the database",
@@ -75,13 +80,19 @@ RESTORED = (
     Safeguard(
         "an attempt in the journal has begun in the database",
         f"{_CHECK}:_lost",
-        {", begun_at__isnull=False": ""},
+        {
+            "            if begun_at:\n": (
+                "            if not begun_at:\n"
+                "                claimed = {key: line for key, line in claimed.items() if key[0] != operation}\n"
+                "            else:\n"
+            )
+        },
         f"{_TESTS}test_a_restore_between_the_claim_and_the_beginning_is_found",
     ),
     Safeguard(
         "the audit log has the newest entry that the journal names",
         f"{_CHECK}:_missing_entry",
-        {"if stored.get(position) != named[position]:": "if False:"},
+        {"        if missing:\n": "        if False:\n"},
         f"{_TESTS}test_it_is_found_by_the_audit_log_without_an_attempt",
     ),
     Safeguard(
@@ -92,13 +103,13 @@ RESTORED = (
     ),
     Safeguard(
         "the newest lines are compared every time",
-        f"{_CHECK}:_compare",
-        {"[line for line in (before.newest, before.claimed) if line]": "[]"},
-        f"{_TESTS}test_a_restore_is_found_while_a_process_runs",
+        f"{_CHECK}:JournalPosition.known",
+        {"if line and self.is_ours]": "if False]"},
+        f"{_JOURNALS}test_the_newest_lines_are_compared_without_what_the_process_saw",
     ),
     Safeguard(
         "a finding deletes every release",
-        f"{_CHECK}:_report",
+        f"{_CHECK}:_withdraw_releases",
         {"        withdraw_release(release, DatabaseRestoredError())\n": "        pass\n"},
         f"{_TESTS}test_another_server_timeline_or_database_is_found",
     ),
@@ -110,8 +121,8 @@ RESTORED = (
     ),
     Safeguard(
         "only what two people accepted is left out of the comparison",
-        f"{_CHECK}:_reported_end",
-        {"evidence__journal=key": ""},
+        f"{_CHECK}:_advanced",
+        {"(reported or _reported_ends()).get(key, 0)": "max(_reported_ends().values(), default=0)"},
         f"{_TESTS}test_a_finding_of_another_journal_accepts_nothing",
     ),
     Safeguard(
@@ -121,5 +132,127 @@ RESTORED = (
             "\n        and (balance is None or not Attempt.objects.unmatched(balance).exists())": "",
         },
         f"{_TESTS}test_an_attempt_waits_until_its_balance_has_no_other_unmatched_attempt",
+    ),
+    Safeguard(
+        "a journal is known by the first audit entry, whatever it is called",
+        f"{_CHECK}:_names_our_log",
+        {
+            '    if now["origin"] and any(': "    if False and any(",
+        },
+        f"{_JOURNALS}test_it_is_found_although_the_journal_began_after_the_backup",
+    ),
+    Safeguard(
+        "a journal of an earlier release is known by any audit entry",
+        f"{_CHECK}:_names_our_log",
+        {
+            "return any(named[position] == hash_ for position, hash_ in stored)": "return False",
+        },
+        f"{_JOURNALS}test_a_database_restored_under_another_name_is_found",
+    ),
+    Safeguard(
+        "a process compares the newest entry that it saw itself",
+        f"{_CHECK}:is_continuous",
+        {
+            "        lines.append(before.line)\n": "        pass\n",
+        },
+        f"{_JOURNALS}test_a_process_compares_the_newest_entry_that_it_saw",
+    ),
+    Safeguard(
+        "a response is recorded only for the attempt that was sent",
+        "backoffice.operations.delivery.record:record_result",
+        {
+            "    if not Attempt.objects.same(sent).exists():": "    if False:",
+        },
+        f"{_JOURNALS}test_a_response_is_not_recorded_for_an_attempt_that_was_given_the_same_id",
+    ),
+    Safeguard(
+        "a request begins only for the attempt that was claimed",
+        "backoffice.operations.delivery.send:begin_request",
+        {
+            "Attempt.objects.same(attempt).filter(": "Attempt.objects.filter(pk=attempt.pk).filter(",
+        },
+        f"{_JOURNALS}test_a_request_does_not_begin_for_an_attempt_that_was_given_the_same_id",
+    ),
+    Safeguard(
+        "another attempt of the operation hides no lost one",
+        f"{_CHECK}:_lost",
+        {
+            "                claimed.pop((operation, begun_at), None)\n": (
+                "                claimed = {key: line for key, line in claimed.items() if key[0] != operation}\n"
+            ),
+        },
+        f"{_JOURNALS}test_another_attempt_with_the_same_number_hides_nothing",
+    ),
+    Safeguard(
+        "what may have been executed does not end as unsent",
+        "backoffice.operations.lifecycle.transitions:transition",
+        {
+            "        raise MaybeExecutedError\n": "        pass\n",
+        },
+        f"{_JOURNALS}test_what_may_have_been_executed_does_not_end_as_unsent",
+    ),
+    Safeguard(
+        "the journals are compared before anything expires",
+        "backoffice.operations.jobs:expire_due",
+        {
+            "        restore_check.is_continuous()\n": "        pass\n",
+        },
+        f"{_JOURNALS}test_what_may_have_been_executed_does_not_end_as_unsent[expire]",
+    ),
+    Safeguard(
+        "nothing is sent once the own journal is gone",
+        f"{_CHECK}:_read_journals",
+        {
+            "            problem = gone  #": "            pass  #",
+        },
+        f"{_JOURNALS}test_nothing_is_sent_once_the_own_journal_is_gone[False]",
+    ),
+    Safeguard(
+        "a journal that cannot be written uses up no release",
+        f"{_CHECK}:check_before_send",
+        {
+            "    check_database(must_write=True)\n": "    check_database()\n",
+        },
+        f"{_JOURNALS}test_a_journal_that_cannot_be_written_uses_up_no_release[False]",
+    ),
+    Safeguard(
+        "a volume that is nearly full uses up no release",
+        f"{_CHECK}:check_before_send",
+        {
+            "    journal.check_space()\n": "",
+        },
+        f"{_JOURNALS}test_a_journal_that_cannot_be_written_uses_up_no_release[True]",
+    ),
+    Safeguard(
+        "nothing is sent while a journal cannot be read",
+        f"{_CHECK}:is_continuous",
+        {
+            "        raise problem\n": "        pass\n",
+        },
+        f"{_JOURNALS}test_nothing_is_sent_while_a_journal_cannot_be_read",
+    ),
+    Safeguard(
+        "the other journals are compared while one cannot be read",
+        f"{_CHECK}:is_continuous",
+        {
+            "    is_known = not (": "    is_known = bool(problem) or not (",
+        },
+        f"{_JOURNALS}test_the_other_journals_are_compared_while_one_cannot_be_read",
+    ),
+    Safeguard(
+        "a release reads the pause once more after its audit entry",
+        "backoffice.operations.delivery.release:add_release",
+        {
+            "seen now.\n    if is_paused():": "seen now.\n    if False:",
+        },
+        f"{_JOURNALS}test_a_release_that_read_the_pause_too_early_is_refused",
+    ),
+    Safeguard(
+        "a release that was committed with the finding is withdrawn",
+        f"{_CHECK}:compare_with_journals",
+        {
+            "        _withdraw_releases()  #": "        pass  #",
+        },
+        f"{_JOURNALS}test_a_release_that_was_committed_with_the_finding_is_withdrawn",
     ),
 )

@@ -44,7 +44,7 @@ SENDING = (
         "backoffice.operations.delivery.send:_claim",
         {
             "    transition(operation, Status.SENDING)\n": (
-                "    make_request(SendClaim(attempt.pk, operation, release.expires_at, otp))\n"
+                "    make_request(SendClaim(attempt, operation, release.expires_at, otp))\n"
                 "    transition(operation, Status.SENDING)\n"
             )
         },
@@ -142,7 +142,10 @@ SENDING = (
     Safeguard(
         "no release is accepted while payments are paused",
         "backoffice.operations.delivery.release:add_release",
-        {("    if is_paused():\n        raise PaymentsPausedError\n"): ""},
+        {
+            "    if is_paused():\n        raise PaymentsPausedError\n    if Release": "    if Release",
+            "seen now.\n    if is_paused():": "seen now.\n    if False:",
+        },
         ("tests/operations/lifecycle/test_pause.py::test_a_page_left_open_releases_nothing_during_a_pause"),
     ),
     Safeguard(
@@ -280,7 +283,7 @@ SENDING = (
     Safeguard(
         "a request begins by a commit before its first byte",
         "backoffice.operations.delivery.send:RequestStart._commit",
-        {"has_begun = begin_request(self._attempt_id)": "has_begun = True"},
+        {"has_begun = begin_request(self._attempt)": "has_begun = True"},
         (
             "tests/operations/delivery/test_request_start.py::test_the_beginning_is_committed_before_the_"
             "provider_receives_the_request"

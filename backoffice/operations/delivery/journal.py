@@ -2,31 +2,34 @@
 
 Nothing is sent unless its line was written and synced first, so that a database that was restored to an earlier
 moment, or a standby that was promoted without the last commits, cannot hide what was sent
-(`delivery.restore_check` compares). Each line also names the database and the newest entry of its audit log. A
-journal holds neither secrets nor recipients.
+(`delivery.restore_check` compares). Most lines also name the database, the newest entry of its audit log and the
+first one, by which the journals of this installation are known whatever they are called. A journal holds neither
+secrets nor recipients, nor a digest from which a recipient could be guessed.
 """
 
+import errno
 import json
 import logging
+import os
 import re
 import secrets
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register
 from django.db import connection
-from django.db.models import TextChoices
+from django.db.models import Subquery, TextChoices
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.audit.destinations import DestinationError, FileDestination
-from backoffice.audit.models import ChainHead
-from backoffice.core import clock
+from backoffice.audit.destinations import DestinationError, FileDestination, problem_sentence
+from backoffice.audit.models import ChainHead, Entry
 from backoffice.core.fields import normalized_text
 from backoffice.operations.models.operations import Attempt
+from backoffice.operations.models.reason_codes import Blocker
 from backoffice.operations.states import Outcome
 
 logger = logging.getLogger(__name__)
@@ -34,7 +37,15 @@ Line: TypeAlias = dict[str, Any]
 NEWEST_BYTES = (
     16 * 1024 * 1024
 )  # how much of a file's end a process reads when it starts: 20,000 attempts or more
+HEAD_BYTES = 64 * 1024  # of a file's beginning, which shows whose journal it is
+FREE_BYTES = 1024 * 1024  # what the volume must have left, so that a claim is not made in vain
 DATABASE, CLAIMED, ANSWERED = "database", "claimed", "answered"
+# What a line must have to be compared; any file with the name of a journal may lie in the folder.
+_NEEDED = {
+    DATABASE: {"position", "hash"},
+    CLAIMED: {"operation", "begun_at", "started_at"},
+    ANSWERED: {"operation", "begun_at"},
+}
 
 # The system identifier, the timeline and the database. A restored or promoted server begins a new timeline, and
 # a database that was created again has another number. The control file names the old timeline for a while.
@@ -45,12 +56,43 @@ _IDENTITY = """
 """
 
 
+class JournalError(Exception):
+    """A journal cannot be written, read or found, so nothing may be sent; the blocker and its parameters say why."""
+
+    def __init__(self, blocker: Blocker, **parameters: str) -> None:
+        super().__init__(blocker.label.format(**parameters))
+        self.blocker = blocker
+        self.parameters = parameters
+
+
+class FileStamp(NamedTuple):
+    """By which a changed or replaced file is known without reading it."""
+
+    inode: int
+    size: int
+    changed_at: int
+
+
 class FolderProblem(TextChoices):
     """A fault of the journal folder that makes the journal useless. The label is shown to people."""
 
     MISSING = (
         "missing",
         _("The folder of this journal does not exist, so nothing is sent. Ask the operator to create it."),
+    )
+    NOT_ACCESSIBLE = (
+        "not_accessible",
+        _(
+            "The folder of this journal cannot be read and written, so nothing is sent. Ask the operator to change "
+            "its permissions."
+        ),
+    )
+    UNREADABLE = (
+        "unreadable",
+        _(
+            "A file in the folder of this journal cannot be read, so nothing is sent. Ask the operator to change its "
+            "permissions."
+        ),
     )
     BESIDE_DATABASE = (
         "beside_database",
@@ -63,18 +105,23 @@ class FolderProblem(TextChoices):
 
 def folder_problem() -> FolderProblem | None:
     """The fault of the configured folder; None if none is known."""
-    if not settings.JOURNAL_DIR.is_dir():
+    folder = settings.JOURNAL_DIR
+    if not folder.is_dir():
         return FolderProblem.MISSING
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return FolderProblem.NOT_ACCESSIBLE
+    if not all(path.is_file() and os.access(path, os.R_OK) for path in folder.glob("*.jsonl")):
+        return FolderProblem.UNREADABLE
     if connection.vendor == "sqlite":
         database = Path(str(connection.settings_dict["NAME"])).resolve().parent
-        if settings.JOURNAL_DIR.resolve().is_relative_to(database):
+        if folder.resolve().is_relative_to(database):
             return FolderProblem.BESIDE_DATABASE
     return None
 
 
 @register(deploy=True)
 def check_folder(**_of_django: Any) -> Iterable[CheckMessage]:
-    """Warn of a folder that does not exist, or that is restored together with the database."""
+    """Warn of a folder that does not exist, cannot be used, or is restored together with the database."""
     problem = folder_problem()
     if problem is None:
         return []
@@ -87,9 +134,24 @@ def own_path() -> Path:
     return settings.JOURNAL_DIR / f"{_plain(socket.gethostname())}--{_database_name()}.jsonl"
 
 
-def paths() -> list[Path]:
-    """The journals of this database in the folder, those of other machines and former host names included."""
-    return sorted(settings.JOURNAL_DIR.glob(f"*--{_database_name()}.jsonl"))
+def stamps() -> dict[Path, FileStamp]:
+    """Every journal in the folder, whosever it is, in the order of the names. Raises JournalError."""
+    try:
+        with os.scandir(settings.JOURNAL_DIR) as entries:
+            found = {Path(entry.path): entry.stat() for entry in entries if entry.name.endswith(".jsonl")}
+    except OSError as exc:
+        raise unreadable(settings.JOURNAL_DIR, exc) from exc
+    return {path: FileStamp(of.st_ino, of.st_size, of.st_mtime_ns) for path, of in sorted(found.items())}
+
+
+def unreadable(path: Path, exc: OSError) -> JournalError:
+    """The error of a journal, or of its folder, that cannot be read."""
+    return JournalError(Blocker.JOURNAL_UNREADABLE, file=path.name, error=exc.strerror or type(exc).__name__)
+
+
+def has_our_name(path: Path) -> bool:
+    """Whether a machine wrote this journal for a database of this name."""
+    return path.name.endswith(f"--{_database_name()}.jsonl")
 
 
 def machine_of(path: Path) -> str:
@@ -106,75 +168,93 @@ def identity() -> str:
         return str(cursor.fetchone()[0])
 
 
-def write_database() -> Line:
-    """Append which database this is and the newest entry of its audit log. Raises DestinationError."""
-    return _append(DATABASE, database_line())
-
-
 def database_line() -> Line:
-    """Which database this is, and the newest entry of its audit log now."""
-    head = ChainHead.objects.filter(pk=1).first() or ChainHead()
+    """Which database this is, and the newest and the first entry of its audit log now."""
+    first = Entry.objects.filter(position=1)
+    head = ChainHead.objects.filter(pk=1).annotate(origin=Subquery(first.values("hash"))).first()
     return {
+        "line": DATABASE,
         "id": secrets.token_hex(8),
-        "at": clock.now().isoformat(),
+        "at": timezone.now().isoformat(),
         "identity": identity(),
-        "position": head.position,
-        "hash": head.hash,
+        "origin": head.origin if head else None,
+        "position": head.position if head else 0,
+        "hash": head.hash if head else ChainHead().hash,
     }
 
 
-def append_database(line: Line) -> None:
-    """Append a `database_line` that was read before. Raises DestinationError."""
-    _append(DATABASE, line)
+def write_database(line: Line) -> None:
+    """Append a `database_line`. Raises JournalError."""
+    _append(line)
 
 
-def write_claimed(attempt_id: int) -> None:
-    """Append an attempt whose request begins, with everything needed to recreate it. Raises DestinationError."""
-    if not own_path().exists():
-        logger.warning("The journal %s is new: what was sent before cannot be compared with it", own_path())
-        write_database()
-    attempt = Attempt.objects.select_related("operation").get(pk=attempt_id)
+def check_space() -> None:
+    """Raises JournalError if the volume is nearly full, so that no claim is made whose line could not be written."""
+    try:
+        volume = os.statvfs(settings.JOURNAL_DIR)
+    except OSError as exc:
+        raise unreadable(settings.JOURNAL_DIR, exc) from exc
+    if volume.f_bavail * volume.f_frsize < FREE_BYTES:
+        raise JournalError(Blocker.JOURNAL_UNWRITABLE, error=os.strerror(errno.ENOSPC))
+
+
+def write_claimed(attempt: Attempt) -> None:
+    """Append an attempt whose request begins, with everything needed to recreate it. Raises JournalError."""
     operation = attempt.operation
     watermark_time, balance = attempt.watermark_provider_time, attempt.watermark_balance
     content = {
-        "attempt": attempt_id,
-        "operation": str(operation.pk),
+        **_named(attempt),
         "reference": operation.reference,
         "kind": operation.kind,
-        "digest": attempt.digest,
         "currency": operation.currency,
         "amount": None if operation.amount is None else normalized_text(operation.amount),
         "number": attempt.number,
         "released_by": str(attempt.released_by_id),
         "balance": attempt.balance,
         "started_at": attempt.started_at.isoformat(),
-        "begun_at": (attempt.begun_at or attempt.started_at).isoformat(),
         "deadline_at": attempt.deadline_at.isoformat(),
         "watermark_transaction_id": attempt.watermark_transaction_id,
         "watermark_balance": None if balance is None else str(balance),
         "watermark_provider_time": watermark_time and watermark_time.isoformat(),
         "watermark_seen_ids": attempt.watermark_seen_ids,
     }
-    _append(CLAIMED, {**database_line(), **content})
+    _append({**database_line(), **content, "line": CLAIMED})
 
 
-def write_answered(attempt_id: int, outcome: Outcome, transaction_id: str | None) -> None:
-    """Append what the response proved. A failure is logged: the response still has to be recorded."""
-    answer = {"attempt": attempt_id, "outcome": str(outcome), "transaction": transaction_id}
+def write_answered(attempt: Attempt, outcome: Outcome, transaction_id: str | None) -> None:
+    """Append what the response proved. A failure is logged: the response still has to be recorded.
+
+    It begins no file: the first line of a journal names the database.
+    """
+    if attempt.begun_at is None:
+        return  # the journal has no line of it
     try:
-        _append(ANSWERED, {"at": timezone.now().isoformat(), **answer})
-    except DestinationError as exc:
-        logger.error("The response to attempt %s is missing from the journal: %s", attempt_id, exc)  # noqa: TRY400
+        if not own_path().exists():
+            raise JournalError(Blocker.JOURNAL_GONE, file=own_path().name)
+        answer = {"outcome": str(outcome), "transaction": transaction_id}
+        _append({"line": ANSWERED, "at": timezone.now().isoformat(), **_named(attempt), **answer})
+    except JournalError as exc:
+        logger.error("The response to attempt %s is missing from the journal: %s", attempt.pk, exc)  # noqa: TRY400
 
 
-def read(path: Path, start: int) -> tuple[list[Line], int]:
-    """The complete lines from this position on, and where they end. Raises OSError.
+def _named(attempt: Attempt) -> Line:
+    """By which an attempt is known for good: after a restore, its id may be given to another."""
+    begun_at = attempt.begun_at or attempt.started_at
+    return {
+        "attempt": attempt.pk,
+        "operation": str(attempt.operation_id),
+        "begun_at": begun_at.isoformat(),
+    }
+
+
+def read(path: Path, start: int, limit: int = -1) -> tuple[list[Line], int]:
+    """The complete lines from this position on, at most so many bytes, and where they end. Raises OSError.
 
     A line that cannot be read was cut short while it was written, so nothing was sent for it.
     """
     with path.open("rb") as file:
         file.seek(start)
-        data = file.read()
+        data = file.read(limit)
     whole = data[: data.rfind(b"\n") + 1]
     return [line for text in whole.splitlines() if (line := _parsed(path, text))], start + len(whole)
 
@@ -195,11 +275,16 @@ def newest_start(path: Path) -> int:
         return start + len(file.readline())
 
 
-def _append(kind: str, content: Mapping[str, Any]) -> Line:
-    line = {"line": kind, **content}
+def _append(line: Line) -> None:
+    path = own_path()
+    if not path.exists():
+        logger.warning("The journal %s is new: what was sent before cannot be compared with it", path)
     text = json.dumps(line, separators=(",", ":"), ensure_ascii=True)
-    FileDestination(own_path()).append(text.encode())
-    return line
+    try:
+        FileDestination(path).append(text.encode())
+    except DestinationError as exc:
+        logger.error("The journal %s: %s Nothing is sent.", path, problem_sentence(exc.detail))  # noqa: TRY400
+        raise JournalError(Blocker.JOURNAL_UNWRITABLE, error=str(exc.detail["error"])) from exc
 
 
 def _parsed(path: Path, text: bytes) -> Line | None:
@@ -208,7 +293,9 @@ def _parsed(path: Path, text: bytes) -> Line | None:
     except ValueError:
         logger.warning("A line of the journal %s cannot be read: it was cut short", path)
         return None
-    return line if isinstance(line, dict) else None
+    if not isinstance(line, dict) or not _NEEDED.get(str(line.get("line")), {""}) <= line.keys():
+        return None
+    return line
 
 
 def _database_name() -> str:

@@ -1,5 +1,6 @@
 """Classify the response to the one request by what it proves, record it, and schedule the next status check."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -26,10 +27,12 @@ from backoffice.operations.models.reason_codes import (
     ResponseCode,
     coded,
     recorded_outcome,
+    responses_sentence,
 )
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError, NotSentError, OtpRejectedError, RejectedError
 
+logger = logging.getLogger(__name__)
 # When the provider's list is read, counted from the start of the attempt. After the last one (the horizon) an
 # unknown outcome goes to review.
 CHECK_AFTER = tuple(
@@ -108,9 +111,18 @@ def next_check_time(started_at: datetime, now: datetime) -> datetime | None:
 
 
 @transaction.atomic
-def record_result(attempt_id: int, result: SendResult) -> None:
-    """Record the result of the request, or keep it as a late response if the status was decided meanwhile."""
-    operation, attempt = _locked(attempt_id)
+def record_result(sent: Attempt, result: SendResult) -> None:
+    """Record the result of the request, or keep it as a late response if the status was decided meanwhile.
+
+    If the database was restored and has no such attempt, the result is only logged; the journal has it.
+    """
+    if not Attempt.objects.same(sent).exists():
+        logger.error(
+            "The response to attempt %s of operation %s is not recorded: the database has another attempt, or none. %s",
+            *(sent.number, sent.operation_id, responses_sentence([result.response])),
+        )
+        return
+    operation, attempt = _locked(sent.pk)
     if attempt.closed_at is None and operation.status in {Status.SENDING, Status.UNKNOWN}:
         _apply(operation, attempt, result)
     else:
@@ -180,9 +192,11 @@ def record_from_journal(
 
 
 @transaction.atomic
-def complete_result(attempt_id: int, details: dict[str, str]) -> None:
+def complete_result(sent: Attempt, details: dict[str, str]) -> None:
     """Fill empty values of the recorded result from a later read; present ones are not changed."""
-    attempt = Attempt.objects.select_for_update().get(pk=attempt_id)
+    attempt = Attempt.objects.same(sent).select_for_update().first()
+    if attempt is None:
+        return  # as in `record_result`
     result = attempt.result or {}
     attempt.result = result | {name: text for name, text in details.items() if result.get(name) == ""}
     attempt.save(update_fields=["result"])

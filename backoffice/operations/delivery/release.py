@@ -180,6 +180,9 @@ def add_release(
     release.save(force_insert=True)
     detail = {"other_payments": declared} if declared else {}
     audit.record(Action.OPERATION_RELEASED, actor=actor, target=operation, digest=digest, **detail)
+    # Again: audit entries follow one another, so a pause that was recorded before this one is seen now.
+    if is_paused():
+        raise PaymentsPausedError
     transaction.on_commit(lambda: fault_points.reach("release.committed"))
     background.enqueue_on_commit(SEND_TASK, operation_id)
     return operation

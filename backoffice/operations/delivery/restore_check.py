@@ -2,91 +2,123 @@
 
 The journals outside the database are compared with it when a process starts, every round of the sweeper and before
 each request, in two ways: the database must still have every attempt in them, and it must be the same database
-with the same audit log. A finding pauses all payments, deletes every release and raises an incident, in one
-commit. Two people resume: only lines written since the incident are compared from then on. If the database is
-restored to before the incident, everything is found again.
+with the same audit log. Each process compares the newest audit entry that it saw itself, too. A finding pauses all
+payments, deletes every release and raises one incident, in one commit. Two people resume: only lines written since
+the incident are compared from then on. If the database is restored to before the incident, everything is found
+again.
 """
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
+from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
-from backoffice.audit.destinations import DestinationError
 from backoffice.audit.models import Entry
-from backoffice.core import clock
 from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.operations.delivery import journal
-from backoffice.operations.delivery.journal import ANSWERED, CLAIMED, Line
+from backoffice.operations.delivery.journal import ANSWERED, CLAIMED, FileStamp, JournalError, Line
 from backoffice.operations.delivery.record import record_from_journal
 from backoffice.operations.delivery.release import withdraw_release
 from backoffice.operations.errors import DatabaseRestoredError, Refusal
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.pause import pause_because_of
 from backoffice.operations.lifecycle.transitions import transition
-from backoffice.operations.models.monitoring import Incident, LostAttempt
+from backoffice.operations.models.monitoring import Incident, LostAttempt, current_pause
 from backoffice.operations.models.operations import Attempt, Operation, Release
-from backoffice.operations.models.reason_codes import IncidentKind, PauseCause
+from backoffice.operations.models.reason_codes import Blocker, IncidentKind, PauseCause
 from backoffice.operations.states import Outcome, Status
 
 logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
+Request: TypeAlias = tuple[UUID, datetime]
+"""The operation, and when the request began: an attempt's id may be given to another one after a restore."""
 CHUNK = 500
 BATCH_SIZE = 100
 LISTED = 50  # lost attempts that an incident names; all of them are kept beside it
-DATABASE_LINE_EVERY = timedelta(
-    minutes=5
-)  # how often the newest entry of the audit log is written, if it is new
-_NOT_EXECUTED = (Outcome.NOT_SENT, Outcome.OTP_REJECTED)
+LISTED_MACHINES = 10
+# How often the newest entry of the audit log is written to the journal, if it is new.
+DATABASE_LINE_EVERY = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
 class JournalPosition:
     """How far this process has compared one journal, and the newest lines that it compares every time."""
 
-    key: str = ""
-    end: int = 0
+    path: Path
+    key: str
+    is_ours: bool  # written for this installation, whatever its database was called then
+    stamp: FileStamp
+    end: int
     newest: Line | None = None  # names the database and its newest audit entry
     claimed: Line | None = None
+
+    @property
+    def known(self) -> list[Line]:
+        """The lines that are compared every time."""
+        return [line for line in (self.newest, self.claimed) if line and self.is_ours]
+
+
+@dataclass(frozen=True)
+class SeenDatabase:
+    """The database as the last comparison saw it, and the newest incident of a pause then."""
+
+    line: Line
+    incident: int
 
 
 @dataclass(frozen=True)
 class RestoreFinding:
-    """What one journal proves and the database does not have."""
+    """What one journal, or this process itself, proves and the database does not have."""
 
-    path: Path
-    position: JournalPosition
+    machine: str
     lost: Sequence[Line]
     missing_entry: int | None
-    identities: tuple[str, str]  # as the journal has it, and now
+    identity: str | None  # as the journal has it, if it is another one
+    position: JournalPosition | None = None  # null: this process saw it itself
 
 
-_positions: dict[Path, JournalPosition] = {}
+@dataclass
+class ProcessMemory:
+    """What this process has compared so far, and what it has logged."""
+
+    positions: dict[Path, JournalPosition] = field(default_factory=dict)
+    seen: SeenDatabase | None = None
+    logged: set[str] = field(default_factory=set)
+    last_waiting: int = 0  # the lost attempt up to which the last round tried to recreate them
+
+
+_memory = ProcessMemory()
 
 
 def check_before_send(operation_id: UUID) -> None:
     """Raise DatabaseRestoredError, with payments paused, if the database was restored to an earlier moment; raise it
-    also if a journal proves that this operation may have been executed already.
+    also if a journal proves that this operation may have been executed already. Raises JournalError unless a line
+    can be written now, before the release and its one-time code are used up.
     """
-    check_database()
-    if LostAttempt.objects.filter(operation=operation_id).exclude(outcome__in=_NOT_EXECUTED).exists():
+    journal.check_space()
+    check_database(must_write=True)
+    if LostAttempt.objects.maybe_executed().filter(operation=operation_id).exists():
         raise DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE)
 
 
-def check_database() -> None:
-    """Raise DatabaseRestoredError, with payments paused, if the database was restored to an earlier moment."""
-    if not _is_continuous():
+def check_database(*, must_write: bool = False) -> None:
+    """Raise DatabaseRestoredError, with payments paused, if the database was restored to an earlier moment.
+
+    Raises JournalError if a journal cannot be read; with `must_write` also if none can be written.
+    """
+    if not is_continuous(must_write=must_write):
         raise DatabaseRestoredError
 
 
@@ -94,151 +126,266 @@ def compare_with_journals() -> int:
     """Compare all journals, and recreate lost attempts that could not be recreated before; returns how many were
     found or recreated.
     """
-    found = not _is_continuous()
+    found = 0
+    try:
+        found += not is_continuous()
+        _memory.logged.clear()
+    except JournalError as exc:
+        _log_once(str(exc))
+    if (pause := current_pause()) and pause.incidents.exists():
+        _withdraw_releases()  # one that was committed together with the finding saw no pause
     statuses = (Status.APPROVED, Status.SENDING)
-    lost = LostAttempt.objects.filter(attempt=None, operation__status__in=statuses)
-    waiting = lost.exclude(outcome__in=_NOT_EXECUTED).values_list("pk", "operation__reference")
-    return found + sum(run_each_isolated(_recreate_attempt, dict(waiting[:BATCH_SIZE]), failed=ignore))
+    lost = LostAttempt.objects.maybe_executed().filter(attempt=None, operation__status__in=statuses)
+    # In turn: those that cannot be recreated yet must not keep the others waiting.
+    in_turn = lost.filter(pk__gt=_memory.last_waiting).order_by("pk")
+    waiting = dict(in_turn.values_list("pk", "operation__reference")[:BATCH_SIZE])
+    _memory.last_waiting = max(waiting) if len(waiting) == BATCH_SIZE else 0
+    return found + sum(run_each_isolated(_recreate_attempt, waiting, failed=ignore))
 
 
 def forget_positions() -> None:
-    """Read every journal again at the next comparison, as a process that has just started."""
-    _positions.clear()
+    """Compare anew, as a process that has just started."""
+    vars(_memory).update(vars(ProcessMemory()))
 
 
-def _is_continuous() -> bool:
-    """Whether the database has everything that the journals prove. Otherwise payments are paused now."""
+def is_continuous(*, must_write: bool = False) -> bool:
+    """Whether the database has everything that the journals and this process prove. Otherwise payments are paused.
+
+    Raises as `check_database`.
+    """
     # Read before the comparison: if the database is restored between the two, either this or the next one finds it.
-    now = journal.database_line()
-    paths = journal.paths()
-    for gone in [path for path in list(_positions) if path not in paths]:
-        _positions.pop(gone, None)
-    found = [path for path in paths if not _compare(path, now["identity"])]
-    for path in found:
-        _report(path)
-    _write_database(now, is_new=bool(found))
+    now, before = _look(), _memory.seen
+    positions, lines, problem = _read_journals(now.line)
+    if before:
+        lines.append(before.line)
+    is_known = not (_lost(lines) or _missing_entry(lines) or _other_identity(lines, now.line["identity"]))
+    if not is_known:
+        found = _report([position for position in positions if position.is_ours], before)
+        _memory.positions = {position.path: position for position in positions if not position.is_ours}
+        now = _look()
+    else:
+        found = False
+        _memory.positions |= {position.path: position for position in positions}
+    if before is None or not is_known or now.line["position"] >= before.line["position"]:
+        _memory.seen = now
+    if problem and not found:
+        raise problem
+    _write_database(now.line, is_needed=found or must_write, must_write=must_write)
     return not found
 
 
-def _compare(path: Path, identity: str) -> bool:
-    """Whether the lines of this journal agree with the database: the new ones, and the newest of those before."""
-    before = _positions.get(path)
-    if before is None or path.stat().st_size < before.end:
-        return _find(path, identity) is None
+def _look() -> SeenDatabase:
+    newest = (
+        Incident.objects.filter(pause__isnull=False).order_by("-pause", "-pk").values_list("pk", flat=True)
+    )
+    return SeenDatabase(journal.database_line(), newest.first() or 0)
+
+
+def _read_journals(now: Line) -> tuple[list[JournalPosition], list[Line], JournalError | None]:
+    """All journals as they are now, the lines to compare with the database, and why not all could be read."""
+    positions, lines, problem = [], [], None
+    stamps = journal.stamps()
+    for path in [path for path in list(_memory.positions) if path not in stamps]:
+        gone = JournalError(Blocker.JOURNAL_GONE, file=path.name)
+        _log_once(str(gone))
+        if path == journal.own_path():
+            problem = gone  # until it is back, or this process is started anew
+        else:
+            _memory.positions.pop(path, None)
+    reported = None if stamps.keys() <= _memory.positions.keys() else _reported_ends()
+    for path, stamp in stamps.items():
+        before = _memory.positions.get(path)
+        if before and before.stamp == stamp:
+            positions.append(before)
+            lines += before.known
+            continue
+        try:
+            position, new = _advanced(path, stamp, before, now, reported)
+        except OSError as exc:
+            problem = journal.unreadable(path, exc)
+        except JournalError as exc:
+            problem = exc
+        else:
+            positions.append(position)
+            lines += [*(before.known if before else []), *new] if position.is_ours else []
+    return positions, lines, problem
+
+
+def _advanced(
+    path: Path, stamp: FileStamp, before: JournalPosition | None, now: Line, reported: dict[str, int] | None
+) -> tuple[JournalPosition, list[Line]]:
+    """The position after the lines that are new to this process, and these lines.
+
+    Raises OSError; JournalError if this machine's own journal was replaced while this process ran.
+    """
+    if not (before and before.end and before.stamp.inode == stamp.inode and before.end <= stamp.size):
+        key = f"{path.stem}:{journal.first_line(path).get('id', '')}"
+        if before and before.end and before.key != key and path == journal.own_path():
+            raise JournalError(Blocker.JOURNAL_GONE, file=path.name)
+        end = (reported or _reported_ends()).get(key, 0)
+        if end > stamp.size:
+            end = 0  # the file was cut or replaced: what people have seen is not known
+        before = JournalPosition(
+            path, key, journal.has_our_name(path), stamp, max(end, journal.newest_start(path))
+        )
+        if not before.is_ours:
+            before = replace(
+                before, is_ours=_names_our_log(journal.read(path, 0, journal.HEAD_BYTES)[0], now)
+            )
     lines, end = journal.read(path, before.end)
-    after = _advanced(before, lines, end)
-    known = [line for line in (before.newest, before.claimed) if line]
-    if _lost(known + lines) or _missing_entry(known + lines) or _other_identity(known + lines, identity):
-        return _find(path, identity) is None  # another process may have reported it already
-    _positions[path] = after
-    return True
-
-
-def _find(path: Path, identity: str) -> RestoreFinding | None:
-    """Compare this journal from the last incident on; None if nothing is missing."""
-    key = f"{path.stem}:{journal.first_line(path).get('id', '')}"
-    reported = _reported_end(key)
-    if reported > path.stat().st_size:
-        reported = 0  # the file was cut or replaced: what people have seen is not known
-    lines, end = journal.read(path, max(reported, journal.newest_start(path)))
-    position = _advanced(JournalPosition(key), lines, end)
-    lost, entry, other = _lost(lines), _missing_entry(lines), _other_identity(lines, identity)
-    if lost or entry or other:
-        lost = _lost(journal.read(path, reported)[0])  # all of them, however long ago
-        _positions.pop(path, None)
-        return RestoreFinding(path, position, lost, entry, (other or identity, identity))
-    _positions[path] = position
-    return None
-
-
-def _advanced(before: JournalPosition, lines: Iterable[Line], end: int) -> JournalPosition:
+    is_ours = before.is_ours or _names_our_log(lines, now)
     newest, claimed = before.newest, before.claimed
     for line in lines:
         newest = line if "position" in line else newest
         claimed = line if line["line"] == CLAIMED else claimed
-    return replace(before, end=end, newest=newest, claimed=claimed)
+    after = replace(before, is_ours=is_ours, stamp=stamp, end=end, newest=newest, claimed=claimed)
+    return after, lines
 
 
-def _reported_end(key: str) -> int:
-    """Up to where the newest incident has reported this journal: people accept it when they resume."""
-    reported = Incident.objects.filter(kind=IncidentKind.DATABASE_RESTORED, evidence__journal=key)
-    ends = reported.values_list("evidence__until", flat=True)
-    return max((int(end) for end in ends), default=0)
+def _names_our_log(lines: Sequence[Line], now: Line) -> bool:
+    """Whether one of these lines was written for this installation: its audit log begins with the same entry.
+
+    Lines of earlier releases do not name the first entry; theirs is one of our entries.
+    """
+    if now["origin"] and any(line.get("origin") == now["origin"] for line in lines):
+        return True
+    named = {
+        line["position"]: line["hash"] for line in lines if line.get("position") and "origin" not in line
+    }
+    sample = sorted(named)[:CHUNK]
+    stored = Entry.objects.filter(position__in=sample).values_list("position", "hash") if sample else ()
+    return any(named[position] == hash_ for position, hash_ in stored)
 
 
-def _lost(lines: Sequence[Line]) -> list[Line]:
-    """The claimed lines whose attempt the database does not have as begun, each with the `answer` that followed."""
-    claimed: dict[tuple[str, int, str], Line] = {}
-    newest: dict[int, Line] = {}
-    for line in lines:
-        if line["line"] == CLAIMED:
-            newest[line["attempt"]] = line
-            claimed[line["operation"], line["number"], line["digest"]] = line
-        elif line["line"] == ANSWERED and (of := newest.get(line["attempt"])):
-            of["answer"] = line
+def _reported_ends() -> dict[str, int]:
+    """Up to where incidents have reported each journal: people accept it when they resume."""
+    ends: dict[str, int] = {}
+    reported = Incident.objects.filter(kind=IncidentKind.DATABASE_RESTORED, pause__isnull=False)
+    for evidence in reported.values_list("evidence", flat=True):
+        for one in evidence.get("journals", [evidence]):
+            key = one.get("journal", "")
+            ends[key] = max(ends.get(key, 0), int(one.get("until", 0)))
+    return ends
+
+
+def _lost(lines: Iterable[Line]) -> list[Line]:
+    """The claimed lines whose attempt the database does not have as begun."""
+    claimed = {_request(line): line for line in lines if line["line"] == CLAIMED}
     for chunk in _chunks(list(claimed)):
-        operations = [UUID(operation) for operation, _, _ in chunk]
-        stored = Attempt.objects.filter(operation__in=operations, begun_at__isnull=False)
-        for operation, number, digest in stored.values_list("operation_id", "number", "digest"):
-            claimed.pop((str(operation), number, digest), None)
+        operations = [operation for operation, _ in chunk]
+        stored = Attempt.objects.filter(operation__in=operations)
+        for operation, begun_at in stored.values_list("operation_id", "begun_at"):
+            if begun_at:
+                claimed.pop((operation, begun_at), None)
     return list(claimed.values())
 
 
-def _missing_entry(lines: Sequence[Line]) -> int | None:
+def _request(line: Line) -> Request:
+    return UUID(line["operation"]), datetime.fromisoformat(line["begun_at"])
+
+
+def _missing_entry(lines: Iterable[Line]) -> int | None:
     """The first audit entry that the lines name and the log does not have; None if it has them all."""
-    named: dict[int, str] = {line["position"]: line["hash"] for line in lines if line.get("position")}
+    named: set[tuple[int, str]] = {(line["position"], line["hash"]) for line in lines if line.get("position")}
     for chunk in _chunks(sorted(named)):
-        stored = dict(Entry.objects.filter(position__in=chunk).values_list("position", "hash"))
-        for position in chunk:
-            if stored.get(position) != named[position]:
-                return position
+        stored = Entry.objects.filter(position__in=[position for position, _ in chunk])
+        missing = set(chunk) - set(stored.values_list("position", "hash"))
+        if missing:
+            return min(missing)[0]
     return None
 
 
-def _other_identity(lines: Sequence[Line], identity: str) -> str | None:
+def _other_identity(lines: Iterable[Line], identity: str) -> str | None:
     """The database that the lines name, if it is not this one."""
     return next((line["identity"] for line in lines if line.get("identity", identity) != identity), None)
 
 
-def _write_database(now: Line, *, is_new: bool) -> None:
+def _write_database(now: Line, *, is_needed: bool, must_write: bool) -> None:
     """Keep which database this is, and how far its audit log reaches, in this machine's journal."""
-    position = _positions.get(journal.own_path())
+    position = _memory.positions.get(journal.own_path())
     known = position.newest if position else None
     is_due = known is None or (
         known["position"] != now["position"]
-        and clock.now() - datetime.fromisoformat(known["at"]) >= DATABASE_LINE_EVERY
+        and abs(timezone.now() - datetime.fromisoformat(known["at"])) >= DATABASE_LINE_EVERY
     )
-    if not is_due:
-        return
-    try:
-        journal.append_database(journal.database_line() if is_new else now)
-    except DestinationError as exc:
-        logger.error("The journal cannot be written, so nothing is sent: %s", exc)  # noqa: TRY400
+    if is_due or is_needed:
+        try:
+            journal.write_database(now)
+        except JournalError:
+            if must_write:
+                raise  # otherwise it is only logged: nothing is sent without its own line
+
+
+def _log_once(sentence: str) -> None:
+    """Log it at the first round that sees it, not every second."""
+    if sentence not in _memory.logged:
+        _memory.logged.add(sentence)
+        logger.critical("%s", sentence)
 
 
 @transaction.atomic
-def _report(path: Path) -> None:
-    """Pause payments, delete every release and raise the incident, in one commit."""
+def _report(ours: Sequence[JournalPosition], seen: SeenDatabase | None) -> bool:
+    """Pause payments, delete every release and raise the incident, in one commit; False if another process did so."""
     # Operations before the audit log, as in every service that locks both.
     released = Q(pk__in=Release.objects.values("operation"))
     list(Operation.objects.select_for_update().filter(released).order_by("pk"))
     pause = pause_because_of(PauseCause.DATABASE_RESTORED)
-    found = _find(path, journal.identity())
-    if found is None:
-        return  # another process has just reported it
-    for release in Release.objects.select_related("operation").order_by("pk"):
-        withdraw_release(release, DatabaseRestoredError())
+    found = _find(ours, seen)
+    if not found:
+        transaction.set_rollback(True)
+        return False
+    _withdraw_releases()
     incident = incidents.raise_for_pause(pause, evidence=_evidence(found))
-    lost = [_lost_attempt(incident, line, journal.machine_of(path)) for line in found.lost]
+    lost = [_lost_attempt(incident, line, one.machine) for one in found for line in one.lost]
     LostAttempt.objects.bulk_create(lost, ignore_conflicts=True, batch_size=CHUNK)
     logger.critical(
-        "The database was restored to an earlier moment: payments are paused, %s attempts are missing. Journal: %s",
-        *(len(found.lost), path),
+        "The database was restored to an earlier moment: payments are paused, %s attempts are missing. Machines: %s",
+        *(len(lost), ", ".join(one.machine for one in found)),
     )
+    return True
 
 
-def _evidence(found: RestoreFinding) -> dict[str, object]:
-    before, now = found.identities
+def _withdraw_releases() -> None:
+    for release in Release.objects.select_related("operation").order_by("pk"):
+        withdraw_release(release, DatabaseRestoredError())
+
+
+def _find(ours: Sequence[JournalPosition], seen: SeenDatabase | None) -> list[RestoreFinding]:
+    """What each journal proves from the last incident on, however long ago it was written, and what we saw.
+
+    Raises JournalError.
+    """
+    now, reported = _look(), _reported_ends()
+    identity = now.line["identity"]
+    found = []
+    for position in ours:
+        start = reported.get(position.key, 0)
+        try:
+            lines, end = journal.read(position.path, 0 if start > position.stamp.size else start)
+        except OSError as exc:
+            raise journal.unreadable(position.path, exc) from exc
+        lost, entry = _with_answers(_lost(lines), lines), _missing_entry(lines)
+        other = _other_identity(lines, identity)
+        if lost or entry or other:
+            at_end = replace(position, end=end)
+            found.append(
+                RestoreFinding(journal.machine_of(position.path), lost, entry, other, position=at_end)
+            )
+    # An incident that is newer than what we saw has reported it.
+    if not found and seen and now.incident <= seen.incident:
+        entry, other = _missing_entry([seen.line]), _other_identity([seen.line], identity)
+        if entry or other:
+            found.append(RestoreFinding(journal.machine_of(journal.own_path()), [], entry, other))
+    return found
+
+
+def _with_answers(lost: Sequence[Line], lines: Iterable[Line]) -> list[Line]:
+    answers = {_request(line): line for line in lines if line["line"] == ANSWERED} if lost else {}
+    return [{**line, "answer": answers.get(_request(line), {})} for line in lost]
+
+
+def _evidence(found: Sequence[RestoreFinding]) -> dict[str, object]:
+    lost = [line for one in found for line in one.lost]
     named = [
         {
             "reference": line["reference"],
@@ -247,19 +394,20 @@ def _evidence(found: RestoreFinding) -> dict[str, object]:
             "currency": line["currency"],
             "amount": line["amount"],
         }
-        for line in found.lost[:LISTED]
+        for line in lost[:LISTED]
     ]
+    machines = sorted({one.machine for one in found})
+    read = [one.position for one in found if one.position]
     evidence: dict[str, object] = {
-        "journal": found.position.key,
-        "until": found.position.end,
-        "machine": journal.machine_of(found.path),
+        "journals": [{"journal": position.key, "until": position.end} for position in read],
+        "machine": ", ".join(machines[:LISTED_MACHINES] + ["…"] * (len(machines) > LISTED_MACHINES)),
     }
     if named:
-        evidence |= {"lost": named, "lost_count": len(found.lost)}
-    if found.missing_entry:
-        evidence["log_position"] = found.missing_entry
-    if before != now:
-        evidence["database"] = f"{before} → {now}"
+        evidence |= {"lost": named, "lost_count": len(lost)}
+    if entries := [one.missing_entry for one in found if one.missing_entry]:
+        evidence["log_position"] = min(entries)
+    if other := next((one.identity for one in found if one.identity), None):
+        evidence["database"] = f"{other} → {journal.identity()}"
     return evidence
 
 
@@ -284,7 +432,7 @@ def _recreate_attempt(lost_id: int) -> bool:
     An attempt that still exists and seems not to have begun is marked as begun. Nothing is recreated while another
     attempt at its balance has no transaction.
     """
-    found = LostAttempt.objects.filter(pk=lost_id, attempt=None).exclude(outcome__in=_NOT_EXECUTED).first()
+    found = LostAttempt.objects.maybe_executed().filter(pk=lost_id, attempt=None).first()
     operation = None
     if found:
         with suppress(Operation.DoesNotExist):
@@ -318,7 +466,7 @@ def _mark_begun(operation: Operation, found: LostAttempt) -> bool:
 
     Otherwise it would be closed as not sent.
     """
-    attempt = operation.attempts.filter(closed_at=None, begun_at=None, number=found.number).first()
+    attempt = operation.attempts.filter(closed_at=None, begun_at=None, started_at=found.started_at).first()
     if attempt is None:
         return False
     Attempt.objects.filter(pk=attempt.pk).update(begun_at=datetime.fromisoformat(found.line["begun_at"]))
@@ -330,7 +478,7 @@ def _can_be_recreated(operation: Operation, found: LostAttempt) -> bool:
     balance = found.line["balance"]
     return (
         operation.status == Status.APPROVED
-        and operation.digest == found.line["digest"]
+        and operation.reference == found.line["reference"]  # not prepared anew under the same id
         and not operation.attempts.filter(closed_at=None).exists()
         and (balance is None or not Attempt.objects.unmatched(balance).exists())
     )
@@ -345,7 +493,7 @@ def _attempt_of(operation: Operation, found: LostAttempt) -> Attempt:
         operation=operation,
         number=operation.attempts.count() + 1 if is_taken else found.number,
         released_by=releaser or operation.approvals.earliest("approved_at").approver,
-        digest=line["digest"],
+        digest=operation.digest,
         balance=line["balance"],
         started_at=found.started_at,
         begin_by=found.started_at,

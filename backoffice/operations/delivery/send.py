@@ -22,7 +22,6 @@ from pydantic import SecretStr
 
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
-from backoffice.audit.destinations import DestinationError
 from backoffice.core import clock, encryption, fault_points
 from backoffice.core.gateway import gateway
 from backoffice.core.web.formatting import stored_error
@@ -77,7 +76,7 @@ RECORD_RETRY_DELAYS = (
 class SendClaim:
     """The right to make one request, won by one caller. The request has to begin before `begin_by`."""
 
-    attempt_id: int
+    attempt: Attempt
     operation: Operation
     begin_by: datetime
     otp: SecretStr | None
@@ -132,6 +131,10 @@ def send_operation(operation_id: UUID) -> None:
         )
         record_blocker(operation_id, Blocker.PROVIDER_UNREADABLE, **stored_error(exc, limit=250))
         return
+    except journal.JournalError as exc:
+        logger.warning("%s was not sent: %s It is retried.", release.operation.reference, exc)
+        record_blocker(operation_id, exc.blocker, **exc.parameters)
+        return
     except look_alikes.FoundLookAlikesError as exc:
         look_alikes.stop_release(release, exc)
         return
@@ -141,15 +144,20 @@ def send_operation(operation_id: UUID) -> None:
     if claim is None:
         record_blocker(operation_id, _stale_preflight(release, preflight))
     else:
-        fault_points.reach("send.claimed")
-        # no connection is held during the call, so a failover of the database does no harm
-        connection.close()
-        result = make_request(claim)
-        journal.write_answered(claim.attempt_id, result.outcome, result.transaction_id)
-        fault_points.reach("send.response_received")
-        _record_with_retries(claim.attempt_id, result)
-        fault_points.reach("send.recorded")
-        _fetch_missing_details(claim, result)
+        _send_claimed(claim)
+
+
+def _send_claimed(claim: SendClaim) -> None:
+    """Make the request, and record the response in the journal and in the database."""
+    fault_points.reach("send.claimed")
+    # no connection is held during the call, so a failover of the database does no harm
+    connection.close()
+    result = make_request(claim)
+    journal.write_answered(claim.attempt, result.outcome, result.transaction_id)
+    fault_points.reach("send.response_received")
+    _record_with_retries(claim.attempt, result)
+    fault_points.reach("send.recorded")
+    _fetch_missing_details(claim, result)
 
 
 def claim_operation(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
@@ -192,7 +200,7 @@ def _claim(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
         released_by=str(release.released_by),
     )
     begin_by = attempt.started_at + timedelta(seconds=settings.SEND_WITHIN_SECONDS)
-    return SendClaim(attempt.pk, operation, begin_by, otp)
+    return SendClaim(attempt, operation, begin_by, otp)
 
 
 def make_request(claim: SendClaim) -> SendResult:
@@ -200,7 +208,7 @@ def make_request(claim: SendClaim) -> SendResult:
     kind, payload = read_content(claim.operation)
 
     def send() -> SendReceipt:
-        start = RequestStart(claim.attempt_id, _check_may_still_send(claim))
+        start = RequestStart(claim.attempt, _check_may_still_send(claim))
         fault_points.reach("send.before_request")
         try:
             with write_only_while(start.may_write):
@@ -221,9 +229,9 @@ class RequestStart:
     operation was returned to approved meanwhile cannot commit it, and so writes nothing.
     """
 
-    def __init__(self, attempt_id: int, in_time: Callable[[], bool]) -> None:
+    def __init__(self, attempt: Attempt, in_time: Callable[[], bool]) -> None:
         self.refusal: NotSentError | None = None  # why the request must not begin
-        self._attempt_id = attempt_id
+        self._attempt = attempt
         self._in_time = in_time
         self._is_committed = False
 
@@ -237,22 +245,22 @@ class RequestStart:
     def _commit(self) -> None:
         """Commit the beginning, or set `refusal`. No database connection is held afterwards."""
         try:
-            has_begun = begin_request(self._attempt_id)
+            has_begun = begin_request(self._attempt)
             if has_begun:
                 restore_check.check_database()  # once more: another process may have sent it before a restore
-                journal.write_claimed(self._attempt_id)
+                journal.write_claimed(self._attempt)
             self._is_committed = has_begun
         except DatabaseRestoredError:
             self.refusal = NotSentError.of(
                 gettext_noop("The database was restored before sending began. Nothing was sent.")
             )
-        except (DestinationError, OSError) as exc:
-            logger.error("Attempt %s is not sent: its journal cannot be written (%s)", self._attempt_id, exc)  # noqa: TRY400
+        except (journal.JournalError, OSError) as exc:
+            logger.error("Attempt %s is not sent: %s", self._attempt.pk, exc)  # noqa: TRY400
             self.refusal = NotSentError.of(
-                gettext_noop("The journal of sent requests could not be written. Nothing was sent.")
+                gettext_noop("The journal of sent requests could not be written or read. Nothing was sent.")
             )
         except (DatabaseError, InterfaceError):
-            logger.warning("Attempt %s: the database failed just before the request", self._attempt_id)
+            logger.warning("Attempt %s: the database failed just before the request", self._attempt.pk)
             self.refusal = NotSentError.of(DATABASE_GONE)
         finally:
             connection.close()
@@ -265,15 +273,16 @@ class RequestStart:
 
 
 @transaction.atomic(durable=True)
-def begin_request(attempt_id: int) -> bool:
+def begin_request(attempt: Attempt) -> bool:
     """Record that the request begins; False if the attempt was closed meanwhile, or its time has passed.
 
     A compare-and-set on columns of the attempt only, so that it is evaluated against the row's current state.
     """
     now = clock.now()
-    may_begin = Attempt.objects.filter(
-        pk=attempt_id, begun_at__isnull=True, closed_at__isnull=True, begin_by__gt=now
+    may_begin = Attempt.objects.same(attempt).filter(
+        begun_at__isnull=True, closed_at__isnull=True, begin_by__gt=now
     )
+    attempt.begun_at = now  # also if the commit seems to fail: it may have succeeded
     return may_begin.update(begun_at=now) == 1
 
 
@@ -407,7 +416,7 @@ def _open_attempt(operation: Operation, release: Release, preflight: PreflightRe
     )
 
 
-def _record_with_retries(attempt_id: int, result: SendResult) -> None:
+def _record_with_retries(attempt: Attempt, result: SendResult) -> None:
     """Record the response, and retry while the database is unavailable, since the provider sends it only once.
 
     Errors that waiting does not cure are raised at once; the sweeper then declares the outcome unknown and
@@ -415,21 +424,21 @@ def _record_with_retries(attempt_id: int, result: SendResult) -> None:
     """
     for pause in RECORD_RETRY_DELAYS:
         try:
-            record_result(attempt_id, result)
+            record_result(attempt, result)
         except (DataError, IntegrityError):
             raise
         except (DatabaseError, InterfaceError):  # unavailable, busy, or read-only after a failover
             summary = responses_sentence([result.response])
             logger.exception(
                 "The response to attempt %s is not recorded yet; retrying, do not stop this process: %s",
-                attempt_id,
+                attempt.pk,
                 summary,
             )
             connection.close()
             time.sleep(pause)
         else:
             return
-    record_result(attempt_id, result)
+    record_result(attempt, result)
 
 
 def _fetch_missing_details(claim: SendClaim, result: SendResult) -> None:
@@ -442,4 +451,4 @@ def _fetch_missing_details(claim: SendClaim, result: SendResult) -> None:
     except GatewayError as exc:
         logger.info("%s: details of the result could not be read yet (%s)", claim.operation.reference, exc)
         return
-    complete_result(claim.attempt_id, details)
+    complete_result(claim.attempt, details)

@@ -15,25 +15,31 @@ from backoffice.ledger.mirror import sync
 from backoffice.operations import policy
 from backoffice.operations.errors import (
     AlteredRecordError,
+    MaybeExecutedError,
     OperationAction,
     OperationError,
     WrongStatusError,
 )
 from backoffice.operations.lifecycle import incidents
+from backoffice.operations.models.monitoring import LostAttempt
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import CLOSED, IN_FLIGHT, Status
 
 Parameters = ParamSpec("Parameters")
 OperationService = Callable[Concatenate[UUID, Parameters], Operation]
+_ENDS_UNSENT = {Status.REJECTED, Status.EXPIRED, Status.CANCELLED}
 
 
 def transition(operation: Operation, to: Status, **changes: Any) -> None:
     """Change the status of a locked operation along an edge of `states.EDGES`, with the given fields.
 
     A compare-and-set: if the row has another status by now, nothing is written. A change that the provider
-    caused enqueues a sync of the mirror. Raises WrongStatusError.
+    caused enqueues a sync of the mirror. Raises WrongStatusError, and MaybeExecutedError for what must not end
+    as unsent.
     """
     policy.check_transition(operation, to)
+    if to in _ENDS_UNSENT and LostAttempt.objects.keeps_open(operation):
+        raise MaybeExecutedError
     if to in CLOSED:
         changes["closed_at"] = clock.now()
     moved = Operation.objects.filter(pk=operation.pk, status=operation.status).update(status=to, **changes)

@@ -1,4 +1,5 @@
-# The pause that begins because the last one was ended or deleted in the database; reasons without exception names
+# The pause that begins because the last one was ended or deleted in the database; blockers of the journal; reasons without
+# exception names
 from django.conf import settings
 from django.db import migrations, models
 
@@ -18,6 +19,10 @@ class Migration(migrations.Migration):
         migrations.RemoveConstraint(
             model_name="pause",
             name="pause_by_a_person_or_a_cause",
+        ),
+        migrations.RemoveConstraint(
+            model_name="release",
+            name="release_blocked_has_time",
         ),
         migrations.AlterField(
             model_name="attempt",
@@ -115,6 +120,12 @@ class Migration(migrations.Migration):
                         "database_slow",
                         "The database responded too slowly, so the values checked before sending were out of date.",
                     ),
+                    ("journal_unwritable", "The journal of sent requests cannot be written: {error}."),
+                    ("journal_unreadable", "The journal of sent requests {file} cannot be read: {error}."),
+                    (
+                        "journal_gone",
+                        "The journal of sent requests {file} was deleted or replaced while Countersign was running. Ask the operator to bring it back, or to restart all processes to begin a new one.",
+                    ),
                     (
                         "internal_error",
                         "Internal error in Countersign. Contact the operator: the server log has the details.",
@@ -168,6 +179,32 @@ class Migration(migrations.Migration):
                     _connector="OR",
                 ),
                 name="pause_by_a_person_or_a_cause",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="release",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("blocked_since__isnull", True), ("blocker__isnull", True)),
+                    models.Q(
+                        ("blocked_since__isnull", False),
+                        (
+                            "blocker__in",
+                            [
+                                "provider_unreadable",
+                                "list_changing",
+                                "database_slow",
+                                "journal_unwritable",
+                                "journal_unreadable",
+                                "journal_gone",
+                                "internal_error",
+                            ],
+                        ),
+                        ("blocker__isnull", False),
+                    ),
+                    _connector="OR",
+                ),
+                name="release_blocked_has_time",
             ),
         ),
     ]

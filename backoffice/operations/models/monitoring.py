@@ -157,6 +157,21 @@ class Incident(models.Model):
         return self.acknowledged_at is None
 
 
+class LostAttemptManager(models.Manager["LostAttempt"]):
+    def maybe_executed(self) -> "models.QuerySet[LostAttempt]":
+        """Those that no response proves as not executed."""
+        return self.exclude(outcome__in=(Outcome.NOT_SENT, Outcome.OTP_REJECTED))
+
+    def keeps_open(self, operation: Operation) -> bool:
+        """Whether this operation may have been executed before a restore, so that it must not end as unsent.
+
+        An operation that was prepared anew under the same id, from a form that was still open, has another
+        reference. It is not sent either.
+        """
+        lost = self.maybe_executed().filter(operation=operation.pk)
+        return lost.filter(line__reference=operation.reference).exists()
+
+
 class LostAttempt(models.Model):
     """An attempt that a journal outside the database proves and that this database did not have: it was restored
     to an earlier moment, or a standby was promoted without the last commits.
@@ -178,6 +193,8 @@ class LostAttempt(models.Model):
     transaction_id = models.TextField(blank=True)
     # Made from the line, so that the operation is closed by matching; null if that is not possible, or not yet.
     attempt = models.OneToOneField(Attempt, on_delete=models.PROTECT, null=True, related_name="lost_attempt")
+
+    objects = LostAttemptManager()
 
     class Meta:
         default_permissions = ()

@@ -379,6 +379,16 @@ class AttemptManager(models.Manager["Attempt"]):
         """
         return self.filter(UNMATCHED, balance=balance)
 
+    def same(self, attempt: "Attempt") -> "models.QuerySet[Attempt]":
+        """This attempt, and not another one that was given its id after a restore.
+
+        The stored row may lack the beginning of the request that the caller knows of.
+        """
+        same = Q(begun_at__isnull=True, started_at=attempt.started_at)
+        if attempt.begun_at:
+            same |= Q(begun_at=attempt.begun_at)
+        return self.filter(same, pk=attempt.pk, operation=attempt.operation_id)
+
 
 class Attempt(models.Model):
     """One try to send, committed before the connection is made; its `begun_at` before the first byte is sent."""

@@ -402,6 +402,18 @@ class Blocker(TextChoices):
         "database_slow",
         _("The database responded too slowly, so the values checked before sending were out of date."),
     )
+    JOURNAL_UNWRITABLE = "journal_unwritable", _("The journal of sent requests cannot be written: {error}.")
+    JOURNAL_UNREADABLE = (
+        "journal_unreadable",
+        _("The journal of sent requests {file} cannot be read: {error}."),
+    )
+    JOURNAL_GONE = (
+        "journal_gone",
+        _(
+            "The journal of sent requests {file} was deleted or replaced while Countersign was running. Ask the "
+            "operator to bring it back, or to restart all processes to begin a new one."
+        ),
+    )
     INTERNAL_ERROR = (
         "internal_error",
         _("Internal error in Countersign. Contact the operator: the server log has the details."),

@@ -27,6 +27,7 @@ from backoffice.operations import policy
 from backoffice.operations.delivery.release import add_release
 from backoffice.operations.errors import (
     ContentUnreadableError,
+    MaybeExecutedError,
     OperationAction,
     OperationError,
     ReasonMissingError,
@@ -90,7 +91,7 @@ def reject_operation(
 ) -> Operation:
     """Reject a pending operation, with a reason for its preparer.
 
-    Raises as `approve_operation`, and ReasonMissingError.
+    Raises as `approve_operation`, ReasonMissingError and MaybeExecutedError.
     """
     if not reason.strip():
         raise ReasonMissingError
@@ -107,7 +108,7 @@ def reject_operation(
 def cancel_operation(operation_id: UUID, *, actor: User) -> Operation:
     """Cancel an operation of which nothing was sent; a waiting release is deleted with its one-time code.
 
-    Raises PermissionMissingError, WrongStatusError.
+    Raises PermissionMissingError, WrongStatusError, MaybeExecutedError.
     """
     operation = Operation.objects.get_locked(operation_id)
     policy.check_may_cancel(actor, operation)
@@ -119,13 +120,15 @@ def cancel_operation(operation_id: UUID, *, actor: User) -> Operation:
 
 @transaction.atomic
 def expire_operation(operation_id: UUID) -> Operation | None:
-    """Expire an operation past its expiry; None if it is not, or is no longer pending or approved."""
+    """Expire an operation past its expiry; None if it is not, is no longer pending or approved, or may have been
+    executed before the database was restored.
+    """
     operation = Operation.objects.get_locked(operation_id)
     if not operation.has_expired(clock.now()):
         return None
     try:
         transition(operation, Status.EXPIRED)
-    except WrongStatusError:
+    except (WrongStatusError, MaybeExecutedError):
         return None
     Release.objects.filter(operation=operation).delete()
     audit.record(Action.OPERATION_EXPIRED, actor=None, target=operation)

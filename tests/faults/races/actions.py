@@ -52,7 +52,7 @@ def begins_and_records(claim: send.SendClaim) -> Act:
     """Make the one request of the claim, and record its result."""
 
     def act() -> None:
-        record.record_result(claim.attempt_id, send.make_request(claim))
+        record.record_result(claim.attempt, send.make_request(claim))
 
     return act
 
@@ -64,7 +64,7 @@ def gives_up(claim: send.SendClaim, *, dawdling: int) -> Act:
     def act() -> None:
         for _ in range(dawdling):
             Operation.objects.first()
-        record.record_timeout(claim.attempt_id, now=late)
+        record.record_timeout(claim.attempt.pk, now=late)
 
     return act
 

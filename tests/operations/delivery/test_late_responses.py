@@ -77,7 +77,7 @@ def test_a_late_response_changes_nothing_and_raises_an_incident_on_contradiction
 ) -> None:
     operation = factories.approved(preparer, approver)
     attempt = closed_as(operation, status, outcome, transaction_id)
-    record_result(attempt.pk, answer)
+    record_result(attempt, answer)
     attempt.refresh_from_db()
     assert (status_of(operation), attempt.outcome) == (status, outcome)
     assert Incident.objects.filter(operation=operation).exists() == is_news
@@ -99,14 +99,14 @@ class TestOpenAttempt:
         return attempt
 
     def test_a_late_refusal_moves_it_to_review(self, followed: Attempt) -> None:
-        record_result(followed.pk, REFUSED)
+        record_result(followed, REFUSED)
         followed.refresh_from_db()
         assert (status_of(followed.operation), followed.next_check_at) == (Status.REVIEW, None)
         assert "Later: Insufficient funds" in followed.response
         assert Incident.objects.filter(operation=followed.operation).exists()
 
     def test_the_transaction_named_by_the_provider_replaces_the_matched_one(self, followed: Attempt) -> None:
-        record_result(followed.pk, ACCEPTED)
+        record_result(followed, ACCEPTED)
         followed.refresh_from_db()
         assert (status_of(followed.operation), followed.provider_transaction_id) == (Status.PROCESSING, "T-1")
         assert Incident.objects.filter(operation=followed.operation).exists()
@@ -121,7 +121,7 @@ class TestOpenAttempt:
         others = TransactionRecord(transaction_id="T-OTHER", status="failed", currency="NGN", amount=250_000)
         seen = MatchResult(clock.now(), [others])
         attempt = Attempt.objects.get()
-        record_result(attempt.pk, ACCEPTED)
+        record_result(attempt, ACCEPTED)
         confirmation._record_check(released.pk, attempt, seen, None)
         attempt.refresh_from_db()
         assert (status_of(released), attempt.provider_transaction_id) == (Status.PROCESSING, "T-1")

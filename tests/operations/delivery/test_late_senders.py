@@ -33,11 +33,11 @@ def claimed(operation: Operation) -> send.SendClaim:
     return claim
 
 
-def begun(operation: Operation) -> int:
-    """Claim it and commit that its request begins; returns the id of the attempt."""
+def begun(operation: Operation) -> Attempt:
+    """Claim it and commit that its request begins."""
     claim = claimed(operation)
-    assert send.begin_request(claim.attempt_id)
-    return claim.attempt_id
+    assert send.begin_request(claim.attempt)
+    return claim.attempt
 
 
 def test_a_dead_sender_leaves_the_outcome_unknown_and_is_not_replaced(
@@ -131,9 +131,9 @@ NEVER_LEFT = SendResult(
 
 
 def test_a_response_after_unknown_is_applied(provider: StubProvider, released: Operation) -> None:
-    attempt_id = begun(released)
-    record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
-    record_result(attempt_id, NAMED)
+    attempt = begun(released)
+    record.record_timeout(attempt.pk, now=timezone.now() + timedelta(hours=1))
+    record_result(attempt, NAMED)
     assert reloaded(released).status == Status.PROCESSING
     assert Attempt.objects.get().provider_transaction_id == "T-1"
 
@@ -141,20 +141,20 @@ def test_a_response_after_unknown_is_applied(provider: StubProvider, released: O
 def test_proof_of_nothing_sent_after_unknown_closes_as_failed(
     provider: StubProvider, released: Operation
 ) -> None:
-    attempt_id = begun(released)
-    record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
-    record_result(attempt_id, NEVER_LEFT)
+    attempt = begun(released)
+    record.record_timeout(attempt.pk, now=timezone.now() + timedelta(hours=1))
+    record_result(attempt, NEVER_LEFT)
     assert reloaded(released).status == Status.FAILED
 
 
 def test_a_response_during_review_changes_nothing_and_is_audited(
     provider: StubProvider, released: Operation
 ) -> None:
-    attempt_id = begun(released)
-    record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
+    attempt = begun(released)
+    record.record_timeout(attempt.pk, now=timezone.now() + timedelta(hours=1))
     Attempt.objects.update(started_at=timezone.now() - timedelta(days=2))
     assert confirmation.confirm_operation(released.pk).status == Status.REVIEW
-    record_result(attempt_id, NAMED)
+    record_result(attempt, NAMED)
     assert reloaded(released).status == Status.REVIEW
     assert Attempt.objects.get().provider_transaction_id == "T-1"
     assert Entry.objects.filter(action=Action.OPERATION_LATE_RESPONSE_RECORDED).count() == 1
@@ -163,16 +163,16 @@ def test_a_response_during_review_changes_nothing_and_is_audited(
 def test_an_attempt_is_declared_unknown_only_while_no_response_is_recorded(
     provider: StubProvider, released: Operation
 ) -> None:
-    attempt_id = begun(released)
-    record_result(attempt_id, NAMED)
-    record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
+    attempt = begun(released)
+    record_result(attempt, NAMED)
+    record.record_timeout(attempt.pk, now=timezone.now() + timedelta(hours=1))
     assert reloaded(released).status == Status.PROCESSING
 
 
 def test_an_attempt_is_not_declared_unknown_while_a_response_may_be_recorded(
     provider: StubProvider, released: Operation
 ) -> None:
-    attempt = Attempt.objects.get(pk=begun(released))
+    attempt = begun(released)
     record.record_timeout(attempt.pk, now=attempt.deadline_at + timedelta(seconds=1))
     assert reloaded(released).status == Status.SENDING
 
@@ -180,9 +180,9 @@ def test_an_attempt_is_not_declared_unknown_while_a_response_may_be_recorded(
 def test_a_response_after_closing_does_not_reassign_the_transaction(
     provider: StubProvider, released: Operation
 ) -> None:
-    attempt_id = claimed(released).attempt_id
-    record_result(attempt_id, NAMED)
+    attempt = claimed(released).attempt
+    record_result(attempt, NAMED)
     closed = {"closed_at": timezone.now(), "outcome": Outcome.SUCCEEDED, "next_check_at": None}
     Attempt.objects.update(provider_transaction_id="T-7", **closed)
-    record_result(attempt_id, NAMED)
+    record_result(attempt, NAMED)
     assert Attempt.objects.get().provider_transaction_id == "T-7"

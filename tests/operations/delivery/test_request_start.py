@@ -57,7 +57,7 @@ def silent_since_the_claim(attempt_id: int) -> datetime:
 
 def given_up(claim: SendClaim) -> None:
     """The sweeper ends the attempt, whatever the sender's own clock says."""
-    record_timeout(claim.attempt_id, now=silent_since_the_claim(claim.attempt_id))
+    record_timeout(claim.attempt.pk, now=silent_since_the_claim(claim.attempt.pk))
 
 
 def test_the_beginning_is_committed_before_the_provider_receives_the_request(
@@ -83,7 +83,7 @@ def test_the_beginning_is_committed_before_the_provider_receives_the_request(
 def test_a_sender_that_died_before_its_request_began_returns_the_operation(
     provider: StubProvider, released: Operation
 ) -> None:
-    attempt_id = claimed(released).attempt_id
+    attempt_id = claimed(released).attempt.pk
     record_timeout(attempt_id, now=silent_since_the_claim(attempt_id))
     attempt = Attempt.objects.get()
     assert (status_of(released), attempt.outcome) == (Status.APPROVED, Outcome.NOT_SENT)
@@ -108,7 +108,7 @@ def test_a_returned_operation_is_sent_only_when_it_is_released_again(
 def test_the_sweeper_returns_it_within_seconds_and_not_before(
     provider: StubProvider, released: Operation
 ) -> None:
-    attempt_id = claimed(released).attempt_id
+    attempt_id = claimed(released).attempt.pk
     assert jobs.expire_due() == 0
     late = silent_since_the_claim(attempt_id)
     record_timeout(attempt_id, now=late - timedelta(milliseconds=2))
@@ -120,7 +120,7 @@ def test_the_sweeper_returns_it_within_seconds_and_not_before(
 
 
 def test_a_request_that_began_is_never_returned(provider: StubProvider, released: Operation) -> None:
-    attempt_id = begun(released)
+    attempt_id = begun(released).pk
     record_timeout(attempt_id, now=silent_since_the_claim(attempt_id))
     assert status_of(released) == Status.SENDING
     record_timeout(attempt_id, now=clock.now() + timedelta(hours=1))
@@ -131,7 +131,7 @@ def test_an_attempt_of_an_earlier_release_is_never_returned(
     provider: StubProvider, released: Operation
 ) -> None:
     """It has no `begin_by`: its sender may have begun without recording it."""
-    attempt_id = claimed(released).attempt_id
+    attempt_id = claimed(released).attempt.pk
     Attempt.objects.update(begin_by=None)
     record_timeout(attempt_id, now=clock.now() + timedelta(hours=1))
     assert status_of(released) == Status.UNKNOWN
@@ -145,7 +145,7 @@ def test_a_sender_whose_operation_was_returned_meanwhile_sends_nothing(
     settings.FAULT_POINTS = ActingAt("send.connected", lambda: given_up(claim))
     answer = make_request(claim)
     assert (answer.outcome, answer.response["error"], provider.posts) == (Outcome.NOT_SENT, GIVEN_UP, [])
-    record_result(claim.attempt_id, answer)
+    record_result(claim.attempt, answer)
     attempt = Attempt.objects.get()
     assert (status_of(released), attempt.outcome) == (Status.APPROVED, Outcome.NOT_SENT)
     assert attempt.begun_at is None
@@ -201,14 +201,14 @@ def test_nothing_is_sent_if_the_beginning_cannot_be_committed(
     monkeypatch.undo()
     assert len(failures) == 1
     assert (answer.outcome, answer.response["error"], provider.posts) == (Outcome.NOT_SENT, DATABASE_GONE, [])
-    record_result(claim.attempt_id, answer)
+    record_result(claim.attempt, answer)
     assert status_of(released) == Status.APPROVED
 
 
 def test_a_request_begins_once(provider: StubProvider, released: Operation) -> None:
-    attempt_id = begun(released)
+    attempt = begun(released)
     at = Attempt.objects.get().begun_at
-    assert not send.begin_request(attempt_id)
+    assert not send.begin_request(attempt)
     assert Attempt.objects.get().begun_at == at
 
 
@@ -217,7 +217,7 @@ def test_the_beginning_is_never_part_of_another_transaction(
 ) -> None:
     claim = claimed(released)
     with pytest.raises(RuntimeError, match="durable"), transaction.atomic():
-        send.begin_request(claim.attempt_id)
+        send.begin_request(claim.attempt)
 
 
 def test_a_debit_of_a_returned_operation_raises_an_incident(

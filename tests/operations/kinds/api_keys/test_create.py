@@ -111,7 +111,7 @@ def test_a_response_recorded_twice_stores_one_secret(
     late = send_and_classify(
         lambda: SendReceipt(is_final=True, result={"name": "other"}, secret=SecretStr("another"))
     )
-    record_result(attempt.pk, late)
+    record_result(attempt, late)
     assert Secret.objects.get().decrypted() == NEW
     assert Attempt.objects.get().result == attempt.result
 
@@ -125,7 +125,7 @@ def test_a_key_with_a_late_response_is_not_reported_lost(
     confirmation.confirm_operation(operation.pk)
     result = {"name": "till", "short_hash": "", "scope": "Read only (GetOnly)", "expires": ""}
     late = send_and_classify(lambda: SendReceipt(is_final=True, result=result, secret=SecretStr(NEW)))
-    record_result(Attempt.objects.get().pk, late)
+    record_result(Attempt.objects.get(), late)
     refresh_keys()
     known = KnownKey.objects.get(short_hash=NEW_HASH)
     assert (known.is_lost, known.scope) == (False, "Read only (GetOnly)")
