@@ -160,7 +160,7 @@ class Incident(models.Model):
 class LostAttemptManager(models.Manager["LostAttempt"]):
     def maybe_executed(self) -> "models.QuerySet[LostAttempt]":
         """Those that no response proves as not executed."""
-        return self.exclude(outcome__in=(Outcome.NOT_SENT, Outcome.OTP_REJECTED))
+        return self.exclude(outcome__in=PROVEN_NOT_EXECUTED)
 
     def keeps_open(self, operation: Operation) -> bool:
         """Whether this operation may have been executed before a restore, so that it must not end as unsent.

@@ -197,7 +197,7 @@ def test_what_may_have_been_executed_does_not_end_as_unsent(
 ) -> None:
     operation = lose(provider, preparer, approver, factories.prepared(preparer))
     if end == "expire":
-        Operation.objects.filter(pk=operation.pk).update(expires_at=timezone.now())
+        factories.expire(operation)
         expire_due()  # compares by itself first
     else:
         restore_check.compare_with_journals()
@@ -287,8 +287,8 @@ def test_a_journal_that_cannot_be_written_uses_up_no_release(
     found = Release.objects.get()
     assert (found.blocker, bytes(found.encrypted_otp or b"") != b"") == (Blocker.JOURNAL_UNWRITABLE, True)
     assert (provider.posts, Attempt.objects.exists()) == ([], False)
-    reason = "No space left on device" if is_full else "Too many levels of symbolic links"
-    sentence = f"The journal cannot be written: {reason}."
+    reason = "No space left on device." if is_full else ""
+    sentence = f"The journal of sent requests cannot be written: {reason}"
     assert sentence in text_of(show(sign_in(Client(), approver), released))
     assert any(sentence in text for text in messages(caplog, logging.WARNING))
 
@@ -326,9 +326,9 @@ def test_nothing_is_sent_while_a_journal_cannot_be_read(
     send.send_operation(released.pk)
     found = Release.objects.get()
     assert (provider.posts, found.blocker) == ([], Blocker.JOURNAL_UNREADABLE)
-    assert found.blocker_sentence == f"The journal {unreadable.name} cannot be read: Is a directory."
+    assert found.blocker_sentence == f"The journal of sent requests {unreadable.name} cannot be read: Is a directory."
     assert messages(caplog, logging.CRITICAL) == [found.blocker_sentence]
-    assert "A journal in the folder cannot be read" in text_of(
+    assert "A file in the folder of this journal cannot be read" in text_of(
         sign_in(Client(), auditor).get("/settings/system/")
     )
 
