@@ -143,7 +143,7 @@ def _check_evm(address: str) -> AddressProof:
         raise AddressError(
             _(
                 "An address on this network is 0x followed by 40 digits and letters from a to f. "
-                "This is not one ({length} characters in all)."
+                "This is not one (length: {length})."
             ),
             length=len(address),
         )

@@ -52,7 +52,10 @@ class ReservedForRotationError(ApiKeyError):
 
 
 class UnreadableSecretError(ApiKeyError):
-    message = _("The key cannot be decrypted: its encryption key is not configured. Nothing was shown.")
+    message = _(
+        "The key cannot be decrypted: its encryption key is not configured. Nothing was shown. "
+        "Contact the operator."
+    )
 
 
 class StaleSecondFactorError(ApiKeyError):

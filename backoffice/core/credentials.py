@@ -26,7 +26,8 @@ from payments_gateway import NotSentError
 CACHE_SECONDS = 1.0
 _ENVIRONMENT_KEY_NAME = gettext_noop("Key from the environment")
 _CANNOT_BE_DECRYPTED = gettext_noop(
-    "The API key cannot be decrypted: its encryption key is not configured. Nothing was sent."
+    "The API key cannot be decrypted: its encryption key is not configured. Nothing was sent. "
+    "Contact the operator."
 )
 
 
@@ -59,7 +60,9 @@ def key_in_use() -> KeyInUse:
         return environment_key() if row is None else _decrypted(row)
     except DatabaseError as exc:
         raise NotSentError.of(
-            gettext_noop("The API key in use cannot be read from the database. Nothing was sent.")
+            gettext_noop(
+                "The API key in use cannot be read from the database. Nothing was sent. Contact the operator."
+            )
         ) from exc
     except encryption.DecryptionError as exc:
         raise NotSentError.of(_CANNOT_BE_DECRYPTED) from exc

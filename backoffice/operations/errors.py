@@ -42,7 +42,8 @@ class Refusal(TextChoices):
         "approver_restricted",
         _(
             "The account of an approver was changed on the server by one person alone (break-glass), so the "
-            "approval does not count for now. Nothing was sent."
+            "approval does not count for now. Nothing was sent. The incident shows when the approval counts "
+            "again; send the operation then."
         ),
     )
     OWN_ACCOUNT = (
@@ -108,7 +109,7 @@ class Refusal(TextChoices):
     DUPLICATE_PAYMENT = (
         "duplicate_payment",
         _(
-            "An operation with the same amount and recipient is waiting, or was sent within the last 24 hours. "
+            "An operation with the same amount and recipient is open, or was sent within the last 24 hours. "
             "Nothing was prepared. Confirm that this is an additional payment, and enter the reason."
         ),
     )
@@ -272,13 +273,13 @@ class Refusal(TextChoices):
     )
     MAY_STILL_BE_EXECUTED = (
         "may_still_be_executed",
-        _("{reference} may still be executed. Nothing was changed."),
+        _("{reference} may still be executed. Nothing was changed; check its evidence again."),
     )
     TRANSACTION_CLAIMED = (
         "transaction_claimed",
         _(
             "Transaction {transaction} belongs to another operation, or the provider named a "
-            "different one for this operation. Nothing was changed."
+            "different one for this operation. Nothing was changed; check the evidence again."
         ),
     )
     NO_FREE_REFERENCE = (

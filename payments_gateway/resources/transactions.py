@@ -124,7 +124,10 @@ class PageReader:
         self._total = page.total
         if abs(change) > WINDOW // 2:
             raise ReadFailedError.of(
-                _("The list changed by {count} transactions while one page was read. Read it again."),
+                _(
+                    "The list changed by {count} transactions while one page was read. The list that was read is "
+                    "incomplete."
+                ),
                 count=abs(change),
             )
         if change < 0 and self.number > 1:
@@ -144,7 +147,9 @@ class PageReader:
         self.number = max(1, self.number + change // self._least_size(page))
         del self._sizes[self.number - 1 :]
         if (self._furthest - self.number) * self._per_page > WINDOW // 2:
-            raise ReadFailedError.of(_("Too many transactions disappeared from the list. Read it again."))
+            raise ReadFailedError.of(
+                _("Too many transactions disappeared from the list. The list that was read is incomplete.")
+            )
 
     def _advance(self, page: TransactionPage, *, has_progressed: bool) -> None:
         if has_progressed:

@@ -220,7 +220,7 @@ def test_verifying_shows_what_each_destination_of_checkpoints_says(
     page = reader.post(VERIFY).content.decode()
     assert "The audit log is intact" in page
     assert "1 checkpoint compared, newest: entry 1" in page
-    assert "Cannot be read back: compare it with" in page
+    assert "Cannot be read back: compare its checkpoints with" in page
     assert "It cannot be read back: the file or its folder does not exist." in page
     assert "Store these two values" not in page
 

@@ -137,8 +137,8 @@ def get_readable_report(request: StaffRequest, name: str) -> AnyReport:
         raise PermissionDenied from exc
 
 
-_BIG_MESSAGE = _("This report is too large to download at once. Export it in background instead.")
-_BUSY_MESSAGE = _("Too many downloads are in progress. Try again in a moment, or export in background.")
+_BIG_MESSAGE = _("This report is too large to download at once. Export it in the background instead.")
+_BUSY_MESSAGE = _("Too many downloads are in progress. Try again in a moment, or export in the background.")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -11,7 +11,7 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.dates import WEEKDAYS
-from django.utils.translation import get_language, gettext
+from django.utils.translation import get_language, gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -70,7 +70,7 @@ class ScheduleForm(forms.Form):
     )
     recipients = forms.ModelMultipleChoiceField(
         User.objects.none(),
-        label=_("Recipients"),
+        label=pgettext_lazy("email", "Recipients"),
         widget=forms.CheckboxSelectMultiple,
         help_text=_("Everyone who may see this report is listed. Each recipient gets an email with a link."),
         error_messages={"required": _("Choose at least one person.")},

@@ -198,7 +198,7 @@ def test_a_large_report_is_offered_as_a_background_export(reader: Client, settin
 
     page = response.content.decode()
     assert response.status_code == 200
-    assert "Export it in background" in page
+    assert "Export it in the background" in page
     for name, text in (("type", "withdrawal"), ("columns", "type"), ("columns", "fee")):
         assert f'<input type="hidden" name="{name}" value="{text}">' in page
     assert not Entry.objects.exists()

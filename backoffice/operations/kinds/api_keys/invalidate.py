@@ -31,7 +31,8 @@ class ApiKeyInvalidateKind(KeyEndKind):
         if key is None:
             raise NotSentError.of(
                 gettext_noop(
-                    "The key is no longer stored in Countersign, so it cannot be invalidated. Nothing was sent."
+                    "The key is no longer stored in Countersign, so it cannot be invalidated. Nothing was sent. "
+                    "Cancel this operation and prepare it again."
                 )
             )
         gateway.api_keys.invalidate(key)

@@ -443,7 +443,9 @@ def _paused_text(operation: Operation, pause: Pause, turn: QueuePosition | None)
 
 def _blocked_text(person: User, operation: Operation, turn: QueuePosition, holder: Operation) -> str:
     if needs_otp(operation):
-        text = gettext("Send this operation after that: a one-time code entered now would expire.")
+        text = gettext(
+            "Send this operation once that transaction is known: a one-time code entered now would expire."
+        )
     elif policy.may_release(person, operation):
         text = gettext(
             "You can release this operation now. It is sent if {reference} stops blocking it within {minutes} "
