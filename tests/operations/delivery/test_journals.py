@@ -326,7 +326,10 @@ def test_nothing_is_sent_while_a_journal_cannot_be_read(
     send.send_operation(released.pk)
     found = Release.objects.get()
     assert (provider.posts, found.blocker) == ([], Blocker.JOURNAL_UNREADABLE)
-    assert found.blocker_sentence == f"The journal of sent requests {unreadable.name} cannot be read: Is a directory."
+    assert (
+        found.blocker_sentence
+        == f"The journal of sent requests {unreadable.name} cannot be read: Is a directory."
+    )
     assert messages(caplog, logging.CRITICAL) == [found.blocker_sentence]
     assert "A file in the folder of this journal cannot be read" in text_of(
         sign_in(Client(), auditor).get("/settings/system/")
