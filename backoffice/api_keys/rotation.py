@@ -29,7 +29,7 @@ from backoffice.core import credentials
 from backoffice.core.credentials import KeyInUse
 from backoffice.core.encryption import DecryptionError
 from backoffice.core.models import GatewayKey
-from backoffice.core.web.formatting import local_time, local_time_of_iso, stored_error
+from backoffice.core.web.formatting import labelled, local_time, local_time_of_iso, stored_error
 from backoffice.operations.kinds.api_keys.base import CREATING_KIND
 from backoffice.operations.kinds.api_keys.switch import try_key
 from backoffice.operations.models.operations import Attempt, Operation
@@ -269,7 +269,7 @@ def _attempt_result(operation: Operation | None) -> dict[str, str]:
 def _note(operation: Operation | None) -> str:
     if operation is None:
         return gettext("not yet")
-    return f"{operation.reference}: {operation.get_status_display().lower()}"
+    return labelled(operation.reference, operation.get_status_display().lower())
 
 
 def _link(kind: str, initial: dict[str, str]) -> str:

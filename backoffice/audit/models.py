@@ -10,6 +10,7 @@ from django.utils.translation import gettext
 
 from backoffice.audit import canonical
 from backoffice.audit.actions import Action
+from backoffice.core.web.formatting import labelled
 
 # How an entry is shown. The audit app must not import the others: the URL names of their pages are listed
 # here, and they register the sentences of their codes.
@@ -164,7 +165,7 @@ def _readable(value: object) -> str:
         case bool():
             return gettext("yes") if value else gettext("no")
         case dict():
-            return ", ".join(f"{name}: {_readable(member)}" for name, member in value.items()) or gettext(
+            return ", ".join(labelled(name, _readable(member)) for name, member in value.items()) or gettext(
                 "none"
             )
         case list():

@@ -167,7 +167,7 @@ class Refusal(TextChoices):
         "list_too_long",
         _(
             "The provider's transactions since this operation was prepared are still being read. Nothing was sent, "
-            "and a one-time code was deleted. Try again in five minutes."
+            "and any one-time code was deleted. Try again in five minutes."
         ),
     )
     ALREADY_PAUSED = "already_paused", _("Payments are already paused. Nothing was changed.")

@@ -77,7 +77,7 @@ def test_totals_that_are_not_reported_are_stored_as_such_and_never_shown_as_numb
     assert stored.amount > 0
     assert {stored.total_received, stored.total_sent, stored.transaction_count} == {NOT_REPORTED}
     table = render_to_string("ledger/_balance_rows.html", {"positions": [{"balance": stored}]})
-    assert table.count("Not reported") == 3
+    assert table.count("Not provided") == 3
     assert ">-1" not in table
     cells: list[Any] = [column.value for column in BALANCES.columns[3:6]]
     assert [cell(stored) for cell in cells] == [None, None, None]

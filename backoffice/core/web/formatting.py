@@ -66,6 +66,16 @@ def country_name(code: str) -> str:
     return str(_COUNTRIES.get(code.upper(), code))
 
 
+def quoted(text: str) -> str:
+    """`“text”`, with the quotation marks of the reader's language."""
+    return gettext("“{text}”").format(text=text)
+
+
+def labelled(label: object, text: str) -> str:
+    """`label: text`, with the space before the colon that the reader's language needs."""
+    return gettext("{label}: {text}").format(label=label, text=text)
+
+
 def sort_key(text: str) -> str:
     """Sorts texts for readers: without case and accents."""
     return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().casefold()

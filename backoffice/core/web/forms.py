@@ -17,7 +17,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.core.web.formatting import format_day
+from backoffice.core.web.formatting import format_day, labelled
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -230,7 +230,7 @@ class ListFilterForm(PeriodForm):
         if isinstance(field, forms.BooleanField):
             return str(field.label)
         value_text = describe_value(field, value)
-        return value_text if isinstance(field, forms.ChoiceField) else f"{field.label}: {value_text}"
+        return value_text if isinstance(field, forms.ChoiceField) else labelled(field.label, value_text)
 
 
 class OneTimeCodeInput(forms.PasswordInput):

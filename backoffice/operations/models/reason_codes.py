@@ -15,6 +15,7 @@ from backoffice.core.web.formatting import (
     code_sentence,
     exact_zoned_time,
     format_amount,
+    labelled,
     with_error_sentence,
     zoned_time,
 )
@@ -493,7 +494,7 @@ def _stored_check(check: dict[str, Any]) -> str:
 
 
 def _stored_evidence(evidence: dict[str, Any]) -> str:
-    return ", ".join(f"{name}: {text}" for name, text in shown(evidence)) or gettext("none")
+    return ", ".join(labelled(name, text) for name, text in shown(evidence)) or gettext("none")
 
 
 def _stored_response(response: Any) -> str:

@@ -21,7 +21,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
-from backoffice.core.web.formatting import local_day
+from backoffice.core.web.formatting import local_day, quoted
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions
 from backoffice.operations.errors import SavedAccountError
@@ -146,7 +146,7 @@ def _recent_accounts(user: User) -> Iterator[AccountOption]:
 def _saved_option(account: SavedAccount) -> AccountOption:
     return AccountOption(
         ref=f"saved-{account.pk}",
-        name=f"“{account.name}”",
+        name=quoted(account.name),
         label=f"{account.name} · {account.account_name}, {account.masked}",
         recipient_key=account.recipient_key,
         account_name=account.account_name,

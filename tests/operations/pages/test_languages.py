@@ -7,6 +7,7 @@ from django.test import Client
 from django.utils import translation
 
 from backoffice.accounts.models import User
+from backoffice.core.web.formatting import labelled, quoted
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.templatetags.operations import recipient_detail, recipient_name, sentence
 from tests import factories
@@ -45,3 +46,10 @@ def test_an_unreadable_content_is_shown_as_stored(prepared_in_french: Operation)
     with translation.override("fr"):
         assert sentence(prepared_in_french) == prepared_in_french.sentence
         assert recipient_detail(prepared_in_french) == prepared_in_french.recipient_detail
+
+
+def test_a_quotation_and_a_label_follow_the_typography_of_the_readers_language() -> None:
+    assert (quoted("failed"), labelled("Currency", "NGN")) == ("“failed”", "Currency: NGN")
+    with translation.override("fr"):
+        assert quoted("failed") == "«\N{NO-BREAK SPACE}failed\N{NO-BREAK SPACE}»"
+        assert labelled("Devise", "NGN") == "Devise\N{NO-BREAK SPACE}: NGN"

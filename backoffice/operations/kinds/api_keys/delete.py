@@ -4,6 +4,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
+from backoffice.core.web.formatting import quoted
 from backoffice.operations.kinds.api_keys.base import KeyEndForm, KeyEndKind, KeyEndPayload
 from backoffice.operations.kinds.base import SendReceipt
 from payments_gateway import PaymentsGateway
@@ -26,7 +27,7 @@ class ApiKeyDeleteKind(KeyEndKind):
     form_type = ApiKeyDeleteForm
 
     def sentence(self, payload: KeyEndPayload) -> str:
-        named = f"“{payload.name}” ({payload.short_hash})" if payload.name else payload.short_hash
+        named = f"{quoted(payload.name)} ({payload.short_hash})" if payload.name else payload.short_hash
         return gettext("Delete API key {key} at the provider").format(key=named)
 
     def send(self, gateway: PaymentsGateway, payload: KeyEndPayload, otp: SecretStr | None) -> SendReceipt:

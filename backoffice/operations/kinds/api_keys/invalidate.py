@@ -5,6 +5,7 @@ from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from backoffice.core.credentials import stored_key
+from backoffice.core.web.formatting import quoted
 from backoffice.operations.kinds.api_keys.base import KeyEndKind, KeyEndPayload
 from backoffice.operations.kinds.base import Facts, SendReceipt
 from payments_gateway import NotSentError, PaymentsGateway
@@ -45,4 +46,4 @@ class ApiKeyInvalidateKind(KeyEndKind):
 
 
 def _key_label(payload: KeyEndPayload) -> str:
-    return f"“{payload.name}” ({payload.short_hash})" if payload.name else payload.short_hash
+    return f"{quoted(payload.name)} ({payload.short_hash})" if payload.name else payload.short_hash

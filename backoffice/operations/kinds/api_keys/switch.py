@@ -14,6 +14,7 @@ from backoffice.core import credentials
 from backoffice.core.encryption import DecryptionError
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway_for_key
 from backoffice.core.models import GatewayKey
+from backoffice.core.web.formatting import quoted
 from backoffice.operations.kinds.api_keys.base import CREATING_KIND, RotationForm, rotation_facts
 from backoffice.operations.kinds.base import ChangeKind, Facts, Payload, Recipient, SendReceipt
 from backoffice.operations.models.operations import Secret
@@ -234,7 +235,7 @@ def _stored_row(payload: ApiKeySwitchPayload) -> GatewayKey:
 
 
 def _key_label(name: str, short_hash: str) -> str:
-    return f"“{name}” ({short_hash})" if short_hash else f"“{name}”"
+    return f"{quoted(name)} ({short_hash})" if short_hash else quoted(name)
 
 
 def _choice_label(payload: ApiKeySwitchPayload) -> str:

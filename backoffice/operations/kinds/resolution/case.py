@@ -10,6 +10,7 @@ from django.utils.translation import gettext
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from backoffice.core import clock
+from backoffice.core.web.formatting import quoted
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import MoneyKind, Payload
 from backoffice.operations.kinds.registry import read_content
@@ -55,7 +56,7 @@ class TransactionEvidence(BaseModel):
     @property
     def quoted_status(self) -> str:
         """The provider's status, as sentences quote it."""
-        return f"“{self.status}”" if self.status else gettext("(none)")
+        return quoted(self.status) if self.status else gettext("(none)")
 
 
 class ClaimedTransaction(BaseModel):
