@@ -418,12 +418,21 @@ def deleted(current: Pause, _resumption: Operation) -> None:
     Pause.objects.filter(pk=current.pk).delete()
 
 
+def deleted_with_another_entry_of_an_earlier_pause(current: Pause, resumption: Operation) -> None:
+    """The chain has no key: anyone who has the database can append to it."""
+    earlier = Pause.objects.exclude(pk=current.pk).get()
+    with transaction.atomic():
+        audit.record(Action.PAYMENTS_PAUSED, actor=current.paused_by, target=earlier, reason="again")
+    deleted(current, resumption)
+
+
 FORGED_ENDS: list[Forge] = [
     ended_by_a_pending_resumption,
     ended_by_a_resumption_without_approval,
     ended_by_a_forged_approval,
     ended_by_the_resumption_of_another_pause,
     deleted,
+    deleted_with_another_entry_of_an_earlier_pause,
 ]
 
 

@@ -148,6 +148,13 @@ FORGERY = (
         f"{_SEALS}test_a_pause_that_was_ended_in_the_database_begins_again[inspect-deleted]",
     ),
     Safeguard(
+        "a second entry about an earlier pause hides no deleted one",
+        "backoffice.operations.lifecycle.pause:_altered_pause",
+        {'order_by("-first")': 'order_by("-position")'},
+        f"{_SEALS}test_a_pause_that_was_ended_in_the_database_begins_again"
+        "[send-deleted_with_another_entry_of_an_earlier_pause]",
+    ),
+    Safeguard(
         "a pause that was ended in the database is noticed in the claim",
         "backoffice.operations.delivery.send:_may_be_claimed",
         {"        and not is_pause_altered()\n": ""},

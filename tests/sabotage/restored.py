@@ -10,11 +10,27 @@ RESTORED = (
     Safeguard(
         "the database is compared once more before the first byte",
         "backoffice.operations.delivery.send:RequestStart._commit",
-        {
-            "                restore_check.check_database()  # once more: another process may have sent it before a "
-            "restore\n": ""
-        },
+        {"                restore_check.check_before_first_byte(self._attempt.operation_id)\n": ""},
         f"{_TESTS}test_a_restore_between_the_comparison_and_the_claim_is_found",
+    ),
+    Safeguard(
+        "what another process found is asked for before the first byte",
+        f"{_CHECK}:check_before_first_byte",
+        {"    _check_not_lost(operation_id)\n": ""},
+        f"{_TESTS}test_a_restore_that_another_process_reported_before_the_first_byte_stops_the_request"
+        "[send.connected-True]",
+    ),
+    Safeguard(
+        "the pause is read once more before the first byte",
+        "backoffice.operations.delivery.send:RequestStart._commit",
+        {"                if is_paused():": "                if False:"},
+        f"{_TESTS}test_payments_that_are_paused_before_the_first_byte_are_not_sent",
+    ),
+    Safeguard(
+        "the incident of another pause does not hide what a process saw",
+        f"{_CHECK}:_look",
+        {"Incident.objects.filter(kind=IncidentKind.DATABASE_RESTORED)": "Incident.objects.all()"},
+        f"{_TESTS}test_the_incident_of_another_pause_does_not_hide_what_a_process_saw",
     ),
     Safeguard(
         "not begun is no proof in a database that lost commits",
@@ -115,7 +131,7 @@ RESTORED = (
     ),
     Safeguard(
         "what a journal proves is not sent after payments are resumed",
-        f"{_CHECK}:check_before_send",
+        f"{_CHECK}:_check_not_lost",
         {"raise DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE)": "return"},
         f"{_TESTS}test_what_was_sent_is_not_sent_after_payments_are_resumed",
     ),
@@ -201,7 +217,7 @@ RESTORED = (
     ),
     Safeguard(
         "nothing is sent once the own journal is gone",
-        f"{_CHECK}:_read_journals",
+        f"{_CHECK}:_stamps",
         {
             "            problem = gone  #": "            pass  #",
         },

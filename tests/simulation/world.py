@@ -258,7 +258,7 @@ class SimulationStage:
         self.database.begin_anew()
         pause.clear_pause_cache()
         restore_check.forget_positions()
-        for path in journal.stamps():
+        for path in journal.paths():
             path.unlink()
         queued_tasks()
         self._points.world = world = World(self.database, on_reaching)

@@ -14,9 +14,12 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Iterable
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register
@@ -40,11 +43,30 @@ NEWEST_BYTES = (
 HEAD_BYTES = 64 * 1024  # of a file's beginning, which shows whose journal it is
 FREE_BYTES = 1024 * 1024  # what the volume must have left, so that a claim is not made in vain
 DATABASE, CLAIMED, ANSWERED = "database", "claimed", "answered"
-# What a line must have to be compared; any file with the name of a journal may lie in the folder.
+# What a line must have to be compared, and how it is checked: the folder may have other files with this name.
 _NEEDED = {
     DATABASE: {"position", "hash"},
     CLAIMED: {"operation", "begun_at", "started_at"},
     ANSWERED: {"operation", "begun_at"},
+}
+
+
+def _check_position(value: Any) -> None:
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise ValueError
+
+
+def _check_text(value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError
+
+
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "position": _check_position,
+    "hash": _check_text,
+    "operation": UUID,
+    "begun_at": datetime.fromisoformat,
+    "started_at": datetime.fromisoformat,
 }
 
 # The system identifier, the timeline and the database. A restored or promoted server begins a new timeline, and
@@ -110,7 +132,7 @@ def folder_problem() -> FolderProblem | None:
         return FolderProblem.MISSING
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         return FolderProblem.NOT_ACCESSIBLE
-    if not all(path.is_file() and os.access(path, os.R_OK) for path in folder.glob("*.jsonl")):
+    if not all(path.is_file() and os.access(path, os.R_OK) for path in paths()):
         return FolderProblem.UNREADABLE
     if connection.vendor == "sqlite":
         database = Path(str(connection.settings_dict["NAME"])).resolve().parent
@@ -134,14 +156,25 @@ def own_path() -> Path:
     return settings.JOURNAL_DIR / f"{_plain(socket.gethostname())}--{_database_name()}.jsonl"
 
 
-def stamps() -> dict[Path, FileStamp]:
-    """Every journal in the folder, whosever it is, in the order of the names. Raises JournalError."""
+def paths() -> list[Path]:
+    """Every journal in the folder, whosever it is, in the order of the names. Raises JournalError.
+
+    Hidden files are those of editors.
+    """
     try:
-        with os.scandir(settings.JOURNAL_DIR) as entries:
-            found = {Path(entry.path): entry.stat() for entry in entries if entry.name.endswith(".jsonl")}
+        names = sorted(os.listdir(settings.JOURNAL_DIR))
     except OSError as exc:
         raise unreadable(settings.JOURNAL_DIR, exc) from exc
-    return {path: FileStamp(of.st_ino, of.st_size, of.st_mtime_ns) for path, of in sorted(found.items())}
+    return [settings.JOURNAL_DIR / name for name in names if name.endswith(".jsonl") and name[0] != "."]
+
+
+def stamp_of(path: Path) -> FileStamp:
+    """The present state of this file. Raises OSError, also if it is no file: opening a pipe would wait for ever."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        code = errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.EINVAL
+        raise OSError(code, os.strerror(code))
+    return FileStamp(found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def unreadable(path: Path, exc: OSError) -> JournalError:
@@ -262,7 +295,7 @@ def read(path: Path, start: int, limit: int = -1) -> tuple[list[Line], int]:
 def first_line(path: Path) -> Line:
     """The first line, whose `id` names the journal; empty if there is none. Raises OSError."""
     with path.open("rb") as file:
-        return _parsed(path, file.readline()) or {}
+        return _parsed(path, file.readline(HEAD_BYTES)) or {}
 
 
 def newest_start(path: Path) -> int:
@@ -290,10 +323,16 @@ def _append(line: Line) -> None:
 def _parsed(path: Path, text: bytes) -> Line | None:
     try:
         line = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         logger.warning("A line of the journal %s cannot be read: it was cut short", path)
         return None
     if not isinstance(line, dict) or not _NEEDED.get(str(line.get("line")), {""}) <= line.keys():
+        return None
+    try:
+        for name in _CHECKS.keys() & line.keys():
+            _CHECKS[name](line[name])
+    except (ValueError, TypeError, AttributeError):
+        logger.warning("A line of %s is no line of a journal", path)
         return None
     return line
 

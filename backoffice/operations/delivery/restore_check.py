@@ -72,7 +72,7 @@ class JournalPosition:
 
 @dataclass(frozen=True)
 class SeenDatabase:
-    """The database as the last comparison saw it, and the newest incident of a pause then."""
+    """The database as the last comparison saw it, and the newest incident of a restored database then."""
 
     line: Line
     incident: int
@@ -109,6 +109,19 @@ def check_before_send(operation_id: UUID) -> None:
     """
     journal.check_space()
     check_database(must_write=True)
+    _check_not_lost(operation_id)
+
+
+def check_before_first_byte(operation_id: UUID) -> None:
+    """Raise as `check_before_send`, also if another process has found the restore since then and reported it.
+
+    Raises JournalError if a journal cannot be read.
+    """
+    check_database()
+    _check_not_lost(operation_id)
+
+
+def _check_not_lost(operation_id: UUID) -> None:
     if LostAttempt.objects.maybe_executed().filter(operation=operation_id).exists():
         raise DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE)
 
@@ -175,23 +188,15 @@ def is_continuous(*, must_write: bool = False) -> bool:
 
 
 def _look() -> SeenDatabase:
-    newest = (
-        Incident.objects.filter(pause__isnull=False).order_by("-pause", "-pk").values_list("pk", flat=True)
-    )
+    reported = Incident.objects.filter(kind=IncidentKind.DATABASE_RESTORED)
+    newest = reported.order_by("-pause", "-pk").values_list("pk", flat=True)
     return SeenDatabase(journal.database_line(), newest.first() or 0)
 
 
 def _read_journals(now: Line) -> tuple[list[JournalPosition], list[Line], JournalError | None]:
     """All journals as they are now, the lines to compare with the database, and why not all could be read."""
-    positions, lines, problem = [], [], None
-    stamps = journal.stamps()
-    for path in [path for path in list(_memory.positions) if path not in stamps]:
-        gone = JournalError(Blocker.JOURNAL_GONE, file=path.name)
-        _log_once(str(gone))
-        if path == journal.own_path():
-            problem = gone  # until it is back, or this process is started anew
-        else:
-            _memory.positions.pop(path, None)
+    positions, lines = [], []
+    stamps, problem = _stamps()
     reported = None if stamps.keys() <= _memory.positions.keys() else _reported_ends()
     for path, stamp in stamps.items():
         before = _memory.positions.get(path)
@@ -209,6 +214,24 @@ def _read_journals(now: Line) -> tuple[list[JournalPosition], list[Line], Journa
             positions.append(position)
             lines += [*(before.known if before else []), *new] if position.is_ours else []
     return positions, lines, problem
+
+
+def _stamps() -> tuple[dict[Path, FileStamp], JournalError | None]:
+    """Every journal that can be read, and the problem of one that cannot, or of this machine's if it is gone."""
+    stamps, problem, paths = {}, None, journal.paths()
+    for path in paths:
+        try:
+            stamps[path] = journal.stamp_of(path)
+        except OSError as exc:
+            problem = journal.unreadable(path, exc)
+    for path in _memory.positions.keys() - set(paths):
+        gone = JournalError(Blocker.JOURNAL_GONE, file=path.name)
+        _log_once(str(gone))
+        if path == journal.own_path():
+            problem = gone  # until it is back, or this process is started anew
+        else:
+            _memory.positions.pop(path, None)
+    return stamps, problem
 
 
 def _advanced(

@@ -56,6 +56,7 @@ from backoffice.operations.states import Status
 from payments_gateway import GatewayError, NotSentError, TransactionRecord, write_only_while
 
 logger = logging.getLogger(__name__)
+PAUSED = gettext_noop("Payments were paused before sending began. Nothing was sent.")
 DATABASE_GONE = gettext_noop("The database connection was lost before sending began. Nothing was sent.")
 # How long the provider's list may be read before sending: half the life of a one-time code. It is long where the
 # mirror is far behind, so that transactions of days have to be read.
@@ -247,7 +248,11 @@ class RequestStart:
         try:
             has_begun = begin_request(self._attempt)
             if has_begun:
-                restore_check.check_database()  # once more: another process may have sent it before a restore
+                # Once more: it may have been sent elsewhere before a restore, and another process may have found that.
+                restore_check.check_before_first_byte(self._attempt.operation_id)
+                if is_paused():
+                    self.refusal = NotSentError.of(PAUSED)
+                    return
                 journal.write_claimed(self._attempt)
             self._is_committed = has_begun
         except DatabaseRestoredError:
@@ -379,7 +384,7 @@ def _check_may_still_send(claim: SendClaim) -> Callable[[], bool]:
     finally:
         connection.close()
     if paused:
-        raise NotSentError.of(gettext_noop("Payments were paused before sending began. Nothing was sent."))
+        raise NotSentError.of(PAUSED)
     if not in_time():
         raise NotSentError.of(
             gettext_noop("The time limit had passed before sending began. Nothing was sent.")

@@ -3,6 +3,7 @@
 import time
 
 from django.db import IntegrityError, transaction
+from django.db.models import Min
 
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
@@ -75,7 +76,9 @@ def pause_because_of(cause: PauseCause) -> Pause:
         with transaction.atomic():
             pause.save(force_insert=True)
     except IntegrityError:
-        if (current := monitoring.current_pause()) is None:
+        # Locked, so that nobody ends it before the caller's transaction does: what the caller found is not accepted.
+        current = Pause.objects.select_for_update().filter(ended_at__isnull=True).first()
+        if current is None:
             raise
         return current
     audit.record(Action.PAYMENTS_PAUSED, actor=None, target=pause, reason=cause.value)
@@ -89,13 +92,14 @@ def resume_payments(resumption: Operation, payload: ResumePayload, actor: User) 
 
     Raises NotPausedError; PauseChangedError if something was found during the pause after the proposal.
     """
-    now = clock.now()
-    if Incident.objects.filter(pause=payload.pause, at__gt=resumption.prepared_at).exists():
-        raise PauseChangedError
-    current = Pause.objects.filter(pk=payload.pause, ended_at__isnull=True)
-    if current.update(ended_at=now, ended_by=resumption) != 1:
+    # Locked first: what is being found now is committed with an incident of this pause before it can end.
+    target = Pause.objects.select_for_update().filter(pk=payload.pause, ended_at__isnull=True).first()
+    if target is None:
         raise NotPausedError
-    target = Pause.objects.get(pk=payload.pause)
+    if Incident.objects.filter(pause=target, at__gt=resumption.prepared_at).exists():
+        raise PauseChangedError
+    target.ended_at, target.ended_by = clock.now(), resumption
+    target.save(update_fields=["ended_at", "ended_by"])
     audit.record(Action.PAYMENTS_RESUMED, actor=actor, target=target, by=resumption.reference)
     transaction.on_commit(clear_pause_cache)
 
@@ -122,11 +126,13 @@ def pause_if_altered() -> bool:
 
 def _altered_pause() -> dict[str, object] | None:
     """Which pause was ended or deleted outside Countersign, as evidence; None if none was."""
-    # The log is read first: a pause that begins meanwhile is in neither query, or in the second only.
-    paused = Entry.objects.filter(action=Action.PAYMENTS_PAUSED).order_by("-position").first()
+    # The log is read first: a pause that begins meanwhile is in neither query, or in the second only. The newest is
+    # the one that was logged last for the first time: a second entry about an earlier pause hides nothing.
+    logged = Entry.objects.filter(action=Action.PAYMENTS_PAUSED).values("target_id")
+    last = logged.annotate(first=Min("position")).order_by("-first").first()
     newest = Pause.objects.select_related("ended_by").order_by("-pk").first()
-    if paused and not Pause.objects.filter(pk=paused.target_id).exists():
-        return {"pause": paused.target_id}
+    if last and not Pause.objects.filter(pk=last["target_id"]).exists():
+        return {"pause": last["target_id"]}
     if newest is None or newest.ended_at is None or _was_resumed(newest, newest.ended_by):
         return None
     return {"pause": str(newest.pk), "resumption": newest.ended_by and newest.ended_by.reference}

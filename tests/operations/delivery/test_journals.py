@@ -336,6 +336,46 @@ def test_nothing_is_sent_while_a_journal_cannot_be_read(
     )
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"line":"database","position":[1],"hash":"x"}',
+        '{"line":"database","position":"abc","hash":"x"}',
+        '{"line":"database","position":99999999999999999999,"hash":"x"}',
+        '{"line":"database","position":1,"hash":["x"]}',
+        '{"line":"claimed","operation":"abc","begun_at":"x","started_at":"y","position":1,"hash":"z"}',
+        '{"line":"claimed","operation":7,"begun_at":7,"started_at":7}',
+        "[" * 100_000,
+        "\x00\xff\xfe",
+    ],
+)
+def test_the_file_of_another_program_stops_nothing(
+    provider: StubProvider, released: Operation, content: str
+) -> None:
+    shows(provider)
+    journal.own_path().with_name("other.jsonl").write_text(f"{content}\n")
+    send.send_operation(released.pk)
+    assert len(provider.posts) == 1
+
+
+def test_the_lock_of_an_editor_stops_nothing(provider: StubProvider, released: Operation) -> None:
+    shows(provider)
+    journal.own_path().with_name(f".#{journal.own_path().name}").symlink_to("someone@machine.7")
+    send.send_operation(released.pk)
+    assert len(provider.posts) == 1
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("nowhere", path)], ids=["pipe", "link"])
+def test_what_is_no_file_is_named_and_not_opened(
+    provider: StubProvider, released: Operation, make: Callable[[Path], None]
+) -> None:
+    shows(provider)
+    make(journal.own_path().with_name("other.jsonl"))
+    send.send_operation(released.pk)
+    assert provider.posts == []
+    assert "other.jsonl cannot be read" in Release.objects.get().blocker_sentence
+
+
 def test_the_other_journals_are_compared_while_one_cannot_be_read(lost: Operation, unreadable: Path) -> None:
     restore_check.compare_with_journals()
     assert is_paused()

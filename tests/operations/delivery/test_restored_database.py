@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 import uuid
 from collections.abc import Callable
 from datetime import timedelta
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -23,7 +24,7 @@ from backoffice.operations.delivery import journal, restore_check, send
 from backoffice.operations.delivery.record import record_timeout
 from backoffice.operations.jobs import expire_due
 from backoffice.operations.kinds.registry import KINDS
-from backoffice.operations.lifecycle import pause
+from backoffice.operations.lifecycle import incidents, pause
 from backoffice.operations.models.monitoring import Incident, LostAttempt, Pause, is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker, IncidentKind, PauseCause
@@ -208,6 +209,106 @@ def test_a_restore_between_the_comparison_and_the_claim_is_found(
     assert (len(provider.posts), is_paused()) == (1, True)
     attempt = Attempt.objects.get()
     assert "The database was restored before sending began. Nothing was sent." in attempt.response
+
+
+def by_another_process(do: Callable[[], object]) -> None:
+    """Do this as a process that has compared nothing yet."""
+    mine = dict(vars(restore_check._memory))
+    restore_check.forget_positions()
+    do()
+    vars(restore_check._memory).update(mine)
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+@pytest.mark.parametrize("point", ["send.claimed", "send.before_request", "send.connected"])
+def test_a_restore_that_another_process_reported_before_the_first_byte_stops_the_request(
+    provider: StubProvider,
+    released: Operation,
+    settings: Settings,
+    preparer: User,
+    approver: User,
+    point: str,
+    is_resumed: bool,
+) -> None:
+    shows(provider)
+    before = backup()
+
+    def is_reported() -> None:
+        by_another_process(restore_check.compare_with_journals)
+        if is_resumed:
+            resume(preparer, approver)
+
+    def is_sent_elsewhere_and_lost() -> None:
+        send.send_operation(released.pk)
+        before.restore(while_running=True)
+        settings.FAULT_POINTS = RestoreAt(point, is_reported)
+
+    restore_check.compare_with_journals()
+    settings.FAULT_POINTS = RestoreAt("send.before_claim", is_sent_elsewhere_and_lost)
+    send.send_operation(released.pk)
+    assert (len(provider.posts), is_paused()) == (1, not is_resumed)
+
+
+def test_payments_that_are_paused_before_the_first_byte_are_not_sent(
+    provider: StubProvider, released: Operation, settings: Settings, preparer: User
+) -> None:
+    shows(provider)
+    settings.FAULT_POINTS = RestoreAt(
+        "send.connected", lambda: pause.pause_payments(actor=preparer, reason="Fraud is suspected.")
+    )
+    send.send_operation(released.pk)
+    assert provider.posts == []
+    assert "Payments were paused before sending began." in Attempt.objects.get().response
+    assert status_of(released) == Status.APPROVED
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+def test_a_pause_does_not_end_while_a_finding_is_read(
+    lost: Operation, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause.pause_payments(actor=preparer, reason="Maintenance of the provider")
+    form = KINDS["resume"].form_type({"reason": "Maintenance is over"})
+    assert form.is_valid(), form.errors
+    proposal = prepare.prepare_operation(uuid.uuid4(), actor=preparer, kind="resume", payload=form.payload())
+    find, refusals = restore_check._find, []
+
+    def approve() -> None:
+        try:
+            factories.approve(proposal, approver)
+        except errors.OperationError as exc:
+            refusals.append(exc)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=approve)
+
+    def find_slowly(*given: Any) -> Any:
+        thread.start()
+        thread.join(0.5)
+        return find(*given)
+
+    monkeypatch.setattr(restore_check, "_find", find_slowly)
+    restore_check.compare_with_journals()
+    thread.join(10)
+    assert Incident.objects.get().kind == IncidentKind.DATABASE_RESTORED
+    assert (is_paused(), [type(refusal) for refusal in refusals]) == (True, [errors.PauseChangedError])
+
+
+def test_the_incident_of_another_pause_does_not_hide_what_a_process_saw(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    operation = factories.approved(preparer, approver)
+    before = backup()
+    factories.release(operation, approver)
+    restore_check.compare_with_journals()
+    journal.own_path().unlink()
+    vars(restore_check._memory)["positions"].clear()
+    before.restore(while_running=True)
+    with transaction.atomic():
+        current = pause.pause_because_of(PauseCause.ALTERED_PAUSE)
+        incidents.raise_for_pause(current, evidence={"pause": "7"}, kind=IncidentKind.ALTERED_PAUSE)
+    restore_check.compare_with_journals()
+    assert Incident.objects.filter(kind=IncidentKind.DATABASE_RESTORED).count() == 1
 
 
 def test_not_begun_is_no_proof_in_a_database_that_lost_commits(
