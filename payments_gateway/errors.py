@@ -11,7 +11,8 @@ itself says is a template with parameters, so that an application can show it in
 templates for its catalogues.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -24,13 +25,34 @@ def gettext_noop(template: str) -> str:
 _ = gettext_noop
 
 
-class InputError(ValueError):
-    """What a person typed is not acceptable; the message gives the reason, `template` and `parameters` its parts."""
+class TemplateError(ValueError):
+    """A value is not acceptable; the message gives the reason, `template` and `parameters` its parts."""
 
     def __init__(self, template: str, **parameters: object) -> None:
         super().__init__(template.format(**parameters))
         self.template = template
         self.parameters = parameters
+
+
+class InputError(TemplateError):
+    """What a person typed is not acceptable; the message gives the reason."""
+
+
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def sentence(
+    template: str, parameters: Mapping[str, Any], translate: Callable[[str], str] = gettext_noop
+) -> str:
+    """The template in the language of `translate`, with its parameters.
+
+    The parameter `why` is a text of our own too: it is translated, and the other parameters fill its own places.
+    A deployment's profile may contain it, so braces in it that name no parameter are kept.
+    """
+    if why := parameters.get("why"):
+        filled = _PLACE.sub(lambda place: str(parameters.get(place[1], place[0])), translate(why))
+        parameters = {**parameters, "why": filled}
+    return translate(template).format(**parameters)
 
 
 class GatewayError(Exception):
@@ -55,7 +77,7 @@ class GatewayError(Exception):
     ) -> Self:
         """An error whose message is the client's own: this template with these parameters and the status."""
         parts = parameters if status is None else {**parameters, "status": status}
-        error = cls(template.format(**parts), status, body_excerpt)
+        error = cls(sentence(template, parts), status, body_excerpt)
         error.template, error.parameters = template, parts
         return error
 

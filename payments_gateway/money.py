@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import NoReturn
 
-from payments_gateway.errors import InputError
+from payments_gateway.errors import InputError, TemplateError
 from payments_gateway.errors import gettext_noop as _
 
 # No amount of money needs a larger exponent, and formatting 1e999999999 in full would exhaust the memory.
@@ -27,7 +27,7 @@ class AmountError(InputError):
     """An amount is not acceptable; the message gives the reason for the person who typed it."""
 
 
-class UnreadableError(ValueError):
+class UnreadableError(TemplateError):
     """A text is not the expected JSON or shape. The message completes "it cannot be read: …"."""
 
 

@@ -4,7 +4,7 @@ Removes the secrets of the call from everything that is returned, raised or logg
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -74,17 +74,45 @@ def is_of_type(value: object, kind: str) -> bool:
     return kind == "object"
 
 
-def wrong_type(members: Mapping[str, object], name: str, wanted: str) -> UnreadableError:
-    """The error for a member that is missing, or of another type than the one wanted."""
-    found = type_name(members[name]) if name in members else "missing"
-    return UnreadableError(f"{name} is {found}, not {wanted}")
+MISSING = _("{member} is missing")
+_ALL_MISSING = _("none of {members} is present")
+NOT_AN_OBJECT = _("{member} is not an object")
+NOT_A_LIST = _("{member} is not a list")
+NOT_TEXT = _("{member} is not text")
+NOT_AN_OBJECT_OR_LIST = _("{member} is neither an object nor a list")
+ENTRY_NOT_AN_OBJECT = _("an entry of {member} is not an object")
+_NO_ENTRY = _("{member} is an object without any entry")
+_NO_OBJECT_IN = _("none of {members} is an object")
+_NO_LIST_IN = _("none of {members} is a list")
+
+
+def wrong_type(members: Mapping[str, object], name: str, otherwise: str) -> UnreadableError:
+    """The error for a member that is missing or, with the template `otherwise`, of another type than the one wanted."""
+    return UnreadableError(otherwise if name in members else MISSING, member=name)
+
+
+def missing(names: Sequence[str]) -> UnreadableError:
+    """The error for a member that is present under none of its names."""
+    return _of_one_or_all(names, MISSING, _ALL_MISSING)
+
+
+def no_entries(name: str, found: object) -> UnreadableError:
+    """The error for a member that is neither a list nor an object with entries."""
+    return UnreadableError(_NO_ENTRY if isinstance(found, dict) else NOT_AN_OBJECT_OR_LIST, member=name)
+
+
+def _of_one_or_all(names: Iterable[str], one: str, several: str) -> UnreadableError:
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) == 1:
+        return UnreadableError(one, member=distinct[0])
+    return UnreadableError(several, members=", ".join(distinct))
 
 
 def object_in(members: Mapping[str, object], name: str) -> dict[str, object]:
     """Return this member, an object. Raises UnreadableError, which names it."""
     found = members.get(name)
     if not isinstance(found, dict):
-        raise wrong_type(members, name, "an object")
+        raise wrong_type(members, name, NOT_AN_OBJECT)
     return found
 
 
@@ -92,7 +120,7 @@ def list_in(members: Mapping[str, object], name: str) -> list[object]:
     """Return this member, a list. Raises UnreadableError, which names it."""
     found = members.get(name)
     if not isinstance(found, list):
-        raise wrong_type(members, name, "a list")
+        raise wrong_type(members, name, NOT_A_LIST)
     return found
 
 
@@ -120,26 +148,26 @@ def text_at(value: object, paths: Iterable[tuple[str, ...]]) -> str | None:
     for path in paths:
         outer = value_at(value, *path[:-1])
         if not isinstance(outer, dict | None):
-            raise UnreadableError(f"{'.'.join(path[:-1])} is {type_name(outer)}, not an object")
+            raise UnreadableError(NOT_AN_OBJECT, member=".".join(path[:-1]))
         found = value_at(value, *path)
         if found is not None:
             if not isinstance(found, (str, int)) or isinstance(found, bool):
-                raise UnreadableError(f"{'.'.join(path)} is {type_name(found)}, not text")
+                raise UnreadableError(NOT_TEXT, member=".".join(path))
             if str(found).strip():
                 return str(found).strip()
     return None
 
 
-def _missing(paths: Iterable[tuple[str, ...]], wanted: str) -> UnreadableError:
-    names = dict.fromkeys(".".join(path) or "data" for path in paths)
-    return UnreadableError(f"{' or '.join(names)} is missing or not {wanted}")
+def dotted(paths: Iterable[tuple[str, ...]]) -> list[str]:
+    """The paths as people read them; the empty one is `data` itself."""
+    return [".".join(path) or "data" for path in paths]
 
 
 def first_object(value: object, paths: Iterable[tuple[str, ...]]) -> dict[str, object]:
     """Return the first object found at one of these paths. Raises UnreadableError if there is none."""
     found = next((found for path in paths if isinstance(found := value_at(value, *path), dict)), None)
     if found is None:
-        raise _missing(paths, "an object")
+        raise _of_one_or_all(dotted(paths), NOT_AN_OBJECT, _NO_OBJECT_IN)
     return found
 
 
@@ -147,7 +175,7 @@ def first_list(value: object, paths: Iterable[tuple[str, ...]]) -> list[object]:
     """Return the first list found at one of these paths. Raises UnreadableError if there is none."""
     found = next((found for path in paths if isinstance(found := value_at(value, *path), list)), None)
     if found is None:
-        raise _missing(paths, "a list")
+        raise _of_one_or_all(dotted(paths), NOT_A_LIST, _NO_LIST_IN)
     return found
 
 
@@ -217,7 +245,7 @@ class ResponseReader:
         return self._kind(message)(message, self._response.status, self._excerpt)
 
     def failure(
-        self, kind: type[errors.GatewayError], template: str, **parameters: str
+        self, kind: type[errors.GatewayError], template: str, **parameters: object
     ) -> errors.GatewayError:
         """Return an error of this type and template, with the HTTP status and an excerpt of the body.
 

@@ -279,25 +279,26 @@ def _parse_success(
     try:
         return reader.accept(into)
     except ValueError as exc:
-        why, place = _reason(exc)
+        template, parameters = _reason(exc)
     # Raised outside the handler, without a cause: pydantic's error holds its input, which may be an API key.
-    if place:
-        raise reader.failure(failed, _UNREADABLE_AT, why=why, place=place)
-    raise reader.failure(failed, _UNREADABLE, why=why)
+    raise reader.failure(failed, template, **parameters)
 
 
-def _reason(exc: ValueError) -> tuple[str, str]:
-    """Describe why a response does not have the specified shape, and the member at fault, if it is one.
+def _reason(exc: ValueError) -> tuple[str, dict[str, Any]]:
+    """The template and parameters that say why a response does not have the specified shape, and name the member.
 
     Repeats none of its values.
     """
+    if isinstance(exc, UnreadableError):
+        return _UNREADABLE, {**exc.parameters, "why": exc.template}
     if not isinstance(exc, ValidationError):
-        return (str(exc) if isinstance(exc, UnreadableError) else _NOT_AS_SPECIFIED), ""
+        return _UNREADABLE, {"why": _NOT_AS_SPECIFIED}
     problem = exc.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(map(str, problem["loc"]))
     logger.warning("The response is not as specified: %s: %s", place, problem["msg"])
     message = problem["msg"].removeprefix("Value error, ")
-    return _PROBLEMS.get(problem["type"], message if message in VALUE_PROBLEMS else _NOT_AS_SPECIFIED), place
+    why = _PROBLEMS.get(problem["type"], message if message in VALUE_PROBLEMS else _NOT_AS_SPECIFIED)
+    return (_UNREADABLE_AT, {"why": why, "place": place}) if place else (_UNREADABLE, {"why": why})
 
 
 def _encoded(body: Body) -> bytes:

@@ -361,11 +361,10 @@ def _snapshots_before(
 def _undo(then: BalanceSnapshot, record: TransactionRecord) -> None:
     if record.previous_balance is not None:
         then.amount = record.previous_balance
-    if direction(record) == "in":
-        then.total_received -= record.amount
-    else:
-        then.total_sent -= record.amount
-    then.transaction_count -= 1
+    total = "total_received" if direction(record) == "in" else "total_sent"
+    for name, change in ((total, record.amount), ("transaction_count", 1)):
+        reported = getattr(then, name)
+        setattr(then, name, None if reported is None else reported - change)
 
 
 def _snapshot_times(began: datetime) -> Iterator[datetime]:

@@ -13,7 +13,7 @@ from backoffice.core import clock
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway
 from backoffice.core.leases import acquire_lease
 from backoffice.core.web.formatting import format_amount
-from backoffice.ledger.models import NOT_REPORTED, Balance, BalanceSnapshot
+from backoffice.ledger.models import Balance, BalanceSnapshot
 from payments_gateway import Balance as TheirBalance
 from payments_gateway import GatewayError
 
@@ -71,15 +71,11 @@ def _columns(balance: TheirBalance, now: datetime) -> dict[str, object]:
     return {
         "currency": balance.currency,
         "amount": balance.amount,
-        "total_received": _or_not_reported(balance.total_received),
-        "total_sent": _or_not_reported(balance.total_sent),
-        "transaction_count": _or_not_reported(balance.transaction_count),
+        "total_received": balance.total_received,
+        "total_sent": balance.total_sent,
+        "transaction_count": balance.transaction_count,
         "as_of": now,
     }
-
-
-def _or_not_reported(total: Decimal | int | None) -> Decimal | int:
-    return NOT_REPORTED if total is None else total
 
 
 def stored_balances() -> list[Balance]:
@@ -125,9 +121,9 @@ class _StoredBalance(NamedTuple):
 
     currency: str
     amount: Decimal
-    total_received: Decimal
-    total_sent: Decimal
-    transaction_count: int
+    total_received: Decimal | None
+    total_sent: Decimal | None
+    transaction_count: int | None
     as_of: datetime
 
 

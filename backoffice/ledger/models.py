@@ -31,18 +31,14 @@ STATUS_LABELS = {
 """The words of the specification for people. Any other word is shown as the provider writes it."""
 
 
-NOT_REPORTED = -1
-"""Stored for a total or a number of transactions that the provider's answer lacks: none of them is negative."""
-
-
 class Balance(models.Model):
-    """One currency of the merchant, as last reported by the provider."""
+    """One currency of the merchant, as last reported by the provider. A total that it does not report is null."""
 
     currency = models.CharField(max_length=12, primary_key=True)
     amount = ExactDecimalField()
-    total_received = ExactDecimalField()
-    total_sent = ExactDecimalField()
-    transaction_count = models.BigIntegerField()
+    total_received = ExactDecimalField(null=True)
+    total_sent = ExactDecimalField(null=True)
+    transaction_count = models.BigIntegerField(null=True)
     as_of = models.DateTimeField()
 
     class Meta:
@@ -55,14 +51,17 @@ class Balance(models.Model):
 
 
 class BalanceSnapshot(models.Model):
-    """The balance of one currency in one quarter-hour; the first reading of the quarter-hour is kept."""
+    """The balance of one currency in one quarter-hour; the first reading of the quarter-hour is kept.
+
+    A total that the provider does not report is null.
+    """
 
     currency = models.CharField(max_length=12)
     slot = models.DateTimeField()  # the beginning of the quarter-hour
     amount = ExactDecimalField()
-    total_received = ExactDecimalField()
-    total_sent = ExactDecimalField()
-    transaction_count = models.BigIntegerField()
+    total_received = ExactDecimalField(null=True)
+    total_sent = ExactDecimalField(null=True)
+    transaction_count = models.BigIntegerField(null=True)
     as_of = models.DateTimeField()
 
     class Meta:

@@ -21,14 +21,17 @@ from payments_gateway.money import UnreadableError
 from payments_gateway.operations import Endpoint
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.responses import (
+    ENTRY_NOT_AN_OBJECT,
+    NOT_TEXT,
     ParsedResponse,
+    dotted,
     first_list,
     is_of_type,
+    missing,
+    no_entries,
     object_in,
     rename_members,
     text_at,
-    type_name,
-    wrong_type,
 )
 from payments_gateway.transport import Resource
 
@@ -195,13 +198,13 @@ def _parse_accounts(profile: ProviderProfile, response: ParsedResponse) -> list[
 def _parse_account(profile: ProviderProfile, account: object, currency: str = "") -> Account:
     """Read one account; without a list of its assets it would seem to have no number in any currency."""
     if not isinstance(account, dict):
-        raise UnreadableError(f"accounts has {type_name(account)} in place of an account")
+        raise UnreadableError(ENTRY_NOT_AN_OBJECT, member="accounts")
     name = next((name for name in profile.account_assets_members if name in account), None)
     if name is None:
-        raise UnreadableError(f"an account has none of {', '.join(profile.account_assets_members)}")
+        raise missing(profile.account_assets_members)
     assets = tuple(_parse_assets(profile, name, account[name], currency))
     if not (assets or account.get("accountName") or currency):
-        raise UnreadableError(f"an account has neither accountName nor anything in {name}")
+        raise UnreadableError(_("an account has neither accountName nor anything in {member}"), member=name)
     return Account.model_validate(account | {"assets": assets})
 
 
@@ -214,15 +217,15 @@ def _parse_assets(profile: ProviderProfile, name: str, found: object, currency: 
         case dict() if found:
             listed = [({"currency": code}, asset) for code, asset in found.items()]
         case _:
-            raise UnreadableError(f"{name} of an account is {type_name(found)} without any asset")
+            raise no_entries(name, found)
     for default, asset in listed:
         if not isinstance(asset, dict):
-            raise UnreadableError(f"{name} of an account has {type_name(asset)} in place of an asset")
+            raise UnreadableError(ENTRY_NOT_AN_OBJECT, member=name)
         number = next((name for name in profile.asset_number_members if name in asset), None)
-        if number is None or (
-            not is_of_type(asset[number], "string") and not is_of_type(asset[number], "integer")
-        ):
-            raise wrong_type(asset, number or " or ".join(profile.asset_number_members), "text")
+        if number is None:
+            raise missing(profile.asset_number_members)
+        if not is_of_type(asset[number], "string") and not is_of_type(asset[number], "integer"):
+            raise UnreadableError(NOT_TEXT, member=number)
         yield Asset.model_validate(rename_members(default | asset, {"id": [number]}))
 
 
@@ -244,9 +247,7 @@ class Banks(Resource):
 def _parse_holder(profile: ProviderProfile, response: ParsedResponse) -> AccountHolder:
     holder = text_at(response.data, profile.holder_name_paths)
     if holder is None:
-        raise UnreadableError(
-            f"{' or '.join('.'.join(path) for path in profile.holder_name_paths)} is missing"
-        )
+        raise missing(dotted(profile.holder_name_paths))
     bank = {
         "accountname": holder,
         "bank_code": text_at(response.data, profile.bank_code_paths),

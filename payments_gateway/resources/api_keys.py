@@ -29,6 +29,7 @@ from payments_gateway.responses import (
     ParsedResponse,
     first_list,
     first_text,
+    missing,
     read_acknowledgement,
     rename_members,
     text_at,
@@ -229,7 +230,7 @@ def _parse_key(profile: ProviderProfile, key: object) -> KeyInfo:
     if not isinstance(key, dict):
         raise UnreadableError(_("one of its keys is not an object"))
     if text_at(key, [(name,) for name in profile.listed_key_hash_members]) is None:
-        raise UnreadableError(f"{' or '.join(profile.listed_key_hash_members)} of a key is missing")
+        raise missing(profile.listed_key_hash_members)
     places = {
         "short_hash": profile.listed_key_hash_members,
         "name": profile.listed_key_name_members,
@@ -250,5 +251,5 @@ def _parse_scopes(response: ParsedResponse) -> dict[str, str]:
 def _scope_code(scopes: dict[str, object], name: str) -> str:
     code = text_at(scopes, [(name,)])
     if code is None:
-        raise UnreadableError(f"{name} has no code")
+        raise UnreadableError(_("{member} has no code"), member=name)
     return code

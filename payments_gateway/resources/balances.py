@@ -24,11 +24,13 @@ from payments_gateway.money import UnreadableError, check_amount, format_plain
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import OtpType
 from payments_gateway.responses import (
+    ENTRY_NOT_AN_OBJECT,
     ParsedResponse,
     first_text,
+    missing,
+    no_entries,
     rename_members,
     transfer_detail,
-    type_name,
 )
 from payments_gateway.transport import Resource, require_otp
 
@@ -231,7 +233,7 @@ def _parse_transfer_detail(profile: ProviderProfile, response: ParsedResponse) -
 def _parse_balances(profile: ProviderProfile, response: ParsedResponse) -> list[Balance]:
     name = next((name for name in profile.balances_members if name in response.data), None)
     if name is None:
-        raise UnreadableError(f"{' or '.join(profile.balances_members)} is missing")
+        raise missing(profile.balances_members)
     found = response.data[name]
     return [Balance.model_validate(entry) for entry in _balance_entries(name, found, profile)]
 
@@ -248,10 +250,10 @@ def _balance_entries(name: str, found: object, profile: ProviderProfile) -> Iter
             for code, entry in found.items():
                 yield {"toCurrency": code, **entry}
         case _:
-            raise UnreadableError(f"{name} is {type_name(found)} without any balance")
+            raise no_entries(name, found)
 
 
 def _balance_entry(name: str, entry: object, profile: ProviderProfile) -> dict[str, object]:
     if not isinstance(entry, dict):
-        raise UnreadableError(f"{name} has {type_name(entry)} in place of a balance")
+        raise UnreadableError(ENTRY_NOT_AN_OBJECT, member=name)
     return rename_members(entry, {"toCurrency": profile.balance_currency_members})

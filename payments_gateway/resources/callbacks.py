@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from payments_gateway.fields import RequiredText, WireModel
-from payments_gateway.responses import ParsedResponse, read_acknowledgement, wrong_type
+from payments_gateway.responses import NOT_TEXT, ParsedResponse, read_acknowledgement, wrong_type
 from payments_gateway.transport import Resource
 
 _LONGEST_URL = 2048
@@ -57,5 +57,5 @@ class Callbacks(Resource):
 def _parse_callback_url(response: ParsedResponse) -> str:
     url = response.data.get("callbackUrl")
     if "callbackUrl" not in response.data or not isinstance(url, str | None):
-        raise wrong_type(response.data, "callbackUrl", "text")
+        raise wrong_type(response.data, "callbackUrl", NOT_TEXT)
     return url or ""

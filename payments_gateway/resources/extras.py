@@ -23,7 +23,14 @@ from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import CAPABILITIES, Capability
 from payments_gateway.resources.payments import Payment
 from payments_gateway.resources.transactions import TransactionRecord
-from payments_gateway.responses import ParsedResponse, list_in, object_in, type_name, wrong_type
+from payments_gateway.responses import (
+    NOT_AN_OBJECT_OR_LIST,
+    ParsedResponse,
+    list_in,
+    no_entries,
+    object_in,
+    wrong_type,
+)
 from payments_gateway.transport import Resource
 
 
@@ -196,7 +203,7 @@ def _entries_of(member: str, data: object, name: str, value: str) -> Iterator[ob
             for key, item in data.items():
                 yield {name: key, **item} if isinstance(item, dict) else {name: key, value: item}
         case _:
-            raise UnreadableError(f"{member} is {type_name(data)} without any entry")
+            raise no_entries(member, data)
 
 
 EntryT = TypeVar("EntryT", Bank, SupportedCurrency, Minimum, WalletOption)
@@ -212,7 +219,7 @@ def _parse_rates(response: ParsedResponse) -> dict[str, Rate]:
     data = response.data
     pairs = [pair for pair, item in data.items() if isinstance(item, dict) or pair.isupper()]
     if not pairs:
-        raise UnreadableError("data is an object without any currency pair")
+        raise UnreadableError(_("it contains no currency pair"))
     return {pair: Rate.model_validate({"pair": pair, **object_in(data, pair)}) for pair in pairs}
 
 
@@ -239,13 +246,13 @@ def _parse_currencies(response: ParsedResponse) -> list[SupportedCurrency]:
 def _parse_wallet_config(response: ParsedResponse) -> list[WalletOption]:
     """Read a list or map of currencies, or `byCurrency`, beside which `byNetwork` says the same."""
     if response.members.get("state", True) is False:
-        raise UnreadableError("state is false")
+        raise UnreadableError(_("{member} is false"), member="state")
     data = response.members.get("data")
     if not isinstance(data, dict) or not {"byCurrency", "byNetwork"} & data.keys():
         return _parse_entries(WalletOption, "currency", "networks", response)
     by_currency = data.get("byCurrency")
     if not isinstance(by_currency, (dict, list)):
-        raise wrong_type(data, "byCurrency", "an object or a list")
+        raise wrong_type(data, "byCurrency", NOT_AN_OBJECT_OR_LIST)
     entries = _entries_of("byCurrency", by_currency, "currency", "networks")
     return [WalletOption.model_validate(_as_option(entry)) for entry in entries]
 
@@ -274,7 +281,7 @@ def _parse_payment(payment_id: str, response: ParsedResponse) -> Payment:
     members = response.data if "data" in response.members else response.members
     payment = Payment.model_validate(members | {"raw": members})
     if payment.id is None:
-        raise wrong_type(members, "_id", "the ID of a payment")
+        raise wrong_type(members, "_id", _("{member} is not the ID of a payment"))
     if payment.id != payment_id:
         raise UnreadableError(_("it is about another payment"))
     return payment

@@ -5,6 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import (
     Amount,
     LenientAmount,
@@ -24,9 +25,9 @@ from payments_gateway.responses import (
     ParsedResponse,
     first_object,
     list_in,
+    missing,
     text_at,
     transfer_detail,
-    type_name,
 )
 from payments_gateway.transport import Resource
 
@@ -150,7 +151,7 @@ def _parse_address(profile: ProviderProfile, element: object) -> WalletAddress:
     if isinstance(element, str):
         return WalletAddress(address=element)
     if not isinstance(element, dict):
-        raise UnreadableError(f"addresses has {type_name(element)} in place of an address")
+        raise UnreadableError(_("an entry of {member} is neither an object nor text"), member="addresses")
     named = {
         "address": profile.wallet_address_members,
         "network": profile.wallet_network_members,
@@ -158,5 +159,5 @@ def _parse_address(profile: ProviderProfile, element: object) -> WalletAddress:
     }
     found = {ours: text_at(element, [(name,) for name in names]) for ours, names in named.items()}
     if not any(isinstance(element.get(name), (str, int)) for name in named["address"]):
-        raise UnreadableError(f"{' or '.join(named['address'])} is missing in one of the addresses")
+        raise missing(profile.wallet_address_members)
     return WalletAddress.model_validate({**element, **found})

@@ -1,11 +1,11 @@
 """Snapshots of the balances: one per currency and quarter of an hour, whoever asks and however often."""
 
+import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -14,9 +14,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.core.models import LeaseRow
+from backoffice.demo.sample_data import make_sample_balances
 from backoffice.ledger import balances
 from backoffice.ledger.balances import LONG_TREND_PERIOD, balance_trend, balances_with_long_trend
-from backoffice.ledger.models import NOT_REPORTED, Balance, BalanceSnapshot
+from backoffice.ledger.models import Balance, BalanceSnapshot
 from backoffice.reports.definitions.money import BALANCES
 from tests.ledger.stored_balances import balance, snapshot
 from tests.sandbox_process import API_KEY, API_USER, SandboxProcess
@@ -75,12 +76,29 @@ def test_totals_that_are_not_reported_are_stored_as_such_and_never_shown_as_numb
     balances.refresh_balances()
     stored = Balance.objects.get(currency="NGN")
     assert stored.amount > 0
-    assert {stored.total_received, stored.total_sent, stored.transaction_count} == {NOT_REPORTED}
+    assert {stored.total_received, stored.total_sent, stored.transaction_count} == {None}
     table = render_to_string("ledger/_balance_rows.html", {"positions": [{"balance": stored}]})
     assert table.count("Not provided") == 3
-    assert ">-1" not in table
-    cells: list[Any] = [column.value for column in BALANCES.columns[3:6]]
-    assert [cell(stored) for cell in cells] == [None, None, None]
+    assert [column.function(stored) for column in BALANCES.columns[3:6]] == [None, None, None]
+    assert len(balances_with_long_trend(timezone.now())) == Balance.objects.count()
+
+
+def test_sample_snapshots_of_totals_that_are_not_reported_have_none(provider: StubProvider) -> None:
+    received = {
+        "transactionId": "T-1",
+        "currency": "NGN",
+        "type": "deposit",
+        "amount": 5,
+        "prevBalance": 0,
+    }
+    provider.records = json.dumps(
+        [{**received, "status": "fulfilled", "created_at": timezone.now().isoformat()}]
+    )
+    make_sample_balances([Balance(currency="NGN", amount=Decimal(5), as_of=timezone.now())])
+    earlier = BalanceSnapshot.objects.first()
+    assert earlier is not None
+    assert earlier.amount == 0, "the transaction is subtracted"
+    assert (earlier.total_received, earlier.total_sent, earlier.transaction_count) == (None, None, None)
 
 
 def test_balances_read_by_a_user_are_not_read_again_by_the_sweeper(provider: StubProvider) -> None:

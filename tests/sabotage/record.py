@@ -413,8 +413,8 @@ RECORD = (
     ),
     Safeguard(
         "the reason within an error is shown in the reader's language",
-        "backoffice.core.web.formatting:_sentence",
-        {'"why": gettext(why)': '"why": why'},
+        "payments_gateway.errors:sentence",
+        {"place[0])), translate(why))": "place[0])), why)"},
         (
             "tests/core/web/test_client_errors.py::test_the_reason_within_an_error_is_shown_in_the_readers_languag"
             "e_too"

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import normalized_text
 from payments_gateway import CURRENCIES
+from payments_gateway.errors import sentence
 
 
 def format_amount(amount: Decimal, currency: str) -> str:
@@ -207,7 +208,7 @@ class TranslatableError(Protocol):
 
 def error_sentence(error: TranslatableError) -> str:
     """An error of the client in the reader's language; what the provider itself said stays as it is."""
-    return _sentence(error.template, error.parameters) if error.template else str(error)
+    return sentence(error.template, error.parameters, gettext) if error.template else str(error)
 
 
 def stored_error(error: TranslatableError, *, limit: int = 500) -> dict[str, str]:
@@ -250,13 +251,7 @@ def with_error_sentence(stored: Mapping[str, Any]) -> Mapping[str, Any]:
     if not template:
         return stored
     parts = {name.removeprefix(_ERROR_PART): value for name, value in stored.items()}
-    return {**stored, "error": _sentence(template, parts)}
-
-
-def _sentence(template: str, parts: Mapping[str, Any]) -> str:
-    """The template with its parts in the reader's language, and with it `why`, which is a text of our own, too."""
-    why = parts.get("why")
-    return gettext(template).format(**parts if not why else {**parts, "why": gettext(why)})
+    return {**stored, "error": sentence(template, parts, gettext)}
 
 
 _LONG_ID = re.compile(r"(?=\w*\d)\w{20,}", re.ASCII)  # no word has a digit and so many letters

@@ -21,7 +21,7 @@ from backoffice.ledger import accounts as ledger
 from backoffice.ledger import balances
 from backoffice.operations.kinds.base import Facts, KindForm, Payload, Recipient
 from backoffice.operations.models.saved_items import SavedAccount, bank_account_key
-from payments_gateway import AmountError, GatewayError, parse_amount
+from payments_gateway import AmountError, GatewayError, RejectedError, parse_amount
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -296,7 +296,10 @@ class RecipientAccountForm(KindForm):
         try:
             holder = ledger.resolve_account_holder(values["account_number"], values["bank_code"]).account_name
         except GatewayError as exc:
-            self.add_error("account_number", ledger.unresolved_text(exc))
+            problem = ledger.unresolved_text(exc)
+            if not isinstance(exc, RejectedError):
+                problem = gettext("{problem} Nothing was prepared. Try again.").format(problem=problem)
+            self.add_error("account_number", problem)
             return
         self.holder = holder
         self.saved_name = _outdated_saved_name(

@@ -252,11 +252,6 @@ def _kept_as(row: Balance | BalanceSnapshot) -> str:
     return "last_known" if isinstance(row, Balance) else "snapshot"
 
 
-def _if_reported(total: Decimal | int) -> Decimal | int | None:
-    """The total as the provider reported it; the cell is empty if it did not (`NOT_REPORTED`)."""
-    return total if total >= 0 else None
-
-
 BALANCES: ComputedReport[Balance | BalanceSnapshot, PeriodForm] = ComputedReport(
     name="balances",
     title=_("Balances"),
@@ -267,9 +262,9 @@ BALANCES: ComputedReport[Balance | BalanceSnapshot, PeriodForm] = ComputedReport
         Column("kept_as", _("Record"), _kept_as),
         Column("currency", _("Currency"), "currency"),
         Column("amount", _("Amount"), "amount"),
-        Column("total_received", _("Total received"), lambda row: _if_reported(row.total_received)),
-        Column("total_sent", _("Total sent"), lambda row: _if_reported(row.total_sent)),
-        Column("transaction_count", _("Transactions"), lambda row: _if_reported(row.transaction_count)),
+        Column("total_received", _("Total received"), "total_received"),
+        Column("total_sent", _("Total sent"), "total_sent"),
+        Column("transaction_count", _("Transactions"), "transaction_count"),
         Column("as_of", _("Reported at"), "as_of"),
     ),
     rows=balance_rows,

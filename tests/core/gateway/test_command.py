@@ -178,7 +178,7 @@ def test_unreadable_answers_are_reported_and_the_other_checks_continue(run: Run)
     assert done.returncode == 0
     line = row(done, "balances.list")
     assert "not usable, HTTP 200" in line
-    assert "cannot be read (balances or balance is missing)" in line
+    assert "cannot be read (none of balances, balance is present)" in line
     assert "answered, HTTP 200" in row(done, "callbacks.url")
     assert re.search(
         r" \d not usable, .*Addresses and credentials work\. Some responses are unusable", done.stdout

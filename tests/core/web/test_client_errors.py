@@ -1,6 +1,7 @@
 """Errors of the client are English in records and in the reader's language on screens."""
 
 import errno
+from collections.abc import Callable
 
 import pytest
 from django.utils import translation
@@ -26,12 +27,20 @@ from payments_gateway import (
     GatewayError,
     InputError,
     NotSentError,
+    PaymentsGateway,
+    ProviderProfile,
     ReadFailedError,
     RejectedError,
     check_address,
     parse_amount,
 )
 from payments_gateway.connection import NOT_REACHED
+from payments_gateway.profile.values import CAPABILITIES
+from tests.payments_gateway import stub
+from tests.payments_gateway.conftest import config
+from tests.payments_gateway.stub import Stub
+
+Read = Callable[[PaymentsGateway], object]
 
 UNREADABLE = "The provider responded with HTTP {status}: a response that cannot be read ({why})."
 UNREACHABLE = NotSentError.of(NOT_REACHED, why="connecting took too long")
@@ -94,6 +103,85 @@ def test_the_member_at_fault_is_named_in_the_readers_language() -> None:
     with translation.override("fr"):
         assert error_sentence(error).endswith("(data.0.amount\u00a0: valeur absente).")
         assert with_error_sentence(stored_error(error))["error"] == error_sentence(error)
+
+
+MEMBERS_IN_FRENCH: list[tuple[Read, object, str]] = [
+    (
+        lambda client: client.balances.list(),
+        {"data": {}},
+        "toutes ces valeurs sont absentes\u00a0: balances, balance",
+    ),
+    (lambda client: client.balances.list(), {}, "data est absent"),
+    (lambda client: client.balances.list(), {"data": "text"}, "data n\u2019est pas un objet"),
+    (lambda client: client.balances.list(), {"data": {"balances": {}}}, "balances est un objet vide"),
+    (
+        lambda client: client.balances.list(),
+        {"data": {"balances": 7}},
+        "balances n\u2019est ni un objet ni une liste",
+    ),
+    (
+        lambda client: client.balances.list(),
+        {"data": {"balances": [7]}},
+        "un élément de balances n\u2019est pas un objet",
+    ),
+    (lambda client: client.wallets.get(), {"data": {"addresses": 7}}, "addresses n\u2019est pas une liste"),
+    (
+        lambda client: client.wallets.get(),
+        {"data": {"addresses": [7]}},
+        "un élément de addresses n\u2019est ni un objet ni un texte",
+    ),
+    (
+        lambda client: client.wallets.get(),
+        {"data": 7},
+        "aucune de ces valeurs n\u2019est un objet\u00a0: wallet, data.wallet, data",
+    ),
+    (
+        lambda client: client.accounts.list(),
+        {"data": {}},
+        "aucune de ces valeurs n\u2019est une liste\u00a0: accounts, data",
+    ),
+    (
+        lambda client: client.accounts.list(),
+        {"data": [{"assets": []}]},
+        "un compte n\u2019a ni accountName ni aucune valeur dans assets",
+    ),
+    (
+        lambda client: client.accounts.list(),
+        {"data": [{"assets": [{"id": []}]}]},
+        "id n\u2019est pas un texte",
+    ),
+    (lambda client: client.api_keys.scopes(), {"data": {"Master": None}}, "Master n\u2019a pas de code"),
+    (lambda client: client.extras.rates(), {"data": {}}, "elle ne contient aucune paire de devises"),
+    (lambda client: client.extras.payment("P-1"), {"data": {}}, "_id est absent"),
+    (lambda client: client.extras.wallet_config(), {"state": False}, "state est faux"),
+]
+
+
+@pytest.mark.parametrize(("read", "body", "french"), MEMBERS_IN_FRENCH)
+def test_a_failed_read_names_the_member_in_the_readers_language(
+    read: Read, body: object, french: str
+) -> None:
+    profile = ProviderProfile(capabilities=CAPABILITIES)
+    with (
+        Stub(stub.answer(200, body)) as provider,
+        PaymentsGateway(config(provider.url, profile=profile)) as client,
+        pytest.raises(ReadFailedError) as failed,
+    ):
+        read(client)
+    expected = f"Le prestataire a répondu avec le statut HTTP 200, mais la réponse est illisible ({french})."
+    with translation.override("fr"):
+        assert (
+            error_sentence(failed.value)
+            == with_error_sentence(stored_error(failed.value))["error"]
+            == expected
+        )
+    assert "{" not in str(failed.value)
+    assert error_sentence(failed.value) == str(failed.value)
+
+
+def test_braces_in_a_reason_of_a_deployment_are_shown_as_they_are() -> None:
+    error = ReadFailedError.of(UNREADABLE, 409, why="see {page} and {status}")
+    assert str(error).endswith("(see {page} and 409).")
 
 
 @pytest.mark.parametrize(

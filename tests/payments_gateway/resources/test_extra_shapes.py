@@ -123,8 +123,8 @@ def test_a_response_with_another_payment_is_refused(serve: Serve, gateway: Gatew
         ("minimums", {}, "data is an object without any entry"),
         ("currencies", {"incomingCurrencies": ["USDT"]}, "outgoingCurrencies is missing"),
         ("currencies", {"list": ["NGN"]}, "code"),
-        ("rates", {"note": "none today"}, "without any currency pair"),
-        ("rates", {"USDTNGN": None}, "USDTNGN is null"),
+        ("rates", {"note": "none today"}, "it contains no currency pair"),
+        ("rates", {"USDTNGN": None}, "USDTNGN is not an object"),
         ("banks", {}, "data is an object without any entry"),
     ],
 )

@@ -71,7 +71,7 @@ def test_accounts_by_currency_are_read_in_both_profiles(answered: Answered) -> N
 
 def test_an_empty_object_means_no_account_only_where_accounts_are_a_map(answered: Answered) -> None:
     assert answered("accounts.list", {"data": {}}, profile=PROFILES["published"]) == []
-    with pytest.raises(ReadFailedError, match="accounts or data is missing or not a list"):
+    with pytest.raises(ReadFailedError, match="none of accounts, data is a list"):
         answered("accounts.list", {"data": {}})
 
 
@@ -79,7 +79,10 @@ def test_an_empty_object_means_no_account_only_where_accounts_are_a_map(answered
     "account", [{}, {"accountName": "Ada"}, {"assets": []}, {"accountName": "", "assets": []}]
 )
 def test_an_account_with_neither_name_nor_assets_is_refused(answered: Answered, account: object) -> None:
-    with pytest.raises(ReadFailedError, match=r"an account has n.* assets"):
+    with pytest.raises(
+        ReadFailedError,
+        match=r"none of .*assets.* is present|an account has neither accountName nor anything in assets",
+    ):
         answered("accounts.list", {"data": [account]})
 
 

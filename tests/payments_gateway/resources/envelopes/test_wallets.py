@@ -37,7 +37,7 @@ def test_a_wallet_is_read_beside_or_inside_data(answered: Answered, body: dict[s
     "wallet", [{"addresses": None}, {"uid": "W1"}, {"createdAt": 1763726400}, WALLET | {"addresses": "T9yD"}]
 )
 def test_a_wallet_without_a_list_of_addresses_is_refused(answered: Answered, wallet: dict[str, Any]) -> None:
-    with pytest.raises(ReadFailedError, match=r"addresses is .*, not a list"):
+    with pytest.raises(ReadFailedError, match=r"addresses is (missing|not a list)"):
         answered("wallets.get", {"wallet": wallet})
 
 
@@ -45,7 +45,10 @@ def test_a_wallet_without_a_list_of_addresses_is_refused(answered: Answered, wal
     "element", [{"memo": "7"}, {"address": None}, {"address": None, "id": ["x"]}, None, 7]
 )
 def test_an_element_without_an_address_is_refused(answered: Answered, element: object) -> None:
-    with pytest.raises(ReadFailedError, match=r"address|id is a list"):
+    with pytest.raises(
+        ReadFailedError,
+        match=r"(none of address, id is present|id is not text|an entry of addresses is neither an object nor text)",
+    ):
         answered("wallets.get", {"wallet": WALLET | {"addresses": ["T9yD", element]}})
 
 
