@@ -21,6 +21,7 @@ from payments_gateway.money import UnreadableError
 from payments_gateway.operations import Endpoint
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.responses import (
+    CONTRADICTION,
     ENTRY_NOT_AN_OBJECT,
     NOT_TEXT,
     ParsedResponse,
@@ -221,12 +222,25 @@ def _parse_assets(profile: ProviderProfile, name: str, found: object, currency: 
     for default, asset in listed:
         if not isinstance(asset, dict):
             raise UnreadableError(ENTRY_NOT_AN_OBJECT, member=name)
-        number = next((name for name in profile.asset_number_members if name in asset), None)
-        if number is None:
-            raise missing(profile.asset_number_members)
-        if not is_of_type(asset[number], "string") and not is_of_type(asset[number], "integer"):
-            raise UnreadableError(NOT_TEXT, member=number)
+        code = default.get("currency")
+        if code and asset.get("currency", code) != code:
+            raise UnreadableError(CONTRADICTION, members=f"{code}, currency")
+        number = _number_member(profile, asset)
         yield Asset.model_validate(rename_members(default | asset, {"id": [number]}))
+
+
+def _number_member(profile: ProviderProfile, asset: Mapping[str, object]) -> str:
+    """The member with the account number; payers use it, so it is not chosen among several that differ."""
+    named = [name for name in profile.asset_number_members if name in asset]
+    if not named:
+        raise missing(profile.asset_number_members)
+    for name in named:
+        if not is_of_type(asset[name], "string") and not is_of_type(asset[name], "integer"):
+            raise UnreadableError(NOT_TEXT, member=name)
+    given = {str(asset[name]): name for name in reversed(named) if asset[name] != ""}
+    if len(given) > 1:
+        raise UnreadableError(CONTRADICTION, members=", ".join(named))
+    return next(iter(given.values()), named[0])
 
 
 class Banks(Resource):
@@ -236,15 +250,15 @@ class Banks(Resource):
         """Return the holder of a bank account (POST /bank/resolve, without credentials).
 
         Changes nothing although it is a POST, so it is retried. Raises RejectedError when the provider does
-        not know the account, ReadFailedError otherwise, also when the response names no holder.
+        not know the account, ReadFailedError otherwise, also when the response names no holder or another account.
         Specification: Endpoints, POST /bank/resolve; Bank account resolution result.
         """
         body = {"accountNumber": account_number, "bankCode": bank_code}
-        into = partial(_parse_holder, self._profile)
+        into = partial(_parse_holder, self._profile, account_number)
         return self._transport.read("POST", "/bank/resolve", body=body, endpoint=Endpoint.V2_OPEN, into=into)
 
 
-def _parse_holder(profile: ProviderProfile, response: ParsedResponse) -> AccountHolder:
+def _parse_holder(profile: ProviderProfile, account_number: str, response: ParsedResponse) -> AccountHolder:
     holder = text_at(response.data, profile.holder_name_paths)
     if holder is None:
         raise missing(dotted(profile.holder_name_paths))
@@ -253,4 +267,7 @@ def _parse_holder(profile: ProviderProfile, response: ParsedResponse) -> Account
         "bank_code": text_at(response.data, profile.bank_code_paths),
         "bank_name": text_at(response.data, profile.bank_name_paths),
     }
-    return AccountHolder.model_validate(response.data | bank)
+    found = AccountHolder.model_validate(response.data | bank)
+    if found.account_number not in {"", account_number}:
+        raise UnreadableError(_("it is about another account"))
+    return found

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
+from payments_gateway.errors import gettext_noop as _
 from payments_gateway.fields import (
     Amount,
     Count,
@@ -24,6 +25,7 @@ from payments_gateway.money import UnreadableError, check_amount, format_plain
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import OtpType
 from payments_gateway.responses import (
+    CONTRADICTION,
     ENTRY_NOT_AN_OBJECT,
     ParsedResponse,
     first_text,
@@ -235,7 +237,10 @@ def _parse_balances(profile: ProviderProfile, response: ParsedResponse) -> list[
     if name is None:
         raise missing(profile.balances_members)
     found = response.data[name]
-    return [Balance.model_validate(entry) for entry in _balance_entries(name, found, profile)]
+    balances = [Balance.model_validate(entry) for entry in _balance_entries(name, found, profile)]
+    if len({balance.currency for balance in balances}) < len(balances):
+        raise UnreadableError(_("{member} has two balances in one currency"), member=name)
+    return balances
 
 
 def _balance_entries(name: str, found: object, profile: ProviderProfile) -> Iterator[dict[str, object]]:
@@ -248,7 +253,10 @@ def _balance_entries(name: str, found: object, profile: ProviderProfile) -> Iter
             yield _balance_entry(name, found, profile)
         case dict() if found and all(isinstance(entry, dict) for entry in found.values()):
             for code, entry in found.items():
-                yield {"toCurrency": code, **entry}
+                balance = {"toCurrency": code} | _balance_entry(name, entry, profile)
+                if balance["toCurrency"] != code:
+                    raise UnreadableError(CONTRADICTION, members=f"{code}, toCurrency")
+                yield balance
         case _:
             raise no_entries(name, found)
 

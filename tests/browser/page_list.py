@@ -310,9 +310,6 @@ PAGES = [
     ListedPage(AUDITOR, "a statement", at("/money/statements/?currency=NGN")),
     ListedPage(AUDITOR, "balance continuity", at("/reconciliation/continuity/")),
     ListedPage(AUDITOR, "transaction", first_listed("/transactions/", r"/transactions/\d+/")),
-    ListedPage(
-        AUDITOR, "incident", first_listed("/reconciliation/incidents/", r"/reconciliation/incidents/\d+/")
-    ),
     ListedPage(AUDITOR, "receipt", receipt(Status.SUCCEEDED)),
     ListedPage(AUDITOR, "record", receipt(Status.UNKNOWN)),
     ListedPage(AUDITOR, "reports", at("/reports/")),
@@ -326,7 +323,6 @@ PAGES = [
     ListedPage(ADMINISTRATOR, "bank accounts", at("/money/bank-accounts/")),
     ListedPage(ADMINISTRATOR, "new bank account", at("/operations/prepare/bank_account/")),
     ListedPage(ADMINISTRATOR, "webhooks", at("/settings/webhooks/")),
-    ListedPage(ADMINISTRATOR, "delivery", first_listed("/settings/webhooks/", r"/settings/webhooks/\d+/")),
     ListedPage(ADMINISTRATOR, "new callback address", at("/operations/prepare/callback_url/")),
     ListedPage(ADMINISTRATOR, "my account", at("/account/")),
     ListedPage(ADMINISTRATOR, "API keys", at("/settings/api-keys/?now=1")),

@@ -44,7 +44,7 @@ def test_every_refusal_is_rendered_with_its_parameters(refusal: errors.Refusal) 
 
 @pytest.mark.parametrize("blocker", Blocker)
 def test_every_blocker_is_rendered_as_a_sentence(blocker: Blocker) -> None:
-    sentence = reason_codes.blocker_sentence(blocker, {"error": "Timeout"})
+    sentence = reason_codes.blocker_sentence(blocker, {"error": "Timeout", "file": "a.jsonl"})
     assert ("Timeout" in sentence) == ("{error}" in str(blocker.label))
 
 

@@ -124,12 +124,12 @@ def test_every_text_about_a_restored_database_is_translated(
     everything: Client, preparer: User, state: str
 ) -> None:
     operation = factories.prepared(preparer)
+    if state == "closed":
+        approvals.cancel_operation(operation.pk, actor=preparer)
     incident = factories.incident_of_restore()
     recreated = factories.attempt(operation) if state == "recreated" else None
     factories.lost_attempt(incident, operation, attempt=recreated)
     factories.lost_attempt(incident, Operation(reference="W-GONE42"))
-    if state == "closed":
-        approvals.cancel_operation(operation.pk, actor=preparer)
     of_machine = re.compile(rf"{DATA.pattern}|payments-1")
     for address in (incident.get_absolute_url(), operation.get_absolute_url(), "/reconciliation/incidents/"):
         assert untranslated(everything.get(address).content.decode(), of_machine) == []

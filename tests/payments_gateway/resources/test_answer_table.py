@@ -58,7 +58,13 @@ LENIENT_OF_ANY_TYPE = {
     "wallets.get": MAY_BE_EMPTY["wallets.get"] - {"network", "currency"},
 }
 
-_TEXTS = {"transactionId": "T-1", "_id": "T-1", "currency": "NGN", "callbackUrl": "https://example.com/hook"}
+_TEXTS = {
+    "transactionId": "T-1",
+    "_id": "T-1",
+    "currency": "NGN",
+    "callbackUrl": "https://example.com/hook",
+    "accountnumber": "0123456789",
+}
 _FORMATS = {"date": "2025-11-21", "date-time": "2025-11-21T10:00:00Z"}
 
 

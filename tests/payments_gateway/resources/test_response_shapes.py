@@ -77,6 +77,8 @@ def test_a_formatted_amount_may_have_group_separators(serve: Serve, gateway: Gat
         {"balances": None},
         {"balances": NGN},
         {"balances": {"NGN": 5}},
+        {"balances": {"NGN": NGN | {"toCurrency": "USD"}}},
+        {"balances": [NGN | {"toCurrency": "NGN"}, NGN | {"toCurrency": "NGN", "amount": 7}]},
         {"balances": NGN | {"toCurrency": ""}},
         {"balances": NGN | {"toCurrency": "NGN", "amount": None}},
         {"balances": NGN | {"toCurrency": "NGN", "amount": "1e5"}},
@@ -93,6 +95,14 @@ def test_a_read_of_one_currency_returns_only_its_balance(serve: Serve, gateway: 
     client = gateway(serve(stub.answer(200, {"data": {"balances": {"NGN": NGN, "USD": NGN}}})).url)
     assert [balance.currency for balance in client.balances.list("USD")] == ["USD"]
     assert client.balances.list("USDT") == []
+
+
+def test_the_holder_of_another_account_is_a_failed_read(serve: Serve, gateway: Gateway) -> None:
+    data = {"accountname": "ADA OBI", "accountnumber": "0123456780", "code": "044", "name": "Access Bank"}
+    with pytest.raises(ReadFailedError, match="it is about another account"):
+        gateway(serve(stub.answer(200, {"data": data})).url).banks.resolve(
+            account_number="0123456789", bank_code="044"
+        )
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def read_accounts(client: Client, provider: StubProvider, **answers: Any) -> Non
 
 ACCOUNT = {
     "accountName": "Lagos shop",
-    "assets": [{"currency": "NGN", "address": "0455001122", "balance": 1}],
+    "assets": [{"currency": "NGN", "id": "0455001122", "balance": 1}],
 }
 
 

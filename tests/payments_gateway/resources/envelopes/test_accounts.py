@@ -76,6 +76,26 @@ def test_an_empty_object_means_no_account_only_where_accounts_are_a_map(answered
 
 
 @pytest.mark.parametrize(
+    "account",
+    [
+        {"assets": [{"currency": "NGN", "id": "64fb1c0aa1", "accountNumber": "0123456789"}]},
+        {"NGN": {"assets": [{"currency": "USD", "id": "0123456789"}]}},
+    ],
+    ids=["two numbers", "two currencies"],
+)
+def test_an_account_that_contradicts_itself_is_refused(answered: Answered, account: dict[str, Any]) -> None:
+    data = [account | {"accountName": "Shop"}] if "assets" in account else account
+    with pytest.raises(ReadFailedError, match="contradict each other"):
+        answered("accounts.list", {"data": data})
+
+
+def test_an_empty_number_gives_way_to_another(answered: Answered) -> None:
+    asset = {"currency": "NGN", "id": "", "accountNumber": "0123456789"}
+    (account,) = answered("accounts.list", {"data": [{"accountName": "Shop", "assets": [asset]}]})
+    assert account.assets[0].address == "0123456789"
+
+
+@pytest.mark.parametrize(
     "account", [{}, {"accountName": "Ada"}, {"assets": []}, {"accountName": "", "assets": []}]
 )
 def test_an_account_with_neither_name_nor_assets_is_refused(answered: Answered, account: object) -> None:
