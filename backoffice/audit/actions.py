@@ -101,6 +101,10 @@ class Action(models.TextChoices):
         pgettext_lazy("audit action", "withdrew the expired release of"),
     )
     OPERATION_CLAIMED = "operation.claimed", pgettext_lazy("audit action", "started to send")
+    OPERATION_ATTEMPT_LOST = (
+        "operation.attempt_lost",
+        pgettext_lazy("audit action", "found in a journal that the database has lost an attempt of"),
+    )
     OPERATION_RETURNED = (
         "operation.returned",
         pgettext_lazy("audit action", "recorded that nothing was executed for"),

@@ -21,6 +21,12 @@ RESTORED = (
         "[send.connected-True]",
     ),
     Safeguard(
+        "the audit log knows which payments a restore lost",
+        f"{_CHECK}:_report",
+        {"    _log_lost(lost)\n": ""},
+        f"{_TESTS}test_someone_with_the_database_cannot_have_a_lost_payment_sent_again",
+    ),
+    Safeguard(
         "the pause is read once more before the first byte",
         "backoffice.operations.delivery.send:RequestStart._commit",
         {"                if is_paused():": "                if False:"},

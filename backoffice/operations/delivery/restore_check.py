@@ -38,7 +38,7 @@ from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.models.monitoring import Incident, LostAttempt, current_pause
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker, IncidentKind, PauseCause
-from backoffice.operations.states import Outcome, Status
+from backoffice.operations.states import PROVEN_NOT_EXECUTED, Outcome, Status
 
 logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
@@ -122,7 +122,13 @@ def check_before_first_byte(operation_id: UUID) -> None:
 
 
 def _check_not_lost(operation_id: UUID) -> None:
-    if LostAttempt.objects.maybe_executed().filter(operation=operation_id).exists():
+    """The audit log is asked, since nobody can change it unnoticed; the rows of lost attempts have no seal."""
+    lost = Entry.objects.filter(
+        action=Action.OPERATION_ATTEMPT_LOST,
+        target_type=Operation._meta.label_lower,
+        target_id=str(operation_id),
+    )
+    if lost.exists():
         raise DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE)
 
 
@@ -361,11 +367,28 @@ def _report(ours: Sequence[JournalPosition], seen: SeenDatabase | None) -> bool:
     incident = incidents.raise_for_pause(pause, evidence=_evidence(found))
     lost = [_lost_attempt(incident, line, one.machine) for one in found for line in one.lost]
     LostAttempt.objects.bulk_create(lost, ignore_conflicts=True, batch_size=CHUNK)
+    _log_lost(lost)
     logger.critical(
         "The database was restored to an earlier moment: payments are paused, %s attempts are missing. Machines: %s",
         *(len(lost), ", ".join(one.machine for one in found)),
     )
     return True
+
+
+def _log_lost(lost: Sequence[LostAttempt]) -> None:
+    """Write to the audit log what is not to be sent again: every attempt that no response proves as not executed."""
+    operations = Operation.objects.in_bulk({one.operation_id for one in lost})
+    for one in lost:
+        if one.outcome not in PROVEN_NOT_EXECUTED:
+            missing = Operation(pk=one.operation_id, reference=one.line["reference"])
+            audit.record(
+                Action.OPERATION_ATTEMPT_LOST,
+                actor=None,
+                target=operations.get(one.operation_id, missing),
+                attempt=one.number,
+                started_at=one.started_at,
+                journal=one.machine,
+            )
 
 
 def _withdraw_releases() -> None:

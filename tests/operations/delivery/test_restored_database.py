@@ -249,6 +249,28 @@ def test_a_restore_that_another_process_reported_before_the_first_byte_stops_the
     assert (len(provider.posts), is_paused()) == (1, not is_resumed)
 
 
+@pytest.mark.parametrize(
+    "forge", ["UPDATE operations_lostattempt SET outcome = 'not_sent'", "DELETE FROM operations_lostattempt"]
+)
+def test_someone_with_the_database_cannot_have_a_lost_payment_sent_again(
+    provider: StubProvider, preparer: User, approver: User, forge: str
+) -> None:
+    shows(provider)
+    operation = factories.prepared(preparer)
+    before = backup()
+    factories.release(factories.approve(operation, approver), approver)
+    send.send_operation(operation.pk)
+    before.restore()
+    restore_check.compare_with_journals()
+    resume(preparer, approver)
+    with connection.cursor() as cursor:
+        cursor.execute(forge)
+    factories.release(factories.approve(operation, approver), approver)
+    send.send_operation(operation.pk)
+    assert len(provider.posts) == 1
+    assert Entry.objects.get(action=Action.OPERATION_ATTEMPT_LOST).target_id == str(operation.pk)
+
+
 def test_payments_that_are_paused_before_the_first_byte_are_not_sent(
     provider: StubProvider, released: Operation, settings: Settings, preparer: User
 ) -> None:
