@@ -67,6 +67,11 @@ def record(
     return entry
 
 
+def lock() -> None:
+    """Let nobody append, and so nobody finish a change, until the caller's commit. Lock other rows before."""
+    _locked_head()
+
+
 def _locked_head() -> ChainHead:
     head = ChainHead.objects.select_for_update().filter(pk=1).first()
     if head is None:

@@ -76,9 +76,8 @@ def pause_because_of(cause: PauseCause) -> Pause:
         with transaction.atomic():
             pause.save(force_insert=True)
     except IntegrityError:
-        # Locked, so that nobody ends it before the caller's transaction does: what the caller found is not accepted.
-        current = Pause.objects.select_for_update().filter(ended_at__isnull=True).first()
-        if current is None:
+        audit.lock()  # nobody ends it before the caller's commit, and so accepts what the caller has found
+        if (current := monitoring.current_pause()) is None:
             raise
         return current
     audit.record(Action.PAYMENTS_PAUSED, actor=None, target=pause, reason=cause.value)
