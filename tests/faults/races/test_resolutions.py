@@ -31,7 +31,7 @@ def test_a_concurrent_resolution_and_status_check_close_once(
         attempt = operation.attempts.get()
         assert (status_of(operation), attempt.provider_transaction_id) == (Status.SUCCEEDED, f"R-{number}")
         assert (signed == DONE) == (attempt.resolution_id == resolution.pk)
-        assert signed in {DONE, "CannotSettleError"}
+        assert signed in {DONE, "CannotResolveError"}
         assert (status_of(resolution) == Status.SUCCEEDED) == (signed == DONE)
         races.are_well(operation)
     races.ended_well()
@@ -55,7 +55,7 @@ def test_one_of_two_contradictory_resolutions_is_applied_once(
         assert happened.is_valid(), happened.errors
         assert absent.is_valid(), absent.errors
         results = races.race(proposes(happened.payload(), preparer), proposes(absent.payload(), approver))
-        assert sorted(results) == ["SameContentWaitsError", DONE]
+        assert sorted(results) == ["DuplicatePendingError", DONE]
         resolution = Operation.objects.get(kind="resolution", status=Status.PENDING)
         results = races.race(approves(resolution, second_approver), approves(resolution, third_checker))
         assert sorted(results) == ["WrongStatusError", DONE]
