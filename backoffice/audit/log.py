@@ -68,7 +68,10 @@ def record(
 
 
 def lock() -> None:
-    """Let nobody append, and so nobody finish a change, until the caller's commit. Lock other rows before."""
+    """Lock the log until the end of the transaction: until then no other change with an audit entry can commit.
+
+    Lock other rows before it, as for `record`.
+    """
     _locked_head()
 
 

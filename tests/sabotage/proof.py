@@ -154,7 +154,7 @@ PROOF = (
         {"record.previous_balance is not None and record": "record.previous_balance is None or record"},
         (
             "tests/operations/outcome/test_single_candidate.py::test_an_accepted_attempt_takes_an_older_c"
-            "andidate_only_by_its_balance_before[not told]"
+            "andidate_only_by_its_balance_before[not reported]"
         ),
     ),
     Safeguard(

@@ -206,7 +206,7 @@ def export_measures(database: BenchDatabase, rounds: int, rows: int) -> Iterator
     big, small = growths["big"], growths["small"].median
     what = f"CSV of {newest['rows']:,} transactions over HTTP, formula-safe"
     target = {"COPY": 0.8, "model iterator": 8, "django-import-export": 30}
-    note = "COPY is psql with the same SELECT; the others write fewer rows, and their rate is told"
+    note = "COPY is psql with the same SELECT; the others write fewer rows, and the table gives their rate"
     yield compared("P1.rate", what, found, "rows/s", target, limit_is="least", note=note)
     yield sampled("P1.first-byte", "its first byte", Sample(first_bytes[-rounds:]), "ms", 100)
     yield sampled("P1.memory", "growth of the web process meanwhile", big, "MiB", 32)

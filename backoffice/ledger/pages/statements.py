@@ -68,7 +68,7 @@ def continuity(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             selected = form.cleaned_data["currency"], *form.period
             breaks = filtered_breaks(*selected)
-            context |= {"days": breaks_by_day(breaks), "untold": unplaceable_count(*selected)}
+            context |= {"days": breaks_by_day(breaks), "unplaceable": unplaceable_count(*selected)}
             context["page"] = keyset_page(
                 breaks.select_related("before", "after"),
                 order=NEWEST_BREAKS_FIRST,

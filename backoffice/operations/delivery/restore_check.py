@@ -122,7 +122,10 @@ def check_before_first_byte(operation_id: UUID) -> None:
 
 
 def _check_not_lost(operation_id: UUID) -> None:
-    """The audit log is asked, since nobody can change it unnoticed; the rows of lost attempts have no seal."""
+    """Raise DatabaseRestoredError if the audit log has a lost attempt of this operation.
+
+    The rows of `LostAttempt` do not decide: they have no seal, while a change of the log is detected.
+    """
     lost = Entry.objects.filter(
         action=Action.OPERATION_ATTEMPT_LOST,
         target_type=Operation._meta.label_lower,

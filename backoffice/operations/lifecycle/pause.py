@@ -76,7 +76,8 @@ def pause_because_of(cause: PauseCause) -> Pause:
         with transaction.atomic():
             pause.save(force_insert=True)
     except IntegrityError:
-        audit.lock()  # nobody ends it before the caller's commit, and so accepts what the caller has found
+        # A resumption needs an audit entry, so the pause cannot end before the caller's transaction has committed.
+        audit.lock()
         if (current := monitoring.current_pause()) is None:
             raise
         return current

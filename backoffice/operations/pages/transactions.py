@@ -269,7 +269,7 @@ def transaction(request: StaffRequest, pk: int) -> HttpResponse:
         "tone": TONES.get(found.status, ""),
         "operation": _transaction_rows(request, [found])[0].operation,
         "facts": transaction_facts(found),
-        "as_told": reported_fields(found),
+        "reported": reported_fields(found),
         "changes": transaction_changes(found),
         "incidents": found.incidents.select_related("acknowledged_by"),
     }

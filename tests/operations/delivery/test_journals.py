@@ -201,10 +201,15 @@ def test_what_may_have_been_executed_does_not_end_as_unsent(
         expire_due()  # compares by itself first
     else:
         restore_check.compare_with_journals()
-        decision = {"digest": operation.digest, "second_factor_at": timezone.now(), "reason": "Not needed"}
         ways: dict[str, Callable[[], object]] = {
             "cancel": lambda: cancel_operation(operation.pk, actor=preparer),
-            "reject": lambda: reject_operation(operation.pk, actor=approver, **decision),  # type: ignore[arg-type]
+            "reject": lambda: reject_operation(
+                operation.pk,
+                actor=approver,
+                digest=operation.digest,
+                reason="Not needed",
+                second_factor_at=timezone.now(),
+            ),
         }
         with pytest.raises(errors.MaybeExecutedError, match="cannot be rejected or cancelled"):
             ways[end]()

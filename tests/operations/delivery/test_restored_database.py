@@ -50,6 +50,18 @@ def resume(person: User, other: User) -> None:
     factories.approve(proposal, other)
 
 
+def sent_and_pending_again(provider: StubProvider, preparer: User, approver: User) -> Operation:
+    """A withdrawal that was sent, in a database restored to before its approval; the finding is reported."""
+    shows(provider)
+    operation = factories.prepared(preparer)
+    before = backup()
+    factories.release(factories.approve(operation, approver), approver)
+    send.send_operation(operation.pk)
+    before.restore()
+    restore_check.compare_with_journals()
+    return operation
+
+
 def lines(kind: str) -> list[Any]:
     found = [json.loads(text) for text in journal.own_path().read_text().splitlines()]
     return [line for line in found if line["line"] == kind]
@@ -255,13 +267,7 @@ def test_a_restore_that_another_process_reported_before_the_first_byte_stops_the
 def test_someone_with_the_database_cannot_have_a_lost_payment_sent_again(
     provider: StubProvider, preparer: User, approver: User, forge: str
 ) -> None:
-    shows(provider)
-    operation = factories.prepared(preparer)
-    before = backup()
-    factories.release(factories.approve(operation, approver), approver)
-    send.send_operation(operation.pk)
-    before.restore()
-    restore_check.compare_with_journals()
+    operation = sent_and_pending_again(provider, preparer, approver)
     resume(preparer, approver)
     with connection.cursor() as cursor:
         cursor.execute(forge)
@@ -431,13 +437,7 @@ def test_an_attempt_waits_until_its_balance_has_no_other_unmatched_attempt(
 def test_what_was_sent_is_not_sent_after_payments_are_resumed(
     provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    shows(provider)
-    operation = factories.prepared(preparer)
-    before = backup()
-    factories.release(factories.approve(operation, approver), approver)
-    send.send_operation(operation.pk)
-    before.restore()
-    restore_check.compare_with_journals()
+    operation = sent_and_pending_again(provider, preparer, approver)
     assert status_of(operation) == Status.PENDING
     resume(preparer, approver)
     factories.release(factories.approve(operation, approver), approver)

@@ -162,7 +162,7 @@ def test_a_list_with_skewed_times_is_matched(
     assert confirmed(accepted, provider, ours).status == Status.SUCCEEDED
 
 
-@pytest.mark.parametrize("changes", [{}, {"prevBalance": BALANCE + 7}], ids=["not told", "another"])
+@pytest.mark.parametrize("changes", [{}, {"prevBalance": BALANCE + 7}], ids=["not reported", "another"])
 def test_an_accepted_attempt_takes_an_older_candidate_only_by_its_balance_before(
     accepted: Operation, provider: StubProvider, changes: dict[str, Any]
 ) -> None:

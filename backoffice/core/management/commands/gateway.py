@@ -135,14 +135,14 @@ def _row(finding: DiagnosticResult) -> tuple[str, ...]:
 def _fitting_rows(findings: Sequence[DiagnosticResult]) -> Iterator[tuple[str, ...]]:
     """Where the named profiles differ, those that the provider fits; then what follows from all of them."""
     yield "WHERE PROFILES DIFFER", "PROVIDER FITS"
-    told = {finding.operation.name: finding.fits for finding in findings if finding.fits is not None}
-    for name, fits in told.items():
+    compared = {finding.operation.name: finding.fits for finding in findings if finding.fits is not None}
+    for name, fits in compared.items():
         yield name, ", ".join(fits) or "none of them: see the unexpected members above"
-    fitting = [name for name in PROFILES if told and all(name in fits for fits in told.values())]
+    fitting = [name for name in PROFILES if compared and all(name in fits for fits in compared.values())]
     if fitting:
         yield "all of these", ", ".join(fitting)
-    elif told:
-        counts = (f"{sum(name in fits for fits in told.values())} {name}" for name in PROFILES)
+    elif compared:
+        counts = (f"{sum(name in fits for fits in compared.values())} {name}" for name in PROFILES)
         yield (
             "all of these",
             f"no profile alone ({', '.join(counts)}): name the closer one and override the rest",
