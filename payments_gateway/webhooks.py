@@ -21,13 +21,13 @@ from functools import partial
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 from pydantic import ValidationError
 
 from payments_gateway.errors import InputError
 from payments_gateway.errors import gettext_noop as _
-from payments_gateway.money import UnreadableError, loads
+from payments_gateway.money import UnreadableError, dumps, loads
 from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.profile.values import EventKind
 from payments_gateway.resources.payments import PaymentUpdate
@@ -115,6 +115,7 @@ MAX_PUBLIC_KEYS = 2
 _LONGEST_SIGNATURE = 4 * MAX_KEY_BITS // 8
 _DEFAULT_PROFILE = ProviderProfile()
 _PSS = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=padding.PSS.AUTO)
+_PSS_OF_SIGNER = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=padding.PSS.MAX_LENGTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +252,35 @@ def verify_webhook(
     if key is None:
         return webhook(SignatureStatus.INVALID)
     return webhook(SignatureStatus.VALID, key=key)
+
+
+@dataclass(frozen=True, slots=True)
+class SelfSignedWebhook:
+    """A delivery signed with a key of its own. It is valid only for an endpoint that has `public_pem`."""
+
+    body: bytes
+    public_pem: str
+
+
+def self_signed_webhook(
+    event: str, data: Mapping[str, str], profile: ProviderProfile = _DEFAULT_PROFILE
+) -> SelfSignedWebhook:
+    """Write a delivery as the provider does and sign it with a new key, to test a receiver.
+
+    The private key is discarded, so no other delivery can be signed with it. Making the key takes up to a second.
+    """
+    key = generate_private_key(public_exponent=65_537, key_size=MIN_KEY_BITS)
+    signed = dumps(data)
+    members = {
+        profile.delivery_event_member: dumps(event),
+        profile.delivery_data_member: signed,
+        profile.delivery_signature_member: dumps(
+            base64.b64encode(key.sign(signed.encode(), _PSS_OF_SIGNER, hashes.SHA256())).decode()
+        ),
+    }
+    body = ",".join(f"{dumps(name)}:{text}" for name, text in members.items())
+    pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return SelfSignedWebhook(f"{{{body}}}".encode(), pem.decode())
 
 
 def webhook_identity(body: bytes, profile: ProviderProfile = _DEFAULT_PROFILE) -> str:

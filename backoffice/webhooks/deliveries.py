@@ -1,38 +1,67 @@
 """Read the deliveries received, and detect that expected ones are missing."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import cast
+from typing import Any
 
 from django import forms
 from django.core.cache import cache
-from django.db.models import Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models import BooleanField, Exists, ExpressionWrapper, Max, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
-from backoffice.core.web.forms import PeriodForm
+from backoffice.core.web.formatting import code_sentence
+from backoffice.core.web.forms import ListFilterForm, end_of_day, start_of_day
 from backoffice.ledger import callback_url
 from backoffice.ledger.callback_url import is_own_address
 from backoffice.ledger.models import Transaction
-from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Operation
 from backoffice.operations.selectors import operations_by_transaction, visible_operations
 from backoffice.operations.states import Status
 from backoffice.webhooks import configuration
-from backoffice.webhooks.models import Delivery, DeliveryVerification
+from backoffice.webhooks.models import Delivery, DeliveryVerification, StartedRead
 
 VIEW_PERMISSIONS = ("ledger.view_balance", "ledger.view_transaction")
 
 
-class DeliveryFilterForm(PeriodForm):
-    """The filters of the report of deliveries. Every field is optional."""
+_DIGEST_BEGINNING = re.compile(r"[0-9a-fA-F]{8,64}")  # lists show eight characters
+
+
+class DeliveryFilterForm(ListFilterForm):
+    """The filters of the list and of the report of deliveries. Every field is optional."""
 
     verdict = forms.ChoiceField(
         required=False, label=_("Signature"), choices=[("", _("All")), *DeliveryVerification.choices]
     )
     event = forms.CharField(required=False, max_length=200, label=_("Event"))
-    field_order = ("verdict", "event", "since", "until")
+    subject = forms.CharField(
+        required=False, max_length=TRANSACTION_ID_LENGTH, label=_("Transaction ID, reference or digest")
+    )
+    field_order = ("verdict", "event", "subject", "since", "until")
+
+    def apply(self, deliveries: QuerySet[Delivery]) -> QuerySet[Delivery]:
+        """The deliveries that match every filter, by when they were first received. Call only on a valid form."""
+        values = self.cleaned_data
+        chosen = {
+            "verdict": values["verdict"],
+            "event__iexact": values["event"],
+            "received_at__gte": values["since"] and start_of_day(values["since"]),
+            "received_at__lt": values["until"] and end_of_day(values["until"]),
+        }
+        found = deliveries.filter(**{name: value for name, value in chosen.items() if value})
+        return found.filter(_about(values["subject"])) if values["subject"] else found
+
+
+def _about(subject: str) -> Q:
+    """Exactly this transaction id or reference, or a digest that begins so. One index serves each."""
+    same = Q(transaction_id=subject) | Q(reference=subject)
+    if not _DIGEST_BEGINNING.fullmatch(subject):
+        return same
+    beginning = subject.lower()
+    return same | Q(digest__gte=beginning, digest__lt=f"{beginning}g")
 
 
 NEWEST_FIRST = ("-received_at", "-id")
@@ -42,7 +71,11 @@ _CLOSED_BY_DELIVERY = timedelta(
 )  # an operation closed so soon after a delivery may have been closed because of it
 _LOOKBACK = timedelta(days=7)
 _CACHE_KEY = "webhooks:silence"
-_TONES = {DeliveryVerification.VALID: "good", DeliveryVerification.UNVERIFIED: "warn"}
+_TONES = {
+    DeliveryVerification.VALID: "good",
+    DeliveryVerification.UNVERIFIED: "warn",
+    DeliveryVerification.TEST: "info",
+}
 
 
 @dataclass(frozen=True)
@@ -67,14 +100,39 @@ class DeliveryRow:
         """CSS class of the badge for the result of the verification."""
         return _TONES.get(DeliveryVerification(self.delivery.verdict), "bad")
 
+    @property
+    def is_out_of_order(self) -> bool:
+        """Whether a delivery verified before it reports a later state of the same transaction or payment."""
+        return bool(vars(self.delivery)["is_out_of_order"])
+
+
+@dataclass(frozen=True)
+class ReadRow:
+    """One read that a delivery started, in words, and the operations concerned that the person may see."""
+
+    sentence: str
+    operations: list[Operation]
+
+
+@dataclass(frozen=True)
+class ProcessingRun:
+    """What one run of the processing started because of a delivery."""
+
+    at: datetime
+    reads: list[ReadRow]
+
 
 @dataclass(frozen=True)
 class MissingDeliveries:
-    """The provider should have delivered something and has not. `last_at` is the last delivery; None for
-    never.
+    """The provider should have delivered something and has not.
+
+    `last_at` is the last valid delivery; None if there was none. `address` is the callback URL that the provider
+    reported at `reported_at`; that is None for the one set from here, while none was read from the provider yet.
     """
 
     last_at: datetime | None
+    address: str
+    reported_at: datetime | None
 
 
 def receiver_status() -> ReceiverStatus:
@@ -91,9 +149,29 @@ def all_deliveries() -> QuerySet[Delivery]:
 
 
 def deliveries_with_transaction() -> QuerySet[Delivery]:
-    """The same, annotated with the mirrored transaction that each names, as `transaction_pk`."""
+    """The same, annotated with the mirrored transaction that each names, as `transaction_pk`, and whether it
+    arrived out of order, as `is_out_of_order`.
+    """
     mirrored = Transaction.objects.filter(transaction_id=OuterRef("transaction_id")).values("pk")
-    return cast("QuerySet[Delivery]", all_deliveries().annotate(transaction_pk=Subquery(mirrored[:1])))
+    annotations = {"transaction_pk": Subquery(mirrored[:1]), "is_out_of_order": out_of_order()}
+    return all_deliveries().annotate(**annotations)
+
+
+def out_of_order() -> "ExpressionWrapper[Q]":
+    """Whether a delivery that was verified before reports a later state of the same transaction or payment.
+
+    A delivery with a transaction is compared by it, any other by its reference, as of a payment. Both must be valid:
+    a forged one must not mark others. The time is the one in the data, which the signature covers; a delivery without
+    it is never out of order.
+    """
+    newer = Delivery.objects.filter(
+        transaction_id=OuterRef("transaction_id"),
+        event_at__gt=OuterRef("event_at"),
+        valid_at__lt=OuterRef("valid_at"),
+    )
+    of_transaction = newer.exclude(transaction_id="")
+    of_payment = newer.filter(~Q(reference=""), transaction_id="").filter(reference=OuterRef("reference"))
+    return ExpressionWrapper(Exists(of_transaction) | Exists(of_payment), output_field=BooleanField())
 
 
 def delivery_rows(user: User, deliveries: Sequence[Delivery]) -> list[DeliveryRow]:
@@ -110,8 +188,25 @@ def delivery_row(user: User, delivery: Delivery) -> DeliveryRow:
     (row,) = delivery_rows(user, [delivery])
     if row.operation is not None or not delivery.reference:
         return row
-    payments = visible_operations(user).filter(kind="payment", payload__reference=delivery.reference)
-    return DeliveryRow(delivery, row.transaction_pk, payments.first())
+    holding = Operation.objects.holding_reference("payment", delivery.reference).values("pk")
+    payment = visible_operations(user).filter(pk__in=holding).first()
+    return DeliveryRow(delivery, row.transaction_pk, payment)
+
+
+def processing_runs(user: User, delivery: Delivery) -> list[ProcessingRun]:
+    """What the delivery started, the last run first, with the operations that this person may see."""
+    named = {pk for run in delivery.started for read in run["reads"] for pk in read.get("operations", ())}
+    operations = {str(one.pk): one for one in visible_operations(user).filter(pk__in=named)}
+    return [
+        ProcessingRun(datetime.fromisoformat(run["at"]), list(_read_rows(run["reads"], operations)))
+        for run in delivery.started
+    ]
+
+
+def _read_rows(reads: list[dict[str, Any]], operations: Mapping[str, Operation]) -> Iterator[ReadRow]:
+    for read in reads:
+        concerned = [operations[pk] for pk in read.get("operations", ()) if pk in operations]
+        yield ReadRow(code_sentence(StartedRead, read), concerned)
 
 
 def last_valid_at() -> datetime | None:
@@ -157,4 +252,4 @@ def missing_deliveries() -> MissingDeliveries | None:
         status__in=(Status.SUCCEEDED, Status.FAILED),
         attempts__provider_transaction_id__isnull=False,
     )
-    return MissingDeliveries(last_at) if settled.exists() else None
+    return MissingDeliveries(last_at, address, cached.read_at) if settled.exists() else None

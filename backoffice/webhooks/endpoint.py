@@ -5,20 +5,22 @@ timeout of their own for a slow body.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from time import monotonic, sleep
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from gunicorn.http.errors import ParseException
 
+from backoffice.audit.canonical import storable_text
 from backoffice.core.web.request_context import close_connection
 from backoffice.webhooks import configuration, processing
-from backoffice.webhooks.models import DeliveryVerification
+from backoffice.webhooks.processing import Arrival
 
 BODY_TIMEOUT = 5.0  # seconds for a whole body; a delivery is small
 _WATCH_INTERVAL = 1.0
@@ -64,6 +66,20 @@ def _watch() -> None:
 
 
 MAX_BODY_BYTES = 64 * 1024
+MAX_HEADERS, MAX_NAME_LENGTH, MAX_VALUE_LENGTH = 30, 64, 256  # of a delivery: at most 10 kB are stored
+_STORED_HEADERS = frozenset(
+    {
+        *("accept", "accept-encoding", "accept-language", "connection", "content-encoding", "content-length"),
+        *("content-type", "date", "expect", "host", "transfer-encoding", "user-agent"),
+        # the way through proxies
+        *("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto"),
+        *("x-real-ip", "cf-connecting-ip", "cf-ipcountry"),
+        # ids with which the provider or a proxy finds the request in its own log
+        *("correlation-id", "request-id", "traceparent", "x-amzn-trace-id", "x-cloud-trace-context"),
+        *("x-correlation-id", "x-request-id", "cf-ray"),
+    }
+)
+"""The headers, in lower case, whose values are stored: none of them carries a credential or an identity."""
 
 
 @csrf_exempt
@@ -74,6 +90,7 @@ def receive(request: HttpRequest, secret: str) -> HttpResponse:
     A delivery without a valid signature is stored for investigation and answered with 400: a sender whose new
     key we do not have yet tries again, and is accepted once we have it. A wrong URL or method gets 404.
     """
+    began = monotonic()
     if request.method != "POST" or not configuration.is_secret(secret):
         raise Http404
     declared = _declared_length(request)
@@ -84,10 +101,28 @@ def receive(request: HttpRequest, secret: str) -> HttpResponse:
         return HttpResponse(status=HTTPStatus.BAD_REQUEST)  # truncated, so not stored
     if len(body) > MAX_BODY_BYTES:
         return HttpResponse(status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    verdict = processing.receive_delivery(body)
-    return HttpResponse(
-        status=HTTPStatus.OK if verdict == DeliveryVerification.VALID else HTTPStatus.BAD_REQUEST
-    )
+    verdict = processing.receive_delivery(body, Arrival(headers_to_store(request.headers), began))
+    return HttpResponse(status=processing.response_status(verdict))
+
+
+def headers_to_store(headers: Mapping[str, str]) -> dict[str, str | None]:
+    """The first `MAX_HEADERS` headers of a delivery by name, to find out who sent it and through which proxies.
+
+    Only `_STORED_HEADERS` have their values, each cut to `MAX_VALUE_LENGTH`. Any other header has None instead,
+    because a proxy may put a credential or the identity of a person into it, under any name. The secret part of our
+    URL is replaced by asterisks if a stored value contains it.
+    """
+    return {
+        storable_text(name)[:MAX_NAME_LENGTH]: _stored_value(value)
+        if name.lower() in _STORED_HEADERS
+        else None
+        for name, value in list(headers.items())[:MAX_HEADERS]
+    }
+
+
+def _stored_value(value: str) -> str:
+    shown = storable_text(value).replace(settings.WEBHOOK_SECRET, "***")
+    return shown if len(shown) <= MAX_VALUE_LENGTH else f"{shown[: MAX_VALUE_LENGTH - 1]}…"
 
 
 def _declared_length(request: HttpRequest) -> int:

@@ -1,10 +1,14 @@
 """Verify and store each delivery once, then read the provider again because of it.
 
-A delivery never changes an operation; only a read of the provider does.
+A delivery never changes an operation; only a read of the provider does. What one reports of a payment is shown with
+its time, and nothing is decided by it.
 """
 
 import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
+from http import HTTPStatus
 from time import monotonic
 from typing import Any
 
@@ -18,12 +22,23 @@ from backoffice.audit.canonical import storable_text
 from backoffice.core import clock
 from backoffice.core.background import enqueue_on_commit
 from backoffice.core.gateway import provider_profile
+from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.core.leases import acquire_lease
+from backoffice.operations.kinds.payment import store_payment_event
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH
 from backoffice.operations.outcome import schedule
+from backoffice.operations.outcome.schedule import ScheduledChecks
 from backoffice.webhooks import configuration
-from backoffice.webhooks.models import Delivery, DeliveryVerification
-from payments_gateway.webhooks import ReceivedWebhook, verify_webhook, webhook_identity
+from backoffice.webhooks.models import Delivery, DeliveryTestKey, DeliveryVerification, StartedRead
+from payments_gateway import Payment, PaymentUpdate
+from payments_gateway.webhooks import (
+    PublicKey,
+    ReceivedWebhook,
+    SignatureStatus,
+    load_public_key,
+    verify_webhook,
+    webhook_identity,
+)
 
 PROCESS_TASK = "webhooks.process"
 MIN_INTERVAL = timedelta(seconds=1)
@@ -32,6 +47,8 @@ CHECK_LEASE = "webhook checks"
 _CHECK_LEASE_DURATION = timedelta(minutes=2)
 """How long a killed process can hold the lease. The checks remain due, and the sweeper does them."""
 _BATCH_SIZE = 500
+RUNS_KEPT = 5
+"""How many runs of the processing are stored with a delivery, the newest: its own and those that people requested."""
 
 
 def process_due_deliveries() -> int:
@@ -53,26 +70,87 @@ def process_due_deliveries() -> int:
 
 
 @transaction.atomic
-def recheck_delivery(delivery_id: int, *, actor: User) -> Delivery:
-    """Read the provider again because of this delivery, whatever its verification, at a person's request."""
+def process_again(delivery_id: int, *, actor: User) -> Delivery:
+    """Make the read of the provider due again because of this delivery, whatever its verification.
+
+    Nothing more happens, and nothing is recorded, if it is due already or if the delivery is a test.
+    """
+    found = Delivery.objects.filter(pk=delivery_id).exclude(verdict=DeliveryVerification.TEST)
+    is_requested = found.filter(check_due_at__isnull=True).update(check_due_at=clock.now())
     delivery = Delivery.objects.get(pk=delivery_id)
-    Delivery.objects.filter(pk=delivery.pk).update(check_due_at=clock.now())
-    audit.record(Action.DELIVERY_RECHECKED, actor=actor, target=delivery, verdict=delivery.verdict)
-    enqueue_on_commit(PROCESS_TASK, "")
+    if is_requested:
+        audit.record(Action.DELIVERY_RECHECKED, actor=actor, target=delivery, verdict=delivery.verdict)
+        enqueue_on_commit(PROCESS_TASK, "")
     return delivery
 
 
 def _schedule_checks() -> dict[int, str]:
-    """Schedule checks in operations and mirror; returns the transactions named, by delivery.
+    """Schedule checks in operations and mirror, and store what each delivery started; returns the transactions
+    named, by delivery.
 
     If the process is killed before the end, this is repeated; after it, the sweeper does the checks.
     """
-    due = dict(
-        Delivery.objects.filter(check_due_at__isnull=False).values_list("pk", "transaction_id")[:_BATCH_SIZE]
+    due = Delivery.objects.filter(check_due_at__isnull=False).only("transaction_id", "started")
+    rows = list(due[:_BATCH_SIZE])
+    named = {row.pk: row.transaction_id for row in rows}
+    checks = schedule.schedule_checks(_transaction_ids(named))
+    _store_payment_events(named)
+    at = clock.now()
+    for row in rows:
+        run = {"at": at.isoformat(), "reads": _started_reads(row.transaction_id, checks)}
+        row.started = [run, *row.started][:RUNS_KEPT]
+    Delivery.objects.bulk_update(rows, ["started"], batch_size=100)
+    Delivery.objects.filter(pk__in=named).update(check_due_at=None, checked_at=at)
+    return named
+
+
+def _store_payment_events(deliveries: Collection[int]) -> None:
+    """Keep what the valid ones of these deliveries report of payments, to be shown as last reported.
+
+    The signature is verified again: neither a row written past Countersign nor a test may show a status.
+    """
+    valid = Delivery.objects.filter(
+        pk__in=deliveries, verdict=DeliveryVerification.VALID, valid_at__isnull=False
     )
-    schedule.schedule_checks(_transaction_ids(due))
-    Delivery.objects.filter(pk__in=due).update(check_due_at=None, checked_at=clock.now())
-    return due
+    about_payments = valid.filter(transaction_id="").exclude(reference="").order_by("valid_at", "pk")
+    rows = {delivery: str(delivery) for delivery in about_payments}
+    run_each_isolated(_store_payment_event, rows, failed=ignore)
+
+
+def _store_payment_event(delivery: Delivery) -> None:
+    try:
+        keys = configuration.public_keys()
+    except ValueError:
+        return
+    received = verify_webhook(bytes(delivery.body), keys, provider_profile()) if keys else None
+    if received is None or received.signature_status != SignatureStatus.VALID or delivery.valid_at is None:
+        return
+    # The signature does not cover the event, so the data itself must not be that of a transaction.
+    data = received.typed_data()
+    if isinstance(data, PaymentUpdate) and "transactionId" not in received.data:
+        reported = Payment.model_validate({**received.data, "raw": {}})
+        store_payment_event(data.reference, reported, delivery.valid_at)
+
+
+def _started_reads(transaction_id: str, checks: ScheduledChecks) -> list[dict[str, Any]]:
+    """What was started because of a delivery with this transaction, as codes."""
+    operations = [str(pk) for pk in checks.named.get(transaction_id, ())]
+    reads: list[dict[str, Any]] = [{"code": StartedRead.SYNC.value}]
+    if operations:
+        reads.append({"code": StartedRead.STATUS_CHECK.value, "operations": operations})
+    elif checks.unmatched:
+        reads.append(_unmatched_checks(checks))
+    if checks.others:
+        reads.append({"code": StartedRead.OTHER_CHECKS.value, "count": checks.others})
+    return reads
+
+
+def _unmatched_checks(checks: ScheduledChecks) -> dict[str, Any]:
+    listed = [str(pk) for pk in checks.unmatched]
+    if checks.unmatched_count <= len(listed):
+        return {"code": StartedRead.UNMATCHED_CHECKS.value, "operations": listed}
+    code = StartedRead.NEWEST_UNMATCHED_CHECKS.value
+    return {"code": code, "operations": listed, "shown": len(listed), "count": checks.unmatched_count}
 
 
 def _transaction_ids(deliveries: dict[int, str]) -> set[str]:
@@ -81,6 +159,8 @@ def _transaction_ids(deliveries: dict[int, str]) -> set[str]:
 
 MAX_INVALID_KEPT = 1000
 """How many invalid deliveries are kept, the newest: a sender who knows the URL must not fill the disk."""
+MAX_TESTS_KEPT = 1000
+"""How many test deliveries are kept, the newest. Counted apart, so that neither kind displaces the other."""
 
 _FIELDS = [field for field in Delivery._meta.concrete_fields if not field.primary_key]
 # Columns set by the first valid verification, such as when the missing key has been configured. Later repeats do not
@@ -96,6 +176,10 @@ _VERDICT_COLUMNS = (
     "body",
     "valid_at",
     "check_due_at",
+    "event_at",
+    "headers",
+    "response_status",
+    "response_ms",
 )
 # No input is interpolated into these: names are those of our own columns, values are parameters.
 _INSERT = f"""
@@ -109,21 +193,51 @@ _UNLESS_VALID = (
 )
 _SET_VALID = "".join(f", {name} = {_UNLESS_VALID.format(name)}" for name in _VERDICT_COLUMNS)
 _RETURNING = " RETURNING received_count, check_due_at IS NOT NULL"
+_SLOW_WRITE = 1.0  # seconds
 _enqueued_at = float("-inf")
 
 
-def receive_delivery(body: bytes) -> DeliveryVerification:
+@dataclass(frozen=True)
+class Arrival:
+    """What is stored of a request besides its body; `began` is when it began, by `time.monotonic`."""
+
+    headers: Mapping[str, str | None] = field(default_factory=dict)
+    began: float = field(default_factory=monotonic)
+
+    @property
+    def milliseconds(self) -> int:
+        """How long the request has taken up to now."""
+        return max(0, round((monotonic() - self.began) * 1000))
+
+
+def response_status(verdict: DeliveryVerification) -> HTTPStatus:
+    """The status of our response to a delivery: only the provider's own deliveries and tests are accepted."""
+    is_accepted = verdict in {DeliveryVerification.VALID, DeliveryVerification.TEST}
+    return HTTPStatus.OK if is_accepted else HTTPStatus.BAD_REQUEST
+
+
+def receive_delivery(body: bytes, arrival: Arrival | None = None) -> DeliveryVerification:
     """Verify and store a body and return the result. A read of the provider becomes due if it is valid and
     new.
 
     New means: no delivery with the same data and signature was received before. One statement stores the
     delivery and makes the read due, so nothing that was answered is lost. A repeat is counted and triggers
     nothing. Never raises for any body.
+
+    The statement also stores the time that the response took, which cannot include the statement itself. So that
+    a slow database shows, a second statement corrects the time of a new delivery if the first one took more than
+    a second.
     """
+    arrival = arrival or Arrival()
     delivery = _verified(body)
+    delivery.headers = dict(arrival.headers)
+    delivery.response_status = response_status(DeliveryVerification(delivery.verdict))
+    delivery.response_ms = arrival.milliseconds
     received_count, is_check_due = _store(delivery)
+    if received_count == 1 and arrival.milliseconds > delivery.response_ms + _SLOW_WRITE * 1000:
+        Delivery.objects.filter(identity=delivery.identity).update(response_ms=arrival.milliseconds)
     if delivery.verdict != DeliveryVerification.VALID and received_count == 1:
-        _delete_oldest_invalid()
+        _delete_oldest(is_test=delivery.is_test)
     if is_check_due:
         _enqueue()
     return DeliveryVerification(delivery.verdict)
@@ -138,14 +252,37 @@ def _verified(body: bytes) -> Delivery:
         keys = configuration.public_keys()
     except ValueError:
         keys = ()  # the page and `manage.py check` report what is wrong with them
-    if not keys:
+    received = verify_webhook(body, keys, provider_profile()) if keys else None
+    if received is None:
         delivery.verdict = DeliveryVerification.UNVERIFIED
         delivery.identity = webhook_identity(body, provider_profile())
-        return delivery
-    _fill_in(delivery, verify_webhook(body, keys, provider_profile()))
+    else:
+        _fill_in(delivery, received)
     if delivery.verdict == DeliveryVerification.VALID:
         delivery.valid_at = delivery.check_due_at = now
+    elif test := _verified_test(body):
+        _fill_in(delivery, test)
+        delivery.verdict = DeliveryVerification.TEST
     return delivery
+
+
+TEST_EVENT = "Countersign test"
+"""The event of a test delivery. Only deliveries that contain it cost the query for the key of tests."""
+
+
+def _verified_test(body: bytes) -> ReceivedWebhook | None:
+    """The delivery, if the key of the last test has signed it; None for any other. It never becomes valid: it
+    starts no read and does not end the alarm about missing deliveries.
+    """
+    if TEST_EVENT.encode() not in body:
+        return None
+    received = [verify_webhook(body, [key], provider_profile()) for key in _test_keys()]
+    return next((one for one in received if one.signature_status == SignatureStatus.VALID), None)
+
+
+def _test_keys() -> list[PublicKey]:
+    """The key of the last test, if there was one."""
+    return [load_public_key(pem) for pem in DeliveryTestKey.objects.values_list("public_pem", flat=True)]
 
 
 def _fill_in(delivery: Delivery, received: ReceivedWebhook) -> None:
@@ -158,6 +295,7 @@ def _fill_in(delivery: Delivery, received: ReceivedWebhook) -> None:
     delivery.event = storable_text(received.event)[:200]
     delivery.transaction_id = _text_within(getattr(data, "transaction_id", ""), TRANSACTION_ID_LENGTH)
     delivery.reference = _text_within(getattr(data, "reference", ""), 200)
+    delivery.event_at = getattr(data, "updated_at", None) or getattr(data, "created_at", None)
 
 
 def _text_within(text: str, length: int) -> str:
@@ -180,11 +318,16 @@ def _values(delivery: Delivery) -> list[Any]:
     return [field.get_db_prep_save(getattr(delivery, field.attname), connection) for field in _FIELDS]
 
 
-def _delete_oldest_invalid() -> None:
-    """Keep only the newest invalid deliveries."""
-    not_valid = Delivery.objects.exclude(verdict=DeliveryVerification.VALID).order_by("-pk")
-    for newest_surplus in not_valid.values_list("pk", flat=True)[MAX_INVALID_KEPT : MAX_INVALID_KEPT + 1]:
-        not_valid.filter(pk__lte=newest_surplus).delete()
+def _delete_oldest(*, is_test: bool) -> None:
+    """Keep only the newest test deliveries, or the newest of all others that are not valid."""
+    if is_test:
+        kept, limit = Delivery.objects.filter(verdict=DeliveryVerification.TEST), MAX_TESTS_KEPT
+    else:
+        kept, limit = Delivery.objects.exclude(verdict=DeliveryVerification.VALID), MAX_INVALID_KEPT
+        kept = kept.exclude(verdict=DeliveryVerification.TEST)
+    kept = kept.order_by("-pk")
+    for newest_surplus in kept.values_list("pk", flat=True)[limit : limit + 1]:
+        kept.filter(pk__lte=newest_surplus).delete()
 
 
 def _enqueue() -> None:

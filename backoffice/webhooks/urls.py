@@ -9,5 +9,6 @@ urlpatterns = [
     path("hooks/<str:secret>/", endpoint.receive, name="receive"),
     path("settings/webhooks/", pages.delivery_list, name="deliveries"),
     path("settings/webhooks/<int:pk>/", pages.delivery_detail, name="delivery"),
-    path("settings/webhooks/<int:pk>/check-again/", pages.check_again, name="check_again"),
+    path("settings/webhooks/<int:pk>/process-again/", pages.process_again, name="process_again"),
+    path("settings/webhooks/test/", pages.send_test, name="send_test"),
 ]

@@ -1,10 +1,19 @@
 """The endpoint: requests with the secret in the URL are accepted within limits; others are not found."""
 
+from itertools import count
+
 import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from backoffice.webhooks.endpoint import MAX_BODY_BYTES
+from backoffice.webhooks import endpoint, processing
+from backoffice.webhooks.endpoint import (
+    MAX_BODY_BYTES,
+    MAX_HEADERS,
+    MAX_NAME_LENGTH,
+    MAX_VALUE_LENGTH,
+    headers_to_store,
+)
 from backoffice.webhooks.models import Delivery
 from tests.webhooks.steps import ADDRESS, SECRET, deliver, forged, only_delivery, status_delivery
 
@@ -105,3 +114,105 @@ def test_any_unsigned_body_is_stored_and_starts_nothing(body: bytes) -> None:
 def test_an_oversized_id_is_not_truncated() -> None:
     assert deliver(status_delivery("T" * 501)) == 200
     assert only_delivery().transaction_id == ""
+
+
+def test_the_headers_and_the_answer_are_stored() -> None:
+    deliver(status_delivery("T-1"), HTTP_USER_AGENT="provider/2", HTTP_X_FORWARDED_FOR="203.0.113.7")
+    stored = only_delivery()
+    assert stored.headers["User-Agent"] == "provider/2"
+    assert stored.headers["X-Forwarded-For"] == "203.0.113.7"
+    assert stored.headers["Content-Type"] == "application/json"
+    assert stored.response_status == 200
+    assert stored.response_ms is not None
+    deliver(forged())
+    assert Delivery.objects.get(verdict="invalid").response_status == 400
+
+
+def test_no_credential_in_a_header_is_stored() -> None:
+    deliver(
+        status_delivery("T-1"),
+        HTTP_COOKIE="sessionid=canary",
+        HTTP_AUTHORIZATION="Bearer canary",
+        HTTP_PROXY_AUTHORIZATION="Basic canary",
+        HTTP_X_API_KEY="canary",
+        HTTP_X_CSRF_TOKEN="canary",
+        HTTP_X_ORIGINAL_URI=f"{ADDRESS}?canary=1",
+    )
+    headers = only_delivery().headers
+    assert {name for name, value in headers.items() if value is None} == {
+        "Cookie",
+        "Authorization",
+        "Proxy-Authorization",
+        "X-Api-Key",
+        "X-Csrf-Token",
+        "X-Original-Uri",
+    }
+    assert "canary" not in str(headers)
+    assert SECRET not in str(headers)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "X-Amzn-Oidc-Data",
+        "X-Amzn-Oidc-Accesstoken",
+        "X-Amzn-Oidc-Identity",
+        "X-MS-Client-Principal",
+        "X-MS-Client-Principal-Name",
+        "X-MS-Token-Aad-Id-Token",
+        "X-Goog-Iap-Jwt-Assertion",
+        "X-Goog-Authenticated-User-Email",
+        "Cf-Access-Jwt-Assertion",
+        "X-Forwarded-Access-Token",
+        "X-Forwarded-User",
+        "X-Forwarded-Client-Cert",
+        "X-Auth-Request-Access-Token",
+        "Remote-User",
+        "X-Never-Heard-Of",
+    ],
+)
+def test_of_an_identity_added_by_a_proxy_only_the_name_is_stored(name: str) -> None:
+    deliver(status_delivery("T-1"), **{f"HTTP_{name.upper().replace('-', '_')}": "canary"})
+    headers = only_delivery().headers
+    assert [value for stored, value in headers.items() if stored.lower() == name.lower()] == [None]
+    assert "canary" not in str(headers)
+
+
+def test_headers_that_help_to_find_a_problem_are_stored() -> None:
+    found = {
+        "Date": "Tue, 24 Nov 2026 00:00:00 GMT",
+        "Host": "office.example",
+        "Via": "1.1 proxy",
+        "X-Forwarded-Host": "office.example",
+        "X-Forwarded-Proto": "https",
+        "X-Request-Id": "r-1",
+        "Traceparent": "00-1-1-01",
+        "Content-Length": "400",
+    }
+    assert headers_to_store(found) == found
+
+
+def test_the_secret_of_the_url_is_not_stored_with_a_header() -> None:
+    assert headers_to_store({"Via": f"1.1 proxy {ADDRESS}"}) == {"Via": "1.1 proxy /hooks/***/"}
+
+
+def test_stored_headers_are_bounded() -> None:
+    many = {f"X-{number}-{'n' * 100}": "v" for number in range(100)}
+    stored = headers_to_store(many)
+    assert len(stored) == MAX_HEADERS
+    assert {len(name) for name in stored} == {MAX_NAME_LENGTH}
+    (value,) = headers_to_store({"User-Agent": "v" * 1000 + "\x00"}).values()
+    assert len(value or "") == MAX_VALUE_LENGTH
+
+
+def test_a_null_character_in_a_header_is_stored() -> None:
+    assert deliver(status_delivery("T-1"), HTTP_VIA="a\x00b") == 200
+    assert only_delivery().headers["Via"] == "a\ufffdb"
+
+
+def test_a_slow_write_corrects_the_time_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = count(100, 2)  # each look at the clock is two seconds after the last one
+    monkeypatch.setattr(endpoint, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(processing, "monotonic", lambda: float(next(seconds)))
+    deliver(status_delivery("T-1"))
+    assert only_delivery().response_ms == 4000

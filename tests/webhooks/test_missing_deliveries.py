@@ -1,6 +1,5 @@
 """Webhooks that should have arrived and have not are reported, and nothing else is."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
@@ -11,12 +10,14 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.core.models import CachedReadRow
 from backoffice.ledger.callback_url import _CALLBACK_URL
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from backoffice.webhooks.deliveries import missing_deliveries
-from backoffice.webhooks.models import Delivery
-from backoffice.webhooks.processing import receive_delivery
+from backoffice.webhooks.models import Delivery, DeliveryTestKey
+from backoffice.webhooks.processing import TEST_EVENT, receive_delivery
+from payments_gateway.webhooks import self_signed_webhook
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations.conftest import provider as provider
@@ -25,9 +26,8 @@ from tests.operations.outcome.steps import confirmed
 from tests.operations.provider_list import NAMED, record, sent, shows
 from tests.stub_provider import StubProvider
 from tests.webhooks.conftest import UseKeys
-from tests.webhooks.steps import status_delivery
+from tests.webhooks.steps import SignIn, status_delivery
 
-SignIn = Callable[[Client, User], Client]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver", "ours")]
 OURS = "https://office.example"
 
@@ -139,8 +139,41 @@ def test_missing_deliveries_are_shown_on_the_pages(
     sign_in(client, approver)
     close(ended, 25)
     assert "No valid webhook was ever received" in client.get("/settings/webhooks/").content.decode()
-    assert ">No recent webhooks</a>" in client.get("/").content.decode()
+    assert ">No recent valid webhooks</a>" in client.get("/").content.decode()
     deliver(1)
     cache.clear()  # a minute later
-    for address, text in (("/settings/webhooks/", "No valid webhook was"), ("/", "No recent webhooks")):
+    for address, text in (("/settings/webhooks/", "No valid webhook was"), ("/", "No recent valid webhooks")):
         assert text not in client.get(address).content.decode()
+
+
+def test_the_alarm_names_the_reported_callback_url_and_possible_causes(
+    ended: Operation, client: Client, sign_in: SignIn, approver: User
+) -> None:
+    close(ended, 25)
+    html = sign_in(client, approver).get("/settings/webhooks/").content.decode()
+    alarm = html.partition('role="alert"')[2].partition("</div>")[0]
+    assert "Callback URL as the provider reported it" in alarm
+    assert f"<code>{OURS}/hooks/x/</code>" in alarm
+    assert alarm.count("<li>") == 4
+
+
+def test_the_alarm_says_that_the_provider_has_not_reported_the_callback_url(
+    ended: Operation, administrator: User
+) -> None:
+    close(ended, 25)
+    CachedReadRow.objects.all().delete()
+    payload = SAMPLES["callback_url"].model_copy(update={"url": f"{OURS}/hooks/y/"})
+    change = factories.prepared_of_kind("callback_url", payload, administrator)
+    with lifted(connection):
+        Operation.objects.filter(pk=change.pk).update(status=Status.SUCCEEDED, closed_at=ago(40))
+    found = missing_deliveries()
+    assert found is not None
+    assert (found.address, found.reported_at) == (f"{OURS}/hooks/y/", None)
+
+
+def test_a_test_delivery_does_not_end_the_alarm(ended: Operation) -> None:
+    close(ended, 25)
+    signed = self_signed_webhook(TEST_EVENT, {"testId": "1"})
+    DeliveryTestKey.objects.create(pk=1, public_pem=signed.public_pem, made_at=ago(0))
+    assert receive_delivery(signed.body) == "test"
+    assert missing_deliveries() is not None

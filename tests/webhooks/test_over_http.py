@@ -15,6 +15,7 @@ from backoffice.operations.delivery import send
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status
+from backoffice.webhooks.deliveries import deliveries_with_transaction
 from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.processing import process_due_deliveries
 from tests import factories
@@ -141,6 +142,20 @@ def test_deliveries_out_of_order_give_the_same_result(
     process_due_deliveries()
     processing.refresh_from_db()
     assert processing.status == Status.SUCCEEDED
+
+
+def test_states_of_a_transaction_that_arrive_in_reverse_are_marked(
+    provider: SandboxProcess, preparer: User, approver: User
+) -> None:
+    provider.webhook_fault("reorder", deliveries=2)
+    operation = factories.approved(preparer, approver)
+    factories.release(operation, approver, provider.totp())
+    send.send_operation(operation.pk)
+    provider.settle()
+    taken(2)
+    settled, accepted = deliveries_with_transaction().order_by("pk")
+    assert settled.transaction_id == accepted.transaction_id
+    assert [vars(one)["is_out_of_order"] for one in (settled, accepted)] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,11 @@ from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.processing import (
     CHECK_LEASE,
     MIN_INTERVAL,
+    RUNS_KEPT,
     _schedule_checks,
+    process_again,
     process_due_deliveries,
     receive_delivery,
-    recheck_delivery,
 )
 from tests.operations.conftest import provider as provider
 from tests.operations.provider_list import NAMED, NAMELESS, record, sent, shows
@@ -86,8 +87,8 @@ def test_an_unrecognised_transaction_checks_operations_without_one(
 ) -> None:
     operation = sent(provider, preparer, approver, NAMELESS)
     Attempt.objects.update(next_check_at=clock.now() + timedelta(hours=5))
-    shows(provider, record("of nobody we know"))
-    receive_delivery(status_delivery("of nobody we know"))
+    shows(provider, record("of no operation"))
+    receive_delivery(status_delivery("of no operation"))
     process_due_deliveries()
     assert status(operation) == Status.SUCCEEDED
 
@@ -97,7 +98,7 @@ def test_an_unrecognised_transaction_makes_all_open_attempts_due(
 ) -> None:
     shows(provider, record("T-1"))
     before = reads(provider)
-    receive_delivery(status_delivery("of nobody we know"))
+    receive_delivery(status_delivery("of no operation"))
     process_due_deliveries()
     assert reads(provider) == before
     assert check_due() == 1
@@ -249,9 +250,63 @@ def test_a_user_can_request_a_check_for_any_delivery(
     receive_delivery(body)
     Delivery.objects.update(check_due_at=None)
     shows(provider, record("T-1"))
-    recheck_delivery(only_delivery().pk, actor=approver)
+    process_again(only_delivery().pk, actor=approver)
     assert process_due_deliveries() == 1
     check_due()  # the forged one names nothing
     assert status(processing) == Status.SUCCEEDED
     entry = Entry.objects.get(action=Action.DELIVERY_RECHECKED)
     assert (entry.actor, entry.detail) == (approver, {"verdict": only_delivery().verdict})
+
+
+def test_processing_again_changes_nothing_by_itself_and_once_however_often_requested(
+    processing: Operation, provider: StubProvider, approver: User
+) -> None:
+    receive_delivery(status_delivery("T-1", "failed"))
+    process_due_deliveries()
+    before = Operation.objects.values().get()
+    for _ in range(3):
+        process_again(only_delivery().pk, actor=approver)
+    assert Entry.objects.filter(action=Action.DELIVERY_RECHECKED).count() == 1
+    assert Operation.objects.values().get() == before
+
+
+def test_a_delivery_stores_what_it_started(processing: Operation, provider: StubProvider) -> None:
+    receive_delivery(status_delivery("T-1"))
+    process_due_deliveries()
+    (run,) = only_delivery().started
+    assert run["reads"] == [
+        {"code": "sync"},
+        {"code": "status_check", "operations": [str(processing.pk)]},
+    ]
+
+
+def test_a_delivery_that_names_nothing_stores_the_checks_it_brought_forward(
+    processing: Operation, provider: StubProvider
+) -> None:
+    receive_delivery(status_delivery("of no operation"))
+    _schedule_checks()
+    (run,) = only_delivery().started
+    assert run["reads"] == [{"code": "sync"}, {"code": "other_checks", "count": 1}]
+
+
+def test_operations_without_a_transaction_are_stored_as_possibly_meant(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    operation = sent(provider, preparer, approver, NAMELESS)
+    Attempt.objects.update(next_check_at=clock.now() + timedelta(hours=5))
+    receive_delivery(status_delivery("of no operation"))
+    _schedule_checks()
+    (run,) = only_delivery().started
+    assert {"code": "unmatched_checks", "operations": [str(operation.pk)]} in run["reads"]
+
+
+def test_the_last_runs_are_kept_the_newest_first(
+    processing: Operation, provider: StubProvider, approver: User
+) -> None:
+    receive_delivery(status_delivery("T-1"))
+    for _ in range(RUNS_KEPT + 1):
+        _schedule_checks()
+        process_again(only_delivery().pk, actor=approver)
+    times = [run["at"] for run in only_delivery().started]
+    assert len(times) == RUNS_KEPT
+    assert times == sorted(times, reverse=True)

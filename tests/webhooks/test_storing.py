@@ -5,15 +5,18 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from django.db import connection
+from django.db.models import Count
 from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.webhooks import processing
-from backoffice.webhooks.models import Delivery, DeliveryVerification
-from backoffice.webhooks.processing import PROCESS_TASK, receive_delivery
+from backoffice.webhooks.models import Delivery, DeliveryTestKey, DeliveryVerification
+from backoffice.webhooks.processing import PROCESS_TASK, Arrival, receive_delivery
+from payments_gateway.webhooks import self_signed_webhook
 from tests.core.test_background import messages
 from tests.payments_gateway.vectors.make_vectors import FOLDER, RECORD, delivery, signed, written
 from tests.webhooks.conftest import UseKeys
@@ -101,6 +104,18 @@ def test_the_first_valid_body_is_kept(use_keys: UseKeys) -> None:
     assert (stored.digest, stored.received_count) == (hashlib.sha256(body).hexdigest(), 3)
 
 
+def test_the_headers_and_the_answer_are_those_of_the_stored_body(use_keys: UseKeys) -> None:
+    body = status_delivery("T-7", updated_at="2026-11-20T10:00:00Z")
+    use_keys("previous")
+    receive_delivery(body, Arrival({"X-Try": "1"}))
+    assert (only_delivery().headers, only_delivery().response_status) == ({"X-Try": "1"}, 400)
+    use_keys("current")
+    receive_delivery(body, Arrival({"X-Try": "2"}))
+    receive_delivery(body, Arrival({"X-Try": "3"}))
+    assert (only_delivery().headers, only_delivery().response_status) == ({"X-Try": "2"}, 200)
+    assert only_delivery().event_at is not None
+
+
 def test_a_replay_after_a_month_triggers_no_check() -> None:
     body = status_delivery()
     receive_delivery(body)
@@ -130,6 +145,50 @@ def test_invalid_deliveries_are_limited_to_the_newest(monkeypatch: pytest.Monkey
     stored = [bytes(body) for body in Delivery.objects.order_by("pk").values_list("body", flat=True)]
     assert stored[1:] == [b"not a delivery 5", b"not a delivery 6", b"not a delivery 7"]
     assert Delivery.objects.filter(verdict=DeliveryVerification.VALID).count() == 1
+
+
+def test_invalid_deliveries_and_tests_do_not_displace_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processing, "MAX_INVALID_KEPT", 2)
+    monkeypatch.setattr(processing, "MAX_TESTS_KEPT", 2)
+
+    def kept() -> list[tuple[str, int]]:
+        rows = Delivery.objects.values_list("verdict").annotate(number=Count("pk"))
+        return sorted((verdict, number) for verdict, number in rows)
+
+    def receive_tests(number: int) -> list[bytes]:
+        bodies = []
+        for _ in range(number):
+            test = self_signed_webhook(processing.TEST_EVENT, {"testId": str(uuid4())})
+            defaults = {"public_pem": test.public_pem, "made_at": timezone.now()}
+            DeliveryTestKey.objects.update_or_create(pk=1, defaults=defaults)
+            assert receive_delivery(test.body) == DeliveryVerification.TEST
+            bodies.append(test.body)
+        return bodies
+
+    first = receive_tests(1)
+    for number in range(5):
+        receive_delivery(b"not a delivery %d" % number)
+    assert kept() == [("malformed", 2), ("test", 1)]
+    assert bytes(Delivery.objects.get(verdict="test").body) == first[0]
+    newest = receive_tests(4)[-2:]
+    assert kept() == [("malformed", 2), ("test", 2)]
+    tests = Delivery.objects.filter(verdict="test").order_by("pk").values_list("body", flat=True)
+    assert [bytes(body) for body in tests] == newest
+
+
+def test_the_previous_release_can_store_deliveries_in_this_schema() -> None:
+    receive_delivery(status_delivery())
+    old_columns = (
+        "identity, digest, received_at, last_at, received_count, verdict, error, key, event, transaction_id, "
+        "reference, body, valid_at, check_due_at, checked_at"
+    )
+    values = old_columns.replace("identity", "'another'", 1)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO webhooks_delivery ({old_columns}) SELECT {values} FROM webhooks_delivery"  # noqa: S608
+        )
+    stored = Delivery.objects.get(identity="another")
+    assert (stored.headers, stored.started, stored.response_status) == ({}, [], None)
 
 
 def test_both_keys_are_valid_during_a_key_change(use_keys: UseKeys) -> None:

@@ -25,6 +25,7 @@ def _deliveries() -> None:
         ("valid", "", "Payment updated", "", "=INV-77"),
         ("invalid", "", 'say "yes", twice', "T-1", ""),
         ("malformed", "it is not a JSON object", "", "", ""),
+        ("valid", "", "Transaction updated", "T-1", ""),  # an older state than that of the first
     ]
     for number, (verdict, error, event, transaction_id, reference) in enumerate(deliveries):
         at = FIRST + timedelta(hours=8 * number)
@@ -42,6 +43,9 @@ def _deliveries() -> None:
             key="ab" * 32 if verdict == "valid" else "",
             valid_at=at if verdict == "valid" else None,
             checked_at=at if verdict == "valid" else None,
+            event_at=FIRST - timedelta(hours=number) if transaction_id else None,
+            response_status=200 if verdict == "valid" else 400,
+            response_ms=number or None,
             body=b"{}",
         )
 
@@ -63,8 +67,10 @@ def test_the_deliveries_report_is_filtered(
     def found(**filters: str) -> list[str]:
         return [row["verdict"] for row in download("webhook-deliveries", **filters).rows]
 
-    assert found() == ["malformed", "invalid", "valid", "valid"]
+    assert found() == ["valid", "malformed", "invalid", "valid", "valid"]
     assert found(verdict="valid", event="payment UPDATED") == ["valid"]
     assert found(verdict="unsigned") == []
-    assert found(since="2026-11-21") == ["malformed", "invalid"]
+    assert found(subject="T-1") == ["valid", "invalid", "valid"]
+    assert found(subject="=INV-77") == ["valid"]
+    assert found(since="2026-11-21") == ["valid", "malformed", "invalid"]
     assert found(until="2026-11-20") == ["valid", "valid"]
