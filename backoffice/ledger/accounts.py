@@ -2,15 +2,19 @@
 bank account, and what the provider supports: banks, networks and minimum amounts.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from itertools import chain
+from uuid import UUID
 
+from django.db.models import TextChoices
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pydantic import TypeAdapter
 
-from backoffice.core.cached_reads import CachedRead, CachedValue, Value, failed_read_text
+from backoffice.core.cached_reads import CachedRead, CachedValue, Value
 from backoffice.core.gateway import (
     FORM_CHECK_TIMEOUT,
     PAGE_OPENING_TIMEOUT,
@@ -18,19 +22,26 @@ from backoffice.core.gateway import (
     gateway,
     provider_profile,
 )
+from backoffice.core.web.formatting import code_sentence, country_name, stored_error
 from payments_gateway import (
     BANKS,
+    CURRENCIES,
     Account,
     AccountHolder,
     CredentialsError,
     GatewayError,
+    NotFoundError,
+    NotSentError,
+    OutcomeUnknownError,
     PaymentsGateway,
     RateLimitedError,
     RejectedError,
+    SupportedCurrency,
     Wallet,
     WalletAddress,
 )
 
+_NO_SUCCESS = 300  # HTTP statuses from here on report an error; below it, the error's text gives the cause
 _HOLDER_KEPT_FOR = timedelta(minutes=2)
 _ACCOUNTS_PER_PAGE = (
     100  # of the first page, the only one read: the merchant has few accounts at the provider
@@ -52,6 +63,7 @@ def _supported(key: str, values: TypeAdapter[Value]) -> CachedRead[Value]:
 _BANKS = _supported("banks", TypeAdapter(dict[str, str]))
 _NETWORKS = _supported("networks", TypeAdapter(dict[str, list[str]]))
 _MINIMUMS = _supported("minimums", TypeAdapter(dict[str, Decimal]))
+_CURRENCIES = _supported("currencies", TypeAdapter(list[SupportedCurrency]))
 
 
 def refresh_own_accounts() -> CachedValue[list[Account]]:
@@ -82,11 +94,100 @@ def resolve_account_holder(account_number: str, bank_code: str) -> AccountHolder
     )
 
 
+def holder_details(holder: AccountHolder) -> list[tuple[str, str]]:
+    """Label and text of what the provider answered besides the name, as far as it did."""
+    bank = " · ".join(filter(None, (holder.bank_name, holder.bank_code)))
+    answer = " ".join(filter(None, (holder.response_code, holder.response_message)))
+    details = (
+        (gettext("Bank"), bank),
+        (gettext("Country"), country_name(holder.country)),
+        (gettext("Currency"), holder.currency),
+        (gettext("Phone number"), holder.phone_number),
+        (gettext("Provider's response"), answer),
+        (gettext("Provider's reference"), holder.unique_reference or holder.internal_reference),
+    )
+    return [(label, text) for label, text in details if text]
+
+
+class UnresolvedCause(TextChoices):
+    """Why the holder of a bank account is not known. The label is the sentence, with its parameters in braces."""
+
+    NO_ACCOUNT = "no_account", _("The bank did not find this account: {reason}")
+    REFUSED = "refused", _("The provider refused to check this account: {reason}")
+    CREDENTIALS = (
+        "credentials",
+        _("The provider rejects the API key. Ask an administrator to check it."),
+    )
+    RATE_LIMITED = "rate_limited", _("The provider accepts no more requests for now: {reason}")
+    PROVIDER_ERROR = "provider_error", _("The provider responded with an error (HTTP {status}).")
+    NOT_REACHED = "not_reached", _("The provider cannot be reached.")
+    NO_RESPONSE = "no_response", _("The provider's response did not arrive completely and in time.")
+    UNREADABLE = "unreadable", "{error}"
+
+
+_LONGEST_REASON = 300
+
+
+def unresolved_cause(exc: GatewayError) -> dict[str, str]:
+    """An `UnresolvedCause` under `code`, and its parameters beside it, as stored in JSON.
+
+    A rejection has the provider's own words. What changes from request to request is not among the parameters.
+    """
+    match exc:
+        case CredentialsError():
+            return {"code": UnresolvedCause.CREDENTIALS.value}
+        case RejectedError():
+            codes = {
+                NotFoundError: UnresolvedCause.NO_ACCOUNT,
+                RateLimitedError: UnresolvedCause.RATE_LIMITED,
+            }
+            code = codes.get(type(exc), UnresolvedCause.REFUSED)
+            return {"code": code.value, "reason": exc.message[:_LONGEST_REASON]}
+        case GatewayError(status=int(status)) if status >= _NO_SUCCESS:
+            return {"code": UnresolvedCause.PROVIDER_ERROR.value, "status": str(status)}
+        case GatewayError(__cause__=NotSentError()):
+            return {"code": UnresolvedCause.NOT_REACHED.value}
+        case GatewayError(__cause__=OutcomeUnknownError()):
+            return {"code": UnresolvedCause.NO_RESPONSE.value}
+    return {"code": UnresolvedCause.UNREADABLE.value, **stored_error(exc, limit=_LONGEST_REASON)}
+
+
+_CAUSE_KEPT_FOR = timedelta(minutes=10)
+
+
+def reviewed_cause(exc: GatewayError, *, submission: UUID | None, account: str) -> dict[str, str]:
+    """The `unresolved_cause` that the same form met first for this account, for ten minutes.
+
+    A provider may fail in another way each time. If the content changed with it, no review could be submitted. Only
+    a refusal replaces a failure, since the approver must see it.
+    """
+    cause = unresolved_cause(exc)
+    if submission is None:
+        return cause
+    kept = CachedRead(
+        f"unresolved:{submission}:{account}",
+        TypeAdapter(dict[str, str]),
+        keep_for=_CAUSE_KEPT_FOR,
+        fresh_for=_CAUSE_KEPT_FOR,
+    )
+    first = kept.cached().value
+    if first and (cause["code"] != UnresolvedCause.REFUSED or first["code"] == UnresolvedCause.REFUSED):
+        return first
+    kept.refresh(lambda: cause)
+    return cause
+
+
+def unresolved_sentence(cause: Mapping[str, str]) -> str:
+    """The cause in words."""
+    return code_sentence(UnresolvedCause, cause)
+
+
 def unresolved_text(exc: GatewayError) -> str:
-    """Why the holder of an account is not known: the provider's own words if it decided, otherwise what failed."""
-    if isinstance(exc, RejectedError) and not isinstance(exc, (CredentialsError, RateLimitedError)):
-        return gettext("The bank did not find this account: {reason}").format(reason=exc.message)
-    return gettext("Account not checked. {problem}").format(problem=failed_read_text(exc))
+    """Why the holder of an account is not known, as a whole sentence for a form."""
+    cause = unresolved_cause(exc)
+    if cause["code"] == UnresolvedCause.NO_ACCOUNT:
+        return unresolved_sentence(cause)
+    return gettext("Account not checked. {problem}").format(problem=unresolved_sentence(cause))
 
 
 def fetch_own_accounts(
@@ -131,16 +232,26 @@ def _fetch_banks() -> dict[str, str] | None:
     return {bank.code: bank.name for bank in banks} or None
 
 
-def transfer_networks(currency: str) -> list[str]:
-    """The networks on which the provider sends this cryptocurrency. Never fails.
+def transfer_networks(currency: str) -> Mapping[str, list[str]]:
+    """The cryptocurrencies that can be sent, this one first, each with its networks. Never fails.
 
-    The provider's own list, read like `banks`, or that of the provider profile.
+    The provider's own list, read like `banks`. Without it, this currency with the networks of the provider profile.
     """
-    profile = provider_profile()
-    if "wallet_config" not in profile.capabilities:
-        return list(profile.transfer_networks)
-    networks = _NETWORKS.get(_fetch_networks).value or {}
-    return networks.get(currency) or list(profile.transfer_networks)
+    wallets = supported_wallets()
+    own = wallets.get(currency) or list(provider_profile().transfer_networks)
+    return {currency: own, **{code: each for code, each in wallets.items() if code not in CURRENCIES}}
+
+
+def supported_wallets() -> Mapping[str, list[str]]:
+    """The cryptocurrencies of wallets, each with its networks (GET /wallet/supported/config), read like `banks`.
+
+    Empty if the provider has no such list. Never fails.
+    """
+    return _NETWORKS.get(_fetch_networks).value or {} if _has_wallet_config() else {}
+
+
+def _has_wallet_config() -> bool:
+    return "wallet_config" in provider_profile().capabilities
 
 
 def _fetch_networks() -> dict[str, list[str]] | None:
@@ -165,6 +276,27 @@ def _has_minimums() -> bool:
 def _fetch_minimums() -> dict[str, Decimal] | None:
     minimums = gateway(deadline=PAGE_OPENING_TIMEOUT).extras.minimums()
     return {minimum.currency: minimum.amount for minimum in minimums if minimum.amount} or None
+
+
+def supported_currencies() -> CachedValue[list[SupportedCurrency]] | None:
+    """The currencies that the provider supports (GET /currency/supported), read like `banks`.
+
+    None if the provider has no such list. Never fails.
+    """
+    return _CURRENCIES.get(_fetch_currencies) if _has_currencies() else None
+
+
+def cached_supported_currencies() -> CachedValue[list[SupportedCurrency]] | None:
+    """The same as last reported, without a request."""
+    return _CURRENCIES.cached() if _has_currencies() else None
+
+
+def _has_currencies() -> bool:
+    return "currencies" in provider_profile().capabilities
+
+
+def _fetch_currencies() -> list[SupportedCurrency]:
+    return gateway(deadline=PAGE_OPENING_TIMEOUT).extras.currencies()
 
 
 @dataclass(frozen=True)
@@ -201,26 +333,81 @@ def cached_wallet() -> CachedValue[Wallet]:
 
 
 @dataclass(frozen=True)
-class FilteredAddresses:
-    """The addresses of one currency and network, or of all, and the available choices."""
+class WalletSelection:
+    """The wallet as reported, its addresses of one currency and network, or of all, and the available choices."""
 
+    cached: CachedValue[Wallet]
     addresses: list[WalletAddress]
     currencies: list[str]
     networks: list[str]
 
 
-def filter_addresses(wallet: Wallet | None, *, currency: str, network: str) -> FilteredAddresses:
-    """The addresses that match. An empty filter matches all; an address without the value matches no other."""
-    addresses = wallet.addresses if wallet else ()
-    return FilteredAddresses(
-        [
-            one
-            for one in addresses
-            if currency in {"", one.currency} and network in {"", one.network} and one.address
-        ],
-        _sorted_texts(one.currency for one in addresses),
-        _sorted_texts(one.network for one in addresses),
+def refresh_selection(currency: str, network: str) -> WalletSelection:
+    """The addresses of this currency and network, read now; an empty filter selects all.
+
+    The provider may list only the addresses that were created. For a supported currency or network without one,
+    the wallet is read once more with this filter.
+    """
+    return _selection(refresh_wallet(), supported_wallets(), currency, network, CachedRead.refresh)
+
+
+def cached_selection(currency: str, network: str) -> WalletSelection:
+    """The same as last reported, without a request."""
+    supported = _NETWORKS.cached().value or {} if _has_wallet_config() else {}
+    return _selection(cached_wallet(), supported, currency, network, lambda read, _fetch: read.cached())
+
+
+def select_addresses(currency: str, network: str) -> list[WalletAddress]:
+    """The addresses of the same selection, without the cache. Raises GatewayError."""
+    addresses = _filtered(gateway().wallets.get(), currency, network)
+    if addresses or not _is_supported(supported_wallets(), currency, network):
+        return addresses
+    return _filtered(_fetch_wallet(gateway(), currency, network), currency, network)
+
+
+def _selection(
+    whole: CachedValue[Wallet],
+    supported: Mapping[str, list[str]],
+    currency: str,
+    network: str,
+    read_filtered: Callable[[CachedRead[Wallet], Callable[[], Wallet]], CachedValue[Wallet]],
+) -> WalletSelection:
+    cached = whole
+    if (
+        not whole.error
+        and not _filtered(whole.value, currency, network)
+        and _is_supported(supported, currency, network)
+    ):
+        cached = read_filtered(
+            CachedRead(f"wallet:{currency}:{network}", TypeAdapter(Wallet)),
+            lambda: _fetch_wallet(gateway(deadline=PAGE_TIMEOUT), currency, network),
+        )
+    listed = [*_filtered(whole.value, "", ""), *_filtered(cached.value, "", "")]
+    return WalletSelection(
+        cached,
+        _filtered(cached.value, currency, network),
+        _sorted_texts([*(one.currency for one in listed), *supported]),
+        _sorted_texts([*(one.network for one in listed), *chain.from_iterable(supported.values())]),
     )
+
+
+def _is_supported(supported: Mapping[str, list[str]], currency: str, network: str) -> bool:
+    """Whether the provider has wallets of this currency and network; False for no filter at all."""
+    networks = [supported.get(currency, [])] if currency else supported.values()
+    return any(network in {"", *each} for each in networks if each) and bool(currency or network)
+
+
+def _fetch_wallet(client: PaymentsGateway, currency: str, network: str) -> Wallet:
+    return client.wallets.get(currency=currency or None, network=network or None)
+
+
+def _filtered(wallet: Wallet | None, currency: str, network: str) -> list[WalletAddress]:
+    """The addresses that match. An empty filter matches all; an address without the value matches no other."""
+    return [
+        one
+        for one in (wallet.addresses if wallet else ())
+        if currency in {"", one.currency} and network in {"", one.network} and one.address
+    ]
 
 
 def _sorted_texts(texts: Iterable[str]) -> list[str]:

@@ -1,15 +1,18 @@
 """Balances of the merchant: refresh from the provider, store quarter-hour snapshots, compute trends."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from typing import NamedTuple
 
 from django.db import transaction
 from django.utils.translation import gettext, ngettext
+from pydantic import TypeAdapter
 
 from backoffice.core import clock
+from backoffice.core.cached_reads import CachedRead
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway
 from backoffice.core.leases import acquire_lease
 from backoffice.core.web.formatting import format_amount
@@ -19,6 +22,12 @@ from payments_gateway import GatewayError
 
 SNAPSHOT_INTERVAL = timedelta(minutes=15)
 SNAPSHOT_RETRY_AFTER = timedelta(minutes=1)
+_FORMATTED_UNIT = Decimal("0.01")  # of `formattedAmount`, to which the provider truncates
+_DIFFERENCE_LOGGED_EVERY = timedelta(hours=1)
+_LOGGED_DIFFERENCES = CachedRead(
+    "formatted-differences", TypeAdapter(dict[str, datetime]), keep_for=_DIFFERENCE_LOGGED_EVERY
+)
+logger = logging.getLogger(__name__)
 
 
 def refresh_balances() -> list[Balance]:
@@ -26,7 +35,9 @@ def refresh_balances() -> list[Balance]:
 
     Raises GatewayError; then nothing is changed.
     """
-    return _store(gateway(deadline=PAGE_TIMEOUT).balances.list(), clock.now())
+    reported = gateway(deadline=PAGE_TIMEOUT).balances.list()
+    _compare_formatted(reported)
+    return _store(reported, clock.now())
 
 
 def take_due_snapshot() -> int:
@@ -51,6 +62,34 @@ def take_due_snapshot() -> int:
 def snapshot_slot(moment: datetime) -> datetime:
     """The beginning of the moment's quarter-hour."""
     return moment.replace(minute=moment.minute - moment.minute % 15, second=0, microsecond=0)
+
+
+def _compare_formatted(reported: Sequence[TheirBalance]) -> None:
+    """Log where `formattedAmount` is not our own form of `amount`: the amount itself, or truncated to two decimals.
+
+    Each currency and difference at most once an hour, however often and by whichever process the balances are read.
+    The balance itself is not logged.
+    """
+    found = {
+        f"{balance.currency} {balance.formatted_amount - balance.amount:f}"
+        for balance in reported
+        if balance.formatted_amount is not None
+        and balance.formatted_amount
+        not in {balance.amount, balance.amount.quantize(_FORMATTED_UNIT, rounding=ROUND_DOWN)}
+    }
+    if not found:
+        return
+    now = clock.now()
+    logged = {
+        difference: at
+        for difference, at in (_LOGGED_DIFFERENCES.cached().value or {}).items()
+        if at > now - _DIFFERENCE_LOGGED_EVERY
+    }
+    new = sorted(found - logged.keys())
+    for difference in new:
+        logger.warning("The provider's formattedAmount differs from amount by %s", difference)
+    if new:
+        _LOGGED_DIFFERENCES.refresh(lambda: logged | dict.fromkeys(new, now))
 
 
 @transaction.atomic

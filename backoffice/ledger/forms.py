@@ -1,4 +1,4 @@
-"""Filter forms of the ledger: transactions, and currency with period for statements and continuity.
+"""Filter forms of the ledger: transactions, their summary, and currency with period for statements and continuity.
 
 Used by the pages here, by the transaction pages of operations, and by reports.
 """
@@ -6,7 +6,7 @@ Used by the pages here, by the transaction pages of operations, and by reports.
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from django import forms
 from django.core.validators import RegexValidator
@@ -26,6 +26,8 @@ from backoffice.ledger.transactions.filters import (
     is_searchable,
     known_facets,
 )
+from backoffice.ledger.transactions.summary import SummaryQuery
+from payments_gateway import Duration, FiatCurrency
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -194,6 +196,43 @@ class JumpToDayForm(forms.Form):
     def day(self) -> date | None:
         """The day; None if there is none or it is invalid, which the field then reports."""
         return self.cleaned_data["jump"] if self.is_valid() else None
+
+
+_SPAN_LABELS: "Mapping[Duration, StrOrPromise]" = MappingProxyType(
+    {
+        "one day": _("Past day"),
+        "one week": _("Past week"),
+        "one month": _("Past month"),
+        "one year": _("Past year"),
+    }
+)
+
+
+class SummaryForm(forms.Form):
+    """The filters of the provider's summary: those of the specification, which defines no other period or currency.
+
+    Without any of them in the query string, the last month of one currency.
+    """
+
+    currency = forms.ChoiceField(
+        label=_("Currency"),
+        required=False,
+        choices=[("", _("All currencies")), *((code, code) for code in get_args(FiatCurrency))],
+    )
+    type = forms.ChoiceField(
+        label=_("Type"), required=False, choices=[("", _("All types")), *TYPE_LABELS.items()]
+    )
+    duration = forms.ChoiceField(
+        label=_("Period"), required=False, choices=[*_SPAN_LABELS.items(), ("", _("All time"))]
+    )
+
+    def __init__(self, query: Mapping[str, Any]) -> None:
+        default = {"currency": "NGN", "duration": "one month"}
+        super().__init__(query if self.base_fields.keys() & query.keys() else default)
+
+    def summary_query(self) -> SummaryQuery:
+        """The filters. Call only on a valid form."""
+        return SummaryQuery(**{name: value or None for name, value in self.cleaned_data.items()})
 
 
 class CurrencyPeriodForm(ListFilterForm):

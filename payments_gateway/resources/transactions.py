@@ -81,11 +81,11 @@ WINDOW = 10_000
 
 _MAX_WASTED_READS = 5
 _EMPTY_PAGE = _(
-    "The provider counts {total} transactions, but page {page} of {pages} is empty. "
+    "The provider's transaction count is {total}, but page {page} of {pages} is empty. "
     "The list that was read is incomplete."
 )
 _SHRINKING_LIST = _(
-    "The provider counts {total} transactions, but its list keeps getting shorter. "
+    "The provider's transaction count is {total}, but its list keeps getting shorter. "
     "The list that was read is incomplete."
 )
 
@@ -163,8 +163,8 @@ class PageReader:
         if page.total > shown:
             raise ReadFailedError.of(
                 _(
-                    "The provider counts {total} transactions, but lists {shown} up to page {page}, the last. "
-                    "The list that was read is incomplete."
+                    "The provider's transaction count is {total}, but its list has {shown} up to page {page}, "
+                    "the last. The list that was read is incomplete."
                 ),
                 total=page.total,
                 shown=shown,

@@ -13,6 +13,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from pytest_django import Settings
 
+from backoffice.core import clock
 from backoffice.core.models import LeaseRow
 from backoffice.demo.sample_data import make_sample_balances
 from backoffice.ledger import balances
@@ -81,6 +82,48 @@ def test_totals_that_are_not_reported_are_stored_as_such_and_never_shown_as_numb
     assert table.count("Not provided") == 3
     assert [column.function(stored) for column in BALANCES.columns[3:6]] == [None, None, None]
     assert len(balances_with_long_trend(timezone.now())) == Balance.objects.count()
+
+
+def formatted_as(provider: StubProvider, amount: str, formatted: str) -> None:
+    provider.balance = f'{{"toCurrency": "USDT", "amount": {amount}, "formattedAmount": {formatted}}}'
+    balances.refresh_balances()
+
+
+@pytest.mark.parametrize(
+    ("amount", "formatted"),
+    [
+        ("12.345678", "12.34"),
+        ("12.345678", "12.345678"),
+        ("1234.5", '"1,234.50"'),
+        ("-0.009", "0"),
+        ("1", "null"),
+    ],
+)
+def test_a_formatted_amount_may_be_exact_or_truncated_to_two_decimals(
+    provider: StubProvider, caplog: pytest.LogCaptureFixture, amount: str, formatted: str
+) -> None:
+    formatted_as(provider, amount, formatted)
+    assert "formattedAmount" not in caplog.text
+
+
+def test_a_formatted_amount_that_differs_is_logged_once_an_hour_for_each_difference(
+    provider: StubProvider, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def warnings() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+    both = [
+        "The provider's formattedAmount differs from amount by USDT 0.005",
+        "The provider's formattedAmount differs from amount by USDT -0.345",
+    ]
+    for formatted in ("12.35", "12.35", "12", "12.34", "12", "12.35"):
+        formatted_as(provider, "12.345", formatted)
+    assert warnings() == both
+    later = clock.now() + timedelta(minutes=61)
+    monkeypatch.setattr(clock, "_source", lambda: later)
+    for formatted in ("12.35", "12", "12.35"):
+        formatted_as(provider, "12.345", formatted)
+    assert warnings() == both + both
 
 
 def test_sample_snapshots_of_totals_that_are_not_reported_have_none(provider: StubProvider) -> None:

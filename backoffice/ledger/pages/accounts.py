@@ -19,11 +19,13 @@ from backoffice.ledger import callback_url
 from backoffice.ledger.accounts import (
     banks,
     cached_own_accounts,
-    cached_wallet,
-    filter_addresses,
+    cached_selection,
+    cached_supported_currencies,
+    holder_details,
     refresh_own_accounts,
-    refresh_wallet,
+    refresh_selection,
     resolve_account_holder,
+    supported_currencies,
     unresolved_text,
 )
 from backoffice.ledger.balances import (
@@ -36,7 +38,7 @@ from backoffice.ledger.balances import (
 )
 from backoffice.ledger.callback_url import callback_url_context
 from backoffice.ledger.models import Balance
-from payments_gateway import AccountHolder, GatewayError, Wallet
+from payments_gateway import AccountHolder, GatewayError, SupportedCurrency
 
 
 class AccountHolderForm(forms.Form):
@@ -78,7 +80,10 @@ class BalanceCard:
 @permission_required(VIEW, raise_exception=True)
 def balances(request: HttpRequest) -> HttpResponse:
     """The balances as last reported. htmx then reads them anew; `?read=1` does so without JavaScript."""
-    shown = _refreshed_balances() if "read" in request.GET else _balance_cards(stored_balances())
+    if "read" in request.GET:
+        shown = _refreshed_balances()
+    else:
+        shown = _balance_cards(stored_balances()) | _currency_rows(cached_supported_currencies())
     return render(request, "ledger/balances.html", shown)
 
 
@@ -100,7 +105,13 @@ def bank_accounts(request: HttpRequest) -> HttpResponse:
     form = AccountHolderForm(request.POST if request.method == "POST" else None)
     holder = _resolve_holder(form) if form.is_bound and form.is_valid() else None
     cached = refresh_own_accounts() if "read" in request.GET else cached_own_accounts()
-    context = {"form": form, "holder": holder, "cached": cached, "fresh": "read" in request.GET}
+    context = {
+        "form": form,
+        "holder": holder,
+        "holder_details": holder_details(holder) if holder else [],
+        "cached": cached,
+        "fresh": "read" in request.GET,
+    }
     return render(request, "ledger/bank_accounts.html", context, status=422 if form.errors else 200)
 
 
@@ -123,9 +134,25 @@ def callback(request: HttpRequest) -> HttpResponse:
 
 def _refreshed_balances() -> dict[str, Any]:
     try:
-        return _balance_cards(refresh_balances()) | {"fresh": True}
-    except GatewayError as exc:
-        return _balance_cards(stored_balances()) | {"fresh": True, "problem": failed_read_text(exc)}
+        shown = _balance_cards(refresh_balances()) | _currency_rows(supported_currencies())
+    except GatewayError as exc:  # of the balances; then no second request is made
+        shown = _balance_cards(stored_balances()) | _currency_rows(cached_supported_currencies())
+        shown["problem"] = failed_read_text(exc)
+    return shown | {"fresh": True}
+
+
+def _currency_rows(supported: CachedValue[list[SupportedCurrency]] | None) -> dict[str, Any]:
+    """The supported currencies by direction, as far as the provider reports directions."""
+    listed = (supported.value if supported else None) or []
+    directions = {
+        gettext("Pay-in"): [one for one in listed if one.is_incoming],
+        gettext("Payout"): [one for one in listed if one.is_outgoing],
+        gettext("Direction not provided"): [
+            one for one in listed if one.is_incoming is one.is_outgoing is None
+        ],
+    }
+    rows = [(label, currencies) for label, currencies in directions.items() if currencies]
+    return {"supported": supported, "currency_rows": rows}
 
 
 def _balance_cards(known: list[Balance]) -> dict[str, Any]:
@@ -158,9 +185,7 @@ MAX_ADDRESSES = 50
 @permission_required(VIEW, raise_exception=True)
 def wallets(request: HttpRequest) -> HttpResponse:
     """The addresses as last reported. htmx then reads them anew; `?read=1` does so without JavaScript."""
-    is_read = "read" in request.GET
-    cached = refresh_wallet() if is_read else cached_wallet()
-    return render(request, "ledger/wallets.html", _wallet_context(request, cached) | {"fresh": is_read})
+    return render(request, "ledger/wallets.html", _wallet_context(request, is_read="read" in request.GET))
 
 
 @does_not_extend_session
@@ -168,19 +193,19 @@ def wallets(request: HttpRequest) -> HttpResponse:
 @permission_required(VIEW, raise_exception=True)
 def wallets_now(request: HttpRequest) -> HttpResponse:
     """The addresses read now, or as last reported if that fails."""
-    return render(
-        request, "ledger/_wallets.html", _wallet_context(request, refresh_wallet()) | {"fresh": True}
-    )
+    return render(request, "ledger/_wallets.html", _wallet_context(request, is_read=True))
 
 
-def _wallet_context(request: HttpRequest, cached: CachedValue[Wallet]) -> dict[str, Any]:
+def _wallet_context(request: HttpRequest, *, is_read: bool) -> dict[str, Any]:
     """The addresses that match the query string, and the one whose QR code is drawn, always one of these."""
     filters = {name: request.GET.get(name, "") for name in ("currency", "network")}
-    found = filter_addresses(cached.value, **filters)
+    found = (refresh_selection if is_read else cached_selection)(**filters)
     requested_address = request.GET.get("show", "")
     selected_address = next((one for one in found.addresses if one.address == requested_address), None)
     return {
-        "cached": cached,
+        "cached": found.cached,
+        "wallet": found.cached.value,
+        "fresh": is_read,
         "filters": filters,
         "found": found,
         "rows": found.addresses[:MAX_ADDRESSES],

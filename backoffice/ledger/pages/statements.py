@@ -24,6 +24,7 @@ from backoffice.ledger.statements.continuity import (
     unplaceable_count,
 )
 from backoffice.ledger.statements.statement import build_statement, statement_transactions
+from backoffice.ledger.transactions.sql import consistent_read
 
 VIEW = "ledger.view_transaction"
 
@@ -50,7 +51,7 @@ def statements(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         days = {name: day for name, day in form.query.items() if name != "currency"}
         context |= {"address": urlencode(form.query), "days": urlencode(days)}
-    with chain_reader.consistent_read():
+    with consistent_read():
         context |= {"mirror": mirror_state(), "unchecked": unchecked_currencies()}
         if form.is_valid():
             context |= _statements_context(form, request.GET.get("cursor"))
@@ -63,7 +64,7 @@ def continuity(request: HttpRequest) -> HttpResponse:
     """The breaks, newest first, with their sums by currency and day."""
     form = CurrencyPeriodForm(request.GET)
     context: dict[str, object] = {"form": form}
-    with chain_reader.consistent_read():
+    with consistent_read():
         context |= {"mirror": mirror_state(), "unchecked": unchecked_currencies()}
         if form.is_valid():
             selected = form.cleaned_data["currency"], *form.period

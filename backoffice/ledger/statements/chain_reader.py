@@ -1,12 +1,10 @@
 """Read the balance chain of one currency from the mirror, in batches. Missing records are not part of it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
-from django.db import connection
 from django.db.models import QuerySet
 
 from backoffice.core.web.pagination import (
@@ -25,28 +23,6 @@ CHAIN_ORDER = ("occurred_at", "id")
 _COLUMNS = ("pk", "occurred_at", "created_at", "previous_balance", "direction", "amount", "fee")
 _FIRST_BATCH, _BATCH = 10, 500
 _LOOKBACK = 10
-
-
-@contextmanager
-def consistent_read() -> Iterator[None]:
-    """All reads in the block see one snapshot, even while the sync merges. Nothing may be written.
-
-    Inside a transaction of the caller it has no effect.
-    """
-    if connection.in_atomic_block:
-        yield
-        return
-    is_postgresql = connection.vendor == "postgresql"
-    with connection.cursor() as cursor:
-        # Raw SQL, because Django would start a write transaction on SQLite and READ COMMITTED on PostgreSQL.
-        cursor.execute(
-            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if is_postgresql else "BEGIN DEFERRED"
-        )
-    try:
-        yield
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute("ROLLBACK")
 
 
 def listed_transactions(currency: str) -> QuerySet[Transaction]:

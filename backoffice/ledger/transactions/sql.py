@@ -1,10 +1,11 @@
-"""SQL for the transaction list: query fragments with their parameters, and scans of one index in its order.
+"""SQL for transactions: reads of one snapshot, query fragments with their parameters, scans of one index in its order.
 
 All SQL text is written here; every value that a person typed is a parameter. `query_planner` chooses among
 the scans.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -12,6 +13,28 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from backoffice.core.web.pagination import Order, Position
+
+
+@contextmanager
+def consistent_read() -> Iterator[None]:
+    """All reads in the block see one snapshot, even while the sync merges. Nothing may be written.
+
+    Inside a transaction of the caller it has no effect.
+    """
+    if connection.in_atomic_block:
+        yield
+        return
+    is_postgresql = connection.vendor == "postgresql"
+    with connection.cursor() as cursor:
+        # Raw SQL, because Django would start a write transaction on SQLite and READ COMMITTED on PostgreSQL.
+        cursor.execute(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if is_postgresql else "BEGIN DEFERRED"
+        )
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ROLLBACK")
 
 
 class Sql(NamedTuple):

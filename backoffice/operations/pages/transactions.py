@@ -1,4 +1,4 @@
-"""The list and the page of the mirrored transactions, each with the operation that caused it.
+"""The list and the page of the mirrored transactions, each with the operation that caused it; the provider's summary.
 
 A row is rendered as one string: a template of many parts takes several times longer than the query.
 """
@@ -27,7 +27,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.fields import normalized_text
 from backoffice.core.web.formatting import exact_time, format_amount, local_day, local_time, whole_ids
 from backoffice.core.web.pagination import Page
-from backoffice.ledger.forms import JumpToDayForm, TransactionListForm
+from backoffice.ledger.forms import JumpToDayForm, SummaryForm, TransactionListForm
 from backoffice.ledger.mirror.rows import DECIMAL_COLUMNS, TIME_COLUMNS
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.models import Transaction, TransactionChange
@@ -39,6 +39,7 @@ from backoffice.ledger.transactions.listing import (
     transaction_page,
 )
 from backoffice.ledger.transactions.query_planner import FilterTooBroadError
+from backoffice.ledger.transactions.summary import cached_summary, discrepancy, refresh_summary
 from backoffice.ledger.transactions.volumes import VolumeSummary, volume_summary
 from backoffice.operations import selectors
 from backoffice.operations.models.operations import Operation
@@ -256,6 +257,37 @@ def transactions_count(request: StaffRequest) -> HttpResponse:
     form = TransactionListForm(request.GET)
     context = {"form": form, **(_sums(form) if form.is_valid() else {})}
     return render(request, "operations/_transaction_count.html", context)
+
+
+@require_safe
+@permission_required(VIEW_TRANSACTION, raise_exception=True)
+def transaction_summary(request: StaffRequest) -> HttpResponse:
+    """The provider's summary beside the mirror's figures, as last read. htmx reads it anew, and so does `?read=1`."""
+    return _summary_page(request, "operations/transaction_summary.html", is_read="read" in request.GET)
+
+
+@does_not_extend_session
+@require_safe
+@permission_required(VIEW_TRANSACTION, raise_exception=True)
+def transaction_summary_now(request: StaffRequest) -> HttpResponse:
+    """The same read now, or as last read if that fails."""
+    return _summary_page(request, "operations/_transaction_summary.html", is_read=True)
+
+
+def _summary_page(request: StaffRequest, template: str, *, is_read: bool) -> HttpResponse:
+    form, cached, found = SummaryForm(request.GET), None, None
+    if form.is_valid():
+        query = form.summary_query()
+        cached = (refresh_summary if is_read else cached_summary)(query)
+        found = discrepancy(query) if cached.value and cached.value.is_unexplained else None
+    context = {
+        "form": form,
+        "cached": cached,
+        "discrepancy": found,
+        "mirror": mirror_state(),
+        "fresh": is_read,
+    }
+    return render(request, template, context, status=200 if cached else 422)
 
 
 @require_safe

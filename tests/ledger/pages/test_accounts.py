@@ -2,10 +2,12 @@
 
 import gzip
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,11 +20,12 @@ from backoffice.accounts.models import User
 from backoffice.ledger import urls
 from backoffice.ledger.models import Balance
 from backoffice.operations.kinds.registry import KINDS
+from tests.cached_reads import forget_reads
 from tests.ledger.stored_balances import balance, day_of_snapshots, snapshot
 from tests.payments_gateway import stub
 from tests.payments_gateway.stub import Stub
 from tests.requirements import opened_by
-from tests.sandbox_process import SandboxProcess
+from tests.sandbox_process import API_KEY, API_USER, SandboxProcess
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db
@@ -114,7 +117,7 @@ def test_the_last_reported_balances_are_shown_with_their_age(reader: Client) -> 
         "8,412,090.55",
         "41,200,000.00",
         "32,787,909.45",
-        "1204",
+        "1,204",
         ">12 min</time>",
         "Nigerian naira",
     ):
@@ -256,6 +259,19 @@ def test_a_failed_resolution_says_what_failed(
     assert 'value="0123456789"' in text(page)
 
 
+def test_the_rest_of_the_answer_is_in_a_disclosure(reader: Client, settings: Settings) -> None:
+    answered = {"accountname": "ADA OBI", "country": "NG", "phonenumber": "+2348030000001", "currency": "NGN"}
+    with Stub(stub.answer(200, {"data": answered})) as provider:
+        settings.GATEWAY_URL = provider.url
+        page = reader.post(ACCOUNTS, {"bank_code": "044", "account_number": "0123456789"})
+    assert page.context["holder_details"] == [
+        ("Country", "Nigeria"),
+        ("Currency", "NGN"),
+        ("Phone number", "+2348030000001"),
+    ]
+    assert "<summary>Details from the provider</summary>" in text(page)
+
+
 def listed(name: str) -> str:
     asset = {"currency": "NGN", "id": "0455001122", "type": "bank_account", "balance": 0}
     return json.dumps([{"accountName": name, "assets": [asset]}])
@@ -352,3 +368,65 @@ def test_a_callback_url_that_cannot_be_read_is_reported(reader: Client, unreacha
     html = text(reader.get(f"{WEBHOOKS}?read=1"))
     assert "Not refreshed: " in html
     assert "No earlier values are stored." in html
+
+
+def supported_by(answer: Any) -> str:
+    """The panel of the supported currencies, without its markup."""
+    html = text(answer).partition('id="supported-currencies"')[2].partition("</section>")[0]
+    return re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", html.replace("</dt><dd>", ": "))).strip(" >")
+
+
+@pytest.mark.parametrize(
+    ("profile", "shown"),
+    [
+        ("published", "Pay-in: USDT Payout: NGN , USD"),
+        ("listing", "Direction not provided: NGN , USD , USDT"),
+    ],
+)
+def test_the_supported_currencies_are_shown_in_each_direction(
+    reader: Client,
+    settings: Settings,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    profile: str,
+    shown: str,
+) -> None:
+    name = "published_process" if profile == "published" else "sandbox_process"
+    process: SandboxProcess = request.getfixturevalue(name)
+    settings.GATEWAY_URL, settings.GATEWAY_PROFILE = process.url, profile
+    settings.GATEWAY_API_KEY, settings.GATEWAY_API_USER = API_KEY, API_USER
+    if profile == "listing":
+        settings.GATEWAY_PROFILE = str(tmp_path / "profile.toml")
+        (tmp_path / "profile.toml").write_text('capabilities = ["currencies"]\n')
+    assert "Not loaded yet." in supported_by(reader.get(BALANCES))
+    assert shown in supported_by(reader.get(f"{BALANCES}now/"))
+    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    for address in (BALANCES, f"{BALANCES}now/", f"{BALANCES}?read=1"):
+        assert shown in supported_by(reader.get(address))
+
+
+def test_no_currencies_are_requested_or_shown_without_the_capability(
+    reader: Client, provider: StubProvider
+) -> None:
+    assert "supported-currencies" not in text(reader.get(f"{BALANCES}now/"))
+
+
+def test_an_unreadable_or_empty_list_of_currencies_is_explained(
+    reader: Client, settings: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "profile.toml").write_text('capabilities = ["currencies"]\n')
+    settings.GATEWAY_PROFILE = str(tmp_path / "profile.toml")
+    balances = stub.answer(200, {"data": {"balances": []}})
+    for currencies, shown in (
+        (
+            stub.answer(500, {"message": "out of order"}),
+            "Not refreshed: The provider responded with an error",
+        ),
+        (stub.answer(200, {"data": []}), "The provider lists no currency."),
+    ):
+        forget_reads()
+        with Stub(balances, currencies) as provider:
+            settings.GATEWAY_URL = provider.url
+            html = supported_by(reader.get(f"{BALANCES}now/"))
+        assert shown in html
+        assert "No earlier values are stored." in html or "Reported by the provider:" in html

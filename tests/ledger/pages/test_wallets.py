@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
-from tests.sandbox_process import SandboxProcess
+from tests.sandbox_process import API_KEY, API_USER, SandboxProcess
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db
@@ -76,6 +77,91 @@ def test_currency_and_network_narrow_the_list(reader: Client, holding: Holding) 
         html = text(reader, NOW + query)
         assert {number for number in range(1, 5) if f'data-copy="addr-{number}"' in html} == expected
     assert "No matching addresses" in text(reader, f"{NOW}?network=C")
+
+
+WALLET = {
+    "uid": "W-5f2a",
+    "reference": "WAL-77",
+    "status": "active",
+    "version": "v2",
+    "appName": "Obi Traders",
+    "createdAt": 1614589200,
+    "updatedAt": 1795165200,
+    "addresses": [{"address": "addr-1", "network": "A", "currency": "USDT"}],
+}
+
+
+def test_every_member_of_the_wallet_is_shown_with_its_times(reader: Client, provider: StubProvider) -> None:
+    provider.wallet = json.dumps(WALLET)
+    html = text(reader, NOW)
+    for member in ("uid", "reference", "status", "version", "appName"):
+        assert f"<dd>{WALLET[member]}</dd>" in html
+    assert '<time datetime="2021-03-01T09:00:00+00:00">' in html
+    assert '<time datetime="2026-11-20T09:00:00+00:00">' in html
+    provider.wallet = '{"addresses": []}'
+    assert text(reader, NOW).count("<dd>Not provided</dd>") == 7
+
+
+def test_in_the_published_profile_the_wallet_and_every_network_are_shown(
+    reader: Client, published_process: SandboxProcess, settings: Settings
+) -> None:
+    settings.GATEWAY_URL, settings.GATEWAY_PROFILE = published_process.url, "published"
+    settings.GATEWAY_API_KEY, settings.GATEWAY_API_USER = API_KEY, API_USER
+    html = text(reader, NOW)
+    for network in ("TRC20", "ERC20", "BEP20", "POLYGON"):
+        assert f">{network}</th>" in html
+        assert f"<option>{network}</option>" in html
+    assert "<dd>active</dd>" in html
+
+
+@pytest.fixture
+def supported(provider: StubProvider, settings: Settings, tmp_path: Path) -> list[str]:
+    """A provider that also has BTC wallets, of which GET /wallet without a filter names none. Its requests."""
+    (tmp_path / "profile.toml").write_text('capabilities = ["wallet_config"]')
+    settings.GATEWAY_PROFILE = str(tmp_path / "profile.toml")
+    provider.wallet = json.dumps(WALLET)
+    asked: list[str] = []
+
+    def answer(path: str) -> tuple[int, str]:
+        if "config" in path:
+            return (
+                200,
+                '{"data": [{"currency": "USDT", "networks": ["A"]}, {"currency": "BTC", "networks": ["B"]}]}',
+            )
+        asked.append(path)
+        found = (
+            [{"address": "addr-9", "network": "B", "currency": "BTC"}]
+            if "BTC" in path
+            else WALLET["addresses"]
+        )
+        return 200, json.dumps({"wallet": {**WALLET, "addresses": found}})
+
+    provider.answer_get = answer  # type: ignore[method-assign]
+    return asked
+
+
+def test_currencies_and_networks_that_the_provider_supports_are_choices_and_are_read(
+    reader: Client, supported: list[str]
+) -> None:
+    html = text(reader, NOW)
+    for choice in ("BTC", "USDT", "A", "B"):
+        assert f"<option>{choice}</option>" in html
+    html = text(reader, f"{NOW}?currency=BTC")
+    assert 'data-copy="addr-9"' in html
+    assert "<option>USDT</option>" in html
+    assert supported == ["/v2/wallet", "/v2/wallet", "/v2/wallet?currency=BTC"]
+    html = text(reader, f"{PAGE}?currency=BTC")
+    assert 'data-copy="addr-9"' in html
+    answer: Any = reader.get("/reports/wallets.csv?currency=BTC")
+    assert b"addr-9" in b"".join(answer.streaming_content)
+
+
+@pytest.mark.parametrize("query", ["currency=GIFT", "currency=BTC&network=A", "network=Z", "currency=USDT"])
+def test_a_currency_or_network_that_is_not_supported_or_listed_already_is_not_asked_for(
+    reader: Client, supported: list[str], query: str
+) -> None:
+    text(reader, f"{NOW}?{query}")
+    assert supported == ["/v2/wallet"]
 
 
 def test_an_unreachable_provider_shows_the_last_reported_value_with_its_age(

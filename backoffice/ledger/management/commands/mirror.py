@@ -11,8 +11,8 @@ from backoffice.ledger.mirror.rows import UnstorableRecordError
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.mirror.totals import total_discrepancies
 from backoffice.ledger.models import Mirror
-from backoffice.ledger.statements.chain_reader import consistent_read
 from backoffice.ledger.statements.continuity import break_disagreements
+from backoffice.ledger.transactions.sql import consistent_read
 from payments_gateway import GatewayError
 
 _BAR_WIDTH = 40

@@ -34,7 +34,7 @@ def test_all_reported_fields_are_shown_with_their_earlier_values(reader: Client)
     html = page_of(reader, one)
     for shown in (one.transaction_id, "kola", "biz-9", "NGN 7.00", "<s>processing</s> failed"):
         assert shown in html
-    assert "No operation caused this transaction." in html
+    assert "No operation is matched to this transaction." in html
     assert reader.get(f"{PAGE}{one.pk + 1}/").status_code == 404
 
 
