@@ -28,6 +28,7 @@ from payments_gateway.money import (
     dumps,
     loads,
     parse_amount,
+    parse_quantity,
 )
 from payments_gateway.operations import OPERATIONS, ApiOperation, CallEffect
 from payments_gateway.profile.model import ProviderProfile
@@ -50,7 +51,8 @@ from payments_gateway.resources.balances import (
     Withdrawal,
     WithdrawalReceipt,
 )
-from payments_gateway.resources.payments import Payment, PaymentRequest, PaymentUpdate
+from payments_gateway.resources.extras import SupportedCurrency
+from payments_gateway.resources.payments import Payment, PaymentRequest, PaymentUpdate, comparable_reference
 from payments_gateway.resources.transactions import (
     PageReader,
     TransactionPage,
@@ -116,6 +118,7 @@ __all__ = [
     "ReceivedWebhook",
     "RejectedError",
     "SignatureStatus",
+    "SupportedCurrency",
     "TransactionPage",
     "TransactionRecord",
     "TransactionSummary",
@@ -131,10 +134,12 @@ __all__ = [
     "Withdrawal",
     "WithdrawalReceipt",
     "check_address",
+    "comparable_reference",
     "dumps",
     "load_public_key",
     "loads",
     "parse_amount",
+    "parse_quantity",
     "verify_webhook",
     "write_only_while",
 ]

@@ -60,14 +60,27 @@ def parse_amount(text: str, code: str) -> Decimal:
     Accepts ASCII digits and one point only: rejects "1e5", "NaN", "1,000.50", other digits, signs, zero, and
     more decimals than the currency has. Raises AmountError.
     """
+    amount = _typed_number(text)
+    check_amount(amount, code)
+    return amount.quantize(Decimal(1).scaleb(-currency(code).decimals))
+
+
+def parse_quantity(text: str, code: str) -> Decimal:
+    """The same in a currency that may be unknown here: then as typed, with at most 18 decimals. Raises AmountError."""
+    if code in CURRENCIES:
+        return parse_amount(text, code)
+    amount = _typed_number(text)
+    check_quantity(amount, code)
+    return amount
+
+
+def _typed_number(text: str) -> Decimal:
     text = text.strip()
     if not text:
         raise AmountError(_("Enter an amount."))
     if not _TYPED_AMOUNT.fullmatch(text):
         raise AmountError(_("Enter digits and at most one point, for example 1000.50."))
-    amount = Decimal(text)
-    check_amount(amount, code)
-    return amount.quantize(Decimal(1).scaleb(-currency(code).decimals))
+    return Decimal(text)
 
 
 def check_amount(amount: Decimal, code: str) -> None:

@@ -17,7 +17,7 @@ Answer = tuple[int, str]
 class StubProvider:
     """Answers GET plausibly, and POST, PUT and DELETE as defined by `answer_post`.
 
-    `records`, `accounts`, `callback` and `keys` are its data, as JSON. `posts` are the bodies of requests
+    `balance`, `records`, `accounts`, `callback` and `keys` are its data, as JSON. `posts` are the bodies of requests
     that change something, `changes` their methods and paths; `keys_shown` the API keys of all requests. Its clock is
     `clock_behind` ours; None leaves out the header Date.
     """
@@ -29,6 +29,7 @@ class StubProvider:
         self.records = "[]"
         self.accounts = "[]"
         self.keys = '{"Apikeys": []}'
+        self.balance = _BALANCE
         self.wallet = '{"addresses": []}'
         self.callback = '"https://hooks.example.com/before"'
         self.answer_post: Callable[[], Answer] = lambda: (200, '{"data": {"transactionId": "T-1"}}')
@@ -42,7 +43,7 @@ class StubProvider:
         total = len(json.loads(self.records))
         page = f'{{"data": {self.records}, "total": {total}, "perPage": 100, "page": 1, "pages": 1}}'
         held = {
-            "/v2/balance": f'{{"balances": [{_BALANCE}]}}',
+            "/v2/balance": f'{{"balances": [{self.balance}]}}',
             "/v2/transaction/summary": f'{{"txn": {page}, "summary": {_SUMMARY}}}',
             "/v2/wallet": f'{{"wallet": {self.wallet}}}',
             "/v2/callbackurl": f'{{"callbackUrl": {self.callback}}}',

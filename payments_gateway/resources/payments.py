@@ -104,13 +104,17 @@ class Payment(ReceiptModel):
     customer_email: Annotated[LenientText, Field(alias="customerEmail")] = ""
     sender_username: Annotated[LenientText, Field(alias="senderUsername")] = ""
     thread_timestamp: Annotated[LenientText, Field(alias="threadTS")] = ""
+    ramp_reference: Annotated[LenientText, Field(alias="rampReference")] = ""  # not in the specification
     expires_at: Annotated[Timestamp, Field(alias="expTime")] = None
     created_at: Annotated[Timestamp, Field(alias="createdAt")] = None
     updated_at: Annotated[Timestamp, Field(alias="updatedAt")] = None
 
 
 class PaymentUpdate(WireModel):
-    """The data of `Payment created` and `Payment updated`. It has no id: a payment is found by its reference."""
+    """The data of `Payment created` and `Payment updated`. It has no id: a payment is found by its reference.
+
+    Whether the provider reports the times is not documented; without them, or unreadable, they are None.
+    """
 
     reference: Annotated[Text, Field(min_length=1)]
     state: Text = ""
@@ -119,6 +123,8 @@ class PaymentUpdate(WireModel):
     outgoing_currency: Annotated[Text, Field(alias="outgoingCurrency")] = ""
     incoming_amount: Annotated[Amount | None, Field(alias="incomingAmount")] = None
     outgoing_amount: Annotated[Amount | None, Field(alias="outgoingAmount")] = None
+    created_at: Annotated[Timestamp, Field(alias="createdAt")] = None
+    updated_at: Annotated[Timestamp, Field(alias="updatedAt")] = None
 
 
 class Payments(Resource):
@@ -141,12 +147,21 @@ class Payments(Resource):
         return self._transport.send_once("POST", "/payment", request.wire(self._profile), into=into)
 
 
+def comparable_reference(reference: str) -> str:
+    """The reference without its case, and with one blank between words: equal for what is the same reference.
+
+    The specification does not say that a provider returns it unchanged.
+    """
+    return " ".join(reference.split()).casefold()
+
+
 def _parse_payment(reference: str | None, response: ParsedResponse) -> Payment:
     """Read the created payment and check its reference; without one in the request the provider assigns it."""
     payment = Payment.model_validate(response.data | {"raw": response.data})
     named = payment.reference.strip()
     if not (payment.id or named or payment.address.strip()):
         raise UnreadableError(_("it contains no payment ID, reference or address"))
-    if reference is not None and named not in {"", reference}:
+    is_other = comparable_reference(named) != comparable_reference(reference or "")
+    if reference is not None and named and is_other:
         raise UnreadableError(_("it is about a payment with another reference"))
     return payment

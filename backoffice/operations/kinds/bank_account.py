@@ -1,8 +1,12 @@
 """Bank account: the provider opens a further account for the merchant (PUT {base_url_v4}/account)."""
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django import forms
+from django.db.models import QuerySet
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
@@ -19,7 +23,7 @@ from backoffice.operations.kinds.base import (
     SendReceipt,
 )
 from backoffice.operations.kinds.form_fields import currency_field
-from backoffice.operations.models.operations import Attempt
+from backoffice.operations.models.operations import Attempt, Operation
 from payments_gateway import (
     AccountRequest,
     CreatedAccount,
@@ -181,6 +185,51 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
             for member, label in _LABELS.items()
             if f"{member}_{place}" in result
         ]
+
+
+@dataclass(frozen=True)
+class OpenedAccount:
+    """One account that the provider opened for an operation of ours, as it answered at `reported_at`."""
+
+    number: str
+    bank: str
+    name: str
+    currency: str
+    status: str
+    reported_at: datetime
+
+
+@dataclass(frozen=True)
+class OpenedAccounts:
+    """The opened accounts by number, and those of them that a list of accounts does not have."""
+
+    by_number: dict[str, OpenedAccount]
+    unlisted: list[OpenedAccount]
+
+
+def opened_accounts(operations: QuerySet[Operation], listed_numbers: Iterable[str]) -> OpenedAccounts:
+    """What the provider answered when it opened accounts for these operations. One query."""
+    answered = Attempt.objects.filter(
+        operation__in=operations, operation__kind=BankAccountKind.name, result__isnull=False
+    )
+    found = {
+        account.number: account
+        for attempt in answered.select_related("operation").order_by("started_at")
+        for account in _opened_by(attempt)
+    }
+    listed = frozenset(listed_numbers)
+    return OpenedAccounts(found, [account for number, account in found.items() if number not in listed])
+
+
+def _opened_by(attempt: Attempt) -> Iterator[OpenedAccount]:
+    result = attempt.result or {}
+    for place in range(1, len(result) + 1):
+        if number := result.get(f"number_{place}"):
+            bank, name, status = (
+                result.get(f"{member}_{place}", "") for member in ("bank", "name", "status")
+            )
+            currency = str(attempt.operation.payload.get("currency", ""))
+            yield OpenedAccount(number, bank, name, currency, status, attempt.closed_at or attempt.started_at)
 
 
 def _current_numbers(account_name: str, currency: str, *, patience: float) -> tuple[str, ...] | None:

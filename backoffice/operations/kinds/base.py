@@ -61,11 +61,16 @@ class Payload(BaseModel):
     # Members that were read when it was prepared, not chosen by the preparer; ignored when comparing.
     OBSERVED: ClassVar[frozenset[str]] = frozenset()
 
+    # Members that operations stored by earlier releases do not have. They are left out while they are empty, so
+    # that the same content has the same digest in every release.
+    ADDED: ClassVar[frozenset[str]] = frozenset()
+
     duplicate_reason: str = ""  # why the same amount goes to the same recipient again within a day
 
     def stored(self) -> dict[str, Any]:
         """JSON members with amounts as plain text: what the digest covers."""
-        return self.model_dump(mode="json")
+        members = self.model_dump(mode="json")
+        return {name: value for name, value in members.items() if value or name not in self.ADDED}
 
     def identity(self) -> dict[str, Any]:
         """The members that make two contents equal, of which only one may be pending or approved."""
@@ -177,6 +182,7 @@ class KindForm(forms.Form):
     """A form that produces a payload. The fields about duplicates are shown only if there is one."""
 
     advanced: ClassVar[tuple[str, ...]] = ()  # rarely used fields, folded away on the page
+    is_being_typed = False  # checked for hints only, after every change; what takes long waits for the review
     # `field_order`, where a form declares it, is the order on the page.
 
     duplicate_confirmed = forms.BooleanField(
@@ -198,6 +204,14 @@ class KindForm(forms.Form):
         for name, asked in self.fields.items():
             if isinstance(asked, forms.ChoiceField) and isinstance(asked.widget, forms.Select):
                 self._keep_unavailable_choice(name, asked)
+
+    @property
+    def submission(self) -> UUID | None:
+        """The form's submission id: the operation's id, once it is prepared."""
+        try:
+            return UUID(str(self.data.get("submission", "")))
+        except ValueError:
+            return None
 
     def content(self) -> Payload:
         """The validated content of the kind. Call only on a valid form."""
@@ -264,6 +278,8 @@ class OperationKind(ABC, Generic[P]):
     skips_preflight: ClassVar[bool] = False
     # whether it is approved on its own page only, not in bulk
     excluded_from_bulk: ClassVar[bool] = False
+    # whether its cautions say that a recipient was never paid; otherwise the pages do
+    warns_of_first_payment: ClassVar[bool] = False
     payload_type: type[P]
     form_type: type[KindForm]
 
@@ -317,6 +333,17 @@ class OperationKind(ABC, Generic[P]):
     def confirmation(self, payload: P) -> TypedConfirmation | None:
         """What has to be typed to approve, besides the second factor; None for most kinds."""
         return None
+
+    def provider_reference(self, payload: P) -> str:
+        """Our reference at the provider, a member `reference` of the payload; empty for kinds without one.
+
+        Only one operation of the kind has it (`Operation.objects.holding_reference`).
+        """
+        return ""
+
+    def acknowledgement(self, payload: P) -> str:
+        """What the approver has to confirm with a tick, such as an unchecked name; empty for most contents."""
+        return ""
 
     def cautions(self, payload: P) -> list[str]:
         """Warnings for the preparer and the approver. May read the database, not the provider."""

@@ -5,14 +5,15 @@ The account's holder is read from the bank, and compared with the name that was 
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.validators import RegexValidator
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.gateway import FORM_HINT_TIMEOUT
@@ -21,7 +22,14 @@ from backoffice.ledger import accounts as ledger
 from backoffice.ledger import balances
 from backoffice.operations.kinds.base import Facts, KindForm, Payload, Recipient
 from backoffice.operations.models.saved_items import SavedAccount, bank_account_key
-from payments_gateway import AmountError, GatewayError, RejectedError, parse_amount
+from payments_gateway import (
+    AmountError,
+    GatewayError,
+    NotFoundError,
+    RateLimitedError,
+    RejectedError,
+    parse_quantity,
+)
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -62,9 +70,9 @@ def amount_field(label: "StrOrPromise" = _AMOUNT, **options: Any) -> TypedAmount
 
 
 def parse_typed_amount(text: str, currency: str) -> Decimal:
-    """The amount, padded to all decimals of its currency. Raises ValidationError with the reason."""
+    """The amount, padded to all decimals of its currency if they are known. Raises ValidationError with the reason."""
     try:
-        return parse_amount(text, currency)
+        return parse_quantity(text, currency)
     except AmountError as exc:
         raise forms.ValidationError(error_sentence(exc)) from exc
 
@@ -174,38 +182,68 @@ class RecipientAccountPayload(Payload):
     name_reason: str
     # The holder's name saved with the account, if the bank reports another one now.
     saved_name: str = ""
+    # Why the bank could not be asked for the name (`ledger.unresolved_cause`), and why the typed name is sent
+    # nevertheless, in the preparer's words. Both are empty if the bank named the holder.
+    name_not_checked: dict[str, str] = {}
+    unchecked_reason: str = ""
+
+    OBSERVED = frozenset({"name_not_checked"})
+    ADDED = frozenset({"name_not_checked", "unchecked_reason"})
 
     @property
     def recipient(self) -> Recipient:
         """The account as a recipient, named by its holder."""
-        return Recipient(
-            self.account_name,
-            f"{self.bank} {mask_account(self.account_number)}",
-            key=bank_account_key(self.bank_code, self.account_number),
+        account = f"{self.bank} {mask_account(self.account_number)}"
+        if self.name_not_checked:
+            account = gettext("{account}, name not checked").format(account=account)
+        key = bank_account_key(self.bank_code, self.account_number)
+        return Recipient(self.account_name, account, key=key)
+
+    @property
+    def not_checked_text(self) -> str:
+        """Why the bank did not name the holder; empty if it did."""
+        return _not_checked_text(self.name_not_checked)
+
+    @property
+    def acknowledgement(self) -> str:
+        """What the approver confirms if the bank did not name the holder; empty if it did."""
+        if not self.name_not_checked:
+            return ""
+        if self.name_not_checked["code"] == ledger.UnresolvedCause.NO_ACCOUNT:
+            return gettext("I approve this recipient although the bank did not find this account")
+        return gettext("I approve this recipient although the bank has not confirmed the name {name}").format(
+            name=self.account_name
         )
 
     @property
     def is_name_different(self) -> bool:
         """Whether the bank's name of the holder differs from the name that was typed."""
-        return compare_names(self.typed_name, self.account_name) is not NameComparison.EXACT
+        is_exact = compare_names(self.typed_name, self.account_name) is NameComparison.EXACT
+        return not (is_exact or self.name_not_checked)
 
     @property
     def account_warnings(self) -> list[str]:
-        """Warnings if the holder differs from the typed name, or from the name saved with the account."""
-        cautions = []
+        """Warnings if the name was not checked, or differs from the typed name or the one saved with the account."""
+        cautions = [self.not_checked_text] if self.name_not_checked else []
         if self.is_name_different:
             cautions.append(
                 gettext(
                     "The name at the bank is {bank_name}, but {typed_name} was entered. Check the reason."
                 ).format(bank_name=self.account_name, typed_name=self.typed_name)
             )
-        if self.saved_name:
+        if self.saved_name and self.name_not_checked:
+            cautions.append(
+                gettext("This recipient is saved as {saved}, but {typed_name} was entered.").format(
+                    saved=self.saved_name, typed_name=self.typed_name
+                )
+            )
+        elif self.saved_name:
             cautions.append(changed_holder_warning(self.saved_name, self.account_name))
         return cautions
 
     @property
     def account_facts(self) -> Facts:
-        """The account, and the typed name if the bank reports another one."""
+        """The account, the typed name if the bank reports another one, and why a name was not checked."""
         facts = [
             (gettext("Recipient"), self.account_name),
             (gettext("Account"), f"{self.account_number} · {self.bank} ({self.bank_code})"),
@@ -215,9 +253,26 @@ class RecipientAccountPayload(Payload):
                 (gettext("Name entered"), self.typed_name),
                 (gettext("Reason for the mismatch"), self.name_reason),
             ]
+        if self.name_not_checked:
+            facts += [
+                (gettext("Name check"), self.not_checked_text),
+                (gettext("Reason for using the name"), self.unchecked_reason),
+            ]
         if self.saved_name:
             facts.append((gettext("Name when saved"), self.saved_name))
         return facts
+
+
+_OUTDATED_STATEMENT = gettext_noop(
+    "The confirmation and reason below were given for another account. Check that they apply to this account, "
+    "and confirm again."
+)
+
+
+def _not_checked_text(cause: Mapping[str, str]) -> str:
+    if not cause:
+        return ""
+    return gettext("Name not checked. {cause}").format(cause=ledger.unresolved_sentence(cause))
 
 
 def changed_holder_warning(saved: str, holder: str) -> str:
@@ -254,12 +309,27 @@ class RecipientAccountForm(KindForm):
         max_length=200,
         help_text=_("Required if the names differ. Shown to the approver."),
     )
+    unchecked_confirmed = forms.BooleanField(
+        required=False, label=_("Use the name as entered, without a check by the bank")
+    )
+    unchecked_reason = forms.CharField(
+        label=_("Reason for using the name"),
+        required=False,
+        max_length=200,
+        help_text=_("How you know who holds the account. Shown to the approver."),
+    )
+    # The account that the two fields above are about: another one in the form needs them again.
+    unchecked_for = forms.CharField(required=False, max_length=100, widget=forms.HiddenInput)
     holder: str | None = None
+    holder_details: Sequence[tuple[str, str]] = ()  # what else the provider answered about the account
+    not_checked: Mapping[str, str] = MappingProxyType({})  # the cause if the bank did not name the holder
     match: NameComparison | None = None
     saved_name = ""
+    is_statement_outdated = False  # it was typed for another account, and is no longer confirmed
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._unconfirm_outdated_statement()
         self.banks = ledger.banks()
         bank_code: Any = self.fields["bank_code"]
         bank_code.choices = [
@@ -274,17 +344,19 @@ class RecipientAccountForm(KindForm):
             self._check_holder(values)
         return values
 
-    def account(self) -> dict[str, str]:
+    def account(self) -> dict[str, Any]:
         """The members of a RecipientAccountPayload. Call only on a valid form."""
         values = self.cleaned_data
         return {
             "bank_code": values["bank_code"],
             "bank": self.banks[values["bank_code"]],
             "account_number": values["account_number"],
-            "account_name": self.holder or "",
+            "account_name": self.holder or values["typed_name"],
             "typed_name": values["typed_name"],
             "name_reason": values["name_reason"],
             "saved_name": self.saved_name,
+            "name_not_checked": dict(self.not_checked),
+            "unchecked_reason": values["unchecked_reason"] if self.not_checked else "",
         }
 
     @property
@@ -292,20 +364,73 @@ class RecipientAccountForm(KindForm):
         """The warning if the holder changed since this account was saved; empty otherwise."""
         return changed_holder_warning(self.saved_name, self.holder) if self.saved_name and self.holder else ""
 
-    def _check_holder(self, values: dict[str, Any]) -> None:
-        try:
-            holder = ledger.resolve_account_holder(values["account_number"], values["bank_code"]).account_name
-        except GatewayError as exc:
-            problem = ledger.unresolved_text(exc)
-            if not isinstance(exc, RejectedError):
-                problem = gettext("{problem} Nothing was prepared. Try again.").format(problem=problem)
-            self.add_error("account_number", problem)
+    @property
+    def not_checked_text(self) -> str:
+        """Why the bank did not name the holder; empty if it did."""
+        return _not_checked_text(self.not_checked)
+
+    @property
+    def outdated_statement_text(self) -> str:
+        """What to do about a statement that was typed for another account."""
+        return gettext(_OUTDATED_STATEMENT)
+
+    @property
+    def account_key(self) -> str:
+        """The account that is typed in, as `unchecked_for` names it."""
+        typed = self.data if self.is_bound else self.initial
+        code, number = (str(typed.get(name) or "").strip() for name in ("bank_code", "account_number"))
+        return bank_account_key(code, number)
+
+    def _unconfirm_outdated_statement(self) -> None:
+        """Remove the tick of a statement about another account. Its reason remains, to be confirmed again."""
+        typed = self.data if self.is_bound else self.initial
+        about = str(typed.get("unchecked_for") or "")
+        has_statement = bool(typed.get("unchecked_confirmed") or typed.get("unchecked_reason"))
+        if not has_statement or about == self.account_key:
             return
-        self.holder = holder
-        self.saved_name = _outdated_saved_name(
-            bank_account_key(values["bank_code"], values["account_number"]), holder
-        )
-        self._compare(values, holder)
+        self.is_statement_outdated = True
+        unconfirmed = {**dict(typed.items()), "unchecked_confirmed": ""}
+        if self.is_bound:
+            self.data = unconfirmed
+        else:
+            self.initial = unconfirmed
+
+    def _check_holder(self, values: dict[str, Any]) -> None:
+        key = bank_account_key(values["bank_code"], values["account_number"])
+        try:
+            resolved = ledger.resolve_account_holder(values["account_number"], values["bank_code"])
+        except RateLimitedError as exc:  # no cause: many checks would be a way around the check
+            problem = gettext("{problem} Nothing was prepared. Try again.")
+            self.add_error("account_number", problem.format(problem=ledger.unresolved_text(exc)))
+            return
+        except NotFoundError as exc:  # an answer, so that no statement of the preparer replaces it
+            problem = gettext("{problem} Check the account number and the bank. Nothing was prepared.")
+            self.add_error("account_number", problem.format(problem=ledger.unresolved_text(exc)))
+            return
+        except GatewayError as exc:
+            self.not_checked = ledger.reviewed_cause(exc, submission=self.submission, account=key)
+            self.saved_name = _outdated_saved_name(key, values.get("typed_name", ""))
+            self._require_statement(values, exc)
+            return
+        self.holder, self.holder_details = resolved.account_name, ledger.holder_details(resolved)
+        self.saved_name = _outdated_saved_name(key, self.holder)
+        self._compare(values, self.holder)
+
+    def _require_statement(self, values: dict[str, Any], exc: GatewayError) -> None:
+        """Refuse the account unless the preparer states, with a reason, that the name is used without a check."""
+        confirmed, reason = values.get("unchecked_confirmed"), values.get("unchecked_reason")
+        if confirmed and reason:
+            return
+        if self.is_statement_outdated:
+            self.add_error("unchecked_confirmed", gettext(_OUTDATED_STATEMENT))
+        elif confirmed:
+            self.add_error("unchecked_reason", gettext("Enter how you know who holds the account."))
+        elif reason:
+            self.add_error("unchecked_confirmed", gettext("Confirm that the name is used without a check."))
+        problem = ledger.unresolved_text(exc)
+        if not isinstance(exc, RejectedError):
+            problem = gettext("{problem} Nothing was prepared. Try again.").format(problem=problem)
+        self.add_error("account_number", problem)
 
     def _compare(self, values: dict[str, Any], holder: str) -> None:
         typed = values.get("typed_name")

@@ -1,6 +1,7 @@
 """Payment: a customer pays crypto in, the provider pays out to a bank account or a user (POST /payment)."""
 
-from datetime import timedelta
+import hashlib
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -10,13 +11,14 @@ from django.conf import settings
 from django.core.validators import RegexValidator
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from pydantic import SecretStr, TypeAdapter
+from pydantic import BaseModel, SecretStr, TypeAdapter
 
-from backoffice.core.cached_reads import CachedRead
+from backoffice.core.cached_reads import CachedRead, failed_read_text
 from backoffice.core.gateway import FORM_HINT_TIMEOUT, gateway, provider_profile
 from backoffice.core.web.formatting import country_name, format_amount, sort_key
 from backoffice.ledger import accounts as ledger
 from backoffice.ledger import rates
+from backoffice.operations.errors import ReferenceUsedError
 from backoffice.operations.kinds.base import (
     ChangeKind,
     Debit,
@@ -34,15 +36,17 @@ from backoffice.operations.kinds.form_fields import (
     minimum_text,
     parse_typed_amount,
 )
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import PREPARE
-from payments_gateway import GatewayError, Payment, PaymentRequest, PaymentsGateway
+from payments_gateway import GatewayError, Payment, PaymentRequest, PaymentsGateway, comparable_reference
 
 INCOMING, OUTGOING = ("USDT",), ("NGN", "USD")
 BANK, PROFILE = "bank", "profile"
 _PAYOUTS = {BANK: _("Bank account"), PROFILE: _("User of the provider")}
 _ACCOUNT = ("country", "bank_code", "account_number", "typed_name")
 _NEEDED = {BANK: _ACCOUNT, PROFILE: ("service_username",)}
-_FIELDS_OF = {BANK: (*_ACCOUNT, "name_reason"), PROFILE: ("service_username",)}
+_UNCHECKED = ("unchecked_confirmed", "unchecked_reason", "unchecked_for")
+_FIELDS_OF = {BANK: (*_ACCOUNT, "name_reason", *_UNCHECKED), PROFILE: ("service_username",)}
 _RECORDS_READ = 20
 _BUSINESS_ID: CachedRead[str | None] = CachedRead(
     "business-id", TypeAdapter(str | None), keep_for=timedelta(hours=1), fresh_for=timedelta(hours=1)
@@ -52,7 +56,8 @@ _BUSINESS_ID: CachedRead[str | None] = CachedRead(
 class PaymentPayload(RecipientAccountPayload):
     """What is paid in, what is paid out and to whom; members of the other payout type are empty."""
 
-    OBSERVED = frozenset({"reference", "business_id"})
+    # The reference too, even if it was typed: under another one, the same payment is still a duplicate.
+    OBSERVED = RecipientAccountPayload.OBSERVED | {"reference", "business_id"}
 
     business_id: str
     reference: str
@@ -73,7 +78,7 @@ class PaymentForm(RecipientAccountForm):
     advanced = ("rate_key",)
     field_order = (
         *("incoming_currency", "incoming_amount", "outgoing_currency", "outgoing_amount", "customer_email"),
-        *("payment_type", *_ACCOUNT, "service_username", "name_reason", "rate_key"),
+        *("reference", "payment_type", *_ACCOUNT, "service_username", "name_reason", *_UNCHECKED, "rate_key"),
     )
 
     incoming_currency = currency_field(*INCOMING, label=_("Pay-in currency"))
@@ -89,6 +94,21 @@ class PaymentForm(RecipientAccountForm):
         max_length=254,
         help_text=_("The customer who sends the crypto."),
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
+    )
+    reference = forms.CharField(
+        label=_("Reference"),
+        required=False,
+        max_length=60,
+        help_text=_("Your order or invoice number, sent to the provider. If it is empty, one is generated."),
+        validators=[
+            RegexValidator(
+                r"^[A-Za-z0-9][A-Za-z0-9 ._/#-]*\Z",
+                _(
+                    "Begin with a letter or digit. Use letters without accents, digits, spaces and . _ / # - only."
+                ),
+            )
+        ],
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     payment_type = forms.ChoiceField(
         label=_("Payout to"),
@@ -172,8 +192,9 @@ class PaymentForm(RecipientAccountForm):
             values.get(name) or self.errors.get(name) for name in ("incoming_amount", "outgoing_amount")
         ):
             self.add_error("incoming_amount", gettext("Enter a pay-in or a payout amount."))
-        if not _submission(self):
+        if not self.submission:
             self.add_error(None, gettext("This form is incomplete. Nothing was prepared. Open a new form."))
+        self._check_reference(values.get("reference", ""))
         if not self.errors:
             self._check_business()
         return values
@@ -188,10 +209,11 @@ class PaymentForm(RecipientAccountForm):
     def content(self) -> PaymentPayload:
         values = self.cleaned_data
         to_bank = values["payment_type"] == BANK
-        account = self.account() if to_bank else dict.fromkeys(RecipientAccountPayload.model_fields, "")
+        members = RecipientAccountPayload.model_fields.items()
+        no_account = {name: "" for name, member in members if member.is_required()}
         return PaymentPayload(
             business_id=self.business_id,
-            reference=_reference(_submission(self)),
+            reference=values["reference"] or _reference(self.submission),
             incoming_currency=values["incoming_currency"],
             incoming_amount=values["incoming_amount"] or None,
             outgoing_currency=values["outgoing_currency"],
@@ -201,7 +223,7 @@ class PaymentForm(RecipientAccountForm):
             payment_type=values["payment_type"],
             service_username="" if to_bank else values["service_username"],
             country=values["country"] if to_bank else "",
-            **account,
+            **(self.account() if to_bank else no_account),
         )
 
     def _check_holder(self, values: dict[str, Any]) -> None:
@@ -226,16 +248,30 @@ class PaymentForm(RecipientAccountForm):
         except forms.ValidationError as exc:
             self.add_error(name, exc)
 
+    def clean_reference(self) -> str:
+        """Without blanks that a provider may drop, so that its answer has the same reference."""
+        return " ".join(str(self.cleaned_data["reference"]).split())
+
+    def _check_reference(self, reference: str) -> None:
+        """Refuse a reference that another payment has; `prepare_operation` checks it again.
+
+        Not while it is being typed: no index has the references, so all payments are read.
+        """
+        submission = self.submission
+        if not reference or submission is None or self.is_being_typed:
+            return
+        others = Operation.objects.holding_reference(PaymentKind.name, reference).exclude(pk=submission)
+        if (other := others.first()) is not None:
+            self.add_error("reference", str(ReferenceUsedError(other.reference, reference)))
+
     def _check_business(self) -> None:
         try:
             self.business_id = business_id()
-        except GatewayError:
-            self.add_error(
-                None,
-                gettext(
-                    "The provider cannot be reached to read your business ID. Nothing was prepared. Try again."
-                ),
+        except GatewayError as exc:
+            problem = gettext(
+                "Your business ID could not be read. {problem} Nothing was prepared. Try again."
             )
+            self.add_error(None, problem.format(problem=failed_read_text(exc)))
             return
         if not self.business_id:
             self.add_error(
@@ -247,16 +283,8 @@ class PaymentForm(RecipientAccountForm):
             )
 
 
-def _submission(form: forms.Form) -> UUID | None:
-    """The form's submission id: the operation's id, once it is prepared."""
-    try:
-        return UUID(str(form.data.get("submission", "")))
-    except ValueError:
-        return None
-
-
 def _reference(submission: UUID | None) -> str:
-    """Our unique reference of the payment: the same for the same form, however often it is submitted."""
+    """The unique reference of a payment without one: the same for the same form, however often it is submitted."""
     return f"CS-{submission.hex[:20].upper()}" if submission else ""
 
 
@@ -339,9 +367,17 @@ class PaymentKind(ChangeKind[PaymentPayload]):
                 "bank",
                 "account_name",
                 "saved_name",
+                "name_not_checked",
+                "unchecked_reason",
                 "rate_key",
             }
         )
+
+    def provider_reference(self, payload: PaymentPayload) -> str:
+        return payload.reference
+
+    def acknowledgement(self, payload: PaymentPayload) -> str:
+        return payload.acknowledgement
 
     def cautions(self, payload: PaymentPayload) -> list[str]:
         return payload.account_warnings if payload.payment_type == BANK else []
@@ -379,26 +415,72 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         return [(label, result[name]) for name, label in labels.items() if result.get(name)]
 
 
+RESULT_FIELDS = (
+    *("id", "reference", "ramp_reference", "business_id", "state", "payment_type", "address", "account"),
+    *("incoming_currency", "incoming_amount", "confirmed_amount", "unconfirmed_amount"),
+    *("outgoing_currency", "outgoing_amount", "rate", "customer_email", "sender_username"),
+    *("thread_timestamp", "expires_at", "created_at", "updated_at"),
+)
+"""The members of a `Payment` that are kept of an answer, in the order in which they are shown."""
+
+
 def payment_result(payment: Payment) -> dict[str, str]:
     """The result stored for a payment: the values that the provider reports, as text by name."""
-    texts = {
-        "id": payment.id or "",
-        "reference": payment.reference,
-        "address": payment.address,
-        "state": payment.state,
-        "expires_at": payment.expires_at.isoformat() if payment.expires_at else "",
-        "incoming_currency": payment.incoming_currency,
-        "outgoing_currency": payment.outgoing_currency,
-    }
-    numbers = {
-        "incoming_amount": payment.incoming_amount,
-        "outgoing_amount": payment.outgoing_amount,
-        "confirmed_amount": payment.confirmed_amount,
-        "unconfirmed_amount": payment.unconfirmed_amount,
-        "rate": payment.rate,
-    }
-    details = texts | {name: f"{number:f}" for name, number in numbers.items() if number is not None}
-    return {name: text for name, text in details.items() if text}
+    texts = {name: _result_text(getattr(payment, name)) for name in RESULT_FIELDS}
+    return {name: text for name, text in texts.items() if text}
+
+
+class PaymentEvent(BaseModel):
+    """What a webhook reported of a payment, as text by name, and when the delivery was verified."""
+
+    values: dict[str, str]
+    received_at: datetime
+
+
+_CHANGING = ("state", "incoming_amount", "confirmed_amount", "unconfirmed_amount", "outgoing_amount")
+"""The members that a webhook may update: never where the customer pays to, or who is paid."""
+_EVENT_KEPT_FOR = timedelta(days=90)
+
+
+def payment_event(reference: str) -> CachedRead[PaymentEvent]:
+    """The last webhook about the payment of this reference, if one arrived within 90 days."""
+    key = hashlib.sha256(comparable_reference(reference).encode()).hexdigest()
+    return CachedRead(f"payment-event:{key}", TypeAdapter(PaymentEvent), keep_for=_EVENT_KEPT_FOR)
+
+
+def store_payment_event(reference: str, reported: Payment, received_at: datetime) -> None:
+    """Keep what a webhook reported, unless a later one is kept. The caller has verified its signature.
+
+    Nothing is decided by it: it is shown with its time, and never changes an operation.
+    """
+    values = payment_result(reported)
+    event = PaymentEvent(
+        values={name: values[name] for name in (*_CHANGING, "updated_at") if name in values},
+        received_at=received_at,
+    )
+    read = payment_event(reference)
+    kept = read.cached().value
+    if kept is None or _is_later(event, kept):
+        read.refresh(lambda: event)
+
+
+def _is_later(event: PaymentEvent, kept: PaymentEvent) -> bool:
+    """By the payment's own time if both report it, since deliveries may arrive late; otherwise by their arrival."""
+    changed = [one.values.get("updated_at", "") for one in (event, kept)]
+    if all(changed) and changed[0] != changed[1]:
+        return datetime.fromisoformat(changed[0]) > datetime.fromisoformat(changed[1])
+    return event.received_at >= kept.received_at
+
+
+def _result_text(value: str | Decimal | datetime | None) -> str:
+    match value:
+        case None:
+            return ""
+        case Decimal():
+            return f"{value:f}"
+        case datetime():
+            return value.isoformat()
+    return value
 
 
 def _payout_facts(payload: PaymentPayload) -> Facts:

@@ -5,6 +5,7 @@ different in a few characters.
 """
 
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 from django import forms
@@ -111,7 +112,8 @@ def _differing_runs(one: str, other: str) -> list[tuple[int, int]]:
     return runs
 
 
-CURRENCIES = ("USDT",)
+CURRENCY = "USDT"
+"""The cryptocurrency that every provider has balances in; the provider's list of wallets may name more."""
 RETYPED_CHARACTERS = 6  # characters of the address, from its end
 MEMO_MAX = 120
 MAX_LOOKALIKES_SHOWN = 3
@@ -141,7 +143,7 @@ class WalletTransferForm(AmountForm):
 
     advanced = ("wallet_type",)
 
-    currency = currency_field(*CURRENCIES)
+    currency = currency_field(CURRENCY)
     amount = amount_field()
     network = forms.ChoiceField(
         label=_("Network"),
@@ -178,16 +180,29 @@ class WalletTransferForm(AmountForm):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.networks = ledger.transfer_networks(CURRENCY)  # by currency
         super().__init__(*args, **kwargs)
-        networks: Any = self.fields["network"]
-        networks.choices = [
-            ("", gettext("Select a network")),
-            *((name, name) for name in ledger.transfer_networks(CURRENCIES[0])),
-        ]
+        currency: Any = self.fields["currency"]
+        currency.choices = [(code, code) for code in self.networks]
+        network: Any = self.fields["network"]
+        names = dict.fromkeys(chain.from_iterable(self.networks.values()))
+        network.choices = [("", gettext("Select a network")), *((name, name) for name in names)]
+
+    @property
+    def debit_currencies(self) -> list[str]:
+        return list(self.networks)
 
     def clean(self) -> dict[str, Any]:
-        """Refuse what cannot be an address of the network."""
+        """Refuse a network that the currency does not have, and what cannot be an address of the network."""
         values = super().clean()
+        code, name = values.get("currency", ""), values.get("network", "")
+        if code and name and name not in self.networks[code]:
+            self.add_error(
+                "network",
+                gettext("The provider sends {currency} only on {networks}. Select one of them.").format(
+                    currency=code, networks=", ".join(self.networks[code])
+                ),
+            )
         if values.get("network") and values.get("address"):
             try:
                 check_address(values["network"], values["address"])
@@ -216,6 +231,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
     page = KindPage("crypto-transfers", _("New crypto transfer"))
     letter = "X"
     verb = _("Send crypto")
+    warns_of_first_payment = True
     payload_type = WalletTransferPayload
     form_type = WalletTransferForm
 

@@ -47,7 +47,8 @@ class WithdrawalForm(RecipientAccountForm, AmountForm):
     """Asks for the payment, checks it against the balance, and reads the account's holder from the bank."""
 
     field_order = (
-        *("currency", "amount", "bank_code", "account_number", "typed_name", "name_reason", "memo"),
+        *("currency", "amount", "bank_code", "account_number", "typed_name", "name_reason"),
+        *("unchecked_confirmed", "unchecked_reason", "unchecked_for", "memo"),
     )
 
     currency = currency_field(*CURRENCIES)
@@ -83,14 +84,18 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
         return provider_profile().otp_required
 
     def sentence(self, payload: WithdrawalPayload) -> str:
-        amount = format_amount(payload.amount, payload.currency)
-        return gettext("Withdraw {currency} {amount} to {name}, {bank} {account}").format(
-            currency=payload.currency,
-            amount=amount,
-            name=payload.account_name,
-            bank=payload.bank,
-            account=mask_account(payload.account_number),
-        )
+        values = {
+            "currency": payload.currency,
+            "amount": format_amount(payload.amount, payload.currency),
+            "name": payload.account_name,
+            "bank": payload.bank,
+            "account": mask_account(payload.account_number),
+        }
+        if payload.name_not_checked:
+            text = gettext("Withdraw {currency} {amount} to {name} (name not checked), {bank} {account}")
+        else:
+            text = gettext("Withdraw {currency} {amount} to {name}, {bank} {account}")
+        return text.format(**values)
 
     def debit(self, payload: WithdrawalPayload) -> Debit:
         return Debit(payload.currency, payload.amount)
@@ -112,6 +117,9 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
         return payload.model_dump(
             include={"currency", "amount", "bank_code", "account_number", "typed_name", "name_reason", "memo"}
         )
+
+    def acknowledgement(self, payload: WithdrawalPayload) -> str:
+        return payload.acknowledgement
 
     def cautions(self, payload: WithdrawalPayload) -> list[str]:
         return payload.account_warnings

@@ -1,7 +1,7 @@
 """Payments created here, as the provider last reported them. No decision depends on that."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -9,10 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import permission_required
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Prefetch, QuerySet, TextChoices
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 from pydantic import TypeAdapter
 
@@ -21,9 +22,15 @@ from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.cached_reads import CachedRead, CachedValue, cached_values
 from backoffice.core.gateway import PAGE_PART_TIMEOUT, gateway, provider_profile
-from backoffice.core.web.formatting import format_amount
+from backoffice.core.web.formatting import format_amount, local_time
 from backoffice.operations import permissions
-from backoffice.operations.kinds.payment import PaymentKind, payment_result
+from backoffice.operations.kinds.payment import (
+    RESULT_FIELDS,
+    PaymentEvent,
+    PaymentKind,
+    payment_event,
+    payment_result,
+)
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.pages.operation_list import kind_context, render_list
@@ -34,6 +41,29 @@ from payments_gateway import Payment
 _FRESH_FOR = timedelta(seconds=30)
 _ADDRESS_WATCHED_AFTER_EXPIRY = timedelta(days=1)
 _MAX_READS, _READS_DEADLINE = 10, 5.0
+_FIELD_NAMES = {
+    "id": _("Payment ID"),
+    "reference": _("Reference"),
+    "ramp_reference": _("Ramp reference"),
+    "business_id": _("Business ID"),
+    "state": _("Status"),
+    "payment_type": _("Payout to"),
+    "address": _("Deposit address"),
+    "account": _("Payout account"),
+    "incoming_currency": _("Pay-in currency"),
+    "incoming_amount": _("Pay-in amount"),
+    "confirmed_amount": _("Received, confirmed"),
+    "unconfirmed_amount": _("Received, unconfirmed"),
+    "outgoing_currency": _("Payout currency"),
+    "outgoing_amount": _("Payout amount"),
+    "rate": _("Rate"),
+    "customer_email": _("Customer's email address"),
+    "sender_username": _("Sender's username"),
+    "thread_timestamp": _("Thread timestamp"),
+    "expires_at": _("Expiry"),
+    "created_at": _("Created"),
+    "updated_at": _("Updated"),
+}
 
 
 def can_read_payments() -> bool:
@@ -49,24 +79,109 @@ def fetch_payment(payment_id: str) -> Payment:
     return gateway(deadline=PAGE_PART_TIMEOUT).extras.payment(payment_id)
 
 
+class ReportSource(TextChoices):
+    """How a value of a payment was reported. The label has the time in braces."""
+
+    CREATION = "creation", _("when it was created, {time}")
+    READ = "read", _("read at {time}")
+    WEBHOOK = "webhook", _("webhook of {time}")
+
+
+@dataclass(frozen=True)
+class PaymentReport:
+    """What the provider reported of a payment at one time, as text by name."""
+
+    source: ReportSource
+    at: datetime
+    values: Mapping[str, str]
+
+    @property
+    def origin(self) -> str:
+        """The source and the time in words."""
+        return str(self.source.label).format(time=local_time(self.at))
+
+
 @dataclass(frozen=True)
 class CreatedPayment:
-    """One payment. `reported` is what the provider reported, as text by name, at `reported_at`.
-
-    `was_refreshed`: it was read again after the creation. `problem`: why a read failed.
-    """
+    """One payment, and what was reported of it, the newest last. `problem`: why a read failed."""
 
     operation: Operation
-    reported: dict[str, str]
-    reported_at: datetime
-    was_refreshed: bool
+    reports: Sequence[PaymentReport]
     problem: str = ""
+
+    @property
+    def reported(self) -> dict[str, str]:
+        """Each value as last reported, by name."""
+        return {name: text for report in self.reports for name, text in report.values.items()}
+
+    @property
+    def reported_at(self) -> datetime:
+        """When the newest report was made."""
+        return self.reports[-1].at
+
+    @property
+    def state_report(self) -> PaymentReport:
+        """The report that has the status as last reported, and next to it the one that has the rate."""
+        return self._report_of("state")
+
+    @property
+    def rate_report(self) -> PaymentReport:
+        return self._report_of("rate")
+
+    @property
+    def read(self) -> PaymentReport | None:
+        """The last read since the creation, if there was one."""
+        return next((report for report in self.reports if report.source is ReportSource.READ), None)
+
+    @property
+    def is_only_created(self) -> bool:
+        """Whether nothing was reported since the creation."""
+        return len(self.reports) == 1
+
+    @property
+    def contradicted_read(self) -> PaymentReport | None:
+        """The last read, if the status shown is a webhook's and the read had another one."""
+        is_other = self.read is not None and self.read.values.get("state") != self.reported.get("state")
+        return self.read if is_other and self.state_report.source is ReportSource.WEBHOOK else None
+
+    def _report_of(self, name: str) -> PaymentReport:
+        """The newest report with this value; that of the creation if no report has it."""
+        return next((report for report in reversed(self.reports) if name in report.values), self.reports[0])
 
     @property
     def expires_at(self) -> datetime | None:
         """When the deposit address expires, if the provider reported it."""
         text = self.reported.get("expires_at", "")
         return datetime.fromisoformat(text) if text else None
+
+    @property
+    def updated_at(self) -> datetime | None:
+        """When the provider last changed the payment, if it reported that."""
+        text = self.reported.get("updated_at", "")
+        return datetime.fromisoformat(text) if text else None
+
+    @property
+    def rate(self) -> str:
+        """`USDT 1 = NGN 1580.5`, or empty if no rate was reported."""
+        if "rate" not in self.reported:
+            return ""
+        sold, bought = self._currency("incoming_currency"), self._currency("outgoing_currency")
+        return f"{sold} 1 = {bought} {format_amount(Decimal(self.reported['rate']), '')}"
+
+    @property
+    def members(self) -> list[tuple[str, str, str, str]]:
+        """Every reported value: its name in words, the provider's own name, the text, and its source."""
+        reported = self.reported
+        return [
+            (
+                str(_FIELD_NAMES[name]),
+                Payment.model_fields[name].alias or name,
+                reported[name],
+                self._report_of(name).origin,
+            )
+            for name in RESULT_FIELDS
+            if name in reported
+        ]
 
     @property
     def is_watched(self) -> bool:
@@ -91,8 +206,11 @@ class CreatedPayment:
     def unconfirmed(self) -> str:
         return self._amount("unconfirmed_amount", "incoming_currency")
 
+    def _currency(self, name: str) -> str:
+        return self.reported.get(name) or str(self.operation.payload[name])
+
     def _amount(self, name: str, currency_name: str) -> str:
-        currency = self.reported.get(currency_name) or str(self.operation.payload[currency_name])
+        currency = self._currency(currency_name)
         return (
             f"{currency} {format_amount(Decimal(self.reported[name]), currency)}"
             if name in self.reported
@@ -119,7 +237,10 @@ def created_payment(operation: Operation, *, ask: bool = False) -> CreatedPaymen
     attempt = _creating_attempt(operation)
     if attempt is None:
         return None
-    return _described(operation, attempt, _refreshed(attempt) if ask else _payment_read(attempt).cached())
+    read, event = _payment_read(attempt), payment_event(_reference(operation))
+    cached = _cached([read, event])
+    reported = _refreshed(attempt) if ask else cached[read.key]
+    return _described(operation, attempt, reported, cached[event.key])
 
 
 def _creating_attempt(operation: Operation) -> Attempt | None:
@@ -140,28 +261,71 @@ def _refreshed(attempt: Attempt) -> CachedValue[Payment]:
     return _payment_read(attempt).refresh(lambda: fetch_payment(payment_id))
 
 
-def _described(operation: Operation, attempt: Attempt, reported: CachedValue[Payment]) -> CreatedPayment:
-    newer = {} if reported.value is None else payment_result(reported.value)
-    at = reported.read_at or attempt.closed_at or attempt.started_at
-    fields = (attempt.result or {}) | newer
-    return CreatedPayment(operation, fields, at, was_refreshed=bool(newer), problem=reported.error)
+def _reference(operation: Operation) -> str:
+    return str(operation.payload.get("reference", ""))
+
+
+def _cached(reads: Sequence[CachedRead[Any]]) -> dict[str, CachedValue[Any]]:
+    return cached_values(reads)
+
+
+def _described(
+    operation: Operation,
+    attempt: Attempt,
+    read: CachedValue[Payment],
+    event: CachedValue[PaymentEvent],
+) -> CreatedPayment:
+    # Without a result, people resolved it long after it may have been created.
+    at = attempt.closed_at if attempt.result and attempt.closed_at else attempt.started_at
+    created = PaymentReport(ReportSource.CREATION, at, attempt.result or {})
+    reports = [created]
+    if read.value is not None and read.read_at is not None:
+        reports.append(PaymentReport(ReportSource.READ, read.read_at, payment_result(read.value)))
+    if event.value is not None:
+        webhook = PaymentReport(ReportSource.WEBHOOK, event.value.received_at, event.value.values)
+        _insert(webhook, reports, since=attempt.started_at)
+    return CreatedPayment(operation, reports, problem=read.error)
+
+
+def _insert(webhook: PaymentReport, reports: list[PaymentReport], *, since: datetime) -> None:
+    """Insert it where its time is, unless it is older than the request: then it is about another payment.
+
+    It may arrive late: what it reports is older than a report that has a later change of the payment.
+    """
+    if webhook.at < since:
+        return
+    changed = _changed_at(webhook)
+    older = [
+        report.at <= webhook.at and not (changed and (known := _changed_at(report)) and known > changed)
+        for report in reports
+    ]
+    if older[0]:
+        reports.insert(older.index(False) if False in older else len(reports), webhook)
+
+
+def _changed_at(report: PaymentReport) -> datetime | None:
+    """When the payment last changed at the provider, if the report has it."""
+    text = report.values.get("updated_at", "")
+    return datetime.fromisoformat(text) if text else None
 
 
 def created_payments(operations: Sequence[Operation], *, ask: bool) -> list[CreatedPayment]:
     """The payments of a page. `ask` reads up to ten that may have changed, within five seconds in all."""
     until, reads, found = time.monotonic() + _READS_DEADLINE, 0, []
     attempts = [(one, attempt) for one in operations if (attempt := _creating_attempt(one))]
-    cached = cached_values([_payment_read(attempt) for _, attempt in attempts])
+    events = {one.pk: payment_event(_reference(one)) for one, _attempt in attempts}
+    cached = _cached([*(_payment_read(attempt) for _operation, attempt in attempts), *events.values()])
     for operation, attempt in attempts:
-        made = _described(operation, attempt, cached[_payment_read(attempt).key])
+        event = cached[events[operation.pk].key]
+        made = _described(operation, attempt, cached[_payment_read(attempt).key], event)
         if ask and reads < _MAX_READS and time.monotonic() < until and _may_have_changed(made):
-            made, reads = _described(operation, attempt, _refreshed(attempt)), reads + 1
+            made, reads = _described(operation, attempt, _refreshed(attempt), event), reads + 1
         found.append(made)
     return found
 
 
 def _may_have_changed(made: CreatedPayment) -> bool:
-    is_fresh = made.was_refreshed and timezone.now() - made.reported_at < _FRESH_FOR
+    is_fresh = made.read is not None and timezone.now() - made.read.at < _FRESH_FOR
     return made.is_watched and not is_fresh
 
 

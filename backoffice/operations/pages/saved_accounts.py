@@ -65,6 +65,8 @@ class AccountOption:
             "account_number": account_number,
             "typed_name": self.account_name,
             "name_reason": "",
+            "unchecked_confirmed": "",
+            "unchecked_reason": "",
         }
 
 
@@ -98,8 +100,10 @@ def account_option(user: User, ref: str) -> AccountOption | None:
 
 
 def is_savable(operation: Operation) -> bool:
-    """Whether it pays a bank account and was not rejected, cancelled, expired or failed."""
-    return (operation.recipient_key or "").startswith(BANK_PREFIX) and operation.status not in NOT_EXECUTED
+    """Whether it pays a bank account with the bank's name, and was not rejected, cancelled, expired or failed."""
+    is_to_bank = (operation.recipient_key or "").startswith(BANK_PREFIX)
+    was_checked = not operation.payload.get("name_not_checked")
+    return is_to_bank and was_checked and operation.status not in NOT_EXECUTED
 
 
 def with_saved_name(operations: QuerySet[Operation]) -> QuerySet[Operation]:
@@ -179,7 +183,10 @@ def save_account(operation_id: UUID, *, actor: User, name: str) -> SavedAccount:
     operation = Operation.objects.get(pk=operation_id)
     if not is_savable(operation):
         raise SavedAccountError(
-            gettext("Not saved: this operation pays no bank account, or was not executed.")
+            gettext(
+                "Not saved: this operation pays no bank account, was not executed, or the bank did not confirm "
+                "the name."
+            )
         )
     if SavedAccount.objects.count() >= MAX_SAVED_ACCOUNTS:
         raise SavedAccountError(

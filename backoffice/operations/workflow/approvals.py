@@ -45,18 +45,33 @@ from backoffice.operations.outcome.resolution import check_meaning_unchanged, re
 from backoffice.operations.states import Status
 
 
+@dataclass(frozen=True)
+class ApproverConfirmation:
+    """What the approver confirmed besides the second factor, where the kind requires it.
+
+    `typed` is the value typed from the content; `acknowledged`, whether its acknowledgement was ticked.
+    """
+
+    typed: str = ""
+    acknowledged: bool = False
+
+
+_NOTHING_CONFIRMED = ApproverConfirmation()
+
+
 def add_approval(
     operation_id: UUID,
     actor: User,
     digest: str,
     second_factor_at: datetime | None,
     comment: str,
-    confirmation: str,
+    confirmation: ApproverConfirmation,
 ) -> Operation:
     """Approve inside the caller's transaction; the last approval needed sets `approved`. Sends nothing."""
     operation = Operation.objects.get_locked(operation_id)
     policy.check_may_approve(actor, operation, digest=digest, second_factor_at=second_factor_at)
-    policy.check_confirmation(operation, confirmation)
+    policy.check_confirmation(operation, confirmation.typed)
+    policy.check_acknowledged(operation, acknowledged=confirmation.acknowledged)
     now = clock.now()
     approval = Approval(
         operation=operation,
@@ -80,6 +95,7 @@ def add_approval(
         given=given,
         needed=operation.approvals_needed,
         status=operation.status,
+        **({"warning_confirmed": True} if confirmation.acknowledged else {}),
     )
     return operation
 
@@ -143,14 +159,14 @@ def approve_operation(
     digest: str,
     second_factor_at: datetime | None,
     comment: str = "",
-    confirmation: str = "",
+    confirmation: ApproverConfirmation = _NOTHING_CONFIRMED,
 ) -> Operation:
     """Add one approval; the last one needed makes it ready to send, or applies a local kind.
 
-    `confirmation` is the value that the kind requires the approver to type. Raises PermissionMissingError,
-    SelfApprovalError, AlreadyApprovedError, WrongStatusError, ExpiredError, ContentChangedError,
-    SecondFactorStaleError, ConfirmationWrongError, AlteredRecordError (with an incident) for rows that were not
-    made with Countersign, and what applying it raises: then the approval is rolled back too.
+    Raises PermissionMissingError, SelfApprovalError, AlreadyApprovedError, WrongStatusError, ExpiredError,
+    ContentChangedError, SecondFactorStaleError, ConfirmationWrongError, AcknowledgementMissingError,
+    AlteredRecordError (with an incident) for rows that were not made with Countersign, and what applying it raises:
+    then the approval is rolled back too.
     """
     resolution = _resolution_in(operation_id)
     if resolution:
@@ -204,7 +220,7 @@ def approve_and_release_operation(
     second_factor_at: datetime | None,
     otp: SecretStr | None = None,
     comment: str = "",
-    confirmation: str = "",
+    confirmation: ApproverConfirmation = _NOTHING_CONFIRMED,
 ) -> Operation:
     """Give the last approval and the release in one transaction: both happen or neither.
 
@@ -220,7 +236,7 @@ def approve_and_release_operation(
 logger = logging.getLogger(__name__)
 
 BULK_LIMIT = 50
-_NOT_CONFIRMED = _("The decision was not confirmed. Check the operation before you decide again.")
+_NOT_CONFIRMED = _("The approval or rejection was not confirmed. Check the operation before you try again.")
 
 
 class BulkDecision(StrEnum):

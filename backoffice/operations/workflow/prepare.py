@@ -23,6 +23,7 @@ from backoffice.operations.errors import (
     DuplicateUnknownError,
     OperationAction,
     OperationError,
+    ReferenceUsedError,
     Refusal,
     SubmissionReusedError,
 )
@@ -103,13 +104,15 @@ def prepare_operation(
     The id comes with the form, so a form sent twice finds the same operation. Raises PermissionMissingError,
     SubmissionReusedError if the id has other content, DuplicatePendingError if another operation with the
     same content is pending or approved, DuplicateUnknownError if a duplicate's outcome is unknown,
-    DuplicatePaymentError if the same was paid within a day and no reason is given. A duplicate that was resolved as
+    DuplicatePaymentError if the same was paid within a day and no reason is given, ReferenceUsedError if another
+    operation has its reference at the provider. A duplicate that was resolved as
     not executed is linked as `prepared_from`.
     """
     policy.check_may_prepare(actor, kind)
     digest = content_digest(operation_id, kind, payload.stored())
     resolved = _resolved_duplicate(KINDS[kind], payload, but=operation_id)
     _check_not_duplicate(operation_id, KINDS[kind], payload)
+    _check_reference_unused(operation_id, KINDS[kind], payload)
     source = prepared_from or (resolved.pk if resolved else None)
     with translation.override(
         settings.LANGUAGE_CODE
@@ -151,6 +154,18 @@ def _check_not_duplicate(operation_id: UUID, kind: OperationKind[Any], payload: 
     duplicates = duplicate_payments(recipient_key, kind.exposure(payload))
     if not payload.duplicate_reason and duplicates.exclude(pk=operation_id).exists():
         raise DuplicatePaymentError
+
+
+def _check_reference_unused(operation_id: UUID, kind: OperationKind[Any], payload: Payload) -> None:
+    """Raise ReferenceUsedError if another operation of the kind has the same reference at the provider."""
+    reference = kind.provider_reference(payload)
+    if not reference:
+        return
+    # Without this lock, two concurrent operations would not see each other and both have it.
+    lock_until_commit(f"reference:{kind.name}:{reference.casefold()}")
+    others = Operation.objects.holding_reference(kind.name, reference).exclude(pk=operation_id)
+    if (other := others.first()) is not None:
+        raise ReferenceUsedError(other.reference, reference)
 
 
 def _draft(

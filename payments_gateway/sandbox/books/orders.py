@@ -2,7 +2,7 @@
 
 Amount and fee of an order are debited at once. Withdrawals and wallet transfers are `processing` until they
 settle; transfers and conversions are `fullfiled` at once. Destinations ending in 99 fail, those ending in 88
-take a day; the option `fail_next` makes the next orders fail.
+take an hour; the option `fail_next` makes the next orders fail.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from payments_gateway.sandbox.errors import refused_member
 from payments_gateway.sandbox.models import SandboxState, Status, Transaction, WalletTransfer, Withdrawal
 from payments_gateway.sandbox.models import Transfer as TransferOrder
 
-SLOW_SETTLEMENT = timedelta(days=1)
+SLOW_SETTLEMENT = timedelta(hours=1)
 _FAILING_SUFFIX = "99"
 _SLOW_SUFFIX = "88"
 _UNKNOWN_USER_PREFIX = "nobody"
@@ -47,7 +47,7 @@ def will_fail(destination: str) -> bool:
 
 
 def settles_slowly(destination: str) -> bool:
-    """Whether orders to this destination stay in `processing` for a day, whatever `settle_after` is."""
+    """Whether orders to this destination stay in `processing` for an hour, whatever `settle_after` is."""
     return destination.endswith(_SLOW_SUFFIX)
 
 

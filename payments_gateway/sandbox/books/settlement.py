@@ -1,7 +1,7 @@
 """Settle orders and advance payments, lazily, before each request that could observe them.
 
 Orders in `processing` settle `settle_after` seconds after they were accepted, payments as described in
-`payments.py`. Orders to a destination ending in 88 take a day.
+`payments.py`. Orders to a destination ending in 88 take an hour.
 """
 
 from collections.abc import Callable
@@ -105,7 +105,7 @@ def _processing() -> QuerySet[Transaction]:
 
 
 def _is_slow(record: Transaction) -> bool:
-    """Whether the destination takes a day and the day has not passed."""
+    """Whether the destination takes an hour and the hour has not passed."""
     order = order_of(record)
     is_slow = order is not None and orders.settles_slowly(order.destination)
     return is_slow and clock.now() < record.created_at + orders.SLOW_SETTLEMENT

@@ -309,3 +309,25 @@ def test_prepare_again_prefills_the_form(
     approvals.cancel_operation(operation.pk, actor=administrator)
     form = as_administrator.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
     assert {name: str(form[name].value()) for name in FILLED_IN} == FILLED_IN
+
+
+def test_the_list_has_bank_and_status_of_accounts_opened_here(
+    provider: StubProvider, as_administrator: Client, administrator: User, approver: User
+) -> None:
+    provider.answer_post = lambda: (200, ANSWER)
+    send.send_operation(released(administrator, approver).pk)
+    assert listed_accounts(as_administrator, provider, listed("0455001122", "0455009999")) == (1, 1, 0)
+    assert listed_accounts(as_administrator, provider, listed("0455009999")) == (1, 1, 1)
+    assert listed_accounts(as_administrator, provider, "[]") == (1, 0, 1)
+
+
+def listed_accounts(browser: Client, provider: StubProvider, accounts: str) -> tuple[int, int, int]:
+    """How many rows name the bank and status, how many name no bank, and how many accounts are not listed."""
+    provider.accounts = accounts
+    html = browser.get("/money/bank-accounts/own/").content.decode()
+    assert html.count("Wema Bank (035)") == html.count("Status when opened: ACTIVE, <time")
+    return (
+        html.count("Wema Bank (035)"),
+        html.count('<span class="quiet">Not provided</span>'),
+        html.count("Not in the provider&#x27;s list") + html.count("Not in the provider's list"),
+    )

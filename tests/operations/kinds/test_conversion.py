@@ -56,9 +56,11 @@ def test_the_review_shows_the_estimate_at_the_last_rate(as_preparer: Client, pro
 def test_the_estimate_is_shown_while_the_form_is_filled_in(
     as_preparer: Client, provider: StubProvider
 ) -> None:
-    provider.records = f"[{RECEIVED}]"
+    provider.records = json.dumps([THERE])
     answer = as_preparer.post(f"{ADDRESS}check/", FILLED_IN)
-    assert "About USD 962.50" in answer.content.decode()
+    html = answer.content.decode()
+    assert "About USD 962.50" in html
+    assert "data-age>" in html.partition("Age of the rate</dt>")[2].partition("</dd>")[0]
 
 
 def test_a_missing_rate_is_reported_and_does_not_block(as_preparer: Client, provider: StubProvider) -> None:

@@ -83,8 +83,13 @@ def test_key_letters_and_names_are_unique() -> None:
 
 # What was seen of the provider another time; the wish is the same.
 SEEN_LATER: dict[str, dict[str, object]] = {
+    "withdrawal": {"name_not_checked": {"code": "not_reached"}},
     "conversion": {"known_rate": None},
-    "payment": {"reference": "CS-ANOTHER", "business_id": "another"},
+    "payment": {
+        "reference": "CS-ANOTHER",
+        "business_id": "another",
+        "name_not_checked": {"code": "not_reached"},
+    },
     "api_key_create": {"keys_before": ()},
     "api_key_switch": {"replaced_name": "another", "replaced_hash": "77777777"},
     "api_key_invalidate": {"expires": "tomorrow", "scope": "Everything", "knows_own_key": False},

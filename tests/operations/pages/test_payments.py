@@ -17,9 +17,11 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import release, send
+from backoffice.operations.kinds.payment import RESULT_FIELDS
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.pages import payments
 from backoffice.operations.states import Status
+from payments_gateway import Payment
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
 from tests.sandbox_process import SandboxProcess
@@ -47,7 +49,8 @@ def make(preparer: User, approver: User) -> Make:
     """A payment that two people created."""
 
     def make(**changes: Any) -> Operation:
-        further = {"duplicate_reason": f"Order {next(_NUMBERS)}"}
+        number = next(_NUMBERS)
+        further = {"duplicate_reason": f"Order {number}", "reference": f"ORDER-{number}"}
         payload = SAMPLES["payment"].model_copy(update=further | changes)
         operation = factories.approve(factories.prepared_of_kind("payment", payload, preparer), approver)
         release.release_operation(
@@ -131,6 +134,43 @@ def test_fields_not_reported_are_shown_as_such(
     assert "Not provided" in text(as_approver, LIST)
 
 
+def test_every_answered_member_is_shown_with_the_providers_name_for_it(
+    as_approver: Client, provider: StubProvider, make: Make
+) -> None:
+    members = {
+        "businessId": "biz-77",
+        "paymentType": "bank",
+        "account": "0123456789 Access",
+        "customerEmail": "customer@example.com",
+        "senderUsername": "ada-obi",
+        "threadTS": "1763719200.1",
+        "rampReference": "RAMP-5",
+        "rate": Decimal("1580.5"),
+        "createdAt": "2026-11-20T09:00:00.000Z",
+        "updatedAt": 1795165200,
+    }
+    answered(provider, **members)
+    html = text(as_approver, make().get_absolute_url())
+    for member, value in members.items():
+        shown = {"createdAt": "2026-11-20T09:00:00+00:00", "updatedAt": "2026-11-20T09:00:00+00:00"}
+        row = html.partition(f"<code>{member}</code></dt><dd>")[2].partition("</dd>")[0]
+        assert row == shown.get(member, str(value))
+    assert "USDT 1 = NGN 1,580.5" in html
+    for member in set(Payment.model_fields) - {"raw"}:
+        assert member in RESULT_FIELDS
+
+
+def test_every_member_of_the_sandboxs_payment_is_shown(
+    as_approver: Client, sandbox: SandboxProcess, make: Make
+) -> None:
+    operation = make()
+    html = text(as_approver, operation.get_absolute_url())
+    answered_members = sandbox.pay_in(operation.payload["reference"])
+    assert "senderUsername" in answered_members
+    for member in {"_id", *answered_members}:
+        assert f"<code>{member}</code>" in html
+
+
 def test_an_operation_of_another_kind_shows_no_payment(as_approver: Client, operation: Operation) -> None:
     assert 'id="payment"' not in text(as_approver, operation.get_absolute_url())
     assert as_approver.get(f"{operation.get_absolute_url()}payment/").status_code == 404
@@ -208,7 +248,7 @@ def test_recently_reported_payments_are_not_read_again(
     make()
     (first,) = payments.created_payments(list(payments.payment_operations(approver)), ask=True)
     (second,) = payments.created_payments(list(payments.payment_operations(approver)), ask=True)
-    assert first.was_refreshed
+    assert first.read is not None
     assert second.reported_at == first.reported_at
 
 

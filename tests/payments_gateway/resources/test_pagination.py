@@ -117,7 +117,7 @@ def test_a_page_with_a_missing_record_is_detected(serve: Serve, gateway: Gateway
     )
     got, error = refused(gateway(server.url), 2)
     assert got == ["A"]
-    assert "counts 3 transactions, but lists 2" in error.message
+    assert "count is 3, but its list has 2" in error.message
 
 
 @pytest.mark.parametrize("claims", [{}, {"pages": 1}, {"pages": 0}])
@@ -160,14 +160,14 @@ def test_a_page_that_stays_empty_is_an_error(serve: Serve, gateway: Gateway) -> 
         stub.answer(200, {"data": page(names, 1, 2)}), stub.answer(200, {"data": page(names, 2, 2, data=[])})
     )
     _, error = refused(gateway(server.url), 2)
-    assert "counts 4 transactions, but page 2 of 2 is empty" in str(error)
+    assert "count is 4, but page 2 of 2 is empty" in str(error)
     assert len(server.requests) < 10
 
 
 def test_an_early_last_page_is_an_error(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(200, {"data": page(list("ABCD"), 1, 2, pages=1)}))
     _, error = refused(gateway(server.url), 2)
-    assert "counts 4 transactions, but lists 2 up to page 1" in str(error)
+    assert "count is 4, but its list has 2 up to page 1" in str(error)
 
 
 def test_a_repeated_page_is_refused(serve: Serve, gateway: Gateway) -> None:

@@ -261,12 +261,12 @@ def test_payouts_to_accounts_ending_in_99_fail_without_ledger_entries(provider: 
     assert provider.process.ledger()["differences"] == []
 
 
-def test_payouts_to_accounts_ending_in_88_take_a_day(provider: SandboxClient) -> None:
+def test_payouts_to_accounts_ending_in_88_take_an_hour(provider: SandboxClient) -> None:
     created(provider, TO_BANK, accountNumber="0123456788")
     provider.process.pay_in("INV-1")
-    provider.process.advance(86_000)
+    provider.process.advance(3_000)
     assert seen(provider)["state"] == "processing"
-    provider.process.advance(500)
+    provider.process.advance(700)
     assert seen(provider)["state"] == "completed"
 
 

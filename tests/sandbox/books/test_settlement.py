@@ -32,7 +32,7 @@ def test_a_withdrawal_that_is_not_due_stays_open(provider: SandboxClient) -> Non
     assert provider.record(provider.withdraw().json()["data"]["transactionId"])["status"] == "processing"
 
 
-def test_withdrawals_to_accounts_ending_in_88_take_a_day(provider: SandboxClient) -> None:
+def test_withdrawals_to_accounts_ending_in_88_take_an_hour(provider: SandboxClient) -> None:
     transaction_id = provider.withdraw(accountNumber="0123456788").json()["data"]["transactionId"]
     assert provider.record(transaction_id)["status"] == "processing"
 

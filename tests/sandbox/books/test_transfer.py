@@ -111,11 +111,11 @@ def test_transfers_to_users_ending_in_99_fail_and_are_refunded(provider: Sandbox
     assert provider.balance("NGN")["amount"] == before
 
 
-def test_transfers_to_users_ending_in_88_take_a_day(provider: SandboxClient) -> None:
+def test_transfers_to_users_ending_in_88_take_an_hour(provider: SandboxClient) -> None:
     transaction_id = transfer(provider, receiverUsername="adaeze88").json()["data"]["transactionId"]
-    provider.process.advance(86_000)
+    provider.process.advance(3_000)
     assert provider.record(transaction_id)["status"] == "processing"
-    provider.process.advance(500)
+    provider.process.advance(700)
     assert provider.record(transaction_id)["status"] == "fullfiled"
 
 

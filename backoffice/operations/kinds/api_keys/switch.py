@@ -21,7 +21,10 @@ from backoffice.operations.models.operations import Secret
 from payments_gateway import NotSentError, PaymentsGateway, ReadFailedError
 
 CREATED, FORMER = "made", "kept"
-_GONE = gettext_noop("The key is no longer stored: it was viewed or is in use. Nothing was switched.")
+_GONE = gettext_noop(
+    "The key is not available for the switch: it was viewed, is already in use, or its stored copy was deleted. "
+    "Nothing was switched."
+)
 
 
 class ApiKeySwitchPayload(Payload):

@@ -30,6 +30,7 @@ TO_BANK = {
     "name_reason": "",
     "service_username": "",
     "rate_key": "",
+    "reference": "",
 }
 TO_USER = {**TO_BANK, "payment_type": "profile", "service_username": "ngozi.eze", "account_number": ""}
 

@@ -2,20 +2,26 @@
 
 import json
 import uuid
+from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.core.models import CachedReadRow
+from backoffice.ledger import rates
 from backoffice.operations import errors
 from backoffice.operations.kinds.payment import business_id
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.workflow import approvals
 from tests import factories
-from tests.cached_reads import forget_reads
+from tests.cached_reads import Elapse, forget_reads
 from tests.operations.kinds.payments.steps import ADDRESS, BUSINESS, REFERENCE, SUBMISSION, TO_USER, of, post
 from tests.sandbox_process import SandboxProcess
 from tests.stub_provider import StubProvider
@@ -181,7 +187,25 @@ def test_nothing_is_prepared_without_a_business(as_preparer: Client, provider: S
 def test_an_unreachable_provider_is_reported(as_preparer: Client, settings: Settings) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     message = " ".join(post(as_preparer, TO_USER).context["form"].non_field_errors())
-    assert "cannot be reached" in message
+    assert "Your business ID could not be read. The provider cannot be reached" in message
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ((403, '{"message": "Not for this user"}'), "The provider rejects the API key."),
+        ((400, '{"message": "No such user"}'), "The provider rejected the request: No such user"),
+        ((502, "oops"), "The provider responded with an error (HTTP 502)."),
+        ((200, "<html>no</html>"), "The provider responded with HTTP 200"),
+    ],
+)
+def test_a_business_that_cannot_be_read_says_why(
+    as_preparer: Client, provider: StubProvider, monkeypatch: pytest.MonkeyPatch, answer: Any, why: str
+) -> None:
+    monkeypatch.setattr(provider, "answer_get", lambda path: answer)
+    message = " ".join(post(as_preparer, TO_USER).context["form"].non_field_errors())
+    assert f"Your business ID could not be read. {why}" in message
+    assert "cannot be reached" not in message
 
 
 def test_prepare_again_prefills_the_form_with_a_new_reference(as_preparer: Client, preparer: User) -> None:
@@ -252,10 +276,44 @@ def test_the_check_shows_the_recipient_and_the_rate_with_its_key(
     html = as_preparer.post(f"{ADDRESS}check/", {**bank, "submission": SUBMISSION}).content.decode()
     assert bank["typed_name"] in html
     assert "USDT 1 = NGN" in html
+    assert "data-age>just now</time>" in html
     key = html.partition('data-copy="')[2].partition('"')[0]
     assert post(as_preparer, {**bank, "rate_key": key}).status_code == 200
 
 
+@pytest.mark.parametrize("field", ["incoming_currency", "outgoing_currency"])
+def test_no_rate_is_read_for_a_text_that_is_no_currency(
+    as_preparer: Client, bank: dict[str, str], settings: Settings, tmp_path: Path, field: str
+) -> None:
+    profile = tmp_path / "profile.toml"
+    profile.write_text('capabilities = ["rates"]')
+    settings.GATEWAY_PROFILE = str(profile)
+    answer = as_preparer.post(f"{ADDRESS}check/", {**bank, field: "X" * 300, "submission": SUBMISSION})
+    assert answer.status_code < 500
+    assert not CachedReadRow.objects.filter(key__contains="XX").exists()
+    assert rates.last_rate("X" * 300, "NGN") is None
+    assert not CachedReadRow.objects.filter(key__contains="XX").exists()
+
+
+def test_an_unreachable_provider_leaves_the_last_rate_with_its_age_and_without_its_key(
+    sandbox: SandboxProcess, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = tmp_path / "profile.toml"
+    profile.write_text('capabilities = ["rates"]')
+    settings.GATEWAY_PROFILE = str(profile)
+    present = rates.keyed_rate("USDT", "NGN")
+    assert present is not None
+    assert present.fresh_key == present.key != ""
+    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    Elapse(monkeypatch)(timedelta(hours=2))
+    assert rates.keyed_rate("USDT", "NGN") == present
+    aged = replace(present, known_at=present.known_at - timedelta(hours=2))
+    html = render_to_string("operations/kinds/payment_check.html", {"check": {"rate": aged}})
+    assert "USDT 1 = NGN" in html
+    assert ">2 h</time>" in html
+    assert aged.key not in html
+
+
 def test_no_rate_is_requested_without_the_capability(as_preparer: Client, bank: dict[str, str]) -> None:
     html = as_preparer.post(f"{ADDRESS}check/", {**bank, "submission": SUBMISSION}).content.decode()
-    assert "current rate" not in html
+    assert "USDT 1 = NGN" not in html

@@ -114,6 +114,7 @@ def test_the_created_payment_is_stored_as_reported(
         "outgoing_amount": "158000.5",
         "confirmed_amount": "0",
         "rate": "1580.005",
+        "thread_timestamp": "1.2",
     }
 
 

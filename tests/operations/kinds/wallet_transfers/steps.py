@@ -50,5 +50,5 @@ def sign(operation: Operation, approver: User, typed: str) -> Operation:
         actor=approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
-        confirmation=typed,
+        confirmation=approvals.ApproverConfirmation(typed),
     )

@@ -8,6 +8,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.ledger import accounts as ledger
 from backoffice.operations.kinds.base import GroupedCode
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.workflow import approvals
@@ -21,6 +22,8 @@ from tests.operations.kinds.wallet_transfers.steps import (
     prepared,
     review,
 )
+from tests.payments_gateway import stub
+from tests.payments_gateway.stub import Stub
 from tests.sandbox_process import SandboxProcess
 from tests.stub_provider import StubProvider
 
@@ -74,6 +77,58 @@ def test_without_an_answer_the_networks_are_those_of_the_profile(
     profile.write_text('capabilities = ["wallet_config"]\ntransfer_networks = ["TRC20", "LIGHTNING"]')
     settings.GATEWAY_PROFILE, settings.GATEWAY_URL = str(profile), "http://127.0.0.1:9/v2"
     assert networks_offered(as_preparer) == ["", "TRC20", "LIGHTNING"]
+
+
+WALLETS = stub.answer(
+    200,
+    {
+        "data": [
+            {"currency": "USDT", "networks": ["TRC20", "ERC20"]},
+            {"currency": "USDC", "networks": ["ERC20"]},
+            {"currency": "NGN", "networks": ["ERC20"]},
+        ]
+    },
+)
+MINIMUMS = stub.answer(200, {"data": {"USDC": "2.5", "USDT": "1", "GHS": "3"}})
+
+
+@pytest.fixture
+def several_currencies(as_preparer: Client, settings: Settings, tmp_path: Path) -> Client:
+    """The provider has wallets of USDT and USDC; its lists are cached."""
+    profile = tmp_path / "profile.toml"
+    profile.write_text('capabilities = ["wallet_config", "minimums"]')
+    settings.GATEWAY_PROFILE = str(profile)
+    with Stub(WALLETS, MINIMUMS) as provider:
+        settings.GATEWAY_URL = provider.url
+        ledger.supported_wallets()
+        ledger.minimum_amounts()
+    return as_preparer
+
+
+def test_the_currencies_are_those_of_the_providers_wallets(several_currencies: Client) -> None:
+    form = several_currencies.get(ADDRESS).context["form"]
+    assert [code for code, _label in form.fields["currency"].choices] == ["USDT", "USDC"]
+    assert [name for name, _label in form.fields["network"].choices] == ["", "TRC20", "ERC20"]
+    assert form.fields["amount"].help_text == "Minimum: USDT 1.000000 · USDC 2.5"
+
+
+def test_another_cryptocurrency_is_prepared_as_typed_and_needs_two_approvers(
+    several_currencies: Client,
+) -> None:
+    answer = review(several_currencies, currency="USDC", network="ERC20", address=EVM, amount="0.5")
+    html = answer.content.decode()
+    assert answer.status_code == 200
+    assert "Send USDC 0.5 on ERC20" in html
+    assert "Payments in USDC require two approvers who are not the preparer." in html
+    for amount in ("0", "0.0000000000000000001"):
+        refused = review(several_currencies, currency="USDC", network="ERC20", address=EVM, amount=amount)
+        assert "amount" in refused.context["form"].errors
+
+
+def test_a_network_of_another_currency_is_refused(several_currencies: Client) -> None:
+    answer = review(several_currencies, currency="USDC", network="TRC20")
+    (error,) = answer.context["form"].errors["network"]
+    assert error == "The provider sends USDC only on ERC20. Select one of them."
 
 
 @pytest.mark.parametrize("network", ["TRON", "trc20", "TRC 20", "<b>"])

@@ -14,6 +14,7 @@ from backoffice.operations.outcome import confirmation
 from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Status
 from payments_gateway import TransactionRecord
+from tests import factories
 from tests.operations.kinds.wallet_transfers.steps import EVM, KIND, TRON, of, prepared, released, sign
 from tests.operations.steps import let_pass
 from tests.sandbox_process import SandboxProcess
@@ -36,6 +37,30 @@ def test_the_request_is_exactly_the_approved_content(
         "walletType": "main",
         "memo": "invoice 88",
     }
+
+
+def test_another_cryptocurrency_is_sent_once_two_people_have_approved(
+    preparer: User, approver: User, second_approver: User, provider: StubProvider
+) -> None:
+    operation = prepared(
+        preparer, currency="USDC", amount=Decimal("0.5"), network="ERC20", address=EVM, memo=""
+    )
+    factories.approve(operation, approver)
+    assert Operation.objects.get().status == Status.PENDING
+    factories.approve(operation, second_approver)
+    factories.release(operation, approver)
+    provider.answer_post = lambda: (
+        200,
+        '{"data": {"transferDetail": {"transactionId": "T-9", "status": "fullfiled"}}}',
+    )
+    send.send_operation(operation.pk)
+    assert json.loads(provider.posts[0], parse_float=Decimal) == {
+        "network": "ERC20",
+        "currency": "USDC",
+        "address": EVM,
+        "amount": Decimal("0.5"),
+    }
+    assert Attempt.objects.get().balance == "USDC"
 
 
 def test_empty_fields_are_not_sent(preparer: User, approver: User, provider: StubProvider) -> None:

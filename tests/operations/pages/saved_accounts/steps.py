@@ -30,6 +30,9 @@ TYPED = {
     "account_number": "999",
     "typed_name": "Somebody Else",
     "name_reason": "of another account",
+    "unchecked_confirmed": "on",
+    "unchecked_reason": "of another account",
+    "unchecked_for": "bank:058:999",
     "memo": "week 46",
 }
 

@@ -31,12 +31,15 @@ def test_a_selected_account_is_filled_in_and_keeps_other_input(
     answer = use(as_preparer, f"saved-{rent.pk}")
     values = values_of(answer)
     assert answer.status_code == 200
-    assert {name: values[name] for name in ("bank_code", "account_number", "typed_name", "name_reason")} == {
+    filled_in = {
         "bank_code": BANK,
         "account_number": NUMBER,
         "typed_name": rent.account_name,
         "name_reason": "",
+        "unchecked_confirmed": "",
+        "unchecked_reason": "",
     }
+    assert {name: values[name] for name in filled_in} == filled_in
     assert (values["amount"], values["currency"], values["memo"]) == ("12,5 half typed", "USD", "week 46")
     assert f'value="{TYPED["submission"]}"' in text_of(answer)
 
