@@ -1,29 +1,56 @@
 /* The command palette and the list of shortcuts. app.js loads this file when one of them is first opened.
-   The palette offers the links of this page's menus, and the search; without scripts those serve. */
+   The palette offers the pages that the search page links to, and the search; without scripts that page serves. */
 
 const palette = document.getElementById("palette");
 const entries = palette.querySelector("ul");
+const input = palette.querySelector("input");
+let commands = [];
+let isComplete = false;
 
-export function openPalette() {
+export async function openPalette() {
   if (palette.open) return;
-  palette.querySelector("input").value = "";
+  input.value = "";
+  if (!isComplete) commands = commandsOf(document.querySelectorAll("body > .side a, nav.section a, .bar .drop a"));
   offerCommands("");
   palette.showModal();
+  if (!isComplete) await readCommands();
 }
 
-/** Fill the list with the links whose text contains every word that was typed. */
+/** Replace the links of this page's menus by those of the search page, read once. If that fails, the menus' remain. */
+async function readCommands() {
+  const response = await fetch(palette.querySelector("form").action, { headers: { Accept: "text/html" } }).catch(() => null);
+  if (!response?.ok) return;
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  const links = page.querySelectorAll("#places a");
+  if (!links.length) return;
+  [commands, isComplete] = [commandsOf(links), true];
+  offerCommands(input.value);
+}
+
+/** Address, text and group of each link; the group is the name of its list on the search page, if that says more. */
+function commandsOf(links) {
+  return [...links].map((link) => {
+    const label = link.firstChild.textContent.trim();
+    const group = link.closest("#places nav")?.getAttribute("aria-label") ?? "";
+    return { href: link.href, label, group: group === label ? "" : group };
+  });
+}
+
+/** Fill the list with the commands whose text and group contain every word that was typed. */
 function offerCommands(text) {
   const typed = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const links = [...document.querySelectorAll("body > .side a, nav.section a, .bar .new .drop a, .bar .person .drop a")];
   const items = new Map();
-  for (const link of links) {
-    const label = link.firstChild.textContent.trim();
-    if (typed.every((word) => label.toLowerCase().includes(word)) && !items.has(link.href)) items.set(link.href, label);
+  for (const command of commands) {
+    const words = `${command.label} ${command.group}`.toLowerCase();
+    if (typed.every((word) => words.includes(word))) items.set(`${command.href} ${command.label}`, command);
   }
-  entries.replaceChildren(...[...items].map(([href, label]) => {
+  entries.replaceChildren(...[...items.values()].map(({ href, label, group }) => {
     const item = document.createElement("li");
     const link = document.createElement("a");
-    Object.assign(link, { href, textContent: label, tabIndex: -1 });
+    const place = document.createElement("small");
+    Object.assign(link, { href, textContent: `${label} `, tabIndex: -1 });
+    Object.assign(place, { className: "quiet", textContent: group });
+    link.append(place);
     item.setAttribute("role", "option");
     item.append(link);
     return item;

@@ -58,6 +58,31 @@ def test_slash_focuses_the_search_and_escape_closes_the_menu(people: People) -> 
     expect(menu.locator("summary")).to_be_focused()
 
 
+def test_the_palette_opens_every_page_from_any_page(people: People) -> None:
+    page = people.page_of(PREPARER)
+    page.goto("/account/")
+    page.keyboard.press("Control+k")
+    offered = page.locator("#palette").get_by_role("option")
+    expect(offered.filter(has_text="Webhooks")).to_have_count(1)
+    page.keyboard.type("new operation crypto")
+    expect(offered).to_have_text(["Send crypto New operation"])
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Send crypto")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="Command")).to_be_focused()
+    page.keyboard.type("webhooks")
+    expect(offered).to_have_text(["Webhooks Settings"])
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Webhooks")
+
+
+def test_without_scripts_the_search_page_leads_to_every_page(people: People) -> None:
+    page = people.page_of(PREPARER, scripts=False)
+    page.goto("/search/")
+    page.get_by_role("region", name="Pages").get_by_role("link", name="Webhooks").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Webhooks")
+
+
 @pytest.mark.parametrize("address", ["/transactions/", "/operations/?tab=all", "/operations/withdrawals/"])
 def test_a_filter_is_added_and_removed_by_keyboard(people: People, address: str) -> None:
     page = people.page_of(PREPARER)
