@@ -6,6 +6,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 PORT ?= 8000
 SANDBOX_PORT ?= 8001
+GATEWAY_PROFILE ?= specification
 BIN := .venv/bin
 READY := .venv/ready
 
@@ -13,7 +14,7 @@ READY := .venv/ready
 .PHONY: check types rules catalogues docs docs-tables database-rules messages pictures bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated provider
-	@$(BIN)/python -m tools.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT)
+	@$(BIN)/python -m tools.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT) --profile $(GATEWAY_PROFILE)
 
 smoke: $(READY)  ## prepare, approve and send one withdrawal over HTTP, with its own data folder; prints one line of JSON
 	@$(BIN)/python -m tools.smoke
@@ -46,7 +47,7 @@ faults-on-sqlite: $(READY)
 	$(FAULTS_SIZE) env -u COUNTERSIGN_TEST_DATABASE_URL $(BIN)/pytest tests/faults $(ARGS)
 
 sabotage: $(READY)
-	$(BIN)/python -m tests.sabotage $(if $(filter sample,$(FAULTS)),--sample 6)
+	$(BIN)/python -m tests.sabotage $(if $(filter sample,$(FAULTS)),--sample 4)
 
 test-simulation: $(READY)  ## 20,000 random histories of people, processes and faults, from a new seed; prints what they covered
 	SIMULATION_HISTORIES=$${SIMULATION_HISTORIES:-20000} \

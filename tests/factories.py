@@ -90,7 +90,7 @@ def prepared_of_kind(kind: str, payload: Payload, preparer: User) -> Operation:
 
 
 def approve(operation: Operation, approver: User) -> Operation:
-    """The operation, approved by a second person who has typed what its kind requires."""
+    """The operation, approved by a second person who has typed and ticked what its kind requires."""
     kind, payload = read_content(operation)
     confirmation = kind.confirmation(payload)
     return approvals.approve_operation(
@@ -98,7 +98,9 @@ def approve(operation: Operation, approver: User) -> Operation:
         actor=approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
-        confirmation=confirmation.expected if confirmation else "",
+        confirmation=approvals.ApproverConfirmation(
+            confirmation.expected if confirmation else "", acknowledged=bool(kind.acknowledgement(payload))
+        ),
     )
 
 

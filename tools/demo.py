@@ -9,10 +9,10 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from payments_gateway.profile.model import PROFILES
 from tools.processes import ROOT, Stack, StackError
 
-# Directly at the provider, not through the back office: its reconciliation must detect it.
-_UNRECOGNISED_TRANSACTION = """
+UNRECOGNISED_TRANSACTION = """
 from decimal import Decimal
 from backoffice.core.gateway import gateway
 from payments_gateway import WalletTransfer
@@ -21,6 +21,8 @@ gateway().wallets.transfer(
     WalletTransfer(network="TRC20", currency="USDT", address=address, amount=Decimal("35.00"))
 )
 """
+"""Directly at the provider, not through the back office: its reconciliation must detect it."""
+
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -32,12 +34,13 @@ def main() -> int:
         folder,
         arguments.port,
         arguments.sandbox_port,
+        profile=arguments.profile,
         # Beside the database, to show it; in production the place must be elsewhere.
         extra={
             "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS": f"file://{folder / 'checkpoints.jsonl'}",
             "COUNTERSIGN_AUDIT_CHECKPOINT_KEYS": f"demo:{'D' * 43}=",
         },
-        first_command=_UNRECOGNISED_TRANSACTION,
+        first_command=UNRECOGNISED_TRANSACTION,
     )
     for number in _STOP_SIGNALS:
         signal.signal(number, _stop)
@@ -66,6 +69,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--sandbox-port", type=int, default=8001)
+    parser.add_argument("--profile", choices=PROFILES, default="specification", help="of the provider's API")
     folder = os.environ.get("COUNTERSIGN_DATA_DIR") or ROOT / "var" / "demo"
     parser.add_argument(
         "--folder", type=Path, default=folder, help="default: COUNTERSIGN_DATA_DIR, or var/demo"

@@ -18,6 +18,8 @@ from typing import IO, Self
 
 import requests
 
+from payments_gateway.profile.model import ProfileName
+
 ROOT = Path(__file__).resolve().parent.parent
 DATABASE = "countersign.sqlite3"
 START_TIMEOUT = 60.0
@@ -68,6 +70,7 @@ class Stack:
     extra: Mapping[str, str] = field(default_factory=dict)
     settle_after: float = 4.0
     transactions: int = 6000
+    profile: ProfileName = "specification"  # of the simulated provider and of the product
     first_command: str = ""  # Python code run once, after the sample history of a new folder is made
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     watchdog: subprocess.Popen[str] | None = None
@@ -99,6 +102,7 @@ class Stack:
             "COUNTERSIGN_WEBHOOK_KEYS": str(self.webhook_keys),
             "COUNTERSIGN_GATEWAY_URL": f"{self.sandbox}/v2",
             "COUNTERSIGN_GATEWAY_URL_V4": f"{self.sandbox}/v4",
+            "COUNTERSIGN_GATEWAY_PROFILE": self.profile,
             **self.extra,
         }
 
@@ -250,7 +254,7 @@ class Stack:
         return (
             *("manage.py", "sandbox", "--port", str(self.sandbox_port)),
             *("--database", database, "--settle-after", str(self.settle_after)),
-            *("--transactions", str(self.transactions)),
+            *("--transactions", str(self.transactions), "--profile", self.profile),
         )
 
 

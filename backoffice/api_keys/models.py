@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from backoffice.core.web.formatting import with_error_sentence
 
@@ -35,9 +36,9 @@ class KnownKey(models.Model):
 
 
 class KeyTestResult(models.TextChoices):
-    """The result of the test of a new key. The label is the sentence, with its parameters in braces."""
+    """The result of the test of a new key; `Rotation.test_text` puts it into words."""
 
-    PASSED = "passed", _("GET /balance with the new key succeeded: {count} balances read ({currencies}).")
+    PASSED = "passed", "GET /balance with the new key succeeded: {count} balances read ({currencies})."
     FAILED = "failed", _("GET /balance with the new key failed: {error}")
 
 
@@ -85,4 +86,10 @@ class Rotation(models.Model):
     def test_text(self) -> str:
         """The result of the last test in words."""
         parameters = with_error_sentence(self.test_parameters)
-        return str(KeyTestResult(self.test_result).label).format(**parameters)
+        if not self.is_passed:
+            return str(KeyTestResult(self.test_result).label).format(**parameters)
+        return ngettext(
+            "GET /balance with the new key succeeded: {count} balance read ({currencies}).",
+            "GET /balance with the new key succeeded: {count} balances read ({currencies}).",
+            parameters["count"],
+        ).format(**parameters)

@@ -39,9 +39,7 @@ class NotSenderOfKeyError(ApiKeyError):
 
 
 class SecretGoneError(ApiKeyError):
-    message = _(
-        "The key is no longer stored: it was already viewed or put into use. Only its short hash remains."
-    )
+    message = _("The key can no longer be viewed: it was already viewed, or Countersign was switched to it.")
 
 
 class ReservedForRotationError(ApiKeyError):

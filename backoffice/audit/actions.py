@@ -16,7 +16,10 @@ class Action(models.TextChoices):
     REPORT_REQUESTED = "report.requested", pgettext_lazy("audit action", "started to export")
     REPORT_EXPORTED = "report.exported", pgettext_lazy("audit action", "exported")
     EXPORT_REQUESTED = "export.requested", pgettext_lazy("audit action", "started a background export of")
-    EXPORT_COMPLETED = "export.completed", pgettext_lazy("audit action", "received the completed export of")
+    EXPORT_COMPLETED = (
+        "export.completed",
+        pgettext_lazy("audit action", "has a file ready to download from the export of"),
+    )
     EXPORT_FAILED = "export.failed", pgettext_lazy("audit action", "had a failed export of")
     EXPORT_CANCELLED = "export.cancelled", pgettext_lazy("audit action", "cancelled the export of")
     EXPORT_DOWNLOADED = "export.downloaded", pgettext_lazy("audit action", "downloaded the export of")
@@ -56,7 +59,7 @@ class Action(models.TextChoices):
     )
     SECOND_FACTOR_REFUSED = (
         "second_factor.refused",
-        pgettext_lazy("audit action", "was refused a second factor"),
+        pgettext_lazy("audit action", "failed the second-factor check"),
     )
     AUTHENTICATOR_ENROLLED = (
         "authenticator.enrolled",
@@ -98,7 +101,7 @@ class Action(models.TextChoices):
     OPERATION_RELEASED = "operation.released", pgettext_lazy("audit action", "released")
     OPERATION_RELEASE_EXPIRED = (
         "operation.release_expired",
-        pgettext_lazy("audit action", "withdrew the expired release of"),
+        pgettext_lazy("audit action", "deleted the expired release of"),
     )
     OPERATION_CLAIMED = "operation.claimed", pgettext_lazy("audit action", "started to send")
     OPERATION_ATTEMPT_LOST = (
@@ -126,7 +129,7 @@ class Action(models.TextChoices):
         pgettext_lazy("audit action", "received a contradictory response about"),
     )
     OPERATION_ESCALATED = "operation.escalated", pgettext_lazy("audit action", "requested a review of")
-    OPERATION_SUCCEEDED = "operation.succeeded", pgettext_lazy("audit action", "confirmed")
+    OPERATION_SUCCEEDED = "operation.succeeded", pgettext_lazy("audit action", "recorded the success of")
     OPERATION_FAILED = "operation.failed", pgettext_lazy("audit action", "recorded the failure of")
     OPERATION_ACTION_REFUSED = (
         "operation.action_refused",
@@ -146,11 +149,22 @@ class Action(models.TextChoices):
     ACCOUNT_RENAMED = "saved_account.renamed", pgettext_lazy("audit action", "renamed the recipient, now")
     ACCOUNT_DELETED = "saved_account.deleted", pgettext_lazy("audit action", "deleted the recipient")
 
+    # ledger
+    SUMMARY_DISCREPANCY_FOUND = (
+        "summary_discrepancy.found",
+        pgettext_lazy("audit action", "found an unexplained discrepancy in"),
+    )
+    SUMMARY_DISCREPANCY_CLOSED = (
+        "summary_discrepancy.closed",
+        pgettext_lazy("audit action", "closed the discrepancy in"),
+    )
+
     # webhooks
     DELIVERY_RECHECKED = (
         "delivery.rechecked",
-        pgettext_lazy("audit action", "checked the status again because of"),
+        pgettext_lazy("audit action", "requested new processing of"),
     )
+    DELIVERY_TEST_SENT = "delivery.test_sent", pgettext_lazy("audit action", "started a test delivery to")
 
     # api_keys
     SECRET_REVEALED = "secret.revealed", pgettext_lazy("audit action", "viewed the key created by")

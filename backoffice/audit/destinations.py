@@ -113,7 +113,7 @@ class FileDestination:
             if not size:
                 _sync_folder(self.path.parent)
         except OSError as exc:
-            raise DestinationError(ProblemCode.CANNOT_WRITE, **_stored_reason(exc)) from exc
+            raise DestinationError(ProblemCode.CANNOT_WRITE, **stored_reason(exc)) from exc
 
     def newest_lines(self) -> list[bytes]:
         return [line for end in self._read(_end_of) for line in end.splitlines()]
@@ -129,7 +129,7 @@ class FileDestination:
         except OSError as exc:
             if isinstance(exc, FileNotFoundError) and self.path.parent.is_dir():
                 return
-            raise DestinationError(ProblemCode.CANNOT_READ, **_stored_reason(exc)) from exc
+            raise DestinationError(ProblemCode.CANNOT_READ, **stored_reason(exc)) from exc
 
 
 def in_time(call: Callable[[], Result]) -> Result:
@@ -171,7 +171,7 @@ class SyslogDestination:
         try:
             in_time(partial(self._emit, record))
         except (OSError, UnicodeError) as exc:  # UnicodeError: a host name that cannot be encoded
-            raise DestinationError(ProblemCode.CANNOT_WRITE, **_stored_reason(exc)) from exc
+            raise DestinationError(ProblemCode.CANNOT_WRITE, **stored_reason(exc)) from exc
 
     def newest_lines(self) -> None:
         return None
@@ -319,7 +319,7 @@ def _opened(path: Path, flags: int) -> Iterator[FileIO]:
     safe = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # opening a pipe must not wait for its other end
     with FileIO(os.open(path, flags | safe, 0o600), "r+" if flags & os.O_RDWR else "r") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise _NotAFileError("not a regular file")
+            raise NotAFileError("not a regular file")
         yield file
 
 
@@ -344,13 +344,13 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-class _NotAFileError(OSError):
+class NotAFileError(OSError):
     """The path is that of a device, a pipe or another thing that is no regular file."""
 
 
-def _stored_reason(exc: Exception) -> dict[str, str]:
+def stored_reason(exc: Exception) -> dict[str, str]:
     """The reason in words, for `with_error_sentence`."""
-    return _stored_text(_NOT_A_FILE if isinstance(exc, _NotAFileError) else system_error_template(exc))
+    return _stored_text(_NOT_A_FILE if isinstance(exc, NotAFileError) else system_error_template(exc))
 
 
 def _stored_text(text: str) -> dict[str, str]:

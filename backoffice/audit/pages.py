@@ -66,6 +66,7 @@ _GROUP_LABELS = {
     "incident": _("Incidents"),
     "payments": _("Pauses of payments"),
     "saved_account": _("Recipients"),
+    "summary_discrepancy": _("Discrepancies in the provider's summary"),
     "delivery": _("Webhook deliveries"),
     "secret": _("New API keys"),
     "api_key": _("API key in use"),

@@ -36,7 +36,7 @@ class CachedValue(Generic[Value]):
         return self.read_at is not None
 
 
-_NO_SUCCESS = 300  # HTTP; what is wrong with a response below it is said by the error itself
+_NO_SUCCESS = 300  # HTTP statuses from here on report an error; below it, the error's text gives the cause
 
 
 def failed_read_text(exc: GatewayError) -> str:

@@ -99,7 +99,7 @@ class SampleOperations:
             actor=self.people[approver or self.random.choice(["Amara", "Chidi"])],
             digest=operation.digest,
             second_factor_at=timezone.now(),
-            confirmation=confirmation.expected if confirmation else "",
+            confirmation=approvals.ApproverConfirmation(confirmation.expected if confirmation else ""),
         )
 
     def release(self, operation: Operation) -> Operation:
@@ -162,7 +162,7 @@ class SampleOperations:
         claim = send.claim_operation(released.pk, seen)
         if claim is None:
             raise RuntimeError("Nobody else sends while the history is made")
-        later = timezone.now() + timedelta(days=1)
+        later = timezone.now() + timedelta(hours=1)
         Attempt.objects.filter(pk=claim.attempt.pk).update(begun_at=F("started_at"), deadline_at=later)
         return Attempt.objects.get(pk=claim.attempt.pk)
 

@@ -106,6 +106,12 @@ class Refusal(TextChoices):
         "confirmation_wrong",
         _("What you typed does not match the content. Nothing was done; compare them again."),
     )
+    ACKNOWLEDGEMENT_MISSING = (
+        "acknowledgement_missing",
+        _(
+            "The page shows a warning that the approver has to confirm. Nothing was done; read it and confirm it."
+        ),
+    )
     DUPLICATE_PAYMENT = (
         "duplicate_payment",
         _(
@@ -183,7 +189,7 @@ class Refusal(TextChoices):
         "sent_before_restore",
         _(
             "A journal of sent requests proves that this operation was already sent before the database was "
-            "restored. It was not sent again: Countersign looks for its transaction at the provider."
+            "restored. It was not sent again: Countersign checks the provider's records for its transaction."
         ),
     )
     MAYBE_EXECUTED = (
@@ -191,7 +197,7 @@ class Refusal(TextChoices):
         _(
             "A journal of sent requests shows that this operation may have been sent before the database was "
             "restored, so it cannot be rejected or cancelled. Nothing was changed. Once it is approved, Countersign "
-            "looks for its transaction at the provider; it is not sent again."
+            "checks the provider's records for its transaction; it is not sent again."
         ),
     )
     FURTHER_APPROVAL_NEEDED = (
@@ -204,7 +210,9 @@ class Refusal(TextChoices):
     )
     DUPLICATE_NOT_IN_BULK = (
         "duplicate_not_in_bulk",
-        _("Possible duplicate: read the reason on the page of the operation, then approve it there."),
+        _(
+            "Possible duplicate: read the reason on the page of the operation, then approve the operation there."
+        ),
     )
     TWO_APPROVALS_NOT_IN_BULK = (
         "two_approvals_not_in_bulk",
@@ -213,6 +221,12 @@ class Refusal(TextChoices):
     CONFIRMATION_NOT_IN_BULK = (
         "confirmation_not_in_bulk",
         _("Part of the content must be typed: approve the operation on its own page."),
+    )
+    ACKNOWLEDGEMENT_NOT_IN_BULK = (
+        "acknowledgement_not_in_bulk",
+        _(
+            "A warning must be confirmed: read it on the page of the operation, then approve the operation there."
+        ),
     )
     CAUTION_NOT_IN_BULK = (
         "caution_not_in_bulk",
@@ -281,6 +295,10 @@ class Refusal(TextChoices):
             "Transaction {transaction} belongs to another operation, or the provider named a "
             "different one for this operation. Nothing was changed; check the evidence again."
         ),
+    )
+    REFERENCE_USED = (
+        "reference_used",
+        _("{operation} already has the reference “{used}”. Nothing was prepared. Enter another reference."),
     )
     NO_FREE_REFERENCE = (
         "no_free_reference",
@@ -391,6 +409,10 @@ class ConfirmationWrongError(OperationError):
     code = Refusal.CONFIRMATION_WRONG
 
 
+class AcknowledgementMissingError(OperationError):
+    code = Refusal.ACKNOWLEDGEMENT_MISSING
+
+
 class DuplicatePendingError(OperationError):
     """An operation with the same content is pending or approved. `waiting` is its id."""
 
@@ -405,6 +427,13 @@ class DuplicateUnknownError(OperationError):
     def __init__(self, reference: str, waiting: UUID) -> None:
         super().__init__(Refusal.DUPLICATE_UNKNOWN, reference=reference)
         self.duplicate_id = waiting
+
+
+class ReferenceUsedError(OperationError):
+    """Another operation has this reference at the provider."""
+
+    def __init__(self, operation: str, used: str) -> None:
+        super().__init__(Refusal.REFERENCE_USED, operation=operation, used=used)
 
 
 class DuplicatePaymentError(OperationError):

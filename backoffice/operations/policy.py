@@ -34,9 +34,12 @@ class ApprovalRequirement:
 
 
 def approval_requirement(*amounts: Debit | None) -> ApprovalRequirement:
-    """One other person; two above the deployment's limit for an amount."""
+    """One other person; two above the deployment's limit for an amount, and in a currency without a limit."""
     for debit in filter(None, amounts):
-        if debit.amount > (limit := settings.SECOND_APPROVAL_ABOVE[debit.currency]):
+        limit = settings.SECOND_APPROVAL_ABOVE.get(debit.currency)
+        if limit is None:
+            return ApprovalRequirement(2, coded(ApprovalRule.TWO_WITHOUT_LIMIT, currency=debit.currency))
+        if debit.amount > limit:
             above = f"{debit.currency} {format_amount(limit, debit.currency)}"
             return ApprovalRequirement(2, coded(ApprovalRule.TWO_ABOVE_LIMIT, limit=above))
     return ApprovalRequirement(1, coded(ApprovalRule.ONE_APPROVER))
@@ -67,6 +70,13 @@ def check_confirmation(operation: Operation, typed: str) -> None:
     confirmation = kind.confirmation(payload)
     if confirmation is not None and typed.strip() != confirmation.expected:
         raise errors.ConfirmationWrongError
+
+
+def check_acknowledged(operation: Operation, *, acknowledged: bool) -> None:
+    """Raises AcknowledgementMissingError unless the approver confirmed what the kind requires, if it does."""
+    kind, payload = read_content(operation)
+    if kind.acknowledgement(payload) and not acknowledged:
+        raise errors.AcknowledgementMissingError
 
 
 def check_may_decide(
@@ -111,6 +121,8 @@ def check_may_approve_in_bulk(operation: Operation) -> None:
         raise errors.NotInBulkError(errors.Refusal.TWO_APPROVALS_NOT_IN_BULK)
     if kind.confirmation(payload) is not None:
         raise errors.NotInBulkError(errors.Refusal.CONFIRMATION_NOT_IN_BULK)
+    if kind.acknowledgement(payload):
+        raise errors.NotInBulkError(errors.Refusal.ACKNOWLEDGEMENT_NOT_IN_BULK)
     if kind.cautions(payload):
         raise errors.NotInBulkError(errors.Refusal.CAUTION_NOT_IN_BULK)
 

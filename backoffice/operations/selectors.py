@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import (
     Case,
+    Count,
     Exists,
     OuterRef,
     Prefetch,
@@ -17,17 +18,19 @@ from django.db.models import (
     prefetch_related_objects,
 )
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import users_with_permission
 from backoffice.core.web.formatting import searched_amount
 from backoffice.ledger.models import Balance
+from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.monitoring import Incident, LostAttempt
 from backoffice.operations.models.operations import Approval, Attempt, LookAlike, Operation
 from backoffice.operations.models.saved_items import FilteredList, SavedView
 from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE, RELEASE, VIEW
-from backoffice.operations.states import Status
+from backoffice.operations.states import IN_FLIGHT, Status
 
 NEWEST_FIRST = ("-prepared_at", "-id")
 
@@ -62,6 +65,55 @@ def operations_waiting_for(user: User) -> QuerySet[Operation]:
     return visible_operations(user).filter(is_waiting_for(user))
 
 
+# An off-ramp payment that succeeded was created: whether its customer ever paid is not known here.
+_EXECUTED = Q(status=Status.SUCCEEDED) & ~Q(kind=PaymentKind.name)
+_CREATED = Q(status=Status.SUCCEEDED, kind=PaymentKind.name)
+_IN_PROGRESS = Q(status__in=IN_FLIGHT)
+
+
+def first_payment_warning(recipient_key: str) -> str:
+    """The warning if no payment to this recipient has succeeded; empty if one has, or without a recipient."""
+    to_recipient = Operation.objects.filter(recipient_key=recipient_key)
+    if not recipient_key or to_recipient.filter(_EXECUTED).exists():
+        return ""
+    return _first_payment_text(
+        to_recipient.filter(_IN_PROGRESS).count(), to_recipient.filter(_CREATED).count()
+    )
+
+
+def with_first_payment(operations: QuerySet[Operation]) -> QuerySet[Operation]:
+    """The same, each with what `first_payment_text` needs, for operations that are not sent yet.
+
+    Reads an index for each row.
+    """
+    to_recipient = Operation.objects.filter(recipient_key=OuterRef("recipient_key")).order_by()
+    of_recipient = to_recipient.values("recipient_key").annotate(n=Count("pk")).values("n")
+    return operations.annotate(
+        is_first_payment=Q(~Exists(to_recipient.filter(_EXECUTED)), recipient_key__isnull=False),
+        payments_in_progress=Subquery(of_recipient.filter(_IN_PROGRESS)),
+        payments_created=Subquery(of_recipient.filter(_CREATED)),
+    )
+
+
+def first_payment_text(operation: Operation) -> str:
+    """The same warning of an operation of `with_first_payment`."""
+    if not getattr(operation, "is_first_payment", False):
+        return ""
+    counts = (vars(operation)[name] or 0 for name in ("payments_in_progress", "payments_created"))
+    return _first_payment_text(*counts)
+
+
+def _first_payment_text(in_progress: int, created: int) -> str:
+    """What is known of this recipient, of whom no payment has succeeded."""
+    parts = [gettext("Recipient not paid before.")]
+    if in_progress:
+        parts.append(gettext("In progress: {count}.").format(count=in_progress))
+    if created:
+        text = gettext("Off-ramp payments created, payout not known: {count}.")
+        parts.append(text.format(count=created))
+    return " ".join(parts)
+
+
 def operations_with_history(user: User) -> QuerySet[Operation]:
     """Operations with their approvals, attempts, incidents and look-alikes, in five queries."""
     found = visible_operations(user).select_related("release", "prepared_from", "secret__viewer")
@@ -72,14 +124,15 @@ def operation_page(user: User) -> QuerySet[Operation]:
     """Operations with what their page shows, for `fetch_history`.
 
     Each has `preparer_still_entitled`: whether the preparer still has the permission; and the balance of its
-    currency as last reported: `balance_amount` and `balance_as_of`, both None if none was ever read.
+    currency as last reported: `balance_amount` and `balance_as_of`, both None if none was ever read. See also
+    `with_first_payment`.
     """
     balance = Balance.objects.filter(currency=OuterRef("currency"))
     has_history = {
         f"has_{name}": Exists(rows.filter(operation=OuterRef("pk"))) for name, rows in _history().items()
     }
     return (
-        visible_operations(user)
+        with_first_payment(visible_operations(user))
         .annotate(
             preparer_still_entitled=_preparer_is_entitled(),
             balance_amount=Subquery(balance.values("amount")),
@@ -187,10 +240,11 @@ def matches_reference_or_account(text: str) -> Q:
 
 
 def matches_words(text: str) -> Q:
-    """By words in the sentence, the recipient or the memo; a number also by the amount."""
+    """By words in the sentence, the recipient, the memo or a payment's reference; a number also by the amount."""
     named = Q(recipient__icontains=text) | Q(recipient_detail__icontains=text) | Q(sentence__icontains=text)
     amount = searched_amount(text)
-    return named | Q(payload__memo__icontains=text) | (Q() if amount is None else Q(amount=amount))
+    named |= Q(payload__memo__icontains=text) | Q(kind=PaymentKind.name, payload__reference__icontains=text)
+    return named | (Q() if amount is None else Q(amount=amount))
 
 
 def parse_reference(text: str) -> str:

@@ -81,5 +81,7 @@ urlpatterns = [
         {"of": FilteredList.TRANSACTIONS},
         name="saved_transaction_views",
     ),
+    path("transactions/summary/", transactions.transaction_summary, name="transaction_summary"),
+    path("transactions/summary/now/", transactions.transaction_summary_now, name="transaction_summary_now"),
     path("transactions/<int:pk>/", transactions.transaction, name="transaction"),
 ]

@@ -27,7 +27,7 @@ def test_the_page_shows_the_sign_in_methods_and_is_small(signed_in: Client, prep
 
 
 def test_a_low_number_of_recovery_codes_is_warned_of(signed_in: Client) -> None:
-    assert "few left" in signed_in.get(ME).content.decode()
+    assert "none left" in signed_in.get(ME).content.decode()
 
 
 def test_preferences_are_saved_and_used_from_the_next_page_on(signed_in: Client, preparer: User) -> None:

@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.api_keys import rotation
-from backoffice.api_keys.models import Rotation
+from backoffice.api_keys.models import KeyTestResult, Rotation
 from backoffice.api_keys.reveal import ApiKeyError
 from backoffice.api_keys.rotation import (
     RotationOpenError,
@@ -113,6 +113,12 @@ def retire(client: Client, approver: User, sandbox: SandboxProcess) -> Operation
 
 def recorded_of_rotations() -> set[str]:
     return set(Entry.objects.filter(target_type="api_keys.rotation").values_list("action", flat=True))
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 balance read (NGN)"), (2, "2 balances read (NGN)")])
+def test_the_test_of_a_key_counts_one_balance_in_the_singular(count: int, words: str) -> None:
+    tested = Rotation(test_result=KeyTestResult.PASSED, test_parameters={"count": count, "currencies": "NGN"})
+    assert tested.test_text == f"GET /balance with the new key succeeded: {words}."
 
 
 def test_calls_are_counted_after_the_switch_and_the_new_key_is_stored_once(

@@ -212,7 +212,10 @@ def test_a_failing_destination_is_logged_once_and_tried_again(
     append()
     checkpoint_file.mkdir()
     assert [after(0), after(2), after(4)] == [0, 0, 0]
-    assert len([one for one in caplog.records if one.levelname == "WARNING"]) == 1
+    warnings = [
+        one for one in caplog.records if one.name == checkpoints.__name__ and one.levelname == "WARNING"
+    ]
+    assert len(warnings) == 1
     [state] = destination_states(timezone.now())
     assert state.problem == "It cannot be read back: it is a folder."
     checkpoint_file.rmdir()

@@ -1,10 +1,13 @@
 """One running product and one Chromium for all tests of this package; every test opens pages of its own."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from payments_gateway.profile.model import ProfileName
 from tests.browser.people import People
 from tests.requirements import CHROMIUM
 from tools.processes import Stack, temporary_stack
@@ -25,11 +28,17 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with demo_stack(tmp_path_factory.mktemp("stack"), "specification") as running:
+        yield running
+
+
+@contextmanager
+def demo_stack(folder: Path, profile: ProfileName) -> Iterator[Stack]:
     """Everything that `make demo` runs, with its history. The provider accepts one one-time code several times here,
     and people hired with break-glass may decide at once.
     """
     extra = {"COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS": "0"}
-    with temporary_stack(tmp_path_factory.mktemp("stack"), settle_after=1.0, extra=extra) as running:
+    with temporary_stack(folder, settle_after=1.0, profile=profile, extra=extra) as running:
         running.set_sandbox(token_reuse=True)
         yield running
 

@@ -8,7 +8,15 @@ from playwright.sync_api import Page, expect
 
 from backoffice.operations.states import CLOSED, Status
 from tests.browser import steps
-from tests.browser.people import ADMINISTRATOR, APPROVER, AUDITOR, PREPARER, People, give_password
+from tests.browser.people import (
+    ADMINISTRATOR,
+    APPROVER,
+    AUDITOR,
+    PREPARER,
+    People,
+    give_password,
+    wait_until,
+)
 
 NOBODY = "nobody"
 LONG_WORD = "Donaudampfschifffahrtsgesellschaft" * 6
@@ -70,10 +78,10 @@ def operation(status: Status, *, mine: bool = False) -> Callable[[People, Page],
 
 
 def first_listed(address: str, pattern: str) -> Callable[[People, Page], object]:
-    """The first page of this pattern to which the list at the address links."""
+    """The first page of this pattern to which the list at the address links, once there is one."""
 
     def visit(_office: People, page: Page) -> None:
-        page.goto(re.findall(rf'href="({pattern})"', page.request.get(address).text())[0])
+        page.goto(wait_until(lambda: re.findall(rf'href="({pattern})"', page.request.get(address).text()))[0])
 
     return visit
 
@@ -261,6 +269,7 @@ PAGES = [
         "payment refused",
         sending("/operations/prepare/payment/", "Review details"),
     ),
+    ListedPage(PREPARER, "provider summary", at("/transactions/summary/")),
     ListedPage(PREPARER, "wallets", at("/money/wallets/")),
     ListedPage(PREPARER, "payments", at("/operations/off-ramp-payments/")),
     ListedPage(PREPARER, "operations of a kind", at("/operations/withdrawals/?since=2026-01-01&text=o")),
@@ -289,6 +298,9 @@ PAGES = [
         ListedPage(APPROVER, f"waiting {kind}", waiting(kind))
         for kind in ("transfer", "wallet_transfer", "payment", "callback_url")
     ],
+    ListedPage(
+        APPROVER, "an incident", first_listed("/reconciliation/incidents/", r"/reconciliation/incidents/\d+/")
+    ),
     ListedPage(APPROVER, "rejection refused", refused_rejection),
     ListedPage(APPROVER, "long words", long_words),
     ListedPage(APPROVER, "reports", at("/reports/")),
@@ -323,6 +335,9 @@ PAGES = [
     ListedPage(ADMINISTRATOR, "bank accounts", at("/money/bank-accounts/")),
     ListedPage(ADMINISTRATOR, "new bank account", at("/operations/prepare/bank_account/")),
     ListedPage(ADMINISTRATOR, "webhooks", at("/settings/webhooks/")),
+    ListedPage(
+        ADMINISTRATOR, "a webhook delivery", first_listed("/settings/webhooks/", r"/settings/webhooks/\d+/")
+    ),
     ListedPage(ADMINISTRATOR, "new callback address", at("/operations/prepare/callback_url/")),
     ListedPage(ADMINISTRATOR, "my account", at("/account/")),
     ListedPage(ADMINISTRATOR, "API keys", at("/settings/api-keys/?now=1")),

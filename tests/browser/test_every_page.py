@@ -1,12 +1,19 @@
-"""What holds for every page, whoever opens it."""
+"""What holds for every page, whoever opens it.
+
+The provider has the published profile here: the other browser tests use the pages under the specification's.
+"""
 
 from collections.abc import Callable, Iterator
 
 import pytest
+from playwright.sync_api import Browser
 
+from tests.browser.conftest import demo_stack
 from tests.browser.page_check import PageCheck, PageChecker
 from tests.browser.page_list import PAGES, ListedPage
 from tests.browser.people import People, SignIn
+from tools.demo import UNRECOGNISED_TRANSACTION
+from tools.processes import Stack
 
 pytestmark = [
     pytest.mark.browser,
@@ -16,6 +23,28 @@ pytestmark = [
 HTML_AT_MOST, CRITICAL_AT_MOST = 14 * 1024, 50 * 1024
 ANSWERED_DIRECTLY = {"sign-in refused", "form out of date", "new recovery codes"}
 """Nobody is signed in whose session could store the answer; and codes are shown once and never stored."""
+
+WEBHOOKS_ON = """
+from django.conf import settings
+from django.urls import reverse
+from backoffice.core.gateway import gateway
+path = reverse("webhooks:receive", args=[settings.WEBHOOK_SECRET])
+gateway().callbacks.set_url(f"{settings.PUBLIC_URL}{path}")
+"""
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The provider delivers a webhook of a transaction here that no operation explains: that raises an incident."""
+    with demo_stack(tmp_path_factory.mktemp("published"), "published") as running:
+        running.manage("shell", "--verbosity", "0", "--command", WEBHOOKS_ON + UNRECOGNISED_TRANSACTION)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared_people(chromium: Browser, stack: Stack) -> Iterator[People]:
+    with People(chromium, stack.web) as people:
+        yield people
 
 
 @pytest.fixture(scope="module")

@@ -189,9 +189,10 @@ def test_the_providers_one_time_code_of_the_type_that_is_sent_is_below_its_field
     profile = tmp_path / "profile.toml"
     profile.write_text(f'otp_type = "{otp_type}"')
     settings.GATEWAY_PROFILE = str(profile)
-    expected = sandbox.totp() if otp_type == "totp" else sandbox.issued_otp()
+    current_code = sandbox.totp if otp_type == "totp" else sandbox.issued_otp
+    before = current_code()
     page = page_of(on_operation)
-    assert shown_codes(page) == {"id_otp": expected}
+    assert shown_codes(page) in ({"id_otp": before}, {"id_otp": current_code()})
     assert ("valid until used" in page) == (otp_type == "otp")
 
 
@@ -199,8 +200,10 @@ def test_a_persons_own_code_is_below_its_field_once_it_is_asked_for(on_operation
     let_second_factor_age(on_operation)
     device = AuthenticatorDevice.objects.get(user__email="amara@countersign.example")
     AuthenticatorDevice.objects.filter(pk=device.pk).update(last_t=-1)
+    before = steps.code_of(device)
     shown = shown_codes(page_of(on_operation))
-    assert shown["id_code"] == shown["reject_code"] == steps.code_of(device)
+    assert shown["id_code"] == shown["reject_code"]
+    assert shown["id_code"] in (before, steps.code_of(device))
 
 
 def test_a_used_one_time_code_is_not_shown(on_operation: Client, sandbox: SandboxProcess) -> None:

@@ -39,3 +39,9 @@ def test_one_of_several_amounts_above_its_limit_needs_two_approvals() -> None:
 
 def test_an_operation_without_a_debit_needs_one_approval() -> None:
     assert approval_requirement(None).approvals == 1
+
+
+def test_a_currency_without_a_limit_needs_two() -> None:
+    found = approval_requirement(Debit("USDC", Decimal("0.01")))
+    assert found.approvals == 2
+    assert found.sentence == "Payments in USDC require two approvers who are not the preparer."

@@ -16,10 +16,38 @@ APPROVALS = (
         "tests/operations/delivery/test_release.py::test_the_preparer_cannot_release",
     ),
     Safeguard(
+        "a warning such as an unchecked name is confirmed by the approver",
+        "backoffice.operations.policy:check_acknowledged",
+        {"    if kind.acknowledgement(payload) and not acknowledged:\n": "    if acknowledged is None:\n"},
+        (
+            "tests/operations/kinds/test_unchecked_names.py"
+            "::test_an_unchecked_name_is_approved_only_with_the_confirmation"
+        ),
+    ),
+    Safeguard(
+        "a warning to be confirmed is not approved in bulk",
+        "backoffice.operations.policy:check_may_approve_in_bulk",
+        {"    if kind.acknowledgement(payload):\n": "    if kind is None:\n"},
+        (
+            "tests/operations/kinds/test_unchecked_names.py"
+            "::test_an_unchecked_name_is_refused_in_bulk_with_the_reason"
+        ),
+    ),
+    Safeguard(
         "above the limit two people approve",
         "backoffice.operations.workflow.approvals:add_approval",
         {"    if given >= operation.approvals_needed:\n": "    if given >= 1:\n"},
         "tests/operations/workflow/test_approvals.py::test_a_large_amount_needs_two_distinct_people",
+    ),
+    Safeguard(
+        "in a currency without a limit two people approve",
+        "backoffice.operations.policy:approval_requirement",
+        {
+            "        if limit is None:\n            return ApprovalRequirement(2,": (
+                "        if limit is None:\n            return ApprovalRequirement(1,"
+            )
+        },
+        "tests/operations/test_approval_requirement.py::test_a_currency_without_a_limit_needs_two",
     ),
     Safeguard(
         "who approves is entitled, as the database says now",
@@ -134,6 +162,63 @@ APPROVALS = (
         (
             "tests/operations/workflow/test_duplicates_with_unknown_outcome.py::test_identical_content_is"
             "_refused_during_an_unknown_outcome"
+        ),
+    ),
+    Safeguard(
+        "an account that the bank does not find is not paid",
+        "backoffice.operations.kinds.form_fields:RecipientAccountForm._check_holder",
+        {"        except NotFoundError as exc:": "        except MemoryError as exc:"},
+        (
+            "tests/operations/kinds/test_unchecked_names.py"
+            "::test_an_account_that_the_bank_does_not_find_is_refused_whatever_is_stated"
+        ),
+    ),
+    Safeguard(
+        "a statement is confirmed for its own account only",
+        "backoffice.operations.kinds.form_fields:RecipientAccountForm._unconfirm_outdated_statement",
+        {"or about == self.account_key:": "or about == self.account_key or about != has_statement:"},
+        (
+            "tests/operations/kinds/test_unchecked_names.py"
+            "::test_a_statement_about_another_account_must_be_confirmed_again"
+        ),
+    ),
+    Safeguard(
+        "a refusal by the provider after the review is reviewed",
+        "backoffice.ledger.accounts:reviewed_cause",
+        {' and (cause["code"] != UnresolvedCause.REFUSED or first["code"] == UnresolvedCause.REFUSED)': ""},
+        "tests/operations/kinds/test_unchecked_names.py::test_a_refusal_after_the_review_is_reviewed_again",
+    ),
+    Safeguard(
+        "an off-ramp payment that was only created is no earlier payment",
+        "backoffice.operations.selectors",
+        {
+            "_EXECUTED = Q(status=Status.SUCCEEDED) & ~Q(kind=PaymentKind.name)": (
+                "_EXECUTED = Q(status=Status.SUCCEEDED)"
+            )
+        },
+        (
+            "tests/operations/pages/test_first_payment.py"
+            "::test_an_off_ramp_payment_that_was_created_is_no_earlier_payment"
+        ),
+    ),
+    Safeguard(
+        "an answer under another reference proves nothing",
+        "payments_gateway.resources.payments:_parse_payment",
+        {"named and is_other:": "not named and is_other:"},
+        (
+            "tests/operations/kinds/payments/test_reference.py"
+            "::test_another_reference_in_the_answer_is_an_unknown_outcome"
+        ),
+    ),
+    Safeguard(
+        "no two payments have one reference at the provider",
+        "backoffice.operations.workflow.prepare:_check_reference_unused",
+        {
+            "    if (other := others.first()) is not None:\n": "    if (other := others.first()) == reference:\n"
+        },
+        (
+            "tests/operations/kinds/payments/test_reference.py"
+            "::test_a_reference_is_free_again_only_if_nothing_can_arrive_under_it"
         ),
     ),
     Safeguard(

@@ -32,8 +32,14 @@ WEBHOOKS = (
     Safeguard(
         "deliveries that are not valid are bounded",
         "backoffice.webhooks.processing:receive_delivery",
-        {"        _delete_oldest_invalid()\n": "        pass\n"},
+        {"        _delete_oldest(is_test=delivery.is_test)\n": "        pass\n"},
         "tests/webhooks/test_storing.py::test_invalid_deliveries_are_limited_to_the_newest",
+    ),
+    Safeguard(
+        "invalid deliveries do not displace tests",
+        "backoffice.webhooks.processing:_delete_oldest",
+        {"        kept = kept.exclude(verdict=DeliveryVerification.TEST)\n": ""},
+        "tests/webhooks/test_storing.py::test_invalid_deliveries_and_tests_do_not_displace_each_other",
     ),
     Safeguard(
         "a delivery that is too long is not taken",
@@ -103,6 +109,43 @@ WEBHOOKS = (
         "backoffice.operations.outcome.schedule:schedule_checks",
         {".update(next_check_at=now)": ".exists()", ".update(next_check_at=soon)": ".exists()"},
         "tests/webhooks/test_processing.py::test_the_sweeper_makes_the_check_of_a_dead_process",
+    ),
+    Safeguard(
+        "only what the provider signed is shown of a payment",
+        "backoffice.webhooks.processing:_store_payment_event",
+        {"received.signature_status != SignatureStatus.VALID or ": ""},
+        (
+            "tests/webhooks/test_payment_events.py"
+            "::test_a_row_that_was_made_valid_past_countersign_shows_no_status"
+        ),
+    ),
+    Safeguard(
+        "the data of a transaction is no status of a payment, whatever the event says",
+        "backoffice.webhooks.processing:_store_payment_event",
+        {' and "transactionId" not in received.data': ""},
+        "tests/webhooks/test_payment_events.py::test_any_other_delivery_shows_nothing[_of_a_transaction]",
+    ),
+    Safeguard(
+        "a webhook that contradicts a read is shown with it",
+        "backoffice.operations.pages.payments:CreatedPayment.contradicted_read",
+        {"self.read if is_other and": "self.read if not is_other and"},
+        "tests/webhooks/test_payment_events.py::test_a_status_that_contradicts_a_read_says_so",
+    ),
+    Safeguard(
+        "a test delivery is no delivery of the provider",
+        "backoffice.webhooks.processing:_verified",
+        {
+            "        delivery.verdict = DeliveryVerification.TEST\n": (
+                "        delivery.valid_at = delivery.check_due_at = now\n"
+            )
+        },
+        "tests/webhooks/test_missing_deliveries.py::test_a_test_delivery_does_not_end_the_alarm",
+    ),
+    Safeguard(
+        "credentials in the headers of a delivery are not stored",
+        "backoffice.webhooks.endpoint:headers_to_store",
+        {"if name.lower() in _STORED_HEADERS": "if name"},
+        "tests/webhooks/test_endpoint.py::test_no_credential_in_a_header_is_stored",
     ),
     Safeguard(
         "who sends a body for too long is hung up on",

@@ -118,7 +118,7 @@ class HistoryActions:
             "digest": operation.digest,
             "second_factor_at": clock.now(),
         }
-        typed = {"confirmation": wanted.expected if wanted else ""}
+        typed = {"confirmation": approvals.ApproverConfirmation(wanted.expected if wanted else "")}
         otp = {"otp": SecretStr(f"token-{next(self.tokens)}") if kind.needs_otp else None}
         choices: dict[str, tuple[Act, dict[str, Any]]] = {
             "approve": (approvals.approve_operation, signature | typed),

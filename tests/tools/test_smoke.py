@@ -89,6 +89,7 @@ def test_the_processes_inherit_no_settings(tmp_path: Path, monkeypatch: pytest.M
         "COUNTERSIGN_PUBLIC_URL": "http://127.0.0.1:8000",
         "COUNTERSIGN_GATEWAY_URL": "http://127.0.0.1:8001/v2",
         "COUNTERSIGN_GATEWAY_URL_V4": "http://127.0.0.1:8001/v4",
+        "COUNTERSIGN_GATEWAY_PROFILE": "specification",
         "COUNTERSIGN_WEBHOOK_SECRET": WEBHOOK_SECRET,
         "COUNTERSIGN_WEBHOOK_KEYS": str(stack.webhook_keys),
         "COUNTERSIGN_LOG_LEVEL": "WARNING",

@@ -10,6 +10,7 @@ from pathlib import Path
 from tools.bench import client_reads, pages, product
 from tools.bench.databases import (
     BenchDatabase,
+    drop_template,
     prepare,
     seconds_to_seed,
     seeded,
@@ -84,6 +85,7 @@ def run(size: BenchSize, only: list[str], into: Path) -> list[Measure]:
                 print(measure, flush=True)
                 measures.append(measure)
     finally:
+        drop_template()
         write(measures, into)
     return measures
 

@@ -5,6 +5,7 @@ is slow. And the web process on one of them, with the alternatives installed and
 import http.client
 import json
 import os
+import shutil
 import socket
 import threading
 import time
@@ -70,8 +71,7 @@ def seeded(rows: int) -> BenchDatabase:
     if not _is_reusable(name, rows):
         began = time.monotonic()
         print(f"Seeding {rows:,} transactions …", flush=True)
-        _recreate(name)
-        database.migrate()
+        _recreate(name, _migrated_name())
         for step in seed(database.url, rows):
             if rows > 100_000:
                 print(f"  {time.monotonic() - began:4.0f} s: {step}", flush=True)
@@ -98,11 +98,9 @@ def seconds_to_seed(rows: int) -> float:
 def temporary_database(name: str) -> Iterator[BenchDatabase]:
     """A PostgreSQL database that is dropped after the block."""
     name = f"{DATABASE_PREFIX}_{name}_{os.getpid()}"
-    _recreate(name)
+    _recreate(name, _migrated_name())
     try:
-        database = BenchDatabase(f"{SERVER}/{name}")
-        database.migrate()
-        yield database
+        yield BenchDatabase(f"{SERVER}/{name}")
     finally:
         _drop(name)
 
@@ -110,9 +108,33 @@ def temporary_database(name: str) -> Iterator[BenchDatabase]:
 @contextmanager
 def sqlite_database(folder: Path) -> Iterator[BenchDatabase]:
     """An empty SQLite database in this folder."""
-    database = BenchDatabase(f"sqlite:///{folder / 'bench.sqlite3'}")
-    database.migrate()
-    yield database
+    shutil.copyfile(_migrated_file(), folder / "bench.sqlite3")
+    yield BenchDatabase(f"sqlite:///{folder / 'bench.sqlite3'}")
+
+
+def drop_template() -> None:
+    """Drop the database from which those on PostgreSQL were created."""
+    if _migrated_name.cache_info().currsize:
+        _drop(_migrated_name())
+        _migrated_name.cache_clear()
+
+
+@cache
+def _migrated_file() -> Path:
+    """An SQLite database with all migrations, to be copied: applying them takes seconds each time."""
+    path = FOLDER / "migrated.sqlite3"
+    path.unlink(missing_ok=True)
+    BenchDatabase(f"sqlite:///{path}").migrate()
+    return path
+
+
+@cache
+def _migrated_name() -> str:
+    """The same on PostgreSQL."""
+    name = f"{DATABASE_PREFIX}_migrated_{os.getpid()}"
+    _recreate(name, template="template1")
+    BenchDatabase(f"{SERVER}/{name}").migrate()
+    return name
 
 
 def _is_reusable(name: str, rows: int) -> bool:
@@ -135,10 +157,11 @@ def _schema() -> str:
     return " ".join(sorted(path.stem for path in ROOT.glob("backoffice/ledger/migrations/0*.py")))
 
 
-def _recreate(name: str) -> None:
+def _recreate(name: str, template: str) -> None:
     _drop(name)
     with psycopg.connect(f"{SERVER}/postgres", autocommit=True) as session:
-        session.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        created = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        session.execute(created.format(sql.Identifier(name), sql.Identifier(template)))
 
 
 def _drop(name: str) -> None:

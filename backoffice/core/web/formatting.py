@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from django.db.models import TextChoices
 from django.utils import timezone
 from django.utils.safestring import SafeString
-from django.utils.translation import get_language, gettext, gettext_noop, pgettext_lazy
+from django.utils.translation import get_language, gettext, gettext_noop, pgettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.fields import normalized_text
@@ -139,7 +139,14 @@ def format_day(day: date) -> str:
 
 def format_day_of_month(day: date) -> str:
     """`20 Nov`."""
-    return f"{day.day} {_month(get_language(), day.month)}"
+    language = get_language()
+    return f"{_day(language, day.day)} {_month(language, day.month)}"
+
+
+@cache
+def _day(_language: str | None, number: int) -> str:
+    """In the active language: French writes the first of a month as an ordinal."""
+    return pgettext("first day of a month", "1") if number == 1 else str(number)
 
 
 @cache

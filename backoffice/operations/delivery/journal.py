@@ -28,7 +28,13 @@ from django.db.models import Subquery, TextChoices
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.audit.destinations import DestinationError, FileDestination, problem_sentence
+from backoffice.audit.destinations import (
+    DestinationError,
+    FileDestination,
+    NotAFileError,
+    problem_sentence,
+    stored_reason,
+)
 from backoffice.audit.models import ChainHead, Entry
 from backoffice.core.fields import normalized_text
 from backoffice.operations.models.operations import Attempt
@@ -172,14 +178,13 @@ def stamp_of(path: Path) -> FileStamp:
     """The present state of this file. Raises OSError, also if it is no file: opening a pipe would wait for ever."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
-        code = errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.EINVAL
-        raise OSError(code, os.strerror(code))
+        raise NotAFileError
     return FileStamp(found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def unreadable(path: Path, exc: OSError) -> JournalError:
     """The error of a journal, or of its folder, that cannot be read."""
-    return JournalError(Blocker.JOURNAL_UNREADABLE, file=path.name, error=exc.strerror or type(exc).__name__)
+    return JournalError(Blocker.JOURNAL_UNREADABLE, file=path.name, **stored_reason(exc))
 
 
 def has_our_name(path: Path) -> bool:
@@ -228,7 +233,7 @@ def check_space() -> None:
     except OSError as exc:
         raise unreadable(settings.JOURNAL_DIR, exc) from exc
     if volume.f_bavail * volume.f_frsize < FREE_BYTES:
-        raise JournalError(Blocker.JOURNAL_UNWRITABLE, error=os.strerror(errno.ENOSPC))
+        raise JournalError(Blocker.JOURNAL_UNWRITABLE, **stored_reason(OSError(errno.ENOSPC, "")))
 
 
 def write_claimed(attempt: Attempt) -> None:
@@ -317,7 +322,8 @@ def _append(line: Line) -> None:
         FileDestination(path).append(text.encode())
     except DestinationError as exc:
         logger.error("The journal %s: %s Nothing is sent.", path, problem_sentence(exc.detail))  # noqa: TRY400
-        raise JournalError(Blocker.JOURNAL_UNWRITABLE, error=str(exc.detail["error"])) from exc
+        reason = {name: str(exc.detail[name]) for name in ("error", "error_template")}
+        raise JournalError(Blocker.JOURNAL_UNWRITABLE, **reason) from exc
 
 
 def _parsed(path: Path, text: bytes) -> Line | None:

@@ -272,9 +272,7 @@ class RequestStart:
         if self._is_committed:
             fault_points.reach("send.begun")
         elif self.refusal is None:
-            self.refusal = NotSentError.of(
-                gettext_noop("The preparations for sending took too long. Nothing was sent.")
-            )
+            self.refusal = NotSentError.of(gettext_noop("Sending did not begin in time. Nothing was sent."))
 
 
 @transaction.atomic(durable=True)

@@ -24,7 +24,14 @@ from backoffice.core.encryption import EncryptedRow, SealedRow
 from backoffice.core.fields import ExactDecimalField, normalized_text
 from backoffice.operations.models import reason_codes
 from backoffice.operations.models.reason_codes import Blocker, CheckResult
-from backoffice.operations.states import BEFORE_SENDING, CLOSED, Outcome, Status
+from backoffice.operations.states import (
+    BEFORE_SENDING,
+    CLOSED,
+    NOT_EXECUTED,
+    PROVEN_NOT_EXECUTED,
+    Outcome,
+    Status,
+)
 from payments_gateway import TransactionRecord
 
 if TYPE_CHECKING:
@@ -72,6 +79,9 @@ def content_key(kind: str, payload: dict[str, Any]) -> str:
     return content_digest(None, kind, payload)
 
 
+_FREES_REFERENCE = PROVEN_NOT_EXECUTED | {Outcome.REJECTED}
+
+
 class OperationManager(models.Manager["Operation"]):
     """Use `get_locked` wherever an operation is changed."""
 
@@ -82,6 +92,16 @@ class OperationManager(models.Manager["Operation"]):
         both engines the compare-and-set of each transition decides in the end.
         """
         return self.select_for_update(of=("self",)).select_related("preparer").get(pk=pk)
+
+    def holding_reference(self, kind: str, reference: str) -> models.QuerySet["Operation"]:
+        """The operations of a kind under this reference at the provider, ignoring case.
+
+        One that was closed frees its reference only if no request was sent for it, or the provider rejected it. One
+        that people resolved as not executed keeps it: something may still arrive under it.
+        """
+        sent = Attempt.objects.filter(operation=models.OuterRef("pk")).exclude(outcome__in=_FREES_REFERENCE)
+        is_free = Q(~models.Exists(sent), status__in=NOT_EXECUTED)
+        return self.filter(~is_free, kind=kind, payload__reference__iexact=reference)
 
 
 class Operation(SealedRow):

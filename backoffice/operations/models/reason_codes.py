@@ -114,6 +114,10 @@ class ApprovalRule(TextChoices):
         "two_above_limit",
         _("Amounts above {limit} require two approvers who are not the preparer."),
     )  # limit
+    TWO_WITHOUT_LIMIT = (
+        "two_without_limit",
+        _("Payments in {currency} require two approvers who are not the preparer."),
+    )  # currency
 
 
 def rule_sentence(rule: dict[str, str]) -> str:

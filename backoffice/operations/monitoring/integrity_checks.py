@@ -293,7 +293,7 @@ INTEGRITY_CHECKS = (
     ),
     IntegrityCheck(
         "altered_record",
-        _("Open operations, their approvals and releases are those that people made with Countersign."),
+        _("No open operation, approval or release was altered or inserted outside Countersign."),
         altered_record,
     ),
     IntegrityCheck(

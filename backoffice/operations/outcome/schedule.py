@@ -4,8 +4,11 @@ A webhook never changes an operation; only a read of the provider does. Any numb
 checks; each attempt is checked by the one that claims it.
 """
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from uuid import UUID
 
 from django.db.models import QuerySet
 
@@ -53,7 +56,23 @@ UNNAMED_CHECK_INTERVAL = timedelta(seconds=15)
 """Open attempts that a webhook does not name are checked at most this often, however many webhooks arrive."""
 
 
-def schedule_checks(transaction_ids: Collection[str]) -> None:
+@dataclass(frozen=True)
+class ScheduledChecks:
+    """The open operations that are due at once, by the transaction that names them; the newest `UNMATCHED_LISTED` of
+    those without a transaction yet, any of which may be meant, and how many there are; and how many `others` were
+    brought forward.
+    """
+
+    named: Mapping[str, Sequence[UUID]]
+    unmatched: Sequence[UUID]
+    unmatched_count: int
+    others: int
+
+
+UNMATCHED_LISTED = 10
+
+
+def schedule_checks(transaction_ids: Collection[str]) -> ScheduledChecks:
     """Make the named attempts due now, other open attempts due soon, and request a refresh of the mirror.
 
     Other open attempts may be meant as well; they become due as `UNNAMED_CHECK_INTERVAL` allows. What it says
@@ -70,7 +89,15 @@ def schedule_checks(transaction_ids: Collection[str]) -> None:
     soon = next_run_time("checks of unnamed", interval=UNNAMED_CHECK_INTERVAL)
     named = Attempt.objects.filter(provider_transaction_id__in=transaction_ids)
     named.filter(closed_at__isnull=True, next_check_at__gt=now).update(next_check_at=now)
-    Attempt.objects.filter(closed_at__isnull=True, next_check_at__gt=soon).update(next_check_at=soon)
+    others = Attempt.objects.filter(closed_at__isnull=True, next_check_at__gt=soon).update(next_check_at=soon)
+    due: dict[str, list[UUID]] = defaultdict(list)
+    open_and_named = named.filter(closed_at__isnull=True, next_check_at__isnull=False)
+    for transaction_id, operation in open_and_named.values_list("provider_transaction_id", "operation_id"):
+        due[transaction_id or ""].append(operation)
+    unmatched = Attempt.objects.filter(UNMATCHED, next_check_at__isnull=False).order_by("-started_at")
+    listed = list(unmatched.values_list("operation_id", flat=True)[: UNMATCHED_LISTED + 1])
+    count = len(listed) if len(listed) <= UNMATCHED_LISTED else unmatched.count()
+    return ScheduledChecks(due, listed[:UNMATCHED_LISTED], count, others)
 
 
 def run_scheduled_checks(transaction_ids: Collection[str]) -> int:

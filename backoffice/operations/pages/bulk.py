@@ -27,7 +27,12 @@ from backoffice.operations.kinds.registry import debits_a_balance, facts_of, rea
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, reason_field
 from backoffice.operations.policy import has_approved
-from backoffice.operations.selectors import NEWEST_FIRST, visible_operations
+from backoffice.operations.selectors import (
+    NEWEST_FIRST,
+    first_payment_text,
+    visible_operations,
+    with_first_payment,
+)
 from backoffice.operations.workflow import approvals
 from backoffice.operations.workflow.approvals import (
     BULK_LIMIT,
@@ -67,24 +72,33 @@ class BulkRejectionForm(_BulkForm):
 
 
 def selected_operations(user: User, references: Collection[str]) -> list[Operation]:
-    """The operations of these references that this user may see, the newest first, with their approvals."""
-    found = visible_operations(user).filter(reference__in=references)
+    """The operations of these references that this user may see, the newest first, with their approvals.
+
+    Each has what `selectors.first_payment_text` needs.
+    """
+    found = with_first_payment(visible_operations(user)).filter(reference__in=references)
     return list(found.prefetch_related("approvals").order_by(*NEWEST_FIRST))
 
 
 @dataclass(frozen=True)
 class BulkRow:
-    """One operation with its facts, and why it is skipped (empty if it is not)."""
+    """One operation with its facts, the warning of a first payment, and why it is skipped (empty if it is not)."""
 
     operation: Operation
     facts: Facts
+    first_payment: str
     skip_reason: str
 
 
 def bulk_rows(person: User, operations: Iterable[Operation], decision: BulkDecision) -> list[BulkRow]:
     """A row for each operation. The services check every permission again."""
     return [
-        BulkRow(operation, _facts(operation), _skip_reason(person, operation, decision))
+        BulkRow(
+            operation,
+            _facts(operation),
+            first_payment_text(operation),
+            _skip_reason(person, operation, decision),
+        )
         for operation in operations
     ]
 

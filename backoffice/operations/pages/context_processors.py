@@ -15,6 +15,7 @@ _RECONCILIATION = frozenset(
     for name in ("reconciliation", "investigation", "case", "incidents", "incident", "break_glass")
 ) | {"ledger:continuity"}
 _OPERATIONS = frozenset(f"operations:{name}" for name in ("list", "kind", "payments"))
+_TRANSACTIONS = frozenset({"operations:transactions", "operations:transaction_summary"})
 _SETTINGS = frozenset({"operations:saved_accounts", "operations:saved_account", "operations:system"})
 _SETTINGS_APPS = frozenset({"api_keys", "audit", "webhooks"})
 
@@ -26,6 +27,8 @@ def section(request: HttpRequest) -> dict[str, str]:
         return {"section": ""}
     if match.view_name in _OPERATIONS:
         return {"section": "operations"}
+    if match.view_name in _TRANSACTIONS:
+        return {"section": "transactions"}
     if match.view_name in _RECONCILIATION:
         return {"section": "reconciliation"}
     return {"section": "settings" if match.view_name in _SETTINGS or match.app_name in _SETTINGS_APPS else ""}

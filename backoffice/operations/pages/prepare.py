@@ -185,6 +185,7 @@ def _fill_in_account(request: StaffRequest, kind: OperationKind[Any]) -> HttpRes
     chosen = choice.cleaned_data["account"]
     values = {**request.POST.dict(), **chosen.values}
     check = kind.form_type(values)
+    check.is_being_typed = True
     check.full_clean()
     form = kind.form_type(initial=values)
     return _form_page(request, kind, form, check=check, choice=choice, chosen=chosen)
@@ -302,6 +303,9 @@ def _review_page(
         "sentence": kind.sentence(payload),
         "facts": facts_of(kind, payload),
         "cautions": kind.cautions(payload),
+        "first_payment": ""
+        if kind.warns_of_first_payment
+        else selectors.first_payment_warning(kind.recipient(payload).key),
         "digest": digest,
         "code": verification_code(digest),
         "requirement": policy.approval_requirement(*kind.limited_amounts(payload)),
@@ -341,7 +345,9 @@ def _kind(request: StaffRequest, name: str) -> OperationKind[Any]:
 
 
 def _checked(request: StaffRequest, kind: OperationKind[Any]) -> KindForm:
+    """The form after the checks that are made while it is being filled in."""
     form = kind.form_type(request.POST)
+    form.is_being_typed = True
     form.full_clean()
     return form
 

@@ -7,11 +7,15 @@ from django.utils.translation import get_language
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.operations.errors import ContentUnreadableError
+from backoffice.operations.kinds import bank_account
+from backoffice.operations.kinds.bank_account import OpenedAccount, OpenedAccounts
 from backoffice.operations.kinds.base import GroupedCode, KindSection, LocalKind, Recipient
 from backoffice.operations.kinds.registry import KINDS, AnyKind, read_content
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import AUDIT_SENTENCES, LostAttemptState
 from backoffice.operations.models.reconciliation import ReconciliationResult
+from backoffice.operations.selectors import visible_operations
+from payments_gateway import Account
 
 register = template.Library()
 _TONES = {
@@ -55,6 +59,19 @@ def kinds_in_menu(person: User) -> list[AnyKind]:
 def kinds_with_pages() -> list[AnyKind]:
     """The kinds that have a page of their own, in the order of the registry."""
     return [kind for kind in KINDS.values() if kind.page]
+
+
+@register.simple_tag
+def opened_accounts(person: User, listed: list[Account] | None) -> OpenedAccounts:
+    """The bank accounts opened here, as the provider answered, and those that are not among the listed ones."""
+    numbers = (asset.address for account in listed or () for asset in account.assets)
+    return bank_account.opened_accounts(visible_operations(person), numbers)
+
+
+@register.filter
+def opened_as(number: str, opened: OpenedAccounts) -> OpenedAccount | None:
+    """What the provider answered when it opened the account of this number; None if it was not opened here."""
+    return opened.by_number.get(number)
 
 
 @register.filter

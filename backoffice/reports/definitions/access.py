@@ -11,13 +11,14 @@ from backoffice.accounts.models import User
 from backoffice.api_keys.key_list import KeyRow, key_rows
 from backoffice.audit.models import Entry
 from backoffice.audit.pages import EntryFilterForm, find_entries
-from backoffice.reports.report import (
-    Column,
-    ComputedReport,
-    StoredReport,
-    period_lookups,
+from backoffice.reports.report import Column, ComputedReport, StoredReport
+from backoffice.webhooks.deliveries import (
+    NEWEST_FIRST,
+    VIEW_PERMISSIONS,
+    DeliveryFilterForm,
+    all_deliveries,
+    out_of_order,
 )
-from backoffice.webhooks.deliveries import NEWEST_FIRST, VIEW_PERMISSIONS, DeliveryFilterForm, all_deliveries
 from backoffice.webhooks.models import PROBLEMS, Delivery
 
 
@@ -80,12 +81,8 @@ API_KEYS = ComputedReport(
 
 
 def deliveries_query(_user: User, form: DeliveryFilterForm) -> QuerySet[Delivery]:
-    """The deliveries first received within the chosen days, optionally of one verdict or event."""
-    verdict, event = form.cleaned_data["verdict"], form.cleaned_data["event"]
-    found = all_deliveries().filter(**period_lookups("received_at", form))
-    if verdict:
-        found = found.filter(verdict=verdict)
-    return found.filter(event__iexact=event) if event else found
+    """The deliveries that match the filters."""
+    return form.apply(all_deliveries())
 
 
 def _problem() -> Case:
@@ -113,6 +110,10 @@ DELIVERIES = StoredReport(
         Column("event", _("Event"), "event"),
         Column("transaction_id", _("Transaction ID"), "transaction_id"),
         Column("reference", _("Merchant reference"), "reference"),
+        Column("event_at", _("Time of the event"), "event_at"),
+        Column("out_of_order", _("Out of order"), out_of_order),
+        Column("response_status", _("Response status"), "response_status"),
+        Column("response_ms", _("Response time (ms)"), "response_ms"),
         Column("checked_at", _("Status checked at"), "checked_at"),
         Column("key", _("Signing key"), "key"),
         Column("digest", _("SHA-256 of the body"), "digest"),

@@ -19,10 +19,8 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
 from backoffice.core.fields import SUM_CONTEXT
-from backoffice.core.gateway import gateway
 from backoffice.core.web.forms import PeriodForm
 from backoffice.ledger import accounts as ledger
-from backoffice.ledger.accounts import filter_addresses
 from backoffice.ledger.forms import CurrencyPeriodForm, TransactionFilterForm
 from backoffice.ledger.mirror.state import synced_until
 from backoffice.ledger.models import Balance, BalanceBreak, BalanceSnapshot, Transaction
@@ -74,7 +72,7 @@ TRANSACTIONS = StoredReport(
         Column("business_id", _("Business ID"), "business_id"),
         Column("occurred_at", _("Occurred at"), "occurred_at"),
         Column("changed_at", _("Change synced at"), "changed_at"),
-        Column("missing_since", _("Missing since"), "missing_since"),
+        Column("missing_since", _("No longer listed since"), "missing_since"),
     ),
     query=transactions_query,
     order=("-occurred_at", "-id"),
@@ -316,7 +314,7 @@ class WalletFilterForm(forms.Form):
 
 def wallet_rows(_user: User, form: WalletFilterForm) -> Iterator[WalletAddress]:
     """The addresses that the page shows for these filters, in the provider's order. Raises GatewayError."""
-    return iter(filter_addresses(gateway().wallets.get(), **form.cleaned_data).addresses)
+    return iter(ledger.select_addresses(**form.cleaned_data))
 
 
 WALLETS = ComputedReport(

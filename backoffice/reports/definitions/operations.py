@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
 from backoffice.core.web.forms import PeriodForm
+from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.registry import debits_a_balance
 from backoffice.operations.lifecycle.incidents import all_incidents
 from backoffice.operations.models.monitoring import Incident
@@ -58,6 +59,11 @@ def _direction(operation: Operation) -> str:
     return "out" if debits_a_balance(operation.kind) else ""
 
 
+def _payment_reference(operation: Operation) -> str:
+    """Our reference of an off-ramp payment at the provider; empty for other kinds."""
+    return operation.payload["reference"] if operation.kind == PaymentKind.name else ""
+
+
 def _approvers(operation: Operation) -> str:
     return "; ".join(approval.approver.full_name for approval in operation.approvals.all())
 
@@ -96,12 +102,13 @@ OPERATIONS = ComputedReport(
         Column("fee", _("Fee"), _last_attempt_value("fee")),
         Column("recipient", _("Recipient"), "recipient"),
         Column("recipient_detail", _("Recipient details"), "recipient_detail"),
+        Column("payment_reference", _("Payment reference"), _payment_reference),
         Column("prepared_by", _("Prepared by"), "preparer.full_name"),
         Column("prepared_at", _("Prepared at"), "prepared_at"),
         Column("approvals_needed", _("Approvals required"), "approvals_needed"),
         Column("approved_by", _("Approved by"), _approvers),
         Column("approved_at", _("Approved at"), _approval_times),
-        Column("decided_at", _("Decided at"), "decided_at"),
+        Column("decided_at", _("Approved or rejected at"), "decided_at"),
         Column("sent_by", _("Sent by"), _last_attempt_value("released_by.full_name")),
         Column("sent_at", _("Sent at"), _last_attempt_value("started_at")),
         Column(
@@ -229,7 +236,9 @@ PAYMENTS = ComputedReport(
         Column("paid_to", _("Recipient"), "operation.recipient"),
         Column("paid_to_detail", _("Recipient details"), "operation.recipient_detail"),
         Column("payment_id", _("Payment ID"), _payment_value("id")),
-        Column("payment_reference", _("Payment reference"), _payment_value("reference")),
+        Column(
+            "payment_reference", _("Payment reference"), lambda payment: _payment_reference(payment.operation)
+        ),
         Column("state", _("Status"), _payment_value("state")),
         Column("address", _("Pay-in address"), _payment_value("address")),
         Column("incoming_currency", _("Pay-in currency"), _payment_value("incoming_currency")),
@@ -290,7 +299,7 @@ RECONCILIATION = StoredReport(
         Column("their_status", _("Status (provider)"), "transaction__status"),
         Column("with", _("Counterparty"), "transaction__counterparty"),
         Column("occurred_at", _("Occurred at"), "occurred_at"),
-        Column("missing_since", _("Missing since"), "transaction__missing_since"),
+        Column("missing_since", _("No longer listed since"), "transaction__missing_since"),
         Column(
             "noted_by",
             _("Acknowledged by"),

@@ -118,4 +118,4 @@ def assert_the_auditor_sees_it(people: People, reference: str) -> None:
     entries = auditor.locator(".log > li")
     for words in (f"{PREPARER} prepared", f"{APPROVER} approved", f"{APPROVER} released"):
         expect(entries.filter(has_text=words)).to_have_count(1)
-    expect(entries.filter(has_text="confirmed")).to_have_count(1)
+    expect(entries.filter(has_text="recorded the success of")).to_have_count(1)

@@ -1,14 +1,14 @@
 """How templates write money and time."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
 from django.template import Context, Template
-from django.utils import timezone
+from django.utils import timezone, translation
 
-from backoffice.core.web.formatting import exact_zoned_time, time_zone_text, zoned_time
+from backoffice.core.web.formatting import exact_zoned_time, format_day, time_zone_text, zoned_time
 
 MOMENT = datetime(2026, 11, 20, 9, 42, 7, tzinfo=UTC)
 
@@ -71,6 +71,20 @@ def test_a_time_that_is_stored_mailed_or_exported_names_its_zone() -> None:
     with timezone.override(ZoneInfo("Africa/Lagos")):
         assert zoned_time(MOMENT) == "20 Nov 2026, 10:42 WAT"
         assert exact_zoned_time(MOMENT) == "20 Nov 2026, 10:42:07 WAT"
+
+
+@pytest.mark.parametrize(
+    ("language", "day", "written"),
+    [
+        ("en", 1, "1 Nov 2026"),
+        ("fr", 1, "1er nov. 2026"),
+        ("fr", 2, "2 nov. 2026"),
+        ("en", 21, "21 Nov 2026"),
+    ],
+)
+def test_the_first_day_of_a_month_is_an_ordinal_in_french(language: str, day: int, written: str) -> None:
+    with translation.override(language):
+        assert format_day(date(2026, 11, day)) == written
 
 
 def test_the_timeline_shows_seconds() -> None:

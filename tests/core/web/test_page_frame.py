@@ -123,7 +123,9 @@ def test_the_menu_lists_what_the_user_may_open(
         ("auditor", "/settings/audit/", [*SETTINGS, "Audit log", "System"]),
         ("administrator", "/settings/system/", [*SETTINGS, "Audit log", "System"]),
         ("auditor", "/operations/", ["All operations", *KINDS]),
-        ("auditor", "/transactions/", []),
+        ("auditor", "/transactions/", ["All transactions", "Provider summary"]),
+        ("auditor", "/transactions/summary/", ["All transactions", "Provider summary"]),
+        ("auditor", "/money/wallets/", []),
     ],
 )
 def test_a_section_with_several_pages_has_tabs(

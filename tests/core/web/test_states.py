@@ -96,4 +96,4 @@ def test_a_provider_that_does_not_answer_is_reported_alike(
 def test_the_reason_is_in_the_readers_language(everything: Client, settings: Settings) -> None:
     settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2", "http://127.0.0.1:9/v4"
     html = everything.get("/balances/", headers={"Accept-Language": "fr"}).content.decode()
-    assert "Non chargé\u00a0: Le prestataire est injoignable ou ne répond pas à temps." in html
+    assert "Soldes non chargés\u00a0: Le prestataire est injoignable ou ne répond pas à temps." in html

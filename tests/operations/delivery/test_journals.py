@@ -14,7 +14,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
+from django.utils import timezone, translation
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
@@ -292,7 +292,7 @@ def test_a_journal_that_cannot_be_written_uses_up_no_release(
     found = Release.objects.get()
     assert (found.blocker, bytes(found.encrypted_otp or b"") != b"") == (Blocker.JOURNAL_UNWRITABLE, True)
     assert (provider.posts, Attempt.objects.exists()) == ([], False)
-    reason = "No space left on device." if is_full else ""
+    reason = "the disk is full." if is_full else ""
     sentence = f"The journal of sent requests cannot be written: {reason}"
     assert sentence in text_of(show(sign_in(Client(), approver), released))
     assert any(sentence in text for text in messages(caplog, logging.WARNING))
@@ -333,9 +333,11 @@ def test_nothing_is_sent_while_a_journal_cannot_be_read(
     assert (provider.posts, found.blocker) == ([], Blocker.JOURNAL_UNREADABLE)
     assert (
         found.blocker_sentence
-        == f"The journal of sent requests {unreadable.name} cannot be read: Is a directory."
+        == f"The journal of sent requests {unreadable.name} cannot be read: it is not a regular file."
     )
     assert messages(caplog, logging.CRITICAL) == [found.blocker_sentence]
+    with translation.override("fr"):
+        assert "ce n\N{RIGHT SINGLE QUOTATION MARK}est pas un fichier ordinaire." in found.blocker_sentence
     assert "A file in the folder of this journal cannot be read" in text_of(
         sign_in(Client(), auditor).get("/settings/system/")
     )

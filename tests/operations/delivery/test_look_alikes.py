@@ -22,6 +22,7 @@ from backoffice.operations.delivery.release import AnotherPayment
 from backoffice.operations.models.operations import Attempt, LookAlike, Operation, Release
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status
+from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.ledger.long_list import LongList
@@ -281,6 +282,16 @@ def test_the_page_shows_both_records_and_asks_for_the_reason(
     assert refused.status_code == 422
     assert "Enter why this is another payment. Nothing was sent." in text_of(refused)
     assert not Release.objects.exists()
+
+
+def test_a_cancelled_operation_that_may_be_paid_says_so_beside_prepare_again(
+    as_preparer: Client, provider: StubProvider, released: Operation
+) -> None:
+    _stopped(provider, released)
+    approvals.cancel_operation(released.pk, actor=released.preparer)
+    html = text_of(show(as_preparer, released))
+    assert "It will not be sent. According to the provider, this operation may already be paid." in html
+    assert "Prepare again" in html
 
 
 def seen_on(page: HttpResponse) -> str:

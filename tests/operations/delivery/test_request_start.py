@@ -32,7 +32,7 @@ from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-GIVEN_UP = "The preparations for sending took too long. Nothing was sent."
+GIVEN_UP = "Sending did not begin in time. Nothing was sent."
 DATABASE_GONE = "The database connection was lost before sending began. Nothing was sent."
 
 

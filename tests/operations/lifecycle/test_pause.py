@@ -128,7 +128,7 @@ def test_payments_are_paused_on_their_page_and_every_page_shows_it(
     for address in ("/", "/operations/", "/reconciliation/unknown/", "/transactions/"):
         html = text_of(as_approver.get(address))
         assert re.search(
-            r"<b>Payments are paused</b> since .* by Tunde Bello. Reason: A key has leaked", html
+            r"<b>Payments are paused.</b> Paused by Tunde Bello, .*. Reason: A key has leaked", html
         )
     assert "Pause payments…" not in text_of(as_preparer.get("/"))
 

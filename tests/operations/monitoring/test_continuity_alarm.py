@@ -28,13 +28,13 @@ def two_breaks() -> None:
 def test_the_overview_links_to_the_breaks(as_approver: Client) -> None:
     shown = as_approver.get("/").content.decode()
     assert '<a href="/reconciliation/continuity/">2 breaks in balance continuity</a>' in shown
-    assert "Nothing. Every sent operation" not in shown
+    assert "Nothing. No operation has an unknown outcome" not in shown
 
 
 def test_the_overview_shows_nothing_without_breaks(as_approver: Client) -> None:
     shown = as_approver.get("/").content.decode()
     assert "in balance continuity" not in shown
-    assert "Nothing. Every sent operation" in shown
+    assert "Nothing. No operation has an unknown outcome" in shown
 
 
 @pytest.mark.usefixtures("two_breaks")

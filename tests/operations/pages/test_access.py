@@ -63,6 +63,8 @@ ANSWERS = {
     "reconciliation":   ("get",  200, 200, 200, 200, 403),
     "transactions":     ("get",  200, 200, 200, 200, 403),
     "transactions_count": ("get", 200, 200, 200, 200, 403),
+    "transaction_summary": ("get", 200, 200, 200, 200, 403),
+    "transaction_summary_now": ("get", 200, 200, 200, 200, 403),
     "saved_transaction_views": ("get", 200, 200, 200, 200, 403),
     "transaction":      ("get",  200, 200, 200, 200, 403),
 }  # fmt: skip
@@ -94,6 +96,8 @@ WITHOUT_OPERATION = {
     "payments_refresh",
     "transactions",
     "transactions_count",
+    "transaction_summary",
+    "transaction_summary_now",
     "saved_transaction_views",
 }
 FORMS = {

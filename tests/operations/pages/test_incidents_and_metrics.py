@@ -88,17 +88,16 @@ def test_the_overview_shows_why_the_sync_stopped_early(as_approver: Client) -> N
 def test_the_overview_shows_why_the_sync_stopped_in_the_readers_language(as_approver: Client) -> None:
     error = stored_error(UnstorableRecordError("T1", "a number has too many digits"))
     Mirror.objects.update(error=error, error_at=timezone.now())
+    assert "Transaction T1 cannot be stored" in overview(as_approver)
     shown = as_approver.get("/", headers={"Accept-Language": "fr"}).content.decode()
     assert "La transaction T1 ne peut pas être enregistrée\u00a0: un nombre a trop de chiffres." in shown
 
 
 def test_the_overview_shows_a_record_count_mismatch(as_approver: Client) -> None:
     Mirror.objects.update(rows=10, provider_count=12)
-    assert "The provider counts 12 transactions; 2 of them are missing in Countersign." in overview(
-        as_approver
-    )
+    assert "The provider's transaction count is 12; 2 are missing in Countersign." in overview(as_approver)
     Mirror.objects.update(rows=10, provider_count=7)
-    assert "The provider counts 7 transactions, 3 fewer than Countersign." in overview(as_approver)
+    assert "The provider's transaction count is 7, 3 lower than Countersign's." in overview(as_approver)
 
 
 @pytest.mark.parametrize("minutes", [4, 6])

@@ -1,5 +1,6 @@
 """Preparing a withdrawal: the form, its live check, the review, and every way to fill it in wrongly."""
 
+import json
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
@@ -207,6 +208,21 @@ def test_the_account_is_checked_without_javascript(as_preparer: Client, holder: 
     assert "The names match." in html
     assert "This field is required" not in html
     assert 'value="week 46"' in html
+
+
+def test_what_else_the_provider_answered_is_in_a_disclosure(as_preparer: Client, settings: Settings) -> None:
+    details = {"country": "NG", "phonenumber": "+2348030000001", "name": "Access Bank", "code": "044"}
+    with stub_provider.running() as stub:
+        settings.GATEWAY_URL = stub.url
+        stub.answer_post = lambda: (200, json.dumps({"data": {"accountname": "ADA OBI", **details}}))
+        first, cached = (
+            text_of(as_preparer.post(f"{ADDRESS}check/", filled_in("Ada Obi"))) for _ in range(2)
+        )
+    disclosure = first.partition("Details from the provider")[2].partition("</details>")[0]
+    for shown in ("Access Bank · 044", "Nigeria", "+2348030000001"):
+        assert f"<dd>{shown}</dd>" in disclosure
+    assert "Currency" not in disclosure
+    assert cached == first
 
 
 def test_an_unreachable_provider_prepares_nothing_and_keeps_the_input(

@@ -160,6 +160,8 @@ def plans(person: User) -> Iterator[tuple[str, str]]:
     yield "operation_by_status", first_page(person, Q(status=Status.FAILED)).explain()
     yield "operation_ended", plan_of_standings()
     yield "operation_by_account", first_page(person, Q(recipient_account=NOBODYS_ACCOUNT)).explain()
+    newest = selectors.visible_operations(person).filter(status=Status.PENDING)
+    yield "operation_by_recipient", selectors.with_first_payment(newest).explain()
 
 
 def plan_of_standings() -> str:

@@ -13,7 +13,7 @@ from backoffice.ledger.models import Mirror
 from backoffice.operations.lifecycle import incidents, pause
 from backoffice.operations.models.monitoring import Incident, Pause
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import LostAttemptState
+from backoffice.operations.models.reason_codes import IncidentKind, LostAttemptState, PauseCause
 from backoffice.operations.models.reconciliation import Comparison, ReconciliationResult, ReconciliationState
 from backoffice.operations.reconciliation.runner import reconcile
 from backoffice.operations.states import Outcome, Status
@@ -193,10 +193,18 @@ def test_other_incidents_list_no_lost_commits(as_approver: Client, operation: Op
     assert "journal" not in shown
 
 
+def test_an_altered_pause_names_the_runbook_and_lists_no_lost_commits(as_approver: Client) -> None:
+    found = pause.pause_because_of(PauseCause.ALTERED_PAUSE)
+    incident = incidents.raise_for_pause(found, evidence={"pause": "7"}, kind=IncidentKind.ALTERED_PAUSE)
+    shown = show(as_approver, incident)
+    assert "Find out who changed the database." in shown
+    assert "journal" not in shown
+
+
 @pytest.mark.parametrize(
     ("outcome", "text"),
     [
-        (Outcome.OPEN, "The database has no attempt. According to the journal, it was sent."),
+        (Outcome.OPEN, "The database has no attempt. According to the journal, the operation was sent."),
         (Outcome.NOT_SENT, "Nothing was sent. It can be sent once it is approved."),
     ],
 )

@@ -117,7 +117,7 @@ def test_an_unknown_outcome_needs_attention(
     Operation.objects.filter(pk=operation.pk).update(status="sending")
     Operation.objects.filter(pk=operation.pk).update(status="unknown")
     html = page(sign_in(client, auditor), "/")
-    assert "Every sent operation has a known outcome" not in html
+    assert "No operation has an unknown outcome" not in html
     assert html.index("Needs attention") < html.rindex(operation.reference)
 
 

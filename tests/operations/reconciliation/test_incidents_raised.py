@@ -229,13 +229,15 @@ def test_every_page_counts_incidents_until_acknowledged(
     unknown_movement: Transaction, as_auditor: Client, approver: User
 ) -> None:
     selectors.clear_count_cache()
-    assert '<span class="count" aria-label="1 to resolve">1</span>' in text_of(as_auditor.get("/reports/"))
+    assert '<span class="count" aria-label="1 needs attention">1</span>' in text_of(
+        as_auditor.get("/reports/")
+    )
     shown = text_of(as_auditor.get("/"))
     assert "Including 1 unrecognised transaction<" in shown
     assert "Including 1 unrecognised transaction" in shown
     acknowledge_incident(Incident.objects.get().pk, actor=approver, note="The shop's own integration")
     selectors.clear_count_cache()
-    assert "to resolve" not in text_of(as_auditor.get("/reports/"))
+    assert "needs attention" not in text_of(as_auditor.get("/reports/"))
     assert "unrecognised transaction" not in text_of(as_auditor.get("/"))
 
 

@@ -38,6 +38,7 @@ def test_the_page_lists_what_is_unmatched_and_all_on_request(
     assert 'href="/reports/reconciliation.csv?result=unmatched"' in shown
     assert reference(matched) in show(as_auditor, result="")
     assert 'href="?result="' in shown
+    assert 'href="?currency=NGN&amp;result="' in show(as_auditor, currency="NGN")
     assert f'href="/transactions/{unknown_movement.pk}/"' in shown
     assert "&lt;b&gt;Somebody&lt;/b&gt;" in shown
     assert "Open incident" in shown

@@ -74,6 +74,6 @@ def test_a_database_error_for_one_is_reported_and_does_not_stop_the_others(
             second_factor_at=timezone.now(),
         )
     assert [line.result for line in lines] == [BulkOutcome.DONE, BulkOutcome.REFUSED, BulkOutcome.DONE]
-    assert "Check the operation before you decide again" in lines[1].text
+    assert "Check the operation before you try again" in lines[1].text
     assert [status_of(one) for one in (first, second, third)] == ["approved", "pending", "approved"]
     assert not Approval.objects.filter(operation=second).exists()

@@ -81,8 +81,8 @@ def test_a_schedule_takes_over_the_period_of_the_filter(
 def test_a_fixed_period_is_reported_as_not_taken_over(client: Client, auditor: User, sign_in: SignIn) -> None:
     browser, address = sign_in(client, auditor), reverse("reports:new_schedule", args=["audit-log"])
     fixed = browser.get(address, {"since": "2026-01-03", "until": "2026-01-09"}).content.decode()
-    assert "3 Jan 2026 \N{EN DASH} 9 Jan 2026, is fixed and is not taken over." in fixed
-    assert "not taken over" not in browser.get(address).content.decode()
+    assert "3 Jan 2026 \N{EN DASH} 9 Jan 2026, is fixed and is not carried over." in fixed
+    assert "not carried over" not in browser.get(address).content.decode()
 
 
 def test_invalid_input_is_reported_at_its_field(client: Client, auditor: User, sign_in: SignIn) -> None:

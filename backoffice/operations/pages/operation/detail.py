@@ -210,7 +210,10 @@ def decision_requirements(operation: Operation) -> DecisionRequirements:
         return DecisionRequirements()
     undeclared = [one for one in operation.look_alikes.all() if one.declared_at is None]
     return DecisionRequirements(
-        otp=kind.needs_otp, confirmation=kind.confirmation(payload), look_alikes=undeclared
+        otp=kind.needs_otp,
+        confirmation=kind.confirmation(payload),
+        acknowledgement=kind.acknowledgement(payload),
+        look_alikes=undeclared,
     )
 
 
@@ -251,6 +254,7 @@ _FORM_REFUSALS = {
     Refusal.OTP_MISSING,
     Refusal.SECOND_FACTOR_STALE,
     Refusal.CONFIRMATION_WRONG,
+    Refusal.ACKNOWLEDGEMENT_MISSING,
     Refusal.ALREADY_APPROVED,
     Refusal.ALREADY_RELEASED,
     Refusal.WRONG_STATUS,
@@ -413,7 +417,7 @@ def _run_decision(
     if not form.is_valid():
         transitions.record_refusal(pk, action, request.user, _form_problems(form))
     else:
-        values = {name: form.cleaned_data[name] for name in names if name in form.fields}
+        values = {name: form.cleaned_data[name] for name in names if name in form.cleaned_data}
         try:
             changed = _SERVICES[action](
                 pk, actor=request.user, second_factor_at=second_factor_at(request), **values

@@ -21,6 +21,7 @@ from backoffice.core.web.forms import OneTimeCodeInput
 from backoffice.operations.delivery.release import AnotherPayment
 from backoffice.operations.kinds.base import TypedConfirmation
 from backoffice.operations.models.operations import LookAlike
+from backoffice.operations.workflow.approvals import ApproverConfirmation
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -32,6 +33,7 @@ class DecisionRequirements:
 
     otp: bool = False
     confirmation: TypedConfirmation | None = None
+    acknowledgement: str = ""  # to be confirmed with a tick before it is approved
     look_alikes: Sequence[LookAlike] = ()  # to be declared another payment before it is sent
 
 
@@ -107,6 +109,9 @@ class ApprovalForm(BaseDecisionForm):
     confirmation = forms.CharField(
         max_length=100, widget=OneTimeCodeInput(attrs={"autocomplete": "off", "spellcheck": "false"})
     )
+    acknowledged = forms.BooleanField(
+        error_messages={"required": _("Confirm this before you approve. Nothing was done.")}
+    )
     comment = forms.CharField(label=_("Comment"), required=False, max_length=500)
 
     def __init__(self, *args: Any, wants: DecisionRequirements, **kwargs: Any) -> None:
@@ -116,6 +121,18 @@ class ApprovalForm(BaseDecisionForm):
         else:
             self.fields["confirmation"].label = wants.confirmation.label
             self.fields["confirmation"].help_text = wants.confirmation.help_text
+        if wants.acknowledgement:
+            self.fields["acknowledged"].label = wants.acknowledgement
+        else:
+            del self.fields["acknowledged"]
+
+    def clean(self) -> dict[str, Any]:
+        """Make what was typed and ticked one confirmation."""
+        values = super().clean()
+        confirmed = ApproverConfirmation(
+            values.pop("confirmation", ""), acknowledged=values.pop("acknowledged", False)
+        )
+        return {**values, "confirmation": confirmed}
 
     def clean_otp(self) -> SecretStr | None:
         otp = self.cleaned_data["otp"]

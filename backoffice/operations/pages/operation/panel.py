@@ -25,6 +25,7 @@ from backoffice.operations.kinds.resolution.case import may_be_resolved
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.monitoring import Pause
 from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.pages.operation.status import (
     approvals_missing,
     has_approval_lost_validity,
@@ -34,10 +35,11 @@ from backoffice.operations.pages.operation.status import (
     needs_otp,
 )
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
-from backoffice.operations.selectors import possible_approvers
+from backoffice.operations.selectors import first_payment_text, possible_approvers
 from backoffice.operations.states import (
     AWAITING_PROVIDER,
     BEFORE_SENDING,
+    NOT_EXECUTED,
     PROVEN_NOT_EXECUTED,
     Outcome,
     Status,
@@ -65,7 +67,8 @@ class DecisionSummary:
     """What the panel shows of an operation that is not sent yet: its content, its debit, who must approve it.
 
     `debit` is None if no balance is debited, and `balance` if none was ever reported. `approvers` are the
-    people who may still approve it.
+    people who may still approve it. `first_payment` is a warning, and `name_check` says when the bank was last asked
+    for the name of the holder; both may be empty.
     """
 
     facts: Facts
@@ -76,6 +79,8 @@ class DecisionSummary:
     given: Sequence[str]
     needed: int
     approvers: Sequence[User]
+    first_payment: str
+    name_check: str
 
     @property
     def missing(self) -> int:
@@ -113,7 +118,19 @@ def decision_summary(operation: Operation, kind: AnyKind | None, payload: Any) -
         given=[str(approval.approver) for approval in operation.approvals.all()],
         needed=operation.approvals_needed,
         approvers=possible_approvers(operation) if is_pending else [],
+        first_payment="" if kind is None or kind.warns_of_first_payment else first_payment_text(operation),
+        name_check=_name_check_text(operation, payload),
     )
+
+
+def _name_check_text(operation: Operation, payload: Any) -> str:
+    """When the bank was last asked for a name that it did not confirm; empty if the name was checked."""
+    if not getattr(payload, "name_not_checked", ""):
+        return ""
+    return gettext(
+        "The bank was last asked for the name when this was prepared, {time}, and did not confirm it. It is not "
+        "asked again."
+    ).format(time=local_time(operation.prepared_at))
 
 
 def total_debit(operation: Operation) -> Decimal | None:
@@ -135,8 +152,8 @@ _TEXTS: dict[Status, tuple[Promise, Promise]] = {
     Status.UNKNOWN: (
         _("Outcome unknown"),
         _(
-            "No readable response was received: it may or may not have been executed. Countersign never sends "
-            "it again automatically, and keeps checking the provider's records."
+            "The operation may or may not have been executed. Countersign never sends it again automatically, and "
+            "keeps checking the provider's records."
         ),
     ),
     Status.REVIEW: (
@@ -152,13 +169,18 @@ _TEXTS: dict[Status, tuple[Promise, Promise]] = {
         _("Not executed, or reversed by the provider. Countersign does not send it again automatically."),
     ),
     Status.REJECTED: (_("Rejected"), _("Not approved. Nothing was sent.")),
-    Status.EXPIRED: (_("Expired"), _("Expired before it was executed. It will not be sent.")),
-    Status.CANCELLED: (_("Cancelled"), _("Cancelled before it was executed. It will not be sent.")),
+    Status.EXPIRED: (_("Expired"), _("It will not be sent.")),
+    Status.CANCELLED: (_("Cancelled"), _("It will not be sent.")),
 }
 
 
 # A release that is the last in the log and has no row any more expired, even if that is not recorded yet.
 _RELEASE_EXPIRED = {Action.OPERATION_RELEASED, Action.OPERATION_RELEASE_EXPIRED}
+_PAID_ALREADY = _("According to the provider, this operation may already be paid. Compare the records first.")
+_EXECUTED_AFTER_ALL = {
+    *(IncidentKind.EXECUTED_DESPITE_PROOF, IncidentKind.EXECUTED_AFTER_ALL),
+    *(IncidentKind.NOW_EXECUTED, IncidentKind.LATE_RESPONSE),
+}
 _OTHER_PERSON_SENDS = _("It must be sent by someone with permission to send, other than the preparer.")
 _PREPARE_AGAIN = _("The preparer must cancel it and prepare it again.")
 
@@ -211,18 +233,18 @@ def reason_not_sent(operation: Operation, timeline: Sequence[Entry], turn: Queue
     if last is not None and last.action in _RELEASE_EXPIRED:
         return _expired_release_text(operation, turn)
     if last is not None and last.action == Action.OPERATION_ACTION_REFUSED:
-        return _refused_at_claim(last.detail["refusal"])
+        return _refused_at_claim(operation, last.detail["refusal"])
     return _failed_attempt_text(operation, turn)
 
 
 def _expired_release_text(operation: Operation, turn: QueuePosition | None) -> str:
     text = gettext(
-        "Not sent before the release expired: other operations were ahead, the provider could not be read, or no "
-        "worker was available."
+        "Not sent before the release expired: other operations were ahead, the provider's data could not be read, "
+        "or no worker was available."
     )
     if not needs_otp(operation):
-        return f"{text}{_advice_if_sendable(turn, gettext('Send it again.'))}"
-    advice = _advice_if_sendable(turn, gettext("Send it again with a new one-time code."))
+        return f"{text}{_advice_if_sendable(operation, turn, gettext('Send it again.'))}"
+    advice = _advice_if_sendable(operation, turn, gettext("Send it again with a new one-time code."))
     return f"{text} {gettext('The one-time code was deleted.')}{advice}"
 
 
@@ -233,27 +255,45 @@ def _ends_a_release(entry: Entry) -> bool:
     )
 
 
-def _refused_at_claim(refusal: dict[str, str]) -> str:
-    if refusal["code"] == Refusal.PERMISSION_MISSING:
-        return gettext(
-            "Not sent: the person who released it no longer has permission to send. Another person must send it."
-        )
-    if refusal["code"] == Refusal.LOOK_ALIKE:
-        another = gettext("If it is another payment, enter the reason and send it again.")
-        return f"{sentence(refusal)} {another}"
-    if refusal["code"] == Refusal.ACCOUNT_RESTRICTED:
-        return gettext(
-            "Not sent: the account of the person who released it was changed with break-glass. Another person must "
-            "send it."
-        )
-    if refusal["code"] in {Refusal.APPROVER_RESTRICTED, Refusal.LIST_TOO_LONG}:
-        return sentence(refusal)
+_REFUSED_AT_CLAIM: dict[str, Promise] = {
+    Refusal.PERMISSION_MISSING: _(
+        "Not sent: the person who released it no longer has permission to send. Another person must send it."
+    ),
+    Refusal.ACCOUNT_RESTRICTED: _(
+        "Not sent: the account of the person who released it was changed with break-glass. Another person must "
+        "send it."
+    ),
+    Refusal.DATABASE_RESTORED: _(
+        "Not sent: the database was restored to an earlier moment, or a standby was promoted, and payments were "
+        "paused."
+    ),
+}
+"""Where the sentence of the refusal says less than what the reader has to know."""
+
+_ADVICE_AFTER_REFUSAL: dict[str, Promise | str] = {
+    Refusal.LOOK_ALIKE: _("If it is another payment, enter the reason and send it again."),
+    Refusal.OTP_OF_OTHER_CONTENT: _("Send it again with a new one-time code."),
+    **dict.fromkeys((Refusal.APPROVER_RESTRICTED, Refusal.LIST_TOO_LONG), ""),  # it can still be sent
+    **dict.fromkeys((Refusal.POSSIBLY_EXECUTED, Refusal.SENT_BEFORE_RESTORE), ""),  # it may be paid already
+}
+"""What to do after these refusals. After any other that `_REFUSED_AT_CLAIM` lacks too, it must be prepared again."""
+
+
+def _refused_at_claim(operation: Operation, refusal: dict[str, str]) -> str:
+    code = refusal["code"]
+    if code in _REFUSED_AT_CLAIM:
+        return str(_REFUSED_AT_CLAIM[code])
+    if code in _ADVICE_AFTER_REFUSAL:
+        return f"{sentence(refusal)} {_ADVICE_AFTER_REFUSAL[code]}".rstrip()
+    if _may_be_paid_already(operation):
+        return f"{gettext('Not sent.')} {_PAID_ALREADY}"
     return f"{gettext('Not sent.')} {sentence(refusal)} {_PREPARE_AGAIN}"
 
 
-def _advice_if_sendable(turn: QueuePosition | None, advice: str) -> str:
-    """The advice, unless the panel says that it cannot be sent now."""
-    return "" if cached_pause() or _blocking_operation(turn) else f" {advice}"
+def _advice_if_sendable(operation: Operation, turn: QueuePosition | None, advice: str) -> str:
+    """The advice, unless the panel says that it cannot be sent now or may be paid already."""
+    is_wrong = cached_pause() or _blocking_operation(turn) or _may_be_paid_already(operation)
+    return "" if is_wrong else f" {advice}"
 
 
 def _failed_attempt_text(operation: Operation, turn: QueuePosition | None) -> str:
@@ -264,21 +304,21 @@ def _failed_attempt_text(operation: Operation, turn: QueuePosition | None) -> st
         text = gettext("Not executed: the provider refused the one-time code ({response}).")
     else:
         text = gettext("Not executed: the request was not sent ({response}).")
-    again = _advice_if_sendable(turn, gettext("It can be sent again."))
+    again = _advice_if_sendable(operation, turn, gettext("It can be sent again."))
     return f"{text.format(response=attempt.response)}{again}"
 
 
 def nothing_sent_text(operation: Operation) -> str:
     """Why there is no attempt yet, and what has to happen before the first."""
     if any(lost.outcome not in PROVEN_NOT_EXECUTED for lost in operation.lost_attempts.all()):
-        return gettext("The database has no attempt. According to the journal, it was sent.")
+        return gettext("The database has no attempt. According to the journal, the operation was sent.")
     if operation.status == Status.PENDING:
         return gettext("Nothing was sent. It can be sent once it is approved.")
     if operation.status != Status.APPROVED:
         return gettext("Nothing was sent.")
     if not is_released(operation):
         return gettext("Nothing was sent yet. It is sent only when someone chooses “Send”.")
-    text = gettext("Nothing was sent yet. {blocker} Countersign tries until {time}.")
+    text = gettext("Nothing was sent yet. {blocker} Countersign keeps trying until {time}.")
     until = local_time(operation.release.expires_at)
     return " ".join(text.format(blocker=operation.release.blocker_sentence, time=until).split())
 
@@ -289,6 +329,8 @@ def next_step(operation: Operation, attempt: Attempt) -> str:
         return _next_check_text(attempt)
     if attempt.outcome in PROVEN_NOT_EXECUTED:
         return _send_again_text(operation, attempt)
+    if attempt.outcome in {Outcome.REJECTED, Outcome.FAILED} and _may_be_paid_already(operation):
+        return str(_PAID_ALREADY)
     return {
         Outcome.REJECTED: gettext("Nothing was executed. Correct the cause, then prepare it again."),
         Outcome.FAILED: gettext("Prepare it again if it must still be done."),
@@ -299,6 +341,10 @@ def _send_again_text(operation: Operation, attempt: Attempt) -> str:
     is_last = attempt == last_attempt(operation)
     if operation.status != Status.APPROVED or is_released(operation) or not is_last:
         return gettext("Nothing was executed.")
+    if _may_be_paid_already(operation):
+        return str(_PAID_ALREADY)
+    if cached_pause() or has_approval_lost_validity(operation):
+        return gettext("Nothing was executed.")
     if needs_otp(operation):
         return gettext("Nothing was executed. Send it again with a new one-time code.")
     return gettext("Nothing was executed. Send it again.")
@@ -307,7 +353,8 @@ def _send_again_text(operation: Operation, attempt: Attempt) -> str:
 def _next_check_text(attempt: Attempt) -> str:
     if attempt.next_check_at is not None:
         text = gettext(
-            "Countersign checks the provider's records again: {time}. Do not repeat the operation before that."
+            "Countersign checks the provider's records again: {time}."
+            " Do not repeat the operation until its outcome is known."
         )
         return text.format(time=local_time(attempt.next_check_at))
     if attempt.checks:
@@ -350,9 +397,20 @@ def _title_and_text(person: User, operation: Operation, turn: QueuePosition | No
     return str(title), str(text)
 
 
+def _may_be_paid_already(operation: Operation) -> bool:
+    """Whether the provider shows a similar transaction that is not declared another payment, or an incident says that
+    the operation was executed although it is recorded as not executed.
+    """
+    return any(one.declared_at is None for one in operation.look_alikes.all()) or any(
+        one.kind in _EXECUTED_AFTER_ALL for one in operation.incidents.all()
+    )
+
+
 def _closed_or_sent_texts(operation: Operation) -> tuple[object, object]:
     """The title and sentence of an operation that was sent or is closed."""
     status, attempt = Status(operation.status), last_attempt(operation)
+    if status in NOT_EXECUTED and _may_be_paid_already(operation):
+        return _TEXTS[status][0], f"{_TEXTS[status][1]} {_PAID_ALREADY}"
     if status != Status.SUCCEEDED:
         return _TEXTS[status]
     if is_applied_locally(operation):
@@ -395,10 +453,12 @@ def _approved_text(person: User, operation: Operation, turn: QueuePosition | Non
 
 
 def _sendable_text(person: User, operation: Operation) -> tuple[str, str]:
-    if any(one.declared_at is None for one in operation.look_alikes.all()):
+    if _may_be_paid_already(operation):
         return gettext("Not sent: possibly paid already"), ""
     if policy.may_release(person, operation):
-        return gettext("Ready to send"), gettext("Fully approved. It is sent only when you choose “Send”.")
+        return gettext("Ready to send"), gettext(
+            "Fully approved. It is sent only when someone chooses “Send”."
+        )
     restricted = policy.restriction(person, permissions.RELEASE)
     if restricted and person.pk != operation.preparer_id:
         return gettext("You cannot send yet"), str(restricted)
@@ -406,6 +466,8 @@ def _sendable_text(person: User, operation: Operation) -> tuple[str, str]:
 
 
 def _invalid_text(operation: Operation) -> str:
+    if _may_be_paid_already(operation):
+        return str(_PAID_ALREADY)
     if has_preparer_lost_permission(operation):
         return str(Refusal.PREPARER_NOT_ENTITLED.label)
     if any(approval.approver.restricted_until for approval in operation.approvals.all()):
@@ -438,7 +500,7 @@ def _paused_text(operation: Operation, pause: Pause, turn: QueuePosition | None)
         released = gettext("The release is valid until {time}; after that, send the operation again.")
         return f"{why} {released.format(time=local_time(operation.release.expires_at))}"
     blocked = f" {turn}" if turn is not None and _blocking_operation(turn) else ""
-    return f"{why} {gettext('You can send the operation after that.')}{blocked}"
+    return f"{why} {gettext('It can be sent after that.')}{blocked}"
 
 
 def _blocked_text(person: User, operation: Operation, turn: QueuePosition, holder: Operation) -> str:

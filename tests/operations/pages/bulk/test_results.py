@@ -119,7 +119,7 @@ def test_resubmitting_the_form_shows_the_same_result(
     entries = Entry.objects.count()
     again = send(as_approver, address, *operations, **typed)
     assert all("You had already " in text for text in lines(again).values())
-    assert "You had already decided 2 operations." in text_of(again)
+    assert "You had already approved or rejected 2 operations." in text_of(again)
     assert [status_of(operation) for operation in operations] == [status, status]
     assert Approval.objects.count() == (2 if status == "approved" else 0)
     assert Entry.objects.count() == entries

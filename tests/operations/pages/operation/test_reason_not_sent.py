@@ -13,12 +13,21 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.operations import selectors
 from backoffice.operations.delivery import release, send
+from backoffice.operations.errors import (
+    ContentChangedError,
+    DatabaseRestoredError,
+    OperationError,
+    PossiblyExecutedError,
+    Refusal,
+)
+from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.operations import Operation, Release
-from backoffice.operations.models.reason_codes import ResponseCode, coded
+from backoffice.operations.models.reason_codes import IncidentKind, ResponseCode, coded
+from backoffice.operations.states import Outcome
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.append_only.triggers import lifted
-from tests.operations.steps import do, show, text_of
+from tests.operations.steps import do, put, show, text_of
 from tests.sandbox_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db
@@ -126,6 +135,73 @@ def test_an_invalid_approval_is_explained_with_prepare_again(
     assert "An approver no longer has permission to approve, so this operation will not be sent." in html
     assert "The preparer must cancel it and prepare it again." in html
     assert ">Send<" not in html
+
+
+@pytest.mark.parametrize(
+    ("refused", "shown"),
+    [
+        (PossiblyExecutedError("T-7"), "cancel the operation if it is already paid."),
+        (DatabaseRestoredError(), "Not sent: the database was restored to an earlier moment"),
+        (DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE), "proves that this operation was already sent"),
+        (ContentChangedError(Refusal.OTP_OF_OTHER_CONTENT), "Send it again with a new one-time code."),
+    ],
+    ids=["possibly executed", "restored", "sent before the restore", "code of other content"],
+)
+def test_what_may_be_paid_already_is_not_to_be_prepared_again(
+    as_approver: Client,
+    approver: User,
+    released: Operation,
+    second_approver: User,
+    refused: OperationError,
+    shown: str,
+) -> None:
+    release.withdraw_release(Release.objects.get(operation=released), refused)
+    html = text_of(show(as_approver, released))
+    assert shown in html
+    assert "must cancel it and prepare it again" not in html
+
+
+def test_an_attempt_whose_payment_may_exist_is_not_to_be_sent_again(
+    as_approver: Client, approver: User, approved: Operation, sandbox: SandboxProcess
+) -> None:
+    factories.attempt(approved, released_by=approver, outcome=Outcome.NOT_SENT, closed_at=timezone.now())
+    assert "Nothing was executed. Send it again" in text_of(show(as_approver, approved))
+    incidents.raise_incident(
+        approved, kind=IncidentKind.EXECUTED_DESPITE_PROOF, evidence={"transactions": ["T-7"]}
+    )
+    html = text_of(show(as_approver, approved))
+    assert "According to the provider, this operation may already be paid." in html
+    assert "Not sent: possibly paid already" in html
+    assert "Send it again" not in html
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [IncidentKind.EXECUTED_AFTER_ALL, IncidentKind.NOW_EXECUTED, IncidentKind.LATE_RESPONSE],
+)
+def test_a_failed_operation_that_was_executed_after_all_is_not_to_be_prepared_again(
+    as_approver: Client, approver: User, operation: Operation, kind: IncidentKind
+) -> None:
+    put(operation, "approved", "sending", "failed")
+    factories.attempt(operation, released_by=approver, outcome=Outcome.FAILED, closed_at=timezone.now())
+    assert "Prepare it again if it must still be done." in text_of(show(as_approver, operation))
+    incidents.raise_incident(operation, kind=kind, evidence={"transaction": "T-7"})
+    html = text_of(show(as_approver, operation))
+    assert html.count("According to the provider, this operation may already be paid.") == 2
+    assert "Prepare it again if" not in html
+
+
+def test_an_approval_that_lost_its_validity_does_not_hide_a_possible_payment(
+    as_preparer: Client, approver: User, approved: Operation
+) -> None:
+    incidents.raise_incident(
+        approved, kind=IncidentKind.EXECUTED_DESPITE_PROOF, evidence={"transactions": ["T-7"]}
+    )
+    staff.set_roles(approver.pk, roles=[], actor=None)
+    html = text_of(show(as_preparer, approved))
+    assert "Approval no longer valid" in html
+    assert "According to the provider, this operation may already be paid." in html
+    assert "must cancel it and prepare it again" not in html
 
 
 def test_the_newest_release_is_the_one_explained(
