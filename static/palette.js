@@ -3,7 +3,7 @@
 
 const palette = document.getElementById("palette");
 const entries = palette.querySelector("ul");
-const input = palette.querySelector("input");
+const input = palette.querySelector("[name=q]");
 let commands = [];
 let isComplete = false;
 

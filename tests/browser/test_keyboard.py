@@ -76,6 +76,26 @@ def test_the_palette_opens_every_page_from_any_page(people: People) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Webhooks")
 
 
+def test_words_typed_while_the_palette_reads_its_list_are_kept(people: People) -> None:
+    page = people.page_of(PREPARER)
+    page.goto("/account/")
+    page.route("**/search/", lambda route: (page.keyboard.type("webhooks"), route.continue_()))
+    page.keyboard.press("Control+k")
+    offered = page.locator("#palette").get_by_role("option")
+    expect(offered).to_have_text(["Webhooks Settings"])
+
+
+def test_the_palette_searches_for_what_is_no_page(people: People) -> None:
+    page = people.page_of(PREPARER)
+    page.goto("/account/")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="Command")).to_be_focused()
+    page.keyboard.type("no page has these words")
+    expect(page.locator("#palette").get_by_role("option")).to_have_count(0)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("“no page has these words”")
+
+
 def test_without_scripts_the_search_page_leads_to_every_page(people: People) -> None:
     page = people.page_of(PREPARER, scripts=False)
     page.goto("/search/")
