@@ -251,6 +251,8 @@ class ResponseCode(TextChoices):
     ACCEPTED = "accepted", _("Accepted by the provider")
     ACCEPTED_AS = "accepted_as", _("Accepted by the provider as {status}")
     ERROR = "error", "{error}"  # of the client, with the provider's own words
+    # Nothing was sent, and what was approved no longer fits what exists now.
+    OUTDATED = "outdated", _("{error} If it must still be done, cancel this operation and prepare it again.")
     UNREADABLE = "unreadable", _("{error} Response: {excerpt}")
     NOTHING_RECORDED = "nothing_recorded", _("No response was recorded before the deadline")
     NOT_BEGUN = "not_begun", _("The sending process stopped before the request began. Nothing was sent.")

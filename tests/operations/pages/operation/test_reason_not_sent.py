@@ -20,7 +20,7 @@ from backoffice.operations.errors import (
     PossiblyExecutedError,
     Refusal,
 )
-from backoffice.operations.lifecycle import incidents
+from backoffice.operations.lifecycle import incidents, pause
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind, ResponseCode, coded
 from backoffice.operations.states import Outcome
@@ -173,6 +173,52 @@ def test_an_attempt_whose_payment_may_exist_is_not_to_be_sent_again(
     assert "According to the provider, this operation may already be paid." in html
     assert "Not sent: possibly paid already" in html
     assert "Send it again" not in html
+
+
+def test_what_may_be_paid_already_is_not_announced_for_sending_while_paused(
+    as_approver: Client, approver: User, approved: Operation
+) -> None:
+    pause.pause_payments(actor=approver, reason="A supplier's mailbox was taken over.")
+    assert "It can be sent after that." in text_of(show(as_approver, approved))
+    incidents.raise_incident(
+        approved, kind=IncidentKind.EXECUTED_DESPITE_PROOF, evidence={"transactions": ["T-7"]}
+    )
+    html = text_of(show(as_approver, approved))
+    assert "According to the provider, this operation may already be paid." in html
+    assert "It can be sent after that." not in html
+
+
+@pytest.mark.parametrize(
+    ("code", "note", "next_step"),
+    [
+        (
+            ResponseCode.ERROR,
+            "Not executed. The key is gone. It can be sent again with a new one-time code.",
+            "Send it again with a new one-time code.",
+        ),
+        (
+            ResponseCode.OUTDATED,
+            "Not executed. The key is gone. If it must still be done, cancel this operation and prepare it again.",
+            "Nothing was executed. Cancel this operation and prepare it again.",
+        ),
+    ],
+)
+def test_sending_again_is_not_advised_for_what_must_be_prepared_again(
+    as_approver: Client,
+    approver: User,
+    approved: Operation,
+    code: ResponseCode,
+    note: str,
+    next_step: str,
+) -> None:
+    ended = {"outcome": Outcome.NOT_SENT, "closed_at": timezone.now()}
+    factories.attempt(
+        approved, released_by=approver, responses=[coded(code, error="The key is gone.")], **ended
+    )
+    html = text_of(show(as_approver, approved))
+    assert note in html
+    assert next_step in html
+    assert ("sent again" in html) == (code == ResponseCode.ERROR)
 
 
 @pytest.mark.parametrize(
