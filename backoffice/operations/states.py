@@ -58,7 +58,7 @@ class Outcome(TextChoices):
     OPEN = "open", _("Open")
     NOT_SENT = "not_sent", _("Not sent")
     OTP_REJECTED = "otp_rejected", _("One-time code refused")
-    REJECTED = "rejected", _("Rejected by the provider")
+    REJECTED = "rejected", _("Refused by the provider")
     SUCCEEDED = "succeeded", _("Succeeded")
     FAILED = "failed", _("Failed at the provider")
 

@@ -74,7 +74,7 @@ class DeliveryObstacle(TextChoices):
         _("{person}: the owner, {owner}, no longer has permission for the report"),
     )
     DEACTIVATED = "deactivated", _("{person}: the account is deactivated")
-    NOT_ALLOWED = "not_allowed", _("{person}: no longer has permission for the report")
+    NOT_ALLOWED = "not_allowed", _("{person}: this person no longer has permission for the report")
 
 
 def failure_sentence(failure: Mapping[str, Any]) -> str:

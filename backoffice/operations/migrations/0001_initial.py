@@ -129,7 +129,7 @@ class Migration(migrations.Migration):
                             ("open", "Open"),
                             ("not_sent", "Not sent"),
                             ("otp_rejected", "One-time code refused"),
-                            ("rejected", "Rejected by the provider"),
+                            ("rejected", "Refused by the provider"),
                             ("succeeded", "Succeeded"),
                             ("failed", "Failed at the provider"),
                         ],

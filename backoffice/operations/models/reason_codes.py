@@ -20,7 +20,7 @@ from backoffice.core.web.formatting import (
     zoned_time,
 )
 from backoffice.operations import errors
-from backoffice.operations.states import Outcome
+from backoffice.operations.states import Outcome, Status
 
 
 class IncidentKind(models.TextChoices):
@@ -210,9 +210,14 @@ def _fee_difference(found: Difference) -> str:
 
 
 def _outcome(found: Difference) -> str:
+    # Stored as the provider calls the outcome that Countersign recorded.
+    recorded = Status.SUCCEEDED if found["local"] == "fulfilled" else Status.FAILED
+    local = str(recorded.label).lower()
     if not found["provider"]:
-        return gettext("no status at the provider, recorded as {local}").format(local=found["local"])
-    return gettext("{provider} at the provider, recorded as {local}").format(**found)
+        return gettext("no status at the provider, recorded as {local}").format(local=local)
+    return gettext("{provider} at the provider, recorded as {local}").format(
+        provider=found["provider"], local=local
+    )
 
 
 def _may_be_unknown_operation(found: Difference) -> str:

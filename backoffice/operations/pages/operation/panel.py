@@ -143,7 +143,7 @@ def total_debit(operation: Operation) -> Decimal | None:
 
 
 _APPLIED = (_("Applied"), _("Applied by the last approval. Nothing was sent."))
-_RESOLVED = (_("Succeeded"), _("Resolved as executed, with a second approval."))
+_RESOLVED = (_("Succeeded"), _("Resolved as executed by two people."))
 _TEXTS: dict[Status, tuple[Promise, Promise]] = {
     Status.SENDING: (_("Sending"), _("The request is in progress. This page updates automatically.")),
     Status.PROCESSING: (
