@@ -255,9 +255,7 @@ def _check_accounts_unchanged(payload: BankAccountPayload) -> None:
     numbers = _current_numbers(payload.account_name, payload.currency, patience=PAGE_TIMEOUT)
     if numbers is None:
         raise NotSentError.of(
-            gettext_noop(
-                "The existing accounts could not be read from the provider. No account was opened."
-            )
+            gettext_noop("The existing accounts could not be read from the provider. No account was opened.")
         )
     if numbers != payload.known_numbers:
         raise OutdatedError.of(

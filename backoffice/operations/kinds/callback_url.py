@@ -200,9 +200,7 @@ def _check_url_unchanged(payload: CallbackUrlPayload) -> None:
         present = callback_url.fetch_callback_url()
     except GatewayError as exc:
         raise NotSentError.of(
-            gettext_noop(
-                "The current URL could not be read from the provider. Nothing was changed."
-            )
+            gettext_noop("The current URL could not be read from the provider. Nothing was changed.")
         ) from exc
     if not is_same_address(present, payload.previous):
         raise OutdatedError.of(

@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                     "outcome",
                     models.CharField(
                         choices=[
-                            ("open", "Open"),
+                            ("open", "No outcome yet"),
                             ("not_sent", "Not sent"),
                             ("otp_rejected", "One-time code refused"),
                             ("rejected", "Refused by the provider"),

@@ -217,7 +217,7 @@ def test_the_operation_page_does_not_deny_what_the_journal_has(
     shown = text_of(as_approver.get(operation.get_absolute_url()))
     assert text in shown
     assert f"<b>{lost.state.label}.</b>" in shown
-    assert f'<a href="{incident.get_absolute_url()}">View the incident</a>' in shown
+    assert f'<a href="{incident.get_absolute_url()}">View incident</a>' in shown
 
 
 @pytest.mark.parametrize("outcome", [Outcome.OPEN, Outcome.SUCCEEDED, Outcome.NOT_SENT])
@@ -281,7 +281,7 @@ def test_the_pause_of_a_restored_database_links_to_the_incidents(
     as_approver: Client, incident: Incident
 ) -> None:
     pause.clear_pause_cache()
-    link = '<a href="/reconciliation/incidents/">See the incidents</a>'
+    link = '<a href="/reconciliation/incidents/">View incidents</a>'
     assert link in text_of(as_approver.get("/"))
     Pause.objects.update(cause="", paused_by=User.objects.first(), reason="Maintenance")
     pause.clear_pause_cache()

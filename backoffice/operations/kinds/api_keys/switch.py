@@ -134,7 +134,10 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
                     _delete_copy(row)
         except IntegrityError as exc:
             raise NotSentError.of(
-                gettext_noop("Another switch was completed first. Nothing was switched. Check the key in use before you send this again.")
+                gettext_noop(
+                    "Another switch was completed first. Nothing was switched. Check the key in use before you choose "
+                    "“Send” again."
+                )
             ) from exc
         return SendReceipt(
             is_final=True,

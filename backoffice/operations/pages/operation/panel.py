@@ -186,7 +186,9 @@ _OTHER_PERSON_SENDS = _("It must be sent by someone with permission to send, oth
 _PREPARE_AGAIN = _("The preparer must cancel it and prepare it again.")
 _LOST = (
     _("Possibly sent before the database was restored"),
-    _("Do not pay again. Countersign checks the provider's records for its transaction. It is not sent again."),
+    _(
+        "Do not pay again. Countersign checks the provider's records for its transaction. It is not sent again."
+    ),
 )
 """Of an approved operation with a lost attempt."""
 _LOST_UNAPPROVED = _(
@@ -256,8 +258,10 @@ def _expired_release_text(operation: Operation, turn: QueuePosition | None) -> s
         "or no worker was available."
     )
     if not needs_otp(operation):
-        return f"{text}{_advice_if_sendable(operation, turn, gettext('Send it again.'))}"
-    advice = _advice_if_sendable(operation, turn, gettext("Send it again with a new one-time code."))
+        return f"{text}{_advice_if_sendable(operation, turn, gettext('Choose “Send” again.'))}"
+    advice = _advice_if_sendable(
+        operation, turn, gettext("Choose “Send” again and enter a new one-time code.")
+    )
     return f"{text} {gettext('The one-time code was deleted.')}{advice}"
 
 
@@ -284,8 +288,10 @@ _REFUSED_AT_CLAIM: dict[str, Promise] = {
 """Where the sentence of the refusal says less than what the reader has to know."""
 
 _ADVICE_AFTER_REFUSAL: dict[str, Promise | str] = {
-    Refusal.LOOK_ALIKE: _("If that transaction is a different payment, enter the reason, then choose “Send”."),
-    Refusal.OTP_OF_OTHER_CONTENT: _("Send it again with a new one-time code."),
+    Refusal.LOOK_ALIKE: _(
+        "If that transaction is a different payment, enter the reason, then choose “Send”."
+    ),
+    Refusal.OTP_OF_OTHER_CONTENT: _("Choose “Send” again and enter a new one-time code."),
     **dict.fromkeys((Refusal.APPROVER_RESTRICTED, Refusal.LIST_TOO_LONG), ""),  # it can still be sent
     **dict.fromkeys((Refusal.POSSIBLY_EXECUTED, Refusal.SENT_BEFORE_RESTORE), ""),  # it may be paid already
 }
@@ -372,8 +378,8 @@ def _send_again_text(operation: Operation, attempt: Attempt) -> str:
     if cached_pause() or has_approval_lost_validity(operation):
         return gettext("Nothing was executed.")
     if needs_otp(operation):
-        return gettext("Nothing was executed. Send it again with a new one-time code.")
-    return gettext("Nothing was executed. Send it again.")
+        return gettext("Nothing was executed. Choose “Send” again and enter a new one-time code.")
+    return gettext("Nothing was executed. Choose “Send” again.")
 
 
 def _next_check_text(attempt: Attempt) -> str:
@@ -536,7 +542,7 @@ def _paused_text(operation: Operation, pause: Pause, turn: QueuePosition | None)
     if _may_be_paid_already(operation):
         return f"{why} {_PAID_ALREADY}"
     if is_released(operation):
-        released = gettext("The release is valid until {time}; after that, send the operation again.")
+        released = gettext("The release is valid until {time}; after that, choose “Send” again.")
         return f"{why} {released.format(time=local_time(operation.release.expires_at))}"
     blocked = f" {turn}" if turn is not None and _blocking_operation(turn) else ""
     return f"{why} {gettext('It can be sent after that.')}{blocked}"

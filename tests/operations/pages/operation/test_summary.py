@@ -65,9 +65,7 @@ def test_the_fee_is_not_known_before_sending_and_the_balance_has_its_age(
 
 def test_a_balance_that_does_not_cover_the_amount_is_named(as_approver: Client, operation: Operation) -> None:
     balance(amount="249999.99")
-    assert "Balance after Balance too low: NGN 249,999.99 (last reported " in panel_of(
-        as_approver, operation
-    )
+    assert "Balance after Balance too low: NGN 249,999.99 (last reported " in panel_of(as_approver, operation)
 
 
 def test_a_balance_that_was_never_read_is_not_invented(as_approver: Client, operation: Operation) -> None:
