@@ -58,12 +58,12 @@ _PROBLEMS = {
     "string_too_long": _("too long"),
 }
 """What people read of the most frequent types of pydantic's errors."""
-# Of a failed exchange -> of a failed read, which may be repeated.
-_READ_AGAIN = {
-    NO_TIME_LEFT: _("There was no time left for the request. Nothing was sent. Try again."),
-    TOO_LATE: _("The time limit for sending had passed. Nothing was sent. Try again."),
-    NOT_REACHED: _("The provider could not be reached ({why}). Nothing was sent. Try again."),
-    NO_RESPONSE: _("The provider's response did not arrive completely and in time ({why}). Try again."),
+# Of a failed exchange -> of a failed read. "Nothing was sent" beside an operation would be read as its outcome.
+_FAILED_READ = {
+    NO_TIME_LEFT: _("There was no time left for the request."),
+    TOO_LATE: _("The time limit for the request had passed."),
+    NOT_REACHED: _("The provider could not be reached ({why})."),
+    NO_RESPONSE: NO_RESPONSE,
 }
 _FIRST_PAUSE = 0.25
 _RANDOM = random.SystemRandom()
@@ -169,7 +169,7 @@ class Transport:
                 pause = self._pause(attempt, deadline, retry_after=0)
                 if pause is None:
                     parameters: dict[str, Any] = dict(exc.parameters)
-                    raise ReadFailedError.of(_READ_AGAIN[exc.template], **parameters) from exc
+                    raise ReadFailedError.of(_FAILED_READ[exc.template], **parameters) from exc
             else:
                 if response.status not in self._config.profile.retry_statuses:
                     return response

@@ -159,7 +159,7 @@ window.addEventListener("pageshow", (event) => {
 
 const STEPS = [[86400, words.textDay], [3600, words.textHour], [60, words.textMinute]];
 
-/** The same words as the template tag `age`: "just now", "12 min", "3 h", "2 d". */
+/** The same words as the template tag `age`: "less than 1 min", "12 min", "3 h", "2 d". */
 function age(seconds) {
   for (const [size, unit] of STEPS) {
     if (seconds >= size) return fill(unit, { n: Math.floor(seconds / size) });

@@ -35,7 +35,9 @@ class ApiKeyError(Exception):
 
 
 class NotSenderOfKeyError(ApiKeyError):
-    message = _("Only the person who sent the operation can view the key. Your attempt was recorded.")
+    message = _(
+        "Only the person who sent the operation can view the key. Nothing was shown, and the refusal was recorded."
+    )
 
 
 class SecretGoneError(ApiKeyError):

@@ -41,12 +41,12 @@ _NO_SUCCESS = 300  # HTTP statuses from here on report an error; below it, the e
 
 
 def failed_read_text(exc: GatewayError) -> str:
-    """Why nothing new was read, in the reader's language; a rejection in the provider's own words."""
+    """Why nothing new was read, in the reader's language; a refusal in the provider's own words."""
     match exc:
         case CredentialsError():
-            return gettext("The provider rejects the API key. Ask an administrator to check it.")
+            return gettext("The provider refuses the API key. Ask an administrator to check it.")
         case RejectedError():
-            return gettext("The provider rejected the request: {message}").format(message=exc.message)
+            return gettext("The provider refused the request: {message}").format(message=exc.message)
         case GatewayError(status=int(status)) if status >= _NO_SUCCESS:
             return gettext("The provider responded with an error (HTTP {status}).").format(status=exc.status)
         case GatewayError(__cause__=GatewayError()):

@@ -116,7 +116,7 @@ class UnresolvedCause(TextChoices):
     REFUSED = "refused", _("The provider refused to check this account: {reason}")
     CREDENTIALS = (
         "credentials",
-        _("The provider rejects the API key. Ask an administrator to check it."),
+        _("The provider refuses the API key. Ask an administrator to check it."),
     )
     RATE_LIMITED = "rate_limited", _("The provider accepts no more requests for now: {reason}")
     PROVIDER_ERROR = "provider_error", _("The provider responded with an error (HTTP {status}).")

@@ -167,7 +167,7 @@ class Refusal(TextChoices):
     )
     LOOK_ALIKE_REASON_MISSING = (
         "look_alike_reason_missing",
-        _("Enter why this is another payment. Nothing was sent."),
+        _("Enter why that transaction is a different payment. Nothing was sent."),
     )
     LIST_TOO_LONG = (
         "list_too_long",
@@ -272,7 +272,7 @@ class Refusal(TextChoices):
     PAUSE_REASON_MISSING = "pause_reason_missing", _("Enter a reason. Payments were not paused.")
     LIST_UNREADABLE = (
         "list_unreadable",
-        _("The provider's list could not be read to check this. Nothing was changed. {error}"),
+        _("The provider's list could not be read to check this: {error} Nothing was changed. Try again."),
     )
     RECORD_CHANGED = (
         "record_changed",

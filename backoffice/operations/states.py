@@ -55,10 +55,10 @@ OUTCOME_UNKNOWN = NEEDS_ATTENTION | {Status.SENDING}  # not known whether it was
 class Outcome(TextChoices):
     """How an attempt to send ended. An attempt without an end is open: money may be moving."""
 
-    OPEN = "open", _("Open")
+    OPEN = "open", _("No outcome yet")
     NOT_SENT = "not_sent", _("Not sent")
     OTP_REJECTED = "otp_rejected", _("One-time code refused")
-    REJECTED = "rejected", _("Rejected by the provider")
+    REJECTED = "rejected", _("Refused by the provider")
     SUCCEEDED = "succeeded", _("Succeeded")
     FAILED = "failed", _("Failed at the provider")
 

@@ -19,7 +19,7 @@ class FailureCode(TextChoices):
     NOT_OWNER = "not_owner", _("Only the owner can change a schedule.")
     INVALID_FILTER = "invalid_filter", _("A filter is no longer valid. {errors}")
     TOO_MANY_TRIES = "too_many_tries", _("The export was interrupted {tries} times.")
-    PROVIDER_UNREADABLE = "provider_unreadable", "{error}"
+    PROVIDER_UNREADABLE = "provider_unreadable", _("The provider's data could not be read: {error}")
     INTERNAL_ERROR = (
         "internal_error",
         _("The file could not be written. Export it again; if it still fails, contact the operator."),
@@ -74,7 +74,7 @@ class DeliveryObstacle(TextChoices):
         _("{person}: the owner, {owner}, no longer has permission for the report"),
     )
     DEACTIVATED = "deactivated", _("{person}: the account is deactivated")
-    NOT_ALLOWED = "not_allowed", _("{person}: no longer has permission for the report")
+    NOT_ALLOWED = "not_allowed", _("{person}: this person no longer has permission for the report")
 
 
 def failure_sentence(failure: Mapping[str, Any]) -> str:

@@ -55,9 +55,9 @@ def test_the_last_value_is_used_while_the_provider_is_unreachable() -> None:
     [
         (
             CredentialsError("no such key", 401),
-            "The provider rejects the API key. Ask an administrator to check it.",
+            "The provider refuses the API key. Ask an administrator to check it.",
         ),
-        (RateLimitedError("slow down", 429), "The provider rejected the request: slow down"),
+        (RateLimitedError("slow down", 429), "The provider refused the request: slow down"),
         (ReadFailedError("a page of HTML", 502), "The provider responded with an error (HTTP 502)."),
         (ReadFailedError("Too many reads."), "Too many reads."),
     ],

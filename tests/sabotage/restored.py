@@ -142,6 +142,24 @@ RESTORED = (
         f"{_TESTS}test_what_was_sent_is_not_sent_after_payments_are_resumed",
     ),
     Safeguard(
+        "what a journal proves is not offered for sending",
+        "backoffice.operations.pages.operation.panel:_cannot_be_sent_now",
+        {" or may_have_been_sent(operation)": ""},
+        (
+            "tests/operations/pages/test_restore_incident.py::test_an_operation_that_may_have_been_sent_is_"
+            "never_offered_for_sending[resumed-open]"
+        ),
+    ),
+    Safeguard(
+        "the page does not call it ready to send",
+        "backoffice.operations.pages.operation.panel:_approved_text",
+        {"    if may_have_been_sent(operation):": "    if False:"},
+        (
+            "tests/operations/pages/test_restore_incident.py::test_an_operation_that_may_have_been_sent_is_"
+            "never_offered_for_sending[paused-open]"
+        ),
+    ),
+    Safeguard(
         "only what two people accepted is left out of the comparison",
         f"{_CHECK}:_advanced",
         {"(reported or _reported_ends()).get(key, 0)": "max(_reported_ends().values(), default=0)"},

@@ -139,8 +139,8 @@ def _until(seconds: int) -> str:
 
 
 def _since(moment: datetime) -> str:
-    """The largest whole unit; `just now` for less than a minute and for a moment ahead of our clock."""
-    return _largest_unit(int((timezone.now() - moment).total_seconds())) or gettext("just now")
+    """The largest whole unit; `less than 1 min` also for a moment ahead of our clock."""
+    return _largest_unit(int((timezone.now() - moment).total_seconds())) or gettext("less than 1 min")
 
 
 def _largest_unit(seconds: int) -> str:

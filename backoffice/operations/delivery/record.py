@@ -15,7 +15,7 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.core.web.formatting import stored_error
 from backoffice.operations.delivery.release import enqueue_next
-from backoffice.operations.kinds.base import SendReceipt
+from backoffice.operations.kinds.base import OutdatedError, SendReceipt
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import claim_transaction
@@ -94,7 +94,8 @@ def _accepted(receipt: SendReceipt) -> SendResult:
 
 
 def _result_of_error(exc: GatewayError, status: Status, outcome: Outcome, action: Action) -> SendResult:
-    error = coded(ResponseCode.ERROR, **stored_error(exc))
+    code = ResponseCode.OUTDATED if isinstance(exc, OutdatedError) else ResponseCode.ERROR
+    error = coded(code, **stored_error(exc))
     if exc.body_excerpt and status == Status.UNKNOWN:
         error = coded(ResponseCode.UNREADABLE, excerpt=exc.body_excerpt[:500], **stored_error(exc))
     return SendResult(status, outcome, action, error, http_status=exc.status)

@@ -18,6 +18,7 @@ from backoffice.operations.kinds.base import (
     Facts,
     KindForm,
     KindPage,
+    OutdatedError,
     Payload,
     Recipient,
     SendReceipt,
@@ -254,15 +255,13 @@ def _check_accounts_unchanged(payload: BankAccountPayload) -> None:
     numbers = _current_numbers(payload.account_name, payload.currency, patience=PAGE_TIMEOUT)
     if numbers is None:
         raise NotSentError.of(
-            gettext_noop(
-                "The existing accounts could not be read from the provider. No account was opened. Send again."
-            )
+            gettext_noop("The existing accounts could not be read from the provider. No account was opened.")
         )
     if numbers != payload.known_numbers:
-        raise NotSentError.of(
+        raise OutdatedError.of(
             gettext_noop(
                 "The accounts with this name changed after the approval. No account was opened. Check the bank "
-                "accounts. If you still need another one, cancel this operation and prepare it again."
+                "accounts."
             )
         )
 

@@ -168,6 +168,10 @@ class FieldMatch:
         return str(self.field.label)
 
 
+class OutdatedError(NotSentError):
+    """Nothing was sent: what was approved no longer fits what exists now, so it must be prepared again."""
+
+
 class LocalEffect(StrEnum):
     """What the last approval of a local kind does. `workflow.approvals` runs it."""
 

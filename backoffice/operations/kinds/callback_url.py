@@ -15,7 +15,15 @@ from pydantic import SecretStr
 from backoffice.core.gateway import FORM_CHECK_TIMEOUT
 from backoffice.ledger import callback_url
 from backoffice.ledger.callback_url import is_own_address, is_same_address
-from backoffice.operations.kinds.base import ChangeKind, Facts, KindForm, Payload, Recipient, SendReceipt
+from backoffice.operations.kinds.base import (
+    ChangeKind,
+    Facts,
+    KindForm,
+    OutdatedError,
+    Payload,
+    Recipient,
+    SendReceipt,
+)
 from payments_gateway import GatewayError, NotSentError, PaymentsGateway
 from payments_gateway.config import is_loopback
 
@@ -192,15 +200,12 @@ def _check_url_unchanged(payload: CallbackUrlPayload) -> None:
         present = callback_url.fetch_callback_url()
     except GatewayError as exc:
         raise NotSentError.of(
-            gettext_noop(
-                "The current URL could not be read from the provider. Nothing was changed. Send again."
-            )
+            gettext_noop("The current URL could not be read from the provider. Nothing was changed.")
         ) from exc
     if not is_same_address(present, payload.previous):
-        raise NotSentError.of(
+        raise OutdatedError.of(
             gettext_noop(
-                "The URL at the provider changed after this was prepared. Nothing was changed. Check the current URL. "
-                "If you still want the new one, cancel this operation and prepare it again."
+                "The URL at the provider changed after this was prepared. Nothing was changed. Check the current URL."
             )
         )
 

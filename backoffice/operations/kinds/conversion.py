@@ -65,7 +65,9 @@ class ConversionPayload(Payload):
             ),
             (
                 gettext("You receive"),
-                gettext("About {amount}. The provider sets the rate when it is sent.").format(amount=arrives),
+                gettext("About {amount}. The provider sets the rate when the conversion is sent.").format(
+                    amount=arrives
+                ),
             ),
         ]
 

@@ -138,7 +138,7 @@ class PaymentForm(RecipientAccountForm):
         required=False,
         max_length=80,
         help_text=_(
-            "Fixes a rate quoted by the provider. If the key has expired, the provider rejects the payment."
+            "Fixes a rate quoted by the provider. If the key has expired, the provider refuses the payment."
         ),
         validators=[RegexValidator(r"^[\x21-\x7e]+\Z", _("Remove spaces and special characters."))],
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),

@@ -126,10 +126,10 @@ class Migration(migrations.Migration):
                     "outcome",
                     models.CharField(
                         choices=[
-                            ("open", "Open"),
+                            ("open", "No outcome yet"),
                             ("not_sent", "Not sent"),
                             ("otp_rejected", "One-time code refused"),
-                            ("rejected", "Rejected by the provider"),
+                            ("rejected", "Refused by the provider"),
                             ("succeeded", "Succeeded"),
                             ("failed", "Failed at the provider"),
                         ],

@@ -20,7 +20,7 @@ from backoffice.core.web.formatting import (
     zoned_time,
 )
 from backoffice.operations import errors
-from backoffice.operations.states import Outcome
+from backoffice.operations.states import Outcome, Status
 
 
 class IncidentKind(models.TextChoices):
@@ -210,9 +210,14 @@ def _fee_difference(found: Difference) -> str:
 
 
 def _outcome(found: Difference) -> str:
+    # Stored as the provider calls the outcome that Countersign recorded.
+    recorded = Status.SUCCEEDED if found["local"] == "fulfilled" else Status.FAILED
+    local = str(recorded.label).lower()
     if not found["provider"]:
-        return gettext("no status at the provider, recorded as {local}").format(local=found["local"])
-    return gettext("{provider} at the provider, recorded as {local}").format(**found)
+        return gettext("no status at the provider, recorded as {local}").format(local=local)
+    return gettext("{provider} at the provider, recorded as {local}").format(
+        provider=found["provider"], local=local
+    )
 
 
 def _may_be_unknown_operation(found: Difference) -> str:
@@ -251,6 +256,8 @@ class ResponseCode(TextChoices):
     ACCEPTED = "accepted", _("Accepted by the provider")
     ACCEPTED_AS = "accepted_as", _("Accepted by the provider as {status}")
     ERROR = "error", "{error}"  # of the client, with the provider's own words
+    # Nothing was sent, and what was approved no longer fits what exists now.
+    OUTDATED = "outdated", _("{error} If it must still be done, cancel this operation and prepare it again.")
     UNREADABLE = "unreadable", _("{error} Response: {excerpt}")
     NOTHING_RECORDED = "nothing_recorded", _("No response was recorded before the deadline")
     NOT_BEGUN = "not_begun", _("The sending process stopped before the request began. Nothing was sent.")

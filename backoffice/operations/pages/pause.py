@@ -38,7 +38,9 @@ def pause(request: StaffRequest) -> HttpResponse:
         except OperationError as exc:
             form.add_error(None, str(exc))
         else:
-            messages.success(request, gettext("Payments are paused. Resuming requires a second approval."))
+            messages.success(
+                request, gettext("Payments are paused. Resuming requires approval by another person.")
+            )
             return redirect("operations:pause")
     context = {"form": form, "standing": current_pause()}
     return render(request, "operations/pause.html", context, status=422 if request.method == "POST" else 200)

@@ -109,7 +109,7 @@ DELIVERIES = StoredReport(
         Column("problem", _("Problem"), _problem),
         Column("event", _("Event"), "event"),
         Column("transaction_id", _("Transaction ID"), "transaction_id"),
-        Column("reference", _("Merchant reference"), "reference"),
+        Column("reference", _("Our reference"), "reference"),
         Column("event_at", _("Time of the event"), "event_at"),
         Column("out_of_order", _("Out of order"), out_of_order),
         Column("response_status", _("Response status"), "response_status"),

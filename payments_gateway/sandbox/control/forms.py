@@ -283,7 +283,7 @@ class KycForm(ConsoleForm):
         merchant_details.set_kyc(self.pressed == "on")
         if self.pressed == "on":
             return gettext("KYC is completed.")
-        return gettext("KYC is not completed. Bank accounts are rejected.")
+        return gettext("KYC is not completed. Bank accounts are refused.")
 
 
 class FaultForm(ConsoleForm):

@@ -91,7 +91,7 @@ def test_a_wrong_one_time_code_leaves_it_approved_and_a_second_attempt_succeeds(
     steps.press(approver, "Approve and send")
     said = steps.decision(approver)
     expect(said).to_contain_text("the provider refused the one-time code")
-    expect(said).to_contain_text("It can be sent again.")
+    expect(said).to_contain_text("It can be sent again with a new one-time code.")
     expect(steps.badge(approver)).to_have_text("Approved")
     assert steps.debits(stack, payment) == []
 

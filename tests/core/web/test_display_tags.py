@@ -95,8 +95,8 @@ def test_the_timeline_shows_seconds() -> None:
 @pytest.mark.parametrize(
     ("ago", "written"),
     [
-        (timedelta(seconds=-30), "just now"),
-        (timedelta(seconds=59), "just now"),
+        (timedelta(seconds=-30), "less than 1 min"),
+        (timedelta(seconds=59), "less than 1 min"),
         (timedelta(minutes=12), "12 min"),
         (timedelta(hours=3, minutes=59), "3 h"),
         (timedelta(days=2, hours=3), "2 d"),

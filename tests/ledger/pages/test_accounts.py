@@ -242,7 +242,7 @@ def test_an_unreachable_provider_is_reported_when_resolving(reader: Client, unre
         (200, {"data": {"accountname": None}}, "none of accountname, accountName is present"),
         (200, {"data": {"accountName": ["ADA"]}}, "accountName is not text"),
         (500, {"message": "down"}, "The provider responded with an error (HTTP 500)."),
-        (401, {"message": "Invalid API key"}, "The provider rejects the API key."),
+        (401, {"message": "Invalid API key"}, "The provider refuses the API key."),
         (429, {"message": "Too many requests"}, "Too many requests"),
     ],
 )

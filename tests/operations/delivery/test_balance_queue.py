@@ -244,7 +244,7 @@ class TestOnThePage:
         waiting = factories.approved(preparer, approver, amount=Decimal(300_000))
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
-        assert f"Cannot be sent now: {lost.reference} blocks the NGN balance" in page
+        assert f"{lost.reference} blocks the NGN balance" in page
         assert "1 operation is ahead of this one for the NGN balance" in page
         assert "a one-time code entered now would expire" in page
         assert "Ready to send" not in page
@@ -259,7 +259,7 @@ class TestOnThePage:
         waiting = factories.approve(factories.prepared_of_kind("conversion", content, preparer), approver)
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
-        assert f"Cannot be sent now: {lost.reference} blocks the NGN balance" in page
+        assert f"{lost.reference} blocks the NGN balance" in page
         assert "within 15 minutes" in page
         assert ">Send<" in page
 
@@ -271,7 +271,7 @@ class TestOnThePage:
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
         assert "1 operation is ahead of this one for the NGN balance" in page
-        assert "a one-time code entered now may expire first" in page
+        assert "and the one-time code may expire first" in page
         assert ">Send<" in page
 
     def test_no_queue_position_is_shown_at_the_front(

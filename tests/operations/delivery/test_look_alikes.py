@@ -276,11 +276,11 @@ def test_the_page_shows_both_records_and_asks_for_the_reason(
     assert "Not sent: possibly paid already" in html
     assert "Similar transactions at the provider" in html
     assert "T-ELSEWHERE" in html
-    assert "Why this is another payment" in html
+    assert "Why that transaction is a different payment" in html
     assert "Required because a similar transaction was found." in html
     refused = do(as_approver, released, "release", otp="123456", look_alikes=seen_on(page))
     assert refused.status_code == 422
-    assert "Enter why this is another payment. Nothing was sent." in text_of(refused)
+    assert "Enter why that transaction is a different payment. Nothing was sent." in text_of(refused)
     assert not Release.objects.exists()
 
 
@@ -336,4 +336,4 @@ def test_a_person_declares_another_payment_on_the_page(
     assert do(as_approver, released, "release", **form).status_code == 302
     send.send_operation(released.pk)
     assert len(provider.posts) == 1
-    assert "Another payment, according to" in text_of(show(as_approver, released))
+    assert "Different payment, according to" in text_of(show(as_approver, released))

@@ -253,4 +253,4 @@ def test_the_page_says_why_it_was_not_sent(
     given_up(claimed(released))
     shown = text_of(show(as_approver, released))
     assert "The sending process stopped before the request began. Nothing was sent." in shown
-    assert "It can be sent again." in shown
+    assert "It can be sent again with a new one-time code." in shown

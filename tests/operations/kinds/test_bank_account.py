@@ -260,6 +260,7 @@ def test_nothing_is_sent_if_the_accounts_changed_after_approval(
     attempt = Attempt.objects.get(operation=operation)
     assert attempt.outcome == Outcome.NOT_SENT
     assert "No account was opened" in attempt.response
+    assert [one["code"] for one in attempt.responses] == ["error" if accounts == "42" else "outdated"]
 
 
 def test_two_people_open_an_account_at_the_provider(

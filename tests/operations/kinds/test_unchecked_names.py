@@ -105,7 +105,7 @@ def prepare(client: Client, **changes: str) -> Operation:
             "refused",
             "The provider refused to check this account: Could not resolve",
         ),
-        (401, json.dumps(REFUSAL), "credentials", "The provider rejects the API key."),
+        (401, json.dumps(REFUSAL), "credentials", "The provider refuses the API key."),
         (500, "oops", "provider_error", "The provider responded with an error (HTTP 500)."),
         (404, "<html>no</html>", "provider_error", "The provider responded with an error (HTTP 404)."),
         (200, "<html>no</html>", "unreadable", "The provider responded with HTTP 200"),

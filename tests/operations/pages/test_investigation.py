@@ -90,7 +90,7 @@ def test_a_transaction_not_listed_can_be_entered(
 ) -> None:
     shows(provider, record("T-7"))
     assert "Resolve as executed: this transaction…" in evidence(as_preparer, unknown)
-    assert "Resolve as executed: another transaction…" in text_of(as_preparer.get(DESK))
+    assert "Resolve as executed: enter a transaction…" in text_of(as_preparer.get(DESK))
 
 
 def test_kinds_without_a_status_read_are_explained(

@@ -293,7 +293,7 @@ def test_the_csv_has_the_listed_payments(as_approver: Client, provider: StubProv
     operation = make()
     answer: Any = as_approver.get("/reports/payments.csv")
     (row,) = csv.DictReader(b"".join(answer.streaming_content).decode("utf-8-sig").splitlines())
-    assert (row["Reference"], row["Status"], row["Pay-in address"]) == (
+    assert (row["Reference"], row["Provider's status"], row["Deposit address"]) == (
         operation.reference,
         "Waiting for funds",
         TRON,

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
+from backoffice.accounts import staff
 from backoffice.accounts.models import User
 from backoffice.ledger.models import Mirror
 from backoffice.operations.lifecycle import incidents, pause
@@ -82,7 +84,7 @@ def test_a_lost_operation_is_named_by_its_reference(as_approver: Client, inciden
     ("status", "next_step"),
     [
         (Status.PENDING, "Approve the operation to have it closed by matching. It is not sent."),
-        (Status.APPROVED, "Recreated automatically, one attempt at a time for each balance."),
+        (Status.APPROVED, "It will be recreated automatically: one attempt at a time for each balance."),
         (Status.CANCELLED, "The operation is closed (Cancelled). Look for its transaction at the provider"),
     ],
 )
@@ -215,14 +217,71 @@ def test_the_operation_page_does_not_deny_what_the_journal_has(
     shown = text_of(as_approver.get(operation.get_absolute_url()))
     assert text in shown
     assert f"<b>{lost.state.label}.</b>" in shown
-    assert f'<a href="{incident.get_absolute_url()}">View the incident</a>' in shown
+    assert f'<a href="{incident.get_absolute_url()}">View incident</a>' in shown
+
+
+@pytest.mark.parametrize("outcome", [Outcome.OPEN, Outcome.SUCCEEDED, Outcome.NOT_SENT])
+@pytest.mark.parametrize("is_paused", [True, False], ids=["paused", "resumed"])
+def test_an_operation_that_may_have_been_sent_is_never_offered_for_sending(
+    as_approver: Client,
+    incident: Incident,
+    preparer: User,
+    approver: User,
+    is_paused: bool,
+    outcome: Outcome,
+) -> None:
+    operation = factories.approved(preparer, approver)
+    factories.lost_attempt(incident, operation, outcome=outcome)
+    if not is_paused:
+        Pause.objects.update(ended_at=timezone.now(), ended_by=operation)
+    pause.clear_pause_cache()
+    shown = text_of(as_approver.get(operation.get_absolute_url()))
+    may_be_sent = outcome == Outcome.NOT_SENT
+    assert ("Possibly sent before the database was restored" in shown) != may_be_sent
+    assert ("Do not pay again. Countersign checks the provider&#x27;s records" in shown) != may_be_sent
+    assert (">Send<" in shown) == (may_be_sent and not is_paused)
+    assert ("Ready to send" in shown) == (may_be_sent and not is_paused)
+    assert ("It can be sent after that." in shown) == (may_be_sent and is_paused)
+
+
+def test_a_lost_permission_does_not_hide_that_an_operation_may_have_been_sent(
+    as_approver: Client, incident: Incident, preparer: User, approver: User, operation: Operation
+) -> None:
+    approved = factories.approved(preparer, approver, amount=Decimal(7))
+    for one in (approved, operation):
+        factories.lost_attempt(incident, one)
+    staff.set_roles(preparer.pk, roles=[], actor=None)
+    for one in (approved, operation):
+        shown = text_of(as_approver.get(one.get_absolute_url()))
+        assert "Do not pay again" in shown
+        assert "cancel it and prepare it again" not in shown
+
+
+def test_a_closed_operation_that_may_have_been_sent_says_so(
+    as_approver: Client, incident: Incident, operation: Operation
+) -> None:
+    factories.lost_attempt(incident, operation)
+    put(operation, Status.CANCELLED)
+    shown = text_of(as_approver.get(operation.get_absolute_url()))
+    assert "This operation may have been sent before the database was restored. Do not pay again" in shown
+
+
+def test_only_an_approval_is_offered_for_what_may_have_been_sent(
+    as_approver: Client, incident: Incident, operation: Operation
+) -> None:
+    factories.lost_attempt(incident, operation)
+    Pause.objects.update(ended_at=timezone.now(), ended_by=operation)
+    pause.clear_pause_cache()
+    shown = text_of(as_approver.get(operation.get_absolute_url()))
+    assert ">Approve<" in shown
+    assert "Approve and send" not in shown
 
 
 def test_the_pause_of_a_restored_database_links_to_the_incidents(
     as_approver: Client, incident: Incident
 ) -> None:
     pause.clear_pause_cache()
-    link = '<a href="/reconciliation/incidents/">See the incidents</a>'
+    link = '<a href="/reconciliation/incidents/">View incidents</a>'
     assert link in text_of(as_approver.get("/"))
     Pause.objects.update(cause="", paused_by=User.objects.first(), reason="Maintenance")
     pause.clear_pause_cache()

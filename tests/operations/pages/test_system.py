@@ -49,7 +49,7 @@ def test_it_shows_versions_and_the_newest_entry(reader: Client, settings: Settin
     newest = record(Action.OPERATION_PREPARED, actor=None, target="W-1")
     text = shown(reader)
     assert f"Countersign {settings.VERSION} Django 5.2" in text
-    assert f"Newest entry {newest.position} · just now Hash {newest.hash}" in text
+    assert f"Newest entry {newest.position} · less than 1 min Hash {newest.hash}" in text
     assert "Last verified Not yet" in text
 
 
@@ -62,7 +62,7 @@ def test_it_shows_how_the_delivery_of_checkpoints_goes(reader: Client, destinati
     assert deliver_checkpoints_due() == 1
     position = CheckpointDestination.objects.get().position
     text = shown(reader)
-    assert f"{destination} Delivered Entry {position} just now just now" in text
+    assert f"{destination} Delivered Entry {position} less than 1 min less than 1 min" in text
     assert f"Signed with the key 2027, public key {public_keys()['2027']}" in text
     assert "unnoticed" not in text
 
@@ -100,7 +100,7 @@ def test_it_shows_integrity_checks_and_jobs(reader: Client) -> None:
     Heartbeat.objects.create(job="send_due", at=now)
     Heartbeat.objects.create(job="sync_if_due", at=now - timedelta(minutes=6))
     text = shown(reader)
-    assert "send_due just now sync_if_due 6 min" in text
+    assert "send_due less than 1 min sync_if_due 6 min" in text
     assert "Violated by: trigger a.b is missing" in text
     html = reader.get(SYSTEM).content.decode()
     assert html.count('<dd class="bad">') == 1

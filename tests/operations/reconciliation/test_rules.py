@@ -48,7 +48,7 @@ def test_an_operation_with_an_equal_record_is_matched(preparer: User) -> None:
         ({"currency": "USD"}, "currency USD at the provider, NGN expected"),
         ({"fee": Decimal(75)}, "fee 25.00 higher at the provider"),
         ({"fee": None}, "fee 50.00 lower at the provider"),
-        ({"status": "failed"}, "failed at the provider, recorded as fulfilled"),
+        ({"status": "failed"}, "failed at the provider, recorded as succeeded"),
         (
             {"amount": Decimal(250001), "fee": Decimal(49)},
             "amount 1.00 higher at the provider; fee 1.00 lower at the provider",
@@ -240,7 +240,7 @@ def test_a_non_final_status_is_a_mismatch_after_the_next_list_read(preparer: Use
     read_until(attempt.closed_at + timedelta(hours=1))
     reconcile()
     assert list(results().values()) == [ReconciliationResult.MISMATCHED]
-    assert difference() == "reversed at the provider, recorded as fulfilled"
+    assert difference() == "reversed at the provider, recorded as succeeded"
 
 
 def test_a_late_settled_operation_is_missing_only_after_a_full_pass(preparer: User) -> None:

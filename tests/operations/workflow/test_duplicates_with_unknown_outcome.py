@@ -57,7 +57,7 @@ def test_the_form_links_to_the_identical_unknown_outcome(
     form = {"receiver_username": "ngozi.eze", "currency": "NGN", "amount": "60000.00", "memo": "week 47"}
     answer = as_preparer.post("/operations/prepare/transfer/", {**form, "step": "review"})
     assert answer.status_code == 422
-    assert f'<a href="/operations/{operation.pk}/">View the operation</a>' in text_of(answer)
+    assert f'<a href="/operations/{operation.pk}/">View operation</a>' in text_of(answer)
 
 
 def test_another_amount_or_recipient_is_not_the_same(unknown: Operation, preparer: User) -> None:

@@ -44,9 +44,11 @@ def test_a_read_is_tried_at_most_three_times(serve: Serve, gateway: Gateway, clo
 
 
 def test_a_closed_port_is_tried_three_times(gateway: Gateway, clock: Clock) -> None:
-    with closed_port() as port, pytest.raises(ReadFailedError):
+    with closed_port() as port, pytest.raises(ReadFailedError) as caught:
         gateway(f"http://127.0.0.1:{port}/v2").balances.list()
     assert len(clock.slept) == 2
+    # Not "Nothing was sent": beside an operation whose outcome is unknown, that would invite a second payment.
+    assert str(caught.value) == "The provider could not be reached (no connection was possible)."
 
 
 def test_an_unresponsive_port_is_retried(gateway: Gateway, clock: Clock) -> None:

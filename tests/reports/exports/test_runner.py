@@ -231,7 +231,10 @@ def test_a_failing_source_leaves_no_partial_file(auditor: User, offer: Callable[
 
     runner.run_export(job.pk)
 
-    assert (now(job).state, now(job).failure_text) == (ExportState.FAILED, "The service went away")
+    assert (now(job).state, now(job).failure_text) == (
+        ExportState.FAILED,
+        "The provider's data could not be read: The service went away",
+    )
     assert files() == []
 
 

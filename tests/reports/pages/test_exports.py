@@ -194,7 +194,8 @@ def test_the_reason_for_a_missing_file_is_shown(reader: Client, auditor: User) -
         state=ExportState.FAILED, failure={"code": "provider_unreadable", "error": "The service went away"}
     )
 
-    assert "No file was created. The service went away" in reader.get(address("export", job)).content.decode()
+    shown = reader.get(address("export", job)).content.decode()
+    assert "No file was created. The provider&#x27;s data could not be read: The service went away" in shown
 
 
 def test_the_list_has_own_exports_newest_first(reader: Client, auditor: User, administrator: User) -> None:

@@ -165,11 +165,12 @@ def test_a_recipient_who_lost_the_permission_is_skipped_and_reported(
     services.run_due_schedules()
 
     assert list(ExportJob.objects.values_list("person", flat=True)) == [administrator.pk]
-    assert now(schedule).last_obstacles_text == "Femi Ade: no longer has permission for the report"
-    assert recipients_with_obstacles(now(schedule)) == ["Femi Ade: no longer has permission for the report"]
+    obstacle = "Femi Ade: this person no longer has permission for the report"
+    assert now(schedule).last_obstacles_text == obstacle
+    assert recipients_with_obstacles(now(schedule)) == [obstacle]
     entry = Entry.objects.filter(action="schedule.run").get()
     assert entry.detail["not_sent"] == [{"code": "not_allowed", "person": "Femi Ade"}]
-    assert dict(entry.facts)["Not sent"] == "Femi Ade: no longer has permission for the report"
+    assert dict(entry.facts)["Not sent"] == obstacle
 
 
 def test_a_deactivated_recipient_is_skipped(auditor: User, administrator: User) -> None:

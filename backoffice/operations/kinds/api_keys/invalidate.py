@@ -7,8 +7,8 @@ from pydantic import SecretStr
 from backoffice.core.credentials import stored_key
 from backoffice.core.web.formatting import quoted
 from backoffice.operations.kinds.api_keys.base import KeyEndKind, KeyEndPayload
-from backoffice.operations.kinds.base import Facts, SendReceipt
-from payments_gateway import NotSentError, PaymentsGateway
+from backoffice.operations.kinds.base import Facts, OutdatedError, SendReceipt
+from payments_gateway import PaymentsGateway
 
 
 class ApiKeyInvalidateKind(KeyEndKind):
@@ -30,10 +30,9 @@ class ApiKeyInvalidateKind(KeyEndKind):
     def send(self, gateway: PaymentsGateway, payload: KeyEndPayload, otp: SecretStr | None) -> SendReceipt:
         key = stored_key(payload.short_hash) if payload.is_known_here else SecretStr(payload.short_hash)
         if key is None:
-            raise NotSentError.of(
+            raise OutdatedError.of(
                 gettext_noop(
-                    "The key is no longer stored in Countersign, so it cannot be invalidated. Nothing was sent. "
-                    "Cancel this operation and prepare it again."
+                    "The key is no longer stored in Countersign, so it cannot be invalidated. Nothing was sent."
                 )
             )
         gateway.api_keys.invalidate(key)

@@ -16,7 +16,7 @@ from backoffice.core.gateway import PAGE_TIMEOUT, gateway_for_key
 from backoffice.core.models import GatewayKey
 from backoffice.core.web.formatting import quoted
 from backoffice.operations.kinds.api_keys.base import CREATING_KIND, RotationForm, rotation_facts
-from backoffice.operations.kinds.base import ChangeKind, Facts, Payload, Recipient, SendReceipt
+from backoffice.operations.kinds.base import ChangeKind, Facts, OutdatedError, Payload, Recipient, SendReceipt
 from backoffice.operations.models.operations import Secret
 from payments_gateway import NotSentError, PaymentsGateway, ReadFailedError
 
@@ -134,7 +134,10 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
                     _delete_copy(row)
         except IntegrityError as exc:
             raise NotSentError.of(
-                gettext_noop("Another switch was completed first. This one changed nothing.")
+                gettext_noop(
+                    "Another switch was completed first. Nothing was switched. Check the key in use before you choose "
+                    "“Send” again."
+                )
             ) from exc
         return SendReceipt(
             is_final=True,
@@ -159,7 +162,7 @@ def _delete_copy(row: GatewayKey) -> None:
     """Delete the copy that was kept for showing. Raises NotSentError if it was shown meanwhile."""
     deleted, _ = Secret.objects.filter(operation=row.made_by).delete()
     if not deleted:
-        raise NotSentError.of(_GONE)
+        raise OutdatedError.of(_GONE)
 
 
 def try_key(key: SecretStr) -> list[str]:
@@ -229,7 +232,7 @@ def _stored_row(payload: ApiKeySwitchPayload) -> GatewayKey:
         )
         row.encrypt(secret.decrypted())
     except (GatewayKey.DoesNotExist, Secret.DoesNotExist, ValueError) as exc:
-        raise NotSentError.of(_GONE) from exc
+        raise OutdatedError.of(_GONE) from exc
     except DecryptionError as exc:
         raise NotSentError.of(
             gettext_noop("The key cannot be decrypted. Nothing was switched. Contact the operator.")

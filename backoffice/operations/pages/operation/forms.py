@@ -171,9 +171,9 @@ class ReleaseForm(BaseDecisionForm):
         help_text=_("Stored encrypted for at most 90 seconds, then deleted."),
     )
     another_payment = reason_field(
-        label=_("Why this is another payment"),
+        label=_("Why that transaction is a different payment"),
         help_text=_("Compare the records first. Your reason is recorded with the release."),
-        missing=_("Enter why this is another payment. Nothing was sent."),
+        missing=_("Enter why that transaction is a different payment. Nothing was sent."),
     )
 
     def __init__(self, *args: Any, wants: DecisionRequirements, **kwargs: Any) -> None:

@@ -25,13 +25,14 @@ from backoffice.operations.kinds.resolution.case import may_be_resolved
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.monitoring import Pause
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import IncidentKind
+from backoffice.operations.models.reason_codes import IncidentKind, ResponseCode
 from backoffice.operations.pages.operation.status import (
     approvals_missing,
     has_approval_lost_validity,
     is_applied_locally,
     is_released,
     last_attempt,
+    may_have_been_sent,
     needs_otp,
 )
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
@@ -142,7 +143,7 @@ def total_debit(operation: Operation) -> Decimal | None:
 
 
 _APPLIED = (_("Applied"), _("Applied by the last approval. Nothing was sent."))
-_RESOLVED = (_("Succeeded"), _("Resolved as executed, with a second approval."))
+_RESOLVED = (_("Succeeded"), _("Resolved as executed by two people."))
 _TEXTS: dict[Status, tuple[Promise, Promise]] = {
     Status.SENDING: (_("Sending"), _("The request is in progress. This page updates automatically.")),
     Status.PROCESSING: (
@@ -183,6 +184,18 @@ _EXECUTED_AFTER_ALL = {
 }
 _OTHER_PERSON_SENDS = _("It must be sent by someone with permission to send, other than the preparer.")
 _PREPARE_AGAIN = _("The preparer must cancel it and prepare it again.")
+_LOST = (
+    _("Possibly sent before the database was restored"),
+    _(
+        "Do not pay again. Countersign checks the provider's records for its transaction. It is not sent again."
+    ),
+)
+"""Of an approved operation with a lost attempt."""
+_LOST_UNAPPROVED = _(
+    "This operation may have been sent before the database was restored. Do not pay again: search the provider's "
+    "records for its transaction."
+)
+"""Of one that cannot be approved or is closed."""
 
 
 def panel_for(person: User, operation: Operation, turn: QueuePosition | None) -> DecisionPanel:
@@ -225,9 +238,11 @@ def reason_not_sent(operation: Operation, timeline: Sequence[Entry], turn: Queue
     """Why an approved operation was released but not sent, and what to do; empty if it was never released.
 
     The newest entry with a reason decides, since there may have been several releases. If an approval is no
-    longer valid, the panel itself explains it.
+    longer valid, or it may have been sent before a restore, the panel itself explains it.
     """
-    if operation.status != Status.APPROVED or is_released(operation) or has_approval_lost_validity(operation):
+    if operation.status != Status.APPROVED or is_released(operation):
+        return ""
+    if may_have_been_sent(operation) or has_approval_lost_validity(operation):
         return ""
     last = next((entry for entry in reversed(timeline) if _ends_a_release(entry)), None)
     if last is not None and last.action in _RELEASE_EXPIRED:
@@ -243,8 +258,10 @@ def _expired_release_text(operation: Operation, turn: QueuePosition | None) -> s
         "or no worker was available."
     )
     if not needs_otp(operation):
-        return f"{text}{_advice_if_sendable(operation, turn, gettext('Send it again.'))}"
-    advice = _advice_if_sendable(operation, turn, gettext("Send it again with a new one-time code."))
+        return f"{text}{_advice_if_sendable(operation, turn, gettext('Choose “Send” again.'))}"
+    advice = _advice_if_sendable(
+        operation, turn, gettext("Choose “Send” again and enter a new one-time code.")
+    )
     return f"{text} {gettext('The one-time code was deleted.')}{advice}"
 
 
@@ -271,8 +288,10 @@ _REFUSED_AT_CLAIM: dict[str, Promise] = {
 """Where the sentence of the refusal says less than what the reader has to know."""
 
 _ADVICE_AFTER_REFUSAL: dict[str, Promise | str] = {
-    Refusal.LOOK_ALIKE: _("If it is another payment, enter the reason and send it again."),
-    Refusal.OTP_OF_OTHER_CONTENT: _("Send it again with a new one-time code."),
+    Refusal.LOOK_ALIKE: _(
+        "If that transaction is a different payment, enter the reason, then choose “Send”."
+    ),
+    Refusal.OTP_OF_OTHER_CONTENT: _("Choose “Send” again and enter a new one-time code."),
     **dict.fromkeys((Refusal.APPROVER_RESTRICTED, Refusal.LIST_TOO_LONG), ""),  # it can still be sent
     **dict.fromkeys((Refusal.POSSIBLY_EXECUTED, Refusal.SENT_BEFORE_RESTORE), ""),  # it may be paid already
 }
@@ -303,14 +322,24 @@ def _failed_attempt_text(operation: Operation, turn: QueuePosition | None) -> st
     if attempt.outcome == Outcome.OTP_REJECTED:
         text = gettext("Not executed: the provider refused the one-time code ({response}).")
     else:
-        text = gettext("Not executed: the request was not sent ({response}).")
-    again = _advice_if_sendable(operation, turn, gettext("It can be sent again."))
-    return f"{text.format(response=attempt.response)}{again}"
+        text = gettext("Not executed. {response}")
+    text = text.format(response=attempt.response).rstrip()
+    if _is_outdated(attempt):
+        return text
+    again = gettext("It can be sent again.")
+    if needs_otp(operation):
+        again = gettext("It can be sent again with a new one-time code.")
+    return f"{text}{_advice_if_sendable(operation, turn, again)}"
+
+
+def _is_outdated(attempt: Attempt) -> bool:
+    """Whether its response says that the operation must be prepared again."""
+    return any(response["code"] == ResponseCode.OUTDATED for response in attempt.responses)
 
 
 def nothing_sent_text(operation: Operation) -> str:
     """Why there is no attempt yet, and what has to happen before the first."""
-    if any(lost.outcome not in PROVEN_NOT_EXECUTED for lost in operation.lost_attempts.all()):
+    if may_have_been_sent(operation):
         return gettext("The database has no attempt. According to the journal, the operation was sent.")
     if operation.status == Status.PENDING:
         return gettext("Nothing was sent. It can be sent once it is approved.")
@@ -339,15 +368,18 @@ def next_step(operation: Operation, attempt: Attempt) -> str:
 
 def _send_again_text(operation: Operation, attempt: Attempt) -> str:
     is_last = attempt == last_attempt(operation)
-    if operation.status != Status.APPROVED or is_released(operation) or not is_last:
+    is_sendable = operation.status == Status.APPROVED and not may_have_been_sent(operation)
+    if not is_sendable or is_released(operation) or not is_last:
         return gettext("Nothing was executed.")
     if _may_be_paid_already(operation):
         return str(_PAID_ALREADY)
+    if _is_outdated(attempt):
+        return gettext("Nothing was executed. Cancel this operation and prepare it again.")
     if cached_pause() or has_approval_lost_validity(operation):
         return gettext("Nothing was executed.")
     if needs_otp(operation):
-        return gettext("Nothing was executed. Send it again with a new one-time code.")
-    return gettext("Nothing was executed. Send it again.")
+        return gettext("Nothing was executed. Choose “Send” again and enter a new one-time code.")
+    return gettext("Nothing was executed. Choose “Send” again.")
 
 
 def _next_check_text(attempt: Attempt) -> str:
@@ -378,8 +410,12 @@ def _may_release(person: User, operation: Operation, turn: QueuePosition | None)
 
 
 def _cannot_be_sent_now(operation: Operation, turn: QueuePosition | None) -> bool:
-    """Whether no release is offered: payments are paused, or its code would expire before its turn."""
-    return cached_pause() is not None or (_blocking_operation(turn) is not None and needs_otp(operation))
+    """Whether no release is offered: payments are paused, it may have been sent before a restore, or its code would
+    expire before its turn.
+    """
+    if cached_pause() is not None or may_have_been_sent(operation):
+        return True
+    return _blocking_operation(turn) is not None and needs_otp(operation)
 
 
 def _blocking_operation(turn: QueuePosition | None) -> Operation | None:
@@ -409,6 +445,8 @@ def _may_be_paid_already(operation: Operation) -> bool:
 def _closed_or_sent_texts(operation: Operation) -> tuple[object, object]:
     """The title and sentence of an operation that was sent or is closed."""
     status, attempt = Status(operation.status), last_attempt(operation)
+    if status in NOT_EXECUTED and may_have_been_sent(operation):
+        return _TEXTS[status][0], f"{_TEXTS[status][1]} {_LOST_UNAPPROVED}"
     if status in NOT_EXECUTED and _may_be_paid_already(operation):
         return _TEXTS[status][0], f"{_TEXTS[status][1]} {_PAID_ALREADY}"
     if status != Status.SUCCEEDED:
@@ -427,7 +465,10 @@ def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
     if has_approved(person, operation):
         return gettext("Approved by you"), gettext("Another approval is still needed.")
     if has_preparer_lost_permission(operation):
-        return gettext("Cannot be approved"), str(Refusal.PREPARER_NOT_ENTITLED.label)
+        is_lost = may_have_been_sent(operation)
+        return gettext("Cannot be approved"), str(
+            _LOST_UNAPPROVED if is_lost else Refusal.PREPARER_NOT_ENTITLED.label
+        )
     if restricted := policy.restriction(person, permissions.APPROVE):
         return gettext("You cannot approve yet"), str(restricted)
     if policy.may_decide(person, operation):
@@ -436,6 +477,8 @@ def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
 
 
 def _approved_text(person: User, operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:
+    if may_have_been_sent(operation):
+        return str(_LOST[0]), str(_LOST[1])
     if not is_released(operation) and has_approval_lost_validity(operation):
         return gettext("Approval no longer valid"), _invalid_text(operation)
     pause = cached_pause()
@@ -445,7 +488,7 @@ def _approved_text(person: User, operation: Operation, turn: QueuePosition | Non
         return _released_text(operation, turn)
     holder = _blocking_operation(turn)
     if turn is not None and holder is not None:
-        title = gettext("Cannot be sent now: {reference} blocks the {balance} balance").format(
+        title = gettext("{reference} blocks the {balance} balance").format(
             reference=holder.reference, balance=turn.balance
         )
         return title, _blocked_text(person, operation, turn, holder)
@@ -496,8 +539,10 @@ def _paused_text(operation: Operation, pause: Pause, turn: QueuePosition | None)
     why = gettext("{person} paused payments: {reason}. Nothing is sent until payments are resumed.").format(
         person=pause.by, reason=pause.why.rstrip(".")
     )
+    if _may_be_paid_already(operation):
+        return f"{why} {_PAID_ALREADY}"
     if is_released(operation):
-        released = gettext("The release is valid until {time}; after that, send the operation again.")
+        released = gettext("The release is valid until {time}; after that, choose “Send” again.")
         return f"{why} {released.format(time=local_time(operation.release.expires_at))}"
     blocked = f" {turn}" if turn is not None and _blocking_operation(turn) else ""
     return f"{why} {gettext('It can be sent after that.')}{blocked}"
@@ -510,7 +555,7 @@ def _blocked_text(person: User, operation: Operation, turn: QueuePosition, holde
         )
     elif policy.may_release(person, operation):
         text = gettext(
-            "You can release this operation now. It is sent if {reference} stops blocking it within {minutes} "
+            "If you choose “Send” now, this operation is sent if {reference} stops blocking it within {minutes} "
             "minutes."
         ).format(reference=holder.reference, minutes=settings.RELEASE_LIFETIME_MINUTES)
     else:

@@ -14,6 +14,7 @@ from backoffice.operations.kinds.base import LocalKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import LostAttemptState
 from backoffice.operations.policy import has_preparer_lost_permission
 from backoffice.operations.states import Status
 
@@ -80,6 +81,14 @@ def has_approval_lost_validity(operation: Operation) -> bool:
     return has_preparer_lost_permission(operation) or not all(
         getattr(approval, "still_entitled", True) for approval in operation.approvals.all()
     )
+
+
+def may_have_been_sent(operation: Operation) -> bool:
+    """Whether a journal has an attempt that the restored database lacks, and nothing proves what came of it. Then it
+    is not sent again. Needs `selectors.operation_page`.
+    """
+    unresolved = {LostAttemptState.NOT_COMPARED, LostAttemptState.RECREATED}
+    return any(lost.state in unresolved for lost in operation.lost_attempts.all())
 
 
 def needs_otp(operation: Operation) -> bool:
@@ -159,6 +168,8 @@ def _approved_note(operation: Operation) -> str:
 def _sent_note(operation: Operation, turn: QueuePosition | None) -> str:
     attempt = last_attempt(operation)
     if operation.status == Status.APPROVED:
+        if may_have_been_sent(operation):
+            return gettext("possibly sent")
         if is_released(operation):
             is_next = turn is None or turn.is_next
             return gettext("released for sending") if is_next else gettext("waiting in the queue")

@@ -9,7 +9,7 @@ from backoffice.accounts.models import User
 from backoffice.core import credentials
 from backoffice.core.models import GatewayKey
 from backoffice.operations.kinds.api_keys.switch import ApiKeySwitchPayload
-from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.base import OutdatedError, Payload
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status
@@ -78,6 +78,12 @@ def test_an_unknown_end_of_a_key_is_closed_by_the_list(
     operation = sent(kind, END, administrator, approver)
     assert operation.status == Status.UNKNOWN
     assert confirmation.confirm_operation(operation.pk).status == ends
+
+
+def test_a_key_that_is_gone_needs_another_switch(provider: StubProvider) -> None:
+    kind: Any = KINDS["api_key_switch"]
+    with pytest.raises(OutdatedError, match="not available for the switch"):
+        kind.send(None, SAMPLES["api_key_switch"], None)
 
 
 def test_an_unknown_switch_is_closed_by_the_key_in_use(provider: StubProvider) -> None:

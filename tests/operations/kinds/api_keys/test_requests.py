@@ -74,6 +74,7 @@ def test_a_key_no_longer_stored_is_not_invalidated_by_another_value(
     known = END.model_copy(update={"is_known_here": True})
     operation = sent("api_key_invalidate", known, administrator, approver)
     assert (operation.status, provider.changes) == (Status.APPROVED, [])
+    assert [one["code"] for one in operation.attempts.get().responses] == ["outdated"]
 
 
 def test_a_key_is_deleted_by_its_short_hash(

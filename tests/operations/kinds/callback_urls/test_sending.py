@@ -63,7 +63,9 @@ def test_nothing_is_sent_if_the_old_address_changed_after_approval(
     provider.callback = reported
     operation = sent(administrator, approver)
     assert (operation.status, provider.changes) == (Status.APPROVED, [])
-    assert Attempt.objects.get(operation=operation).outcome == Outcome.NOT_SENT
+    attempt = Attempt.objects.get(operation=operation)
+    assert attempt.outcome == Outcome.NOT_SENT
+    assert [one["code"] for one in attempt.responses] == ["error" if reported == "42" else "outdated"]
     assert "Nothing was changed" in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
 
 

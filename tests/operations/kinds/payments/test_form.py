@@ -193,8 +193,8 @@ def test_an_unreachable_provider_is_reported(as_preparer: Client, settings: Sett
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ((403, '{"message": "Not for this user"}'), "The provider rejects the API key."),
-        ((400, '{"message": "No such user"}'), "The provider rejected the request: No such user"),
+        ((403, '{"message": "Not for this user"}'), "The provider refuses the API key."),
+        ((400, '{"message": "No such user"}'), "The provider refused the request: No such user"),
         ((502, "oops"), "The provider responded with an error (HTTP 502)."),
         ((200, "<html>no</html>"), "The provider responded with HTTP 200"),
     ],
@@ -276,7 +276,7 @@ def test_the_check_shows_the_recipient_and_the_rate_with_its_key(
     html = as_preparer.post(f"{ADDRESS}check/", {**bank, "submission": SUBMISSION}).content.decode()
     assert bank["typed_name"] in html
     assert "USDT 1 = NGN" in html
-    assert "data-age>just now</time>" in html
+    assert "data-age>less than 1 min</time>" in html
     key = html.partition('data-copy="')[2].partition('"')[0]
     assert post(as_preparer, {**bank, "rate_key": key}).status_code == 200
 

@@ -131,8 +131,8 @@ def test_an_unreachable_provider_is_named_with_the_next_step(
 @pytest.mark.parametrize(
     ("statuses", "outcome", "next_step"),
     [
-        ([], "not_sent", "Nothing was executed. Send it again with a new one-time code."),
-        ([], "otp_rejected", "Nothing was executed. Send it again with a new one-time code."),
+        ([], "not_sent", "Nothing was executed. Choose “Send” again and enter a new one-time code."),
+        ([], "otp_rejected", "Nothing was executed. Choose “Send” again and enter a new one-time code."),
         (["cancelled"], "not_sent", "Next step Nothing was executed."),
         (["sending", "failed"], "rejected", "Correct the cause, then prepare it again."),
         (["sending", "failed"], "failed", "Prepare it again if it must still be done."),

@@ -20,7 +20,7 @@ from backoffice.operations.errors import (
     PossiblyExecutedError,
     Refusal,
 )
-from backoffice.operations.lifecycle import incidents
+from backoffice.operations.lifecycle import incidents, pause
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind, ResponseCode, coded
 from backoffice.operations.states import Outcome
@@ -99,7 +99,7 @@ def test_a_release_removed_by_the_sweeper_is_explained(as_approver: Client, rele
     assert release.expire_release(released.pk)
     html = text_of(show(as_approver, released))
     assert "Not sent before the release expired" in html
-    assert "with a new one-time code" in html
+    assert "Choose “Send” again and enter a new one-time code." in html
 
 
 def test_a_sender_who_may_no_longer_send_is_explained(
@@ -143,7 +143,10 @@ def test_an_invalid_approval_is_explained_with_prepare_again(
         (PossiblyExecutedError("T-7"), "cancel the operation if it is already paid."),
         (DatabaseRestoredError(), "Not sent: the database was restored to an earlier moment"),
         (DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE), "proves that this operation was already sent"),
-        (ContentChangedError(Refusal.OTP_OF_OTHER_CONTENT), "Send it again with a new one-time code."),
+        (
+            ContentChangedError(Refusal.OTP_OF_OTHER_CONTENT),
+            "Choose “Send” again and enter a new one-time code.",
+        ),
     ],
     ids=["possibly executed", "restored", "sent before the restore", "code of other content"],
 )
@@ -165,14 +168,60 @@ def test_an_attempt_whose_payment_may_exist_is_not_to_be_sent_again(
     as_approver: Client, approver: User, approved: Operation, sandbox: SandboxProcess
 ) -> None:
     factories.attempt(approved, released_by=approver, outcome=Outcome.NOT_SENT, closed_at=timezone.now())
-    assert "Nothing was executed. Send it again" in text_of(show(as_approver, approved))
+    assert "Nothing was executed. Choose “Send” again" in text_of(show(as_approver, approved))
     incidents.raise_incident(
         approved, kind=IncidentKind.EXECUTED_DESPITE_PROOF, evidence={"transactions": ["T-7"]}
     )
     html = text_of(show(as_approver, approved))
     assert "According to the provider, this operation may already be paid." in html
     assert "Not sent: possibly paid already" in html
-    assert "Send it again" not in html
+    assert "Choose “Send” again" not in html
+
+
+def test_what_may_be_paid_already_is_not_announced_for_sending_while_paused(
+    as_approver: Client, approver: User, approved: Operation
+) -> None:
+    pause.pause_payments(actor=approver, reason="A supplier's mailbox was taken over.")
+    assert "It can be sent after that." in text_of(show(as_approver, approved))
+    incidents.raise_incident(
+        approved, kind=IncidentKind.EXECUTED_DESPITE_PROOF, evidence={"transactions": ["T-7"]}
+    )
+    html = text_of(show(as_approver, approved))
+    assert "According to the provider, this operation may already be paid." in html
+    assert "It can be sent after that." not in html
+
+
+@pytest.mark.parametrize(
+    ("code", "note", "next_step"),
+    [
+        (
+            ResponseCode.ERROR,
+            "Not executed. The key is gone. It can be sent again with a new one-time code.",
+            "Choose “Send” again and enter a new one-time code.",
+        ),
+        (
+            ResponseCode.OUTDATED,
+            "Not executed. The key is gone. If it must still be done, cancel this operation and prepare it again.",
+            "Nothing was executed. Cancel this operation and prepare it again.",
+        ),
+    ],
+)
+def test_sending_again_is_not_advised_for_what_must_be_prepared_again(
+    as_approver: Client,
+    approver: User,
+    approved: Operation,
+    code: ResponseCode,
+    note: str,
+    next_step: str,
+) -> None:
+    ended = {"outcome": Outcome.NOT_SENT, "closed_at": timezone.now()}
+    factories.attempt(
+        approved, released_by=approver, responses=[coded(code, error="The key is gone.")], **ended
+    )
+    html = text_of(show(as_approver, approved))
+    assert note in html
+    assert next_step in html
+    assert ("sent again" in html) == (code == ResponseCode.ERROR)
 
 
 @pytest.mark.parametrize(
