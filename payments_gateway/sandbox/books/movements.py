@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from payments_gateway.sandbox import BANKS, CHAIN, EXCHANGE, FEES, MERCHANT, USERS
+from payments_gateway.sandbox.books.counterparties import WALLETS
 
 DEPOSIT = "deposit"
 WITHDRAWAL = "withdrawal"
@@ -55,7 +56,7 @@ class Movement:
 
     def entries(self) -> list[tuple[str, int]]:
         """Double entry: (owner, amount) pairs that add up to zero."""
-        outside = CHAIN if self.type == DEPOSIT and self.currency == "USDT" else _OUTSIDE[self.type]
+        outside = CHAIN if self.type == DEPOSIT and self.currency in WALLETS else _OUTSIDE[self.type]
         pairs = [(MERCHANT, self.effect), (outside, -self.amount if self.incoming else self.amount)]
         return [*pairs, (FEES, self.fee)] if self.fee else pairs
 
