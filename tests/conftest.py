@@ -19,6 +19,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.api_keys import key_list
 from backoffice.core import credentials, isolation
+from backoffice.ledger.mirror import state as mirror_state
 from backoffice.ledger.statements import continuity
 from backoffice.ledger.transactions import filters
 from backoffice.operations.delivery import restore_check
@@ -130,19 +131,16 @@ def empty_caches() -> None:
     """Clear the caches of the process, which outlive a test's rollback and a reset of the provider."""
     credentials.clear_key_cache()
     isolation._postponed_until.clear()
-    pause.clear_pause_cache()
-    selectors.clear_count_cache()
     restore_check.forget_positions()
     for journal in django_settings.JOURNAL_DIR.iterdir():
         journal.unlink()
-    continuity.forget_break_count()
     cache.clear()
 
 
 @pytest.fixture
 def warm_caches(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fill the caches of the API key in use, the pause, unrecognised transactions, breaks and expiring keys,
-    and keep them from expiring.
+    """Fill the caches of the API key in use, the pause, unrecognised transactions, breaks, the mirror's state and
+    expiring keys, and keep them from expiring.
 
     Otherwise the number of queries would depend on the speed of the machine.
     """
@@ -150,10 +148,12 @@ def warm_caches(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pause, "CACHED_SECONDS", 3600.0)
     monkeypatch.setattr(selectors, "CACHED_SECONDS", 3600.0)
     monkeypatch.setattr(continuity, "COUNT_CACHE_SECONDS", 3600.0)
+    monkeypatch.setattr(mirror_state, "CACHED_SECONDS", 3600.0)
     credentials.key_in_use()
     pause.cached_pause()
     selectors.cached_unrecognised_count()
     continuity.cached_break_count()
+    mirror_state.cached_mirror_state()
     key_list.expiring_keys()
 
 

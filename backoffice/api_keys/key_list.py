@@ -6,13 +6,13 @@ A refresh also completes the stored result of an operation whose new key was not
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.core.cache import cache
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 
 from backoffice.api_keys.models import KnownKey
 from backoffice.audit.canonical import storable_text
+from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.credentials import KeyInUse, key_in_use
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway
 from backoffice.core.leases import acquire_lease
@@ -30,7 +30,6 @@ from payments_gateway import GatewayError, KeyInfo, NotSentError
 
 EXPIRY_WARNINGS = ((timedelta(days=1), "bad"), (timedelta(days=7), "warn"), (timedelta(days=30), "info"))
 EXPIRED_SHOWN_FOR = timedelta(days=7)  # how long expired keys are shown
-_EXPIRING_KEYS = "api_keys:expiring"
 
 
 @dataclass(frozen=True)
@@ -67,17 +66,18 @@ def expiring_keys() -> list[KeyRow]:
 
     Read once a minute by each process, since the warnings are days apart.
     """
+    keys = cached_in_process("expiring-keys", _expiring_keys, seconds=60)
+    return [_key_row(key, "", timezone.now()) for key in keys]
+
+
+def _expiring_keys() -> list[KnownKey]:
     now = timezone.now()
-    keys: list[KnownKey] | None = cache.get(_EXPIRING_KEYS)
-    if keys is None:
-        expiring = KnownKey.objects.filter(
-            ended_at=None,
-            expires_at__gt=now - EXPIRED_SHOWN_FOR,
-            expires_at__lte=now + EXPIRY_WARNINGS[-1][0],
-        )
-        keys = list(expiring.order_by("expires_at")[:5])
-        cache.set(_EXPIRING_KEYS, keys, timeout=60)
-    return [_key_row(key, "", now) for key in keys]
+    expiring = KnownKey.objects.filter(
+        ended_at=None,
+        expires_at__gt=now - EXPIRED_SHOWN_FOR,
+        expires_at__lte=now + EXPIRY_WARNINGS[-1][0],
+    )
+    return list(expiring.order_by("expires_at")[:5])
 
 
 def own_key() -> KeyInUse | None:

@@ -7,8 +7,9 @@ database must not be able to place an account holder, an address or a rate that 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
+from django.core.cache import cache
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -151,6 +152,14 @@ def cached_values(reads: Iterable[CachedRead[Value]]) -> dict[str, CachedValue[V
     reads = list(reads)
     rows = CachedReadRow.objects.in_bulk([read.key for read in reads])
     return {read.key: read.decode(rows.get(read.key)) for read in reads}
+
+
+def cached_in_process(key: str, read: Callable[[], Value], seconds: float) -> Value:
+    """What `read` returned at most so many seconds ago in this process: for queries that every page needs.
+
+    Never for a decision about sending: other processes may know better. `cache.delete(key)` ends it early.
+    """
+    return cast(Value, cache.get_or_set(key, read, timeout=seconds))
 
 
 def _binding(key: str, read_at: datetime) -> str:

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
-from django.core.cache import cache
 from django.db.models import BooleanField, Exists, ExpressionWrapper, Max, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
+from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.web.formatting import code_sentence
 from backoffice.core.web.forms import ListFilterForm, end_of_day, start_of_day
 from backoffice.ledger import callback_url
@@ -70,7 +70,6 @@ _CLOSED_BY_DELIVERY = timedelta(
     hours=1
 )  # an operation closed so soon after a delivery may have been closed because of it
 _LOOKBACK = timedelta(days=7)
-_CACHE_KEY = "webhooks:silence"
 _TONES = {
     DeliveryVerification.VALID: "good",
     DeliveryVerification.UNVERIFIED: "warn",
@@ -222,11 +221,7 @@ def last_valid_at() -> datetime | None:
 
 def cached_missing_deliveries() -> MissingDeliveries | None:
     """`missing_deliveries`, cached in this process for a minute, since the threshold is a day."""
-    known: tuple[MissingDeliveries | None] | None = cache.get(_CACHE_KEY)
-    if known is None:
-        known = (missing_deliveries(),)
-        cache.set(_CACHE_KEY, known, timeout=60)
-    return known[0]
+    return cached_in_process("missing-deliveries", missing_deliveries, seconds=60)
 
 
 def missing_deliveries() -> MissingDeliveries | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
@@ -19,7 +20,7 @@ from backoffice.operations.delivery import send
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
 from backoffice.operations.monitoring.inspection import inspect
-from backoffice.operations.reconciliation.selectors import cached_open_case_count, clear_count_cache
+from backoffice.operations.reconciliation.selectors import cached_open_case_count
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals, prepare
 from tests import factories
@@ -248,7 +249,7 @@ def test_the_alert_is_shown_before_the_first_inspection(as_approver: Client, pre
 def test_an_open_change_counts_in_the_menu_and_in_the_metrics(client: Client, preparer: User) -> None:
     assert cached_open_case_count() == 0
     factories.break_glass(preparer)
-    clear_count_cache()
+    cache.clear()
     assert cached_open_case_count() == 1
     assert "countersign_incidents_open 1.0" in client.get("/metrics").content.decode()
 

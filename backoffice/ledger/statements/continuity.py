@@ -5,7 +5,6 @@ and repairs what a defect may have left.
 """
 
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from backoffice.core import clock, leases
+from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.fields import SUM_CONTEXT
 from backoffice.ledger.models import UNPLACEABLE, BalanceBreak, ContinuityCheck, Facet, Transaction
 from backoffice.ledger.statements.breaks import break_differences, examine_chain, store_breaks
@@ -197,21 +197,6 @@ def open_break_count(at_most: int = MAX_COUNTED_BREAKS) -> CappedCount:
     return count_up_to(at_most, BalanceBreak.objects.all())
 
 
-class _BreakCountCache:
-    """The count last read by this process, and until when it is used."""
-
-    breaks = CappedCount(0)
-    until = float("-inf")
-
-
 def cached_break_count() -> CappedCount:
     """The number of breaks, cached for `COUNT_CACHE_SECONDS`, for pages that many people open."""
-    now = time.monotonic()
-    if now >= _BreakCountCache.until:
-        _BreakCountCache.breaks, _BreakCountCache.until = open_break_count(), now + COUNT_CACHE_SECONDS
-    return _BreakCountCache.breaks
-
-
-def forget_break_count() -> None:
-    """Clear the cached count of this process."""
-    _BreakCountCache.until = float("-inf")
+    return cached_in_process("balance-breaks", open_break_count, COUNT_CACHE_SECONDS)

@@ -1,7 +1,6 @@
 """Pause all payments (one person) and resume them (two people), with a cached read for the pages."""
 
-import time
-
+from django.core.cache import cache
 from django.db import IntegrityError, transaction
 from django.db.models import Min
 
@@ -10,6 +9,7 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
+from backoffice.core.cached_reads import cached_in_process
 from backoffice.operations import permissions, policy, seals
 from backoffice.operations.errors import (
     AlreadyPausedError,
@@ -29,27 +29,17 @@ from backoffice.operations.models.reason_codes import IncidentKind, PauseCause
 from backoffice.operations.states import Status
 
 CACHED_SECONDS = 1.0
-
-
-class _Cache:
-    """The pause this process read last, and until when that read is valid."""
-
-    pause: Pause | None = None
-    until: float = float("-inf")
+_CACHE_KEY = "pause"
 
 
 def cached_pause() -> Pause | None:
     """The current pause for display on every page, at most one second old. Sending never uses it."""
-    now = time.monotonic()
-    if now >= _Cache.until:
-        _Cache.pause = current_pause()
-        _Cache.until = now + CACHED_SECONDS
-    return _Cache.pause
+    return cached_in_process(_CACHE_KEY, current_pause, CACHED_SECONDS)
 
 
 def clear_pause_cache() -> None:
     """Make the next page of this process read the pause again."""
-    _Cache.until = float("-inf")
+    cache.delete(_CACHE_KEY)
 
 
 @transaction.atomic

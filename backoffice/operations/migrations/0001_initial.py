@@ -153,7 +153,7 @@ class Migration(migrations.Migration):
                                 "not_observable",
                                 "The provider's API does not show this outcome. Ask the provider.",
                             ),
-                            ("provider_unreadable", "The provider could not be read: {error}"),
+                            ("provider_unreadable", "The provider's data could not be read: {error}"),
                             ("list_changing", "The provider's list changed during every read"),
                             (
                                 "content_unreadable",
@@ -637,7 +637,7 @@ class Migration(migrations.Migration):
                     "blocker",
                     models.CharField(
                         choices=[
-                            ("provider_unreadable", "The provider could not be read. {error}"),
+                            ("provider_unreadable", "The provider's data could not be read. {error}"),
                             ("list_changing", "The provider's list changed during every read."),
                             (
                                 "database_slow",

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
                 blank=True,
                 choices=[
                     ("not_observable", "The provider's API does not show this outcome. Ask the provider."),
-                    ("provider_unreadable", "The provider could not be read: {error}"),
+                    ("provider_unreadable", "The provider's data could not be read: {error}"),
                     ("list_changing", "The provider's list changed during every read"),
                     (
                         "content_unreadable",
@@ -114,7 +114,7 @@ class Migration(migrations.Migration):
             name="blocker",
             field=models.CharField(
                 choices=[
-                    ("provider_unreadable", "The provider could not be read. {error}"),
+                    ("provider_unreadable", "The provider's data could not be read. {error}"),
                     ("list_changing", "The provider's list changed during every read."),
                     (
                         "database_slow",

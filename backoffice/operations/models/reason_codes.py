@@ -401,7 +401,7 @@ _EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
 class Blocker(TextChoices):
     """What blocks a release. The label is the sentence, with its parameters in braces."""
 
-    PROVIDER_UNREADABLE = "provider_unreadable", _("The provider could not be read. {error}")
+    PROVIDER_UNREADABLE = "provider_unreadable", _("The provider's data could not be read. {error}")
     LIST_CHANGING = "list_changing", _("The provider's list changed during every read.")
     DATABASE_SLOW = (
         "database_slow",
@@ -453,7 +453,7 @@ class CheckResult(TextChoices):
     """The result of a status check. The label is the sentence, with its parameters in braces."""
 
     NOT_OBSERVABLE = "not_observable", _("The provider's API does not show this outcome. Ask the provider.")
-    PROVIDER_UNREADABLE = "provider_unreadable", _("The provider could not be read: {error}")
+    PROVIDER_UNREADABLE = "provider_unreadable", _("The provider's data could not be read: {error}")
     LIST_CHANGING = "list_changing", _("The provider's list changed during every read")
     CONTENT_UNREADABLE = (
         "content_unreadable",

@@ -1,6 +1,5 @@
 """Reads of the reconciliation: the comparisons, the sums by day, the counts, and how current they are."""
 
-import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
@@ -10,6 +9,7 @@ from zoneinfo import ZoneInfo
 from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
 
 from backoffice.accounts.models import BreakGlassChange
+from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.fields import EXACT
 from backoffice.ledger.mirror.state import synced_until
 from backoffice.ledger.models import CONVERSION, DayTotal
@@ -177,18 +177,17 @@ def unrecognised_count() -> int:
     return open_ones.order_by().values("transaction").distinct().count()
 
 
-class _Cache:
-    """The counts this process read last, and until when that read is valid."""
+@dataclass(frozen=True)
+class CaseCounts:
+    """The unrecognised transactions, and everything in reconciliation that waits for people."""
 
-    unrecognised = 0
-    open_cases = 0
-    until = float("-inf")
+    unrecognised: int
+    open_cases: int
 
 
 def cached_unrecognised_count() -> int:
     """`unrecognised_count` for display on every page, at most `CACHED_SECONDS` old."""
-    _refresh_counts()
-    return _Cache.unrecognised
+    return _cached_counts().unrecognised
 
 
 def cached_open_case_count() -> int:
@@ -197,26 +196,20 @@ def cached_open_case_count() -> int:
 
     At most `CACHED_SECONDS` old.
     """
-    _refresh_counts()
-    return _Cache.open_cases
+    return _cached_counts().open_cases
 
 
-def _refresh_counts() -> None:
-    now = time.monotonic()
-    if now >= _Cache.until:
-        unknown = Operation.objects.filter(status__in=NEEDS_ATTENTION).count()
-        incidents = open_incidents().aggregate(
-            count=Count("pk"), unrecognised=Count("transaction", distinct=True)
-        )
-        changes = BreakGlassChange.objects.unacknowledged().count()
-        _Cache.unrecognised = incidents["unrecognised"]
-        _Cache.open_cases = incidents["count"] + changes + unknown
-        _Cache.until = now + CACHED_SECONDS
+def _cached_counts() -> CaseCounts:
+    return cached_in_process("reconciliation-counts", _case_counts, CACHED_SECONDS)
 
 
-def clear_count_cache() -> None:
-    """Make the next page of this process count again."""
-    _Cache.until = float("-inf")
+def _case_counts() -> CaseCounts:
+    unknown = Operation.objects.filter(status__in=NEEDS_ATTENTION).count()
+    incidents = open_incidents().aggregate(
+        count=Count("pk"), unrecognised=Count("transaction", distinct=True)
+    )
+    changes = BreakGlassChange.objects.unacknowledged().count()
+    return CaseCounts(incidents["unrecognised"], incidents["count"] + changes + unknown)
 
 
 def _midnight(day: date) -> datetime:

@@ -85,7 +85,7 @@ def test_an_unreadable_list_changes_nothing_and_is_retried(
     provider.records = "nonsense"
     assert confirmation.confirm_operation(unknown.pk).status == Status.UNKNOWN
     attempt = Attempt.objects.get()
-    assert attempt.last_check.startswith("The provider could not be read")
+    assert attempt.last_check.startswith("The provider's data could not be read")
     assert attempt.next_check_at is not None
 
 

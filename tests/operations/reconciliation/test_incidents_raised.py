@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.utils import timezone
@@ -69,7 +70,7 @@ def test_a_transaction_changed_since_its_incident_raises_another_once(
     reconcile()
     further = Incident.objects.get(further_to=first)
     assert (further.subject, further.is_open, Incident.objects.count()) == (row, True, 2)
-    selectors.clear_count_cache()
+    cache.clear()
     assert selectors.cached_unrecognised_count() == 1
     assert "Open incident" in text_of(as_auditor.get("/reconciliation/"))
     shown = text_of(as_auditor.get(f"/transactions/{row.pk}/"))
@@ -228,7 +229,7 @@ def _compare() -> None:
 def test_every_page_counts_incidents_until_acknowledged(
     unknown_movement: Transaction, as_auditor: Client, approver: User
 ) -> None:
-    selectors.clear_count_cache()
+    cache.clear()
     assert '<span class="count" aria-label="1 needs attention">1</span>' in text_of(
         as_auditor.get("/reports/")
     )
@@ -236,7 +237,7 @@ def test_every_page_counts_incidents_until_acknowledged(
     assert "Including 1 unrecognised transaction<" in shown
     assert "Including 1 unrecognised transaction" in shown
     acknowledge_incident(Incident.objects.get().pk, actor=approver, note="The shop's own integration")
-    selectors.clear_count_cache()
+    cache.clear()
     assert "needs attention" not in text_of(as_auditor.get("/reports/"))
     assert "unrecognised transaction" not in text_of(as_auditor.get("/"))
 
@@ -247,7 +248,7 @@ def test_the_overview_separates_transactions_from_other_incidents(
     incidents.raise_incident(
         matched.operation, kind=IncidentKind.SECOND_DEBIT, evidence={"transaction": "T-1"}
     )
-    selectors.clear_count_cache()
+    cache.clear()
     shown = text_of(as_auditor.get("/"))
     assert "2 open incidents<" in shown
     assert "Including 1 unrecognised transaction" in shown

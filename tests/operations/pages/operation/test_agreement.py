@@ -124,7 +124,7 @@ def test_an_unreachable_provider_is_named_with_the_next_step(
     provider.records = "nonsense"
     send.send_operation(released.pk)
     shown = main_of(as_approver, released)
-    assert "Attempts Nothing was sent yet. The provider could not be read. " in shown
+    assert "Attempts Nothing was sent yet. The provider&#x27;s data could not be read. " in shown
     assert "Countersign keeps trying until " in shown
 
 

@@ -29,7 +29,7 @@ def test_the_page_shows_the_blocker_since_when_and_until_when(
     send.send_operation(released.pk)
     shown, release = panel_of(as_approver, released), Release.objects.get()
     assert "Not sent yet" in shown
-    assert "The provider could not be read." in shown
+    assert "The provider&#x27;s data could not be read." in shown
     with timezone.override("Africa/Lagos"):  # where the reader is
         assert f"since {local_time(release.blocked_since or release.released_at)}; nothing was sent" in shown
         assert f"until the release expires: {local_time(release.expires_at)}" in shown
@@ -58,7 +58,7 @@ def test_an_open_page_shows_a_blocker_and_its_end(
 def test_an_open_page_shows_what_the_last_check_found(unknown: Operation, as_approver: Client) -> None:
     before = seen_on(as_approver, unknown)
     Attempt.objects.update(check_result=CheckResult.PROVIDER_UNREADABLE, check_parameters={"error": "x"})
-    assert "The provider could not be read" in text_of(show(as_approver, unknown, "live/", seen=before))
+    assert "The provider&#x27;s data could not be read" in text_of(show(as_approver, unknown, "live/", seen=before))
 
 
 def test_a_blocker_keeps_its_first_time(provider: StubProvider, released: Operation) -> None:
