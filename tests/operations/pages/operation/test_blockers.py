@@ -58,7 +58,9 @@ def test_an_open_page_shows_a_blocker_and_its_end(
 def test_an_open_page_shows_what_the_last_check_found(unknown: Operation, as_approver: Client) -> None:
     before = seen_on(as_approver, unknown)
     Attempt.objects.update(check_result=CheckResult.PROVIDER_UNREADABLE, check_parameters={"error": "x"})
-    assert "The provider&#x27;s data could not be read" in text_of(show(as_approver, unknown, "live/", seen=before))
+    assert "The provider&#x27;s data could not be read" in text_of(
+        show(as_approver, unknown, "live/", seen=before)
+    )
 
 
 def test_a_blocker_keeps_its_first_time(provider: StubProvider, released: Operation) -> None:
