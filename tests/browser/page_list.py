@@ -46,8 +46,8 @@ def sending(path: str, button: str, **typed: str) -> Callable[[People, Page], ob
         page.goto(path)
         for label, text in typed.items():
             page.get_by_label(label.replace("_", " "), exact=True).fill(text)
-        steps.press(page, button)
-        page.wait_for_load_state()
+        with page.expect_navigation():
+            steps.press(page, button)
 
     return visit
 
@@ -58,8 +58,9 @@ def searching(text: str) -> Callable[[People, Page], object]:
     def visit(_office: People, page: Page) -> None:
         page.goto("/search/")
         page.get_by_label("Search for", exact=True).fill(text)
-        page.locator("main").get_by_role("button", name="Search", exact=True).click()
-        page.wait_for_load_state()
+        page.locator("main form").first.evaluate("form => { form.noValidate = true; }")
+        with page.expect_navigation():
+            page.locator("main").get_by_role("button", name="Search", exact=True).click()
 
     return visit
 
