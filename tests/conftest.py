@@ -24,6 +24,7 @@ from backoffice.ledger.statements import continuity
 from backoffice.ledger.transactions import filters
 from backoffice.operations.delivery import restore_check
 from backoffice.operations.lifecycle import pause
+from backoffice.operations.pages import operation_list
 from backoffice.operations.reconciliation import selectors
 from tests import factories
 from tests.requirements import leave_out_what_one_engine_proves, skip_what_cannot_run
@@ -139,8 +140,8 @@ def empty_caches() -> None:
 
 @pytest.fixture
 def warm_caches(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fill the caches of the API key in use, the pause, unrecognised transactions, breaks, the mirror's state and
-    expiring keys, and keep them from expiring.
+    """Fill the caches of the API key in use, the pause, unrecognised transactions, breaks, the mirror's state,
+    filtered currencies and expiring keys, and keep them from expiring.
 
     Otherwise the number of queries would depend on the speed of the machine.
     """
@@ -149,11 +150,13 @@ def warm_caches(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selectors, "CACHED_SECONDS", 3600.0)
     monkeypatch.setattr(continuity, "COUNT_CACHE_SECONDS", 3600.0)
     monkeypatch.setattr(mirror_state, "CACHED_SECONDS", 3600.0)
+    monkeypatch.setattr(operation_list, "CURRENCIES_KEPT_SECONDS", 3600.0)
     credentials.key_in_use()
     pause.cached_pause()
     selectors.cached_unrecognised_count()
     continuity.cached_break_count()
     mirror_state.cached_mirror_state()
+    operation_list.currency_choices()
     key_list.expiring_keys()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from payments_gateway.profile.model import PROFILES
+from payments_gateway.profile.model import PROFILES, ProfileName
 from tools.processes import ROOT, Stack, StackError
 
 UNRECOGNISED_TRANSACTION = """
@@ -22,6 +22,18 @@ gateway().wallets.transfer(
 )
 """
 """Directly at the provider, not through the back office: its reconciliation must detect it."""
+
+DEPOSITS = """
+import requests
+from django.conf import settings
+for currency, amount in (("USDC", "5000"), ("BTC", "0.25")):
+    deposit = {"currency": currency, "amount": amount, "sender": "Cedar & Finch Imports Inc"}
+    address = settings.GATEWAY_URL.replace("/v2", "/_sandbox/deposits")
+    requests.post(address, json=deposit, timeout=30).raise_for_status()
+"""
+"""Of the currencies that only wallets hold: a new simulation has none of them."""
+
+_SPECIFICATION = ROOT / "tools" / "demo_profile.toml"
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -39,8 +51,9 @@ def main() -> int:
         extra={
             "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS": f"file://{folder / 'checkpoints.jsonl'}",
             "COUNTERSIGN_AUDIT_CHECKPOINT_KEYS": f"demo:{'D' * 43}=",
+            **optional_reads(arguments.profile),
         },
-        first_command=UNRECOGNISED_TRANSACTION,
+        first_command=UNRECOGNISED_TRANSACTION + DEPOSITS,
     )
     for number in _STOP_SIGNALS:
         signal.signal(number, _stop)
@@ -56,6 +69,11 @@ def main() -> int:
     except KeyboardInterrupt:
         print("\nStopped. The data is kept: `make demo` continues with it, `make clean` deletes it.")
         return 0
+
+
+def optional_reads(profile: ProfileName) -> dict[str, str]:
+    """The settings that enable them; `published` has them already."""
+    return {"COUNTERSIGN_GATEWAY_PROFILE": str(_SPECIFICATION)} if profile == "specification" else {}
 
 
 def _stop(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -250,6 +250,11 @@ def supported_wallets() -> Mapping[str, list[str]]:
     return _NETWORKS.get(_fetch_networks).value or {} if _has_wallet_config() else {}
 
 
+def cached_supported_wallets() -> Mapping[str, list[str]]:
+    """The same as last reported, without a request."""
+    return _NETWORKS.cached().value or {} if _has_wallet_config() else {}
+
+
 def _has_wallet_config() -> bool:
     return "wallet_config" in provider_profile().capabilities
 
@@ -353,7 +358,7 @@ def refresh_selection(currency: str, network: str) -> WalletSelection:
 
 def cached_selection(currency: str, network: str) -> WalletSelection:
     """The same as last reported, without a request."""
-    supported = _NETWORKS.cached().value or {} if _has_wallet_config() else {}
+    supported = cached_supported_wallets()
     return _selection(cached_wallet(), supported, currency, network, lambda read, _fetch: read.cached())
 
 

@@ -17,8 +17,8 @@ from backoffice.core.gateway import PAGE_TIMEOUT, gateway
 from backoffice.core.leases import acquire_lease
 from backoffice.core.web.formatting import format_amount
 from backoffice.ledger.models import Balance, BalanceSnapshot
+from payments_gateway import CURRENCIES, GatewayError
 from payments_gateway import Balance as TheirBalance
-from payments_gateway import GatewayError
 
 SNAPSHOT_INTERVAL = timedelta(minutes=15)
 SNAPSHOT_RETRY_AFTER = timedelta(minutes=1)
@@ -129,8 +129,10 @@ def snapshots_since(moment: datetime) -> list[BalanceSnapshot]:
 
 def current_balance(currency: str, *, deadline: float = PAGE_TIMEOUT) -> Decimal | None:
     """The balance that the provider reports now; None if it has no such currency. Raises GatewayError."""
-    balances = gateway(deadline=deadline).balances.list(currency)
-    return balances[0].amount if balances else None
+    # The specification of GET /balance names these currencies only, so another one is not asked for.
+    filtered = currency if currency in CURRENCIES else None
+    balances = gateway(deadline=deadline).balances.list(filtered)
+    return next((balance.amount for balance in balances if balance.currency == currency), None)
 
 
 WIDTH, HEIGHT, MARGIN = 240, 48, 4  # units of the SVG drawing

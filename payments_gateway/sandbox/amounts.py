@@ -6,7 +6,8 @@ from decimal import Decimal
 from payments_gateway.money import CURRENCIES
 from payments_gateway.sandbox.errors import refused_member
 
-DECIMALS = {code: currency.decimals for code, currency in CURRENCIES.items()}
+DECIMALS = {code: currency.decimals for code, currency in CURRENCIES.items()} | {"USDC": 6, "BTC": 8}
+"""By currency: those of GET /balance, and those that only wallets hold (`counterparties.WALLETS`)."""
 _PLAIN = re.compile(r"[0-9]{1,12}(\.[0-9]{1,18})?", re.ASCII)
 _FINEST = 18
 

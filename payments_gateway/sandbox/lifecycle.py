@@ -72,6 +72,7 @@ def prepare() -> SandboxState:
     DATABASE.resolve().parent.mkdir(parents=True, exist_ok=True)
     call_command("migrate", verbosity=0, interactive=False)
     with atomic(durable=True):
+        _open_accounts()
         state = SandboxState.objects.first() or _create_state()
         merchant.ensure_merchant()
         _restore_options(state)
@@ -95,7 +96,7 @@ def _seed_books(seed: int, transactions: int, end: datetime) -> int:
 
     Plain SQL: a history of 100,000 records is about 300,000 rows, for which the ORM would need half a minute.
     """
-    accounts = _open_accounts()
+    accounts = {(account.owner, account.currency): account for account in Account.objects.all()}
     events = enumerate(history(seed, transactions, end), start=1)
     last_id = 0
     while batch := list(islice(events, _SEED_BATCH)):
@@ -105,12 +106,12 @@ def _seed_books(seed: int, transactions: int, end: datetime) -> int:
     return last_id
 
 
-def _open_accounts() -> Accounts:
+def _open_accounts() -> None:
+    """Also those of currencies that an earlier release, which created the database, did not have."""
     owned = [(owner, currency) for currency in DECIMALS for owner in OWNERS]
-    created = Account.objects.bulk_create(
-        Account(owner=owner, currency=currency) for owner, currency in owned
+    Account.objects.bulk_create(
+        [Account(owner=owner, currency=currency) for owner, currency in owned], ignore_conflicts=True
     )
-    return {(account.owner, account.currency): account for account in created}
 
 
 def _insert_batch(batch: Batch, accounts: Accounts) -> None:

@@ -85,6 +85,19 @@ def prepared(people: People, name: str, payment: NewPayment) -> str:
         return urlsplit(browser.submit(review, path, step="prepare").url).path
 
 
+def let_the_bank_fail(stack: Stack, payment: NewPayment) -> None:
+    """The check of this account alone is answered with 502 from now on."""
+    fault = {
+        "operation": "banks.resolve",
+        "kind": "status",
+        "status": 502,
+        "when": "before_execution",
+        "containing": payment.account_number,
+        "times": None,
+    }
+    requests.post(f"{stack.sandbox}/_sandbox/faults", json=fault, timeout=60).raise_for_status()
+
+
 def press(page: Page, name: str) -> None:
     """Press the button of exactly this name in the content of the page."""
     button(page, name).click()

@@ -38,7 +38,7 @@ def made(kind: Callable[..., T], **members: st.SearchStrategy[Any]) -> st.Search
 
 
 fiat = st.sampled_from(["NGN", "USD"])
-crypto = st.just("USDT")
+crypto = st.sampled_from(["USDT", "USDC", "BTC"])
 tokens = text(16).map(SecretStr)
 otp_types = optional(st.sampled_from(["otp", "totp"]))
 account_numbers = st.from_regex("[0-9]{10}", fullmatch=True)

@@ -22,7 +22,7 @@ VALUES: Mapping[str, Sequence[Any]] = {
     "serviceUsername": ("kelechi", "amina99", "nobody-here"),
     "coinprofileUsername": ("kelechi", "amina99", "nobody-here"),
     "businessId": ("b5f1c2d94a7e4f0ba1c83d56",),
-    "network": ("TRC20", "ERC20"),
+    "network": ("TRC20", "ERC20", "BTC"),
     "address": ("TJRabPrwbZy45sbavfcjinPJC18kjpRTv8", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"),
     "incomingCurrency": ("USDT",),
     "outgoingCurrency": ("NGN", "USD"),
@@ -31,7 +31,11 @@ VALUES: Mapping[str, Sequence[Any]] = {
     "amount": ("2500.00", "1.05"),
     "memo": ("rent", ""),
 }
-_WALLET: Mapping[str, Sequence[Any]] = {**VALUES, "currency": ("USDT",), "amount": (25.5, 0.000001)}
+_WALLET: Mapping[str, Sequence[Any]] = {
+    **VALUES,
+    "currency": ("USDT", "USDC", "BTC"),
+    "amount": (25.5, 0.000001),
+}
 
 
 def register_formats() -> None:

@@ -72,6 +72,11 @@ def test_every_client_request_conforms_to_the_document(
     check_request(request, profile)
 
 
+TRON, BITCOIN = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
+WALLET_TRANSFERS = (
+    WalletTransfer(network="TRC20", currency="USDT", address=TRON, amount="25.5"),
+    WalletTransfer(network="BTC", currency="BTC", address=BITCOIN, amount="0.00012345"),
+)
 ACCOUNT = {
     "account_number": "0123456789",
     "account_name": "Kelechi Eze",
@@ -89,8 +94,9 @@ def accepted(client: PaymentsGateway, provider: SandboxProcess) -> None:
     receipt = client.balances.withdraw(Withdrawal(**ACCOUNT, currency="NGN", amount="1500.25"), otp=code)
     client.balances.transfer(Transfer(receiver_username="kelechi", currency="NGN", amount="5"), otp=code)
     client.wallets.get()
-    address = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"
-    client.wallets.transfer(WalletTransfer(network="TRC20", currency="USDT", address=address, amount="25.5"))
+    provider.deposit("BTC", "1")
+    for transfer in WALLET_TRANSFERS:
+        client.wallets.transfer(transfer)
     payment_of = partial(
         PaymentRequest,
         business_id="b5f1c2d94a7e4f0ba1c83d56",
@@ -126,9 +132,10 @@ def accepted_lists(client: PaymentsGateway) -> None:
     assert client.extras.banks()
     assert client.extras.rates()
     assert {"NGN", "USDT"} <= {each.code for each in client.extras.currencies()}
-    assert {each.currency for each in client.extras.minimums()} == {"NGN", "USD", "USDT"}
-    (option,) = client.extras.wallet_config()
-    assert (option.currency, "TRC20" in option.networks) == ("USDT", True)
+    assert {each.currency for each in client.extras.minimums()} == {"NGN", "USD", "USDT", "USDC", "BTC"}
+    options = {option.currency: option.networks for option in client.extras.wallet_config()}
+    assert list(options) == ["USDT", "USDC", "BTC"]
+    assert "TRC20" in options["USDT"]
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -127,6 +127,17 @@ def test_a_restart_keeps_all_data_and_settles_due_transactions(
     assert after["balances"] == before["balances"]
 
 
+def test_a_database_of_an_earlier_release_gets_the_accounts_of_new_currencies(tmp_path: Path) -> None:
+    database = tmp_path / "sandbox.sqlite3"
+    with SandboxProcess(database=database) as first:
+        before = first.ledger()["balances"]
+        with first.books() as books:
+            books.execute("DELETE FROM sandbox_account WHERE currency IN ('USDC', 'BTC')")
+    with SandboxProcess(database=database) as second:
+        second.deposit("BTC", "0.5")
+        assert second.ledger()["balances"] == {**before, "BTC": "0.50000000"}
+
+
 def records(process: SandboxProcess) -> object:
     return exact(requests.get(f"{process.url}/transaction?limit=500", headers=process.headers, timeout=30))
 

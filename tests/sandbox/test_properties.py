@@ -86,10 +86,10 @@ class Histories(RuleBasedStateMachine):
         body = {"fromCurrency": given, "toCurrency": received, "amount": amount}
         self.debits += self._accepted("/balance/convert", body)
 
-    @rule(network=networks, ending=endings, amount=crypto)
-    def send(self, network: str, ending: str, amount: Decimal) -> None:
+    @rule(network=networks, currency=st.sampled_from(["USDT", "USDC"]), ending=endings, amount=crypto)
+    def send(self, network: str, currency: str, ending: str, amount: Decimal) -> None:
         address = f"0x{'4' * 38}{ending}"
-        body = {"network": network, "currency": "USDT", "address": address, "amount": float(amount)}
+        body = {"network": network, "currency": currency, "address": address, "amount": float(amount)}
         self.debits += self._accepted("/wallet/transfer", body)
 
     @rule(username=payees, currency=fiat, amount=crypto)
@@ -122,7 +122,8 @@ class Histories(RuleBasedStateMachine):
             self.provider.process.settle()
 
     @rule(
-        currency=st.sampled_from(["NGN", "USD", "USDT"]), amount=amounts.filter(lambda text: float(text) > 0)
+        currency=st.sampled_from(["NGN", "USD", "USDT", "USDC"]),
+        amount=amounts.filter(lambda text: float(text) > 0),
     )
     def money_arrives(self, currency: str, amount: str) -> None:
         self.provider.process.deposit(currency, amount)

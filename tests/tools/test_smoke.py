@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
+from backoffice.core.gateway import provider_profile
+from payments_gateway.profile.model import PROFILES
 from tools import smoke
+from tools.demo import optional_reads
 from tools.processes import WEBHOOK_SECRET, Stack, StackError, free_port
 
 SEEN = {
@@ -150,3 +154,13 @@ def test_stopping_ends_every_process_and_is_idempotent(tmp_path: Path) -> None:
     stack.stop()
     stack.stop()
     assert all(process.poll() is not None for process in processes)
+
+
+def test_the_demo_enables_the_optional_lists_in_both_profiles(settings: Settings) -> None:
+    lists = {"banks", "rates", "currencies", "minimums", "wallet_config"}
+    settings.GATEWAY_PROFILE = optional_reads("specification")["COUNTERSIGN_GATEWAY_PROFILE"]
+    enabled = provider_profile()
+    assert set(enabled.capabilities) == {*lists, "payment"}
+    assert enabled.overridden({"capabilities": []}) == PROFILES["specification"]
+    assert optional_reads("published") == {}
+    assert lists <= set(PROFILES["published"].capabilities)

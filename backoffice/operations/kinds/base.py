@@ -282,8 +282,6 @@ class OperationKind(ABC, Generic[P]):
     skips_preflight: ClassVar[bool] = False
     # whether it is approved on its own page only, not in bulk
     excluded_from_bulk: ClassVar[bool] = False
-    # whether its cautions say that a recipient was never paid; otherwise the pages do
-    warns_of_first_payment: ClassVar[bool] = False
     payload_type: type[P]
     form_type: type[KindForm]
 

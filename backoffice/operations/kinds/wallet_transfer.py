@@ -11,7 +11,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.core.validators import RegexValidator
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
@@ -231,7 +231,6 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
     page = KindPage("crypto-transfers", _("New crypto transfer"))
     letter = "X"
     verb = _("Send crypto")
-    warns_of_first_payment = True
     payload_type = WalletTransferPayload
     form_type = WalletTransferForm
 
@@ -286,7 +285,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
             if proven is AddressProof.CHECKSUM
             else [gettext("Address check: {result}").format(result=_address_check_text(payload))]
         )
-        return [*unchecked, *_first_time_warning(payload.address), *_lookalike_warnings(payload.address)]
+        return [*unchecked, *_lookalike_warnings(payload.address)]
 
     def send(
         self, gateway: PaymentsGateway, payload: WalletTransferPayload, otp: SecretStr | None
@@ -339,26 +338,13 @@ def _address_check_text(payload: WalletTransferPayload) -> str:
     )
 
 
-def _earlier_transfers() -> QuerySet[Operation]:
-    """Wallet transfers that were executed, or may have been."""
-    return Operation.objects.filter(kind=WalletTransferKind.name).exclude(
-        status__in=NOT_EXECUTED | BEFORE_SENDING
-    )
-
-
-def _first_time_warning(address: str) -> list[str]:
-    if _earlier_transfers().filter(recipient_key=f"address:{normalised_address(address)}").exists():
-        return []
-    return [gettext("First transfer to this address. Confirm the address with the recipient.")]
-
-
 def _lookalike_warnings(address: str) -> list[str]:
-    """Warnings about addresses paid before that can be mistaken for this one."""
+    """Warnings about addresses paid before, or perhaps paid, that can be mistaken for this one."""
     head, tail = visible_ends(address)
     near = Q(recipient_account__startswith=head) | Q(recipient_account__endswith=tail)
     found = (
-        _earlier_transfers()
-        .filter(near)
+        Operation.objects.filter(near, kind=WalletTransferKind.name)
+        .exclude(status__in=NOT_EXECUTED | BEFORE_SENDING)
         .order_by("-prepared_at")
         .values_list("payload__address", "reference")
     )

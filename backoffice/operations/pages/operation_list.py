@@ -19,9 +19,12 @@ from django.views.decorators.http import require_safe
 
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.forms import ListFilterForm, end_of_day, start_of_day
 from backoffice.core.web.pagination import keyset_page
+from backoffice.ledger.accounts import cached_supported_wallets
+from backoffice.ledger.transactions.filters import known_facets
 from backoffice.operations import permissions, selectors
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.models.operations import Operation
@@ -86,6 +89,24 @@ def _recipient_of(reference: str) -> Subquery:
     return Subquery(Operation.objects.filter(reference=reference).values("recipient_key"))
 
 
+CURRENCIES_KEPT_SECONDS = 30.0
+
+
+def currency_choices() -> list[tuple[str, "StrOrPromise"]]:
+    """The currencies that operations can be in, at most `CURRENCIES_KEPT_SECONDS` old."""
+    codes = cached_in_process("filter-currencies", _known_currencies, CURRENCIES_KEPT_SECONDS)
+    return [("", _("All currencies")), *((code, code) for code in codes)]
+
+
+def _known_currencies() -> list[str]:
+    """Those of the balances, then those of the provider's wallets and transactions.
+
+    Not those of the operations: no index lists them, and there may be many operations.
+    """
+    found = {*cached_supported_wallets(), *(facet.currency for facet in known_facets())}
+    return [*CURRENCIES, *sorted(found - {*CURRENCIES, ""})]
+
+
 class OperationFilterForm(ListFilterForm):
     """The filters of the list of operations; a report of operations reads the same names.
 
@@ -113,11 +134,7 @@ class OperationFilterForm(ListFilterForm):
     status = forms.ChoiceField(
         label=_("Status"), required=False, choices=[("", _("All statuses")), *Status.choices]
     )
-    currency = forms.ChoiceField(
-        label=_("Currency"),
-        required=False,
-        choices=[("", _("All currencies")), *((code, code) for code in CURRENCIES)],
-    )
+    currency = forms.ChoiceField(label=_("Currency"), required=False, choices=currency_choices)
     mine = forms.BooleanField(required=False, label=_("Prepared by me"))
     same_recipient_as = forms.CharField(
         required=False, label=_("Same recipient as"), max_length=12, widget=forms.HiddenInput

@@ -303,9 +303,7 @@ def _review_page(
         "sentence": kind.sentence(payload),
         "facts": facts_of(kind, payload),
         "cautions": kind.cautions(payload),
-        "first_payment": ""
-        if kind.warns_of_first_payment
-        else selectors.first_payment_warning(kind.recipient(payload).key),
+        "first_payment": selectors.first_payment_warning(kind.recipient(payload).key),
         "digest": digest,
         "code": verification_code(digest),
         "requirement": policy.approval_requirement(*kind.limited_amounts(payload)),

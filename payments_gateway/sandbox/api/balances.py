@@ -6,6 +6,7 @@ from typing import Literal
 
 from django.http import HttpRequest, HttpResponse
 
+from payments_gateway.money import CURRENCIES
 from payments_gateway.profile.model import ProfileName
 from payments_gateway.sandbox.amounts import amount_number, amount_text, minor_units
 from payments_gateway.sandbox.api.authentication import api_view
@@ -73,10 +74,10 @@ class ConvertRequest(ApiRequest):
 
 @api_view("GET")
 def balance(request: HttpRequest) -> HttpResponse:
-    """GET /balance: the merchant's balance in every currency or in one."""
+    """GET /balance: the merchant's balance in every currency of the specification, or in one of them."""
     query = read_query(request, BalanceQuery)
     accounts = ledger.merchant_accounts()
-    currencies = [query.currency] if query.currency else list(accounts)
+    currencies = [query.currency] if query.currency else list(CURRENCIES)
     entries = [balance_entry(accounts[currency]) for currency in currencies]
     return envelope("Balances retrieved", {"balances": _SHAPES[PROFILE_NAME](entries)})
 

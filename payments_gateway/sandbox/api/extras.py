@@ -17,12 +17,12 @@ from payments_gateway import BANKS
 from payments_gateway.money import CURRENCIES
 from payments_gateway.operations import api_description
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.amounts import amount_number
+from payments_gateway.sandbox.amounts import DECIMALS, amount_number
 from payments_gateway.sandbox.api.authentication import api_view
 from payments_gateway.sandbox.api.http import ApiRequest, envelope, json_response, read_query
 from payments_gateway.sandbox.api.payments import payment_with_id
 from payments_gateway.sandbox.books import rates
-from payments_gateway.sandbox.books.counterparties import CRYPTO, NETWORKS
+from payments_gateway.sandbox.books.counterparties import CRYPTO, NETWORKS, WALLETS
 from payments_gateway.sandbox.books.records import transaction_record, visible
 from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.models import Payment, Transaction
@@ -78,7 +78,7 @@ def currencies(request: HttpRequest) -> HttpResponse:
 def minimums(request: HttpRequest) -> HttpResponse:
     """The minimum amount of each currency: its smallest unit, which the sandbox accepts."""
     read_query(request, NoExtraQuery)
-    found = {code: _smallest_unit(code) for code in CURRENCIES}
+    found = {code: _smallest_unit(code) for code in DECIMALS}
     listed = [{"currency": code, "amount": amount} for code, amount in found.items()]
     return envelope("Minimums retrieved", listed if _IS_PUBLISHED else found)
 
@@ -88,10 +88,17 @@ def wallet_config(request: HttpRequest) -> HttpResponse:
     """The networks on which crypto can be sent, with their fees in the profile of the specification."""
     read_query(request, NoExtraQuery)
     if _IS_PUBLISHED:
-        both = {"byNetwork": {name: [CRYPTO] for name in NETWORKS}, "byCurrency": {CRYPTO: list(NETWORKS)}}
+        by_network = {name: [code for code in WALLETS if name in WALLETS[code]] for name in NETWORKS}
+        both = {"byNetwork": by_network, "byCurrency": WALLETS}
         return json_response({"state": True, "message": "Wallet configuration retrieved", "data": both})
-    networks = [{"network": each.name, "fee": amount_number(each.fee, CRYPTO)} for each in NETWORKS.values()]
-    return envelope("Wallet configuration retrieved", [{"currency": CRYPTO, "networks": networks}])
+    wallets = [
+        {
+            "currency": code,
+            "networks": [{"network": name, "fee": amount_number(NETWORKS[name].fee, code)} for name in names],
+        }
+        for code, names in WALLETS.items()
+    ]
+    return envelope("Wallet configuration retrieved", wallets)
 
 
 @api_view("GET")
@@ -115,7 +122,7 @@ def payment(request: HttpRequest, payment_id: str) -> HttpResponse:
 
 
 def _smallest_unit(code: str) -> Decimal:
-    return Decimal(1).scaleb(-CURRENCIES[code].decimals)
+    return Decimal(1).scaleb(-DECIMALS[code])
 
 
 url_patterns = [

@@ -23,7 +23,7 @@ from payments_gateway.sandbox.api.http import (
     read_query,
 )
 from payments_gateway.sandbox.books import orders
-from payments_gateway.sandbox.books.counterparties import CRYPTO, NETWORKS, address_on
+from payments_gateway.sandbox.books.counterparties import NETWORKS, WALLETS, address_on
 from payments_gateway.sandbox.books.records import wallet_transfer_detail
 from payments_gateway.sandbox.errors import refused_member
 
@@ -59,10 +59,9 @@ class WalletTransferRequest(ApiRequest):
 
 @api_view("GET")
 def wallet(request: HttpRequest) -> HttpResponse:
-    """GET /wallet: the merchant's wallet, with an address on every network or on one."""
+    """GET /wallet: the merchant's wallet, with an address for every currency and network, or those asked for."""
     query = read_query(request, WalletQuery)
-    networks = [query.network] if query.network else list(NETWORKS)
-    return json_response({"success": True, "message": "Wallet retrieved", "wallet": _wallet(networks)})
+    return json_response({"success": True, "message": "Wallet retrieved", "wallet": _wallet(query)})
 
 
 @api_view("POST")
@@ -70,11 +69,18 @@ def transfer(request: HttpRequest) -> HttpResponse:
     """POST /wallet/transfer: send crypto to an external address."""
     body = read_body(request, WalletTransferRequest)
     amount = minor_units_of(body.amount, body.currency)
+    _check_network(body)
     _check_address(body)
     to = orders.DestinationWallet(body.network, body.address, body.wallet_type, body.memo)
-    order = orders.send(to, amount=amount)
+    order = orders.send(to, currency=body.currency, amount=amount)
     detail = wallet_transfer_detail(order.transaction, order)
     return envelope("Transfer accepted", {"transferDetail": detail})
+
+
+def _check_network(body: WalletTransferRequest) -> None:
+    networks = WALLETS[body.currency]
+    if body.network not in networks:
+        raise refused_member("network", f"must be one of {', '.join(networks)} for {body.currency}")
 
 
 def _check_address(body: WalletTransferRequest) -> None:
@@ -86,7 +92,7 @@ def _check_address(body: WalletTransferRequest) -> None:
         raise refused_member("address", "is that of your own wallet")
 
 
-def _wallet(networks: list[str]) -> dict[str, object]:
+def _wallet(query: WalletQuery) -> dict[str, object]:
     uid = hashlib.sha256(f"wallet {API_USER}".encode()).hexdigest()
     return {
         "createdAt": _OPENED,
@@ -97,7 +103,9 @@ def _wallet(networks: list[str]) -> dict[str, object]:
         "status": "active",
         "version": "v2",
         "addresses": [
-            {"address": address_on(network, API_USER), "network": network, "currency": CRYPTO}
+            {"address": address_on(network, API_USER), "network": network, "currency": currency}
+            for currency, networks in WALLETS.items()
             for network in networks
+            if query.currency in {None, currency} and query.network in {None, network}
         ],
     }

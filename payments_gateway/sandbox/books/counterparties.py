@@ -1,7 +1,7 @@
 """Invented counterparties: bank account holders, companies, and crypto addresses with valid checksums.
 
 Pure: the same account always has the same holder, the same owner the same address. The addresses have no
-private keys. Includes the networks on which USDT can be sent, with their fees.
+private keys. Includes the crypto currencies of wallets, and the networks on which they are sent, with their fees.
 """
 
 import hashlib
@@ -117,12 +117,13 @@ def _is_account_number(text: str) -> bool:
     return len(text) == 10 and text.isascii() and text.isdigit() and not text.endswith("0000")
 
 
-_TRON_VERSION = b"\x41"
+# The first byte of an address in Base58, by network.
+_BASE58_VERSIONS = {"TRC20": b"\x41", "BTC": b"\x00"}
 
 
 @dataclass(frozen=True, slots=True)
 class CryptoNetwork:
-    """`fee` is in minor units of the currency; Ethereum-like networks share their addresses."""
+    """`fee` is in minor units, the same for all its currencies; Ethereum-like networks share their addresses."""
 
     name: str
     fee: int
@@ -136,11 +137,20 @@ NETWORKS = {
         CryptoNetwork("ERC20", 4_000000, is_ethereum_like=True),
         CryptoNetwork("BEP20", 500000, is_ethereum_like=True),
         CryptoNetwork("POLYGON", 200000, is_ethereum_like=True),
+        CryptoNetwork("BTC", 20000, is_ethereum_like=False),
     )
 }
-"""Networks by their name in requests; all of them support USDT."""
+"""Networks by their name in requests."""
 
 CRYPTO = "USDT"
+"""The crypto currency of GET /balance and of payments. The balances of others are nowhere in the specification."""
+
+WALLETS = {
+    CRYPTO: ("TRC20", "ERC20", "BEP20", "POLYGON"),
+    "USDC": ("ERC20", "BEP20", "POLYGON"),
+    "BTC": ("BTC",),
+}
+"""The crypto currencies that the merchant can hold and send, each with its networks."""
 
 
 def address_on(network: str, owner: str) -> str:
@@ -149,7 +159,7 @@ def address_on(network: str, owner: str) -> str:
     account = hashlib.sha256(f"address {kind} {owner}".encode()).digest()[:20]
     if NETWORKS[network].is_ethereum_like:
         return "0x" + _eip55_checksum(account.hex())
-    return base58.b58encode_check(_TRON_VERSION + account).decode()
+    return base58.b58encode_check(_BASE58_VERSIONS[network] + account).decode()
 
 
 def _eip55_checksum(digits: str) -> str:

@@ -55,7 +55,8 @@ class Movement:
 
     def entries(self) -> list[tuple[str, int]]:
         """Double entry: (owner, amount) pairs that add up to zero."""
-        outside = CHAIN if self.type == DEPOSIT and self.currency == "USDT" else _OUTSIDE[self.type]
+        is_fiat = self.currency in FEE_OF_WITHDRAWAL
+        outside = CHAIN if self.type == DEPOSIT and not is_fiat else _OUTSIDE[self.type]
         pairs = [(MERCHANT, self.effect), (outside, -self.amount if self.incoming else self.amount)]
         return [*pairs, (FEES, self.fee)] if self.fee else pairs
 

@@ -12,7 +12,7 @@ from django.db.transaction import atomic
 
 from payments_gateway.sandbox import API_USER, clock, otp
 from payments_gateway.sandbox.books import rates
-from payments_gateway.sandbox.books.counterparties import CRYPTO, NETWORKS, account_holder
+from payments_gateway.sandbox.books.counterparties import NETWORKS, account_holder
 from payments_gateway.sandbox.books.ledger import merchant_accounts, post
 from payments_gateway.sandbox.books.movements import (
     CONVERSION,
@@ -132,12 +132,12 @@ def transfer(
 
 
 @atomic(durable=True)
-def send(to: DestinationWallet, *, amount: int) -> WalletTransfer:
+def send(to: DestinationWallet, *, currency: str, amount: int) -> WalletTransfer:
     """Send crypto to an address; the transfer is `processing`. The network fee is added to the amount.
 
     Raises RefusedError 422 when the balance does not suffice.
     """
-    movement = Movement(SENT, CRYPTO, amount, API_USER, to.address, fee=NETWORKS[to.network].fee)
+    movement = Movement(SENT, currency, amount, API_USER, to.address, fee=NETWORKS[to.network].fee)
     return WalletTransfer.objects.create(
         transaction=post(movement, clock.now(), Status.PROCESSING),
         network=to.network,

@@ -175,7 +175,7 @@ class ClockRequest(ControlRequest):
 class DepositRequest(ControlRequest):
     """Body of POST /_sandbox/deposits."""
 
-    currency: Literal["NGN", "USD", "USDT"]
+    currency: Literal["NGN", "USD", "USDT", "USDC", "BTC"]
     amount: AmountText
     sender: PrintableText
 

@@ -1,5 +1,6 @@
 """Two people, one withdrawal: prepared, approved, sent once, confirmed, exported and on record."""
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -64,6 +65,64 @@ def test_a_withdrawal_works_without_javascript(people: People, stack: Stack) -> 
 
     assert steps.debits(stack, payment) == [payment.amount]
     assert_the_download_holds_it(approver, payment)
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_name_that_the_bank_cannot_confirm_is_stated_and_seen_by_the_approver(
+    people: People, stack: Stack, scripts: bool
+) -> None:
+    preparer, payment = people.page_of(PREPARER, scripts=scripts), steps.new_payment()
+    steps.let_the_bank_fail(stack, payment)
+    steps.fill_in(preparer, payment)
+    preparer.get_by_label("Memo").fill("week 46")
+    if not scripts:
+        steps.press(preparer, "Check account")
+    check, cause = preparer.locator("#check"), "The provider responded with an error (HTTP 502)."
+    expect(check).to_contain_text(f"Account not checked. {cause}")
+    statement = check.get_by_label("Use the name as entered, without a check by the bank")
+    reason = check.get_by_label("Reason for using the name")
+    assert_is_typed(preparer, payment)
+
+    statement.check()
+    steps.press(preparer, "Review details")
+    expect(reason).to_have_accessible_description(re.compile("Enter how you know who holds the account."))
+    expect(statement).to_be_checked()
+    assert_is_typed(preparer, payment)
+    reason.fill("Contract 118, page 2")
+    steps.press(preparer, "Review details")
+    expect(preparer.get_by_role("heading", level=1)).to_contain_text("(name not checked)")
+    expect(preparer.get_by_role("main")).to_contain_text("Contract 118, page 2")
+    steps.press(preparer, "Submit for approval")
+    expect(steps.badge(preparer)).to_have_text("Pending")
+
+    approver = people.page_of(APPROVER, scripts=scripts)
+    approver.goto(steps.path_of(preparer))
+    expect(steps.decision(approver)).to_contain_text(f"Name not checked. {cause}")
+    expect(steps.decision(approver)).to_contain_text("Contract 118, page 2")
+    assert_only_the_confirmation_approves(approver, payment)
+
+
+def assert_only_the_confirmation_approves(page: Page, payment: steps.NewPayment) -> None:
+    """Without its tick the operation stays pending; with it, the open page becomes that of an approved one."""
+    name = payment.holder.title()
+    confirmation = page.get_by_label(
+        f"I approve this recipient although the bank has not confirmed the name {name}"
+    )
+    steps.press(page, "Approve")
+    expect(confirmation).to_be_focused()  # the browser asks for it, and submits nothing
+    expect(steps.badge(page)).to_have_text("Pending")
+    confirmation.check()
+    steps.press(page, "Approve")
+    expect(steps.badge(page)).to_have_text("Approved")
+
+
+def assert_is_typed(page: Page, payment: steps.NewPayment) -> None:
+    """The form still has what `steps.fill_in` typed, and its memo."""
+    assert page.get_by_label("Amount").input_value().replace(",", "") == payment.amount
+    expect(page.get_by_label("Account number")).to_have_value(payment.account_number)
+    expect(page.get_by_label("Account holder")).to_have_value(payment.holder.title())
+    expect(page.get_by_label("Memo")).to_have_value("week 46")
+    expect(page.get_by_label("Bank", exact=True)).to_have_value(payment.bank_code)
 
 
 def test_a_name_mismatch_is_warned_of_and_needs_a_reason(people: People) -> None:

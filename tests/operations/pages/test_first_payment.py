@@ -13,6 +13,7 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.selectors import first_payment_warning
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
+from tests.operations.kinds.wallet_transfers.steps import EVM, review
 from tests.operations.pages.bulk.steps import APPROVE, confirm
 from tests.operations.steps import put, show, text_of
 from tests.sandbox_process import SandboxProcess
@@ -55,7 +56,7 @@ def test_payments_in_progress_are_counted_beside_it(as_approver: Client, prepare
     put(factories.prepared(preparer, amount=Decimal(9)), "approved")
     put(factories.prepared_to_another_account(preparer), "approved", "sending", "unknown")
     operation = factories.prepared(preparer)
-    assert f"{FIRST} In progress: 2.</p>" in text_of(show(as_approver, operation))
+    assert f"{FIRST} In progress: 2. Check the details" in text_of(show(as_approver, operation))
     assert first_payment_warning(operation.recipient_key or "") == f"{FIRST} In progress: 2."
     answer = confirm(as_approver, APPROVE, factories.prepared_to_another_account(preparer))
     assert f"{FIRST}</b>" in text_of(answer)
@@ -91,11 +92,31 @@ def test_the_review_says_it_of_a_user_whatever_the_case(
     assert FIRST not in text_of(review_transfer(as_preparer, "Ngozi.Eze"))
 
 
-def test_a_wallet_transfer_says_it_once(as_approver: Client, preparer: User) -> None:
-    operation = factories.prepared_of_kind("wallet_transfer", SAMPLES["wallet_transfer"], preparer)
-    html = text_of(show(as_approver, operation))
-    assert "First transfer to this address." in html
-    assert FIRST not in html
+def test_a_crypto_transfer_in_progress_is_no_earlier_payment(
+    as_preparer: Client, as_approver: Client, preparer: User
+) -> None:
+    """Also for the same address on another network, written in other case."""
+    earlier, current = (
+        SAMPLES["wallet_transfer"].model_copy(
+            update={"network": network, "address": address, "amount": Decimal(amount)}
+        )
+        for network, address, amount in (("ERC20", EVM.lower(), 7), ("BEP20", EVM, 8))
+    )
+    unpaid = factories.prepared_of_kind("wallet_transfer", earlier, preparer)
+    operation = factories.prepared_of_kind("wallet_transfer", current, preparer)
+    assert text_of(show(as_approver, operation)).count(f"{FIRST} Check the details") == 1
+    put(unpaid, "approved", "sending", "processing")
+    for html in (
+        text_of(show(as_approver, operation)),
+        text_of(review(as_preparer, network="ERC20", address=EVM, amount="9")),
+    ):
+        assert html.count(f"{FIRST} In progress: 1. Check the details with the recipient.") == 1
+    put(unpaid, "succeeded")
+    for html in (
+        text_of(show(as_approver, operation)),
+        text_of(review(as_preparer, network="ERC20", address=EVM, amount="9")),
+    ):
+        assert FIRST not in html
 
 
 def test_an_operation_that_pays_nobody_or_is_closed_does_not_say_it(

@@ -5,6 +5,7 @@ import html
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -13,17 +14,23 @@ from django.http import QueryDict
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
+from backoffice.ledger import accounts
 from backoffice.operations.models.monitoring import Inspection
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation_list import OperationFilterForm
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.append_only.triggers import lifted
+from tests.ledger.stored_transactions import store, unsaved
 from tests.operations.conftest import SignIn
+from tests.operations.kinds.samples import SAMPLES
+from tests.operations.kinds.wallet_transfers.steps import EVM, of
 from tests.operations.pages.page_text import LIST, balance, page, references
+from tests.payments_gateway import stub
+from tests.payments_gateway.stub import Stub
 
 pytestmark = pytest.mark.django_db
 
@@ -252,7 +259,43 @@ def test_a_transaction_of_the_provider_finds_its_operation_once(
         assert [row.pk for row in signed_in.get(LIST, {"text": text}).context["page"].rows] == [operation.pk]
 
 
-QUERIES_AT_MOST = {"/": 8, LIST: 7, f"{LIST}?tab=done&text=ada&currency=NGN&since=2026-01-01": 7}
+@pytest.fixture
+def other_currencies(settings: Settings, tmp_path: Path) -> None:
+    """The provider last reported wallets of USDC, and a transaction in GHS, as they are stored here."""
+    (tmp_path / "profile.toml").write_text('capabilities = ["wallet_config"]')
+    settings.GATEWAY_PROFILE = str(tmp_path / "profile.toml")
+    wallets = [{"currency": code, "networks": ["ERC20"]} for code in ("USDT", "USDC")]
+    with Stub(stub.answer(200, {"data": wallets})) as provider:
+        settings.GATEWAY_URL = provider.url
+        accounts.supported_wallets()
+    store([unsaved(currency="GHS")])
+
+
+def test_currencies_are_those_of_balances_wallets_and_transactions(
+    client: Client,
+    sign_in: SignIn,
+    preparer: User,
+    other_currencies: None,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    changes = {"currency": "USDC", "network": "ERC20", "address": EVM}
+    kept = factories.prepared_of_kind("wallet_transfer", of(**changes), preparer)
+    factories.prepared_of_kind("wallet_transfer", SAMPLES["wallet_transfer"], preparer)
+    signed_in = sign_in(client, preparer)
+    for address in (LIST, "/operations/crypto-transfers/"):
+        with django_assert_max_num_queries(QUERIES_AT_MOST[LIST]):
+            context = signed_in.get(f"{address}?currency=USDC").context
+        codes = [code for code, _label in context["form"].fields["currency"].choices]
+        assert codes == ["", "NGN", "USD", "USDT", "GHS", "USDC"]
+        assert [row.pk for row in context["page"].rows] == [kept.pk]
+        assert signed_in.get(f"{address}?currency=XYZ").status_code == 422
+    answer = signed_in.get("/reports/operations.csv?currency=USDC")
+    rows = csv.DictReader(answer.getvalue().decode().splitlines())
+    assert [row["Reference"] for row in rows] == [kept.reference]
+    assert signed_in.get("/reports/operations.csv?currency=XYZ").status_code in {400, 422}
+
+
+QUERIES_AT_MOST = {"/": 8, LIST: 6, f"{LIST}?tab=done&text=ada&currency=NGN&since=2026-01-01": 6}
 
 
 @pytest.mark.parametrize("person", ["preparer", "approver", "auditor", "administrator"])

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from payments_gateway import BANKS, CURRENCIES, GatewayConfig, NotFoundError, PaymentsGateway, ProviderProfile
 from payments_gateway.profile.values import CAPABILITIES
+from payments_gateway.sandbox.books.counterparties import WALLETS
 from tests.sandbox.conftest import SandboxClient, exact
 
 
@@ -72,7 +73,7 @@ def test_the_rate_key_fixes_the_rate_of_a_payment(provider: SandboxClient, clien
 def test_the_currencies_are_those_of_the_balances(client: PaymentsGateway) -> None:
     balances = [balance.currency for balance in client.balances.list()]
     assert [currency.code for currency in client.extras.currencies()] == balances
-    assert [minimum.currency for minimum in client.extras.minimums()] == balances
+    assert [minimum.currency for minimum in client.extras.minimums()] == [*balances, "USDC", "BTC"]
 
 
 def test_amounts_below_the_minimum_are_refused(provider: SandboxClient, client: PaymentsGateway) -> None:
@@ -85,9 +86,12 @@ def test_amounts_below_the_minimum_are_refused(provider: SandboxClient, client: 
 def test_the_networks_are_those_crypto_can_be_sent_on(
     provider: SandboxClient, client: PaymentsGateway
 ) -> None:
-    (option,) = client.extras.wallet_config()
-    assert option.currency == "USDT"
-    assert {"TRC20", "ERC20", "BEP20"} <= set(option.networks)
+    options = {option.currency: option.networks for option in client.extras.wallet_config()}
+    assert options == {code: list(networks) for code, networks in WALLETS.items()}
+    addresses = client.wallets.get().addresses
+    assert options == {
+        code: [each.network for each in addresses if each.currency == code] for code in options
+    }
 
 
 def test_a_single_transaction_equals_the_listed_one(provider: SandboxClient, client: PaymentsGateway) -> None:

@@ -7,12 +7,14 @@ import pytest
 import requests
 
 from payments_gateway.crypto_addresses import AddressProof, check_address
-from payments_gateway.sandbox.books.counterparties import NETWORKS, address_on
+from payments_gateway.sandbox.books.counterparties import WALLETS, address_on
 from tests.sandbox.conftest import SandboxClient, exact
 from tests.sandbox.hostile_requests import JSON
 
 TRON = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"
 ETHEREUM = "0x" + "4" * 40
+BITCOIN = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
+SENDABLE = [(currency, network) for currency, networks in WALLETS.items() for network in networks]
 DETAIL = (
     *("transactionId", "sender", "type", "status", "date", "toCurrency", "fromCurrency", "receiveAmount"),
     *("amount", "address", "memo", "username"),
@@ -20,9 +22,10 @@ DETAIL = (
 WALLET = {"createdAt", "updatedAt", "appName", "reference", "uid", "status", "version", "addresses"}
 WRONG = [
     ("network", None, "is required"),
-    ("network", "SOLANA", "must be one of TRC20, ERC20, BEP20, POLYGON"),
+    ("network", "SOLANA", "must be one of TRC20, ERC20, BEP20, POLYGON, BTC"),
+    ("network", "BTC", "must be one of TRC20, ERC20, BEP20, POLYGON for USDT"),
     ("currency", None, "is required"),
-    ("currency", "NGN", "must be 'USDT'"),
+    ("currency", "NGN", "must be 'USDT', 'USDC' or 'BTC'"),
     ("address", None, "is required"),
     ("address", ETHEREUM, "cannot be one on TRC20"),
     (
@@ -66,16 +69,59 @@ def test_the_wallet_is_under_its_own_name(provider: SandboxClient) -> None:
     wallet = body["wallet"]
     assert set(wallet) == WALLET
     assert isinstance(wallet["createdAt"], int)
-    assert [each["network"] for each in wallet["addresses"]] == list(NETWORKS)
-    assert {each["currency"] for each in wallet["addresses"]} == {"USDT"}
+    assert [(each["currency"], each["network"]) for each in wallet["addresses"]] == SENDABLE
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-def test_every_address_has_a_valid_checksum_and_is_stable(provider: SandboxClient, network: str) -> None:
-    (found,) = provider.get("/wallet", network=network, currency="USDT").json()["wallet"]["addresses"]
+@pytest.mark.parametrize(("currency", "network"), SENDABLE)
+def test_every_address_has_a_valid_checksum_and_is_stable(
+    provider: SandboxClient, currency: str, network: str
+) -> None:
+    (found,) = provider.get("/wallet", network=network, currency=currency).json()["wallet"]["addresses"]
     assert check_address(network, found["address"]) is AddressProof.CHECKSUM
     provider.process.reset()
-    assert provider.get("/wallet", network=network).json()["wallet"]["addresses"] == [found]
+    assert found in provider.get("/wallet", network=network).json()["wallet"]["addresses"]
+
+
+def test_a_currency_has_no_address_on_the_network_of_another(provider: SandboxClient) -> None:
+    assert provider.get("/wallet", network="TRC20", currency="USDC").json()["wallet"]["addresses"] == []
+
+
+@pytest.mark.parametrize(
+    ("currency", "network", "address", "amount", "fee"),
+    [("USDC", "POLYGON", ETHEREUM, "12.500001", "0.2"), ("BTC", "BTC", BITCOIN, "0.00012345", "0.0002")],
+)
+def test_another_currency_is_held_and_sent(
+    provider: SandboxClient, currency: str, network: str, address: str, amount: str, fee: str
+) -> None:
+    values = {"network": network, "currency": currency, "address": address, "amount": float(amount)}
+    assert send(provider, **values).status_code == 422
+    provider.process.deposit(currency, "20")
+    detail = detail_of(send(provider, **values))
+    assert (detail["fromCurrency"], detail["toCurrency"]) == (currency, currency)
+    record = provider.record(detail["transactionId"])
+    assert (record["currency"], record["amount"], record["fee"]) == (currency, Decimal(amount), Decimal(fee))
+    provider.process.settle()
+    assert provider.process.balance(currency) == 20 - Decimal(amount) - Decimal(fee)
+    (order,) = provider.process.ledger()["orders"]
+    assert (order["currency"], order["network"], order["status"]) == (currency, network, "fullfiled")
+    assert provider.process.ledger()["differences"] == []
+
+
+def test_a_failed_transfer_of_another_currency_is_refunded(provider: SandboxClient) -> None:
+    provider.process.options(settle_after=None)
+    provider.process.deposit("USDC", "20")
+    address = ETHEREUM[:-2] + "99"
+    send(provider, network="ERC20", currency="USDC", address=address, amount=5)
+    assert provider.process.settle() == 1
+    assert provider.process.balance("USDC") == 20
+    assert provider.process.ledger()["differences"] == []
+
+
+def test_balances_are_those_of_the_specification_whatever_the_wallet_holds(provider: SandboxClient) -> None:
+    provider.process.deposit("BTC", "1")
+    balances = provider.get("/balance").json()["data"]["balances"]
+    assert [each["toCurrency"] for each in balances] == ["NGN", "USD", "USDT"]
+    assert provider.get("/balance", currency="BTC").status_code == 400
 
 
 def test_the_detail_has_amounts_as_numbers(provider: SandboxClient) -> None:

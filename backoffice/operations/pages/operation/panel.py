@@ -119,7 +119,7 @@ def decision_summary(operation: Operation, kind: AnyKind | None, payload: Any) -
         given=[str(approval.approver) for approval in operation.approvals.all()],
         needed=operation.approvals_needed,
         approvers=possible_approvers(operation) if is_pending else [],
-        first_payment="" if kind is None or kind.warns_of_first_payment else first_payment_text(operation),
+        first_payment=first_payment_text(operation) if kind else "",
         name_check=_name_check_text(operation, payload),
     )
 

@@ -67,7 +67,7 @@ def test_the_networks_are_those_of_the_provider(
     profile = tmp_path / "profile.toml"
     profile.write_text('capabilities = ["wallet_config"]\ntransfer_networks = ["LIGHTNING"]')
     settings.GATEWAY_PROFILE = str(profile)
-    assert networks_offered(as_preparer) == ["", "TRC20", "ERC20", "BEP20", "POLYGON"]
+    assert networks_offered(as_preparer) == ["", "TRC20", "ERC20", "BEP20", "POLYGON", "BTC"]
 
 
 def test_without_an_answer_the_networks_are_those_of_the_profile(

@@ -1,26 +1,45 @@
 """The request, every end of it, and how it is matched in the list."""
 
 import json
+import uuid
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import release, send
+from backoffice.operations.kinds.wallet_transfer import RETYPED_CHARACTERS
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Status
 from payments_gateway import TransactionRecord
+from payments_gateway.profile.model import PROFILES
 from tests import factories
-from tests.operations.kinds.wallet_transfers.steps import EVM, KIND, TRON, of, prepared, released, sign
+from tests.operations.kinds.wallet_transfers.steps import (
+    ADDRESS,
+    EVM,
+    FILLED_IN,
+    KIND,
+    TRON,
+    of,
+    prepared,
+    released,
+    review,
+    sign,
+)
 from tests.operations.steps import let_pass
 from tests.sandbox_process import SandboxProcess
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+BITCOIN = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
 
 
 def test_the_request_is_exactly_the_approved_content(
@@ -61,6 +80,57 @@ def test_another_cryptocurrency_is_sent_once_two_people_have_approved(
         "amount": Decimal("0.5"),
     }
     assert Attempt.objects.get().balance == "USDC"
+
+
+@pytest.fixture
+def provider_in_profile(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> SandboxProcess:
+    """The simulated provider in the profile of this parameter, and the product with the same."""
+    names = {"specification": "sandbox_process", "published": "published_process"}
+    process: SandboxProcess = request.getfixturevalue(names[request.param])
+    process.reset()
+    (tmp_path / "profile.toml").write_text('capabilities = ["wallet_config", "minimums"]')
+    settings.GATEWAY_PROFILE = "published" if request.param == "published" else str(tmp_path / "profile.toml")
+    settings.GATEWAY_URL = process.url
+    settings.GATEWAY_URL_V4 = process.url.replace("/v2", "/v4")
+    settings.GATEWAY_API_KEY, settings.GATEWAY_API_USER = process.api_key, process.api_user
+    return process
+
+
+@pytest.mark.parametrize("provider_in_profile", PROFILES, indirect=True)
+@pytest.mark.parametrize(
+    "typed",
+    [
+        {"currency": "USDC", "network": "POLYGON", "address": EVM, "amount": "12.5"},
+        {"currency": "BTC", "network": "BTC", "address": BITCOIN, "amount": "0.00012345"},
+    ],
+    ids=["USDC", "BTC"],
+)
+def test_another_cryptocurrency_is_sent_and_confirmed_at_the_provider(
+    as_preparer: Client,
+    approver: User,
+    second_approver: User,
+    provider_in_profile: SandboxProcess,
+    typed: dict[str, str],
+) -> None:
+    """GET /balance, which the pre-flight check reads, has no such currency and refuses it as a filter."""
+    provider_in_profile.deposit(typed["currency"], "20")
+    reviewed = review(as_preparer, **typed, submission=str(uuid.uuid4())).context
+    form = {"submission": str(reviewed["submission"]), "digest": reviewed["digest"], "step": "prepare"}
+    assert as_preparer.post(ADDRESS, {**FILLED_IN, **typed, **form}).status_code == 302
+    operation = Operation.objects.get()
+    for person in (approver, second_approver):
+        sign(operation, person, typed["address"][-RETYPED_CHARACTERS:])
+    factories.release(operation, approver)
+    send.send_operation(operation.pk)
+    provider_in_profile.settle("fullfiled")
+    assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
+    (order,) = provider_in_profile.ledger()["orders"]
+    assert all(order[name] == typed[name] for name in ("currency", "network", "address"))
+    assert Decimal(order["amount"]) == Decimal(typed["amount"])
+    attempt = Attempt.objects.get()
+    assert (attempt.fee, attempt.provider_transaction_id) == (Decimal(order["fee"]), order["transactionId"])
+    left = provider_in_profile.balance(typed["currency"])
+    assert left == 20 - Decimal(order["amount"]) - Decimal(order["fee"])
 
 
 def test_empty_fields_are_not_sent(preparer: User, approver: User, provider: StubProvider) -> None:
