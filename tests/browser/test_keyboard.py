@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser import steps
 from tests.browser.people import OTHER_APPROVER, PREPARER, People, present_code, wait_until
@@ -79,7 +79,12 @@ def test_the_palette_opens_every_page_from_any_page(people: People) -> None:
 def test_words_typed_while_the_palette_reads_its_list_are_kept(people: People) -> None:
     page = people.page_of(PREPARER)
     page.goto("/account/")
-    page.route("**/search/", lambda route: (page.keyboard.type("webhooks"), route.continue_()))
+
+    def type_first(route: Route) -> None:
+        page.keyboard.type("webhooks")
+        route.continue_()
+
+    page.route("**/search/", type_first)
     page.keyboard.press("Control+k")
     offered = page.locator("#palette").get_by_role("option")
     expect(offered).to_have_text(["Webhooks Settings"])
