@@ -19,7 +19,6 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.api_keys import key_list
 from backoffice.core import credentials, isolation
-from backoffice.ledger.mirror import state as mirror_state
 from backoffice.ledger.statements import continuity
 from backoffice.ledger.transactions import filters
 from backoffice.operations.delivery import restore_check
@@ -149,13 +148,11 @@ def warm_caches(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pause, "CACHED_SECONDS", 3600.0)
     monkeypatch.setattr(selectors, "CACHED_SECONDS", 3600.0)
     monkeypatch.setattr(continuity, "COUNT_CACHE_SECONDS", 3600.0)
-    monkeypatch.setattr(mirror_state, "CACHED_SECONDS", 3600.0)
     monkeypatch.setattr(operation_list, "CURRENCIES_KEPT_SECONDS", 3600.0)
     credentials.key_in_use()
     pause.cached_pause()
     selectors.cached_unrecognised_count()
     continuity.cached_break_count()
-    mirror_state.cached_mirror_state()
     operation_list.currency_choices()
     key_list.expiring_keys()
 

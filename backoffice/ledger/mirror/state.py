@@ -7,12 +7,10 @@ from django.db.models import Count, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.web.formatting import with_error_sentence
 from backoffice.ledger.models import Mirror, Transaction
 
 LATE_AFTER = timedelta(minutes=5)
-CACHED_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -78,11 +76,6 @@ def synced_until() -> datetime | None:
     if mirror is None or mirror.as_of is None:
         return None
     return min(mirror.as_of, mirror.provider_time or mirror.as_of)
-
-
-def cached_mirror_state() -> MirrorState:
-    """`mirror_state` for the overview, at most one second old."""
-    return cached_in_process("mirror-state", mirror_state, CACHED_SECONDS)
 
 
 def mirror_state() -> MirrorState:

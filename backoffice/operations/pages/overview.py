@@ -20,7 +20,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.cached_reads import failed_read_text
 from backoffice.ledger import balances as ledger_services
 from backoffice.ledger.balances import balances_with_long_trend
-from backoffice.ledger.mirror.state import cached_mirror_state
+from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.statements.continuity import cached_break_count
 from backoffice.ledger.transactions.volumes import currency_flows
 from backoffice.operations import permissions
@@ -138,7 +138,7 @@ def _balances_context(person: User, now: datetime) -> dict[str, object]:
         seen["balances"] = balances_with_long_trend(now)
     if person.has_perm("ledger.view_transaction"):
         seen["flows"] = currency_flows(now.astimezone(UTC).date())
-        seen["mirror"] = cached_mirror_state()
+        seen["mirror"] = mirror_state()
         seen["breaks"] = cached_break_count()
     return seen
 
