@@ -139,8 +139,8 @@ def empty_caches() -> None:
 
 @pytest.fixture
 def warm_caches(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fill the caches of the API key in use, the pause, unrecognised transactions, breaks, the mirror's state,
-    filtered currencies and expiring keys, and keep them from expiring.
+    """Fill the caches of the API key in use, the pause, unrecognised transactions, breaks, filtered
+    currencies and expiring keys, and keep them from expiring.
 
     Otherwise the number of queries would depend on the speed of the machine.
     """
