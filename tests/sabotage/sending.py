@@ -106,8 +106,11 @@ SENDING = (
     ),
     Safeguard(
         "the pause is asked just before the request",
-        "backoffice.operations.delivery.send:_check_may_still_send",
-        {"    if paused:\n": "    if paused and not in_time():\n"},
+        "backoffice.operations.delivery.send",
+        {
+            "    if paused:\n": "    if paused and not in_time():\n",
+            "                if is_paused():\n": "                if is_paused() and not self._in_time():\n",
+        },
         (
             "tests/operations/delivery/test_balance_queue.py::TestPaused::test_a_claimed_operation_is_not"
             "_sent_during_a_pause"
