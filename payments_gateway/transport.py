@@ -158,15 +158,21 @@ class Transport:
             self._pooled = None
 
     def _fetch(self, request: requests.PreparedRequest) -> RawResponse:
-        """Return the first response without a retry status, or the last one before tries or time run out."""
+        """Return the first response without a retry status, or the last one before tries or time run out.
+
+        Raises ReadFailedError if there was none.
+        """
         deadline = self._clock() + self._config.deadline
         attempt = 0
+        response: RawResponse | None = None
         while True:
             attempt += 1
             try:
                 response = self._exchange(self._session(), request, deadline - self._clock())
             except (NotSentError, OutcomeUnknownError) as exc:
                 pause = self._pause(attempt, deadline, retry_after=0)
+                if pause is None and response is not None:
+                    return response  # an earlier one says more than that the time ran out
                 if pause is None:
                     parameters: dict[str, Any] = dict(exc.parameters)
                     raise ReadFailedError.of(_FAILED_READ[exc.template], **parameters) from exc
