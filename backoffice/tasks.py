@@ -12,6 +12,7 @@ from backoffice.core.web.request_context import call_context
 from backoffice.ledger.mirror import sync
 from backoffice.operations.delivery.release import SEND_TASK
 from backoffice.operations.delivery.send import send_operation
+from backoffice.operations.workflow.bulk_release import RELEASE_MANY_TASK, release_pending
 from backoffice.reports.exports import runner
 from backoffice.reports.exports.services import RUN_TASK
 from backoffice.webhooks import processing
@@ -24,6 +25,13 @@ def send(operation_id: str) -> None:
     """Send one released operation, if it is still released."""
     with call_context(request_id=f"send-{operation_id[:8]}"):
         send_operation(UUID(operation_id))
+
+
+@_task(name=RELEASE_MANY_TASK)
+def release_many(bulk_release_id: str) -> None:
+    """Release operations that a person ordered to be sent together, if the order is still pending."""
+    with call_context(request_id=f"release-{bulk_release_id[:8]}"):
+        release_pending(UUID(bulk_release_id))
 
 
 @_task(name=processing.PROCESS_TASK)

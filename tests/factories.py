@@ -21,6 +21,7 @@ from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload
 from backoffice.operations.lifecycle import incidents, pause
+from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.monitoring import Incident, LostAttempt
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import PauseCause
@@ -128,6 +129,17 @@ def release(operation: Operation, actor: User, otp: str = "123456", **changes: A
     """Release an approved operation."""
     arguments = {"digest": operation.digest, "second_factor_at": timezone.now(), **changes}
     return release_operation(operation.pk, actor=actor, otp=SecretStr(otp), **arguments)
+
+
+def bulk_release(actor: User, *operations: Operation) -> BulkRelease:
+    """An order of this user to send these operations, as the page records it."""
+    now = timezone.now()
+    order = BulkRelease.objects.create(
+        released_by=actor, created_at=now, confirmed_at=now, second_factor_at=now, is_pending=False
+    )
+    for position, operation in enumerate(operations, start=1):
+        order.items.create(position=position, operation=operation, digest=operation.digest)
+    return order
 
 
 def expire(operation: Operation, at: datetime | None = None) -> None:

@@ -99,6 +99,10 @@ class Action(models.TextChoices):
     OPERATION_CANCELLED = "operation.cancelled", pgettext_lazy("audit action", "cancelled")
     OPERATION_EXPIRED = "operation.expired", pgettext_lazy("audit action", "recorded the expiry of")
     OPERATION_RELEASED = "operation.released", pgettext_lazy("audit action", "released")
+    BULK_RELEASE_CONFIRMED = (
+        "bulk_release.confirmed",
+        pgettext_lazy("audit action", "ordered the sending of several operations:"),
+    )
     OPERATION_RELEASE_EXPIRED = (
         "operation.release_expired",
         pgettext_lazy("audit action", "deleted the expired release of"),

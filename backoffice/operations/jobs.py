@@ -1,5 +1,5 @@
-"""The sweeper's jobs of operations: send what was released, check what is due, expire what is late; and
-heartbeats.
+"""The sweeper's jobs of operations: release and send what was ordered, check what is due, expire what is late;
+and heartbeats.
 
 The sweeper finds in the database what is due, whether or not a message reached a worker.
 """
@@ -16,6 +16,7 @@ from backoffice.operations.delivery.journal import JournalError
 from backoffice.operations.delivery.record import is_silent, record_timeout
 from backoffice.operations.delivery.release import expire_release, record_blocker
 from backoffice.operations.delivery.send import send_operation
+from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.monitoring import Heartbeat, LostAttempt
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker
@@ -24,6 +25,7 @@ from backoffice.operations.outcome.schedule import BATCH_SIZE, check_due
 from backoffice.operations.reconciliation.runner import reconcile_due
 from backoffice.operations.states import BEFORE_SENDING, Status
 from backoffice.operations.workflow.approvals import expire_operation
+from backoffice.operations.workflow.bulk_release import release_pending
 
 WORKER_HEAD_START = timedelta(seconds=1)  # a worker gets this long before the sweeper sends by itself
 
@@ -34,6 +36,13 @@ def send_due() -> int:
     due = balance_queue.queue_heads_first(now).filter(released_at__lte=now - WORKER_HEAD_START)
     in_turn = due.values_list("pk", "operation__reference")
     return len(run_each_isolated(send_operation, dict(in_turn[:BATCH_SIZE]), failed=_postpone_release))
+
+
+def release_due() -> int:
+    """Continue the orders to send several operations whose message no worker received; returns how many."""
+    due = BulkRelease.objects.filter(is_pending=True, confirmed_at__lte=clock.now() - WORKER_HEAD_START)
+    names = {pk: f"bulk release {str(pk)[:8]}" for pk in due.values_list("pk", flat=True)[:BATCH_SIZE]}
+    return len(run_each_isolated(release_pending, names, failed=ignore))
 
 
 def expire_due() -> int:
@@ -90,6 +99,7 @@ def record_heartbeat(job: str) -> None:
 JOBS = {
     "compare_with_journals": restore_check.compare_with_journals,
     "expire_due": expire_due,
+    "release_due": release_due,
     "send_due": send_due,
     "check_due": check_due,
     "inspect_due": inspect_due,

@@ -58,7 +58,7 @@ def check_may_approve(
     _check_pending(operation)
     seals.check_record(operation, list(operation.approvals.all()), None)
     check_is_decidable(person, operation, digest=digest)
-    _check_second_factor(second_factor_at)
+    check_second_factor(second_factor_at)
     if operation.approvals.filter(approver=person).exists():
         raise errors.AlreadyApprovedError
     _check_preparer(operation)
@@ -85,7 +85,7 @@ def check_may_decide(
     """Raises the reason why this user may not approve or reject this content now."""
     check_permission(person, APPROVE)
     check_is_decidable(person, operation, digest=digest)
-    _check_second_factor(second_factor_at)
+    check_second_factor(second_factor_at)
 
 
 def check_is_decidable(
@@ -149,7 +149,7 @@ def check_may_release(
     check_is_sendable(operation)
     _check_in_time(operation)
     check_content(operation, digest)
-    _check_second_factor(second_factor_at)
+    check_second_factor(second_factor_at)
 
 
 def check_may_send(operation: Operation, release: Release) -> None:
@@ -283,7 +283,8 @@ def _check_in_time(operation: Operation, now: datetime | None = None) -> None:
         raise errors.ExpiredError
 
 
-def _check_second_factor(second_factor_at: datetime | None) -> None:
+def check_second_factor(second_factor_at: datetime | None) -> None:
+    """Raises SecondFactorStaleError unless it was confirmed within the last minutes."""
     if not is_second_factor_fresh(second_factor_at):
         raise errors.SecondFactorStaleError
 

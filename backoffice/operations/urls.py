@@ -10,6 +10,7 @@ from backoffice.operations.models.saved_items import FilteredList
 from backoffice.operations.monitoring import metrics
 from backoffice.operations.pages import (
     bulk,
+    bulk_release,
     operation_list,
     overview,
     pause,
@@ -31,6 +32,9 @@ urlpatterns = [
     path("operations/", operation_list.operation_list, name="list"),
     path("operations/approve/", bulk.bulk_approve, name="bulk_approve"),
     path("operations/reject/", bulk.bulk_reject, name="bulk_reject"),
+    path("operations/send/", bulk_release.confirm, name="bulk_send"),
+    path("operations/send/<uuid:pk>/", bulk_release.progress, name="bulk_release"),
+    path("operations/send/<uuid:pk>/live/", bulk_release.live, name="bulk_release_live"),
     path(
         "operations/views/",
         saved_views.saved_view_list,

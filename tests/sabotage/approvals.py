@@ -61,7 +61,7 @@ APPROVALS = (
         {
             (
                 "    check_is_decidable(person, operation, digest=digest)\n"
-                "    _check_second_factor(second_factor_at)\n"
+                "    check_second_factor(second_factor_at)\n"
             ): "    check_is_decidable(person, operation, digest=digest)\n"
         },
         "tests/operations/workflow/test_approvals.py::test_deciding_needs_a_fresh_second_factor",
@@ -71,7 +71,7 @@ APPROVALS = (
         "backoffice.operations.policy:check_may_release",
         {
             (
-                "    check_content(operation, digest)\n    _check_second_factor(second_factor_at)\n"
+                "    check_content(operation, digest)\n    check_second_factor(second_factor_at)\n"
             ): "    check_content(operation, digest)\n"
         },
         "tests/operations/delivery/test_release.py::test_a_release_needs_a_fresh_second_factor",

@@ -4,6 +4,10 @@ from tests.sabotage.workshop import Safeguard
 
 _SEALS = "tests/operations/test_seals.py::"
 _NOT_SENT = f"{_SEALS}test_altered_rows_are_not_sent"
+_BULK_RELEASE = (
+    "tests/operations/pages/bulk/test_release.py"
+    "::test_an_order_written_with_the_database_alone_releases_nothing_and_raises_an_incident"
+)
 _CHECKED_AT_THE_CLAIM = {"    seals.check_record(operation, approvals, release)\n": ""}
 
 FORGERY = (
@@ -92,6 +96,22 @@ FORGERY = (
         "backoffice.core.encryption:SealedRow.reseal",
         {"if self.seal_state() != SealState.VALID:": "if self.seal_state() == SealState.MISSING:"},
         f"{_SEALS}test_a_seal_of_an_altered_row_is_not_renewed",
+    ),
+    Safeguard(
+        "an order to send several operations needs a valid seal",
+        "backoffice.operations.workflow.bulk_release:_check_authentic",
+        {"bulk_release.seal_state() == SealState.VALID and is_logged": "is_logged"},
+        f"{_BULK_RELEASE}[second factor]",
+    ),
+    Safeguard(
+        "an order to send several operations is compared with the audit log",
+        "backoffice.operations.workflow.bulk_release:_check_authentic",
+        {
+            "bulk_release.seal_state() == SealState.VALID and is_logged": (
+                "bulk_release.seal_state() == SealState.VALID"
+            )
+        },
+        f"{_BULK_RELEASE}[no audit entry]",
     ),
     Safeguard(
         "an altered operation is not applied",

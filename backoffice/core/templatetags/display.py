@@ -132,15 +132,21 @@ def countdown(moment: datetime) -> SafeString:
     return format_html(written, moment.isoformat(), local_time(moment), _until(remaining))
 
 
+@register.filter
+def duration(seconds: int) -> str:
+    """`12 min`: the largest whole unit."""
+    return _largest_unit(seconds) or gettext("less than 1 min")
+
+
 def _until(seconds: int) -> str:
     if seconds <= 0:
         return gettext("passed")
-    return gettext("in {time}").format(time=_largest_unit(seconds) or gettext("less than 1 min"))
+    return gettext("in {time}").format(time=duration(seconds))
 
 
 def _since(moment: datetime) -> str:
     """The largest whole unit; `less than 1 min` also for a moment ahead of our clock."""
-    return _largest_unit(int((timezone.now() - moment).total_seconds())) or gettext("less than 1 min")
+    return duration(int((timezone.now() - moment).total_seconds()))
 
 
 def _largest_unit(seconds: int) -> str:

@@ -75,6 +75,10 @@ class RecordFault(TextChoices):
         "logged_release",
         _("the audit log does not show that this person released this content"),
     )
+    BULK_RELEASE = (
+        "bulk_release",
+        _("an order to send several operations has no valid seal, or the audit log does not show it"),
+    )
     LOGGED_CLOSING = "logged_closing", _("the audit log shows that the operation was closed before")
 
 

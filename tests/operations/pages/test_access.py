@@ -28,6 +28,9 @@ ANSWERS = {
     "list":             ("get",  200, 200, 200, 200, 403),
     "bulk_approve":     ("post", 403, 302, 403, 403, 403),
     "bulk_reject":      ("post", 403, 302, 403, 403, 403),
+    "bulk_send":        ("post", 403, 422, 403, 403, 403),
+    "bulk_release":     ("get",  200, 200, 200, 200, 403),
+    "bulk_release_live": ("get", 200, 200, 200, 200, 403),
     "saved_views":      ("post", 422, 422, 422, 422, 403),
     "saved_view_rename": ("post", 404, 404, 404, 404, 403),
     "saved_view_delete": ("post", 302, 302, 302, 302, 403),
@@ -83,6 +86,7 @@ WITHOUT_OPERATION = {
     "list",
     "bulk_approve",
     "bulk_reject",
+    "bulk_send",
     "saved_views",
     "investigation",
     "pause",
@@ -104,6 +108,7 @@ FORMS = {
     "prepare",
     "bulk_approve",
     "bulk_reject",
+    "bulk_send",
     "saved_views",
     "saved_transaction_views",
     "saved_account",
@@ -123,6 +128,8 @@ def address_of(name: str, preparer: User) -> str:
         return reverse("operations:break_glass", args=[factories.break_glass(preparer).pk])
     if name == "transaction":
         return reverse("operations:transaction", args=[stored().pk])
+    if name in {"bulk_release", "bulk_release_live"}:
+        return reverse(f"operations:{name}", args=[factories.bulk_release(preparer).pk])
     if name in WITHOUT_OPERATION:
         return reverse(f"operations:{name}")
     return reverse(f"operations:{name}", args=KINDS_OF_ADDRESS.get(name) or [factories.prepared(preparer).pk])

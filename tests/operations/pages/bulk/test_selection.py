@@ -27,14 +27,18 @@ from tests.operations.steps import status_of, text_of, unreadable
 pytestmark = pytest.mark.django_db
 
 
-def test_only_pending_operations_can_be_selected(as_approver: Client, preparer: User, approver: User) -> None:
+def test_operations_that_wait_for_approval_or_for_sending_can_be_selected(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
     pending, approved = (
         factories.prepared_to_another_account(preparer),
         factories.approved(preparer, approver),
     )
     html = text_of(as_approver.get("/operations/?tab=waiting"))
-    assert re.findall(r'name="operation" value="([^"]+)"', html) == [pending.reference]
-    assert approved.reference in html
+    assert re.findall(r'name="operation" value="([^"]+)"', html) == [
+        approved.reference,
+        pending.reference,
+    ]
     assert 'formaction="/operations/reject/"' in html
 
 

@@ -1,0 +1,327 @@
+"""Send several approved operations: the confirmation with totals and expected time, and the progress of each."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_safe
+from pydantic import SecretStr
+
+from backoffice.accounts.access import does_not_extend_session
+from backoffice.accounts.models import User
+from backoffice.accounts.second_factor import second_factor_at
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.pagination import keyset_page
+from backoffice.operations import permissions, policy, selectors
+from backoffice.operations.delivery.expected_wait import seconds_per_payment
+from backoffice.operations.errors import (
+    AlreadyReleasedError,
+    ExpiredError,
+    LookAlikeError,
+    OperationError,
+    Refusal,
+    SelfApprovalError,
+    WrongStatusError,
+)
+from backoffice.operations.lifecycle.pause import cached_pause
+from backoffice.operations.models.bulk_releases import BulkRelease, ItemState
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.pages.bulk import BulkRow, bulk_totals
+from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, otp_field
+from backoffice.operations.pages.operation.status import is_released, may_have_been_sent, needs_otp
+from backoffice.operations.pages.operation_list import OperationFilterForm
+from backoffice.operations.selectors import first_payment_text
+from backoffice.operations.states import Status
+from backoffice.operations.workflow.bulk_release import (
+    MAX_OPERATIONS,
+    continue_bulk_release,
+    needs_code,
+    release_with_code,
+    start_bulk_release,
+    waiting_items,
+)
+
+SHOWN = 50  # operations on the confirmation, the largest first; the totals are of all
+
+
+_NO_SUBMISSION = _("Open the list again, then confirm. Nothing was sent.")
+
+
+class BulkReleaseForm(BaseDecisionForm):
+    """Sends what the page shows, with the one-time code of one operation where one is needed."""
+
+    otp = otp_field(required=True, help_text="")
+    submission = forms.UUIDField(widget=forms.HiddenInput, error_messages={"required": _NO_SUBMISSION})
+    field_order = ("otp", "code")
+
+    def __init__(self, *args: Any, request: StaffRequest, asks_for_code: bool, **kwargs: Any) -> None:
+        super().__init__(*args, request=request, wants=DecisionRequirements(otp=asks_for_code), **kwargs)
+        del self.fields["digest"]
+        if asks_for_code:
+            self.fields["otp"].help_text = gettext(
+                "For one operation. The page asks for the next code while others wait."
+            )
+
+    def clean_otp(self) -> SecretStr:
+        return SecretStr(self.cleaned_data["otp"])
+
+
+@dataclass(frozen=True)
+class SendSelection:
+    """The operations to send, in the order of sending, and those that are skipped, with the reason."""
+
+    rows: list[BulkRow]
+    skipped: list[BulkRow]
+    is_cut: bool  # there are more than MAX_OPERATIONS
+
+    @property
+    def operations(self) -> list[Operation]:
+        return [row.operation for row in self.rows]
+
+    @property
+    def digest(self) -> str:
+        """Of exactly these operations and their contents, so that nothing is sent that was not shown."""
+        shown = [f"{one.reference}:{one.digest}" for one in self.operations]
+        return hashlib.sha256("\n".join(shown).encode()).hexdigest()
+
+    @property
+    def with_code(self) -> int:
+        """How many need a one-time code."""
+        return sum(needs_otp(one) for one in self.operations)
+
+    @property
+    def largest(self) -> list[BulkRow]:
+        """The largest amounts of each currency, at most SHOWN."""
+        return sorted(self.rows, key=lambda row: (row.operation.currency, -(row.operation.amount or 0)))[
+            :SHOWN
+        ]
+
+
+@sensitive_post_parameters("code", "otp")
+@require_http_methods(["GET", "HEAD", "POST"])
+@permission_required(permissions.RELEASE, raise_exception=True)
+def confirm(request: StaffRequest) -> HttpResponse:
+    """What would be sent: the operations in the address, or all that match its filters. POST releases them."""
+    if done := _earlier_submission(request):
+        return redirect(done)
+    selection = _selection(request)
+    asks = selection.with_code > 0
+    if request.method != "POST":
+        form = BulkReleaseForm(request=request, asks_for_code=asks, initial={"submission": uuid4()})
+        return _confirmation(request, selection, form)
+    form = BulkReleaseForm(request.POST, request=request, asks_for_code=asks)
+    if form.is_valid() and request.POST.get("selection") != selection.digest:
+        form.add_error(None, gettext("The list has changed. Nothing was sent; check it again, then confirm."))
+    if not form.is_valid() or not selection.rows:
+        return _confirmation(request, selection, form, status=422)
+    try:
+        bulk_release = start_bulk_release(
+            form.cleaned_data["submission"],
+            selection.operations,
+            actor=request.user,
+            second_factor_at=second_factor_at(request),
+        )
+    except OperationError as exc:
+        form.add_error(None, str(exc))
+        return _confirmation(request, selection, form, status=422)
+    if "otp" in form.fields and not _send(request, bulk_release, form):
+        messages.error(request, " ".join(form.non_field_errors()))
+    return redirect(bulk_release)
+
+
+def _earlier_submission(request: StaffRequest) -> BulkRelease | None:
+    """The bulk release that the same form has started before, such as by a double click."""
+    try:
+        pk = UUID(request.POST.get("submission", ""))
+    except ValueError:
+        return None
+    return BulkRelease.objects.filter(pk=pk, released_by=request.user).first()
+
+
+@sensitive_post_parameters("code", "otp")
+@require_http_methods(["GET", "HEAD", "POST"])
+@permission_required(permissions.VIEW, raise_exception=True)
+def progress(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """Each operation with its state. POST sends what waits, with the next one-time code where one is needed."""
+    bulk_release = get_object_or_404(BulkRelease.objects.select_related("released_by"), pk=pk)
+    if request.method != "POST" or bulk_release.released_by_id != request.user.pk:
+        return _progress_page(request, bulk_release)
+    form = _next_form(request, bulk_release, filled=True)
+    if form is None:
+        return redirect(bulk_release)
+    if form.is_valid() and _send(request, bulk_release, form):
+        return redirect(bulk_release)
+    return _progress_page(request, bulk_release, form=form, status=422)
+
+
+@does_not_extend_session
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def live(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """The counts and rows of an open page. The whole page is loaded again once it has to ask for a code, or no more."""
+    bulk_release = get_object_or_404(BulkRelease, pk=pk)
+    context = _progress_context(request, bulk_release)
+    response = render(request, "operations/_bulk_release_progress.html", context)
+    if request.GET.get("asks") != context["asks"]:
+        response["HX-Refresh"] = "true"
+    return response
+
+
+def _send(request: StaffRequest, bulk_release: BulkRelease, form: BulkReleaseForm) -> bool:
+    """Send what waits, or one operation with a code. False, with the reason in the form, if nothing can be sent."""
+    confirmed, otp = second_factor_at(request), form.cleaned_data.get("otp")
+    try:
+        if otp:
+            release_with_code(bulk_release, actor=request.user, second_factor_at=confirmed, otp=otp)
+        else:
+            continue_bulk_release(bulk_release, actor=request.user, second_factor_at=confirmed)
+    except OperationError as exc:
+        form.add_error(None, str(exc))
+        return False
+    return True
+
+
+def _next_form(
+    request: StaffRequest, bulk_release: BulkRelease, *, filled: bool = False
+) -> BulkReleaseForm | None:
+    """The form that sends what waits.
+
+    None for other people, if nothing waits, while a worker still releases them, and while a code is being used.
+    """
+    if bulk_release.released_by_id != request.user.pk or bulk_release.is_pending:
+        return None
+    waiting = waiting_items(bulk_release)
+    asks = bool(waiting) and all(needs_code(item) for item in waiting)
+    if not waiting or (asks and _is_code_in_use(bulk_release)):
+        return None
+    form = BulkReleaseForm(request.POST if filled else None, request=request, asks_for_code=asks)
+    del form.fields["submission"]
+    return form
+
+
+def _is_code_in_use(bulk_release: BulkRelease) -> bool:
+    """Whether an operation with a code is still queued: the next code would be entered too early and expire."""
+    queued = bulk_release.items.with_state().filter(state=ItemState.QUEUED)
+    return queued.filter(operation__release__encrypted_otp__isnull=False).exists()
+
+
+def _progress_page(
+    request: StaffRequest,
+    bulk_release: BulkRelease,
+    *,
+    form: BulkReleaseForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    context = _progress_context(request, bulk_release)
+    form = form or _next_form(request, bulk_release)
+    return render(request, "operations/bulk_release.html", {**context, "form": form}, status=status)
+
+
+def _progress_context(request: StaffRequest, bulk_release: BulkRelease) -> dict[str, Any]:
+    counts = bulk_release.items.counts()
+    items = bulk_release.items.with_state().select_related("operation", "operation__preparer")
+    total = sum(counts.values())
+    unfinished = sum(counts.get(state, 0) for state in _UNFINISHED)
+    return {
+        "bulk_release": bulk_release,
+        "counts": [(state, state.label, count) for state, count in counts.items()],
+        "total": total,
+        "finished": total - unfinished,
+        "is_running": bulk_release.is_pending or any(counts.get(state) for state in _RUNNING),
+        "waiting": counts.get(ItemState.WAITING, 0),
+        "asks": "1" if _next_form(request, bulk_release) else "0",
+        "page": keyset_page(items, order=("position",), cursor=request.GET.get("cursor"), size=SHOWN),
+        "paused": cached_pause(),
+    }
+
+
+_RUNNING = (ItemState.QUEUED, ItemState.SENDING, ItemState.PROCESSING, ItemState.UNKNOWN)
+_UNFINISHED = (*_RUNNING, ItemState.WAITING, ItemState.REVIEW)
+
+
+def _confirmation(
+    request: StaffRequest, selection: SendSelection, form: BulkReleaseForm, status: int = 200
+) -> HttpResponse:
+    context = {
+        "selection": selection,
+        "form": form,
+        "totals": bulk_totals(selection.rows, debited=True),
+        "not_debited": bulk_totals(selection.rows, debited=False),
+        "expected": expected_seconds(selection.operations),
+        "limit": MAX_OPERATIONS,
+        "shown": SHOWN,
+        "paused": cached_pause(),
+    }
+    return render(request, "operations/bulk_send.html", context, status=status)
+
+
+def expected_seconds(operations: Iterable[Operation]) -> int:
+    """How long sending will probably take: balances at the same time, each one payment after the other."""
+    pace = seconds_per_payment()
+    counted = Counter(one.currency for one in operations)
+    longest = max((count * pace[currency] for currency, count in counted.items()), default=0.0)
+    return round(longest)
+
+
+def _selection(request: StaffRequest) -> SendSelection:
+    found = selectors.with_first_payment(selectors.visible_operations(request.user))
+    references = request.GET.getlist("operation")
+    if references:
+        found = found.filter(reference__in=references)
+    else:
+        form = OperationFilterForm({**request.GET.dict(), "tab": "waiting", "status": Status.APPROVED})
+        found = form.chosen(request.user).apply(found) if form.is_valid() else found.none()
+    found = found.select_related("preparer", "release").prefetch_related("look_alikes", "lost_attempts")
+    ordered = list(found.order_by("prepared_at", "id")[: MAX_OPERATIONS + 1])
+    now = timezone.now()
+    rows = [
+        BulkRow(one, [], first_payment_text(one), _skip_reason(request.user, one, now))
+        for one in ordered[:MAX_OPERATIONS]
+    ]
+    return SendSelection(
+        [row for row in rows if not row.skip_reason],
+        [row for row in rows if row.skip_reason],
+        is_cut=len(ordered) > MAX_OPERATIONS,
+    )
+
+
+def _skip_reason(person: User, operation: Operation, now: datetime) -> str:
+    """Why it cannot be sent from here; empty if it can. The service checks again, and more."""
+    try:
+        _check_is_sendable(person, operation, now)
+    except OperationError as exc:
+        return str(exc)
+    return ""
+
+
+def _check_is_sendable(person: User, operation: Operation, now: datetime) -> None:
+    if operation.preparer_id == person.pk:
+        raise SelfApprovalError
+    if operation.status != Status.APPROVED:
+        raise WrongStatusError(Refusal.STATUS_CHANGED, status=operation.status)
+    if is_released(operation):
+        raise AlreadyReleasedError
+    if operation.has_expired(now):
+        raise ExpiredError
+    if may_have_been_sent(operation):
+        raise OperationError(Refusal.SENT_BEFORE_RESTORE)
+    open_look_alikes = [one.transaction_id for one in operation.look_alikes.all() if one.declared_at is None]
+    if open_look_alikes:
+        raise LookAlikeError(open_look_alikes)
+    if restricted := policy.restriction(person, permissions.RELEASE):
+        raise restricted
+    policy.check_content(operation, operation.digest)
+    policy.check_is_sendable(operation)

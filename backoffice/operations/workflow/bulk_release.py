@@ -1,0 +1,190 @@
+"""Send several approved operations with one confirmation. Each is released, claimed, sent and audited on its own.
+
+A worker creates the releases, because hundreds take longer than a request may. A one-time code that a person enters is
+for one operation and is never stored here: that operation is released at once, and the others wait for the next code.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db import DatabaseError, transaction
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.core import background, clock
+from backoffice.core.encryption import SealState
+from backoffice.operations import policy
+from backoffice.operations.delivery.release import release_operation
+from backoffice.operations.errors import (
+    AlreadyReleasedError,
+    AlteredRecordError,
+    OperationError,
+    OtpMissingError,
+    PaymentsPausedError,
+    PermissionMissingError,
+    Refusal,
+    SecondFactorStaleError,
+)
+from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.lifecycle import incidents
+from backoffice.operations.models.bulk_releases import BulkRelease, BulkReleaseItem, ItemState
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.reason_codes import RecordFault
+from backoffice.operations.permissions import RELEASE
+
+logger = logging.getLogger(__name__)
+RELEASE_MANY_TASK = "operations.release_many"
+MAX_OPERATIONS = 500
+_AT_ONCE = 25  # releases, then the worker may send in between
+
+# They concern the whole bulk release, and pass: nothing is recorded against one operation.
+_STOPPING = (PaymentsPausedError, SecondFactorStaleError, PermissionMissingError)
+
+
+@transaction.atomic
+def start_bulk_release(
+    pk: UUID, operations: Sequence[Operation], *, actor: User, second_factor_at: datetime | None
+) -> BulkRelease:
+    """Order these approved operations, at most MAX_OPERATIONS, to be sent with the content that was shown.
+
+    Idempotent: the form carries the id, so a second submission finds the first. Raises PermissionMissingError and
+    SecondFactorStaleError.
+    """
+    policy.check_permission(actor, RELEASE)
+    if (existing := BulkRelease.objects.filter(pk=pk).first()) is not None:
+        return existing
+    now = clock.now()
+    bulk_release = BulkRelease.objects.create(
+        pk=pk,
+        released_by=actor,
+        created_at=now,
+        confirmed_at=now,
+        second_factor_at=second_factor_at or now,
+        is_pending=False,
+    )
+    BulkReleaseItem.objects.bulk_create(
+        BulkReleaseItem(
+            bulk_release=bulk_release, position=position, operation=operation, digest=operation.digest
+        )
+        for position, operation in enumerate(operations[:MAX_OPERATIONS], start=1)
+    )
+    _confirm(bulk_release, actor, second_factor_at)
+    return bulk_release
+
+
+@transaction.atomic
+def continue_bulk_release(
+    bulk_release: BulkRelease, *, actor: User, second_factor_at: datetime | None
+) -> None:
+    """Order what waits to be sent, such as after a pause or an expired release. Raises as `start_bulk_release`."""
+    policy.check_permission(actor, RELEASE)
+    _confirm(BulkRelease.objects.select_for_update().get(pk=bulk_release.pk), actor, second_factor_at)
+
+
+def _confirm(bulk_release: BulkRelease, actor: User, second_factor_at: datetime | None) -> None:
+    """Seal and audit the order, and have a worker carry it out."""
+    policy.check_second_factor(second_factor_at)
+    if bulk_release.released_by_id != actor.pk or second_factor_at is None:
+        raise PermissionMissingError
+    bulk_release.second_factor_at, bulk_release.confirmed_at = second_factor_at, clock.now()
+    bulk_release.is_pending = True
+    bulk_release.make_seal()
+    bulk_release.save()
+    audit.record(
+        Action.BULK_RELEASE_CONFIRMED,
+        actor=actor,
+        target=bulk_release,
+        digest=bulk_release.items_digest(),
+        operations=bulk_release.items.count(),
+    )
+    background.enqueue_on_commit(RELEASE_MANY_TASK, bulk_release.pk)
+
+
+def release_with_code(
+    bulk_release: BulkRelease, *, actor: User, second_factor_at: datetime | None, otp: SecretStr
+) -> bool:
+    """Release the first operation that waits for a one-time code, with this one. False if none was released.
+
+    Raises PaymentsPausedError, SecondFactorStaleError and PermissionMissingError.
+    """
+    waiting = (item for item in waiting_items(bulk_release) if needs_code(item))
+    return any(_release_one(item, actor, second_factor_at, otp) for item in waiting)
+
+
+def release_pending(pk: UUID) -> None:
+    """Release what an order covers and needs no one-time code, some at a time. Called by a worker, any number of times.
+
+    An order without a valid seal, or that the audit log does not show, releases nothing and raises an incident. Why
+    one operation was refused is recorded for it, and the others go on; what concerns them all ends the order, and the
+    page offers to continue.
+    """
+    bulk_release = BulkRelease.objects.select_related("released_by").filter(pk=pk, is_pending=True).first()
+    if bulk_release is None:
+        return
+    waiting = [item for item in waiting_items(bulk_release) if not needs_code(item)]
+    try:
+        _check_authentic(bulk_release)
+        for item in waiting[:_AT_ONCE]:
+            _release_one(item, bulk_release.released_by, bulk_release.second_factor_at, None)
+    except (AlteredRecordError, *_STOPPING) as exc:
+        logger.warning("The %s ended early: %s", bulk_release, exc)
+        waiting = []
+    if len(waiting) > _AT_ONCE:
+        with transaction.atomic():
+            background.enqueue_on_commit(RELEASE_MANY_TASK, pk)
+    else:
+        BulkRelease.objects.filter(pk=pk, confirmed_at=bulk_release.confirmed_at).update(is_pending=False)
+
+
+def _check_authentic(bulk_release: BulkRelease) -> None:
+    """Raises AlteredRecordError, with an incident, unless this person gave exactly this order."""
+    entries = Entry.objects.filter(
+        action=Action.BULK_RELEASE_CONFIRMED,
+        target_type=BulkRelease._meta.label_lower,
+        target_id=str(bulk_release.pk),
+        actor=bulk_release.released_by_id,
+    )
+    digest = bulk_release.items_digest()
+    is_logged = any(entry.detail.get("digest") == digest for entry in entries)
+    if bulk_release.seal_state() == SealState.VALID and is_logged:
+        return
+    altered = AlteredRecordError(Refusal.SEAL_INVALID, [RecordFault.BULK_RELEASE])
+    for item in bulk_release.items.select_related("operation")[:1]:
+        incidents.raise_altered(item.operation, altered)
+    raise altered
+
+
+def waiting_items(bulk_release: BulkRelease) -> list[BulkReleaseItem]:
+    """The items whose operation is approved and not released, and that were not refused, in order."""
+    items = bulk_release.items.with_state().filter(state=ItemState.WAITING)
+    return list(items.select_related("operation"))
+
+
+def needs_code(item: BulkReleaseItem) -> bool:
+    """Whether a person has to enter the provider's one-time code for it."""
+    return KINDS[item.operation.kind].needs_otp
+
+
+def _release_one(
+    item: BulkReleaseItem, actor: User, second_factor_at: datetime | None, otp: SecretStr | None
+) -> bool:
+    try:
+        release_operation(
+            item.operation_id, actor=actor, digest=item.digest, second_factor_at=second_factor_at, otp=otp
+        )
+    except _STOPPING:
+        raise
+    except (AlreadyReleasedError, OtpMissingError):
+        return False
+    except OperationError as exc:
+        BulkReleaseItem.objects.filter(pk=item.pk).update(refusal=exc.refusal)
+        return False
+    except DatabaseError:
+        logger.exception("The release of operation %s failed in the database", item.operation_id)
+        return False
+    return True

@@ -1,0 +1,302 @@
+"""Sending several approved operations from the list: the confirmation, the releases, and the progress of each."""
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.operations import jobs
+from backoffice.operations.errors import SecondFactorStaleError
+from backoffice.operations.lifecycle.pause import pause_payments
+from backoffice.operations.models.bulk_releases import BulkRelease, BulkReleaseItem
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.workflow.bulk_release import release_pending, start_bulk_release
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations.conftest import SignIn
+from tests.operations.kinds.samples import SAMPLES
+from tests.operations.pages.bulk.steps import with_other_content
+from tests.operations.steps import text_of
+
+pytestmark = pytest.mark.django_db
+SEND = "/operations/send/"
+_AMOUNTS = count(1000)
+
+
+def approved_conversion(preparer: User, approver: User) -> Operation:
+    """Needs no one-time code."""
+    content = SAMPLES["conversion"].model_copy(update={"amount": Decimal(next(_AMOUNTS))})
+    return factories.approve(factories.prepared_of_kind("conversion", content, preparer), approver)
+
+
+def address(*operations: Operation) -> str:
+    return f"{SEND}?{'&'.join(f'operation={one.reference}' for one in operations)}"
+
+
+def confirm(client: Client, *operations: Operation, **typed: str) -> Any:
+    """Confirm exactly what the page shows."""
+    page = client.get(address(*operations))
+    return client.post(address(*operations), {"submission": str(uuid4()), **hidden(page), **typed})
+
+
+def carry_out(bulk_release: BulkRelease) -> None:
+    """What a worker does until nothing is pending."""
+    while BulkRelease.objects.filter(pk=bulk_release.pk, is_pending=True).exists():
+        release_pending(bulk_release.pk)
+
+
+def start(*operations: Operation, actor: User) -> BulkRelease:
+    return start_bulk_release(uuid4(), operations, actor=actor, second_factor_at=timezone.now())
+
+
+def hidden(page: Any) -> dict[str, str]:
+    return {"selection": page.context["selection"].digest}
+
+
+def states(client: Client, bulk_release: BulkRelease) -> dict[str, int]:
+    page = client.get(bulk_release.get_absolute_url())
+    return {state.value: count for state, _label, count in page.context["counts"]}
+
+
+def test_approved_operations_can_be_selected_and_sent(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    approved = factories.approved(preparer, approver)
+    html = text_of(as_approver.get("/operations/?tab=waiting"))
+    assert re.findall(r'name="operation" value="([^"]+)"', html) == [approved.reference]
+    assert f'formaction="{SEND}"' in html
+    assert f'href="{SEND}?tab=waiting"' in html
+
+
+def test_the_confirmation_shows_totals_and_sends_nothing(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    operations = [
+        factories.approved(preparer, approver, amount=Decimal(amount)) for amount in ("100.10", "3")
+    ]
+    page = as_approver.get(address(*operations))
+    assert page.context["totals"] == [("NGN", Decimal("103.10"))]
+    assert "2 operations each need a one-time code" in text_of(page)
+    assert not Release.objects.exists()
+    assert not BulkRelease.objects.exists()
+
+
+def test_without_chosen_operations_all_that_wait_for_the_user_and_match_the_filters_are_shown(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    naira = factories.approved(preparer, approver)
+    factories.approved(preparer, approver, currency="USD")
+    factories.prepared_to_another_account(preparer)
+    page = as_approver.get(f"{SEND}?currency=NGN")
+    assert [one.reference for one in page.context["selection"].operations] == [naira.reference]
+
+
+def test_operations_that_cannot_be_sent_are_skipped_with_the_reason(
+    as_approver: Client, preparer: User, approver: User, second_approver: User
+) -> None:
+    approver.groups.add(*preparer.groups.all())
+    own = factories.approved(approver, second_approver)
+    pending = factories.prepared_to_another_account(preparer)
+    released = factories.approved(preparer, approver)
+    factories.release(released, approver)
+    page = as_approver.get(address(own, pending, released))
+    reasons = {row.operation.reference: row.skip_reason for row in page.context["selection"].skipped}
+    assert "You prepared this operation" in reasons[own.reference]
+    assert "status is now “Pending”" in reasons[pending.reference]
+    assert "already been released" in reasons[released.reference]
+    assert page.context["selection"].rows == []
+
+
+def test_what_needs_no_code_is_released_at_once_each_with_its_own_audit_entry(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    first, second = (approved_conversion(preparer, approver) for _ in range(2))
+    answer = confirm(as_approver, first, second)
+    bulk_release = BulkRelease.objects.get()
+    assert answer.headers["Location"] == bulk_release.get_absolute_url()
+    assert states(as_approver, bulk_release) == {"waiting": 2}
+    carry_out(bulk_release)
+    assert {one.operation_id for one in Release.objects.all()} == {first.pk, second.pk}
+    assert Entry.objects.filter(action=Action.OPERATION_RELEASED).count() == 2
+    assert states(as_approver, bulk_release) == {"queued": 2}
+
+
+def test_a_one_time_code_releases_one_operation_and_the_page_asks_for_the_next(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    first, second = (factories.approved(preparer, approver) for _ in range(2))
+    confirm(as_approver, first, second, otp="111111")
+    bulk_release = BulkRelease.objects.get()
+    carry_out(bulk_release)
+    assert [one.operation_id for one in Release.objects.all()] == [first.pk]
+    page = as_approver.get(bulk_release.get_absolute_url())
+    assert page.context["form"] is None, "the first code is still being used"
+    Release.objects.all().delete()
+    Operation.objects.filter(pk=first.pk).update(status="sending")
+    page = as_approver.get(bulk_release.get_absolute_url())
+    assert "otp" in page.context["form"].fields
+    as_approver.post(bulk_release.get_absolute_url(), {"otp": "222222"})
+    assert [one.operation_id for one in Release.objects.all()] == [second.pk]
+
+
+def test_a_list_that_has_changed_is_shown_again_and_nothing_is_sent(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    first = approved_conversion(preparer, approver)
+    page = as_approver.get(SEND)
+    approved_conversion(preparer, approver)
+    answer = as_approver.post(SEND, {"submission": str(uuid4()), **hidden(page)})
+    assert answer.status_code == 422
+    assert "The list has changed" in text_of(answer)
+    assert not Release.objects.exists()
+    assert first.reference in text_of(answer)
+
+
+def test_a_second_submission_of_the_form_finds_the_first(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    operation = approved_conversion(preparer, approver)
+    page = as_approver.get(address(operation))
+    form = {"submission": str(uuid4()), **hidden(page)}
+    first, second = (as_approver.post(address(operation), form) for _ in range(2))
+    assert first.headers["Location"] == second.headers["Location"]
+    carry_out(BulkRelease.objects.get())
+    assert Entry.objects.filter(action=Action.OPERATION_RELEASED).count() == 1
+
+
+def test_a_refused_operation_is_reported_and_does_not_stop_the_others(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    changed, good = (approved_conversion(preparer, approver) for _ in range(2))
+    bulk_release = start(changed, good, actor=approver)
+    with_other_content(changed)
+    carry_out(bulk_release)
+    assert [one.operation_id for one in Release.objects.all()] == [good.pk]
+    assert states(as_approver, bulk_release) == {"refused": 1, "queued": 1}
+    assert "other content" in text_of(as_approver.get(bulk_release.get_absolute_url()))
+
+
+def test_a_second_factor_that_is_stale_when_the_worker_starts_releases_nothing(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    long_ago = timezone.now() - timedelta(minutes=6)
+    with pytest.raises(SecondFactorStaleError):
+        start_bulk_release(
+            uuid4(), [approved_conversion(preparer, approver)], actor=approver, second_factor_at=long_ago
+        )
+    bulk_release = start(approved_conversion(preparer, approver), actor=approver)
+    bulk_release.second_factor_at = long_ago
+    bulk_release.make_seal()
+    bulk_release.save()
+    carry_out(bulk_release)
+    assert not Release.objects.exists()
+    assert [item.refusal for item in bulk_release.items.all()] == [None]
+    assert states(as_approver, bulk_release) == {"waiting": 1}
+    as_approver.post(bulk_release.get_absolute_url())
+    carry_out(bulk_release)
+    assert Release.objects.count() == 1, "confirmed again on the page"
+
+
+@pytest.mark.parametrize("change", ["person", "second factor", "another operation", "no audit entry"])
+def test_an_order_written_with_the_database_alone_releases_nothing_and_raises_an_incident(
+    preparer: User, approver: User, second_approver: User, change: str
+) -> None:
+    operation, other = (approved_conversion(preparer, approver) for _ in range(2))
+    bulk_release = start(operation, actor=approver)
+    changed = BulkRelease.objects.filter(pk=bulk_release.pk)
+    if change == "person":
+        changed.update(released_by=second_approver)
+    elif change == "second factor":
+        changed.update(second_factor_at=timezone.now() + timedelta(seconds=1))
+    elif change == "another operation":
+        BulkReleaseItem.objects.create(
+            bulk_release=bulk_release, position=2, operation=other, digest=other.digest
+        )
+    else:
+        with lifted(connection):
+            Entry.objects.filter(action=Action.BULK_RELEASE_CONFIRMED).delete()
+    carry_out(bulk_release)
+    assert not Release.objects.exists()
+    assert Incident.objects.get().evidence == {"faults": ["bulk_release"]}
+
+
+def test_the_sweeper_continues_an_order_whose_message_was_lost_some_operations_at_a_time(
+    preparer: User, approver: User
+) -> None:
+    bulk_release = start(*(approved_conversion(preparer, approver) for _ in range(30)), actor=approver)
+    BulkRelease.objects.update(confirmed_at=timezone.now() - timedelta(seconds=2))
+    assert jobs.release_due() == 1
+    assert Release.objects.count() == 25
+    assert jobs.release_due() == 1
+    assert Release.objects.count() == 30
+    assert jobs.release_due() == 0
+    assert not BulkRelease.objects.get(pk=bulk_release.pk).is_pending
+
+
+def test_what_was_refused_or_returned_is_not_released_again_by_itself(preparer: User, approver: User) -> None:
+    bulk_release = start(approved_conversion(preparer, approver), actor=approver)
+    carry_out(bulk_release)
+    Release.objects.all().delete()
+    release_pending(bulk_release.pk)
+    assert not Release.objects.exists()
+
+
+def test_while_payments_are_paused_nothing_is_released(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    operation = approved_conversion(preparer, approver)
+    page = as_approver.get(address(operation))
+    pause_payments(actor=approver, reason="Suspicious")
+    as_approver.post(address(operation), {"submission": str(uuid4()), **hidden(page)})
+    carry_out(BulkRelease.objects.get())
+    assert not Release.objects.exists()
+    assert states(as_approver, BulkRelease.objects.get()) == {"waiting": 1}
+
+
+def test_only_the_person_who_sent_them_is_asked_for_the_next_code(
+    sign_in: SignIn, second_approver: User, as_approver: Client, preparer: User, approver: User
+) -> None:
+    first, second = (factories.approved(preparer, approver) for _ in range(2))
+    confirm(as_approver, first, second, otp="111111")
+    Release.objects.all().delete()
+    bulk_release = BulkRelease.objects.get()
+    carry_out(bulk_release)
+    as_second_approver = sign_in(Client(), second_approver)
+    assert as_second_approver.get(bulk_release.get_absolute_url()).context["form"] is None
+    as_second_approver.post(bulk_release.get_absolute_url(), {"otp": "222222"})
+    assert not Release.objects.exists()
+
+
+def test_the_open_page_is_loaded_again_when_it_has_to_ask_for_a_code(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    confirm(as_approver, *(factories.approved(preparer, approver) for _ in range(2)), otp="111111")
+    carry_out(BulkRelease.objects.get())
+    live = f"{BulkRelease.objects.get().get_absolute_url()}live/"
+    assert "HX-Refresh" not in as_approver.get(live, {"asks": "0"}).headers
+    Release.objects.all().delete()
+    assert as_approver.get(live, {"asks": "0"}).headers["HX-Refresh"] == "true"
+    assert "HX-Refresh" not in as_approver.get(live, {"asks": "1"}).headers
+
+
+def test_the_pages_keep_their_number_of_queries(
+    as_approver: Client, preparer: User, approver: User, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    operations = [approved_conversion(preparer, approver) for _ in range(12)]
+    with django_assert_max_num_queries(12):
+        as_approver.get(address(*operations))
+    confirm(as_approver, *operations)
+    with django_assert_max_num_queries(12):
+        as_approver.get(BulkRelease.objects.get().get_absolute_url())
