@@ -19,6 +19,8 @@ from tests.browser.people import (
 )
 
 NOBODY = "nobody"
+SENT_TOGETHER = "00000000-0000-4000-8000-000000000000"
+"""The id of an order to send several operations."""
 LONG_WORD = "Donaudampfschifffahrtsgesellschaft" * 6
 _OPERATION = "/operations/00000000-0000-0000-0000-000000000000/"
 
@@ -289,6 +291,9 @@ PAGES = [
     ListedPage(APPROVER, "several to approve", several("approve")),
     ListedPage(APPROVER, "several to reject", several("reject")),
     ListedPage(APPROVER, "several rejections refused", several("reject", press="Reject ")),
+    ListedPage(APPROVER, "several to send", at("/operations/send/?tab=waiting")),
+    ListedPage(APPROVER, "none to send", at("/operations/send/?operation=W-000000")),
+    ListedPage(APPROVER, "sent together", at(f"/operations/send/{SENT_TOGETHER}/")),
     ListedPage(APPROVER, "view to save", at("/operations/views/?tab=done&currency=NGN")),
     ListedPage(APPROVER, "search", at("/search/")),
     ListedPage(APPROVER, "found", searching("access")),

@@ -10,8 +10,8 @@ from playwright.sync_api import Browser
 
 from tests.browser.conftest import demo_stack
 from tests.browser.page_check import PageCheck, PageChecker
-from tests.browser.page_list import PAGES, ListedPage
-from tests.browser.people import People, SignIn
+from tests.browser.page_list import PAGES, SENT_TOGETHER, ListedPage
+from tests.browser.people import APPROVER, People, SignIn
 from tools.demo import UNRECOGNISED_TRANSACTION
 from tools.processes import Stack
 
@@ -32,12 +32,27 @@ path = reverse("webhooks:receive", args=[settings.WEBHOOK_SECRET])
 gateway().callbacks.set_url(f"{settings.PUBLIC_URL}{path}")
 """
 
+ORDER_SENT_TOGETHER = f"""
+from django.utils import timezone
+from backoffice.accounts.models import User
+from backoffice.operations.models.bulk_releases import BulkRelease
+from backoffice.operations.models.operations import Operation
+now = timezone.now()
+order = BulkRelease.objects.create(
+    pk="{SENT_TOGETHER}", released_by=User.objects.get(full_name="{APPROVER}"), created_at=now, confirmed_at=now,
+    second_factor_at=now, is_pending=False,
+)
+for position, operation in enumerate(Operation.objects.exclude(status__in=["pending", "rejected"])[:60]):
+    order.items.create(position=position, operation=operation, digest=operation.digest)
+"""
+
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The provider delivers a webhook of a transaction here that no operation explains: that raises an incident."""
     with demo_stack(tmp_path_factory.mktemp("published"), "published") as running:
         running.manage("shell", "--verbosity", "0", "--command", WEBHOOKS_ON + UNRECOGNISED_TRANSACTION)
+        running.manage("shell", "--verbosity", "0", "--command", ORDER_SENT_TOGETHER)
         yield running
 
 

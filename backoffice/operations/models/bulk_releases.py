@@ -74,7 +74,7 @@ class ItemState(models.TextChoices):
     REVIEW = Status.REVIEW.value, Status.REVIEW.label
     UNKNOWN = Status.UNKNOWN.value, Status.UNKNOWN.label
     FAILED = Status.FAILED.value, Status.FAILED.label
-    WAITING = "waiting", _("Not released yet")
+    WAITING = "waiting", _("To send")
     QUEUED = "queued", _("Queued")
     SENDING = Status.SENDING.value, Status.SENDING.label
     PROCESSING = Status.PROCESSING.value, Status.PROCESSING.label

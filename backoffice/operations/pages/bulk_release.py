@@ -268,12 +268,20 @@ def _confirmation(
     return render(request, "operations/bulk_send.html", context, status=status)
 
 
+_SECONDS_PER_CODE = 30.0  # an authenticator shows the next code after so many
+
+
 def expected_seconds(operations: Iterable[Operation]) -> int:
-    """How long sending will probably take: balances at the same time, each one payment after the other."""
+    """How long sending will probably take: balances at the same time, at each one payment after the other, and one
+    code after the other.
+    """
     pace = seconds_per_payment()
-    counted = Counter(one.currency for one in operations)
-    longest = max((count * pace[currency] for currency, count in counted.items()), default=0.0)
-    return round(longest)
+    balances, codes = Counter[str](), 0
+    for one in operations:
+        balances[one.currency] += 1
+        codes += needs_otp(one)
+    longest = max((count * pace[currency] for currency, count in balances.items()), default=0.0)
+    return round(max(longest, codes * _SECONDS_PER_CODE))
 
 
 def _selection(request: StaffRequest) -> SendSelection:
