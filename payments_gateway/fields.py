@@ -155,7 +155,8 @@ class ReceiptModel(WireModel):
     """The success response to a call that must not be repeated.
 
     A missing or unreadable member never invalidates it: such a member is empty or None. `raw` is the `data`
-    of the response as received.
+    of the response as received, `provider_message` its message in one line.
     """
 
     raw: Annotated[dict[str, object], Field(repr=False)]
+    provider_message: str = ""

@@ -30,11 +30,15 @@ _KEY_PATTERN = re.compile(r"[\w.~+/=-]{16,}")
 
 @dataclass(frozen=True, slots=True)
 class ParsedResponse:
-    """A parsed response: the members of its body, its Date header and its HTTP status."""
+    """A parsed response: the members of its body, its Date header, its HTTP status and the provider's message.
+
+    The message is one line, without the secrets of the call; empty if the response has none.
+    """
 
     members: dict[str, object]
     date: datetime | None
     status: int
+    message: str = ""
 
     @property
     def data(self) -> dict[str, object]:
@@ -195,14 +199,15 @@ def rename_members(members: dict[str, object], places: Mapping[str, Iterable[str
     return others | {local_name: members[name] for local_name, name in found.items() if name is not None}
 
 
-def read_acknowledgement(response: ParsedResponse) -> None:
-    """Accept a success of which no value is needed.
+def read_acknowledgement(response: ParsedResponse) -> str:
+    """Accept a success of which no value is needed, and return its message.
 
-    The message and data are not returned: both may contain an API key. Raises UnreadableError for an object
-    without message, data or `success` (an empty one, say): it may not come from the provider.
+    The data is not returned: it may contain an API key. Raises UnreadableError for an object without message, data
+    or `success` (an empty one, say): it may not come from the provider.
     """
     if not any(response.members.get(name) for name in ("success", "message", "data")):
         raise UnreadableError(_("it does not confirm the request"))
+    return response.message
 
 
 UNPROVEN = _("The provider responded with HTTP {status}: {why}.")
@@ -233,7 +238,8 @@ class ResponseReader:
         """Parse a success into its typed value. Raises ValueError (UnreadableError) if it is not one."""
         if self._members.get("success", True) is not True:
             raise UnreadableError(_("it reports a failure"))
-        return into(ParsedResponse(self._members, self._response.date, self._response.status))
+        response = self._response
+        return into(ParsedResponse(self._members, response.date, response.status, self._message))
 
     def rejection(self) -> errors.RejectedError | None:
         """Return the provider's rejection as an error, or None if the body is not a readable rejection."""
@@ -271,7 +277,7 @@ class ResponseReader:
 
     @property
     def _message(self) -> str:
-        """The error message followed by its details. Details without a message are not a message."""
+        """The provider's message followed by its details. Details without a message are not a message."""
         texts = self._texts_in(self._profile.message_members)
         details = self._texts_in(self._profile.detail_members) if texts else []
         details = [detail for detail in details if not any(detail in word for word in texts)]

@@ -82,7 +82,10 @@ class AccountRequest(RequestModel):
 
 
 class CreatedAccount(WireModel):
-    """A bank account that the provider has opened. The only documented status is ACTIVE."""
+    """A bank account that the provider has opened. The only documented status is ACTIVE.
+
+    `provider_message` is the message of the response, in one line.
+    """
 
     account_name: LenientText = ""
     account_number: LenientText = ""
@@ -90,6 +93,7 @@ class CreatedAccount(WireModel):
     bank_name: LenientText = ""
     currency: LenientText = ""
     status: LenientText = ""
+    provider_message: str = ""
 
 
 class Asset(WireModel):
@@ -183,7 +187,8 @@ def _parse_created_accounts(response: ParsedResponse) -> list[CreatedAccount]:
     if not isinstance(data, (list, dict)):
         raise UnreadableError(_("it contains no accounts"))
     accounts = data if isinstance(data, list) else [data]
-    return [CreatedAccount.model_validate(account) for account in accounts if account != {}]
+    created = [CreatedAccount.model_validate(account) for account in accounts if account != {}]
+    return [account.model_copy(update={"provider_message": response.message}) for account in created]
 
 
 def _parse_accounts(profile: ProviderProfile, response: ParsedResponse) -> list[Account]:

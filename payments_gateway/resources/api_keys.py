@@ -164,18 +164,17 @@ class ApiKeys(Resource):
             "GET", self._profile.key_scopes_path, into=_parse_scopes, endpoint=self._endpoint
         )
 
-    def invalidate(self, key: SecretStr) -> None:
-        """Invalidate a key (POST /user/api-key/invalidate), which may be the one this client uses.
+    def invalidate(self, key: SecretStr) -> str:
+        """Invalidate a key, which may be the one this client uses (POST /user/api-key/invalidate).
 
-        Sent once. Invalidating a key twice is harmless, but resolve an unknown outcome with `list`. Raises
-        RejectedError when the provider rejected the request, NotSentError when nothing was sent,
-        OutcomeUnknownError otherwise. Specification: Authentication, 6 and 8 (shapes not shown: see the
-        profile).
+        Returns the provider's message. Sent once. Invalidating a key twice is harmless, but resolve an unknown
+        outcome with `list`. Raises RejectedError when the provider rejected the request, NotSentError when nothing was
+        sent, OutcomeUnknownError otherwise. Specification: Authentication, 6 and 8 (shapes not shown: see the profile).
         """
         _require_text(key.get_secret_value(), _("The key to invalidate is missing. Nothing was sent."))
         body = {self._profile.key_invalidate_member: key}
         path = self._profile.key_invalidate_path
-        self._transport.send_once(
+        return self._transport.send_once(
             "POST",
             path,
             body,
@@ -184,17 +183,17 @@ class ApiKeys(Resource):
             reader_type=KeyResponseReader,
         )
 
-    def delete(self, short_hash: str) -> None:
+    def delete(self, short_hash: str) -> str:
         """Delete a key by its short hash, as returned by `list` (DELETE /user/api-key).
 
-        Sent once. Deleting a key twice is harmless, but resolve an unknown outcome with `list`. Raises
-        RejectedError when the provider rejected the request, NotSentError when nothing was sent,
+        Returns the provider's message. Sent once. Deleting a key twice is harmless, but resolve an unknown outcome
+        with `list`. Raises RejectedError when the provider rejected the request, NotSentError when nothing was sent,
         OutcomeUnknownError otherwise. Specification: Authentication, 8 (shapes not shown: see the profile).
         """
         _require_text(short_hash, _("The short hash of the key to delete is missing. Nothing was sent."))
         query = {self._profile.key_hash_query: short_hash}
         path = self._profile.key_delete_path
-        self._transport.send_once(
+        return self._transport.send_once(
             "DELETE",
             path,
             None,

@@ -130,7 +130,7 @@ class Transfer(RequestModel):
 
 
 class WithdrawalReceipt(WireModel):
-    """The success response to a withdrawal. `raw` is its `data`.
+    """The success response to a withdrawal. `raw` is its `data`, `provider_message` its message in one line.
 
     It often names no transaction (None) and no status (empty).
     """
@@ -138,6 +138,7 @@ class WithdrawalReceipt(WireModel):
     transaction_id: OptionalId
     status: str
     raw: dict[str, Any]
+    provider_message: str = ""
 
 
 class TransferDetail(ReceiptModel):
@@ -223,12 +224,13 @@ def _parse_receipt(profile: ProviderProfile, response: ParsedResponse) -> Withdr
         transaction_id=first_text(response.data, profile.withdrawal_id_paths),
         status=profile.status(first_text(response.data, profile.withdrawal_status_paths)),
         raw=response.data,
+        provider_message=response.message,
     )
 
 
 def _parse_transfer_detail(profile: ProviderProfile, response: ParsedResponse) -> TransferDetail:
-    found = transfer_detail(response)
-    detail = TransferDetail.model_validate(found | {"raw": response.data})
+    received = {"raw": response.data, "provider_message": response.message}
+    detail = TransferDetail.model_validate(transfer_detail(response) | received)
     return detail.model_copy(update={"status": profile.status(detail.status)})
 
 

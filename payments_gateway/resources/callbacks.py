@@ -32,8 +32,8 @@ class CallbackUrl(WireModel):
 class Callbacks(Resource):
     """The operations under /callbackurl."""
 
-    def set_url(self, url: str) -> None:
-        """Set the URL to which the provider sends webhooks (PUT /callbackurl).
+    def set_url(self, url: str) -> str:
+        """Set the URL to which the provider sends webhooks, and return its message (PUT /callbackurl).
 
         An http or https URL of at most 2048 characters; otherwise pydantic raises ValidationError and nothing
         is sent. Sent once and never retried; setting the same address again is harmless. Raises RejectedError
@@ -42,7 +42,7 @@ class Callbacks(Resource):
         PUT /callbackurl; Events.
         """
         body = CallbackUrl(callback_url=url).model_dump(by_alias=True)
-        self._transport.send_once("PUT", "/callbackurl", body, into=read_acknowledgement)
+        return self._transport.send_once("PUT", "/callbackurl", body, into=read_acknowledgement)
 
     def url(self) -> str:
         """Return the URL to which webhooks are sent, empty when none is set (GET /callbackurl).

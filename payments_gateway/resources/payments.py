@@ -157,7 +157,8 @@ def comparable_reference(reference: str) -> str:
 
 def _parse_payment(reference: str | None, response: ParsedResponse) -> Payment:
     """Read the created payment and check its reference; without one in the request the provider assigns it."""
-    payment = Payment.model_validate(response.data | {"raw": response.data})
+    received = {"raw": response.data, "provider_message": response.message}
+    payment = Payment.model_validate(response.data | received)
     named = payment.reference.strip()
     if not (payment.id or named or payment.address.strip()):
         raise UnreadableError(_("it contains no payment ID, reference or address"))

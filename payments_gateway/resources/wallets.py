@@ -133,8 +133,8 @@ class Wallets(Resource):
 
 
 def _parse_transfer_detail(profile: ProviderProfile, response: ParsedResponse) -> WalletTransferDetail:
-    found = transfer_detail(response)
-    detail = WalletTransferDetail.model_validate(found | {"raw": response.data})
+    received = {"raw": response.data, "provider_message": response.message}
+    detail = WalletTransferDetail.model_validate(transfer_detail(response) | received)
     return detail.model_copy(update={"status": profile.status(detail.status)})
 
 

@@ -82,15 +82,28 @@ def _accepted(receipt: SendReceipt) -> SendResult:
         status,
         outcome,
         action,
-        coded(ResponseCode.ACCEPTED_AS, status=receipt.status)
-        if receipt.status
-        else coded(ResponseCode.ACCEPTED),
+        _accepted_response(receipt),
         transaction_id=receipt.transaction_id
         if len(receipt.transaction_id or "") <= TRANSACTION_ID_LENGTH
         else None,
         result=receipt.result or None,
         secret=receipt.secret,
     )
+
+
+_ACCEPTED = {
+    (False, False): ResponseCode.ACCEPTED,
+    (True, False): ResponseCode.ACCEPTED_AS,
+    (False, True): ResponseCode.ACCEPTED_WITH_MESSAGE,
+    (True, True): ResponseCode.ACCEPTED_AS_WITH_MESSAGE,
+}
+
+
+def _accepted_response(receipt: SendReceipt) -> Response:
+    """That the provider accepted it, with its status and message if it reported them."""
+    code = _ACCEPTED[bool(receipt.status), bool(receipt.message)]
+    reported = {"status": receipt.status, "message": receipt.message}
+    return coded(code, **{name: text for name, text in reported.items() if text})
 
 
 def _result_of_error(exc: GatewayError, status: Status, outcome: Outcome, action: Action) -> SendResult:

@@ -163,7 +163,8 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
         except KycRequiredError as exc:
             raise _with_kyc_advice(exc) from exc
         result = _result(created)
-        return SendReceipt(is_final="number_1" in result, result=result)
+        message = created[0].provider_message if created else ""
+        return SendReceipt(is_final="number_1" in result, result=result, message=message)
 
     def is_done(self, gateway: PaymentsGateway, payload: BankAccountPayload) -> bool:
         """Whether a new account of this name and currency exists that no other operation opened.

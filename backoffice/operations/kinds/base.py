@@ -141,7 +141,8 @@ class SendReceipt:
 
     `transaction_id` and `status` are the provider's, if given. `is_final`: the answer itself proves the end,
     and nothing has to be read. `result` is what the provider created, as plain text by name, stored and
-    shown; `secret` is shown once to the releasing user and stored nowhere else.
+    shown; `secret` is shown once to the releasing user and stored nowhere else. `message` is the provider's, in one
+    line, without secrets.
     """
 
     transaction_id: str | None = None
@@ -149,6 +150,7 @@ class SendReceipt:
     is_final: bool = False
     result: dict[str, str] = field(default_factory=dict)
     secret: SecretStr | None = None
+    message: str = ""
 
 
 @dataclass(frozen=True)

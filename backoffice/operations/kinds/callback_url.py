@@ -186,8 +186,7 @@ class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
     ) -> SendReceipt:
         """Set it, if the address that it replaces is still the approved one."""
         _check_url_unchanged(payload)
-        gateway.callbacks.set_url(payload.url)
-        return SendReceipt()
+        return SendReceipt(message=gateway.callbacks.set_url(payload.url))
 
     def is_done(self, gateway: PaymentsGateway, payload: CallbackUrlPayload) -> bool:
         """Whether the provider reports this address now, in any equivalent notation."""

@@ -171,7 +171,9 @@ class ConversionKind(MoneyKind[ConversionPayload]):
         )
         detail = gateway.balances.convert(request)
         received = {} if detail.receive_amount is None else {"received": f"{detail.receive_amount:f}"}
-        return SendReceipt(detail.transaction_id, detail.status, result=received)
+        return SendReceipt(
+            detail.transaction_id, detail.status, result=received, message=detail.provider_message
+        )
 
     def outcome_facts(self, payload: ConversionPayload, result: dict[str, str]) -> Facts:
         if not result.get("received"):

@@ -401,7 +401,12 @@ class PaymentKind(ChangeKind[PaymentPayload]):
             bank_code=payload.bank_code or None,
         )
         payment = gateway.payments.create(request)
-        return SendReceipt(status=payment.state, is_final=True, result=payment_result(payment))
+        return SendReceipt(
+            status=payment.state,
+            is_final=True,
+            result=payment_result(payment),
+            message=payment.provider_message,
+        )
 
     def is_done(self, gateway: PaymentsGateway, payload: PaymentPayload) -> bool | None:
         """Never known: a lost answer contained the payment's id, and the provider has no list of payments.

@@ -131,7 +131,7 @@ class TransferKind(MoneyKind[TransferPayload]):
             memo=payload.memo,
         )
         detail = gateway.balances.transfer(request, otp=otp)
-        return SendReceipt(detail.transaction_id, detail.status)
+        return SendReceipt(detail.transaction_id, detail.status, message=detail.provider_message)
 
     def match_fields(self, payload: TransferPayload, record: TransactionRecord) -> list[FieldMatch]:
         """Type, currency, amount and, if the record names one, the receiver."""

@@ -299,7 +299,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
             memo=payload.memo,
         )
         detail = gateway.wallets.transfer(request)
-        return SendReceipt(detail.transaction_id, detail.status)
+        return SendReceipt(detail.transaction_id, detail.status, message=detail.provider_message)
 
     def match_fields(self, payload: WalletTransferPayload, record: TransactionRecord) -> list[FieldMatch]:
         """Type, currency, amount and, if the record names one, the address."""

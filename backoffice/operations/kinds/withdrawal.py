@@ -136,7 +136,7 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
             amount=payload.amount,
         )
         receipt = gateway.balances.withdraw(request, otp=otp)
-        return SendReceipt(receipt.transaction_id, receipt.status)
+        return SendReceipt(receipt.transaction_id, receipt.status, message=receipt.provider_message)
 
     def match_fields(self, payload: WithdrawalPayload, record: TransactionRecord) -> list[FieldMatch]:
         """Type, currency and amount: the provider's record names no account and no reference of ours."""

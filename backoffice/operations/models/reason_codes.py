@@ -259,6 +259,11 @@ class ResponseCode(TextChoices):
 
     ACCEPTED = "accepted", _("Accepted by the provider")
     ACCEPTED_AS = "accepted_as", _("Accepted by the provider as {status}")
+    ACCEPTED_WITH_MESSAGE = "accepted_with_message", _("Accepted by the provider: “{message}”")
+    ACCEPTED_AS_WITH_MESSAGE = (
+        "accepted_as_with_message",
+        _("Accepted by the provider as {status}: “{message}”"),
+    )
     ERROR = "error", "{error}"  # of the client, with the provider's own words
     # Nothing was sent, and what was approved no longer fits what exists now.
     OUTDATED = "outdated", _("{error} If it must still be done, cancel this operation and prepare it again.")

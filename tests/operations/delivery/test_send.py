@@ -107,6 +107,33 @@ def test_the_approved_content_is_sent(provider: StubProvider, released: Operatio
         assert text in body
 
 
+@pytest.mark.parametrize(
+    ("body", "response"),
+    [
+        (
+            '{"message": "Queued for the bank", "data": {}}',
+            {"code": "accepted_with_message", "message": "Queued for the bank"},
+        ),
+        (
+            '{"message": "On its way", "data": {"status": "processing"}}',
+            {"code": "accepted_as_with_message", "status": "processing", "message": "On its way"},
+        ),
+        ('{"data": {"status": "processing"}}', {"code": "accepted_as", "status": "processing"}),
+        ('{"data": {}}', {"code": "accepted"}),
+        (
+            '{"message": "Token 123456 was accepted", "data": {}}',
+            {"code": "accepted_with_message", "message": "Token [hidden] was accepted"},
+        ),
+    ],
+)
+def test_the_message_of_an_accepted_answer_is_kept_without_the_one_time_code(
+    provider: StubProvider, released: Operation, body: str, response: dict[str, str]
+) -> None:
+    provider.answer_post = lambda: (200, body)
+    send.send_operation(released.pk)
+    assert Attempt.objects.get().responses == [response]
+
+
 def test_a_new_one_time_code_sends_it_after_a_refused_one(
     provider: StubProvider, released: Operation, approver: User
 ) -> None:

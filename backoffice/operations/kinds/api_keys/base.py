@@ -283,9 +283,9 @@ class KeyEndKind(ChangeKind[KeyEndPayload]):
             return gettext("In use by Countersign")
         return gettext("Not reported by the provider. Not in use by Countersign.")
 
-    def ended(self) -> SendReceipt:
-        """The definitive answer: the key has ended."""
-        return SendReceipt(is_final=True)
+    def ended(self, message: str) -> SendReceipt:
+        """The definitive answer, with the provider's message: the key has ended."""
+        return SendReceipt(is_final=True, message=message)
 
 
 def rotation_facts(rotation: str) -> Facts:

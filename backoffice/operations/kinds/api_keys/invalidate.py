@@ -35,8 +35,7 @@ class ApiKeyInvalidateKind(KeyEndKind):
                     "The key is no longer stored in Countersign, so it cannot be invalidated. Nothing was sent."
                 )
             )
-        gateway.api_keys.invalidate(key)
-        return self.ended()
+        return self.ended(gateway.api_keys.invalidate(key))
 
     def is_done(self, gateway: PaymentsGateway, payload: KeyEndPayload) -> bool:
         """A key that is no longer listed, or listed with the time of its end, no longer works."""
