@@ -1,0 +1,49 @@
+"""The demo's history: what is in progress ends as it would in life."""
+
+from collections.abc import Callable
+
+import pytest
+from pydantic import SecretStr
+
+from backoffice.demo.people import ensure_people
+from backoffice.demo.sample_data import SampleOperations, new_sample_operations
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.states import Status
+from tests.sandbox_process import SandboxProcess
+
+pytestmark = pytest.mark.django_db(transaction=True)
+AN_HOUR = 3600.0
+
+
+@pytest.fixture
+def history(sandbox: SandboxProcess) -> SampleOperations:
+    """As `make demo` makes it: the provider settles at once, and accepts its code several times."""
+    sandbox.options(token_reuse=True, settle_after=0)
+    ensure_people()
+    return new_sample_operations(SecretStr(sandbox.totp()))
+
+
+def test_a_withdrawal_in_progress_succeeds_after_an_hour(
+    sandbox: SandboxProcess, history: SampleOperations
+) -> None:
+    history.make_processing()
+    operation = Operation.objects.get()
+    assert operation.status == Status.PROCESSING
+    sandbox.advance(AN_HOUR - 60)
+    assert confirmation.confirm_operation(operation.pk).status == Status.PROCESSING
+    sandbox.advance(120)
+    assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("make", "status"),
+    [(SampleOperations.make_succeeded, Status.SUCCEEDED), (SampleOperations.make_failed, Status.FAILED)],
+)
+def test_what_has_ended_is_known_from_the_provider(
+    history: SampleOperations, make: Callable[[SampleOperations], None], status: Status
+) -> None:
+    make(history)
+    operation = Operation.objects.get()
+    assert operation.status == status
+    assert operation.attempts.get().provider_transaction_id
