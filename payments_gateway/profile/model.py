@@ -203,6 +203,12 @@ class ProviderProfile(BaseModel):
         "Endpoints, POST /wallet/transfer",
         "Networks of crypto transfers that forms offer, unless `wallet_config` is among the capabilities.",
     )
+    wallet_types: tuple[Name, ...] = _point(
+        (),
+        "unknown",
+        "Endpoints, POST /wallet/transfer",
+        "Wallet types of crypto transfers that forms offer; without any, the wallet type is typed.",
+    )
     account_name_query: Name = _point(
         "accountName", "likely", _ACCOUNT_SECTION, "Query name: the name of the account."
     )

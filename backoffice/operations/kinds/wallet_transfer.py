@@ -4,6 +4,7 @@ Also detects addresses that can be mistaken for one paid before (address poisoni
 different in a few characters.
 """
 
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import chain
 from typing import Any
@@ -16,6 +17,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
+from backoffice.core.gateway import provider_profile
 from backoffice.core.web.formatting import error_sentence, format_amount
 from backoffice.ledger import accounts as ledger
 from backoffice.operations.kinds.base import (
@@ -187,6 +189,8 @@ class WalletTransferForm(AmountForm):
         network: Any = self.fields["network"]
         names = dict.fromkeys(chain.from_iterable(self.networks.values()))
         network.choices = [("", gettext("Select a network")), *((name, name) for name in names)]
+        if types := provider_profile().wallet_types:
+            self.fields["wallet_type"] = _wallet_type_choice(types)
 
     @property
     def debit_currencies(self) -> list[str]:
@@ -220,6 +224,17 @@ class WalletTransferForm(AmountForm):
             wallet_type=values["wallet_type"],
             memo=values["memo"],
         )
+
+
+def _wallet_type_choice(types: Sequence[str]) -> forms.ChoiceField:
+    """The field of the wallet type where the profile names those that the provider accepts."""
+    return forms.ChoiceField(
+        label=_("Wallet type"),
+        required=False,
+        help_text=_("Only if the provider requires it."),
+        choices=[("", _("Not set")), *((name, name) for name in types)],
+        widget=forms.Select(attrs={"translate": "no"}),
+    )
 
 
 class WalletTransferKind(MoneyKind[WalletTransferPayload]):

@@ -70,6 +70,18 @@ def test_the_networks_are_those_of_the_provider(
     assert networks_offered(as_preparer) == ["", "TRC20", "ERC20", "BEP20", "POLYGON", "BTC"]
 
 
+def test_wallet_types_are_choices_where_the_profile_names_them(
+    as_preparer: Client, provider: StubProvider, settings: Settings, tmp_path: Path
+) -> None:
+    assert wallet_types_offered(as_preparer) == []
+    profile = tmp_path / "profile.toml"
+    profile.write_text('wallet_types = ["fund", "trade"]')
+    settings.GATEWAY_PROFILE = str(profile)
+    assert wallet_types_offered(as_preparer) == ["", "fund", "trade"]
+    assert review(as_preparer, wallet_type="trade").status_code == 200
+    assert review(as_preparer, wallet_type="savings").status_code == 422
+
+
 def test_without_an_answer_the_networks_are_those_of_the_profile(
     as_preparer: Client, settings: Settings, tmp_path: Path
 ) -> None:
@@ -154,6 +166,11 @@ def test_a_copy_with_a_network_no_longer_offered_shows_it_with_the_error(
     assert '<option value="TRON" selected>TRON (not available)</option>' in html
     assert "the provider does not support TRON." in html
     assert 'aria-invalid="true" aria-describedby="id_network_helptext id_network_error"' in html
+
+
+def wallet_types_offered(client: Client) -> list[str]:
+    field = client.get(ADDRESS).context["form"].fields["wallet_type"]
+    return [value for value, _label in getattr(field, "choices", ())]
 
 
 def networks_offered(client: Client) -> list[str]:
