@@ -110,7 +110,7 @@ class SampleOperations:
             actor=self.people["Amara"],
             digest=approved.digest,
             second_factor_at=timezone.now(),
-            otp=self.otp if KINDS[approved.kind].needs_otp else None,
+            otp=self.otp if KINDS[approved.kind].asks_for_otp else None,
         )
 
     def send(self, operation: Operation) -> Operation:

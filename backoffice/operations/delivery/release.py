@@ -160,7 +160,7 @@ def add_release(
     if Release.objects.filter(operation=operation).exists():
         raise AlreadyReleasedError
     kind, payload = read_content(operation)
-    if kind.needs_otp and not (otp and otp.get_secret_value().strip()):
+    if kind.asks_for_otp and not (otp and otp.get_secret_value().strip()):
         raise OtpMissingError
     _declare_look_alikes(operation, actor, second_factor_at, another_payment)
     declared = {one.transaction_id: one.reason for one in operation.look_alikes.all()}

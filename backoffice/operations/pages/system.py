@@ -11,6 +11,7 @@ from django.db import connection
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.sessions import StaffRequest
@@ -18,11 +19,17 @@ from backoffice.audit.checkpoints import DeliveryStatus, destination_states, pub
 from backoffice.audit.models import Entry, LastVerification
 from backoffice.audit.verification import fault_sentence
 from backoffice.core import encryption
+from backoffice.core.gateway import OtpMode, otp_mode
 from backoffice.operations.delivery import journal
 from backoffice.operations.models.monitoring import Heartbeat
 from backoffice.operations.monitoring.inspection import system_health
 
 JOB_LATE_AFTER = timedelta(minutes=5)
+_OTP_MODES = {
+    OtpMode.NOT_ASKED: _("Not asked: calls carry none"),
+    OtpMode.ENTERED: _("Entered by the person who sends"),
+    OtpMode.MANAGED: _("Made by Countersign from the stored authenticator secret"),
+}
 _TONES = {
     DeliveryStatus.CONTRADICTED: "bad",
     DeliveryStatus.OVERDUE: "bad",
@@ -62,6 +69,7 @@ def system(request: StaffRequest) -> HttpResponse:
         ],
         "journal": journal.own_path(),
         "journal_problem": journal.folder_problem(),
+        "otp_mode": _OTP_MODES[otp_mode()],
         "encryption_key_ids": encryption.key_ids(),
         "checkpoint_keys": public_keys(),
     }
