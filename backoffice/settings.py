@@ -137,7 +137,10 @@ WEBHOOK_SECRET: str = env.str("COUNTERSIGN_WEBHOOK_SECRET", default="").strip()
 WEBHOOK_KEYS: str = env.str("COUNTERSIGN_WEBHOOK_KEYS", default="")
 
 # == Two-person rule
-OTP_LIFETIME_SECONDS = 90  # how long a one-time code may wait, encrypted, for the worker
+#: Seconds for which an entered one-time code is kept, encrypted, for the worker. Default: until an authenticator's code
+#: is no longer accepted (the end of its step of 30 seconds, and the tolerance of the profile), or 90 for codes that the
+#: provider sends.
+OTP_LIFETIME_SECONDS: int = env.int("COUNTERSIGN_OTP_LIFETIME_SECONDS", default=0)
 #: Hours after which an operation that was not sent expires.
 PENDING_LIFETIME_HOURS: int = env.int("COUNTERSIGN_PENDING_LIFETIME_HOURS", default=72)
 #: Minutes after which a conversion that was not sent expires, since its rate changes.

@@ -99,6 +99,10 @@ class Action(models.TextChoices):
     OPERATION_CANCELLED = "operation.cancelled", pgettext_lazy("audit action", "cancelled")
     OPERATION_EXPIRED = "operation.expired", pgettext_lazy("audit action", "recorded the expiry of")
     OPERATION_RELEASED = "operation.released", pgettext_lazy("audit action", "released")
+    OPERATION_RELEASE_RENEWED = (
+        "operation.release_renewed",
+        pgettext_lazy("audit action", "renewed, for the next one-time code, the release of"),
+    )
     OPERATION_RELEASE_EXPIRED = (
         "operation.release_expired",
         pgettext_lazy("audit action", "deleted the expired release of"),

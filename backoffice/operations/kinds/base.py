@@ -178,6 +178,7 @@ class LocalEffect(StrEnum):
 
     RESOLVES_OPERATION = "settles what became of another operation"
     RESUMES_PAYMENTS = "lets sending go on"
+    CHANGES_AUTHENTICATOR = "changes from which secret one-time codes are made"
 
 
 _LONGEST_CHOICE = 80
@@ -187,6 +188,7 @@ class KindForm(forms.Form):
     """A form that produces a payload. The fields about duplicates are shown only if there is one."""
 
     advanced: ClassVar[tuple[str, ...]] = ()  # rarely used fields, folded away on the page
+    secret_fields: ClassVar[tuple[str, ...]] = ()  # never kept in a draft, and never shown again
     is_being_typed = False  # checked for hints only, after every change; what takes long waits for the review
     # `field_order`, where a form declares it, is the order on the page.
 

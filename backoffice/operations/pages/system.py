@@ -21,7 +21,9 @@ from backoffice.audit.verification import fault_sentence
 from backoffice.core import encryption
 from backoffice.core.gateway import OtpMode, otp_mode
 from backoffice.operations.delivery import journal
+from backoffice.operations.kinds.base import GroupedCode
 from backoffice.operations.models.monitoring import Heartbeat
+from backoffice.operations.models.otp import otp_secret_in_use
 from backoffice.operations.monitoring.inspection import system_health
 
 JOB_LATE_AFTER = timedelta(minutes=5)
@@ -53,6 +55,7 @@ class Job:
 def system(request: StaffRequest) -> HttpResponse:
     """The state of the installation, from the database and the configuration only. It shows no secret."""
     now = timezone.now()
+    otp_secret = otp_secret_in_use()
     last_verification = LastVerification.objects.filter(pk=1).first()
     context = {
         "versions": _versions(),
@@ -70,6 +73,9 @@ def system(request: StaffRequest) -> HttpResponse:
         "journal": journal.own_path(),
         "journal_problem": journal.folder_problem(),
         "otp_mode": _OTP_MODES[otp_mode()],
+        "otp_managed": otp_mode() == OtpMode.MANAGED,
+        "otp_secret": otp_secret,
+        "otp_fingerprint": GroupedCode(otp_secret.fingerprint) if otp_secret else "",
         "encryption_key_ids": encryption.key_ids(),
         "checkpoint_keys": public_keys(),
     }
