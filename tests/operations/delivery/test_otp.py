@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 from django.test import Client
+from pydantic import SecretStr
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.core import clock
 from backoffice.operations import errors
 from backoffice.operations.delivery import otp, send
+from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.otp import UsedOtp
 from tests import factories
@@ -27,6 +29,16 @@ def profile(settings: Settings, tmp_path: Path, *lines: str) -> None:
     file = tmp_path / "profile.toml"
     file.write_text("\n".join(lines))
     settings.GATEWAY_PROFILE = str(file)
+
+
+def enter(code: str, operation: Operation, approver: User) -> Operation:
+    return release_operation(
+        operation.pk,
+        actor=approver,
+        digest=operation.digest,
+        second_factor_at=clock.now(),
+        otp=SecretStr(code),
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +73,7 @@ def test_a_code_is_entered_once(
 ) -> None:
     other = factories.approved(released.preparer, approver)
     with pytest.raises(errors.OtpUsedError, match=released.reference):
-        factories.release(other, approver, "123456")
+        enter("123456", other, approver)
     page = sign_in(Client(), approver)
     answer = page.post(f"/operations/{other.pk}/release/", {"digest": other.digest, "otp": "123456"})
     assert answer.status_code == 422
@@ -69,8 +81,8 @@ def test_a_code_is_entered_once(
     assert not Attempt.objects.filter(operation=other).exists()
     send.send_operation(released.pk)
     with pytest.raises(errors.OtpUsedError):
-        factories.release(other, approver, "123456")
-    send.send_operation(factories.release(other, approver, "654321").pk)
+        enter("123456", other, approver)
+    send.send_operation(enter("654321", other, approver).pk)
 
 
 def test_a_code_that_was_used_is_kept_only_as_a_keyed_hash_while_it_is_valid(
@@ -81,7 +93,7 @@ def test_a_code_that_was_used_is_kept_only_as_a_keyed_hash_while_it_is_valid(
     later = first.valid_until + timedelta(seconds=1)
     with clock.use_clock(lambda: later):
         other = factories.approved(released.preparer, approver)
-        factories.release(other, approver, "123456", second_factor_at=later)
+        enter("123456", other, approver)
     assert UsedOtp.objects.get().reference == other.reference
 
 
@@ -91,12 +103,12 @@ def test_a_code_entered_before_a_change_of_encryption_keys_is_still_known(
     settings.ENCRYPTION_KEYS = [f"new:{'B' * 43}=", *settings.ENCRYPTION_KEYS]
     other = factories.approved(released.preparer, approver)
     with pytest.raises(errors.OtpUsedError):
-        factories.release(other, approver, "123456")
+        enter("123456", other, approver)
 
 
 def test_a_code_may_be_entered_again_where_the_provider_takes_it_again(
     released: Operation, approver: User, settings: Settings, tmp_path: Path
 ) -> None:
     profile(settings, tmp_path, "otp_single_use = false")
-    factories.release(factories.approved(released.preparer, approver), approver, "777777")
-    factories.release(factories.approved(released.preparer, approver), approver, "777777")
+    enter("777777", factories.approved(released.preparer, approver), approver)
+    enter("777777", factories.approved(released.preparer, approver), approver)
