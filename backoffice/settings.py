@@ -117,6 +117,10 @@ GATEWAY_USER_VERSION: str = env.str("COUNTERSIGN_GATEWAY_USER_VERSION", default=
 #: How the provider behaves where its specification leaves it open: `specification`, `published`, or a TOML file that
 #: overrides single fields of the profile that it names with `profile = "published"`.
 GATEWAY_PROFILE: str = env.str("COUNTERSIGN_GATEWAY_PROFILE", default="specification").strip()
+#: How the provider's one-time codes are obtained: `not_asked` (calls carry none), `entered` (by the person who sends)
+#: or `managed` (made by Countersign from the authenticator secret, which an operation stores). Default: `entered` where
+#: the profile requires codes, otherwise `not_asked`.
+OTP_MODE: str = env.str("COUNTERSIGN_OTP_MODE", default="").strip()
 #: A file of certificate authorities to trust for calls to the provider. Default: those of the system.
 GATEWAY_CA_FILE: str = env.str("COUNTERSIGN_GATEWAY_CA_FILE", default="")
 #: What host names of the provider's staging addresses contain: required in staging, refused in production.
@@ -133,7 +137,10 @@ WEBHOOK_SECRET: str = env.str("COUNTERSIGN_WEBHOOK_SECRET", default="").strip()
 WEBHOOK_KEYS: str = env.str("COUNTERSIGN_WEBHOOK_KEYS", default="")
 
 # == Two-person rule
-OTP_LIFETIME_SECONDS = 90  # how long a one-time code may wait, encrypted, for the worker
+#: Seconds for which an entered one-time code is kept, encrypted, for the worker. Default: until an authenticator's code
+#: is no longer accepted (the end of its step of 30 seconds, and the tolerance of the profile), or 90 for codes that the
+#: provider sends.
+OTP_LIFETIME_SECONDS: int = env.int("COUNTERSIGN_OTP_LIFETIME_SECONDS", default=0)
 #: Hours after which an operation that was not sent expires.
 PENDING_LIFETIME_HOURS: int = env.int("COUNTERSIGN_PENDING_LIFETIME_HOURS", default=72)
 #: Minutes after which a conversion that was not sent expires, since its rate changes.
@@ -428,6 +435,10 @@ def _check_safety() -> None:
         (
             _IN_SANDBOX or all(url.scheme == "https" and not is_loopback(url.hostname) for url in gateways),
             "COUNTERSIGN_GATEWAY_URL and _V4 must be https addresses of the provider",
+        ),
+        (
+            OTP_MODE in {"", "not_asked", "entered", "managed"},
+            "COUNTERSIGN_OTP_MODE must be not_asked, entered or managed",
         ),
         (
             ENVIRONMENT != "production" or not any(are_staging_hosts),

@@ -24,6 +24,7 @@ from backoffice.operations.lifecycle import incidents, pause
 from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.monitoring import Incident, LostAttempt
 from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.otp import UsedOtp
 from backoffice.operations.models.reason_codes import PauseCause
 from backoffice.operations.workflow import approvals, prepare
 
@@ -126,7 +127,8 @@ def approved(preparer: User, approver: User, **changes: Any) -> Operation:
 
 
 def release(operation: Operation, actor: User, otp: str = "123456", **changes: Any) -> Operation:
-    """Release an approved operation."""
+    """Release an approved operation, as if every code entered before had expired."""
+    UsedOtp.objects.all().delete()
     arguments = {"digest": operation.digest, "second_factor_at": timezone.now(), **changes}
     return release_operation(operation.pk, actor=actor, otp=SecretStr(otp), **arguments)
 

@@ -103,6 +103,10 @@ class Action(models.TextChoices):
         "bulk_release.confirmed",
         pgettext_lazy("audit action", "ordered the sending of several operations:"),
     )
+    OPERATION_RELEASE_RENEWED = (
+        "operation.release_renewed",
+        pgettext_lazy("audit action", "renewed, for the next one-time code, the release of"),
+    )
     OPERATION_RELEASE_EXPIRED = (
         "operation.release_expired",
         pgettext_lazy("audit action", "deleted the expired release of"),

@@ -101,6 +101,18 @@ def _parse_key(item: str, setting: str) -> tuple[str, bytes]:
     return key_id, raw
 
 
+def keyed_hashes(text: str, *, purpose: str) -> list[str]:
+    """The hash of a text under each configured key, the newest first: equal for equal texts, and useless without
+    the key, also for texts that can be guessed.
+    """
+    return [
+        hmac.digest(key, text.encode(), "sha256").hex()
+        for key in _derived_keys(
+            tuple(settings.ENCRYPTION_KEYS), f"countersign hash of {purpose} v1".encode()
+        ).values()
+    ]
+
+
 class EncryptedRow(models.Model):
     """A row with one encrypted secret. `manage.py reencrypt_secrets` finds every model of this kind."""
 
@@ -203,9 +215,11 @@ class SealedRow(models.Model):
         return hmac.digest(key, content.encode(), "sha256").hex()
 
 
-@cache
 def _sealing_keys(configured: tuple[str, ...]) -> dict[str, bytes]:
+    return _derived_keys(configured, _SEAL_PURPOSE)
+
+
+@cache
+def _derived_keys(configured: tuple[str, ...], purpose: bytes) -> dict[str, bytes]:
     keys = parse_keys(configured, setting="COUNTERSIGN_ENCRYPTION_KEYS")
-    return {
-        key_id: HKDF(SHA256(), 32, salt=None, info=_SEAL_PURPOSE).derive(raw) for key_id, raw in keys.items()
-    }
+    return {key_id: HKDF(SHA256(), 32, salt=None, info=purpose).derive(raw) for key_id, raw in keys.items()}

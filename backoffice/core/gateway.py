@@ -9,6 +9,7 @@ import threading
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,14 @@ _DEFAULT_PROFILE = "specification"
 _PAGE_TIMEOUTS = frozenset({PAGE_TIMEOUT, PAGE_PART_TIMEOUT})
 _READ_SLOTS = threading.BoundedSemaphore(3)  # per process, which serves eight requests at a time
 _SLOT_WAIT = 0.1  # seconds
+
+
+class OtpMode(StrEnum):
+    """How the provider's one-time codes are obtained."""
+
+    NOT_ASKED = "not_asked"  # no call carries one
+    ENTERED = "entered"  # by the person who sends
+    MANAGED = "managed"  # made from the stored authenticator secret when the request is made
 
 
 def gateway(*, deadline: float | None = None) -> PaymentsGateway:
@@ -82,9 +91,30 @@ def provider_profile() -> ProviderProfile:
     """How the configured provider behaves where its specification leaves it open: a named profile, or a file.
 
     A file overrides single points of the profile that it names (`profile = "published"`), or of `specification`.
-    Raises ValueError, which names the file, if that cannot be read or is invalid; this stops the start.
+    Whether calls carry a one-time code follows from `otp_mode`. Raises ValueError, which names the file, if that
+    cannot be read or is invalid; this stops the start.
     """
-    return _provider_profile(settings.GATEWAY_PROFILE)
+    return _profile_in_use(settings.GATEWAY_PROFILE, settings.OTP_MODE)
+
+
+def otp_mode() -> OtpMode:
+    """How one-time codes are obtained: as configured, or else entered where the profile requires them."""
+    return _otp_mode(settings.GATEWAY_PROFILE, settings.OTP_MODE)
+
+
+def _otp_mode(profile: str, configured: str) -> OtpMode:
+    if configured:
+        return OtpMode(configured)
+    return OtpMode.ENTERED if _provider_profile(profile).otp_required else OtpMode.NOT_ASKED
+
+
+@cache
+def _profile_in_use(profile: str, configured_mode: str) -> ProviderProfile:
+    mode = _otp_mode(profile, configured_mode)
+    points: dict[str, object] = {"otp_required": mode != OtpMode.NOT_ASKED}
+    if mode == OtpMode.MANAGED:
+        points["otp_type"] = "totp"
+    return _provider_profile(profile).overridden(points)
 
 
 @cache
@@ -117,6 +147,7 @@ def _configured_values() -> tuple[str, ...]:
         settings.GATEWAY_API_USER,
         settings.GATEWAY_USER_VERSION,
         settings.GATEWAY_PROFILE,
+        settings.OTP_MODE,
     )
 
 
@@ -131,14 +162,14 @@ def _client(deadline: float, counted_key: UUID | None, *configured: str) -> Paym
 
 
 def _client_configuration(deadline: float, *configured: str) -> GatewayConfig:
-    api_key, base_url, base_url_v4, api_user, user_version, profile = configured
+    api_key, base_url, base_url_v4, api_user, user_version, profile, mode = configured
     return GatewayConfig(
         base_url=base_url,
         base_url_v4=base_url_v4,
         api_key=SecretStr(api_key),
         api_user=api_user,
         user_version=user_version,
-        profile=_provider_profile(profile),
+        profile=_profile_in_use(profile, mode),
         ca_file=settings.GATEWAY_CA_FILE or None,
         deadline=deadline,
     )

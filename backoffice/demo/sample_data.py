@@ -38,6 +38,7 @@ from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload
 from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.otp import UsedOtp
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.workflow import approvals, prepare
 from payments_gateway import BANKS, TransactionRecord
@@ -105,12 +106,13 @@ class SampleOperations:
     def release(self, operation: Operation) -> Operation:
         """Release an approved operation, with a one-time code where its kind needs one."""
         approved = self.approve(operation)
+        UsedOtp.objects.all().delete()  # the simulated provider takes its code again while it is valid
         return release.release_operation(
             approved.pk,
             actor=self.people["Amara"],
             digest=approved.digest,
             second_factor_at=timezone.now(),
-            otp=self.otp if KINDS[approved.kind].needs_otp else None,
+            otp=self.otp if KINDS[approved.kind].asks_for_otp else None,
         )
 
     def send(self, operation: Operation) -> Operation:

@@ -255,6 +255,24 @@ class Refusal(TextChoices):
         "otp_of_other_content",
         _("The one-time code belongs to other content. Nothing was sent."),
     )
+    OTP_USED = (
+        "otp_used",
+        _(
+            "This one-time code was already entered for {reference}, and the provider takes each code once. Nothing "
+            "was sent. Enter the next code."
+        ),
+    )
+    OTP_SECRET_CHANGED = (
+        "otp_secret_changed",
+        _(
+            "The authenticator secret was changed after this was prepared. Nothing was changed. Cancel this operation "
+            "and prepare it again."
+        ),
+    )
+    OTP_SECRET_GONE = (
+        "otp_secret_gone",
+        _("The authenticator secret of this operation is not stored any more. Nothing was changed."),
+    )
     SEAL_INVALID = (
         "seal_invalid",
         _(
@@ -391,6 +409,13 @@ class ReasonMissingError(OperationError):
 
 class OtpMissingError(OperationError):
     code = Refusal.OTP_MISSING
+
+
+class OtpUsedError(OperationError):
+    """The code was entered before, for the operation with this reference."""
+
+    def __init__(self, reference: str) -> None:
+        super().__init__(Refusal.OTP_USED, reference=reference)
 
 
 class AlreadyReleasedError(OperationError):

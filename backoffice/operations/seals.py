@@ -20,8 +20,10 @@ _RECORDED = (
     Action.OPERATION_PREPARED,
     Action.OPERATION_APPROVED,
     Action.OPERATION_RELEASED,
+    Action.OPERATION_RELEASE_RENEWED,
     Action.OPERATION_CLAIMED,
 )
+_SENDING = {Action.OPERATION_RELEASED, Action.OPERATION_RELEASE_RENEWED, Action.OPERATION_CLAIMED}
 _CLOSING = (
     Action.OPERATION_REJECTED,
     Action.OPERATION_CANCELLED,
@@ -103,12 +105,14 @@ def _log_faults(
 
 
 def _is_released_by(release: Release, operation: Operation, entries: Sequence[Entry]) -> bool:
-    """Whether the newest entry about sending is this release; a release that was claimed is used up."""
-    sending = [
-        entry for entry in entries if entry.action in {Action.OPERATION_RELEASED, Action.OPERATION_CLAIMED}
-    ]
-    last = _recorded(sending[-1:], Action.OPERATION_RELEASED, "digest")
-    return last == [[release.released_by_id, operation.digest]]
+    """Whether the newest entry about sending is this release; a release that was claimed is used up.
+
+    One that was renewed after a refused code is that of the person who released it last.
+    """
+    by_person = _recorded(entries, Action.OPERATION_RELEASED, "digest")[-1:]
+    sending = [entry.action for entry in entries if entry.action in _SENDING]
+    is_waiting = sending[-1:] in ([Action.OPERATION_RELEASED], [Action.OPERATION_RELEASE_RENEWED])
+    return is_waiting and by_person == [[release.released_by_id, operation.digest]]
 
 
 def _recorded(entries: Iterable[Entry], action: Action, *names: str) -> list[list[object]]:

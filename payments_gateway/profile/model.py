@@ -173,6 +173,18 @@ class ProviderProfile(BaseModel):
         _OTP_SECTION,
         "Whether calls need a one-time code. Some merchants are exempt; others are rejected without one.",
     )
+    otp_tolerance_seconds: int = _point(
+        30,
+        "hint",
+        _OTP_SECTION,
+        "How long after its step of 30 seconds a code of an authenticator app is still accepted.",
+    )
+    otp_single_use: bool = _point(
+        True,
+        "hint",
+        _OTP_SECTION,
+        "Whether each code is accepted once. If not, several calls may carry the same one while it is valid.",
+    )
     transfer_currency_member: Name = _point(
         "currency",
         "sure",

@@ -41,7 +41,7 @@ def release(operation: Operation, approver: User, otp: str) -> None:
         actor=approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
-        otp=SecretStr(otp) if KINDS[operation.kind].needs_otp else None,
+        otp=SecretStr(otp) if KINDS[operation.kind].asks_for_otp else None,
     )
 
 

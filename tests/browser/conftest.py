@@ -37,7 +37,12 @@ def demo_stack(folder: Path, profile: ProfileName) -> Iterator[Stack]:
     """Everything that `make demo` runs, with its history. The provider accepts one one-time code several times here,
     and people hired with break-glass may decide at once.
     """
-    extra = {"COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS": "0"}
+    reusable = folder / "profile.toml"
+    reusable.write_text(f'profile = "{profile}"\notp_single_use = false\n')
+    extra = {
+        "COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS": "0",
+        "COUNTERSIGN_GATEWAY_PROFILE": str(reusable),
+    }
     with temporary_stack(folder, settle_after=1.0, profile=profile, extra=extra) as running:
         running.set_sandbox(token_reuse=True)
         yield running

@@ -80,8 +80,8 @@ DATABASE = (
     ),
     Safeguard(
         "trigger: only what is applied here succeeds unsent",
-        "backoffice.operations.migrations.0002_status_and_content_triggers:_APPLIED_HERE",
-        {"AND NEW.kind IN ('resolution', 'resume') ": ""},
+        "backoffice.operations.migrations.0010_managed_one_time_codes",
+        {"replace(_APPLIED_BEFORE, _APPLIED_NOW)": 'replace(f"AND {_APPLIED_BEFORE}", "")'},
         (
             "tests/operations/test_states.py::test_the_database_refuses_unlisted_transitions[approved-suc"
             "ceeded]"

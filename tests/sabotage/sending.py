@@ -477,4 +477,56 @@ SENDING = (
         {"[*preflight.seen_ids, *release.look_alikes]": "{*preflight.seen_ids} - {*release.look_alikes}"},
         "tests/operations/delivery/test_look_alikes.py::test_a_declared_transaction_is_never_matched_to_the_operation",
     ),
+    Safeguard(
+        "an entered one-time code is kept no longer than it is valid",
+        "backoffice.operations.delivery.release:_add_code",
+        {"    release.expires_at = one_time_codes.valid_until(release.released_at)\n": ""},
+        "tests/operations/delivery/test_otp.py::test_a_released_code_expires_with_its_step",
+    ),
+    Safeguard(
+        "an entered one-time code is used once",
+        "backoffice.operations.delivery.otp:remember_entered",
+        {"        raise OtpUsedError(used.reference)\n": "        return\n"},
+        "tests/operations/delivery/test_otp.py::test_a_code_is_entered_once",
+    ),
+    Safeguard(
+        "the authenticator secret is stored encrypted",
+        "backoffice.operations.lifecycle.otp_secret:keep_until_decided",
+        {"    row.encrypt(secret.address())\n": "    row.encrypted_address = secret.address().encode()\n"},
+        "tests/operations/kinds/test_otp_secret.py::test_it_waits_encrypted_and_bound_to_its_operation",
+    ),
+    Safeguard(
+        "the authenticator secret is deleted with an operation that is not approved",
+        "backoffice.operations.lifecycle.transitions:transition",
+        {"    if to in _ENDS_UNSENT:\n": "    if to in _ENDS_UNSENT and to == operation.status:\n"},
+        "tests/operations/kinds/test_otp_secret.py::test_it_is_deleted_with_an_operation_that_is_not_approved[reject]",
+    ),
+    Safeguard(
+        "compare-and-set of the step of a managed code",
+        "backoffice.operations.delivery.otp:reserve_step",
+        {
+            "        if unused.update(last_step=step) != 1:\n": "        if unused.update(last_step=step) > 1:\n"
+        },
+        "tests/operations/delivery/test_managed_codes.py::test_a_step_that_was_taken_meanwhile_is_not_taken_again",
+    ),
+    Safeguard(
+        "a managed code is made only after the claim",
+        "backoffice.operations.delivery.send:_claim",
+        {
+            "    return SendClaim(attempt, operation, begin_by, otp, step)\n": (
+                "    otp = one_time_codes.make_code(step) if step else otp\n"
+                "    return SendClaim(attempt, operation, begin_by, otp, step)\n"
+            )
+        },
+        "tests/operations/delivery/test_managed_codes.py::test_the_code_is_made_after_the_claim",
+    ),
+    Safeguard(
+        "no more than three managed codes are tried by themselves",
+        "backoffice.operations.delivery.release:renew_release",
+        {"    if refused % MOST_CODES == 0:\n": "    if refused < 0:\n"},
+        (
+            "tests/operations/delivery/test_managed_codes.py::test_after_three_refused_codes_it_stays_approved_"
+            "with_an_incident"
+        ),
+    ),
 )

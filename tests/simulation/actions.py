@@ -119,7 +119,7 @@ class HistoryActions:
             "second_factor_at": clock.now(),
         }
         typed = {"confirmation": approvals.ApproverConfirmation(wanted.expected if wanted else "")}
-        otp = {"otp": SecretStr(f"token-{next(self.tokens)}") if kind.needs_otp else None}
+        otp = {"otp": SecretStr(f"token-{next(self.tokens)}") if kind.asks_for_otp else None}
         choices: dict[str, tuple[Act, dict[str, Any]]] = {
             "approve": (approvals.approve_operation, signature | typed),
             "approve and release": (approvals.approve_and_release_operation, signature | typed | otp),

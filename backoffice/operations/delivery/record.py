@@ -14,7 +14,7 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.core.web.formatting import stored_error
-from backoffice.operations.delivery.release import enqueue_next
+from backoffice.operations.delivery.release import enqueue_next, renew_release
 from backoffice.operations.kinds.base import OutdatedError, SendReceipt
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
@@ -234,6 +234,8 @@ def _apply(operation: Operation, attempt: Attempt, result: SendResult) -> None:
         reason = {"closing_reason": result.response} if result.status == Status.FAILED else {}
         transition(operation, result.status, **reason)
     _audit(result.action, operation, attempt, result)
+    if result.outcome == Outcome.OTP_REJECTED:
+        renew_release(operation, attempt)
     release_balance(attempt)
 
 

@@ -5,6 +5,7 @@ A release is created, expires or is withdrawn here; `delivery.send` consumes it.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import takewhile
 from uuid import UUID
 
 from django.conf import settings
@@ -17,8 +18,10 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import storable_text
 from backoffice.core import background, clock, encryption, fault_points
+from backoffice.core.gateway import OtpMode, otp_mode
 from backoffice.operations import policy, seals
 from backoffice.operations.delivery import balance_queue
+from backoffice.operations.delivery import otp as one_time_codes
 from backoffice.operations.errors import (
     AlreadyReleasedError,
     AlteredRecordError,
@@ -34,10 +37,12 @@ from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal
 from backoffice.operations.models.monitoring import is_paused
-from backoffice.operations.models.operations import Operation, Release
-from backoffice.operations.models.reason_codes import Blocker
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.reason_codes import Blocker, IncidentKind
+from backoffice.operations.states import Outcome, Status
 
 SEND_TASK = "operations.send"
+MOST_CODES = 3  # managed codes that are tried one after the other
 
 
 @dataclass(frozen=True)
@@ -64,11 +69,11 @@ def release_operation(
     If an earlier release was stopped by look-alikes, `another_payment` has to declare that each of them is a
     different payment.
 
-    The provider's one-time code is stored encrypted and bound to this content for `OTP_LIFETIME_SECONDS`; a
+    The provider's one-time code is stored encrypted and bound to this content while it is valid; a
     release without a code lasts `RELEASE_LIFETIME_MINUTES`. Raises PermissionMissingError, SelfApprovalError,
     WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError, PaymentsPausedError,
-    OtpMissingError, AlreadyReleasedError, LookAlikeError, LookAlikeReasonMissingError, and AlteredRecordError,
-    with an incident.
+    OtpMissingError, OtpUsedError, AlreadyReleasedError, LookAlikeError, LookAlikeReasonMissingError, and
+    AlteredRecordError, with an incident.
     """
     return add_release(operation_id, actor, digest, second_factor_at, otp, another_payment)
 
@@ -160,7 +165,7 @@ def add_release(
     if Release.objects.filter(operation=operation).exists():
         raise AlreadyReleasedError
     kind, payload = read_content(operation)
-    if kind.needs_otp and not (otp and otp.get_secret_value().strip()):
+    if kind.asks_for_otp and not (otp and otp.get_secret_value().strip()):
         raise OtpMissingError
     _declare_look_alikes(operation, actor, second_factor_at, another_payment)
     declared = {one.transaction_id: one.reason for one in operation.look_alikes.all()}
@@ -173,9 +178,8 @@ def add_release(
         balance=debit.currency if debit else None,
         look_alikes=list(declared),
     )
-    if otp is not None:
-        release.expires_at = now + timedelta(seconds=settings.OTP_LIFETIME_SECONDS)
-        release.encrypted_otp = encryption.encrypt(otp.get_secret_value().strip(), bound_to=release.bound_to)
+    if otp is not None and kind.asks_for_otp:
+        _add_code(release, otp.get_secret_value().strip())
     release.make_seal()
     release.save(force_insert=True)
     detail = {"other_payments": declared} if declared else {}
@@ -186,6 +190,51 @@ def add_release(
     transaction.on_commit(lambda: fault_points.reach("release.committed"))
     background.enqueue_on_commit(SEND_TASK, operation_id)
     return operation
+
+
+def _add_code(release: Release, code: str) -> None:
+    """Keep the code, encrypted, as long as it is valid. Raises OtpUsedError."""
+    release.expires_at = one_time_codes.valid_until(release.released_at)
+    one_time_codes.remember_entered(code, release.operation, release.expires_at)
+    release.encrypted_otp = encryption.encrypt(code, bound_to=release.bound_to)
+
+
+def renew_release(operation: Operation, attempt: Attempt) -> None:
+    """Release an operation again whose managed code the provider refused, in the transaction that records it.
+
+    A refused code proves that nothing was executed. After `MOST_CODES` in a row it stays approved, with an incident.
+    """
+    if otp_mode() != OtpMode.MANAGED or operation.status != Status.APPROVED:
+        return
+    refused = _codes_refused_in_a_row(operation)
+    if refused % MOST_CODES == 0:
+        evidence = {"attempt": attempt.number, "responses": attempt.responses}
+        incidents.raise_incident(operation, kind=IncidentKind.MANAGED_CODES_REFUSED, evidence=evidence)
+        return
+    now = clock.now()
+    release = Release(
+        operation=operation,
+        released_by=attempt.released_by,
+        released_at=now,
+        expires_at=now + timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES),
+        balance=attempt.balance,
+        look_alikes=[one.transaction_id for one in operation.look_alikes.all() if one.declared_at],
+    )
+    release.make_seal()
+    release.save(force_insert=True)
+    audit.record(
+        Action.OPERATION_RELEASE_RENEWED,
+        actor=None,
+        target=operation,
+        digest=operation.digest,
+        released_by=str(attempt.released_by),
+    )
+    background.enqueue_on_commit(SEND_TASK, operation.pk)
+
+
+def _codes_refused_in_a_row(operation: Operation) -> int:
+    outcomes = operation.attempts.order_by("-number").values_list("outcome", flat=True)
+    return sum(1 for _ in takewhile(lambda outcome: outcome == Outcome.OTP_REJECTED, outcomes))
 
 
 def _declare_look_alikes(

@@ -28,6 +28,7 @@ from backoffice.core.web.formatting import stored_error
 from backoffice.ledger import provider_list
 from backoffice.operations import policy
 from backoffice.operations.delivery import balance_queue, journal, look_alikes, restore_check
+from backoffice.operations.delivery import otp as one_time_codes
 from backoffice.operations.delivery.record import (
     SendResult,
     complete_result,
@@ -44,7 +45,7 @@ from backoffice.operations.errors import (
     Refusal,
 )
 from backoffice.operations.kinds.base import MoneyKind, SendReceipt
-from backoffice.operations.kinds.registry import read_content
+from backoffice.operations.kinds.registry import KINDS, read_content
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.pause import is_pause_altered, pause_if_altered
 from backoffice.operations.lifecycle.transitions import transition
@@ -58,7 +59,7 @@ from payments_gateway import GatewayError, NotSentError, TransactionRecord, writ
 logger = logging.getLogger(__name__)
 PAUSED = gettext_noop("Payments were paused before sending began. Nothing was sent.")
 DATABASE_GONE = gettext_noop("The database connection was lost before sending began. Nothing was sent.")
-# How long the provider's list may be read before sending: half the life of a one-time code. It is long where the
+# How long the provider's list may be read before sending: less than a one-time code lives. It is long where the
 # mirror is far behind, so that transactions of days have to be read.
 PREFLIGHT_SECONDS = 45.0
 DETAILS_DEADLINE = 1.0  # seconds; for a read that only completes the recorded result
@@ -81,6 +82,9 @@ class SendClaim:
     operation: Operation
     begin_by: datetime
     otp: SecretStr | None
+    otp_step: one_time_codes.ReservedStep | None = (
+        None  # of a managed code, which is made right before the request
+    )
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,7 @@ def send_operation(operation_id: UUID) -> None:
         or is_paused()
         or pause_if_altered()
         or not balance_queue.is_next(release, clock.now())
+        or _waits_for_code(release)
     ):
         return
     try:
@@ -132,7 +137,7 @@ def send_operation(operation_id: UUID) -> None:
         )
         record_blocker(operation_id, Blocker.PROVIDER_UNREADABLE, **stored_error(exc, limit=250))
         return
-    except journal.JournalError as exc:
+    except (journal.JournalError, one_time_codes.CodeNotReadyError) as exc:
         logger.warning("%s was not sent: %s It is retried.", release.operation.reference, exc)
         record_blocker(operation_id, exc.blocker, **exc.parameters)
         return
@@ -146,6 +151,18 @@ def send_operation(operation_id: UUID) -> None:
         record_blocker(operation_id, _stale_preflight(release, preflight))
     else:
         _send_claimed(claim)
+
+
+def _waits_for_code(release: Release) -> bool:
+    """Whether a managed code is needed and none can be made now. The provider is not read meanwhile."""
+    kind = KINDS.get(release.operation.kind)
+    try:
+        if kind is not None:
+            one_time_codes.check_ready(kind)
+    except one_time_codes.CodeNotReadyError as exc:
+        record_blocker(release.pk, exc.blocker)
+        return True
+    return False
 
 
 def _send_claimed(claim: SendClaim) -> None:
@@ -201,7 +218,9 @@ def _claim(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
         released_by=str(release.released_by),
     )
     begin_by = attempt.started_at + timedelta(seconds=settings.SEND_WITHIN_SECONDS)
-    return SendClaim(attempt, operation, begin_by, otp)
+    # After the audit entry, as in every approval: two transactions that need both locks take them in one order.
+    step = one_time_codes.reserve_step(read_content(operation)[0])
+    return SendClaim(attempt, operation, begin_by, otp, step)
 
 
 def make_request(claim: SendClaim) -> SendResult:
@@ -210,10 +229,11 @@ def make_request(claim: SendClaim) -> SendResult:
 
     def send() -> SendReceipt:
         start = RequestStart(claim.attempt, _check_may_still_send(claim))
+        otp = one_time_codes.make_code(claim.otp_step) if claim.otp_step else claim.otp
         fault_points.reach("send.before_request")
         try:
             with write_only_while(start.may_write):
-                return kind.send(gateway(), payload, claim.otp)
+                return kind.send(gateway(), payload, otp)
         except NotSentError as exc:
             if start.refusal is None:
                 raise

@@ -7,6 +7,7 @@ from backoffice.operations.kinds.api_keys.switch import ApiKeySwitchKind
 from backoffice.operations.kinds.bank_account import BankAccountKind
 from backoffice.operations.kinds.callback_url import CallbackUrlKind
 from backoffice.operations.kinds.conversion import ConversionKind
+from backoffice.operations.kinds.otp_secret import OtpSecretKind
 from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.registry import register
 from backoffice.operations.kinds.resolution.kind import ResolutionKind
@@ -27,6 +28,7 @@ register(
     ApiKeyDeleteKind(),
     BankAccountKind(),
     CallbackUrlKind(),
+    OtpSecretKind(),
     ResolutionKind(),
     ResumeKind(),
 )

@@ -17,6 +17,7 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from pydantic import BaseModel, ConfigDict, SecretStr
 
+from backoffice.core.gateway import OtpMode, otp_mode
 from backoffice.core.web.formatting import exact_time, format_amount
 from backoffice.operations.models.operations import Attempt
 from backoffice.operations.models.reason_codes import MatchField
@@ -179,6 +180,7 @@ class LocalEffect(StrEnum):
 
     RESOLVES_OPERATION = "settles what became of another operation"
     RESUMES_PAYMENTS = "lets sending go on"
+    CHANGES_AUTHENTICATOR = "changes from which secret one-time codes are made"
 
 
 _LONGEST_CHOICE = 80
@@ -188,6 +190,7 @@ class KindForm(forms.Form):
     """A form that produces a payload. The fields about duplicates are shown only if there is one."""
 
     advanced: ClassVar[tuple[str, ...]] = ()  # rarely used fields, folded away on the page
+    secret_fields: ClassVar[tuple[str, ...]] = ()  # never kept in a draft, and never shown again
     is_being_typed = False  # checked for hints only, after every change; what takes long waits for the review
     # `field_order`, where a form declares it, is the order on the page.
 
@@ -282,6 +285,8 @@ class OperationKind(ABC, Generic[P]):
     success_texts: ClassVar["tuple[StrOrPromise, StrOrPromise] | None"] = None
     # Whether it is sent even if the provider cannot be read with the present key.
     skips_preflight: ClassVar[bool] = False
+    # Whether the provider's call has a member for its one-time code.
+    takes_otp: ClassVar[bool] = False
     # whether it is approved on its own page only, not in bulk
     excluded_from_bulk: ClassVar[bool] = False
     payload_type: type[P]
@@ -292,9 +297,14 @@ class OperationKind(ABC, Generic[P]):
         return self.payload_type.model_validate(stored)
 
     @property
-    def needs_otp(self) -> bool:
-        """Whether the provider requires its one-time code to send this."""
-        return False
+    def requires_otp(self) -> bool:
+        """Whether the request has to carry the provider's one-time code."""
+        return self.takes_otp and otp_mode() != OtpMode.NOT_ASKED
+
+    @property
+    def asks_for_otp(self) -> bool:
+        """Whether the person who sends it has to enter that code."""
+        return self.takes_otp and otp_mode() == OtpMode.ENTERED
 
     @property
     def lifetime(self) -> timedelta:

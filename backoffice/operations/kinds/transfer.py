@@ -9,7 +9,6 @@ from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
-from backoffice.core.gateway import provider_profile
 from backoffice.core.web.formatting import format_amount
 from backoffice.operations.kinds.base import (
     Debit,
@@ -89,10 +88,7 @@ class TransferKind(MoneyKind[TransferPayload]):
     verb = pgettext_lazy("verb", "Transfer")
     payload_type = TransferPayload
     form_type = TransferForm
-
-    @property
-    def needs_otp(self) -> bool:
-        return provider_profile().otp_required
+    takes_otp = True
 
     def sentence(self, payload: TransferPayload) -> str:
         amount = format_amount(payload.amount, payload.currency)

@@ -8,7 +8,6 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
-from backoffice.core.gateway import provider_profile
 from backoffice.core.web.formatting import format_amount, mask_account
 from backoffice.operations.kinds.base import (
     NOT_PROVIDED,
@@ -78,10 +77,7 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
     verb = _("Withdraw")
     payload_type = WithdrawalPayload
     form_type = WithdrawalForm
-
-    @property
-    def needs_otp(self) -> bool:
-        return provider_profile().otp_required
+    takes_otp = True
 
     def sentence(self, payload: WithdrawalPayload) -> str:
         values = {

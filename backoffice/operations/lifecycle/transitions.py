@@ -23,6 +23,7 @@ from backoffice.operations.errors import (
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.monitoring import LostAttempt
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.otp import OtpSecret
 from backoffice.operations.states import CLOSED, IN_FLIGHT, Status
 
 Parameters = ParamSpec("Parameters")
@@ -47,6 +48,8 @@ def transition(operation: Operation, to: Status, **changes: Any) -> None:
         raise WrongStatusError
     if operation.status in IN_FLIGHT and to != Status.APPROVED:
         background.enqueue_on_commit(sync.SYNC_TASK, operation.pk)
+    if to in _ENDS_UNSENT:
+        OtpSecret.objects.filter(operation=operation, state=OtpSecret.State.WAITING).delete()
     operation.status = to
     for name, value in changes.items():
         setattr(operation, name, value)

@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("operations", "0008_pauses_and_reasons"),
+        ("operations", "0010_managed_one_time_codes"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -3,5 +3,6 @@
 from backoffice.operations.models import bulk_releases as bulk_releases
 from backoffice.operations.models import monitoring as monitoring
 from backoffice.operations.models import operations as operations
+from backoffice.operations.models import otp as otp
 from backoffice.operations.models import reconciliation as reconciliation
 from backoffice.operations.models import saved_items as saved_items

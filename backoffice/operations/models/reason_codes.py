@@ -54,6 +54,10 @@ class IncidentKind(models.TextChoices):
         _("The database was restored to an earlier moment, or a standby was promoted"),
     )
     ALTERED_PAUSE = "altered_pause", _("A pause of payments was ended or deleted outside Countersign")
+    MANAGED_CODES_REFUSED = (
+        "managed_codes_refused",
+        _("The provider refused several one-time codes made from the stored authenticator secret"),
+    )
 
 
 class RecordFault(TextChoices):
@@ -434,6 +438,22 @@ class Blocker(TextChoices):
             "The journal of sent requests {file} was deleted or replaced while Countersign was running. Ask the "
             "operator to bring it back, or to restart all processes to begin a new one."
         ),
+    )
+    OTP_SECRET_MISSING = (
+        "otp_secret_missing",
+        _(
+            "No authenticator secret is stored, so no one-time code can be made. An administrator must store one."
+        ),
+    )
+    OTP_SECRET_UNREADABLE = (
+        "otp_secret_unreadable",
+        _(
+            "The authenticator secret cannot be decrypted: its encryption key is not configured. Contact the operator."
+        ),
+    )
+    OTP_NEXT_STEP = (
+        "otp_next_step",
+        _("It waits for the next one-time code, because the provider takes each code once."),
     )
     INTERNAL_ERROR = (
         "internal_error",

@@ -23,6 +23,7 @@ from backoffice.audit.models import Entry, LastVerification
 from backoffice.audit.verification import ChainVerification, fault_sentence
 from backoffice.core.models import GatewayKey
 from backoffice.operations import seals
+from backoffice.operations.delivery.otp import longest_lifetime
 from backoffice.operations.delivery.record import is_silent
 from backoffice.operations.kinds.base import LocalKind, MoneyKind
 from backoffice.operations.kinds.registry import KINDS
@@ -244,7 +245,7 @@ def stale_release(scope: InspectionScope) -> list[str]:
 
 def _lifetime(release: Release) -> timedelta:
     if release.encrypted_otp is not None:
-        return timedelta(seconds=settings.OTP_LIFETIME_SECONDS)
+        return longest_lifetime()
     return timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
 
 

@@ -24,6 +24,7 @@ from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.models import User
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.gateway import provider_profile
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions, policy, selectors
 from backoffice.operations.delivery.expected_wait import seconds_per_payment
@@ -36,17 +37,19 @@ from backoffice.operations.errors import (
     SelfApprovalError,
     WrongStatusError,
 )
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.bulk_releases import BulkRelease, ItemState
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.bulk import BulkRow, bulk_totals
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, otp_field
-from backoffice.operations.pages.operation.status import is_released, may_have_been_sent, needs_otp
+from backoffice.operations.pages.operation.status import asks_for_otp, is_released, may_have_been_sent
 from backoffice.operations.pages.operation_list import OperationFilterForm
 from backoffice.operations.selectors import first_payment_text
 from backoffice.operations.states import Status
 from backoffice.operations.workflow.bulk_release import (
     MAX_OPERATIONS,
+    WITH_ONE_CODE,
     continue_bulk_release,
     needs_code,
     release_with_code,
@@ -71,12 +74,17 @@ class BulkReleaseForm(BaseDecisionForm):
         super().__init__(*args, request=request, wants=DecisionRequirements(otp=asks_for_code), **kwargs)
         del self.fields["digest"]
         if asks_for_code:
-            self.fields["otp"].help_text = gettext(
-                "For one operation. The page asks for the next code while others wait."
-            )
+            self.fields["otp"].help_text = _code_help()
 
     def clean_otp(self) -> SecretStr:
         return SecretStr(self.cleaned_data["otp"])
+
+
+def _code_help() -> str:
+    if provider_profile().otp_single_use:
+        return gettext("For one operation. The page asks for the next code while others wait.")
+    text = gettext("For up to {count} operations. The page asks for another code while others wait.")
+    return text.format(count=WITH_ONE_CODE)
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ class SendSelection:
     @property
     def with_code(self) -> int:
         """How many need a one-time code."""
-        return sum(needs_otp(one) for one in self.operations)
+        return sum(asks_for_otp(one) for one in self.operations)
 
     @property
     def largest(self) -> list[BulkRow]:
@@ -264,6 +272,7 @@ def _confirmation(
         "limit": MAX_OPERATIONS,
         "shown": SHOWN,
         "paused": cached_pause(),
+        "codes_work_once": provider_profile().otp_single_use,
     }
     return render(request, "operations/bulk_send.html", context, status=status)
 
@@ -279,9 +288,10 @@ def expected_seconds(operations: Iterable[Operation]) -> int:
     balances, codes = Counter[str](), 0
     for one in operations:
         balances[one.currency] += 1
-        codes += needs_otp(one)
+        codes += KINDS[one.kind].requires_otp
     longest = max((count * pace[currency] for currency, count in balances.items()), default=0.0)
-    return round(max(longest, codes * _SECONDS_PER_CODE))
+    per_code = 1 if provider_profile().otp_single_use else WITH_ONE_CODE
+    return round(max(longest, codes / per_code * _SECONDS_PER_CODE))
 
 
 def _selection(request: StaffRequest) -> SendSelection:

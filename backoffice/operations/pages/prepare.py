@@ -14,6 +14,7 @@ from django.template import TemplateDoesNotExist
 from django.template.loader import select_template
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts.models import User
@@ -32,6 +33,7 @@ from backoffice.operations.errors import (
 )
 from backoffice.operations.kinds.base import KindForm, OperationKind
 from backoffice.operations.kinds.form_fields import AmountForm
+from backoffice.operations.kinds.otp_secret import OtpSecretForm
 from backoffice.operations.kinds.registry import KINDS, facts_of, read_content
 from backoffice.operations.models.operations import Operation, content_digest, verification_code
 from backoffice.operations.pages.saved_accounts import AccountOption, account_option, account_options
@@ -144,6 +146,7 @@ SHOWN_DUPLICATES = 3
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters("secret", "code", "sealed")
 def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
     """The form; and, by the submitted button, its check, its review, or the operation itself."""
     kind = _kind(request, kind_name)
@@ -152,12 +155,13 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
             return redirect(_with_submission(request))
         values = {**_prefilled(request, kind), **_draft(request)}
         return _form_page(request, kind, kind.form_type(initial=values))
-    _keep_draft(request)
+    _keep_draft(request, kind)
     steps = {"check": _check, "find": _edit, "use": _fill_in_account, "change": _edit, "prepare": _prepare}
     return steps.get(request.POST.get("step", ""), _review)(request, kind)
 
 
 @require_POST
+@sensitive_post_parameters("secret", "code", "sealed")
 def check(request: StaffRequest, kind_name: str) -> HttpResponse:
     """The provider's checks of the form so far, while it is being filled in."""
     kind = _kind(request, kind_name)
@@ -233,6 +237,7 @@ def _store(request: StaffRequest, kind: OperationKind[Any], form: KindForm, subm
             kind=kind.name,
             payload=form.payload(),
             prepared_from=copied.pk if copied else None,
+            otp_secret=form.totp_secret if isinstance(form, OtpSecretForm) else None,
         )
     except (DuplicatePendingError, DuplicateUnknownError) as exc:
         return _refused(request, kind, form, waiting=exc)
@@ -320,9 +325,9 @@ def _with_submission(request: StaffRequest) -> str:
     return f"{request.path}?{query.urlencode()}"
 
 
-def _keep_draft(request: StaffRequest) -> None:
-    """Keep in the session what was typed, for the last few forms."""
-    typed = {name: value for name, value in request.POST.items() if name not in _NOT_TYPED}
+def _keep_draft(request: StaffRequest, kind: OperationKind[Any]) -> None:
+    """Keep in the session what was typed, for the last few forms; no secret."""
+    typed = {name: value for name, value in _shown_again(request, kind).items() if name not in _NOT_TYPED}
     drafts = request.session.get(_DRAFTS, {}) | {str(_submission(request)): typed}
     request.session[_DRAFTS] = dict(list(drafts.items())[-MAX_DRAFTS:])
 
@@ -351,12 +356,19 @@ def _checked(request: StaffRequest, kind: OperationKind[Any]) -> KindForm:
 
 
 def _as_typed(request: StaffRequest, kind: OperationKind[Any]) -> KindForm:
-    return kind.form_type(initial=request.POST.dict())
+    return kind.form_type(initial=_shown_again(request, kind))
+
+
+def _shown_again(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, str]:
+    """What was submitted, without secrets."""
+    secret = kind.form_type.secret_fields
+    return {name: value for name, value in request.POST.dict().items() if name not in secret}
 
 
 def _prefilled(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, Any]:
     """Initial values from the query string (`?currency=NGN`) or an earlier operation (`?copy=`)."""
-    return {**request.GET.dict(), **_copied_values(request, kind)}
+    given = {name: value for name, value in request.GET.items() if name not in kind.form_type.secret_fields}
+    return {**given, **_copied_values(request, kind)}
 
 
 def _copied_values(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from django.db import connection
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.sessions import StaffRequest
@@ -18,11 +19,19 @@ from backoffice.audit.checkpoints import DeliveryStatus, destination_states, pub
 from backoffice.audit.models import Entry, LastVerification
 from backoffice.audit.verification import fault_sentence
 from backoffice.core import encryption
+from backoffice.core.gateway import OtpMode, otp_mode
 from backoffice.operations.delivery import journal
+from backoffice.operations.kinds.base import GroupedCode
 from backoffice.operations.models.monitoring import Heartbeat
+from backoffice.operations.models.otp import otp_secret_in_use
 from backoffice.operations.monitoring.inspection import system_health
 
 JOB_LATE_AFTER = timedelta(minutes=5)
+_OTP_MODES = {
+    OtpMode.NOT_ASKED: _("Not asked: calls carry none"),
+    OtpMode.ENTERED: _("Entered by the person who sends"),
+    OtpMode.MANAGED: _("Made by Countersign from the stored authenticator secret"),
+}
 _TONES = {
     DeliveryStatus.CONTRADICTED: "bad",
     DeliveryStatus.OVERDUE: "bad",
@@ -46,6 +55,7 @@ class Job:
 def system(request: StaffRequest) -> HttpResponse:
     """The state of the installation, from the database and the configuration only. It shows no secret."""
     now = timezone.now()
+    otp_secret = otp_secret_in_use()
     last_verification = LastVerification.objects.filter(pk=1).first()
     context = {
         "versions": _versions(),
@@ -62,6 +72,10 @@ def system(request: StaffRequest) -> HttpResponse:
         ],
         "journal": journal.own_path(),
         "journal_problem": journal.folder_problem(),
+        "otp_mode": _OTP_MODES[otp_mode()],
+        "otp_managed": otp_mode() == OtpMode.MANAGED,
+        "otp_secret": otp_secret,
+        "otp_fingerprint": GroupedCode(otp_secret.fingerprint) if otp_secret else "",
         "encryption_key_ids": encryption.key_ids(),
         "checkpoint_keys": public_keys(),
     }

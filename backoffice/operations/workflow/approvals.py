@@ -37,6 +37,7 @@ from backoffice.operations.errors import (
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resolution.case import ResolutionPayload
+from backoffice.operations.lifecycle.otp_secret import apply_otp_secret
 from backoffice.operations.lifecycle.pause import resume_payments
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal, transition
 from backoffice.operations.models.operations import Approval, Operation, Release
@@ -197,6 +198,7 @@ def _resolution_in(operation_id: UUID) -> ResolutionPayload | None:
 _EFFECTS: dict[LocalEffect, Callable[[Operation, Any, User], None]] = {
     LocalEffect.RESOLVES_OPERATION: resolve_operation,
     LocalEffect.RESUMES_PAYMENTS: resume_payments,
+    LocalEffect.CHANGES_AUTHENTICATOR: apply_otp_secret,
 }
 
 

@@ -1,7 +1,7 @@
 """Send several approved operations with one confirmation. Each is released, claimed, sent and audited on its own.
 
 A worker creates the releases, because hundreds take longer than a request may. A one-time code that a person enters is
-for one operation and is never stored here: that operation is released at once, and the others wait for the next code.
+never stored here: the operations that it is for are released at once, and the others wait for the next code.
 """
 
 import logging
@@ -18,6 +18,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import background, clock
 from backoffice.core.encryption import SealState
+from backoffice.core.gateway import provider_profile
 from backoffice.operations import policy
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.errors import (
@@ -25,6 +26,7 @@ from backoffice.operations.errors import (
     AlteredRecordError,
     OperationError,
     OtpMissingError,
+    OtpUsedError,
     PaymentsPausedError,
     PermissionMissingError,
     Refusal,
@@ -40,10 +42,11 @@ from backoffice.operations.permissions import RELEASE
 logger = logging.getLogger(__name__)
 RELEASE_MANY_TASK = "operations.release_many"
 MAX_OPERATIONS = 500
+WITH_ONE_CODE = 25  # operations: as many as are sent while the provider accepts the code
 _AT_ONCE = 25  # releases, then the worker may send in between
 
 # They concern the whole bulk release, and pass: nothing is recorded against one operation.
-_STOPPING = (PaymentsPausedError, SecondFactorStaleError, PermissionMissingError)
+_STOPPING = (OtpUsedError, PaymentsPausedError, SecondFactorStaleError, PermissionMissingError)
 
 
 @transaction.atomic
@@ -108,12 +111,17 @@ def _confirm(bulk_release: BulkRelease, actor: User, second_factor_at: datetime 
 def release_with_code(
     bulk_release: BulkRelease, *, actor: User, second_factor_at: datetime | None, otp: SecretStr
 ) -> bool:
-    """Release the first operation that waits for a one-time code, with this one. False if none was released.
+    """Release what waits for a one-time code, with this one: one operation, or `WITH_ONE_CODE` if the provider takes a
+    code several times. False if none was released.
 
-    Raises PaymentsPausedError, SecondFactorStaleError and PermissionMissingError.
+    Raises PaymentsPausedError, SecondFactorStaleError, PermissionMissingError and OtpUsedError.
     """
-    waiting = (item for item in waiting_items(bulk_release) if needs_code(item))
-    return any(_release_one(item, actor, second_factor_at, otp) for item in waiting)
+    most = 1 if provider_profile().otp_single_use else WITH_ONE_CODE
+    released = 0
+    for item in waiting_items(bulk_release):
+        if released < most and needs_code(item):
+            released += _release_one(item, actor, second_factor_at, otp)
+    return released > 0
 
 
 def release_pending(pk: UUID) -> None:
@@ -167,7 +175,7 @@ def waiting_items(bulk_release: BulkRelease) -> list[BulkReleaseItem]:
 
 def needs_code(item: BulkReleaseItem) -> bool:
     """Whether a person has to enter the provider's one-time code for it."""
-    return KINDS[item.operation.kind].needs_otp
+    return KINDS[item.operation.kind].asks_for_otp
 
 
 def _release_one(

@@ -29,6 +29,7 @@ from backoffice.operations.errors import (
 )
 from backoffice.operations.kinds.base import Debit, OperationKind, Payload
 from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.lifecycle.otp_secret import keep_until_decided
 from backoffice.operations.lifecycle.transitions import audit_refusals
 from backoffice.operations.models.operations import (
     Attempt,
@@ -37,6 +38,7 @@ from backoffice.operations.models.operations import (
     content_key,
     new_reference,
 )
+from backoffice.operations.models.otp import TotpSecret
 from backoffice.operations.selectors import IS_OPEN, NEWEST_FIRST
 from backoffice.operations.states import BEFORE_SENDING, NOT_EXECUTED, OUTCOME_UNKNOWN, Status
 
@@ -97,7 +99,13 @@ def earlier_submission(user: User, submission: UUID, digest: str) -> Operation |
 @audit_refusals(OperationAction.PREPARE)
 @transaction.atomic
 def prepare_operation(
-    operation_id: UUID, *, actor: User, kind: str, payload: Payload, prepared_from: UUID | None = None
+    operation_id: UUID,
+    *,
+    actor: User,
+    kind: str,
+    payload: Payload,
+    prepared_from: UUID | None = None,
+    otp_secret: TotpSecret | None = None,
 ) -> Operation:
     """Store a pending operation for others to approve. Nothing is sent.
 
@@ -106,7 +114,8 @@ def prepare_operation(
     same content is pending or approved, DuplicateUnknownError if a duplicate's outcome is unknown,
     DuplicatePaymentError if the same was paid within a day and no reason is given, ReferenceUsedError if another
     operation has its reference at the provider. A duplicate that was resolved as
-    not executed is linked as `prepared_from`.
+    not executed is linked as `prepared_from`. `otp_secret` is the authenticator secret that the content has only a
+    fingerprint of.
     """
     policy.check_may_prepare(actor, kind)
     digest = content_digest(operation_id, kind, payload.stored())
@@ -120,6 +129,8 @@ def prepare_operation(
         operation = _draft(operation_id, actor, kind, payload, source)
     if not _insert_once(operation):
         return _existing_submission(operation_id, actor, digest)
+    if otp_secret is not None:
+        keep_until_decided(operation, otp_secret)
     audit.record(
         Action.OPERATION_PREPARED,
         actor=actor,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from backoffice.core.gateway import gateway, provider_profile
+from backoffice.core.gateway import OtpMode, gateway, otp_mode, provider_profile
 from payments_gateway import ProviderProfile
 from payments_gateway.profile.model import PROFILES
 
@@ -82,3 +82,30 @@ def test_an_invalid_profile_prevents_startup(settings: Settings, tmp_path: Path)
     settings.GATEWAY_PROFILE = str(file)
     with pytest.raises(ValueError, match="otp_type"):
         gateway()
+
+
+@pytest.mark.parametrize(
+    ("profile", "configured", "mode"),
+    [
+        ("specification", "", OtpMode.ENTERED),
+        ("published", "", OtpMode.NOT_ASKED),
+        ("specification", "not_asked", OtpMode.NOT_ASKED),
+        ("published", "entered", OtpMode.ENTERED),
+        ("published", "managed", OtpMode.MANAGED),
+    ],
+)
+def test_one_time_codes_are_obtained_as_configured_or_by_the_profile(
+    settings: Settings, profile: str, configured: str, mode: OtpMode
+) -> None:
+    settings.GATEWAY_PROFILE, settings.OTP_MODE = profile, configured
+    assert otp_mode() == mode
+    assert provider_profile().otp_required == (mode != OtpMode.NOT_ASKED)
+
+
+def test_codes_made_from_the_authenticator_secret_are_sent_as_totp(
+    settings: Settings, tmp_path: Path
+) -> None:
+    file = tmp_path / "profile.toml"
+    file.write_text('otp_type = "otp"\n')
+    settings.GATEWAY_PROFILE, settings.OTP_MODE = str(file), "managed"
+    assert provider_profile().otp_type == "totp"

@@ -41,7 +41,7 @@ def carry_out(
 ) -> Operation:
     """Prepared by one person; approved and released by the other, on the page; sent."""
     operation = factories.prepared_of_kind(kind, payload, administrator)
-    otp = {"otp": canaries.otp} if KINDS[kind].needs_otp else {}
+    otp = {"otp": canaries.otp} if KINDS[kind].asks_for_otp else {}
     values = {"digest": operation.digest, **otp}
     assert approver.post(f"/operations/{operation.pk}/approve-and-send/", values).status_code == 302
     send.send_operation(operation.pk)

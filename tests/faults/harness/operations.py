@@ -77,4 +77,4 @@ def release(operation: Operation, actor: User, sandbox: SandboxProcess) -> Opera
 
 def otp_for(operation: Operation, sandbox: SandboxProcess) -> SecretStr | None:
     """The provider's one-time code if this kind needs one."""
-    return SecretStr(sandbox.issued_otp()) if KINDS[operation.kind].needs_otp else None
+    return SecretStr(sandbox.issued_otp()) if KINDS[operation.kind].asks_for_otp else None

@@ -312,7 +312,7 @@ def test_a_thousand_look_alikes_are_declared_with_one_field(
         LookAlike(operation=released, transaction_id=one, record=found.record, found_at=timezone.now())
         for one in more
     )
-    form = {"code": code_of(approver), "otp": "123456", "another_payment": "A thousand equal vouchers"}
+    form = {"code": code_of(approver), "otp": "654321", "another_payment": "A thousand equal vouchers"}
     of_what_was_shown = do(as_approver, released, "release", **form, look_alikes=seen_on(page))
     assert (of_what_was_shown.status_code, Release.objects.count()) == (422, 0)
     seen = seen_on(show(as_approver, released))
@@ -329,7 +329,7 @@ def test_a_person_declares_another_payment_on_the_page(
     _stopped(provider, released)
     form = {
         "code": code_of(approver),
-        "otp": "123456",
+        "otp": "654321",
         "look_alikes": seen_on(show(as_approver, released)),
         "another_payment": "Invoice 18, paid by card",
     }

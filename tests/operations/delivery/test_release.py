@@ -133,3 +133,16 @@ def test_no_one_time_code_is_requested_where_the_provider_needs_none(
     assert answer.status_code == 302
     send.send_operation(operation.pk)
     assert "token" not in json.loads(provider.posts[0])
+
+
+def test_no_one_time_code_is_requested_where_the_setting_says_that_none_is(
+    provider: StubProvider, preparer: User, approver: User, sign_in: SignIn, settings: Settings
+) -> None:
+    settings.OTP_MODE = "not_asked"
+    operation = factories.approved(preparer, approver)
+    page = sign_in(Client(), approver)
+    assert b"one-time code" not in page.get(operation.get_absolute_url()).content
+    address = reverse("operations:release", args=[operation.pk])
+    assert page.post(address, {"digest": operation.digest}).status_code == 302
+    send.send_operation(operation.pk)
+    assert "token" not in json.loads(provider.posts[0])

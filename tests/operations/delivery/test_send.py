@@ -4,7 +4,6 @@ import itertools
 import socket
 import uuid
 from collections.abc import Callable
-from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
@@ -237,11 +236,6 @@ def test_a_refusal_is_stored_as_the_reason(provider: StubProvider, released: Ope
     provider.answer_post = lambda: (422, '{"success": false, "message": "Insufficient funds"}')
     send.send_operation(released.pk)
     assert "Insufficient funds" in reloaded(released).reason
-
-
-def test_a_one_time_code_expires_after_ninety_seconds(released: Operation) -> None:
-    release = Release.objects.get()
-    assert release.expires_at - release.released_at == timedelta(seconds=90)
 
 
 def test_a_blocker_of_one_release_does_not_affect_a_later_one(released: Operation, approver: User) -> None:

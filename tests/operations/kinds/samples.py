@@ -11,6 +11,7 @@ from backoffice.operations.kinds.bank_account import BankAccountPayload
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
+from backoffice.operations.kinds.otp_secret import OtpSecretPayload
 from backoffice.operations.kinds.payment import PaymentPayload
 from backoffice.operations.kinds.resolution.case import (
     ResolutionChoice,
@@ -90,6 +91,9 @@ SAMPLES: dict[str, Payload] = {
     ),
     "callback_url": CallbackUrlPayload(
         url="https://pay.example.com/webhooks", previous="https://hooks.example.com/before"
+    ),
+    "otp_secret": OtpSecretPayload(
+        fingerprint="0A1B2C3D4E5F6071", algorithm="SHA1", digits=6, period=30, replaces="7F6E5D4C3B2A1908"
     ),
     "resolution": ResolutionPayload(
         operation=UUID("6a1d3b52-4c1e-4f0b-9a53-7d0f8c2e9b11"),

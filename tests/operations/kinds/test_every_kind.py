@@ -215,7 +215,7 @@ def ended(operation: Operation, status: Status, person: Person) -> Operation:
 
 
 def submit_release(operation: Operation, somebody: User) -> None:
-    otp = SecretStr("123456") if KINDS[operation.kind].needs_otp else None
+    otp = SecretStr("123456") if KINDS[operation.kind].asks_for_otp else None
     release.release_operation(
         operation.pk,
         actor=somebody,

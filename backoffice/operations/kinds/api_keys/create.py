@@ -8,7 +8,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
-from backoffice.core.gateway import FORM_CHECK_TIMEOUT, provider_profile
+from backoffice.core.gateway import FORM_CHECK_TIMEOUT
 from backoffice.core.web.formatting import local_time_of_iso
 from backoffice.operations.kinds.api_keys.base import (
     KEYS_UNREADABLE,
@@ -155,11 +155,8 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
     verb = _("Create API key")
     payload_type = ApiKeyCreatePayload
     form_type = ApiKeyCreateForm
+    takes_otp = True
     excluded_from_bulk = True
-
-    @property
-    def needs_otp(self) -> bool:
-        return provider_profile().otp_required
 
     def sentence(self, payload: ApiKeyCreatePayload) -> str:
         if payload.method == "full":

@@ -210,7 +210,7 @@ def decision_requirements(operation: Operation) -> DecisionRequirements:
         return DecisionRequirements()
     undeclared = [one for one in operation.look_alikes.all() if one.declared_at is None]
     return DecisionRequirements(
-        otp=kind.needs_otp,
+        otp=kind.asks_for_otp,
         confirmation=kind.confirmation(payload),
         acknowledgement=kind.acknowledgement(payload),
         look_alikes=undeclared,

@@ -168,7 +168,7 @@ class ReleaseForm(BaseDecisionForm):
 
     otp = otp_field(
         required=True,
-        help_text=_("Stored encrypted for at most 90 seconds, then deleted."),
+        help_text=_("Stored encrypted while it is valid, then deleted."),
     )
     another_payment = reason_field(
         label=_("Why that transaction is a different payment"),

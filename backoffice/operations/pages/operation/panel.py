@@ -28,12 +28,12 @@ from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import IncidentKind, ResponseCode
 from backoffice.operations.pages.operation.status import (
     approvals_missing,
+    asks_for_otp,
     has_approval_lost_validity,
     is_applied_locally,
     is_released,
     last_attempt,
     may_have_been_sent,
-    needs_otp,
 )
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
 from backoffice.operations.selectors import first_payment_text, possible_approvers
@@ -257,7 +257,7 @@ def _expired_release_text(operation: Operation, turn: QueuePosition | None) -> s
         "Not sent before the release expired: other operations were ahead, the provider's data could not be read, "
         "or no worker was available."
     )
-    if not needs_otp(operation):
+    if not asks_for_otp(operation):
         return f"{text}{_advice_if_sendable(operation, turn, gettext('Choose “Send” again.'))}"
     advice = _advice_if_sendable(
         operation, turn, gettext("Choose “Send” again and enter a new one-time code.")
@@ -327,7 +327,7 @@ def _failed_attempt_text(operation: Operation, turn: QueuePosition | None) -> st
     if _is_outdated(attempt):
         return text
     again = gettext("It can be sent again.")
-    if needs_otp(operation):
+    if asks_for_otp(operation):
         again = gettext("It can be sent again with a new one-time code.")
     return f"{text}{_advice_if_sendable(operation, turn, again)}"
 
@@ -377,7 +377,7 @@ def _send_again_text(operation: Operation, attempt: Attempt) -> str:
         return gettext("Nothing was executed. Cancel this operation and prepare it again.")
     if cached_pause() or has_approval_lost_validity(operation):
         return gettext("Nothing was executed.")
-    if needs_otp(operation):
+    if asks_for_otp(operation):
         return gettext("Nothing was executed. Choose “Send” again and enter a new one-time code.")
     return gettext("Nothing was executed. Choose “Send” again.")
 
@@ -415,7 +415,7 @@ def _cannot_be_sent_now(operation: Operation, turn: QueuePosition | None) -> boo
     """
     if cached_pause() is not None or may_have_been_sent(operation):
         return True
-    return _blocking_operation(turn) is not None and needs_otp(operation)
+    return _blocking_operation(turn) is not None and asks_for_otp(operation)
 
 
 def _blocking_operation(turn: QueuePosition | None) -> Operation | None:
@@ -549,7 +549,7 @@ def _paused_text(operation: Operation, pause: Pause, turn: QueuePosition | None)
 
 
 def _blocked_text(person: User, operation: Operation, turn: QueuePosition, holder: Operation) -> str:
-    if needs_otp(operation):
+    if asks_for_otp(operation):
         text = gettext(
             "Send this operation once that transaction is known: a one-time code entered now would expire."
         )

@@ -91,9 +91,9 @@ def may_have_been_sent(operation: Operation) -> bool:
     return any(lost.state in unresolved for lost in operation.lost_attempts.all())
 
 
-def needs_otp(operation: Operation) -> bool:
-    """Whether the provider requires its one-time code; False for a kind that this release does not know."""
-    return operation.kind in KINDS and KINDS[operation.kind].needs_otp
+def asks_for_otp(operation: Operation) -> bool:
+    """Whether the person who sends it enters a one-time code; False for a kind that this release does not know."""
+    return operation.kind in KINDS and KINDS[operation.kind].asks_for_otp
 
 
 def is_applied_locally(operation: Operation) -> bool:
@@ -173,7 +173,7 @@ def _sent_note(operation: Operation, turn: QueuePosition | None) -> str:
         if is_released(operation):
             is_next = turn is None or turn.is_next
             return gettext("released for sending") if is_next else gettext("waiting in the queue")
-        return gettext("needs the one-time code") if needs_otp(operation) else gettext("not released yet")
+        return gettext("needs the one-time code") if asks_for_otp(operation) else gettext("not released yet")
     if operation.status == Status.SENDING:
         return gettext("sending now")
     if operation.status in {Status.EXPIRED, Status.CANCELLED} and operation.decided_at:

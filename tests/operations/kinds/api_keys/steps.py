@@ -62,7 +62,7 @@ def sent(kind: str, payload: Payload, administrator: User, approver: User) -> Op
         actor=approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
-        otp=SecretStr("123456") if KINDS[kind].needs_otp else None,
+        otp=SecretStr("123456") if KINDS[kind].asks_for_otp else None,
     )
     send.send_operation(operation.pk)
     return Operation.objects.get(pk=operation.pk)
