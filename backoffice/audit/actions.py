@@ -100,7 +100,7 @@ class Action(models.TextChoices):
     OPERATION_EXPIRED = "operation.expired", pgettext_lazy("audit action", "recorded the expiry of")
     OPERATION_RELEASED = "operation.released", pgettext_lazy("audit action", "released")
     BULK_RELEASE_CONFIRMED = (
-        "bulk_release.confirmed",
+        "operation.bulk_release_confirmed",
         pgettext_lazy("audit action", "ordered the sending of several operations:"),
     )
     OPERATION_RELEASE_RENEWED = (
