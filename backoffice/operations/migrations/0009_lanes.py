@@ -33,6 +33,8 @@ def fill(apps, schema_editor):
     operations = apps.get_model("operations", "Operation").objects.filter(pk=OuterRef("operation"))
     attempts.update(amount=Subquery(operations.values("amount")))
     attempts.filter(_UNMATCHED, operation__status="sending").update(is_under_way=True)
+    if schema_editor.connection.vendor == "postgresql":
+        schema_editor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # else it creates no index after this
 
 
 class Migration(migrations.Migration):
