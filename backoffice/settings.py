@@ -151,6 +151,9 @@ SECOND_APPROVAL_ABOVE = approval_limits(env.list("COUNTERSIGN_SECOND_APPROVAL_AB
 #: Hours for which a person whose account was made or changed with `--break-glass` can neither approve, send nor
 #: resolve. Less than 24 only in the sandbox.
 BREAK_GLASS_RESTRICTION_HOURS: int = env.int("COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS", default=24)
+#: With `1`, an operation whose transaction at the provider is not known holds back every other one of its balance.
+#: Otherwise it holds back only those with the same amount, which could be mistaken for it.
+STRICT_BALANCE_ORDER: bool = env.bool("COUNTERSIGN_STRICT_BALANCE_ORDER", default=False)
 RELEASE_LIFETIME_MINUTES = 15  # how long a release waits to be sent if it has no one-time code
 #: The longest that one call to the provider may take; less than 30 only in the sandbox, for tests.
 SEND_DEADLINE_SECONDS: float = env.float("COUNTERSIGN_SEND_DEADLINE_SECONDS", default=30.0)

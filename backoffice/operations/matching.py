@@ -9,8 +9,9 @@ response contained a transaction id is matched by that id. Otherwise a transacti
 * no other attempt has claimed it (one transaction belongs to at most one attempt: a unique index).
 
 A single candidate is still rejected when the balance after it equals the balance we saw before sending, when
-it is older than the watermark and the provider did not accept our request, or when it has no time. Several
-candidates are never resolved automatically: people decide.
+it is older than the watermark and the provider did not accept our request, or when it has no time. A few seconds
+older counts as newer, unless another attempt of the balance was open meanwhile. Several candidates are never
+resolved automatically: people decide.
 """
 
 from collections.abc import Callable
@@ -35,7 +36,7 @@ from backoffice.operations.models.reason_codes import CheckResult, MismatchReaso
 from backoffice.operations.states import Status
 from payments_gateway import GatewayError, TransactionRecord
 
-# A transaction this much older than the watermark still counts as newer.
+# A transaction this much older than the watermark still counts as newer, unless the attempt was sent beside another.
 TIME_TOLERANCE = timedelta(seconds=5)
 
 
@@ -156,9 +157,27 @@ def _mismatch(operation: Operation, attempt: Attempt, record: TransactionRecord)
         return MismatchReason.ID_TOO_LONG
     if _preceded_watermark(attempt, record):
         return MismatchReason.BALANCE_AS_BEFORE
-    if record.created_at >= watermark_time - TIME_TOLERANCE:
+    if record.created_at >= watermark_time:
+        return None
+    if record.created_at >= watermark_time - TIME_TOLERANCE and not _was_sent_beside_another(attempt):
         return None
     return _mismatch_of_an_older(operation, attempt, record)
+
+
+def _was_sent_beside_another(attempt: Attempt) -> bool:
+    """Whether another attempt of the balance was open when this one began, and could still be executed.
+
+    Then the balance may have changed between a similar transaction and our watermark, so that `_preceded_watermark`
+    does not recognise that one as older, and its time has to.
+    """
+    watermark_time = attempt.watermark_provider_time
+    if watermark_time is None:
+        return True
+    earliest = watermark_time - Attempt.EXECUTION_WINDOW - 2 * Attempt.CLOCK_SKEW
+    others = Attempt.objects.filter(
+        balance=attempt.balance, pk__lt=attempt.pk, watermark_provider_time__range=(earliest, watermark_time)
+    )
+    return others.filter(Q(closed_at__isnull=True) | Q(closed_at__gt=attempt.started_at)).exists()
 
 
 def _mismatch_of_an_older(

@@ -111,8 +111,8 @@ def test_a_long_queue_of_one_balance_does_not_delay_another(
     provider.answer_post = lambda: (502, "bad gateway")
     lost = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(lost.pk)
-    for amount in (100_000, 200_000, 300_000):
-        factories.release(factories.approved(preparer, approver, amount=Decimal(amount)), approver)
+    for account in ("0000000001", "0000000002", "0000000003"):
+        factories.release(factories.approved(preparer, approver, account_number=account), approver)
     dollars = of_another_balance(preparer, approver)
     lose_the_queued_tasks()
     jobs.send_due()

@@ -96,12 +96,21 @@ DATABASE = (
         ),
     ),
     Safeguard(
-        "unique index: one unknown outcome for each balance",
-        "backoffice.operations.migrations.0001_initial:Migration",
-        {'fields=("balance",)': 'fields=("balance", "operation")'},
+        "unique index: one unknown outcome for each amount of a balance",
+        "backoffice.operations.migrations.0009_lanes:Migration",
+        {'fields=("balance", "amount")': 'fields=("balance", "amount", "operation")'},
         (
             "tests/operations/delivery/test_balance_queue.py::test_the_database_allows_one_unknown_outcom"
-            "e_for_a_balance"
+            "e_for_an_amount"
+        ),
+    ),
+    Safeguard(
+        "unique index: one request under way for each balance",
+        "backoffice.operations.migrations.0009_lanes:Migration",
+        {'fields=("balance",)': 'fields=("balance", "operation")'},
+        (
+            "tests/operations/delivery/test_balance_queue.py::test_the_database_allows_one_request_under_"
+            "way_for_a_balance"
         ),
     ),
     Safeguard(

@@ -169,7 +169,7 @@ RESTORED = (
         "a lost attempt waits while another of its balance has no transaction",
         f"{_CHECK}:_can_be_recreated",
         {
-            "\n        and (balance is None or not Attempt.objects.unmatched(balance).exists())": "",
+            "\n        and (balance is None or not Attempt.objects.holding(balance, operation.amount).exists())": "",
         },
         f"{_TESTS}test_an_attempt_waits_until_its_balance_has_no_other_unmatched_attempt",
     ),

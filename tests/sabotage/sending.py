@@ -196,15 +196,34 @@ SENDING = (
     ),
     Safeguard(
         "releases of a balance are sent in their order",
-        "backoffice.operations.delivery.balance_queue:_releases_ahead",
+        "backoffice.operations.delivery.balance_queue:_queued_before",
         {"        Q(released_at__lt=release.released_at) | same_moment, ": "        same_moment, "},
         "tests/operations/delivery/test_balance_queue.py::test_operations_of_a_balance_are_sent_in_order",
     ),
     Safeguard(
-        "nothing is sent from a balance behind an unknown outcome",
+        "nothing is sent that could be mistaken for an unknown outcome",
         "backoffice.operations.delivery.balance_queue:is_next",
-        {"Attempt.objects.unmatched(release.balance).exists() or ": ""},
-        ("tests/operations/delivery/test_balance_queue.py::test_an_unknown_outcome_blocks_its_balance"),
+        {"holding.exists() or ": ""},
+        "tests/operations/delivery/test_balance_queue.py::test_an_unknown_outcome_holds_back_what_has_its_amount",
+    ),
+    Safeguard(
+        "an attempt whose amount is not known holds its whole balance",
+        "backoffice.operations.models.operations:AttemptManager.holding_amount",
+        {" | Q(amount__isnull=True)": ""},
+        "tests/operations/delivery/test_balance_queue.py::test_an_attempt_of_unknown_amount_holds_back_its_"
+        "whole_balance",
+    ),
+    Safeguard(
+        "nothing is sent from a balance while a request is under way",
+        "backoffice.operations.models.operations:AttemptManager.holding",
+        {"self.unmatched(balance).filter(is_under_way=True) | holds_amount": "holds_amount"},
+        "tests/operations/delivery/test_balance_queue.py::test_nothing_is_sent_while_a_request_is_under_way",
+    ),
+    Safeguard(
+        "the strict order of a balance, where it is set",
+        "backoffice.operations.models.operations:AttemptManager.holding_amount",
+        {"if settings.STRICT_BALANCE_ORDER:": "if False:"},
+        "tests/operations/delivery/test_balance_queue.py::test_the_strict_order_holds_back_the_whole_balance",
     ),
     Safeguard(
         "what was read before another attempt is no watermark",

@@ -37,6 +37,7 @@ class SimulationFigures:
     ambiguous: int = 0  # attempts without a transaction id for which the list shows exactly one match
     closed_automatically: int = 0
     in_review: int = 0
+    side_by_side: int = 0  # attempts without a transaction, while another of their balance had none either
 
     def add(self, other: "SimulationFigures") -> None:
         for name, number in asdict(other).items():
@@ -52,7 +53,8 @@ class SimulationFigures:
             f"{self.histories:,} histories, {self.steps:,} steps, {self.operations:,} operations, "
             f"{self.requests:,} requests sent, {self.debits:,} debits, {self.in_review:,} for people to review\n"
             f"ambiguous attempts with one matching record: {self.ambiguous:,}, "
-            f"closed automatically: {self.closed_automatically:,} ({100 * self.share:.2f} %)"
+            f"closed automatically: {self.closed_automatically:,} ({100 * self.share:.2f} %)\n"
+            f"attempts with no transaction yet, beside another of their balance: {self.side_by_side:,}"
         )
 
 

@@ -66,6 +66,7 @@ def _figures(office: HistoryActions, steps: int) -> SimulationFigures:
     operations = oracle.operations()
     made = SimulationFigures(histories=1, steps=steps, operations=len(operations))
     made.debits = sum(record.caused_by is not None for record in ledger)
+    made.side_by_side = len(oracle.side_by_side)
     made.in_review = sum(operation.status == "review" for operation in operations.values())
     for attempt in oracle.attempts():
         made.requests += 1

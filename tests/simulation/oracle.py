@@ -68,6 +68,9 @@ class Oracle:
     checked_moves: int = 0
     state: object = None
     unmatched: set[int] = field(default_factory=set)  # attempts without a known transaction
+    side_by_side: set[int] = field(
+        default_factory=set
+    )  # of these, while another of the balance had none either
 
     def check(self) -> None:
         """Raises AssertionError if a rule is broken. Does nothing if nothing has happened since the last
@@ -251,8 +254,12 @@ class Oracle:
         self, operations: dict[UUID, OperationRow], attempts: list[AttemptRow]
     ) -> None:
         doubts = [attempt for attempt in attempts if attempt.is_unmatched]
-        held = Counter(attempt.balance for attempt in doubts)
+        held = Counter((attempt.balance, operations[attempt.operation].amount) for attempt in doubts)
         assert all(number == 1 for number in held.values()), f"Attempts in doubt: {dict(held)}"
+        balances = Counter(attempt.balance for attempt in doubts)
+        self.side_by_side |= {each.pk for each in doubts if balances[each.balance] > 1}
+        under_way = [each.balance for each in doubts if operations[each.operation].status == "sending"]
+        assert len(under_way) == len(set(under_way)), f"Requests under way: {under_way}"
         waiting = {"unknown", "processing"}
         self.unmatched |= {each.pk for each in doubts if operations[each.operation].status in waiting}
         for each in doubts:

@@ -1,28 +1,32 @@
 """The queue of released operations at each balance: one is sent at a time, in the order of release.
 Read-only.
 
-While the transaction of an attempt is not known, a new transaction at its balance can only be its own. So the
-next operation waits until that attempt is closed or the provider has named its transaction.
+While the transaction of an attempt is not known, a new transaction of its balance and amount can only be its own. So
+operations with the same amount wait until that attempt is closed or the provider has named its transaction. Those
+with other amounts are sent before them, once no request is under way (`Attempt.objects.holding`).
 """
 
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.conf import settings
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import UNMATCHED, Attempt, Operation, Release
-from backoffice.operations.states import BEFORE_SENDING, Status
+from backoffice.operations.states import BEFORE_SENDING
 
 
 @dataclass(frozen=True)
 class QueuePosition:
-    """What is ahead of an operation at its balance: how many releases, and what blocks them.
+    """What is ahead of an operation at its balance: how many releases and requests under way, and what blocks it.
 
-    `blocked_by` is an operation that was sent and whose transaction is not known yet.
+    `blocked_by` is an operation that was sent, and whose transaction is not known yet and could be mistaken for this
+    one's.
     """
 
     balance: str
@@ -71,14 +75,13 @@ def queue_position(operation: Operation) -> QueuePosition | None:
         return QueuePosition(balance, 0, None)
     release = getattr(operation, "release", None)
     now = timezone.now()
-    before = _releases_ahead(release, now) if release else queued_releases(now).filter(balance=balance)
-    unmatched = Attempt.objects.unmatched(balance)
-    ahead = Operation.objects.filter(
-        Q(pk__in=unmatched.values("operation")) | Q(pk__in=before.exclude(pk=operation.pk).values("pk"))
-    )
-    found = list(ahead)
-    blocked_by = next((one for one in found if one.status != Status.APPROVED), None)
-    return QueuePosition(balance, len(found) - (blocked_by is not None), blocked_by)
+    before = _queued_before(release, now) if release else queued_releases(now).filter(balance=balance)
+    if not settings.STRICT_BALANCE_ORDER:
+        before = before.filter(~_is_amount_held() | Q(operation__amount=operation.amount))
+    holding = list(Attempt.objects.holding(balance, operation.amount).select_related("operation"))
+    blocked_by = next((attempt.operation for attempt in holding if not attempt.is_under_way), None)
+    under_way = sum(attempt.is_under_way for attempt in holding)
+    return QueuePosition(balance, before.exclude(pk=operation.pk).count() + under_way, blocked_by)
 
 
 def _debited_balance(operation: Operation) -> str | None:
@@ -91,22 +94,33 @@ def _debited_balance(operation: Operation) -> str | None:
 
 
 def is_next(release: Release, now: datetime) -> bool:
-    """Whether no released operation is ahead at this balance and no attempt there lacks its transaction."""
+    """Whether no released operation is ahead at this balance and no attempt there holds this one back."""
     if release.balance is None:
         return True
-    return not (Attempt.objects.unmatched(release.balance).exists() or _releases_ahead(release, now).exists())
+    holding = Attempt.objects.holding(release.balance, release.operation.amount)
+    return not (holding.exists() or _releases_ahead(release, now).exists())
 
 
 def queue_heads_first(now: datetime) -> QuerySet[Release]:
-    """All queued releases, the head of each balance first, then in the order of release.
+    """All queued releases: the head of each balance first, those whose amount is held last, in the order of release.
 
-    A caller that takes a limited number is thus not blocked by a long queue at one balance.
+    A caller that takes a limited number is thus blocked neither by a long queue at one balance nor by held amounts.
     """
-    same_moment = Q(released_at=OuterRef("released_at"), pk__lt=OuterRef("pk"))
-    before = queued_releases(now).filter(
-        Q(released_at__lt=OuterRef("released_at")) | same_moment, balance=OuterRef("balance")
+    queued = queued_releases(now)
+    balances = queued.order_by("balance").values_list("balance", flat=True).distinct()
+    heads = [queue_head(balance, now) for balance in balances if balance]
+    turn = Case(
+        When(Q(balance__isnull=True) | Q(pk__in=heads), then=Value(0)),
+        When(_is_amount_held(), then=Value(2)),
+        default=Value(1),
     )
-    return queued_releases(now).order_by(Exists(before), *Release.QUEUE_ORDER)
+    return queued.order_by(turn, *Release.QUEUE_ORDER)
+
+
+def queue_head(balance: str, now: datetime) -> UUID | None:
+    """The operation that is released first at this balance and whose amount is not held."""
+    queue = queued_releases(now).filter(~_is_amount_held(), balance=balance)
+    return queue.order_by(*Release.QUEUE_ORDER).values_list("pk", flat=True).first()
 
 
 def newest_attempt_id(balance: str | None) -> int | None:
@@ -116,6 +130,16 @@ def newest_attempt_id(balance: str | None) -> int | None:
 
 
 def _releases_ahead(release: Release, now: datetime) -> QuerySet[Release]:
+    """Those that are sent before this one; not those whose own amount is held."""
+    return _queued_before(release, now).filter(~_is_amount_held())
+
+
+def _is_amount_held() -> Exists:
+    """Whether a release waits for the transaction of an attempt that could be mistaken for its own."""
+    return Exists(Attempt.objects.holding_amount(OuterRef("balance"), OuterRef("operation__amount")))
+
+
+def _queued_before(release: Release, now: datetime) -> QuerySet[Release]:
     same_moment = Q(released_at=release.released_at, pk__lt=release.pk)
     return queued_releases(now).filter(
         Q(released_at__lt=release.released_at) | same_moment, balance=release.balance

@@ -236,7 +236,7 @@ def _apply(operation: Operation, attempt: Attempt, result: SendResult) -> None:
     _audit(result.action, operation, attempt, result)
     if result.outcome == Outcome.OTP_REJECTED:
         renew_release(operation, attempt)
-    release_balance(attempt)
+    enqueue_next(attempt.balance)  # of another amount, if the transaction is still not known
 
 
 def release_balance(attempt: Attempt) -> None:
@@ -281,7 +281,7 @@ def _close_or_schedule(attempt: Attempt, result: SendResult) -> None:
     now = clock.now()
     is_open = result.outcome == Outcome.OPEN
     is_unclear = result.status == Status.UNKNOWN
-    attempt.outcome = result.outcome
+    attempt.outcome, attempt.is_under_way = result.outcome, False
     attempt.responses = [result.response]
     attempt.response_status = result.http_status
     attempt.result = result.result

@@ -141,11 +141,9 @@ def record_blocker(operation_id: UUID, blocker: Blocker | None, **parameters: st
 
 def enqueue_next(balance: str | None) -> None:
     """Enqueue the sending of the release at the head of this balance's queue, after commit."""
-    if not balance:
-        return
-    queue = balance_queue.queued_releases(clock.now()).filter(balance=balance)
-    if head := queue.order_by(*Release.QUEUE_ORDER).first():
-        background.enqueue_on_commit(SEND_TASK, head.pk)
+    head = balance_queue.queue_head(balance, clock.now()) if balance else None
+    if head:
+        background.enqueue_on_commit(SEND_TASK, head)
 
 
 def add_release(

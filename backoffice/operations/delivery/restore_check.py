@@ -529,7 +529,7 @@ def _can_be_recreated(operation: Operation, found: LostAttempt) -> bool:
         operation.status == Status.APPROVED
         and operation.reference == found.line["reference"]  # not prepared anew under the same id
         and not operation.attempts.filter(closed_at=None).exists()
-        and (balance is None or not Attempt.objects.unmatched(balance).exists())
+        and (balance is None or not Attempt.objects.holding(balance, operation.amount).exists())
     )
 
 
@@ -544,6 +544,7 @@ def _attempt_of(operation: Operation, found: LostAttempt) -> Attempt:
         released_by=releaser or operation.approvals.earliest("approved_at").approver,
         digest=operation.digest,
         balance=line["balance"],
+        amount=operation.amount if line["balance"] else None,
         started_at=found.started_at,
         begin_by=found.started_at,
         begun_at=datetime.fromisoformat(line["begun_at"]),

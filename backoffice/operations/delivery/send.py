@@ -1,6 +1,6 @@
 """Send a released operation: at most one request, whatever is clicked twice, redelivered, delayed or killed.
 
-The order is the safeguard: wait for the balance; read a watermark; claim by compare-and-set and delete the
+The order is the safeguard: wait for the turn at the balance; read a watermark; claim by compare-and-set and delete the
 one-time code in one durable commit; connect; commit that the request begins, and write it to the journal; make
 exactly one request with no transaction open; record the response. A process that dies before the request begins
 has sent nothing, and the operation returns to approved. One that dies later leaves a `sending` row, which is
@@ -192,7 +192,7 @@ def claim_operation(operation_id: UUID, preflight: PreflightRead) -> SendClaim |
         release = Release.objects.filter(operation=operation_id).first()
         if release is None or balance_queue.is_next(release, clock.now()):
             raise
-        # another attempt at this balance was opened at the same moment: the unique index allows one
+        # another attempt at this balance was opened at the same moment: the unique indexes allow one
         return None
 
 
@@ -429,6 +429,8 @@ def _open_attempt(operation: Operation, release: Release, preflight: PreflightRe
         released_by=release.released_by,
         digest=operation.digest,
         balance=release.balance,
+        amount=operation.amount if release.balance else None,
+        is_under_way=True,
         started_at=now,
         begin_by=now + timedelta(seconds=settings.SEND_WITHIN_SECONDS),
         deadline_at=now + timedelta(seconds=longest),

@@ -38,7 +38,7 @@ def _replace_trigger(schema_editor, trigger):
 class Migration(migrations.Migration):
     dependencies = [
         ("ledger", "0004_totals_not_reported"),
-        ("operations", "0008_pauses_and_reasons"),
+        ("operations", "0009_lanes"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -10,6 +10,7 @@ import json
 import secrets
 import uuid
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -386,18 +387,36 @@ class LookAlike(models.Model):
 
 # Maximum length of a provider's transaction id. The specification sets none; this is what an index can hold.
 TRANSACTION_ID_LENGTH = 500
-# Open attempts whose transaction at the provider is not known: any new one of the balance could be theirs.
+# Open attempts whose transaction at the provider is not known: a new one of their balance and amount could be theirs.
 UNMATCHED = Q(closed_at__isnull=True, provider_transaction_id__isnull=True)
 
 
 class AttemptManager(models.Manager["Attempt"]):
-    def unmatched(self, balance: str) -> "models.QuerySet[Attempt]":
-        """The attempt at this balance whose transaction at the provider is not known; at most one.
-
-        While there is one, nothing else is sent from this balance, so that a new transaction can only be its
-        own.
-        """
+    def unmatched(self, balance: "str | models.OuterRef") -> "models.QuerySet[Attempt]":
+        """The attempts at this balance whose transaction at the provider is not known; at most one for each amount."""
         return self.filter(UNMATCHED, balance=balance)
+
+    def holding(self, balance: str, amount: Decimal | None) -> "models.QuerySet[Attempt]":
+        """The attempts at this balance because of which nothing with this amount is sent now.
+
+        That is the one whose request is under way, and those that hold the amount.
+        """
+        holds_amount = self.unmatched(balance) if amount is None else self.holding_amount(balance, amount)
+        return self.unmatched(balance).filter(is_under_way=True) | holds_amount
+
+    def holding_amount(
+        self, balance: "str | models.OuterRef", amount: "Decimal | models.OuterRef"
+    ) -> "models.QuerySet[Attempt]":
+        """The attempts whose transaction is not known and could be mistaken for another one with this amount.
+
+        A transaction is matched only if its amount is exactly the attempt's (`kinds.base.common_match_fields`), so
+        another amount of the same balance cannot be mistaken for it. An attempt of unknown amount holds all of them;
+        so does every attempt under `STRICT_BALANCE_ORDER`.
+        """
+        unmatched = self.unmatched(balance)
+        if settings.STRICT_BALANCE_ORDER:
+            return unmatched
+        return unmatched.filter(Q(amount=amount) | Q(amount__isnull=True))
 
     def same(self, attempt: "Attempt") -> "models.QuerySet[Attempt]":
         """This attempt, and not another one that was given its id after a restore.
@@ -426,6 +445,10 @@ class Attempt(models.Model):
 
     # The currency of the balance that is debited; null if none is, which the unique index permits many times.
     balance = models.CharField(max_length=12, null=True, editable=False)  # noqa: DJ001 - unique, so null
+    # The amount by which its transaction is matched. Null if no balance is debited.
+    amount = ExactDecimalField(null=True, editable=False)
+    # From the claim until it is recorded what came of the request, or that nothing did.
+    is_under_way = models.BooleanField(default=False, editable=False)
     # Text of any length: the specification sets no maximum for a transaction id.
     watermark_transaction_id = models.TextField(blank=True)
     watermark_balance = ExactDecimalField(null=True)
@@ -460,7 +483,12 @@ class Attempt(models.Model):
         ordering = ("number",)
         constraints = [
             models.UniqueConstraint(
-                fields=["balance"], condition=UNMATCHED, name="attempt_one_unmatched_per_balance"
+                fields=["balance"],
+                condition=Q(UNMATCHED, is_under_way=True),
+                name="attempt_one_under_way_per_balance",
+            ),
+            models.UniqueConstraint(
+                fields=["balance", "amount"], condition=UNMATCHED, name="attempt_one_unmatched_per_amount"
             ),
             models.UniqueConstraint(fields=["operation", "number"], name="attempt_number_once"),
             models.UniqueConstraint(

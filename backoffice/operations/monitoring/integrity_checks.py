@@ -270,10 +270,22 @@ def unchecked_outcome(scope: InspectionScope) -> list[str]:
 
 
 def two_unknown_at_balance(_scope: InspectionScope) -> list[str]:
-    """Two attempts at one balance have no transaction, so that theirs cannot be distinguished."""
+    """Two attempts at one balance have no transaction and equal amounts, so that theirs cannot be distinguished."""
     unmatched = Attempt.objects.filter(UNMATCHED).exclude(balance=None).order_by()
-    twice = unmatched.values("balance").annotate(times=Count("pk")).filter(times__gt=1)
-    return _references(unmatched.filter(balance__in=twice.values("balance")).values("operation"))
+    twice = unmatched.values("balance", "amount").annotate(times=Count("pk")).filter(times__gt=1)
+    found = [
+        pk
+        for balance, amount in twice.values_list("balance", "amount")
+        for pk in unmatched.filter(balance=balance, amount=amount).values_list("operation", flat=True)
+    ]
+    return _references(Operation.objects.filter(pk__in=found).values("pk"))
+
+
+def two_under_way_at_balance(_scope: InspectionScope) -> list[str]:
+    """Two requests are under way at one balance."""
+    under_way = Attempt.objects.filter(UNMATCHED, is_under_way=True).exclude(balance=None).order_by()
+    twice = under_way.values("balance").annotate(times=Count("pk")).filter(times__gt=1)
+    return _references(under_way.filter(balance__in=twice.values("balance")).values("operation"))
 
 
 INTEGRITY_CHECKS = (
@@ -343,8 +355,13 @@ INTEGRITY_CHECKS = (
     ),
     IntegrityCheck(
         "two_unknown_at_balance",
-        _("Each balance has at most one attempt whose transaction is not known."),
+        _("Each amount of a balance has at most one attempt whose transaction is not known."),
         two_unknown_at_balance,
+    ),
+    IntegrityCheck(
+        "two_under_way_at_balance",
+        _("Each balance has at most one request under way."),
+        two_under_way_at_balance,
     ),
 )
 

@@ -1,4 +1,4 @@
-"""One at a time leaves a balance, in the order of release."""
+"""One at a time leaves a balance, in the order of release; an unknown outcome holds back what has its amount."""
 
 import json
 from dataclasses import replace
@@ -10,20 +10,27 @@ import pytest
 from django.db import IntegrityError
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import jobs
 from backoffice.operations.delivery import send
-from backoffice.operations.delivery.balance_queue import queue_position
+from backoffice.operations.delivery.balance_queue import queue_heads_first, queue_position
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.delivery.send import make_request
+from backoffice.operations.kinds.base import MoneyKind
 from backoffice.operations.kinds.conversion import ConversionPayload
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.reason_codes import MatchField
 from backoffice.operations.states import Outcome, Status
+from payments_gateway import TransactionRecord
 from tests import factories
+from tests.core.test_background import messages
+from tests.operations.kinds.samples import SAMPLES
 from tests.operations.steps import show, status_of, text_of
 from tests.stub_provider import StubProvider
 
@@ -34,8 +41,10 @@ LOST = (502, "bad gateway")
 
 
 def released(preparer: User, approver: User, amount: int, currency: str = "NGN") -> Operation:
-    operation = factories.approved(preparer, approver, amount=Decimal(amount), currency=currency)
-    return factories.release(operation, approver, "123456")
+    """A released withdrawal; each to an account of its own."""
+    account = f"{Operation.objects.count():010}"
+    content = {"amount": Decimal(amount), "currency": currency, "account_number": account}
+    return factories.release(factories.approved(preparer, approver, **content), approver, "123456")
 
 
 def answered(provider: StubProvider, *answers: tuple[int, str]) -> None:
@@ -60,14 +69,101 @@ def lost(provider: StubProvider, preparer: User, approver: User) -> Operation:
     return operation
 
 
-def test_an_unknown_outcome_blocks_its_balance(
+def test_an_unknown_outcome_holds_back_what_has_its_amount(
     lost: Operation, provider: StubProvider, preparer: User, approver: User
 ) -> None:
-    second = released(preparer, approver, 200_000)
+    second = released(preparer, approver, 100_000)
     send.send_operation(second.pk)
     jobs.send_due()
     assert (status_of(second), len(provider.posts)) == (Status.APPROVED, 1)
     assert Release.objects.filter(pk=second.pk).exists()
+
+
+def test_what_has_another_amount_is_sent_before_what_is_held_back(
+    lost: Operation, provider: StubProvider, preparer: User, approver: User
+) -> None:
+    held, other = released(preparer, approver, 100_000), released(preparer, approver, 200_000)
+    send.send_operation(other.pk)
+    assert (status_of(held), status_of(other)) == (Status.APPROVED, Status.PROCESSING)
+
+
+def test_an_attempt_of_unknown_amount_holds_back_its_whole_balance(
+    lost: Operation, provider: StubProvider, preparer: User, approver: User
+) -> None:
+    Attempt.objects.update(amount=None)
+    second = released(preparer, approver, 200_000)
+    send.send_operation(second.pk)
+    assert (status_of(second), len(provider.posts)) == (Status.APPROVED, 1)
+
+
+def test_the_strict_order_holds_back_the_whole_balance(
+    settings: Settings, lost: Operation, provider: StubProvider, preparer: User, approver: User
+) -> None:
+    settings.STRICT_BALANCE_ORDER = True
+    second = released(preparer, approver, 200_000)
+    send.send_operation(second.pk)
+    jobs.send_due()
+    assert (status_of(second), len(provider.posts)) == (Status.APPROVED, 1)
+
+
+def test_nothing_is_sent_while_a_request_is_under_way(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    first, second = released(preparer, approver, 100_000), released(preparer, approver, 200_000)
+    assert send.claim_operation(first.pk, send.preflight_read(Release.objects.get(pk=first.pk))) is not None
+    send.send_operation(second.pk)
+    assert (status_of(second), provider.posts) == (Status.APPROVED, [])
+
+
+def test_the_next_amount_is_enqueued_once_the_outcome_is_unknown(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    answered(provider, LOST)
+    first, second = released(preparer, approver, 100_000), released(preparer, approver, 200_000)
+    before = len(messages(second.pk))
+    send.send_operation(first.pk)
+    assert (status_of(first), len(messages(second.pk))) == (Status.UNKNOWN, before + 1)
+
+
+def test_what_may_be_sent_comes_before_what_is_held_back(
+    lost: Operation, preparer: User, approver: User
+) -> None:
+    held = [released(preparer, approver, 100_000).pk for _ in range(2)]
+    others = [released(preparer, approver, amount).pk for amount in (200_000, 300_000)]
+    in_turn = queue_heads_first(timezone.now()).values_list("pk", flat=True)
+    assert list(in_turn) == [*others, *held]
+
+
+@pytest.mark.parametrize("amount", [Decimal("100000"), Decimal("100000.00")])
+def test_the_amount_that_is_held_is_the_one_that_is_matched(
+    lost: Operation, preparer: User, approver: User, amount: Decimal
+) -> None:
+    assert Attempt.objects.holding("NGN", amount).get().operation == lost
+    assert not Attempt.objects.holding("NGN", amount + Decimal("0.01")).exists()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if isinstance(kind, MoneyKind)])
+def test_every_kind_that_debits_a_balance_matches_exactly_the_amount_that_is_held(
+    kind: MoneyKind[Any],
+) -> None:
+    """Otherwise a transaction with another amount could be taken for an attempt's, and nothing would hold it back."""
+    content = SAMPLES[kind.name]
+    debit = kind.debit(content)
+    assert kind.exposure(content) == debit
+    similar = record_of(kind, content)
+    assert kind.is_match(content, similar)
+    for change in ({"amount": debit.amount + Decimal("0.01")}, {"currency": "XXX"}, {"type": "other"}):
+        assert not kind.is_match(content, similar.model_copy(update=change))
+
+
+def record_of(kind: MoneyKind[Any], content: Any) -> TransactionRecord:
+    """A transaction with the fields by which this kind is matched."""
+    debit = kind.debit(content)
+    blank = TransactionRecord.model_validate(
+        {"transactionId": "T-1", "currency": debit.currency, "amount": str(debit.amount), "type": ""}
+    )
+    [type_] = [one for one in kind.match_fields(content, blank) if one.field == MatchField.TYPE]
+    return blank.model_copy(update={"type": type_.local})
 
 
 def test_an_unknown_outcome_does_not_block_another_balance(
@@ -119,14 +215,19 @@ def test_an_operation_that_may_no_longer_be_sent_frees_the_queue(
     assert (status_of(first), status_of(second)) == (Status.APPROVED, Status.PROCESSING)
 
 
-def test_the_database_allows_one_unknown_outcome_for_a_balance(
+def test_the_database_allows_one_unknown_outcome_for_an_amount(
     lost: Operation, preparer: User, approver: User
 ) -> None:
     other = factories.approved(preparer, approver, amount=Decimal(5))
-    doubt = {"released_by": approver, "digest": other.digest, "balance": "NGN", "number": 1}
-    now = timezone.now()
-    with pytest.raises(IntegrityError):
-        Attempt.objects.create(operation=other, started_at=now, deadline_at=now, **doubt)
+    with pytest.raises(IntegrityError, match="balance"):
+        factories.attempt(other, balance="NGN", amount=Decimal("100000.0"))
+
+
+def test_the_database_allows_one_request_under_way_for_a_balance(preparer: User, approver: User) -> None:
+    first, second = (factories.approved(preparer, approver, amount=Decimal(each)) for each in (5, 6))
+    factories.attempt(first, balance="NGN", amount=Decimal(5), is_under_way=True)
+    with pytest.raises(IntegrityError, match="balance"):
+        factories.attempt(second, balance="NGN", amount=Decimal(6), is_under_way=True)
 
 
 def test_a_claim_that_loses_the_race_for_the_balance_waits(
@@ -231,7 +332,7 @@ class TestOnThePage:
         self, lost: Operation, preparer: User, approver: User, client: Client
     ) -> None:
         released(preparer, approver, 200_000)
-        third = released(preparer, approver, 300_000)
+        third = released(preparer, approver, 100_000)
         factories.sign_in(client, approver)
         page = text_of(show(client, third))
         assert "Waiting in the queue" in page
@@ -241,10 +342,10 @@ class TestOnThePage:
     def test_no_one_time_code_is_requested_while_the_balance_is_blocked(
         self, lost: Operation, preparer: User, approver: User, client: Client
     ) -> None:
-        waiting = factories.approved(preparer, approver, amount=Decimal(300_000))
+        waiting = factories.approved(preparer, approver, amount=Decimal(100_000), account_number="0000000009")
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
-        assert f"{lost.reference} blocks the NGN balance" in page
+        assert f"{lost.reference} blocks payments of NGN 100,000.00" in page
         assert "1 operation is ahead of this one for the NGN balance" in page
         assert "a one-time code entered now would expire" in page
         assert "Ready to send" not in page
@@ -255,11 +356,11 @@ class TestOnThePage:
         self, lost: Operation, preparer: User, approver: User, client: Client
     ) -> None:
         rate = {"known_rate": None, "from_currency": "NGN", "to_currency": "USD"}
-        content = ConversionPayload(amount=Decimal(5_000), **rate)
+        content = ConversionPayload(amount=Decimal(100_000), **rate)
         waiting = factories.approve(factories.prepared_of_kind("conversion", content, preparer), approver)
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
-        assert f"{lost.reference} blocks the NGN balance" in page
+        assert f"{lost.reference} blocks payments of NGN 100,000.00" in page
         assert "within 15 minutes" in page
         assert ">Send<" in page
 

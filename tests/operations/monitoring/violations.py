@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from decimal import Decimal
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -227,3 +228,10 @@ def shared_transaction(history: dict[str, Operation]) -> None:
 @violation
 def two_unknown_at_balance(history: dict[str, Operation]) -> None:
     Attempt.objects.filter(operation=history["processing"]).update(provider_transaction_id=None)
+
+
+@violation
+def two_under_way_at_balance(history: dict[str, Operation]) -> None:
+    unmatched = Attempt.objects.filter(operation__in=[history["processing"], history["unknown"]])
+    unmatched.update(provider_transaction_id=None, is_under_way=True)
+    unmatched.filter(operation=history["processing"]).update(amount=Decimal(1))

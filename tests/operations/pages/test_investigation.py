@@ -71,16 +71,20 @@ def test_the_page_shows_request_watermark_and_checks(unknown: Operation, as_prep
     assert re.search(r"1 check · next <time", html)
 
 
-def test_the_page_shows_the_blocked_balance_and_its_queue(
-    unknown: Operation, as_preparer: Client, preparer: User, approver: User
+def test_the_page_shows_the_blocked_amount_and_its_queue(
+    settings: Settings, unknown: Operation, as_preparer: Client, preparer: User, approver: User
 ) -> None:
-    assert "Blocks other NGN payments" in text_of(as_preparer.get(DESK))
+    assert "Blocks other payments of NGN 250,000.00 until" in text_of(as_preparer.get(DESK))
     assert "No approved operation is waiting." in text_of(as_preparer.get(DESK))
+    factories.approved(preparer, approver, account_number="0000000001")
     factories.approved(preparer, approver, amount=Decimal(7))
-    factories.approved(preparer, approver, amount=Decimal(7), currency="USD")
+    factories.approved(preparer, approver, currency="USD")
     html = text_of(as_preparer.get(DESK))
     assert "1 approved operation is waiting." in html
-    assert html.index("Blocks other NGN payments") < html.index("<dt>Sent</dt>")
+    assert html.index("Blocks other payments of NGN") < html.index("<dt>Sent</dt>")
+    settings.STRICT_BALANCE_ORDER = True
+    html = text_of(as_preparer.get(DESK))
+    assert "Blocks other NGN payments until it is resolved. 2 approved operations are waiting." in html
     Attempt.objects.update(provider_transaction_id="T-7")
     assert "Blocks other" not in text_of(as_preparer.get(DESK))
 

@@ -15,7 +15,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.fields import SUM_CONTEXT
-from backoffice.core.web.formatting import local_time
+from backoffice.core.web.formatting import format_amount, local_time
 from backoffice.operations import permissions, policy
 from backoffice.operations.delivery.balance_queue import QueuePosition
 from backoffice.operations.errors import OperationAction, Refusal, sentence
@@ -419,7 +419,7 @@ def _cannot_be_sent_now(operation: Operation, turn: QueuePosition | None) -> boo
 
 
 def _blocking_operation(turn: QueuePosition | None) -> Operation | None:
-    """The operation whose open outcome blocks the balance."""
+    """The operation whose open outcome blocks this one."""
     return turn.blocked_by if turn else None
 
 
@@ -488,10 +488,7 @@ def _approved_text(person: User, operation: Operation, turn: QueuePosition | Non
         return _released_text(operation, turn)
     holder = _blocking_operation(turn)
     if turn is not None and holder is not None:
-        title = gettext("{reference} blocks the {balance} balance").format(
-            reference=holder.reference, balance=turn.balance
-        )
-        return title, _blocked_text(person, operation, turn, holder)
+        return _blocked_title(operation, turn, holder), _blocked_text(person, operation, turn, holder)
     return _sendable_text(person, operation)
 
 
@@ -546,6 +543,16 @@ def _paused_text(operation: Operation, pause: Pause, turn: QueuePosition | None)
         return f"{why} {released.format(time=local_time(operation.release.expires_at))}"
     blocked = f" {turn}" if turn is not None and _blocking_operation(turn) else ""
     return f"{why} {gettext('It can be sent after that.')}{blocked}"
+
+
+def _blocked_title(operation: Operation, turn: QueuePosition, holder: Operation) -> str:
+    if settings.STRICT_BALANCE_ORDER or operation.amount is None:
+        title = gettext("{reference} blocks the {balance} balance")
+        return title.format(reference=holder.reference, balance=turn.balance)
+    amount = f"{turn.balance} {format_amount(operation.amount, turn.balance)}"
+    return gettext("{reference} blocks payments of {amount}").format(
+        reference=holder.reference, amount=amount
+    )
 
 
 def _blocked_text(person: User, operation: Operation, turn: QueuePosition, holder: Operation) -> str:

@@ -7,9 +7,10 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -81,8 +82,13 @@ class UnknownOutcome:
 
     @property
     def blocked_balance(self) -> str | None:
-        """The balance that this attempt blocks for other operations."""
+        """The balance where this attempt blocks other operations: all of them, or those of `blocked_amount`."""
         return _blocked_balance(self.attempt)
+
+    @property
+    def blocked_amount(self) -> Decimal | None:
+        """The amount that this attempt blocks; None if it blocks all of them."""
+        return _blocked_amount(self.attempt)
 
     @property
     def is_unobservable(self) -> bool:
@@ -151,7 +157,6 @@ def _cases(
     now = clock.now()
     owners = _owners([record for _, one in evidence if one.value for record in one.value.records])
     waiting = _pending_resolutions([attempt for attempt, _ in evidence])
-    blocked_counts = _blocked_counts({held for attempt, _ in evidence if (held := _blocked_balance(attempt))})
     return [
         UnknownOutcome(
             attempt,
@@ -159,7 +164,7 @@ def _cases(
             in_list=isinstance(_content(attempt.operation)[0], MoneyKind),
             candidates=_candidates(attempt, one.value.records if one.value else [], owners),
             pending_resolutions=[r for r in waiting if r.payload["operation"] == str(attempt.operation_id)],
-            blocked_count=blocked_counts.get(_blocked_balance(attempt) or "", 0),
+            blocked_count=_blocked_count(attempt),
             is_refreshed=is_refreshed,
             now=now,
         )
@@ -214,13 +219,18 @@ def _blocked_balance(attempt: Attempt) -> str | None:
     return None if attempt.provider_transaction_id else attempt.balance
 
 
-def _blocked_counts(balances: set[str]) -> dict[str, int]:
-    """How many approved operations each of these balances keeps waiting."""
-    if not balances:
-        return {}
+def _blocked_amount(attempt: Attempt) -> Decimal | None:
+    return None if settings.STRICT_BALANCE_ORDER else attempt.amount
+
+
+def _blocked_count(attempt: Attempt) -> int:
+    """How many approved operations it keeps waiting."""
+    balance, amount = _blocked_balance(attempt), _blocked_amount(attempt)
+    if balance is None:
+        return 0
     debiting = [kind.name for kind in KINDS.values() if isinstance(kind, MoneyKind)]
-    approved = Operation.objects.filter(status=Status.APPROVED, kind__in=debiting, currency__in=balances)
-    return dict(approved.values_list("currency").annotate(Count("pk")).order_by())
+    approved = Operation.objects.filter(status=Status.APPROVED, kind__in=debiting, currency=balance)
+    return (approved if amount is None else approved.filter(amount=amount)).count()
 
 
 def _content(operation: Operation) -> tuple[AnyKind | None, Any]:
