@@ -36,7 +36,7 @@ from backoffice.operations.errors import (
     SavedAccountError,
 )
 from backoffice.operations.kinds.base import Facts, FieldMatch, MoneyKind
-from backoffice.operations.kinds.registry import facts_of, permission_for, read_content
+from backoffice.operations.kinds.registry import KINDS, facts_of, permission_for, read_content
 from backoffice.operations.lifecycle import transitions
 from backoffice.operations.models.operations import Attempt, LookAlike, Operation
 from backoffice.operations.outcome import confirmation
@@ -125,6 +125,7 @@ def _context(
     return {
         "operation": operation,
         "facts": kind_texts.facts,
+        "content_page": KINDS[operation.kind].content_page if operation.kind in KINDS else "",
         "cautions": kind_texts.cautions,
         "attempts": kind_texts.attempts,
         "look_alikes": kind_texts.look_alikes,
