@@ -1,6 +1,6 @@
 """Append to the audit log. This is the only way to write to it; entries cannot be changed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from django.conf import settings
@@ -86,9 +86,10 @@ def record_all(new: Iterable[NewEntry]) -> list[Entry]:
         )
         entry.hash = entry.digest()
         entries.append(entry)
-    for entry in entries:  # a trigger lets the head move by one entry only
-        advance_head(head, entry)
-        head.position, head.hash = entry.position, entry.hash
+    if len(entries) == 1:
+        advance_head(head, entries[0])
+    elif entries:
+        _advance_by_each(entries)
     Entry.objects.bulk_create(entries)
     return entries
 
@@ -119,6 +120,18 @@ def advance_head(head: ChainHead, entry: Entry) -> None:
     )
     if updated != 1:
         raise ChainMovedError(f"Another entry took position {entry.position}")
+
+
+def _advance_by_each(entries: Sequence[Entry]) -> None:
+    """The same for entries that follow each other: one after the other, since a trigger lets the head move by one."""
+    moves = [(entry.position, entry.hash, entry.position - 1, entry.previous_hash) for entry in entries]
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "UPDATE audit_chainhead SET position = %s, hash = %s WHERE id = 1 AND position = %s AND hash = %s",
+            moves,
+        )
+        if cursor.rowcount != len(moves):
+            raise ChainMovedError(f"Another entry took position {entries[0].position}")
 
 
 def _actor_label(actor: AbstractBaseUser | None) -> str:

@@ -19,6 +19,7 @@ from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import BatchRow, row_operation_id, rows_digest
 from backoffice.operations.models.operations import Approval, Operation, Release, content_digest
 from backoffice.operations.models.reason_codes import RecordFault
+from backoffice.operations.states import Status
 
 _RECORDED = (
     Action.OPERATION_PREPARED,
@@ -82,7 +83,9 @@ class _BatchFaults:
         self, operation: Operation, approvals: Sequence[Approval], entries: Sequence[Entry]
     ) -> list[RecordFault]:
         if ROWS_DIGEST in operation.payload:
-            return [] if _has_its_rows(operation) and _has_its_totals(operation) else [RecordFault.BATCH_ROWS]
+            # What approvers see is compared while they decide; later each row is compared with its digest.
+            is_shown_right = operation.status != Status.PENDING or _has_its_totals(operation)
+            return [] if is_shown_right and _has_its_rows(operation) else [RecordFault.BATCH_ROWS]
         row: BatchRow | None = getattr(operation, "batch_row", None)
         [[_, reference], *_] = _recorded(entries, Action.OPERATION_PREPARED, "batch") or [[None, None]]
         if row is None:

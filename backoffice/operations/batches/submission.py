@@ -18,6 +18,7 @@ from backoffice.operations.kinds.base import Debit
 from backoffice.operations.kinds.batch import BatchKind, BatchPayload, currency_totals
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import (
+    ATTENTION,
     Batch,
     BatchRow,
     FileState,
@@ -105,7 +106,7 @@ def _batch_row(file: PayoutFile, row: PayoutFileRow) -> BatchRow:
         payload=stored,
         digest=content_digest(row_operation_id(file.pk, row.number), kind.name, stored),
         flags=row.flags,
-        is_flagged=bool(row.flags),
+        attention=sum(ATTENTION[RowFlag(flag)] for flag in row.flags),
         recipient=recipient.name,
         recipient_detail=recipient.detail,
         recipient_key=recipient.key,

@@ -85,6 +85,10 @@ class BatchKind(LocalKind[BatchPayload]):
     page = KindPage("batches", _("New batch"))
     letter = "M"
     verb = _("Payouts from a file")
+    success_texts = (
+        _("Operations created"),
+        _("Each row is now an operation of its own. Nothing is sent until someone sends them."),
+    )
     section = KindSection.MONEY
     permission = PREPARE
     effect = LocalEffect.CREATES_OPERATIONS

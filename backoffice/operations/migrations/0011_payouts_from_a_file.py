@@ -32,7 +32,7 @@ KINDS_BEFORE = ("resolution", "resume")
 KINDS_NOW = (*KINDS_BEFORE, "batch")
 
 _CONTENT = (
-    *("batch_id", "number", "kind", "payload", "digest", "flags", "is_flagged"),
+    *("batch_id", "number", "kind", "payload", "digest", "flags", "attention"),
     *("recipient", "recipient_detail", "currency", "amount", "recipient_key"),
 )
 _OTHER_CONTENT = " OR ".join(f"NEW.{column} {{is_distinct_from}} OLD.{column}" for column in _CONTENT)
@@ -309,7 +309,7 @@ class Migration(migrations.Migration):
                 ("payload", models.JSONField()),
                 ("digest", models.CharField(max_length=64)),
                 ("flags", models.JSONField(default=list)),
-                ("is_flagged", models.BooleanField(default=False)),
+                ("attention", models.PositiveSmallIntegerField(default=0)),
                 ("recipient", models.CharField(max_length=200)),
                 ("recipient_detail", models.CharField(blank=True, max_length=200)),
                 ("currency", models.CharField(max_length=12)),
@@ -346,7 +346,7 @@ class Migration(migrations.Migration):
                 "ordering": ("number",),
                 "default_permissions": (),
                 "indexes": [
-                    models.Index(fields=["batch", "-is_flagged", "number"], name="batch_row_flagged"),
+                    models.Index(fields=["batch", "-attention", "number"], name="batch_row_flagged"),
                     models.Index(fields=["recipient_key", "currency", "amount"], name="batch_row_recipient"),
                 ],
                 "constraints": [

@@ -73,6 +73,17 @@ class RowFlag(models.TextChoices):
     CAUTION = "caution", _("Warning")
 
 
+ATTENTION = {
+    RowFlag.NAME_DIFFERENT: 32,
+    RowFlag.CAUTION: 16,
+    RowFlag.REPEATED: 8,
+    RowFlag.LARGEST: 4,
+    RowFlag.NAME_CLOSE: 2,
+    RowFlag.NEW_RECIPIENT: 1,
+}
+"""The weight of each flag: rows with the highest sum are shown first."""
+
+
 class PayoutFile(models.Model):
     """An uploaded file, until its rows are submitted as a batch. The batch has the id of the file."""
 
@@ -200,7 +211,9 @@ class BatchRow(models.Model):
     payload = models.JSONField()
     digest = models.CharField(max_length=64)  # of the operation that it becomes
     flags = models.JSONField(default=list)
-    is_flagged = models.BooleanField(default=False)
+    attention = models.PositiveSmallIntegerField(
+        default=0
+    )  # how early the approver should check it; 0 for no flag
     recipient = models.CharField(max_length=200)
     recipient_detail = models.CharField(max_length=200, blank=True)
     currency = models.CharField(max_length=12)
@@ -221,7 +234,7 @@ class BatchRow(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["batch", "-is_flagged", "number"], name="batch_row_flagged"),
+            models.Index(fields=["batch", "-attention", "number"], name="batch_row_flagged"),
             models.Index(fields=["recipient_key", "currency", "amount"], name="batch_row_recipient"),
         ]
 

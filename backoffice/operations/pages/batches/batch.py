@@ -28,11 +28,11 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.selectors import visible_operations
 from backoffice.operations.states import IN_FLIGHT, Status
 
-_ORDER = ("-is_flagged", "number")
+_ORDER = ("-attention", "number")
 # Which rows are shown: the word in the address, the label, the condition.
 _VIEWS = {
     "": (pgettext_lazy("rows", "All"), Q()),
-    "first": (_("Check first"), Q(is_flagged=True)),
+    "first": (_("Check first"), Q(attention__gt=0)),
     "unsent": (pgettext_lazy("rows", "Not sent"), Q(operation__status=Status.APPROVED)),
     "open": (pgettext_lazy("rows", "In progress"), Q(operation__status__in=IN_FLIGHT)),
     "failed": (pgettext_lazy("rows", "Failed"), Q(operation__status=Status.FAILED)),

@@ -258,11 +258,14 @@ def _checked_context(request: StaffRequest, file: PayoutFile) -> dict[str, Any]:
     totals = file_totals(file)
     reported = {balance.currency: balance for balance in balances.stored_balances()}
     limited = [Debit(total.currency, amount) for total in totals for amount in (total.amount, total.largest)]
-    labels = field_labels(KINDS[file.kind])
+    named = {
+        name for row in page.rows for name in (*filter(row.cells.get, row.cells), *(n for n, _ in row.errors))
+    }
+    used = {name: label for name, label in field_labels(KINDS[file.kind]).items() if name in named}
     return {
         "page": page,
-        "rows": [_shown(row, labels) for row in page.rows],
-        "columns": labels,
+        "rows": [_shown(row, used) for row in page.rows],
+        "columns": used,
         "shows_all": shows_all,
         "totals": [(total, reported.get(total.currency)) for total in totals],
         "requirement": policy.approval_requirement(*limited),
