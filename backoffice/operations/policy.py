@@ -268,6 +268,8 @@ def _may_still_prepare(operation: Operation) -> bool:
 
 def _check_batch(operation: Operation) -> None:
     """Raises BatchPausedError or BatchCancelledError for the row of a batch that people stopped."""
+    if operation.prepared_from_id is None:  # as every row has its batch there, which a trigger keeps
+        return
     batch = Batch.objects.filter(operation__rows__operation=operation).select_related("operation").first()
     if batch is None:
         return

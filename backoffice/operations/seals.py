@@ -86,17 +86,19 @@ class _BatchFaults:
             # What approvers see is compared while they decide; later each row is compared with its digest.
             is_shown_right = operation.status != Status.PENDING or _has_its_totals(operation)
             return [] if is_shown_right and _has_its_rows(operation) else [RecordFault.BATCH_ROWS]
-        row: BatchRow | None = getattr(operation, "batch_row", None)
         [[_, reference], *_] = _recorded(entries, Action.OPERATION_PREPARED, "batch") or [[None, None]]
+        if not reference:
+            return []
+        row: BatchRow | None = getattr(operation, "batch_row", None)
         if row is None:
-            return [RecordFault.BATCH_LINK] if reference else []
+            return [RecordFault.BATCH_LINK]
         batch, faults = self._batch(row.batch_id)
         approvers = {approval.approver_id for approval in batch.approvals.all()}
         is_its_row = (
             reference == batch.reference
             and row.digest == operation.digest
             and operation.pk == row_operation_id(batch.pk, row.number)
-            and operation.preparer_id == batch.preparer_id
+            and (operation.preparer_id, operation.prepared_from_id) == (batch.preparer_id, batch.pk)
             and {approval.approver_id for approval in approvals} == approvers
         )
         return faults if is_its_row else [*faults, RecordFault.BATCH_LINK]
