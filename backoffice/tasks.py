@@ -10,8 +10,11 @@ from celery import shared_task
 
 from backoffice.core.web.request_context import call_context
 from backoffice.ledger.mirror import sync
+from backoffice.operations.batches.checking import CHECK_TASK, check_file
+from backoffice.operations.batches.creation import create_operations
 from backoffice.operations.delivery.release import SEND_TASK
 from backoffice.operations.delivery.send import send_operation
+from backoffice.operations.workflow.approvals import CREATE_ROWS_TASK
 from backoffice.operations.workflow.bulk_release import RELEASE_MANY_TASK, release_pending
 from backoffice.reports.exports import runner
 from backoffice.reports.exports.services import RUN_TASK
@@ -46,6 +49,20 @@ def sync_mirror(_row_id: str) -> None:
     """Read the newest pages now, because something happened at the provider."""
     with call_context(request_id="mirror"):
         sync.sync_now()
+
+
+@_task(name=CHECK_TASK)
+def check_payout_file(file_id: str) -> None:
+    """Check a file of payouts, or continue its check."""
+    with call_context(request_id=f"file-{file_id[:8]}"):
+        check_file(UUID(file_id))
+
+
+@_task(name=CREATE_ROWS_TASK)
+def create_rows(batch_id: str) -> None:
+    """Make the rows of an approved batch operations."""
+    with call_context(request_id=f"batch-{batch_id[:8]}"):
+        create_operations(UUID(batch_id))
 
 
 @_task(name=RUN_TASK)

@@ -145,6 +145,9 @@ class Action(models.TextChoices):
     )
     OPERATION_APPLIED = "operation.applied", pgettext_lazy("audit action", "applied")
     OPERATION_RESOLVED = "operation.resolved", pgettext_lazy("audit action", "resolved")
+    BATCH_PAUSED = "batch.paused", pgettext_lazy("audit action", "paused the sending of")
+    BATCH_RESUMED = "batch.resumed", pgettext_lazy("audit action", "resumed the sending of")
+    BATCH_CANCELLED = "batch.cancelled", pgettext_lazy("audit action", "cancelled what is not sent of")
     INCIDENT_RAISED = "incident.raised", pgettext_lazy("audit action", "raised an incident about")
     INCIDENT_ACKNOWLEDGED = (
         "incident.acknowledged",

@@ -1,5 +1,8 @@
 """Append to the audit log. This is the only way to write to it; entries cannot be changed."""
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import connection, models
@@ -44,27 +47,51 @@ def record(
     row, or the name of something without one ("the operations report"). Raises OutsideTransactionError,
     ChainMovedError, HeadMissingError, and NotRecordableError for a detail without a stable form.
     """
-    if not connection.in_atomic_block:
-        raise OutsideTransactionError(f"{action} must be recorded in the transaction of the change")
-    with translation.override(settings.LANGUAGE_CODE):  # the log is in one language, whoever acts
-        details, target_members = plain(detail), _target_members(target)
-    head, call = _locked_head(), request_context.current()
-    entry = Entry(
-        position=head.position + 1,
-        at=clock.now(),
-        actor_id=None if actor is None else actor.pk,
-        actor_label=_actor_label(actor),
-        address=storable_text(call.address or ""),
-        request_id=storable_text(call.request_id),
-        action=action.value,
-        detail=details,
-        previous_hash=head.hash,
-        **target_members,
-    )
-    entry.hash = entry.digest()
-    advance_head(head, entry)
-    entry.save(force_insert=True)
+    [entry] = record_all([NewEntry(action, actor, target, detail)])
     return entry
+
+
+@dataclass(frozen=True)
+class NewEntry:
+    """What `record` gets of one entry, for `record_all`."""
+
+    action: Action
+    actor: AbstractBaseUser | None
+    target: models.Model | str | None = None
+    detail: dict[str, object] = field(default_factory=dict)
+
+
+def record_all(new: Iterable[NewEntry]) -> list[Entry]:
+    """Append these entries in their order, as `record` appends each: with one lock of the head for all."""
+    new = list(new)
+    if not connection.in_atomic_block:
+        actions = ", ".join({one.action.value: None for one in new})
+        raise OutsideTransactionError(f"{actions} must be recorded in the transaction of the change")
+    with translation.override(settings.LANGUAGE_CODE):  # the log is in one language, whoever acts
+        contents = [(one, plain(one.detail), _target_members(one.target)) for one in new]
+    head, call, now = _locked_head(), request_context.current(), clock.now()
+    entries: list[Entry] = []
+    for one, details, target_members in contents:
+        entry = Entry(
+            position=head.position + len(entries) + 1,
+            at=now,
+            actor_id=None if one.actor is None else one.actor.pk,
+            actor_label=_actor_label(one.actor),
+            address=storable_text(call.address or ""),
+            request_id=storable_text(call.request_id),
+            action=one.action.value,
+            detail=details,
+            previous_hash=entries[-1].hash if entries else head.hash,
+            **target_members,
+        )
+        entry.hash = entry.digest()
+        entries.append(entry)
+    if len(entries) == 1:
+        advance_head(head, entries[0])
+    elif entries:
+        _advance_by_each(entries)
+    Entry.objects.bulk_create(entries)
+    return entries
 
 
 def lock() -> None:
@@ -93,6 +120,18 @@ def advance_head(head: ChainHead, entry: Entry) -> None:
     )
     if updated != 1:
         raise ChainMovedError(f"Another entry took position {entry.position}")
+
+
+def _advance_by_each(entries: Sequence[Entry]) -> None:
+    """The same for entries that follow each other: one after the other, since a trigger lets the head move by one."""
+    moves = [(entry.position, entry.hash, entry.position - 1, entry.previous_hash) for entry in entries]
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "UPDATE audit_chainhead SET position = %s, hash = %s WHERE id = 1 AND position = %s AND hash = %s",
+            moves,
+        )
+        if cursor.rowcount != len(moves):
+            raise ChainMovedError(f"Another entry took position {entries[0].position}")
 
 
 def _actor_label(actor: AbstractBaseUser | None) -> str:

@@ -110,12 +110,13 @@ def claim_due_row(row: Model, due: str, *, until: datetime) -> bool:
     return unclaimed.update(**{due: until}) == 1
 
 
-def lock_until_commit(name: str) -> None:
+def lock_until_commit(name: str, *, shared: bool = False) -> None:
     """Hold an advisory lock with this name until the end of the transaction. Others wait, and then see what
-    was committed.
+    was committed. Those who hold it shared do not wait for each other.
 
     On SQLite nothing is needed: a transaction holds the only write lock from its beginning (BEGIN IMMEDIATE).
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+            function = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+            cursor.execute(f"SELECT {function}(hashtextextended(%s, 0))", [name])

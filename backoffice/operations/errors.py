@@ -119,6 +119,31 @@ class Refusal(TextChoices):
             "Nothing was prepared. Confirm that this is an additional payment, and enter the reason."
         ),
     )
+    BATCH_PAUSED = (
+        "batch_paused",
+        _(
+            "The batch of this operation is paused. Nothing was sent. Resume the batch, then send the operation."
+        ),
+    )
+    BATCH_CANCELLED = (
+        "batch_cancelled",
+        _("The batch of this operation was cancelled. Nothing was sent."),
+    )
+    BATCH_CLOSED = (
+        "batch_closed",
+        _("Nothing of this batch is waiting to be sent. Nothing was changed; check the batch again."),
+    )
+    FILE_NOT_READY = (
+        "file_not_ready",
+        _("The file is not checked, or has errors. Nothing was prepared."),
+    )
+    FILE_OUTDATED = (
+        "file_outdated",
+        _(
+            "Since the check, operations were prepared or sent that some rows repeat. Nothing was prepared; the file "
+            "is checked again."
+        ),
+    )
     CANNOT_RESOLVE = (
         "cannot_resolve",
         _(
@@ -424,6 +449,26 @@ class AlreadyReleasedError(OperationError):
 
 class PaymentsPausedError(OperationError):
     code = Refusal.PAYMENTS_PAUSED
+
+
+class BatchPausedError(OperationError):
+    code = Refusal.BATCH_PAUSED
+
+
+class BatchCancelledError(OperationError):
+    code = Refusal.BATCH_CANCELLED
+
+
+class BatchClosedError(OperationError):
+    code = Refusal.BATCH_CLOSED
+
+
+class FileNotReadyError(OperationError):
+    code = Refusal.FILE_NOT_READY
+
+
+class FileOutdatedError(OperationError):
+    code = Refusal.FILE_OUTDATED
 
 
 class SubmissionReusedError(OperationError):

@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from backoffice.core import clock
 from backoffice.core.isolation import POSTPONED_SECONDS, ignore, run_each_isolated
+from backoffice.operations.batches import checking, control, creation
 from backoffice.operations.delivery import balance_queue, restore_check
 from backoffice.operations.delivery.journal import JournalError
 from backoffice.operations.delivery.record import is_silent, record_timeout
@@ -97,6 +98,9 @@ def record_heartbeat(job: str) -> None:
 
 
 JOBS = {
+    "create_batch_rows": creation.create_due,
+    "cancel_batch_rows": control.cancel_due,
+    "check_payout_files": checking.check_due,
     "compare_with_journals": restore_check.compare_with_journals,
     "expire_due": expire_due,
     "release_due": release_due,

@@ -13,11 +13,12 @@ from backoffice.core.web.formatting import format_amount
 from backoffice.operations import errors, permissions, seals
 from backoffice.operations.kinds.base import Debit, LocalKind
 from backoffice.operations.kinds.registry import permission_for, read_content
+from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.monitoring import LostAttempt
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.models.reason_codes import ApprovalRule, coded, rule_sentence
 from backoffice.operations.permissions import APPROVE, RELEASE
-from backoffice.operations.states import BEFORE_SENDING, EDGES, Status
+from backoffice.operations.states import BEFORE_SENDING, EDGES, NOT_EXECUTED, Status
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,7 @@ def check_may_release(
     check_transition(operation, Status.SENDING)
     seals.check_record(operation, list(operation.approvals.all()), None)
     check_is_sendable(operation)
+    _check_batch(operation)
     _check_in_time(operation)
     check_content(operation, digest)
     check_second_factor(second_factor_at)
@@ -163,6 +165,7 @@ def check_may_send(operation: Operation, release: Release) -> None:
     check_content(operation, operation.digest)
     read_content(operation)
     _check_in_time(operation)
+    _check_batch(operation)
     check_permission(releaser, RELEASE)
     _check_other_person(releaser, operation)
     signed = {
@@ -261,6 +264,44 @@ def _check_preparer(operation: Operation) -> None:
 
 def _may_still_prepare(operation: Operation) -> bool:
     return _is_entitled(operation.preparer, permission_for(operation.kind))
+
+
+def _check_batch(operation: Operation) -> None:
+    """Raises BatchPausedError or BatchCancelledError for the row of a batch that people stopped."""
+    if operation.prepared_from_id is None:  # as every row has its batch there, which a trigger keeps
+        return
+    batch = Batch.objects.filter(operation__rows__operation=operation).select_related("operation").first()
+    if batch is None:
+        return
+    if batch.cancelled_at or batch.operation.status in NOT_EXECUTED:
+        raise errors.BatchCancelledError
+    if batch.paused_at:
+        raise errors.BatchPausedError
+
+
+def check_may_pause_batch(person: User) -> None:
+    """Raises PermissionMissingError unless this user works on operations: who prepares, approves or sends them."""
+    if not may_check_status(person):
+        raise errors.PermissionMissingError
+
+
+def check_may_resume_batch(person: User, batch: Batch) -> None:
+    """Raises the reason why this user may not let a paused batch be sent again: only who may send it."""
+    check_permission(person, RELEASE)
+    _check_other_person(person, batch.operation)
+
+
+def check_may_cancel_batch(person: User, batch: Batch) -> None:
+    """Raises the reason why this user may not cancel what is not sent of a batch: its preparer and approvers may, and
+    anyone with the preparer's permission once the preparer has lost it.
+    """
+    operation = batch.operation
+    if operation.approvals.filter(approver=person).exists():
+        check_permission(person, APPROVE)
+        return
+    if person != operation.preparer and _may_still_prepare(operation):
+        raise errors.PermissionMissingError(errors.Refusal.NOT_THE_PREPARER)
+    check_permission(person, permission_for(operation.kind))
 
 
 def _check_pending(operation: Operation) -> None:

@@ -13,8 +13,13 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.encryption import SealedRow, SealState
 from backoffice.operations.errors import AlteredRecordError, Refusal
-from backoffice.operations.models.operations import Approval, Operation, Release
+from backoffice.operations.kinds.base import Debit
+from backoffice.operations.kinds.batch import ROWS_DIGEST, currency_totals
+from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.models.batches import BatchRow, row_operation_id, rows_digest
+from backoffice.operations.models.operations import Approval, Operation, Release, content_digest
 from backoffice.operations.models.reason_codes import RecordFault
+from backoffice.operations.states import Status
 
 _RECORDED = (
     Action.OPERATION_PREPARED,
@@ -44,8 +49,10 @@ def check_record(operation: Operation, approvals: Sequence[Approval], release: R
         approval.operation = operation
     if release is not None:
         release.operation = operation
+    entries = _logged([operation.pk])[operation.pk]
     unsealed = _seal_faults(operation, approvals, release)
-    unlogged = _log_faults(operation, approvals, release, _logged([operation.pk])[operation.pk])
+    unlogged = _log_faults(operation, approvals, release, entries)
+    unlogged += _BatchFaults().of(operation, approvals, entries)
     if unsealed or unlogged:
         code = Refusal.SEAL_INVALID if unsealed else Refusal.LOG_MISMATCH
         raise AlteredRecordError(code, [*unsealed, *unlogged])
@@ -54,16 +61,87 @@ def check_record(operation: Operation, approvals: Sequence[Approval], release: R
 def altered_operations(operations: Sequence[UUID]) -> list[Operation]:
     """Those of these operations that are open and do not pass `check_record`."""
     found = Operation.objects.filter(pk__in=operations, closed_at__isnull=True).order_by("reference")
-    rows = list(found.select_related("release").prefetch_related("approvals"))
-    logged = _logged([operation.pk for operation in rows])
-    return [operation for operation in rows if _has_fault(operation, logged[operation.pk])]
+    rows = list(found.select_related("release", "batch_row").prefetch_related("approvals"))
+    logged, in_batches = _logged([operation.pk for operation in rows]), _BatchFaults()
+    return [operation for operation in rows if _has_fault(operation, logged[operation.pk], in_batches)]
 
 
-def _has_fault(operation: Operation, entries: Sequence[Entry]) -> bool:
+def _has_fault(operation: Operation, entries: Sequence[Entry], in_batches: "_BatchFaults") -> bool:
     approvals, release = list(operation.approvals.all()), getattr(operation, "release", None)
     return bool(
-        _seal_faults(operation, approvals, release) or _log_faults(operation, approvals, release, entries)
+        _seal_faults(operation, approvals, release)
+        or _log_faults(operation, approvals, release, entries)
+        or in_batches.of(operation, approvals, entries)
     )
+
+
+class _BatchFaults:
+    """Where a batch differs from its rows, or the operation of a row from its batch. Reads each batch once."""
+
+    def __init__(self) -> None:
+        self._read: dict[UUID, tuple[Operation, list[RecordFault]]] = {}
+
+    def of(
+        self, operation: Operation, approvals: Sequence[Approval], entries: Sequence[Entry]
+    ) -> list[RecordFault]:
+        if ROWS_DIGEST in operation.payload:
+            # What approvers see is compared while they decide; later each row is compared with its digest.
+            is_shown_right = operation.status != Status.PENDING or _has_its_totals(operation)
+            return [] if is_shown_right and _has_its_rows(operation) else [RecordFault.BATCH_ROWS]
+        [[_, reference], *_] = _recorded(entries, Action.OPERATION_PREPARED, "batch") or [[None, None]]
+        if not reference:
+            return []
+        row: BatchRow | None = getattr(operation, "batch_row", None)
+        if row is None:
+            return [RecordFault.BATCH_LINK]
+        batch, faults = self._batch(row.batch_id)
+        approvers = {approval.approver_id for approval in batch.approvals.all()}
+        is_its_row = (
+            reference == batch.reference
+            and row.digest == operation.digest
+            and operation.pk == row_operation_id(batch.pk, row.number)
+            and (operation.preparer_id, operation.prepared_from_id) == (batch.preparer_id, batch.pk)
+            and {approval.approver_id for approval in approvals} == approvers
+        )
+        return faults if is_its_row else [*faults, RecordFault.BATCH_LINK]
+
+    def _batch(self, pk: UUID) -> tuple[Operation, list[RecordFault]]:
+        if pk not in self._read:
+            batch = Operation.objects.prefetch_related("approvals").get(pk=pk)
+            given = list(batch.approvals.all())
+            faults = [*_seal_faults(batch, given, None), *_log_faults(batch, given, None, _logged([pk])[pk])]
+            is_whole = _has_its_rows(batch) and len(given) >= batch.approvals_needed
+            self._read[pk] = batch, faults if is_whole else [*faults, RecordFault.BATCH_ROWS]
+        return self._read[pk]
+
+
+def _has_its_rows(batch: Operation) -> bool:
+    """Whether the rows, in their order, have the digest that the batch's approvers approved."""
+    digests = batch.rows.order_by("number").values_list("digest", flat=True)
+    return batch.digest == batch.current_digest() and batch.payload.get(ROWS_DIGEST) == rows_digest(digests)
+
+
+def _has_its_totals(batch: Operation) -> bool:
+    """Whether each row has the content of its digest, is listed as that content says, and all add up to the totals."""
+    debits = []
+    for row in batch.rows.order_by("number").iterator(chunk_size=500):
+        debit = _debit_of(row)
+        if debit is None:
+            return False
+        debits.append(debit)
+    totals = [total.model_dump(mode="json") for total in currency_totals(debits)]
+    return batch.payload.get("totals") == totals and batch.payload.get("count") == len(debits)
+
+
+def _debit_of(row: BatchRow) -> Debit | None:
+    """What the row debits; None if it is not listed as its content says."""
+    if row.digest != content_digest(row_operation_id(row.batch_id, row.number), row.kind, row.payload):
+        return None
+    kind = KINDS[row.kind]
+    payload = kind.read(row.payload)
+    debit, recipient = kind.debit(payload), kind.recipient(payload)
+    listed = (row.currency, row.amount, row.recipient_key)
+    return debit if debit and listed == (debit.currency, debit.amount, recipient.key) else None
 
 
 def _seal_faults(

@@ -66,7 +66,7 @@ def operations_waiting_for(user: User) -> QuerySet[Operation]:
 
 
 # An off-ramp payment that succeeded was created: whether its customer ever paid is not known here.
-_EXECUTED = Q(status=Status.SUCCEEDED) & ~Q(kind=PaymentKind.name)
+IS_EXECUTED = Q(status=Status.SUCCEEDED) & ~Q(kind=PaymentKind.name)
 _CREATED = Q(status=Status.SUCCEEDED, kind=PaymentKind.name)
 _IN_PROGRESS = Q(status__in=IN_FLIGHT)
 
@@ -74,7 +74,7 @@ _IN_PROGRESS = Q(status__in=IN_FLIGHT)
 def first_payment_warning(recipient_key: str) -> str:
     """The warning if no payment to this recipient has succeeded; empty if one has, or without a recipient."""
     to_recipient = Operation.objects.filter(recipient_key=recipient_key)
-    if not recipient_key or to_recipient.filter(_EXECUTED).exists():
+    if not recipient_key or to_recipient.filter(IS_EXECUTED).exists():
         return ""
     return _first_payment_text(
         to_recipient.filter(_IN_PROGRESS).count(), to_recipient.filter(_CREATED).count()
@@ -89,7 +89,7 @@ def with_first_payment(operations: QuerySet[Operation]) -> QuerySet[Operation]:
     to_recipient = Operation.objects.filter(recipient_key=OuterRef("recipient_key")).order_by()
     of_recipient = to_recipient.values("recipient_key").annotate(n=Count("pk")).values("n")
     return operations.annotate(
-        is_first_payment=Q(~Exists(to_recipient.filter(_EXECUTED)), recipient_key__isnull=False),
+        is_first_payment=Q(~Exists(to_recipient.filter(IS_EXECUTED)), recipient_key__isnull=False),
         payments_in_progress=Subquery(of_recipient.filter(_IN_PROGRESS)),
         payments_created=Subquery(of_recipient.filter(_CREATED)),
     )

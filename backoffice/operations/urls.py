@@ -22,6 +22,7 @@ from backoffice.operations.pages import (
     system,
     transactions,
 )
+from backoffice.operations.pages.batches import batch, files
 from backoffice.operations.pages.operation import detail
 from backoffice.operations.pages.reconciliation import findings, investigation
 
@@ -60,6 +61,24 @@ urlpatterns = [
     path("search/", search.search, name="search"),
     path("operations/prepare/<slug:kind_name>/", prepare.prepare, name="prepare"),
     path("operations/prepare/<slug:kind_name>/check/", prepare.check, name="prepare_check"),
+    path("operations/batches/files/", files.payout_files, name="payout_files"),
+    path(
+        "operations/batches/templates/<slug:kind>.<slug:suffix>",
+        files.payout_template,
+        name="payout_template",
+    ),
+    path("operations/batches/files/<uuid:pk>/", files.payout_file, name="payout_file"),
+    path("operations/batches/files/<uuid:pk>/live/", files.payout_file_live, name="payout_file_live"),
+    path("operations/batches/files/<uuid:pk>/check/", files.payout_file_check, name="payout_file_check"),
+    path("operations/batches/files/<uuid:pk>/submit/", files.payout_file_submit, name="payout_file_submit"),
+    path("operations/batches/files/<uuid:pk>/delete/", files.payout_file_delete, name="payout_file_delete"),
+    path("operations/batches/files/<uuid:pk>/errors/", files.payout_file_errors, name="payout_file_errors"),
+    path("operations/<uuid:pk>/rows/", batch.batch, name="batch"),
+    path("operations/<uuid:pk>/rows/live/", batch.batch_live, name="batch_live"),
+    path("operations/<uuid:pk>/rows/pause/", batch.batch_pause, name="batch_pause"),
+    path("operations/<uuid:pk>/rows/resume/", batch.batch_resume, name="batch_resume"),
+    path("operations/<uuid:pk>/rows/cancel/", batch.batch_cancel, name="batch_cancel"),
+    path("operations/<uuid:pk>/rows/retry/", batch.batch_retry, name="batch_retry"),
     path("operations/<uuid:pk>/", detail.detail, name="detail"),
     path("operations/<uuid:pk>/live/", detail.live, name="live"),
     path("operations/<uuid:pk>/receipt/", detail.receipt, name="receipt"),

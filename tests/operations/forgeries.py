@@ -35,7 +35,7 @@ def forge(
     With `like`, each row gets the seal of that released operation's row.
     """
     now = timezone.now()
-    forged = prepare._draft(uuid.uuid4(), preparer, kind, payload, None)
+    forged = prepare.draft_operation(uuid.uuid4(), preparer, kind, payload, None)
     approval = Approval(
         operation=forged, approver=approver, preparer=preparer, digest=forged.digest, approved_at=now
     )

@@ -300,8 +300,8 @@ RECORD = (
     ),
     Safeguard(
         "nothing is recorded outside the transaction of the change",
-        "backoffice.audit.log:record",
-        {"    if not connection.in_atomic_block:\n": "    if not action:\n"},
+        "backoffice.audit.log:record_all",
+        {"    if not connection.in_atomic_block:\n": "    if not new:\n"},
         "tests/audit/test_log.py::test_nothing_is_recorded_outside_a_transaction",
     ),
     Safeguard(

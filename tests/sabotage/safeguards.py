@@ -2,6 +2,7 @@
 
 from tests.sabotage.accounts import ACCOUNTS
 from tests.sabotage.approvals import APPROVALS
+from tests.sabotage.batches import BATCHES
 from tests.sabotage.database import DATABASE
 from tests.sabotage.forgery import FORGERY
 from tests.sabotage.proof import PROOF
@@ -15,6 +16,7 @@ from tests.sabotage.workshop import Safeguard
 SAFEGUARDS: tuple[Safeguard, ...] = (
     *APPROVALS,
     *ACCOUNTS,
+    *BATCHES,
     *SENDING,
     *FORGERY,
     *RESTORED,

@@ -5,6 +5,7 @@ from backoffice.operations.kinds.api_keys.delete import ApiKeyDeleteKind
 from backoffice.operations.kinds.api_keys.invalidate import ApiKeyInvalidateKind
 from backoffice.operations.kinds.api_keys.switch import ApiKeySwitchKind
 from backoffice.operations.kinds.bank_account import BankAccountKind
+from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.callback_url import CallbackUrlKind
 from backoffice.operations.kinds.conversion import ConversionKind
 from backoffice.operations.kinds.otp_secret import OtpSecretKind
@@ -22,6 +23,7 @@ register(
     TransferKind(),
     WalletTransferKind(),
     PaymentKind(),
+    BatchKind(),
     ApiKeyCreateKind(),
     ApiKeySwitchKind(),
     ApiKeyInvalidateKind(),

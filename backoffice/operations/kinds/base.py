@@ -181,6 +181,7 @@ class LocalEffect(StrEnum):
     RESOLVES_OPERATION = "settles what became of another operation"
     RESUMES_PAYMENTS = "lets sending go on"
     CHANGES_AUTHENTICATOR = "changes from which secret one-time codes are made"
+    CREATES_OPERATIONS = "makes each row an operation"
 
 
 _LONGEST_CHOICE = 80
@@ -287,6 +288,12 @@ class OperationKind(ABC, Generic[P]):
     skips_preflight: ClassVar[bool] = False
     # Whether the provider's call has a member for its one-time code.
     takes_otp: ClassVar[bool] = False
+    # The fields of its form that a file of payouts may have as columns; none if it cannot be prepared from a file.
+    file_fields: ClassVar[tuple[str, ...]] = ()
+    # URL name of the page where it is prepared, if not by its form.
+    prepared_on: ClassVar[str] = ""
+    # URL name of the page with the content that is too long for the page of the operation, if there is one.
+    content_page: ClassVar[str] = ""
     # whether it is approved on its own page only, not in bulk
     excluded_from_bulk: ClassVar[bool] = False
     payload_type: type[P]
@@ -399,11 +406,13 @@ class MoneyKind(OperationKind[P]):
 
 
 class LocalKind(OperationKind[P]):
-    """Changes something here: the last approval applies it in its own transaction, and nothing is sent."""
+    """Changes something here: the last approval applies it, mostly in its own transaction, and nothing is sent."""
 
     section = KindSection.SETUP
     excluded_from_bulk = True
     effect: ClassVar[LocalEffect]
+    # Whether the effect is complete at the last approval; otherwise a worker completes it.
+    applied_at_once: ClassVar[bool] = True
 
     def debit(self, payload: P) -> None:
         """Debits no balance."""

@@ -94,6 +94,8 @@ def currency_field(*codes: str, label: "StrOrPromise" = _CURRENCY) -> forms.Choi
 class AmountForm(KindForm):
     """A form whose `amount` is debited in its `currency`; a subclass declares both fields."""
 
+    reads_balance = True  # or the balance is compared elsewhere, for many amounts together
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["amount"].help_text = minimum_text(ledger.minimum_amounts(), self.debit_currencies)
@@ -122,7 +124,7 @@ class AmountForm(KindForm):
         except forms.ValidationError as exc:
             self.add_error("amount", exc)
             return
-        problem = balance_problem(values["amount"], currency)
+        problem = balance_problem(values["amount"], currency) if self.reads_balance else ""
         if problem:
             self.add_error("amount", problem)
 

@@ -86,6 +86,7 @@ class TransferKind(MoneyKind[TransferPayload]):
     page = KindPage("transfers", _("New transfer"))
     letter = "T"
     verb = pgettext_lazy("verb", "Transfer")
+    file_fields = ("currency", "amount", "receiver_username", "memo", "duplicate_reason")
     payload_type = TransferPayload
     form_type = TransferForm
     takes_otp = True

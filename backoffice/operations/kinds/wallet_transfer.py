@@ -246,6 +246,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
     page = KindPage("crypto-transfers", _("New crypto transfer"))
     letter = "X"
     verb = _("Send crypto")
+    file_fields = ("currency", "amount", "network", "address", "wallet_type", "memo", "duplicate_reason")
     payload_type = WalletTransferPayload
     form_type = WalletTransferForm
 

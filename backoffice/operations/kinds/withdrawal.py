@@ -75,6 +75,10 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
     page = KindPage("withdrawals", _("New withdrawal"))
     letter = "W"
     verb = _("Withdraw")
+    file_fields = (
+        *("currency", "amount", "bank_code", "account_number", "typed_name", "name_reason", "memo"),
+        "duplicate_reason",
+    )
     payload_type = WithdrawalPayload
     form_type = WithdrawalForm
     takes_otp = True

@@ -1,6 +1,7 @@
 """The one function that changes an operation's status, and the audit of refused actions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 from uuid import UUID
@@ -53,6 +54,20 @@ def transition(operation: Operation, to: Status, **changes: Any) -> None:
     operation.status = to
     for name, value in changes.items():
         setattr(operation, name, value)
+
+
+def approve_all(operations: Sequence[Operation], *, decided_at: datetime) -> None:
+    """Set pending operations to `approved` that the caller has just inserted with their approvals.
+
+    A compare-and-set as in `transition`: raises WrongStatusError unless all of them are still pending.
+    """
+    for operation in operations:
+        policy.check_transition(operation, Status.APPROVED)
+    pending = Operation.objects.filter(pk__in=[one.pk for one in operations], status=Status.PENDING)
+    if pending.update(status=Status.APPROVED, decided_at=decided_at) != len(operations):
+        raise WrongStatusError
+    for operation in operations:
+        operation.status, operation.decided_at = Status.APPROVED, decided_at
 
 
 def audit_refusals(

@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("operations", "0010_managed_one_time_codes"),
+        ("operations", "0011_payouts_from_a_file"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

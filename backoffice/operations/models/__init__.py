@@ -1,5 +1,6 @@
 """The tables of operations. Importing this package registers all models with Django."""
 
+from backoffice.operations.models import batches as batches
 from backoffice.operations.models import bulk_releases as bulk_releases
 from backoffice.operations.models import monitoring as monitoring
 from backoffice.operations.models import operations as operations

@@ -84,6 +84,11 @@ class RecordFault(TextChoices):
         _("an order to send several operations has no valid seal, or the audit log does not show it"),
     )
     LOGGED_CLOSING = "logged_closing", _("the audit log shows that the operation was closed before")
+    BATCH_ROWS = "batch_rows", _("the rows of the batch are not those that were prepared and approved")
+    BATCH_LINK = (
+        "batch_link",
+        _("the operation is not the row of a batch that its people prepared and approved"),
+    )
 
 
 def _faults(codes: Sequence[str]) -> str:

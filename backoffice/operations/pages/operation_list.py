@@ -64,6 +64,7 @@ class OperationFilter:
     until: datetime | None = None
     text: str = ""
     same_recipient_as: str = ""
+    batch: str = ""
     within: Q = field(default_factory=Q)
 
     def apply(self, operations: QuerySet[Operation]) -> QuerySet[Operation]:
@@ -81,6 +82,8 @@ class OperationFilter:
         )
         if self.same_recipient_as:
             operations = operations.filter(recipient_key=_recipient_of(self.same_recipient_as))
+        if self.batch:
+            operations = operations.filter(batch_row__batch__reference=self.batch)
         return operations.filter(matches_text(self.text)) if self.text else operations
 
 
@@ -139,6 +142,7 @@ class OperationFilterForm(ListFilterForm):
     same_recipient_as = forms.CharField(
         required=False, label=_("Same recipient as"), max_length=12, widget=forms.HiddenInput
     )
+    batch = forms.CharField(required=False, label=_("Rows of batch"), max_length=12, widget=forms.HiddenInput)
 
     def chosen(self, user: User) -> OperationFilter:
         """The filter to apply. Call only on a valid form."""
@@ -153,6 +157,7 @@ class OperationFilterForm(ListFilterForm):
             until=end_of_day(values["until"]) if values["until"] else None,
             text=values["text"],
             same_recipient_as=values["same_recipient_as"],
+            batch=values["batch"],
         )
 
 

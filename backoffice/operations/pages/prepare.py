@@ -38,6 +38,7 @@ from backoffice.operations.kinds.registry import KINDS, facts_of, read_content
 from backoffice.operations.models.operations import Operation, content_digest, verification_code
 from backoffice.operations.pages.saved_accounts import AccountOption, account_option, account_options
 from backoffice.operations.workflow.prepare import (
+    batches_paying,
     duplicate_payments,
     duplicates_with_unknown_outcome,
     earlier_submission,
@@ -150,6 +151,8 @@ SHOWN_DUPLICATES = 3
 def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
     """The form; and, by the submitted button, its check, its review, or the operation itself."""
     kind = _kind(request, kind_name)
+    if kind.prepared_on:
+        return redirect(kind.prepared_on)
     if request.method != "POST":
         if is_navigation(request) and "submission" not in request.GET:
             return redirect(_with_submission(request))
@@ -260,6 +263,7 @@ def _unexplained_duplicates(
         return []
     found = duplicate_payments(kind.recipient(payload).key, kind.exposure(payload))
     duplicates = list(found.exclude(pk=_submission(request))[:SHOWN_DUPLICATES])
+    duplicates += batches_paying(kind.recipient(payload).key, kind.exposure(payload))[:SHOWN_DUPLICATES]
     if duplicates and not form.cleaned_data["duplicate_confirmed"]:
         form.add_error("duplicate_confirmed", gettext("Confirm that this is an additional payment."))
     if duplicates and not form.cleaned_data["duplicate_reason"]:

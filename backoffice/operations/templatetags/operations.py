@@ -38,14 +38,16 @@ _TEXT_KEYS = ("comment", "reason", "refusal", "response", "check")
 
 @register.simple_tag
 def kinds_open_to(person: User) -> list[AnyKind]:
-    """The kinds that this user may prepare and that are sent, in the order of the registry.
+    """The kinds that this user may prepare and that are sent, in the order of the registry, and what becomes such
+    operations.
 
-    Local kinds are offered on the page of what they change.
+    Other local kinds are offered on the page of what they change.
     """
     return [
         kind
         for kind in KINDS.values()
-        if person.has_perm(kind.permission) and not isinstance(kind, LocalKind)
+        if person.has_perm(kind.permission)
+        and (kind.section == KindSection.MONEY or not isinstance(kind, LocalKind))
     ]
 
 

@@ -22,7 +22,7 @@ from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.core import clock
+from backoffice.core import background, clock
 from backoffice.operations import policy
 from backoffice.operations.delivery.release import add_release
 from backoffice.operations.errors import (
@@ -40,6 +40,7 @@ from backoffice.operations.kinds.resolution.case import ResolutionPayload
 from backoffice.operations.lifecycle.otp_secret import apply_otp_secret
 from backoffice.operations.lifecycle.pause import resume_payments
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal, transition
+from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import ClosingReason, coded
 from backoffice.operations.outcome.resolution import check_meaning_unchanged, resolve_operation
@@ -131,6 +132,9 @@ def cancel_operation(operation_id: UUID, *, actor: User) -> Operation:
     policy.check_may_cancel(actor, operation)
     Release.objects.filter(operation=operation).delete()
     transition(operation, Status.CANCELLED)
+    Batch.objects.filter(operation=operation).update(
+        cancelled_by=actor, cancelled_at=clock.now(), is_cancelling=True
+    )
     audit.record(Action.OPERATION_CANCELLED, actor=actor, target=operation)
     return operation
 
@@ -195,10 +199,19 @@ def _resolution_in(operation_id: UUID) -> ResolutionPayload | None:
     return None
 
 
+CREATE_ROWS_TASK = "operations.create_rows"
+
+
+def _enqueue_rows(operation: Operation, _payload: Any, _actor: User) -> None:
+    """Have a worker make each row of the batch an operation; the batch stays approved until all are made."""
+    background.enqueue_on_commit(CREATE_ROWS_TASK, operation.pk)
+
+
 _EFFECTS: dict[LocalEffect, Callable[[Operation, Any, User], None]] = {
     LocalEffect.RESOLVES_OPERATION: resolve_operation,
     LocalEffect.RESUMES_PAYMENTS: resume_payments,
     LocalEffect.CHANGES_AUTHENTICATOR: apply_otp_secret,
+    LocalEffect.CREATES_OPERATIONS: _enqueue_rows,
 }
 
 
@@ -208,6 +221,8 @@ def _apply_local_effect(operation: Operation, actor: User) -> None:
     if not isinstance(kind, LocalKind):
         return
     _EFFECTS[kind.effect](operation, payload, actor)
+    if not kind.applied_at_once:
+        return
     transition(operation, Status.SUCCEEDED)
     audit.record(Action.OPERATION_APPLIED, actor=actor, target=operation, digest=operation.digest)
 

@@ -31,6 +31,7 @@ from backoffice.operations.kinds.base import Debit, OperationKind, Payload
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle.otp_secret import keep_until_decided
 from backoffice.operations.lifecycle.transitions import audit_refusals
+from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow
 from backoffice.operations.models.operations import (
     Attempt,
     Operation,
@@ -43,6 +44,8 @@ from backoffice.operations.selectors import IS_OPEN, NEWEST_FIRST
 from backoffice.operations.states import BEFORE_SENDING, NOT_EXECUTED, OUTCOME_UNKNOWN, Status
 
 DUPLICATE_WINDOW = timedelta(hours=24)
+RECIPIENTS_LOCK = "recipients"
+"""Held shared while one operation is prepared, and alone while a batch is."""
 
 
 def duplicate_payments(recipient_key: str, debit: Debit | None) -> QuerySet[Operation]:
@@ -61,6 +64,16 @@ def duplicate_payments(recipient_key: str, debit: Debit | None) -> QuerySet[Oper
         amount=debit.amount,
     )
     return duplicates.exclude(status__in=NOT_EXECUTED).order_by("-prepared_at")
+
+
+def batches_paying(recipient_key: str, debit: Debit | None) -> QuerySet[Operation]:
+    """Open batches with a row for the same amount and recipient that is not an operation of its own yet."""
+    if not recipient_key or debit is None:
+        return Operation.objects.none()
+    rows = BatchRow.objects.filter(
+        IS_WAITING_ROW, recipient_key=recipient_key, currency=debit.currency, amount=debit.amount
+    )
+    return Operation.objects.filter(IS_OPEN, pk__in=rows.values("batch"))
 
 
 def duplicates_with_unknown_outcome(kind: OperationKind[Any], payload: Payload) -> QuerySet[Operation]:
@@ -126,7 +139,8 @@ def prepare_operation(
     with translation.override(
         settings.LANGUAGE_CODE
     ):  # what is stored is in one language, whoever prepares it
-        operation = _draft(operation_id, actor, kind, payload, source)
+        operation = draft_operation(operation_id, actor, kind, payload, source)
+    operation.make_seal()
     if not _insert_once(operation):
         return _existing_submission(operation_id, actor, digest)
     if otp_secret is not None:
@@ -160,10 +174,14 @@ def _resolved_duplicate(kind: OperationKind[Any], payload: Payload, *, but: UUID
 def _check_not_duplicate(operation_id: UUID, kind: OperationKind[Any], payload: Payload) -> None:
     """Raise DuplicatePaymentError if the same payment is open or was made within a day, and no reason is given."""
     recipient_key = kind.recipient(payload).key
-    # Without this lock, two concurrent duplicates would not see each other and both be stored.
+    # Without these locks, two concurrent duplicates would not see each other and both be stored. A batch pays many
+    # recipients, and takes the first lock alone.
+    lock_until_commit(RECIPIENTS_LOCK, shared=True)
     lock_until_commit(f"recipient:{recipient_key}")
-    duplicates = duplicate_payments(recipient_key, kind.exposure(payload))
-    if not payload.duplicate_reason and duplicates.exclude(pk=operation_id).exists():
+    stake = kind.exposure(payload)
+    duplicates = duplicate_payments(recipient_key, stake).exclude(pk=operation_id)
+    in_batches = batches_paying(recipient_key, stake)
+    if not payload.duplicate_reason and (duplicates.exists() or in_batches.exists()):
         raise DuplicatePaymentError
 
 
@@ -179,17 +197,23 @@ def _check_reference_unused(operation_id: UUID, kind: OperationKind[Any], payloa
         raise ReferenceUsedError(other.reference, reference)
 
 
-def _draft(
-    operation_id: UUID, actor: User, kind_name: str, payload: Payload, prepared_from: UUID | None
+def draft_operation(
+    operation_id: UUID,
+    actor: User,
+    kind_name: str,
+    payload: Payload,
+    prepared_from: UUID | None,
+    *,
+    reference: str = "",
 ) -> Operation:
-    """The pending operation, not stored yet."""
+    """The pending operation, neither sealed nor stored yet."""
     kind = KINDS[kind_name]
     stake, recipient = kind.exposure(payload), kind.recipient(payload)
     requirement = policy.approval_requirement(*kind.limited_amounts(payload))
     stored, now = payload.stored(), clock.now()
-    operation = Operation(
+    return Operation(
         id=operation_id,
-        reference=_unused_reference(kind.letter),
+        reference=reference or unused_references(kind.letter, 1)[0],
         kind=kind_name,
         payload=stored,
         digest=content_digest(operation_id, kind_name, stored),
@@ -208,8 +232,6 @@ def _draft(
         prepared_at=now,
         expires_at=now + kind.lifetime,
     )
-    operation.make_seal()
-    return operation
 
 
 def _insert_once(operation: Operation) -> bool:
@@ -229,10 +251,13 @@ def _insert_once(operation: Operation) -> bool:
     return True
 
 
-def _unused_reference(letter: str) -> str:
-    """A reference that is not in use; the unique constraint decides in the end."""
+def unused_references(letter: str, count: int) -> list[str]:
+    """So many references that are not in use; the unique constraint decides in the end."""
+    found: set[str] = set()
     for _ in range(20):
-        reference = new_reference(letter)
-        if not Operation.objects.filter(reference=reference).exists():
-            return reference
+        new = {new_reference(letter) for _ in range(count - len(found))}
+        used = Operation.objects.filter(reference__in=new).values_list("reference", flat=True)
+        found |= new - set(used)
+        if len(found) == count:
+            return list(found)
     raise OperationError(Refusal.NO_FREE_REFERENCE)

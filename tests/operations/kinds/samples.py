@@ -9,6 +9,7 @@ from backoffice.operations.kinds.api_keys.create import ApiKeyCreatePayload
 from backoffice.operations.kinds.api_keys.switch import ApiKeySwitchPayload
 from backoffice.operations.kinds.bank_account import BankAccountPayload
 from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.batch import BatchPayload, CurrencyTotal
 from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
 from backoffice.operations.kinds.otp_secret import OtpSecretPayload
@@ -66,6 +67,19 @@ SAMPLES: dict[str, Payload] = {
         account_name="ADA CHIDINMA OBI",
         typed_name="Ada Chidinma Obi",
         name_reason="",
+    ),
+    "batch": BatchPayload(
+        file_name="payroll.csv",
+        row_kind="withdrawal",
+        count=2,
+        totals=(
+            CurrencyTotal(currency="NGN", count=2, amount=Decimal("350000.00"), largest=Decimal("250000.00")),
+        ),
+        rows_digest="5f2a" * 16,
+        new_recipients=1,
+        names_differ=0,
+        repeated=0,
+        retry_of="",
     ),
     "api_key_create": ApiKeyCreatePayload(
         method="named",

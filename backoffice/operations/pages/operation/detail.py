@@ -36,7 +36,7 @@ from backoffice.operations.errors import (
     SavedAccountError,
 )
 from backoffice.operations.kinds.base import Facts, FieldMatch, MoneyKind
-from backoffice.operations.kinds.registry import facts_of, permission_for, read_content
+from backoffice.operations.kinds.registry import KINDS, facts_of, permission_for, read_content
 from backoffice.operations.lifecycle import transitions
 from backoffice.operations.models.operations import Attempt, LookAlike, Operation
 from backoffice.operations.outcome import confirmation
@@ -59,7 +59,14 @@ from backoffice.operations.pages.operation.panel import (
     total_debit,
     without_decisions,
 )
-from backoffice.operations.pages.operation.status import STOPPED, fingerprint, page_state, poll_seconds, steps
+from backoffice.operations.pages.operation.status import (
+    STOPPED,
+    fingerprint,
+    is_applied_locally,
+    page_state,
+    poll_seconds,
+    steps,
+)
 from backoffice.operations.pages.payments import can_read_payments, created_payment
 from backoffice.operations.pages.saved_accounts import SavedAccountForm, is_savable, with_saved_name
 from backoffice.operations.policy import may_check_status
@@ -125,6 +132,7 @@ def _context(
     return {
         "operation": operation,
         "facts": kind_texts.facts,
+        "content_page": KINDS[operation.kind].content_page if operation.kind in KINDS else "",
         "cautions": kind_texts.cautions,
         "attempts": kind_texts.attempts,
         "look_alikes": kind_texts.look_alikes,
@@ -442,6 +450,8 @@ def _approved_message(operation: Operation) -> tuple[int, str]:
     if operation.status == Status.PENDING:
         text = gettext("Approved by you. Another approval is still needed; nothing was sent.")
         return messages.SUCCESS, text
+    if is_applied_locally(operation):
+        return messages.SUCCESS, gettext("Approved. It is being applied.")
     return messages.SUCCESS, gettext("Approved. It is not sent until someone chooses “Send”.")
 
 

@@ -145,6 +145,11 @@ def total_debit(operation: Operation) -> Decimal | None:
 _APPLIED = (_("Applied"), _("Applied by the last approval. Nothing was sent."))
 _RESOLVED = (_("Succeeded"), _("Resolved as executed by two people."))
 _TEXTS: dict[Status, tuple[Promise, Promise]] = {
+    # of what is applied here; what is sent has other texts
+    Status.APPROVED: (
+        _("Being applied"),
+        _("Fully approved. A worker is applying it; this page updates automatically."),
+    ),
     Status.SENDING: (_("Sending"), _("The request is in progress. This page updates automatically.")),
     Status.PROCESSING: (
         _("Processing at the provider"),
@@ -405,6 +410,8 @@ def _may_copy(person: User, operation: Operation) -> bool:
 
 
 def _may_release(person: User, operation: Operation, turn: QueuePosition | None) -> bool:
+    if is_applied_locally(operation):
+        return False
     stands_still = not is_released(operation) and not has_approval_lost_validity(operation)
     return stands_still and policy.may_release(person, operation) and not _cannot_be_sent_now(operation, turn)
 
@@ -427,7 +434,7 @@ def _title_and_text(person: User, operation: Operation, turn: QueuePosition | No
     status = Status(operation.status)
     if status == Status.PENDING:
         return _pending_text(person, operation)
-    if status == Status.APPROVED:
+    if status == Status.APPROVED and not is_applied_locally(operation):
         return _approved_text(person, operation, turn)
     title, text = _closed_or_sent_texts(operation)
     return str(title), str(text)
@@ -452,7 +459,7 @@ def _closed_or_sent_texts(operation: Operation) -> tuple[object, object]:
     if status != Status.SUCCEEDED:
         return _TEXTS[status]
     if is_applied_locally(operation):
-        return _APPLIED
+        return KINDS[operation.kind].success_texts or _APPLIED
     if attempt is not None and attempt.resolution_id:
         return _RESOLVED
     return (KINDS[operation.kind].success_texts if operation.kind in KINDS else None) or _TEXTS[status]

@@ -138,6 +138,7 @@ def _text_hash(operation: Operation) -> str:
 def poll_seconds(operation: Operation) -> int:
     """Seconds between polls of an open page: fewer while a worker or the provider has to act."""
     waits_for_people = operation.status in {Status.PENDING, Status.APPROVED, Status.REVIEW}
+    waits_for_people &= not (operation.status == Status.APPROVED and is_applied_locally(operation))
     return POLL_SECONDS_PEOPLE if waits_for_people and not is_released(operation) else POLL_SECONDS_MACHINE
 
 

@@ -1,0 +1,148 @@
+"""Pause, resume or cancel what is not sent of a batch, and prepare its failed rows again."""
+
+import csv
+import io
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.core import clock
+from backoffice.core.isolation import ignore, run_each_isolated
+from backoffice.operations import policy
+from backoffice.operations.batches.files import check_columns, upload_file
+from backoffice.operations.errors import BatchClosedError, MaybeExecutedError
+from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.lifecycle.transitions import transition
+from backoffice.operations.models.batches import Batch, BatchRow, PayoutFile
+from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.states import Status
+
+_AT_ONCE = 50
+_APPROVED = (Status.APPROVED, Status.SUCCEEDED)
+
+
+@transaction.atomic
+def pause_batch(batch_id: UUID, *, actor: User) -> Batch:
+    """Let no row be released or sent until the batch is resumed. Raises PermissionMissingError, BatchClosedError."""
+    batch = _locked(batch_id)
+    policy.check_may_pause_batch(actor)
+    if batch.paused_at is None:
+        batch.paused_by, batch.paused_at = actor, clock.now()
+        batch.save(update_fields=["paused_by", "paused_at"])
+        audit.record(Action.BATCH_PAUSED, actor=actor, target=batch.operation)
+    return batch
+
+
+@transaction.atomic
+def resume_batch(batch_id: UUID, *, actor: User) -> Batch:
+    """End the pause. Raises PermissionMissingError, SelfApprovalError, BatchClosedError."""
+    batch = _locked(batch_id)
+    policy.check_may_resume_batch(actor, batch)
+    if batch.paused_at is not None:
+        batch.paused_by = batch.paused_at = None
+        batch.save(update_fields=["paused_by", "paused_at"])
+        audit.record(Action.BATCH_RESUMED, actor=actor, target=batch.operation)
+    return batch
+
+
+@transaction.atomic
+def cancel_batch(batch_id: UUID, *, actor: User) -> Batch:
+    """Cancel all rows of an approved batch that are not sent: none of them is sent from now on.
+
+    Their operations are closed soon after. Raises PermissionMissingError, BatchClosedError.
+    """
+    batch = _locked(batch_id)
+    policy.check_may_cancel_batch(actor, batch)
+    batch.cancelled_by, batch.cancelled_at, batch.is_cancelling = actor, clock.now(), True
+    batch.save(update_fields=["cancelled_by", "cancelled_at", "is_cancelling"])
+    if batch.operation.status == Status.APPROVED:  # its rows are being made operations
+        transition(batch.operation, Status.CANCELLED)
+        audit.record(Action.OPERATION_CANCELLED, actor=actor, target=batch.operation)
+    audit.record(Action.BATCH_CANCELLED, actor=actor, target=batch.operation)
+    return batch
+
+
+def _locked(batch_id: UUID) -> Batch:
+    """An approved batch that is not cancelled, with its operation, both locked. Raises BatchClosedError."""
+    operation = Operation.objects.get_locked(batch_id)
+    batch = Batch.objects.select_for_update(of=("self",)).get(operation=operation)
+    batch.operation = operation
+    if operation.status not in _APPROVED or batch.cancelled_at:
+        raise BatchClosedError
+    return batch
+
+
+def cancel_due() -> int:
+    """Close operations of rows of cancelled batches that are not sent; returns how many."""
+    done = 0
+    for batch in Batch.objects.filter(is_cancelling=True):
+        waiting = Operation.objects.filter(batch_row__batch=batch.pk, status=Status.APPROVED)
+        due = dict(waiting.values_list("pk", "reference")[:_AT_ONCE])
+        done += sum(run_each_isolated(cancel_row, due, failed=ignore))
+        if not _may_still_be_cancelled(batch).exists():
+            Batch.objects.filter(pk=batch.pk).update(is_cancelling=False)
+    return done
+
+
+def _may_still_be_cancelled(batch: Batch) -> QuerySet[Operation]:
+    """Those that are not sent, and those in flight, which may return to `approved`."""
+    return Operation.objects.filter(batch_row__batch=batch.pk, closed_at__isnull=True)
+
+
+@transaction.atomic
+def cancel_row(operation_id: UUID) -> bool:
+    """Cancel an operation of a cancelled batch, with its release; False if it is being sent, or may have been."""
+    operation = Operation.objects.get_locked(operation_id)
+    if operation.status != Status.APPROVED:
+        return False
+    batch = Batch.objects.select_related("cancelled_by", "operation").get(
+        operation__rows__operation=operation
+    )
+    try:
+        transition(operation, Status.CANCELLED)
+    except MaybeExecutedError:
+        return False
+    Release.objects.filter(operation=operation).delete()
+    audit.record(
+        Action.OPERATION_CANCELLED,
+        actor=batch.cancelled_by,
+        target=operation,
+        batch=batch.operation.reference,
+    )
+    return True
+
+
+def failed_rows(batch_id: UUID) -> QuerySet[BatchRow]:
+    """The rows whose operations failed."""
+    return BatchRow.objects.filter(batch=batch_id, operation__status=Status.FAILED).order_by("number")
+
+
+def retry_failed(batch_id: UUID, *, actor: User, language: str) -> PayoutFile:
+    """A new file of the rows that failed, being checked; its batch will name this one.
+
+    Raises PermissionMissingError, and BatchClosedError if no row has failed.
+    """
+    batch, rows = Operation.objects.get(pk=batch_id), list(failed_rows(batch_id))
+    if not rows:
+        raise BatchClosedError
+    kind = KINDS[rows[0].kind]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, kind.file_fields, extrasaction="ignore")
+    writer.writeheader()
+    for row in rows:
+        payload: Payload = kind.read(row.payload)
+        writer.writerow({**kind.initial(payload), "duplicate_reason": payload.duplicate_reason})
+    file = upload_file(
+        actor=actor,
+        kind=kind.name,
+        name=f"{batch.reference}-retry.csv",
+        content=text.getvalue().encode(),
+        language=language,
+        retry_of=batch,
+    )
+    return check_columns(file.pk, actor=actor, mapping={name: name for name in kind.file_fields})

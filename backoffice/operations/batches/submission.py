@@ -1,0 +1,130 @@
+"""Submit a checked file for approval: the batch and all of its rows in one commit, or nothing."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import translation
+
+from backoffice.accounts.models import User
+from backoffice.core.leases import lock_until_commit
+from backoffice.operations import policy
+from backoffice.operations.batches.checking import payment_of
+from backoffice.operations.batches.earlier_payments import earlier_payments
+from backoffice.operations.batches.files import own_file, restart_check
+from backoffice.operations.errors import FileNotReadyError, FileOutdatedError
+from backoffice.operations.kinds.base import Debit
+from backoffice.operations.kinds.batch import BatchKind, BatchPayload, currency_totals
+from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.models.batches import (
+    ATTENTION,
+    Batch,
+    BatchRow,
+    FileState,
+    PayoutFile,
+    PayoutFileRow,
+    RowFlag,
+    row_operation_id,
+    rows_digest,
+)
+from backoffice.operations.models.operations import Operation, content_digest
+from backoffice.operations.workflow.prepare import RECIPIENTS_LOCK, prepare_operation
+
+_AT_ONCE = 500
+_NAME_FLAGS = {RowFlag.NAME_CLOSE, RowFlag.NAME_DIFFERENT}
+
+
+def submit_file(file_id: UUID, *, actor: User) -> Operation:
+    """Prepare a batch of all rows of this file. Submitted again, it is the same batch.
+
+    Raises PermissionMissingError, FileNotReadyError, and FileOutdatedError if rows repeat what was prepared or sent
+    since the check: then the file is checked again.
+    """
+    try:
+        return _submit(file_id, actor)
+    except FileOutdatedError:
+        with transaction.atomic():
+            restart_check(own_file(file_id, actor))
+        raise
+
+
+@transaction.atomic
+def _submit(file_id: UUID, actor: User) -> Operation:
+    file = own_file(file_id, actor)
+    policy.check_may_prepare(actor, BatchKind.name)
+    if file.state == FileState.SUBMITTED:
+        return Operation.objects.get(pk=file.pk)
+    if file.state != FileState.CHECKED or file.error_count or not file.row_count:
+        raise FileNotReadyError
+    lock_until_commit(RECIPIENTS_LOCK)
+    rows = _store_rows(file)
+    operation = prepare_operation(
+        file.pk,
+        actor=actor,
+        kind=BatchKind.name,
+        payload=_payload(file, rows),
+        prepared_from=file.retry_of_id,
+    )
+    Batch.objects.create(operation=operation, retry_of_id=file.retry_of_id)
+    file.rows.all().delete()
+    file.state, file.content = FileState.SUBMITTED, b""
+    file.save(update_fields=["state", "content"])
+    return operation
+
+
+def _store_rows(file: PayoutFile) -> list[BatchRow]:
+    """Store the rows of the batch, which itself is stored after them. Raises FileOutdatedError."""
+    stored = []
+    for chunk in _chunks(file):
+        earlier = earlier_payments({row.recipient_key for row in chunk})
+        if any(earlier.problem(payment_of(row)) for row in chunk):
+            raise FileOutdatedError
+        with translation.override(
+            settings.LANGUAGE_CODE
+        ):  # what is stored is in one language, whoever prepares it
+            stored += BatchRow.objects.bulk_create([_batch_row(file, row) for row in chunk])
+    return stored
+
+
+def _chunks(file: PayoutFile) -> Iterator[list[PayoutFileRow]]:
+    rows = file.rows.order_by("number").defer("cells")
+    for start in range(0, file.row_count, _AT_ONCE):
+        yield list(rows[start : start + _AT_ONCE])
+
+
+def _batch_row(file: PayoutFile, row: PayoutFileRow) -> BatchRow:
+    kind, stored = KINDS[file.kind], row.payload or {}
+    payload = kind.read(stored)
+    recipient, debit = kind.recipient(payload), kind.debit(payload)
+    if debit is None:
+        raise ValueError(f"{kind.name} debits nothing")
+    return BatchRow(
+        batch_id=file.pk,
+        number=row.number,
+        kind=kind.name,
+        payload=stored,
+        digest=content_digest(row_operation_id(file.pk, row.number), kind.name, stored),
+        flags=row.flags,
+        attention=sum(ATTENTION[RowFlag(flag)] for flag in row.flags),
+        recipient=recipient.name,
+        recipient_detail=recipient.detail,
+        recipient_key=recipient.key,
+        currency=debit.currency,
+        amount=debit.amount,
+    )
+
+
+def _payload(file: PayoutFile, rows: list[BatchRow]) -> BatchPayload:
+    flags = [set(row.flags) for row in rows]
+    return BatchPayload(
+        file_name=file.name,
+        row_kind=file.kind,
+        count=len(rows),
+        totals=tuple(currency_totals(Debit(row.currency, row.amount) for row in rows)),
+        rows_digest=rows_digest(row.digest for row in rows),
+        new_recipients=sum(RowFlag.NEW_RECIPIENT in each for each in flags),
+        names_differ=sum(bool(_NAME_FLAGS & each) for each in flags),
+        repeated=sum(RowFlag.REPEATED in each for each in flags),
+        retry_of=file.retry_of.reference if file.retry_of else "",
+    )

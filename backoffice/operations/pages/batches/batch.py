@@ -1,0 +1,164 @@
+"""The rows of a batch: those to check first, what became of each, and pause, cancel and retry."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.db.models import Q
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import get_language, gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice.accounts.access import does_not_extend_session
+from backoffice.accounts.models import User
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.pagination import keyset_page
+from backoffice.operations import permissions, policy
+from backoffice.operations.batches import control
+from backoffice.operations.batches.totals import BatchProgress, batch_progress
+from backoffice.operations.errors import OperationError
+from backoffice.operations.kinds.registry import read_content
+from backoffice.operations.models.batches import Batch
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.selectors import visible_operations
+from backoffice.operations.states import IN_FLIGHT, Status
+
+_ORDER = ("-attention", "number")
+# Which rows are shown: the word in the address, the label, the condition.
+_VIEWS = {
+    "": (pgettext_lazy("rows", "All"), Q()),
+    "first": (_("Check first"), Q(attention__gt=0)),
+    "unsent": (pgettext_lazy("rows", "Not sent"), Q(operation__status=Status.APPROVED)),
+    "open": (pgettext_lazy("rows", "In progress"), Q(operation__status__in=IN_FLIGHT)),
+    "failed": (pgettext_lazy("rows", "Failed"), Q(operation__status=Status.FAILED)),
+}
+
+
+@dataclass(frozen=True)
+class BatchControls:
+    """What this user may do with a batch now. The services check again."""
+
+    may_pause: bool = False
+    may_resume: bool = False
+    may_cancel: bool = False
+    may_retry: bool = False
+    may_send: bool = False
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def batch(request: StaffRequest, pk: UUID) -> HttpResponse:
+    operation = _batch_or_404(request, pk)
+    return render(request, "operations/batches/batch.html", _context(request, operation))
+
+
+@does_not_extend_session
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def batch_live(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """204 while the open page is up to date; otherwise its content."""
+    operation = _batch_or_404(request, pk)
+    context = _context(request, operation)
+    if request.GET.get("seen") == context["seen"]:
+        return HttpResponse(status=204)
+    return render(request, "operations/batches/_batch.html", context)
+
+
+@require_POST
+@permission_required(permissions.VIEW, raise_exception=True)
+def batch_pause(request: StaffRequest, pk: UUID) -> HttpResponse:
+    text = gettext("Batch paused. None of its operations is sent until it is resumed.")
+    return _run(request, pk, control.pause_batch, text)
+
+
+@require_POST
+@permission_required(permissions.RELEASE, raise_exception=True)
+def batch_resume(request: StaffRequest, pk: UUID) -> HttpResponse:
+    text = gettext("Batch resumed. Send its operations again.")
+    return _run(request, pk, control.resume_batch, text)
+
+
+@require_POST
+@permission_required(permissions.VIEW, raise_exception=True)
+def batch_cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
+    return _run(
+        request, pk, control.cancel_batch, gettext("Batch cancelled. What is not sent will not be sent.")
+    )
+
+
+@require_POST
+@permission_required(permissions.PREPARE, raise_exception=True)
+def batch_retry(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """A new file of the failed rows."""
+    operation = _batch_or_404(request, pk)
+    try:
+        file = control.retry_failed(pk, actor=request.user, language=get_language() or "en")
+    except OperationError as exc:
+        messages.error(request, str(exc))
+        return redirect("operations:batch", operation.pk)
+    return redirect(file)
+
+
+def _run(request: StaffRequest, pk: UUID, service: Callable[..., Batch], done: str) -> HttpResponse:
+    operation = _batch_or_404(request, pk)
+    try:
+        service(pk, actor=request.user)
+    except OperationError as exc:
+        messages.error(request, str(exc))
+    else:
+        messages.info(request, done)
+    return redirect("operations:batch", operation.pk)
+
+
+def _batch_or_404(request: StaffRequest, pk: UUID) -> Operation:
+    found = visible_operations(request.user).select_related("batch__retry_of", "batch__paused_by")
+    return get_object_or_404(found, pk=pk, batch__isnull=False)
+
+
+def _context(request: StaffRequest, operation: Operation) -> dict[str, Any]:
+    shown = request.GET.get("show", "")
+    shown = shown if shown in _VIEWS else ""
+    progress = batch_progress(operation)
+    rows = (
+        operation.rows.filter(_VIEWS[shown][1]).select_related("operation", "duplicate_of").defer("payload")
+    )
+    marks = (operation.batch.paused_at, operation.batch.cancelled_at)
+    is_moving = progress.in_flight or progress.unsent or operation.status == Status.APPROVED
+    return {
+        "operation": operation,
+        "batch": operation.batch,
+        "payload": read_content(operation)[1],
+        "progress": progress,
+        "by_status": [(status, status.label, n) for status, n in progress.by_status.items()],
+        "page": keyset_page(rows, order=_ORDER, cursor=request.GET.get("cursor")),
+        "views": [(name, label) for name, (label, _condition) in _VIEWS.items()],
+        "shown": shown,
+        "controls": _controls(request.user, operation, progress),
+        "seen": f"{operation.status}.{progress.fingerprint}.{''.join('x' if one else '-' for one in marks)}",
+        "polls": bool(is_moving),
+    }
+
+
+def _controls(person: User, operation: Operation, progress: BatchProgress) -> BatchControls:
+    batch = operation.batch
+    is_open = operation.status in {Status.APPROVED, Status.SUCCEEDED} and not batch.cancelled_at
+    has_unsent = bool(progress.unsent or progress.waiting)
+    may_send = person.has_perm(permissions.RELEASE) and person != operation.preparer
+    return BatchControls(
+        may_pause=is_open and has_unsent and not batch.paused_at and policy.may_check_status(person),
+        may_resume=is_open and bool(batch.paused_at) and may_send,
+        may_cancel=is_open and has_unsent and _may_cancel(person, batch),
+        may_retry=progress.failed > 0 and person.has_perm(permissions.PREPARE),
+        may_send=is_open and progress.unsent > 0 and not batch.paused_at and may_send,
+    )
+
+
+def _may_cancel(person: User, batch: Batch) -> bool:
+    """Not offered to others, whose right would take further queries; the service decides."""
+    works_on_it = person == batch.operation.preparer or person.has_perm(permissions.APPROVE)
+    return works_on_it and not person.restricted_until

@@ -1,0 +1,401 @@
+"""A batch is approved as a whole; each of its rows is then an operation under the same rules as every other."""
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
+from backoffice.audit.verification import verify_chain
+from backoffice.operations import errors, jobs, seals
+from backoffice.operations.batches import control, creation, submission
+from backoffice.operations.delivery import send
+from backoffice.operations.models.batches import Batch, BatchRow, FileState, PayoutFileRow, RowFlag
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.operations import Approval, Operation
+from backoffice.operations.models.reason_codes import IncidentKind
+from backoffice.operations.monitoring.inspection import inspect
+from backoffice.operations.states import Status
+from backoffice.operations.workflow import approvals
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations.batches import payouts
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+# From the file to operations
+
+
+def test_each_row_becomes_an_operation_of_the_same_people(preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(3))
+    operations = payouts.row_operations(batch)
+    assert batch.status == Status.SUCCEEDED
+    assert [one.payload["receiver_username"] for one in operations] == ["person.1", "person.2", "person.3"]
+    assert {one.status for one in operations} == {Status.APPROVED}
+    assert {one.preparer for one in operations} == {preparer}
+    assert {one.approver for one in Approval.objects.filter(operation__in=operations)} == {approver}
+    for operation in operations:
+        seals.check_record(operation, list(operation.approvals.all()), None)
+    assert verify_chain().fault is None
+
+
+def test_the_rows_of_a_batch_pass_every_integrity_check(preparer: User, approver: User) -> None:
+    payouts.applied(preparer, approver, payouts.transfers(3))
+    assert inspect(full=True).violations == {}
+
+
+def test_a_row_is_released_and_sent_like_every_operation(
+    preparer: User, approver: User, provider: StubProvider
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    first, second = payouts.row_operations(batch)
+    payouts.release(first, approver)
+    for _ in range(3):
+        send.send_operation(first.pk)
+    assert len(provider.changes) == 1
+    second.refresh_from_db()
+    assert second.status == Status.APPROVED
+
+
+def test_a_file_with_errors_is_not_submitted(preparer: User) -> None:
+    file = payouts.checked(preparer, [*payouts.transfers(2), "NGN,much,person.3,,", "XYZ,5.00,,,"])
+    assert (file.state, file.row_count, file.error_count) == (FileState.CHECKED, 4, 2)
+    errors_of = dict(file.rows.filter(has_errors=True).values_list("number", "errors"))
+    assert {name for name, _ in errors_of[5]} == {"currency", "receiver_username"}
+    with pytest.raises(errors.FileNotReadyError):
+        submission.submit_file(file.pk, actor=preparer)
+    assert not Operation.objects.exists()
+    assert not BatchRow.objects.exists()
+
+
+def test_a_file_submitted_twice_is_one_batch(preparer: User) -> None:
+    file = payouts.checked(preparer, payouts.transfers(2))
+    first, second = (submission.submit_file(file.pk, actor=preparer) for _ in range(2))
+    assert first == second
+    assert BatchRow.objects.count() == 2
+    assert not PayoutFileRow.objects.exists()
+
+
+def test_a_file_is_submitted_by_its_uploader_only(preparer: User) -> None:
+    file = payouts.checked(preparer, payouts.transfers(1))
+    another = factories.person("Bisi Alade", Role.PREPARER)
+    with pytest.raises(file.DoesNotExist):
+        submission.submit_file(file.pk, actor=another)
+
+
+def test_preparing_from_a_file_needs_the_permission(auditor: User) -> None:
+    with pytest.raises(errors.PermissionMissingError):
+        payouts.uploaded(auditor, payouts.transfers(1))
+
+
+# Duplicates
+
+
+def test_a_row_that_repeats_another_needs_its_own_reason(preparer: User) -> None:
+    same = "NGN,1000.00,person.1,week 46,"
+    file = payouts.checked(preparer, [same, same, f"{same}Bonus", f"{same}Bonus", f"{same}Refund"])
+    assert list(file.rows.filter(has_errors=True).values_list("number", flat=True)) == [3, 5]
+
+
+def test_a_row_that_repeats_an_open_operation_is_an_error(preparer: User, approver: User) -> None:
+    batch = payouts.prepared(preparer, payouts.transfers(1))
+    assert payouts.checked(preparer, payouts.transfers(1)).error_count == 1
+    creation.create_operations(payouts.approve(batch, approver).pk)
+    assert payouts.checked(preparer, payouts.transfers(2)).error_count == 1
+
+
+def test_one_operation_does_not_repeat_a_row_of_an_open_batch_unnoticed(preparer: User) -> None:
+    batch = payouts.prepared(preparer, payouts.transfers(1))
+    payload = batch.rows.get().payload | {"memo": "alone"}
+    kind = approvals.read_content(Operation(kind="transfer", payload=payload))[1]
+    with pytest.raises(errors.DuplicatePaymentError):
+        factories.prepared_of_kind("transfer", kind, preparer)
+
+
+def test_a_file_is_checked_again_if_a_row_was_prepared_meanwhile(preparer: User) -> None:
+    file = payouts.checked(preparer, payouts.transfers(2))
+    payouts.prepared(preparer, payouts.transfers(1))
+    with pytest.raises(errors.FileOutdatedError):
+        submission.submit_file(file.pk, actor=preparer)
+    file.refresh_from_db()
+    assert file.state == FileState.CHECKING
+    assert BatchRow.objects.count() == 1
+
+
+def test_what_the_approver_checks_first(preparer: User) -> None:
+    rows = [*payouts.transfers(2), "NGN,9000.00,person.9,,", "NGN,1000.00,person.1,,Bonus"]
+    batch = payouts.prepared(preparer, rows)
+    flags = dict(batch.rows.values_list("number", "flags"))
+    assert flags[2] == [RowFlag.NEW_RECIPIENT]
+    assert flags[4] == [RowFlag.NEW_RECIPIENT, RowFlag.LARGEST]
+    assert flags[5] == [RowFlag.NEW_RECIPIENT, RowFlag.REPEATED]
+
+
+# Approval
+
+
+def test_the_preparer_does_not_approve_the_batch(preparer: User) -> None:
+    preparer.groups.add(*factories.person("Both", Role.APPROVER).groups.all())
+    batch = payouts.prepared(preparer, payouts.transfers(2))
+    with pytest.raises(errors.SelfApprovalError):
+        payouts.approve(batch, User.objects.get(pk=preparer.pk))
+    creation.create_operations(batch.pk)
+    assert Operation.objects.get() == batch
+
+
+def test_the_preparer_of_a_batch_does_not_send_its_rows(preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(1))
+    preparer.groups.add(*approver.groups.all())
+    with pytest.raises(errors.SelfApprovalError):
+        payouts.release(payouts.row_operations(batch)[0], User.objects.get(pk=preparer.pk))
+
+
+@pytest.mark.parametrize(
+    ("rows", "needed"),
+    [
+        (payouts.transfers(2, amount="400.00"), 1),
+        (payouts.transfers(3, amount="400.00"), 2),
+        (payouts.transfers(1, amount="1001.00"), 2),
+    ],
+)
+def test_limits_look_at_the_total_and_at_each_row(
+    rows: list[str], needed: int, preparer: User, approver: User, second_approver: User, settings: Settings
+) -> None:
+    settings.SECOND_APPROVAL_ABOVE = {"NGN": Decimal(1000)}
+    batch = payouts.prepared(preparer, rows)
+    assert batch.approvals_needed == needed
+    payouts.approve(batch, approver)
+    creation.create_operations(batch.pk)
+    assert len(payouts.row_operations(batch)) == (len(rows) if needed == 1 else 0)
+    if needed == 2:
+        payouts.approve(batch, second_approver)
+        creation.create_operations(batch.pk)
+        for operation in payouts.row_operations(batch):
+            assert operation.approvals.count() == operation.approvals_needed == 2
+
+
+def test_a_batch_is_not_approved_in_bulk(preparer: User, approver: User) -> None:
+    batch = payouts.prepared(preparer, payouts.transfers(1))
+    chosen = approvals.SelectedOperation(batch, batch.digest)
+    [result] = approvals.approve_operations([chosen], actor=approver, second_factor_at=batch.prepared_at)
+    assert result.result == approvals.BulkOutcome.REFUSED
+
+
+# No row twice
+
+
+def test_rows_become_operations_once_however_often_it_is_tried(preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(3))
+    for _ in range(2):
+        creation.create_operations(batch.pk)
+        jobs.JOBS["create_batch_rows"]()
+    assert len(payouts.row_operations(batch)) == 3
+    with pytest.raises(DatabaseError), transaction.atomic():
+        BatchRow.objects.filter(batch=batch, number=2).update(operation=None)
+
+
+def test_a_batch_that_stopped_halfway_goes_on(
+    preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(creation, "CHUNK", 2)
+    batch = payouts.approve(payouts.prepared(preparer, payouts.transfers(5)), approver)
+    assert creation._create_chunk(batch.pk)
+    batch.refresh_from_db()
+    assert (batch.status, len(payouts.row_operations(batch))) == (Status.APPROVED, 2)
+    first = payouts.row_operations(batch)
+    jobs.JOBS["create_batch_rows"]()
+    batch.refresh_from_db()
+    assert batch.status == Status.SUCCEEDED
+    assert len(payouts.row_operations(batch)) == 5
+    assert payouts.row_operations(batch)[:2] == first
+
+
+def test_a_row_whose_equal_content_waits_becomes_no_second_operation(preparer: User, approver: User) -> None:
+    batch = payouts.prepared(preparer, [f"{payouts.transfers(1)[0]}Bonus", *payouts.transfers(1, first=2)])
+    row = batch.rows.first()
+    assert row is not None
+    content = approvals.read_content(Operation(kind=row.kind, payload=row.payload))[1]
+    other = factories.prepared_of_kind(row.kind, content, preparer)
+    creation.create_operations(payouts.approve(batch, approver).pk)
+    row.refresh_from_db()
+    assert (row.operation, row.duplicate_of) == (None, other)
+    assert len(payouts.row_operations(batch)) == 1
+
+
+# What is approved is what is sent
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {
+            "payload": {
+                "receiver_username": "mallory",
+                "currency": "NGN",
+                "amount": "1000.00",
+                "memo": "week 46",
+            }
+        },
+        {"amount": Decimal("1.00")},
+        {"recipient_key": "user:mallory"},
+        {"number": 7},
+        {"digest": "0" * 64},
+    ],
+)
+def test_altered_rows_are_not_approved(change: dict[str, object], preparer: User, approver: User) -> None:
+    batch = payouts.prepared(preparer, payouts.transfers(3))
+    with lifted(connection, ["operations_batchrow"]):
+        batch.rows.filter(number=2).update(**change)
+    with pytest.raises(errors.AlteredRecordError):
+        payouts.approve(batch, approver)
+    assert Incident.objects.get().kind == IncidentKind.ALTERED_RECORD
+
+
+def test_a_row_that_was_removed_or_added_is_noticed(preparer: User, approver: User) -> None:
+    batch = payouts.prepared(preparer, payouts.transfers(3))
+    with lifted(connection, ["operations_batchrow"]):
+        batch.rows.filter(number=3).delete()
+    with pytest.raises(errors.AlteredRecordError):
+        payouts.approve(batch, approver)
+
+
+def test_rows_altered_after_the_approval_become_no_operations(preparer: User, approver: User) -> None:
+    batch = payouts.approve(payouts.prepared(preparer, payouts.transfers(3)), approver)
+    with lifted(connection, ["operations_batchrow"]):
+        row = batch.rows.get(number=3)
+        batch.rows.filter(number=3).update(payload=row.payload | {"receiver_username": "mallory"})
+    assert not creation.create_operations(batch.pk)
+    assert not payouts.row_operations(batch)
+    assert Incident.objects.get().kind == IncidentKind.ALTERED_RECORD
+
+
+def test_rows_altered_after_they_became_operations_are_not_sent(
+    preparer: User, approver: User, provider: StubProvider
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(3))
+    operation = payouts.release(payouts.row_operations(batch)[0], approver)
+    with lifted(connection, ["operations_batchrow"]):
+        batch.rows.filter(number=4).update(digest="0" * 64)
+    send.send_operation(operation.pk)
+    assert provider.changes == []
+    assert Incident.objects.get().kind == IncidentKind.ALTERED_RECORD
+
+
+def test_an_operation_without_its_row_is_not_sent(
+    preparer: User, approver: User, provider: StubProvider
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    operation = payouts.row_operations(batch)[0]
+    with lifted(connection, ["operations_batchrow"]):
+        batch.rows.filter(operation=operation).delete()
+    with pytest.raises(errors.AlteredRecordError):
+        payouts.release(operation, approver)
+
+
+def add_row(row: BatchRow) -> None:
+    row.pk, row.number, row.operation = None, 9, None
+    row.save(force_insert=True)
+
+
+def change_row(row: BatchRow) -> None:
+    row.amount = Decimal(5)
+    row.save()
+
+
+@pytest.mark.parametrize("change", [add_row, change_row, BatchRow.delete])
+def test_the_database_keeps_the_rows_of_a_decided_batch(
+    change: Callable[[BatchRow], object], preparer: User, approver: User
+) -> None:
+    row = payouts.applied(preparer, approver, payouts.transfers(1)).rows.get()
+    with pytest.raises(DatabaseError):
+        change(row)
+
+
+# Pause and cancel
+
+
+def test_a_paused_batch_is_neither_released_nor_sent(
+    preparer: User, approver: User, provider: StubProvider
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    first, second = payouts.row_operations(batch)
+    payouts.release(first, approver)
+    control.pause_batch(batch.pk, actor=preparer)
+    send.send_operation(first.pk)
+    assert provider.changes == []
+    with pytest.raises(errors.BatchPausedError):
+        payouts.release(second, approver)
+    control.resume_batch(batch.pk, actor=approver)
+    send.send_operation(payouts.release(second, approver).pk)
+    assert len(provider.changes) == 1
+
+
+def test_the_preparer_does_not_resume_a_paused_batch(preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(1))
+    control.pause_batch(batch.pk, actor=approver)
+    with pytest.raises(errors.PermissionMissingError):
+        control.resume_batch(batch.pk, actor=preparer)
+    preparer.groups.add(*approver.groups.all())
+    with pytest.raises(errors.SelfApprovalError):
+        control.resume_batch(batch.pk, actor=User.objects.get(pk=preparer.pk))
+
+
+def test_a_cancelled_batch_sends_no_further_row(
+    preparer: User, approver: User, provider: StubProvider
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(3))
+    first, second, third = payouts.row_operations(batch)
+    send.send_operation(payouts.release(first, approver).pk)
+    payouts.release(second, approver)
+    control.cancel_batch(batch.pk, actor=preparer)
+    send.send_operation(second.pk)
+    with pytest.raises(errors.BatchCancelledError):
+        payouts.release(third, approver)
+    assert len(provider.changes) == 1
+    jobs.JOBS["cancel_batch_rows"]()
+    statuses = [one.status for one in payouts.row_operations(batch)]
+    assert statuses == [Status.PROCESSING, Status.CANCELLED, Status.CANCELLED]
+    assert inspect(full=True).violations == {}
+    with pytest.raises(errors.BatchClosedError):
+        control.pause_batch(batch.pk, actor=approver)
+
+
+def test_only_its_preparer_and_approvers_cancel_a_batch(
+    preparer: User, approver: User, second_approver: User, auditor: User
+) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(1))
+    for somebody in (second_approver, auditor):
+        with pytest.raises(errors.PermissionMissingError):
+            control.cancel_batch(batch.pk, actor=somebody)
+    control.cancel_batch(batch.pk, actor=approver)
+
+
+def test_a_batch_cancelled_while_its_rows_are_made_makes_no_more(
+    preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(creation, "CHUNK", 1)
+    batch = payouts.approve(payouts.prepared(preparer, payouts.transfers(3)), approver)
+    creation._create_chunk(batch.pk)
+    control.cancel_batch(batch.pk, actor=preparer)
+    creation.create_operations(batch.pk)
+    jobs.JOBS["cancel_batch_rows"]()
+    assert [one.status for one in payouts.row_operations(batch)] == [Status.CANCELLED]
+    assert not Batch.objects.get().is_cancelling
+
+
+def test_failed_rows_are_prepared_again(preparer: User, approver: User, provider: StubProvider) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(2))
+    provider.answer_post = lambda: (400, '{"success": false, "message": "Unknown user"}')
+    send.send_operation(payouts.release(payouts.row_operations(batch)[1], approver).pk)
+    file = control.retry_failed(batch.pk, actor=preparer, language="en")
+    jobs.JOBS["check_payout_files"]()
+    file.refresh_from_db()
+    assert (file.state, file.row_count, file.error_count) == (FileState.CHECKED, 1, 0)
+    again = submission.submit_file(file.pk, actor=preparer)
+    assert again.prepared_from == batch
+    assert again.rows.get().payload["receiver_username"] == "person.2"

@@ -1,0 +1,120 @@
+"""Reading a file of payouts: as a spreadsheet shows it, within limits."""
+
+import io
+import zipfile
+from collections.abc import Callable
+
+import pytest
+import xlsxwriter
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.operations.batches import columns, reading
+from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.models.batches import MAX_ROWS, FileProblem
+from tests.operations.batches import payouts
+
+SignIn = Callable[[Client, User], Client]
+
+
+def workbook(*rows: tuple[object, ...]) -> bytes:
+    content = io.BytesIO()
+    with xlsxwriter.Workbook(content, {"in_memory": True}) as book:
+        sheet = book.add_worksheet()
+        for number, row in enumerate(rows):
+            sheet.write_row(number, 0, row)
+    return content.getvalue()
+
+
+def problem_of(content: bytes) -> str:
+    with pytest.raises(reading.UnreadableFileError) as refused:
+        list(reading.read_rows(content))
+    return str(refused.value.problem["code"])
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_csv_file_is_read_whatever_separates_its_cells(delimiter: str) -> None:
+    text = f"\ufeffcurrency{delimiter}amount\r\nNGN{delimiter}5.00\r\n\r\nUSD{delimiter}7\r\n"
+    rows = list(reading.read_rows(text.encode()))
+    assert [(row.number, row.cells) for row in rows] == [
+        (1, ("currency", "amount")),
+        (2, ("NGN", "5.00")),
+        (4, ("USD", "7")),
+    ]
+
+
+def test_a_workbook_is_read_as_it_is_shown() -> None:
+    rows = list(reading.read_rows(workbook(("account", "amount"), ("0123456789", 1234.5), (44, 0.1))))
+    assert [row.cells for row in rows[1:]] == [("0123456789", "1234.5"), ("44", "0.1")]
+
+
+def test_our_apostrophe_before_a_formula_is_removed() -> None:
+    assert list(reading.read_rows(b"memo\n'=1+1\n'quoted\n"))[1:] == [
+        reading.FileRow(2, ("=1+1",)),
+        reading.FileRow(3, ("'quoted",)),
+    ]
+
+
+def test_what_is_no_table_or_too_large_is_refused() -> None:
+    assert problem_of(b"\xff\xfe\x00a") == FileProblem.NOT_A_TABLE
+    assert problem_of(b"PK\x03\x04 no archive") == FileProblem.NOT_A_TABLE
+    assert problem_of(b"a\n" + b"x\n" * (MAX_ROWS + 1)) == FileProblem.TOO_MANY_ROWS
+    assert problem_of(b"a," * 100) == FileProblem.TOO_MANY_COLUMNS
+    assert problem_of(b"a\n" + b"x" * 501) == FileProblem.CELL_TOO_LONG
+    assert problem_of(b"x" * 4_000_001) == FileProblem.TOO_LARGE
+
+
+def test_a_workbook_that_unpacks_to_too_much_is_not_unpacked() -> None:
+    content = io.BytesIO(workbook(("a",), ("b",)))
+    with zipfile.ZipFile(content, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/media/bomb.xml", b"0" * (reading.MAX_UNPACKED + 1))
+    assert problem_of(content.getvalue()) == FileProblem.TOO_LARGE
+
+
+def test_a_workbook_with_entities_is_refused() -> None:
+    content = io.BytesIO(workbook(("a",), ("b",)))
+    with zipfile.ZipFile(content, "a") as archive:
+        archive.writestr("xl/other.xml", b'<!DOCTYPE x [<!ENTITY a "aaaa">]>')
+    assert problem_of(content.getvalue()) == FileProblem.NOT_A_TABLE
+
+
+@pytest.mark.parametrize("kind", ["withdrawal", "transfer", "wallet_transfer"])
+def test_the_templates_name_the_fields_in_both_formats(kind: str) -> None:
+    for content in (columns.csv_template(KINDS[kind]), columns.xlsx_template(KINDS[kind])):
+        header = next(reading.read_rows(content)).cells
+        assert header == KINDS[kind].file_fields
+        assert columns.guess_mapping(KINDS[kind], header, {}) == {name: name for name in header}
+
+
+@pytest.mark.django_db
+def test_the_columns_of_the_last_file_are_remembered(preparer: User) -> None:
+    header = "Currency,Sum,receiver_username,Note,Why"
+    mapping = {"currency": "Currency", "amount": "Sum", "receiver_username": "receiver_username"}
+    file = payouts.uploaded(preparer, payouts.transfers(1), header=header)
+    assert "amount" not in file.mapping
+    payouts.files.check_columns(file.pk, actor=preparer, mapping=mapping)
+    assert payouts.uploaded(preparer, payouts.transfers(1), header=header).mapping == mapping
+
+
+@pytest.mark.django_db
+def test_the_way_of_a_file_through_its_pages(
+    sign_in: SignIn, preparer: User, approver: User, django_assert_max_num_queries: Callable[[int], object]
+) -> None:
+    client = sign_in(Client(), preparer)
+    content = io.BytesIO("\n".join([payouts.HEADER, *payouts.transfers(2), "NGN,much,x,=1,"]).encode())
+    content.name = "payroll.csv"
+    page = client.post("/operations/batches/files/", {"kind": "transfer", "file": content})
+    assert page.status_code == 302
+    mapping = {name: name for name in KINDS["transfer"].file_fields}
+    assert client.post(f"{page['Location']}check/", mapping).status_code == 302
+    assert "0" in client.get(f"{page['Location']}live/").content.decode()
+    payouts.checking.check_due()
+    assert "1 row has errors" in client.get(page["Location"]).content.decode()
+    assert "'=1" in client.get(f"{page['Location']}errors/").content.decode()
+    assert sign_in(Client(), approver).get(page["Location"]).status_code == 403
+
+    batch = payouts.prepared(preparer, payouts.transfers(2))
+    reader = sign_in(Client(), approver)
+    reader.get(f"/operations/{batch.pk}/rows/")
+    with django_assert_max_num_queries(6):  # type: ignore[attr-defined]
+        assert "person.2" in reader.get(f"/operations/{batch.pk}/rows/").content.decode()
