@@ -130,7 +130,7 @@ def _has_its_totals(batch: Operation) -> bool:
             return False
         debits.append(debit)
     totals = [total.model_dump(mode="json") for total in currency_totals(debits)]
-    return batch.payload.get("totals") == totals and batch.payload.get("count") == len(debits)
+    return bool(batch.payload.get("totals") == totals and batch.payload.get("count") == len(debits))
 
 
 def _debit_of(row: BatchRow) -> Debit | None:

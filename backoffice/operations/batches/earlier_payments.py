@@ -79,7 +79,8 @@ def earlier_payments(recipients: Collection[str]) -> EarlierPayments:
             found.waiting[key] = operation.reference
     for key, reference in _in_batches(recipients):
         found.waiting[key] = reference
-    found.paid.update(to_them.filter(IS_EXECUTED).values_list("recipient_key", flat=True).distinct())
+    paid = to_them.filter(IS_EXECUTED).values_list("recipient_key", flat=True).distinct()
+    found.paid.update(key for key in paid if key)
     return found
 
 

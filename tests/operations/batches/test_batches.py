@@ -13,6 +13,7 @@ from backoffice.audit.verification import verify_chain
 from backoffice.operations import errors, jobs, seals
 from backoffice.operations.batches import control, creation, submission
 from backoffice.operations.delivery import send
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.batches import Batch, BatchRow, FileState, PayoutFileRow, RowFlag
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Operation
@@ -112,7 +113,7 @@ def test_a_row_that_repeats_an_open_operation_is_an_error(preparer: User, approv
 def test_one_operation_does_not_repeat_a_row_of_an_open_batch_unnoticed(preparer: User) -> None:
     batch = payouts.prepared(preparer, payouts.transfers(1))
     payload = batch.rows.get().payload | {"memo": "alone"}
-    kind = approvals.read_content(Operation(kind="transfer", payload=payload))[1]
+    kind = read_content(Operation(kind="transfer", payload=payload))[1]
     with pytest.raises(errors.DuplicatePaymentError):
         factories.prepared_of_kind("transfer", kind, preparer)
 
@@ -219,7 +220,7 @@ def test_a_row_whose_equal_content_waits_becomes_no_second_operation(preparer: U
     batch = payouts.prepared(preparer, [f"{payouts.transfers(1)[0]}Bonus", *payouts.transfers(1, first=2)])
     row = batch.rows.first()
     assert row is not None
-    content = approvals.read_content(Operation(kind=row.kind, payload=row.payload))[1]
+    content = read_content(Operation(kind=row.kind, payload=row.payload))[1]
     other = factories.prepared_of_kind(row.kind, content, preparer)
     creation.create_operations(payouts.approve(batch, approver).pk)
     row.refresh_from_db()
@@ -239,6 +240,15 @@ def test_a_row_whose_equal_content_waits_becomes_no_second_operation(preparer: U
                 "currency": "NGN",
                 "amount": "1000.00",
                 "memo": "week 46",
+            }
+        },
+        {
+            "payload": {
+                "receiver_username": "person.1",
+                "currency": "NGN",
+                "amount": "1000.00",
+                "memo": "another",
+                "duplicate_reason": "",
             }
         },
         {"amount": Decimal("1.00")},

@@ -9,7 +9,7 @@ import xlsxwriter
 from django.test import Client
 
 from backoffice.accounts.models import User
-from backoffice.operations.batches import columns, reading
+from backoffice.operations.batches import checking, columns, files, reading
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import MAX_ROWS, FileProblem
 from tests.operations.batches import payouts
@@ -92,7 +92,7 @@ def test_the_columns_of_the_last_file_are_remembered(preparer: User) -> None:
     mapping = {"currency": "Currency", "amount": "Sum", "receiver_username": "receiver_username"}
     file = payouts.uploaded(preparer, payouts.transfers(1), header=header)
     assert "amount" not in file.mapping
-    payouts.files.check_columns(file.pk, actor=preparer, mapping=mapping)
+    files.check_columns(file.pk, actor=preparer, mapping=mapping)
     assert payouts.uploaded(preparer, payouts.transfers(1), header=header).mapping == mapping
 
 
@@ -108,7 +108,7 @@ def test_the_way_of_a_file_through_its_pages(
     mapping = {name: name for name in KINDS["transfer"].file_fields}
     assert client.post(f"{page['Location']}check/", mapping).status_code == 302
     assert "0" in client.get(f"{page['Location']}live/").content.decode()
-    payouts.checking.check_due()
+    checking.check_due()
     assert "1 row has errors" in client.get(page["Location"]).content.decode()
     assert "'=1" in client.get(f"{page['Location']}errors/").content.decode()
     assert sign_in(Client(), approver).get(page["Location"]).status_code == 403
