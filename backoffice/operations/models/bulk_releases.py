@@ -5,9 +5,10 @@ Each operation has a release of its own, with its seal and its audit entry.
 
 import hashlib
 import uuid
+from collections import Counter
 
 from django.db import models
-from django.db.models import Case, Count, Exists, F, OuterRef, Q, Value, When
+from django.db.models import Case, Exists, F, OuterRef, Q, Value, When
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
@@ -83,6 +84,9 @@ class ItemState(models.TextChoices):
     EXPIRED = Status.EXPIRED.value, Status.EXPIRED.label
 
 
+_IS_WAITING, _IS_QUEUED = Q(state=ItemState.WAITING), Q(state=ItemState.QUEUED)
+
+
 class BulkReleaseItemQuerySet(models.QuerySet["BulkReleaseItem"]):
     def with_state(self) -> "BulkReleaseItemQuerySet":
         """Each with its `state`, an `ItemState`, from the operation and its release as they are now."""
@@ -98,9 +102,18 @@ class BulkReleaseItemQuerySet(models.QuerySet["BulkReleaseItem"]):
             )
         )
 
+    def waiting(self) -> "BulkReleaseItemQuerySet":
+        """Those whose operation is approved and not released, and that were not refused."""
+        return self.with_state().filter(_IS_WAITING)
+
+    def queued(self) -> "BulkReleaseItemQuerySet":
+        """Those whose operation is released and not sent yet."""
+        return self.with_state().filter(_IS_QUEUED)
+
     def counts(self) -> dict[ItemState, int]:
         """How many are in each state, in the order of `ItemState`, without those of which there are none."""
-        found = dict(self.with_state().order_by().values_list("state").annotate(count=Count("pk")))
+        states = self.with_state().order_by().values_list(F("state"))
+        found = Counter(state for (state,) in states)
         return {state: found[state] for state in ItemState if state in found}
 
 

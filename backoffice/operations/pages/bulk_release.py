@@ -146,7 +146,7 @@ def confirm(request: StaffRequest) -> HttpResponse:
         form.add_error(None, str(exc))
         return _confirmation(request, selection, form, status=422)
     if "otp" in form.fields and not _send(request, bulk_release, form):
-        messages.error(request, " ".join(form.non_field_errors()))
+        messages.error(request, " ".join(map(str, form.non_field_errors())))
     return redirect(bulk_release)
 
 
@@ -222,7 +222,7 @@ def _next_form(
 
 def _is_code_in_use(bulk_release: BulkRelease) -> bool:
     """Whether an operation with a code is still queued: the next code would be entered too early and expire."""
-    queued = bulk_release.items.with_state().filter(state=ItemState.QUEUED)
+    queued = bulk_release.items.queued()
     return queued.filter(operation__release__encrypted_otp__isnull=False).exists()
 
 

@@ -34,7 +34,7 @@ from backoffice.operations.errors import (
 )
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle import incidents
-from backoffice.operations.models.bulk_releases import BulkRelease, BulkReleaseItem, ItemState
+from backoffice.operations.models.bulk_releases import BulkRelease, BulkReleaseItem
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import RecordFault
 from backoffice.operations.permissions import RELEASE
@@ -169,8 +169,7 @@ def _check_authentic(bulk_release: BulkRelease) -> None:
 
 def waiting_items(bulk_release: BulkRelease) -> list[BulkReleaseItem]:
     """The items whose operation is approved and not released, and that were not refused, in order."""
-    items = bulk_release.items.with_state().filter(state=ItemState.WAITING)
-    return list(items.select_related("operation"))
+    return list(bulk_release.items.waiting().select_related("operation"))
 
 
 def needs_code(item: BulkReleaseItem) -> bool:
