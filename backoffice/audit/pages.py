@@ -63,6 +63,7 @@ _GROUP_LABELS = {
     "staff": _("Team"),
     "break_glass": _("Break-glass"),
     "operation": _("Operations"),
+    "batch": _("Batches"),
     "incident": _("Incidents"),
     "payments": _("Pauses of payments"),
     "saved_account": _("Recipients"),

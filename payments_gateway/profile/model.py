@@ -180,10 +180,7 @@ class ProviderProfile(BaseModel):
         "How long after its step of 30 seconds a code of an authenticator app is still accepted.",
     )
     otp_single_use: bool = _point(
-        True,
-        "hint",
-        _OTP_SECTION,
-        "Whether each code is accepted once. If not, several calls may carry the same one while it is valid.",
+        True, "hint", _OTP_SECTION, "Whether a code is accepted once, or repeatedly while it is valid."
     )
     transfer_currency_member: Name = _point(
         "currency",
@@ -216,10 +213,7 @@ class ProviderProfile(BaseModel):
         "Networks of crypto transfers that forms offer, unless `wallet_config` is among the capabilities.",
     )
     wallet_types: tuple[Name, ...] = _point(
-        (),
-        "unknown",
-        "Endpoints, POST /wallet/transfer",
-        "Wallet types of crypto transfers that forms offer; without any, the wallet type is typed.",
+        (), "unknown", "Endpoints, POST /wallet/transfer", "Wallet types that forms offer; typed if none."
     )
     account_name_query: Name = _point(
         "accountName", "likely", _ACCOUNT_SECTION, "Query name: the name of the account."

@@ -13,6 +13,7 @@ from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.reason_codes import IncidentKind
 from tests import factories
 from tests.ledger.stored_transactions import stored
+from tests.operations.batches import payouts
 from tests.requirements import opened_by
 
 pytestmark = pytest.mark.django_db
@@ -31,6 +32,20 @@ ANSWERS = {
     "bulk_send":        ("post", 403, 422, 403, 403, 403),
     "bulk_release":     ("get",  200, 200, 200, 200, 403),
     "bulk_release_live": ("get", 200, 200, 200, 200, 403),
+    "payout_files":     ("get",  200, 403, 403, 403, 403),
+    "payout_template":  ("get",  200, 403, 403, 403, 403),
+    "payout_file":      ("get",  200, 403, 403, 403, 403),
+    "payout_file_live": ("get",  204, 403, 403, 403, 403),
+    "payout_file_check": ("post", 422, 403, 403, 403, 403),
+    "payout_file_submit": ("post", 302, 403, 403, 403, 403),
+    "payout_file_delete": ("post", 302, 403, 403, 403, 403),
+    "payout_file_errors": ("get", 200, 403, 403, 403, 403),
+    "batch":            ("get",  200, 200, 200, 200, 403),
+    "batch_live":       ("get",  200, 200, 200, 200, 403),
+    "batch_pause":      ("post", 302, 302, 403, 302, 403),
+    "batch_resume":     ("post", 403, 302, 403, 403, 403),
+    "batch_cancel":     ("post", 302, 302, 403, 302, 403),
+    "batch_retry":      ("post", 302, 403, 403, 403, 403),
     "saved_views":      ("post", 422, 422, 422, 422, 403),
     "saved_view_rename": ("post", 404, 404, 404, 404, 403),
     "saved_view_delete": ("post", 302, 302, 302, 302, 403),
@@ -75,6 +90,7 @@ KINDS_OF_ADDRESS: dict[str, list[object]] = {
     "kind": ["withdrawals"],
     "prepare": ["withdrawal"],
     "prepare_check": ["withdrawal"],
+    "payout_template": ["transfer", "csv"],
     "saved_view_rename": [1],
     "saved_view_delete": [1],
     "saved_account": [1],
@@ -98,6 +114,7 @@ WITHOUT_OPERATION = {
     "search",
     "payments",
     "payments_refresh",
+    "payout_files",
     "transactions",
     "transactions_count",
     "transaction_summary",
@@ -119,20 +136,29 @@ FORMS = {
 }  # their address is a page as well
 
 
+def _arguments(name: str, preparer: User) -> list[object]:
+    """What the address names, made for this test."""
+    made: dict[str, Callable[[], object]] = {
+        "break_glass": lambda: factories.break_glass(preparer).pk,
+        "transaction": lambda: stored().pk,
+        "bulk_release": lambda: factories.bulk_release(preparer).pk,
+        "payout_file": lambda: payouts.checked(preparer, payouts.transfers(2)).pk,
+        "batch": lambda: payouts.prepared(preparer, payouts.transfers(2)).pk,
+    }
+    for begins_with, make in made.items():
+        if name.startswith(begins_with):
+            return [make()]
+    return [factories.prepared(preparer).pk]
+
+
 def address_of(name: str, preparer: User) -> str:
     if name == "incident":
         return incidents.raise_incident(
             factories.prepared(preparer), kind=IncidentKind.SECOND_DEBIT, evidence={}
         ).get_absolute_url()
-    if name == "break_glass":
-        return reverse("operations:break_glass", args=[factories.break_glass(preparer).pk])
-    if name == "transaction":
-        return reverse("operations:transaction", args=[stored().pk])
-    if name in {"bulk_release", "bulk_release_live"}:
-        return reverse(f"operations:{name}", args=[factories.bulk_release(preparer).pk])
     if name in WITHOUT_OPERATION:
         return reverse(f"operations:{name}")
-    return reverse(f"operations:{name}", args=KINDS_OF_ADDRESS.get(name) or [factories.prepared(preparer).pk])
+    return reverse(f"operations:{name}", args=KINDS_OF_ADDRESS.get(name) or _arguments(name, preparer))
 
 
 def test_access_table_covers_every_url() -> None:

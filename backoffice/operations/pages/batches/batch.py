@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -25,6 +26,7 @@ from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.policy import may_check_status
 from backoffice.operations.selectors import visible_operations
 from backoffice.operations.states import IN_FLIGHT, Status
 
@@ -105,6 +107,8 @@ def batch_retry(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 
 def _run(request: StaffRequest, pk: UUID, service: Callable[..., Batch], done: str) -> HttpResponse:
+    if not may_check_status(request.user):
+        raise PermissionDenied
     operation = _batch_or_404(request, pk)
     try:
         service(pk, actor=request.user)
