@@ -170,12 +170,12 @@ def _was_sent_beside_another(attempt: Attempt) -> bool:
     Then the balance may have changed between a similar transaction and our watermark, so that `_preceded_watermark`
     does not recognise that one as older, and its time has to.
     """
-    watermark_time = attempt.watermark_provider_time
-    if watermark_time is None:
+    sent_at = attempt.watermark_provider_time
+    if sent_at is None:
         return True
-    earliest = watermark_time - Attempt.EXECUTION_WINDOW - 2 * Attempt.CLOCK_SKEW
+    earliest = sent_at - Attempt.EXECUTION_WINDOW - 2 * Attempt.CLOCK_SKEW
     others = Attempt.objects.filter(
-        balance=attempt.balance, pk__lt=attempt.pk, watermark_provider_time__range=(earliest, watermark_time)
+        balance=attempt.balance, pk__lt=attempt.pk, watermark_provider_time__range=(earliest, sent_at)
     )
     return others.filter(Q(closed_at__isnull=True) | Q(closed_at__gt=attempt.started_at)).exists()
 

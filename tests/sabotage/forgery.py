@@ -33,8 +33,8 @@ FORGERY = (
         "who released is compared with the audit log",
         "backoffice.operations.seals:_is_released_by",
         {
-            "last == [[release.released_by_id, operation.digest]]": (
-                "[operation.digest] in [members[1:] for members in last]"
+            "by_person == [[release.released_by_id, operation.digest]]": (
+                "[operation.digest] in [members[1:] for members in by_person]"
             )
         },
         f"{_NOT_SENT}[released_by_another]",
@@ -42,11 +42,7 @@ FORGERY = (
     Safeguard(
         "a release that was claimed is used up",
         "backoffice.operations.seals:_is_released_by",
-        {
-            "entry.action in {Action.OPERATION_RELEASED, Action.OPERATION_CLAIMED}": (
-                "entry.action == Action.OPERATION_RELEASED"
-            )
-        },
+        {"return is_waiting and by_person": "return by_person"},
         f"{_NOT_SENT}[claimed_already]",
     ),
     Safeguard(
@@ -87,8 +83,8 @@ FORGERY = (
     ),
     Safeguard(
         "a seal is made with a key of its own",
-        "backoffice.core.encryption:_sealing_keys",
-        {"HKDF(SHA256(), 32, salt=None, info=_SEAL_PURPOSE).derive(raw)": "raw"},
+        "backoffice.core.encryption:_derived_keys",
+        {"HKDF(SHA256(), 32, salt=None, info=purpose).derive(raw)": "raw"},
         f"{_SEALS}test_a_seal_is_made_with_a_derived_key",
     ),
     Safeguard(

@@ -57,7 +57,10 @@ def test_a_one_time_code_echoed_by_the_provider_is_not_stored(
 
 
 def end(operation: Operation) -> None:
-    """Close what is open of it: while its outcome is not known, the same cannot be prepared again."""
+    """Close what is open of it: while its outcome is not known, the same cannot be prepared again, nor the same code
+    entered.
+    """
+    UsedOtp.objects.all().delete()
     now = timezone.now()
     Attempt.objects.filter(operation=operation, closed_at__isnull=True).update(
         closed_at=now, outcome=Outcome.FAILED, next_check_at=None

@@ -87,6 +87,7 @@ KINDS = [
     "Transfers",
     "Crypto transfers",
     "Off-ramp payments",
+    "Batches",
     "Bank account openings",
 ]
 LINK = re.compile(r">([A-Z][\w -]+)(?: <span[^>]*>\d+</span>)?</a>")
@@ -145,7 +146,10 @@ def test_a_section_with_several_pages_has_tabs(
 @pytest.mark.parametrize(
     ("person", "kinds"),
     [
-        ("preparer", ["Convert", "Withdraw", "Transfer", "Send crypto", "Off-ramp payment"]),
+        (
+            "preparer",
+            ["Convert", "Withdraw", "Transfer", "Send crypto", "Off-ramp payment", "Payouts from a file"],
+        ),
         ("approver", []),
         ("auditor", []),
     ],

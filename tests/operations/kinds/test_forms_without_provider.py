@@ -71,7 +71,7 @@ def ask(sign_in: SignIn, preparer: User, administrator: User) -> Callable[..., t
         address = f"/operations/prepare/{kind}/"
         began = time.monotonic()
         sent = {**typed, "submission": str(uuid.uuid4())}
-        answer = browser.post(address, sent) if typed else browser.get(address)
+        answer = browser.post(address, sent) if typed else browser.get(address, follow=True)
         return answer, time.monotonic() - began
 
     return ask

@@ -30,6 +30,7 @@ def test_every_kind_that_reaches_the_provider_by_a_form_of_its_own_has_a_page() 
         "transfers",
         "crypto-transfers",
         "off-ramp-payments",
+        "batches",
         "bank-account-openings",
     ]
 

@@ -54,7 +54,9 @@ def answer(provider: StubProvider, body: object, *, status: int = 200, listed: s
     provider.keys = listed
 
 
-def sent(kind: str, payload: Payload, administrator: User, approver: User) -> Operation:
+def sent(
+    kind: str, payload: Payload, administrator: User, approver: User, *, otp: str = "123456"
+) -> Operation:
     """Prepared, approved, released and sent."""
     operation = factories.approve(factories.prepared_of_kind(kind, payload, administrator), approver)
     release.release_operation(
@@ -62,7 +64,7 @@ def sent(kind: str, payload: Payload, administrator: User, approver: User) -> Op
         actor=approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
-        otp=SecretStr("123456") if KINDS[kind].asks_for_otp else None,
+        otp=SecretStr(otp) if KINDS[kind].asks_for_otp else None,
     )
     send.send_operation(operation.pk)
     return Operation.objects.get(pk=operation.pk)

@@ -57,7 +57,7 @@ def test_a_key_created_by_another_operation_does_not_close_this_one(
     answer(provider, {"data": {"key": NEW}}, listed=both)
     sent("api_key_create", FULL, administrator, approver)
     answer(provider, {"message": "down"}, status=500, listed=both)
-    operation = sent("api_key_create", FULL, administrator, approver)
+    operation = sent("api_key_create", FULL, administrator, approver, otp="654321")
     assert confirmation.confirm_operation(operation.pk).status == Status.UNKNOWN
 
 

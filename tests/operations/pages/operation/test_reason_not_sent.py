@@ -258,7 +258,7 @@ def test_the_newest_release_is_the_one_explained(
 ) -> None:
     staff.set_roles(second_approver.pk, roles=[], actor=None)
     send.send_operation(released.pk)
-    do(as_approver, released, "release", otp="123456")
+    do(as_approver, released, "release", otp="654321")
     let_the_release_run_out(released)
     html = text_of(show(as_approver, released))
     assert "permission to send" not in html
