@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from backoffice.operations.delivery import send
 from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.otp import UsedOtp
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import AWAITING_PROVIDER, Outcome, Status
 from tests.core.secrets.canaries import Canaries, Sinks

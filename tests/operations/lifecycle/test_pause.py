@@ -185,7 +185,7 @@ def test_an_operation_both_paused_and_queued_shows_both(
     provider: StubProvider, as_approver: Client, preparer: User, approver: User
 ) -> None:
     lost(provider, preparer, approver)
-    waiting = factories.approved(preparer, approver)
+    waiting = factories.approve(factories.prepared_to_another_account(preparer), approver)
     pause.pause_payments(actor=approver, reason="Something looks wrong")
     pause.clear_pause_cache()
     shown = text_of(show(as_approver, waiting))
