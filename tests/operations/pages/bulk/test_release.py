@@ -88,7 +88,7 @@ def test_the_confirmation_shows_totals_and_sends_nothing(
     ]
     page = as_approver.get(address(*operations))
     assert page.context["totals"] == [("NGN", Decimal("103.10"))]
-    assert "2 operations each need a one-time code" in text_of(page)
+    assert "one-time code, a new one for each" in text_of(page)
     assert not Release.objects.exists()
     assert not BulkRelease.objects.exists()
 
