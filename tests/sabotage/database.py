@@ -50,13 +50,13 @@ DATABASE = (
     ),
     Safeguard(
         "trigger: closed states are final",
-        "backoffice.operations.migrations.0011_payouts_from_a_file:_EDGES",
+        "backoffice.operations.migrations.0002_status_and_content_triggers:TRANSITIONS",
         {'    "review": (': ('    "succeeded": ("failed",),\n    "review": (')},
         "tests/operations/test_states.py::test_the_database_refuses_unlisted_transitions[succeeded-failed]",
     ),
     Safeguard(
         "trigger: sending goes back to pending never",
-        "backoffice.operations.migrations.0011_payouts_from_a_file:_EDGES",
+        "backoffice.operations.migrations.0002_status_and_content_triggers:TRANSITIONS",
         {'    "sending": ("approved",': '    "sending": ("pending", "approved",'},
         "tests/operations/test_states.py::test_the_database_refuses_unlisted_transitions[sending-pending]",
     ),
@@ -80,8 +80,8 @@ DATABASE = (
     ),
     Safeguard(
         "trigger: only what is applied here succeeds unsent",
-        "backoffice.operations.migrations.0011_payouts_from_a_file:known_edges",
-        {"AND NEW.kind IN ({kinds}) ": ""},
+        "backoffice.operations.migrations.0010_managed_one_time_codes:known_edges",
+        {"replace(_APPLIED_FIRST, applied)": 'replace(f"AND {_APPLIED_FIRST}", "")'},
         (
             "tests/operations/test_states.py::test_the_database_refuses_unlisted_transitions[approved-suc"
             "ceeded]"
@@ -89,8 +89,8 @@ DATABASE = (
     ),
     Safeguard(
         "trigger: nothing is applied that was sent once",
-        "backoffice.operations.migrations.0011_payouts_from_a_file:known_edges",
-        {" AND {never_sent}": ""},
+        "backoffice.operations.migrations.0002_status_and_content_triggers:_APPLIED_HERE",
+        {'    "AND NOT EXISTS (SELECT 1 FROM operations_attempt WHERE operation_id = NEW.id)"\n': ""},
         (
             "tests/operations/workflow/test_local_kinds.py::test_the_database_refuses_to_apply_a_sent_operation"
         ),

@@ -12,20 +12,27 @@ from django.db import migrations, models
 
 _triggers = import_module("backoffice.operations.migrations.0002_status_and_content_triggers")
 _KNOWN_EDGES = next(trigger for trigger in _triggers.TRIGGERS if trigger.name == "operation_known_edges")
-_APPLIED_BEFORE = "NEW.kind IN ('resolution', 'resume') "
-_APPLIED_NOW = "NEW.kind IN ('resolution', 'resume', 'otp_secret') "
+_APPLIED_FIRST = "NEW.kind IN ('resolution', 'resume') "
+KINDS_BEFORE = ("resolution", "resume")
+KINDS_NOW = (*KINDS_BEFORE, "otp_secret")
+
+
+def known_edges(kinds):
+    """The trigger of the edges between states, with the kinds that are applied here and never sent."""
+    names = ", ".join(f"'{kind}'" for kind in kinds)
+    applied = f"NEW.kind IN ({names}) "
+    return _KNOWN_EDGES._replace(refused_when=_KNOWN_EDGES.refused_when.replace(_APPLIED_FIRST, applied))
 
 
 def know_the_kind(apps, schema_editor):
-    edges = _KNOWN_EDGES.refused_when.replace(_APPLIED_BEFORE, _APPLIED_NOW)
-    _replace_trigger(schema_editor, _KNOWN_EDGES._replace(refused_when=edges))
+    replace_trigger(schema_editor, known_edges(KINDS_NOW))
 
 
 def forget_the_kind(apps, schema_editor):
-    _replace_trigger(schema_editor, _KNOWN_EDGES)
+    replace_trigger(schema_editor, known_edges(KINDS_BEFORE))
 
 
-def _replace_trigger(schema_editor, trigger):
+def replace_trigger(schema_editor, trigger):
     if schema_editor.connection.vendor == "sqlite":
         schema_editor.execute(f"DROP TRIGGER {trigger.name}")
         _triggers._create_on_sqlite(schema_editor, trigger)
@@ -129,7 +136,7 @@ class Migration(migrations.Migration):
                     ("altered_pause", "A pause of payments was ended or deleted outside Countersign"),
                     (
                         "managed_codes_refused",
-                        "The provider refused several one-time codes made from the stored authenticator secret",
+                        "The provider refused several one-time codes generated from the stored authenticator secret",
                     ),
                 ],
                 max_length=32,
@@ -154,7 +161,7 @@ class Migration(migrations.Migration):
                     ),
                     (
                         "otp_secret_missing",
-                        "No authenticator secret is stored, so no one-time code can be made. An administrator must store one.",
+                        "No authenticator secret is stored, so no one-time code can be generated. An administrator must store one.",
                     ),
                     (
                         "otp_secret_unreadable",
@@ -162,7 +169,7 @@ class Migration(migrations.Migration):
                     ),
                     (
                         "otp_next_step",
-                        "It waits for the next one-time code, because the provider takes each code once.",
+                        "It waits for the next one-time code, because the provider accepts each code only once.",
                     ),
                     (
                         "internal_error",

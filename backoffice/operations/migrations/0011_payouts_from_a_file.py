@@ -4,7 +4,7 @@ The trigger of the table of states names the kinds that are applied here: it is 
 """
 
 import uuid
-from typing import NamedTuple
+from importlib import import_module
 
 import django.db.models.deletion
 from django.conf import settings
@@ -12,24 +12,8 @@ from django.db import migrations, models
 
 import backoffice.core.fields
 
-_EDGES = {
-    "pending": ("approved", "rejected", "expired", "cancelled"),
-    "approved": ("sending", "expired", "cancelled"),
-    "sending": ("approved", "processing", "unknown", "succeeded", "failed"),
-    "processing": ("succeeded", "failed", "review"),
-    "unknown": ("succeeded", "failed", "processing", "review"),
-    "review": ("succeeded", "failed"),
-}
-_IN_THE_TABLE = " OR ".join(
-    "(OLD.status = '{}' AND NEW.status IN ({}))".format(start, ", ".join(f"'{end}'" for end in ends))
-    for start, ends in _EDGES.items()
-)
-_RETURNED_WITH_AN_OPEN_ATTEMPT = (
-    "OLD.status = 'sending' AND NEW.status = 'approved' "
-    "AND EXISTS (SELECT 1 FROM operations_attempt WHERE operation_id = NEW.id AND closed_at IS NULL)"
-)
-KINDS_BEFORE = ("resolution", "resume", "otp_secret")
-KINDS_NOW = (*KINDS_BEFORE, "batch")
+_triggers = import_module("backoffice.operations.migrations.0002_status_and_content_triggers")
+_codes = import_module("backoffice.operations.migrations.0010_managed_one_time_codes")
 
 _CONTENT = (
     *("batch_id", "number", "kind", "payload", "digest", "flags", "attention"),
@@ -42,37 +26,9 @@ _OTHER_LINK = " OR ".join(
 )
 
 
-class Trigger(NamedTuple):
-    name: str
-    event: str
-    table: str
-    refused_when: str
-    message: str
-
-
-def known_edges(applied_here):
-    """The trigger of the table of states, with the kinds that go from approved to succeeded without being sent."""
-    kinds = ", ".join(f"'{kind}'" for kind in applied_here)
-    never_sent = "NOT EXISTS (SELECT 1 FROM operations_attempt WHERE operation_id = NEW.id)"
-    is_applied_here = (
-        f"OLD.status = 'approved' AND NEW.status = 'succeeded' AND NEW.kind IN ({kinds}) AND {never_sent}"
-    )
-    refused_when = (
-        f"((OLD.status <> NEW.status AND NOT ({_IN_THE_TABLE})) AND NOT ({is_applied_here})) "
-        f"OR ({_RETURNED_WITH_AN_OPEN_ATTEMPT})"
-    )
-    return Trigger(
-        "operation_known_edges",
-        "UPDATE OF status",
-        "operations_operation",
-        refused_when,
-        "no such edge between states",
-    )
-
-
 ROW_TRIGGERS = (
     # What is approved is all rows as they are: none is added, changed or removed afterwards.
-    Trigger(
+    _triggers.Trigger(
         "batch_row_before_decision",
         "INSERT",
         "operations_batchrow",
@@ -80,58 +36,33 @@ ROW_TRIGGERS = (
         "the batch was decided",
     ),
     # A row becomes one operation at most, and keeps it.
-    Trigger(
+    _triggers.Trigger(
         "batch_row_keeps_content",
         "UPDATE",
         "operations_batchrow",
         f"{_OTHER_CONTENT} OR {_OTHER_LINK}",
         "a row does not change",
     ),
-    Trigger("batch_row_stays", "DELETE", "operations_batchrow", "1 = 1", "a row is not removed"),
+    _triggers.Trigger("batch_row_stays", "DELETE", "operations_batchrow", "1 = 1", "a row is not removed"),
 )
 
 
 def create_triggers(apps, schema_editor):
-    edges = known_edges(KINDS_NOW)
-    _drop(schema_editor, edges)
-    for trigger in (edges, *ROW_TRIGGERS):
-        _create(schema_editor, trigger)
+    is_sqlite = schema_editor.connection.vendor == "sqlite"
+    create = _triggers._create_on_sqlite if is_sqlite else _triggers._create_on_postgresql
+    _codes.replace_trigger(schema_editor, _codes.known_edges((*_codes.KINDS_NOW, "batch")))
+    for trigger in ROW_TRIGGERS:
+        create(schema_editor, trigger)
 
 
 def drop_triggers(apps, schema_editor):
-    edges = known_edges(KINDS_NOW)
-    for trigger in (edges, *ROW_TRIGGERS):
-        _drop(schema_editor, trigger)
-    _create(schema_editor, known_edges(KINDS_BEFORE))
-
-
-def _create(schema_editor, trigger):
-    name, event, table, refused_when, message = trigger
-    if schema_editor.connection.vendor == "sqlite":
-        schema_editor.execute(
-            f"CREATE TRIGGER {name} BEFORE {event} ON {table} "
-            f"FOR EACH ROW WHEN {refused_when.format(is_distinct_from='IS NOT')} "
-            f"BEGIN SELECT RAISE(ABORT, '{name}: {message}'); END"
-        )
-        return
-    row = "OLD" if event == "DELETE" else "NEW"
-    schema_editor.execute(
-        f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-        f"IF {refused_when.format(is_distinct_from='IS DISTINCT FROM')} "
-        f"THEN RAISE EXCEPTION '{name}: {message}' USING ERRCODE = 'check_violation'; END IF; "
-        f"RETURN {row}; END $$"
-    )
-    schema_editor.execute(
-        f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()"
-    )
-
-
-def _drop(schema_editor, trigger):
-    if schema_editor.connection.vendor == "sqlite":
-        schema_editor.execute(f"DROP TRIGGER {trigger.name}")
-        return
-    schema_editor.execute(f"DROP TRIGGER {trigger.name} ON {trigger.table}")
-    schema_editor.execute(f"DROP FUNCTION {trigger.name}()")
+    for trigger in ROW_TRIGGERS:
+        if schema_editor.connection.vendor == "sqlite":
+            schema_editor.execute(f"DROP TRIGGER {trigger.name}")
+        else:
+            schema_editor.execute(f"DROP TRIGGER {trigger.name} ON {trigger.table}")
+            schema_editor.execute(f"DROP FUNCTION {trigger.name}()")
+    _codes.replace_trigger(schema_editor, _codes.known_edges(_codes.KINDS_NOW))
 
 
 class Migration(migrations.Migration):
