@@ -5,6 +5,7 @@ A check is continued where it stopped: by the next message, or by the sweeper. O
 
 import time
 from datetime import timedelta
+from decimal import Decimal
 from uuid import UUID
 
 from django.db import transaction
@@ -173,8 +174,8 @@ def _compare_with_earlier(kind: AnyKind, rows: list[PayoutFileRow]) -> None:
 
 def payment_of(row: PayoutFileRow) -> RowPayment:
     """What a row without errors of its own pays."""
-    payload = row.payload or {}
-    return RowPayment(row.recipient_key, row.currency, row.amount or 0, payload.get("duplicate_reason", ""))  # type: ignore[arg-type]
+    reason = str((row.payload or {}).get("duplicate_reason", ""))
+    return RowPayment(row.recipient_key, row.currency, row.amount or Decimal(0), reason)
 
 
 def _finish(file: PayoutFile, lease: Lease) -> None:

@@ -101,7 +101,7 @@ def _workbook_rows(content: bytes) -> Iterator[list[str]]:
     """The rows of the first sheet, with the last computed values of formulas."""
     try:
         _check_parts(content)
-        workbook = load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)  # type: ignore[no-untyped-call]
+        workbook = load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
         sheet = workbook.worksheets[0]
         sheet.reset_dimensions()  # what the file says of its size need not be true
         for row in sheet.iter_rows(values_only=True, max_row=None):

@@ -26,7 +26,6 @@ from payments_gateway.sandbox.books import orders
 from payments_gateway.sandbox.books.counterparties import NETWORKS, WALLETS, address_on
 from payments_gateway.sandbox.books.records import wallet_transfer_detail
 from payments_gateway.sandbox.errors import refused_member
-from payments_gateway.sandbox.settings import PROFILE
 
 _OPENED = 1_614_589_200  # 2021-03-01 09:00 UTC
 
@@ -71,7 +70,6 @@ def transfer(request: HttpRequest) -> HttpResponse:
     body = read_body(request, WalletTransferRequest)
     amount = minor_units_of(body.amount, body.currency)
     _check_network(body)
-    _check_wallet_type(body)
     _check_address(body)
     to = orders.DestinationWallet(body.network, body.address, body.wallet_type, body.memo)
     order = orders.send(to, currency=body.currency, amount=amount)
@@ -83,12 +81,6 @@ def _check_network(body: WalletTransferRequest) -> None:
     networks = WALLETS[body.currency]
     if body.network not in networks:
         raise refused_member("network", f"must be one of {', '.join(networks)} for {body.currency}")
-
-
-def _check_wallet_type(body: WalletTransferRequest) -> None:
-    """Where the profile names types, refuse every other."""
-    if body.wallet_type and PROFILE.wallet_types and body.wallet_type not in PROFILE.wallet_types:
-        raise refused_member("walletType", f"must be one of {', '.join(PROFILE.wallet_types)}")
 
 
 def _check_address(body: WalletTransferRequest) -> None:

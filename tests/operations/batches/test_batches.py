@@ -379,9 +379,9 @@ def test_only_its_preparer_and_approvers_cancel_a_batch(
     preparer: User, approver: User, second_approver: User, auditor: User
 ) -> None:
     batch = payouts.applied(preparer, approver, payouts.transfers(1))
-    for somebody in (second_approver, auditor):
+    for other_person in (second_approver, auditor):
         with pytest.raises(errors.PermissionMissingError):
-            control.cancel_batch(batch.pk, actor=somebody)
+            control.cancel_batch(batch.pk, actor=other_person)
     control.cancel_batch(batch.pk, actor=approver)
 
 

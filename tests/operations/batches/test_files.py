@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import xlsxwriter
 from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.operations.batches import checking, columns, files, reading
@@ -98,7 +99,7 @@ def test_the_columns_of_the_last_file_are_remembered(preparer: User) -> None:
 
 @pytest.mark.django_db
 def test_the_way_of_a_file_through_its_pages(
-    sign_in: SignIn, preparer: User, approver: User, django_assert_max_num_queries: Callable[[int], object]
+    sign_in: SignIn, preparer: User, approver: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     client = sign_in(Client(), preparer)
     content = io.BytesIO("\n".join([payouts.HEADER, *payouts.transfers(2), "NGN,much,x,=1,"]).encode())
@@ -116,5 +117,5 @@ def test_the_way_of_a_file_through_its_pages(
     batch = payouts.prepared(preparer, payouts.transfers(2))
     reader = sign_in(Client(), approver)
     reader.get(f"/operations/{batch.pk}/rows/")
-    with django_assert_max_num_queries(6):  # type: ignore[attr-defined]
+    with django_assert_max_num_queries(6):
         assert "person.2" in reader.get(f"/operations/{batch.pk}/rows/").content.decode()

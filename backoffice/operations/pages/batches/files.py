@@ -64,8 +64,9 @@ class UploadForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        kinds, field = row_kinds(), self.fields["kind"]
-        field.choices = [(kind.name, kind.label) for kind in kinds]  # type: ignore[attr-defined]
+        kinds = row_kinds()
+        field: Any = self.fields["kind"]
+        field.choices = [(kind.name, kind.label) for kind in kinds]
         field.initial = kinds[0].name
 
     def clean_file(self) -> Any:
