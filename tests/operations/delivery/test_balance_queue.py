@@ -372,8 +372,22 @@ class TestOnThePage:
         factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
         assert "1 operation is ahead of this one for the NGN balance" in page
-        assert "and the one-time code may expire first" in page
+        assert "Expected wait: less than 1 min. The one-time code may expire first." in page.replace(
+            "</p>", ""
+        )
         assert ">Send<" in page
+
+    def test_what_is_not_approved_yet_can_be_approved_and_sent_behind_an_unsent_operation(
+        self, provider: StubProvider, preparer: User, approver: User, client: Client
+    ) -> None:
+        for amount in range(100_000, 100_040):
+            released(preparer, approver, amount)
+        waiting = factories.prepared(preparer, amount=Decimal(300_000))
+        factories.sign_in(client, approver)
+        page = text_of(show(client, waiting))
+        assert "Expected wait: 1 min." in page
+        assert "cannot be sent yet" not in page
+        assert "Approve and send" in page
 
     def test_no_queue_position_is_shown_at_the_front(
         self, provider: StubProvider, preparer: User, approver: User

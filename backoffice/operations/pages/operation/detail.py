@@ -26,7 +26,8 @@ from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
 from backoffice.operations import permissions, selectors
-from backoffice.operations.delivery.balance_queue import queue_position, with_queue
+from backoffice.operations.delivery.balance_queue import QueuePosition, queue_position, with_queue
+from backoffice.operations.delivery.expected_wait import seconds_per_payment
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.errors import (
     ContentUnreadableError,
@@ -143,6 +144,7 @@ def _context(
         "payment": created_payment(operation, ask="read" in request.GET),
         "can_be_asked": can_read_payments(),
         "turn": turn,
+        "expected_wait": _expected_wait(turn) if panel.may_approve_and_send or panel.may_release else None,
         "came_back": reason_not_sent(operation, timeline, turn),
         "refused": refused,
         "decision": _form(ApprovalForm, refused, request, wants) if panel.may_decide else None,
@@ -153,6 +155,15 @@ def _context(
         "seen": fingerprint(operation, turn),
         "pace": poll_seconds(operation),
     }
+
+
+def _expected_wait(turn: QueuePosition | None) -> int | None:
+    """How many seconds an operation that is sent now will probably wait; None if nothing is ahead, or for an unknown
+    time.
+    """
+    if turn is None or turn.blocked_by or not turn.ahead:
+        return None
+    return round(turn.ahead * seconds_per_payment()[turn.balance])
 
 
 def _may_save(person: User, operation: Operation) -> bool:
