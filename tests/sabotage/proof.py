@@ -212,6 +212,15 @@ PROOF = (
         ),
     ),
     Safeguard(
+        "beside another open attempt an older transaction is no candidate",
+        "backoffice.operations.matching:_mismatch",
+        {" and not _was_sent_beside_another(attempt)": ""},
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_candidate_that_is_seconds_older_is_r"
+            "ejected_if_another_attempt_of_the_balance_was_open[10-unknown]"
+        ),
+    ),
+    Safeguard(
         "what is another attempt's own is no candidate",
         "backoffice.operations.matching:find_candidates",
         {"    return exclude_claimed(found)\n": "    return found\n"},

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -62,6 +63,21 @@ def test_a_candidate_that_may_predate_the_attempt_is_rejected(
     assert Attempt.objects.get().last_check == f"T-7 could match, but {why}"
     let_pass(HORIZON)
     assert confirmed(unknown, provider, theirs).status == Status.REVIEW
+
+
+@pytest.mark.parametrize(("other_amount", "status"), [("", Status.SUCCEEDED), ("10", Status.UNKNOWN)])
+def test_a_candidate_that_is_seconds_older_is_rejected_if_another_attempt_of_the_balance_was_open(
+    provider: StubProvider, preparer: User, approver: User, other_amount: str, status: Status
+) -> None:
+    """The other attempt may have changed the balance since, so the balance does not show that it is older."""
+    if other_amount:
+        sent(provider, preparer, approver, (502, "bad gateway"), amount=Decimal(other_amount))
+    operation = sent(provider, preparer, approver, (502, "bad gateway"))
+    let_pass(listing_delay())
+    attempt = operation.attempts.get()
+    assert attempt.watermark_provider_time
+    earlier = attempt.watermark_provider_time - timedelta(seconds=3)
+    assert confirmed(operation, provider, record("T-7", createdAt=earlier.isoformat())).status == status
 
 
 def test_a_candidate_that_may_predate_an_accepted_attempt_is_rejected(

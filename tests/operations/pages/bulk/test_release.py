@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 from decimal import Decimal
 from itertools import count
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -11,17 +12,20 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import jobs
+from backoffice.operations.delivery.expected_wait import seconds_per_payment
 from backoffice.operations.errors import SecondFactorStaleError
 from backoffice.operations.lifecycle.pause import pause_payments
 from backoffice.operations.models.bulk_releases import BulkRelease, BulkReleaseItem
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.pages.bulk_release import expected_seconds
+from backoffice.operations.states import Outcome
 from backoffice.operations.workflow.bulk_release import release_pending, start_bulk_release
 from tests import factories
 from tests.append_only.triggers import lifted
@@ -149,6 +153,53 @@ def test_a_one_time_code_releases_one_operation_and_the_page_asks_for_the_next(
     assert "otp" in page.context["form"].fields
     as_approver.post(bulk_release.get_absolute_url(), {"otp": "222222"})
     assert [one.operation_id for one in Release.objects.all()] == [second.pk]
+
+
+def test_a_code_that_the_provider_takes_several_times_releases_several_operations(
+    as_approver: Client, preparer: User, approver: User, settings: Settings, tmp_path: Path
+) -> None:
+    profile = tmp_path / "profile.toml"
+    profile.write_text("otp_single_use = false")
+    settings.GATEWAY_PROFILE = str(profile)
+    operations = [factories.approved(preparer, approver) for _ in range(3)]
+    page = as_approver.get(address(*operations))
+    assert "For up to 25 operations." in text_of(page)
+    confirm(as_approver, *operations, otp="111111")
+    assert {one.operation_id for one in Release.objects.all()} == {one.pk for one in operations}
+
+
+def test_a_code_that_was_used_is_reported_and_held_against_no_operation(
+    as_approver: Client, preparer: User, approver: User
+) -> None:
+    first, second = (factories.approved(preparer, approver) for _ in range(2))
+    confirm(as_approver, first, otp="111111")
+    confirm(as_approver, second, otp="111111")
+    assert [one.operation_id for one in Release.objects.all()] == [first.pk]
+    item = BulkReleaseItem.objects.get(operation=second)
+    assert item.refusal is None
+
+
+def test_the_expected_time_follows_the_pace_of_the_last_payments_without_idle_time(
+    preparer: User, approver: User
+) -> None:
+    assert seconds_per_payment()["NGN"] == 2.0, "before the first payments"
+    began = timezone.now()
+    for seconds in (0, 600, 604, 608, 620):
+        factories.attempt(
+            factories.approved(preparer, approver),
+            balance="NGN",
+            started_at=began + timedelta(seconds=seconds),
+            closed_at=began + timedelta(seconds=seconds),
+            outcome=Outcome.SUCCEEDED,
+        )
+    assert seconds_per_payment()["NGN"] == 4.0
+    operations = [approved_conversion(preparer, approver) for _ in range(3)]
+    assert expected_seconds(operations) == 12
+
+
+def test_each_one_time_code_takes_the_time_until_the_next(preparer: User, approver: User) -> None:
+    operations = [factories.approved(preparer, approver) for _ in range(4)]
+    assert expected_seconds(operations) == 120
 
 
 def test_a_list_that_has_changed_is_shown_again_and_nothing_is_sent(
