@@ -297,8 +297,8 @@ def _lock_folder(folder: Path) -> IO[bytes]:
     except OSError as exc:
         lock.close()
         raise StackError(
-            f"Another instance runs in {folder}, and two would overwrite each other's data. Stop that instance, or "
-            f"choose another folder: COUNTERSIGN_DATA_DIR=/tmp/second {_demo_on_free_ports()}"
+            f"Another instance is running in {folder}, and two would overwrite each other's data. Stop that instance, "
+            f"or choose another folder: COUNTERSIGN_DATA_DIR=/tmp/second {_demo_on_free_ports()}"
         ) from exc
     return lock
 

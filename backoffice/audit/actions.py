@@ -101,7 +101,7 @@ class Action(models.TextChoices):
     OPERATION_RELEASED = "operation.released", pgettext_lazy("audit action", "released")
     BULK_RELEASE_CONFIRMED = (
         "operation.bulk_release_confirmed",
-        pgettext_lazy("audit action", "ordered the sending of several operations:"),
+        pgettext_lazy("audit action", "ordered"),
     )
     OPERATION_RELEASE_RENEWED = (
         "operation.release_renewed",

@@ -83,9 +83,9 @@ class Refusal(TextChoices):
     )
     SECOND_FACTOR_STALE = (
         "second_factor_stale",
-        _("Enter your authenticator code: the last one is more than five minutes old."),
+        _("Your last authenticator code is more than five minutes old. Nothing was done. Enter a new one."),
     )
-    REASON_MISSING = "reason_missing", _("Enter a reason. The preparer will read it.")
+    REASON_MISSING = "reason_missing", _("Enter a reason: the preparer will see it. Nothing was done.")
     OTP_MISSING = "otp_missing", _("Enter the provider's one-time code. Nothing was sent.")
     ALREADY_RELEASED = (
         "already_released",
@@ -283,8 +283,8 @@ class Refusal(TextChoices):
     OTP_USED = (
         "otp_used",
         _(
-            "This one-time code was already entered for {reference}, and the provider takes each code once. Nothing "
-            "was sent. Enter the next code."
+            "This one-time code was already entered for {reference}, and the provider accepts each code only once. "
+            "Nothing was sent. Enter the next code."
         ),
     )
     OTP_SECRET_CHANGED = (
@@ -296,7 +296,10 @@ class Refusal(TextChoices):
     )
     OTP_SECRET_GONE = (
         "otp_secret_gone",
-        _("The authenticator secret of this operation is not stored any more. Nothing was changed."),
+        _(
+            "The authenticator secret of this operation is no longer stored. Nothing was changed. Cancel this "
+            "operation and prepare it again."
+        ),
     )
     SEAL_INVALID = (
         "seal_invalid",

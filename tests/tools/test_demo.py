@@ -115,7 +115,7 @@ def assert_nobody_else_runs_in(folder: Path) -> None:
     """A second one in the same folder is refused, with the way out."""
     with demo(folder, log=folder.parent / "refused") as refused:
         assert refused.running.wait(120) == 1
-        assert f"The demo did not start. Another instance runs in {folder}" in refused.said()
+        assert f"The demo did not start. Another instance is running in {folder}" in refused.said()
         assert "COUNTERSIGN_DATA_DIR=" in refused.said()
 
 

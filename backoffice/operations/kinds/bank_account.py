@@ -112,7 +112,7 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
     form_type = BankAccountForm
 
     def sentence(self, payload: BankAccountPayload) -> str:
-        return gettext("Open a bank account in {currency} in the name of {name}").format(
+        return gettext("Open a bank account in {currency}, named “{name}”").format(
             currency=payload.currency, name=payload.account_name
         )
 

@@ -94,7 +94,10 @@ class OtpSecretForm(KindForm):
         else:
             self.add_error(
                 "code",
-                gettext("This is not the current code of this secret. Enter both again; check the time."),
+                gettext(
+                    "This is not the current code for this secret. Nothing was prepared. Check the clock of the "
+                    "device, then enter both again."
+                ),
             )
 
     def _sealed(self) -> str:
@@ -167,7 +170,8 @@ class OtpSecretKind(LocalKind[OtpSecretPayload]):
         if payload.fingerprint:
             return [
                 gettext(
-                    "Codes for payments are then made without a person. Compare the fingerprint with the preparer."
+                    "Countersign then generates the codes for payments; no person enters them. Compare the "
+                    "fingerprint with the preparer."
                 )
             ]
         if otp_mode() == OtpMode.MANAGED:

@@ -82,7 +82,7 @@ class TotpSecret:
         return f"otpauth://totp/?{urlencode(values)}"
 
     def fingerprint(self) -> str:
-        """Sixteen hexadecimal digits that two people can compare; nobody can guess the secret by it without our key."""
+        """Sixteen hexadecimal digits for two people to compare. Without the key they do not reveal the secret."""
         return encryption.keyed_hashes(self.address(), purpose="otp secret")[0][:_FINGERPRINT_LENGTH].upper()
 
     def step_at(self, moment: datetime) -> int:
@@ -125,7 +125,7 @@ def _key(text: str) -> bytes:
         key = b""
     if len(key) < _SHORTEST_KEY:
         raise TotpSecretError(
-            _("This is no authenticator secret: enter the letters and digits, or the otpauth:// address.")
+            _("This is not an authenticator secret: enter the letters and digits, or the otpauth:// address.")
         )
     return key
 

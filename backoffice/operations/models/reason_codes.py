@@ -56,7 +56,7 @@ class IncidentKind(models.TextChoices):
     ALTERED_PAUSE = "altered_pause", _("A pause of payments was ended or deleted outside Countersign")
     MANAGED_CODES_REFUSED = (
         "managed_codes_refused",
-        _("The provider refused several one-time codes made from the stored authenticator secret"),
+        _("The provider refused several one-time codes generated from the stored authenticator secret"),
     )
 
 
@@ -81,7 +81,7 @@ class RecordFault(TextChoices):
     )
     BULK_RELEASE = (
         "bulk_release",
-        _("an order to send several operations has no valid seal, or the audit log does not show it"),
+        _("a bulk release has no valid seal, or the audit log does not show it"),
     )
     LOGGED_CLOSING = "logged_closing", _("the audit log shows that the operation was closed before")
     BATCH_ROWS = "batch_rows", _("the rows of the batch are not those that were prepared and approved")
@@ -341,7 +341,7 @@ _NAMES = {
     "differences": _("differences"),
     "faults": _("contradiction"),
     "machine": _("journal of machine"),
-    "lost": _("sent, but missing in the database"),
+    "lost": _("sent, but missing from the database"),
     "lost_count": _("total of missing attempts"),
     "log_position": _("missing audit log entry"),
     "database": _("database"),
@@ -447,7 +447,7 @@ class Blocker(TextChoices):
     OTP_SECRET_MISSING = (
         "otp_secret_missing",
         _(
-            "No authenticator secret is stored, so no one-time code can be made. An administrator must store one."
+            "No authenticator secret is stored, so no one-time code can be generated. An administrator must store one."
         ),
     )
     OTP_SECRET_UNREADABLE = (
@@ -458,7 +458,7 @@ class Blocker(TextChoices):
     )
     OTP_NEXT_STEP = (
         "otp_next_step",
-        _("It waits for the next one-time code, because the provider takes each code once."),
+        _("It waits for the next one-time code, because the provider accepts each code only once."),
     )
     INTERNAL_ERROR = (
         "internal_error",

@@ -355,12 +355,12 @@ INTEGRITY_CHECKS = (
     ),
     IntegrityCheck(
         "two_unknown_at_balance",
-        _("Each amount of a balance has at most one attempt whose transaction is not known."),
+        _("For each balance and amount, at most one attempt has no known transaction yet."),
         two_unknown_at_balance,
     ),
     IntegrityCheck(
         "two_under_way_at_balance",
-        _("Each balance has at most one request under way."),
+        _("Each balance has at most one request in progress."),
         two_under_way_at_balance,
     ),
 )

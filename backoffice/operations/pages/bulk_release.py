@@ -82,8 +82,8 @@ class BulkReleaseForm(BaseDecisionForm):
 
 def _code_help() -> str:
     if provider_profile().otp_single_use:
-        return gettext("For one operation. The page asks for the next code while others wait.")
-    text = gettext("For up to {count} operations. The page asks for another code while others wait.")
+        return gettext("For one operation. The page then asks for a new code for the next one.")
+    text = gettext("For up to {count} operations. If more are waiting, the page asks for another code.")
     return text.format(count=WITH_ONE_CODE)
 
 

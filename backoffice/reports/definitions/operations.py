@@ -353,7 +353,7 @@ INCIDENTS = StoredReport(
         Column("noted_by", _("Acknowledged by"), "acknowledged_by__full_name"),
         Column("note", _("Note"), "note"),
         Column("incident", _("Incident number"), "pk"),
-        Column("further_to", _("Continues incident"), "further_to__pk"),
+        Column("further_to", _("Earlier incident"), "further_to__pk"),
     ),
     query=incidents_query,
     order=("-at", "-id"),

@@ -299,14 +299,14 @@ class FaultForm(ConsoleForm):
     )
     what = forms.ChoiceField(choices=preset_choices(), label=_("Fault"))
     number = forms.DecimalField(
-        label=_("Number"),
+        label=_("Value"),
         required=False,
         min_value=0,
         max_value=1_000_000,
         help_text=_("Seconds, requests per second, or bytes"),
     )
     times = forms.IntegerField(
-        label=_("Times"),
+        label=_("Number of times"),
         required=False,
         min_value=1,
         max_value=1_000_000,

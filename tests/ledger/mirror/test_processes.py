@@ -99,7 +99,7 @@ def test_the_command_reports_progress_and_ends(provider: LongList, tmp_path: Pat
         " 48%  page 11 of 23, 1,000 transactions",
         " 91%  page 21 of 23, 2,000 transactions",
         "100%  page 23 of 23, 2,300 transactions",
-        "2,300 transactions stored; the provider counts 2,300.",
+        "2,300 transactions stored; the provider's transaction count is 2,300.",
     ]
     assert here() == provider.names()
 

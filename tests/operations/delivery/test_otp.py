@@ -77,7 +77,7 @@ def test_a_code_is_entered_once(
     page = sign_in(Client(), approver)
     answer = page.post(f"/operations/{other.pk}/release/", {"digest": other.digest, "otp": "123456"})
     assert answer.status_code == 422
-    assert "the provider takes each code once. Nothing was sent." in text_of(answer)
+    assert "the provider accepts each code only once. Nothing was sent." in text_of(answer)
     assert not Attempt.objects.filter(operation=other).exists()
     send.send_operation(released.pk)
     with pytest.raises(errors.OtpUsedError):

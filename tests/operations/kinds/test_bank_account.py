@@ -75,7 +75,7 @@ def test_the_form_explains_kyc_before_anything_is_typed(as_administrator: Client
 
 def test_the_review_shows_the_account_to_open(as_administrator: Client, provider: StubProvider) -> None:
     html = review(as_administrator).content.decode()
-    assert "<h1>Open a bank account in NGN in the name of Lagos shop</h1>" in html
+    assert "<h1>Open a bank account in NGN, named “Lagos shop”</h1>" in html
     assert "None with this name and currency" in html
     assert "Requires one approver who is not the preparer." in html
 

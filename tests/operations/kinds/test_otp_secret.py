@@ -244,7 +244,7 @@ def test_what_was_approved_replaces_exactly_what_the_approver_saw(
 def test_a_content_without_its_secret_cannot_be_applied(administrator: User, approver: User) -> None:
     operation = prepared(administrator)
     OtpSecret.objects.all().delete()
-    with pytest.raises(errors.OperationError, match="not stored any more"):
+    with pytest.raises(errors.OperationError, match="no longer stored"):
         factories.approve(operation, approver)
 
 

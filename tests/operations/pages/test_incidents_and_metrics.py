@@ -95,7 +95,7 @@ def test_the_overview_shows_why_the_sync_stopped_in_the_readers_language(as_appr
 
 def test_the_overview_shows_a_record_count_mismatch(as_approver: Client) -> None:
     Mirror.objects.update(rows=10, provider_count=12)
-    assert "The provider's transaction count is 12; 2 are missing in Countersign." in overview(as_approver)
+    assert "The provider's transaction count is 12; 2 are missing from Countersign." in overview(as_approver)
     Mirror.objects.update(rows=10, provider_count=7)
     assert "The provider's transaction count is 7, 3 lower than Countersign's." in overview(as_approver)
 

@@ -19,7 +19,7 @@ _CHANGES = {
     "deactivate": "prevent a person from signing in, and end all sessions",
     "reactivate": "let a deactivated person sign in again",
     # The operator must verify the person's identity first, and send the link to that person only.
-    "reset-password": "end the person's password, or an unused link, and print a one-time link for a new password",
+    "reset-password": "invalidate the password, or an unused link, and print a one-time link for a new password",
     "reset-second-factor": "delete password, authenticator and recovery codes, and print a one-time link for new ones",
 }
 
@@ -131,6 +131,6 @@ def _next_steps(done: ChangedAccount) -> str:
         until = f"{done.incident.restricted_until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         lines.append(
             "Break-glass: an incident is open on every overview until another person acknowledges it. "
-            f"{done.user} can neither approve, send nor resolve before {until}."
+            f"{done.user} cannot approve, send, resolve or acknowledge before {until}."
         )
     return "".join(f"\n{line}" for line in lines)

@@ -59,7 +59,7 @@ class Command(BaseCommand):
         bar.end()
         state = mirror_state()
         self.stdout.write(
-            f"{state.rows:,} transactions stored; the provider counts {state.provider_count:,}."
+            f"{state.rows:,} transactions stored; the provider's transaction count is {state.provider_count:,}."
         )
 
     def _verify(self) -> None:

@@ -69,7 +69,7 @@ def test_a_balance_that_does_not_cover_the_amount_is_named(as_approver: Client, 
 
 
 def test_a_balance_that_was_never_read_is_not_invented(as_approver: Client, operation: Operation) -> None:
-    assert "Balance after Not known: no balance was reported yet" in panel_of(as_approver, operation)
+    assert "Balance after Not known: no balance has been reported yet" in panel_of(as_approver, operation)
 
 
 def test_who_may_still_approve_is_named_and_who_may_not_is_left_out(
