@@ -13,7 +13,7 @@ from backoffice.ledger.mirror import sync
 from backoffice.operations.batches.checking import CHECK_TASK, check_file
 from backoffice.operations.batches.creation import create_operations
 from backoffice.operations.delivery.release import SEND_TASK
-from backoffice.operations.delivery.send import send_operation
+from backoffice.operations.delivery.send_queue import send_in_turn
 from backoffice.operations.workflow.approvals import CREATE_ROWS_TASK
 from backoffice.operations.workflow.bulk_release import RELEASE_MANY_TASK, release_pending
 from backoffice.reports.exports import runner
@@ -25,9 +25,9 @@ _task = partial(shared_task, ignore_result=True, acks_late=False, max_retries=0)
 
 @_task(name=SEND_TASK)
 def send(operation_id: str) -> None:
-    """Send one released operation, if it is still released."""
+    """Send this released operation and what is behind it in its queue, if it is still released."""
     with call_context(request_id=f"send-{operation_id[:8]}"):
-        send_operation(UUID(operation_id))
+        send_in_turn(UUID(operation_id))
 
 
 @_task(name=RELEASE_MANY_TASK)

@@ -45,11 +45,24 @@ class HttpBrowser:
         return _expect(self.session.get(urljoin(self.address, path), timeout=60))
 
     def submit(self, page: requests.Response, action: str, **typed: str) -> requests.Response:
-        """Fill in and send the form with this target, and follow redirects to the next page."""
+        """Fill in and send the form with this target (empty: this page), and follow redirects to the next page."""
         for form in forms_of(page.text):
             for target in form.actions:
-                if target.endswith(action):
+                if target.endswith(action) if action else not target:
                     return self._post(urljoin(page.url, target), {**form.values, **typed}, seen_on=page.url)
+        raise BrowserError(f"{page.url} has no form for {action}")
+
+    def upload(
+        self, page: requests.Response, action: str, *, file: tuple[str, str], **typed: str
+    ) -> requests.Response:
+        """As `submit`, with the name and the text of a file."""
+        for form in forms_of(page.text):
+            if form.actions[0].endswith(action) or (not form.actions[0] and page.url.endswith(action)):
+                values = {name: value for name, value in form.values.items() if name != "file"} | typed
+                headers = {"Referer": page.url}
+                return _expect(
+                    self.session.post(page.url, values, files={"file": file}, headers=headers, timeout=60)
+                )
         raise BrowserError(f"{page.url} has no form for {action}")
 
     def sign_in(self, name: str) -> None:

@@ -1,19 +1,24 @@
-"""Celery messages sent after the commit, and the stop flag of long-running work.
+"""Celery messages sent after the commit, reads in a thread, and the stop flag of long-running work.
 
 The database is the record of what is to be done. A lost message costs seconds, because the sweeper finds the
 work.
 """
 
 import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from threading import Event
+from typing import TypeVar
 
-from django.db import transaction
+from django.db import connections, transaction
 from kombu.exceptions import OperationalError
 
 from backoffice.celery import app
 
 logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 
 def enqueue_on_commit(task: str, identifier: object) -> None:
@@ -29,6 +34,23 @@ def _send(task: str, identifier: str) -> None:
         app.send_task(task, args=[identifier])
     except (OperationalError, OSError) as exc:
         logger.warning("The broker cannot be reached (%s); the sweeper will run %s", type(exc).__name__, task)
+
+
+def start_thread(work: Callable[[], Result]) -> Callable[[], Result]:
+    """Begin this in another thread, and return a function that waits for its result. It raises what `work` raises."""
+    with_context = copy_context()
+    threads = ThreadPoolExecutor(1)
+    future = threads.submit(lambda: with_context.run(_without_connections, work))
+    threads.shutdown(wait=False)
+    return future.result
+
+
+def _without_connections(work: Callable[[], Result]) -> Result:
+    """Leave no database connection of the thread open."""
+    try:
+        return work()
+    finally:
+        connections.close_all()
 
 
 stop_requested = Event()

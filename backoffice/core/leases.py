@@ -78,6 +78,11 @@ def acquire_lease(name: str, duration: timedelta) -> Lease | None:
     return Lease(name, row.number + 1, duration)
 
 
+def is_held(name: str) -> bool:
+    """Whether a process holds the lease of this name now."""
+    return LeaseRow.objects.filter(name=name, held_until__gt=clock.now()).exists()
+
+
 def held_leases(names: str) -> dict[str, datetime]:
     """The leases held now whose names begin so, each as the text of its `Lease`, and since when."""
     rows = LeaseRow.objects.filter(name__startswith=names, held_until__gt=clock.now())

@@ -1,7 +1,7 @@
 """Balances of the merchant: refresh from the provider, store quarter-hour snapshots, compute trends."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_DOWN, Decimal
@@ -129,10 +129,20 @@ def snapshots_since(moment: datetime) -> list[BalanceSnapshot]:
 
 def current_balance(currency: str, *, deadline: float = PAGE_TIMEOUT) -> Decimal | None:
     """The balance that the provider reports now; None if it has no such currency. Raises GatewayError."""
+    return balance_reader(currency, deadline=deadline)()
+
+
+def balance_reader(currency: str, *, deadline: float = PAGE_TIMEOUT) -> Callable[[], Decimal | None]:
+    """A function that does what `current_balance` does, with the key in use now, and may be called in a thread."""
     # The specification of GET /balance names these currencies only, so another one is not asked for.
     filtered = currency if currency in CURRENCIES else None
-    balances = gateway(deadline=deadline).balances.list(filtered)
-    return next((balance.amount for balance in balances if balance.currency == currency), None)
+    balances = gateway(deadline=deadline).balances
+
+    def read() -> Decimal | None:
+        listed = balances.list(filtered)
+        return next((balance.amount for balance in listed if balance.currency == currency), None)
+
+    return read
 
 
 WIDTH, HEIGHT, MARGIN = 240, 48, 4  # units of the SVG drawing

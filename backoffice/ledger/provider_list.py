@@ -5,16 +5,17 @@ passes agree. Screens read what a page may wait for.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from itertools import chain
 
-from backoffice.core import clock
+from backoffice.core import background, clock
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway
-from backoffice.ledger.balances import current_balance
-from payments_gateway import PageReader, TransactionPage, TransactionRecord
+from backoffice.ledger.balances import balance_reader
+from payments_gateway import GatewayError, PageReader, TransactionPage, TransactionRecord
 
 PAGE_SIZE = 100
 """The specification gives no maximum page size; the provider is known to accept this one."""
@@ -63,17 +64,34 @@ def read_pages(
     reading begins as much earlier.
     """
 
+    pages = _all_pages(currency, start or ListPosition(), deadline=deadline, before_request=before_request)
+    return pages if back_to is None else _pages_back_to(pages, back_to)
+
+
+def _page_reader(currency: str, deadline: float | None = None) -> Callable[[int], TransactionPage]:
+    """A function that reads a page, with the key in use now. It needs no database, so a thread may call it."""
     # the specification of GET /transaction names these currencies only
     currency_filter = currency if currency in _FILTERABLE_CURRENCIES else None
+    transactions = gateway(deadline=deadline).transactions
+    return lambda number: transactions.page(currency=currency_filter, page=number, per_page=PAGE_SIZE)
+
+
+def _all_pages(
+    currency: str,
+    start: ListPosition = ListPosition(),
+    *,
+    deadline: float | None = None,
+    before_request: Callable[[], object] | None = None,
+    first: TransactionPage | None = None,
+) -> Iterator[ListedPage]:
+    """The pages from `start`, or all, of which the first has been read."""
 
     def read(number: int) -> TransactionPage:
         if before_request is not None:
             before_request()
-        transactions = gateway(deadline=deadline).transactions
-        return transactions.page(currency=currency_filter, page=number, per_page=PAGE_SIZE)
+        return _page_reader(currency, deadline)(number)
 
-    start = start or ListPosition()
-    reader, page = PageReader(PAGE_SIZE), None
+    reader, page = PageReader(PAGE_SIZE), first
     if start.page > 1:
         page = read(start.page - 1)
         shorter_by = max(0, start.total - page.total)
@@ -82,16 +100,26 @@ def read_pages(
             reader, page = PageReader(PAGE_SIZE, max(1, start.page - pages_back)), None
         else:
             reader = PageReader(PAGE_SIZE, start.page - 1)
-    older_in_a_row, is_last = 0, False
+    is_last = False
     while not is_last:
         page = page or read(reader.number)
         records = reader.take(page)
-        for record in records:
-            is_older = back_to is not None and record.created_at is not None and record.created_at < back_to
-            older_in_a_row = older_in_a_row + 1 if is_older else 0
-        is_last = reader.is_done or older_in_a_row > PAGE_SIZE
+        is_last = reader.is_done
         yield ListedPage(page, records, ListPosition(reader.number, page.total), is_last)
         page = None
+
+
+def _pages_back_to(pages: Iterable[ListedPage], moment: datetime) -> Iterator[ListedPage]:
+    """These pages, until one completes more than a page of older records in a row."""
+    older_in_a_row = 0
+    for page in pages:
+        for record in page.records:
+            is_older = record.created_at is not None and record.created_at < moment
+            older_in_a_row = older_in_a_row + 1 if is_older else 0
+        is_last = page.is_last or older_in_a_row > PAGE_SIZE
+        yield replace(page, is_last=is_last)
+        if is_last:
+            return
 
 
 def recent_transactions(
@@ -107,26 +135,53 @@ def recent_transactions(
     return chain.from_iterable(page.records for page in pages)
 
 
-def stable_transactions(
-    currency: str,
-    *,
-    back_to: datetime,
-    condition: Callable[[TransactionRecord], bool],
-    before_request: Callable[[], object] | None = None,
-) -> list[TransactionRecord]:
-    """The recent transactions for which `condition` is true, once two consecutive passes agree on them.
+class ListReading:
+    """The provider's transactions of one currency since one moment, read once for everybody who shares this.
 
-    Pages shift while they are read, so one pass proves nothing. Raises GatewayError, UnstableListError, and what
-    `before_request` raises.
+    Pages are read when they are first needed, and again only for a caller who needs another pass.
     """
-    seen: dict[str, str] | None = None
-    for _ in range(MAX_PASSES):
-        recent = recent_transactions(currency, back_to=back_to, before_request=before_request)
-        found = [record for record in recent if condition(record)]
-        before, seen = seen, {record.transaction_id: record.status for record in found}
-        if seen == before:
-            return found
-    raise UnstableListError("The provider's list changed each time it was read")
+
+    def __init__(
+        self, currency: str, *, back_to: datetime, before_request: Callable[[], object] | None = None
+    ) -> None:
+        self.began_at = clock.now()
+        """Whatever was listed by then is in it."""
+        self._currency, self._back_to, self._before_request = currency, back_to, before_request
+        self._passes: list[list[TransactionRecord]] = []
+        self._error: GatewayError | None = None
+
+    def recent(self) -> list[TransactionRecord]:
+        """As `recent_transactions`. Raises GatewayError, and what `before_request` raises."""
+        return self._pass(0)
+
+    def stable(self, condition: Callable[[TransactionRecord], bool]) -> list[TransactionRecord]:
+        """The recent transactions for which `condition` is true, once two consecutive passes agree on them.
+
+        Pages shift while they are read, so one pass proves nothing. Raises GatewayError, UnstableListError, and what
+        `before_request` raises.
+        """
+        seen: dict[str, str] | None = None
+        for number in range(MAX_PASSES):
+            found = [record for record in self._pass(number) if condition(record)]
+            before, seen = seen, {record.transaction_id: record.status for record in found}
+            if seen == before:
+                return found
+        raise UnstableListError("The provider's list changed each time it was read")
+
+    def _pass(self, number: int) -> list[TransactionRecord]:
+        """One pass through the list. An error is kept: the provider is not called again for the others."""
+        if self._error is not None:
+            raise self._error
+        if number == len(self._passes):
+            recent = recent_transactions(
+                self._currency, back_to=self._back_to, before_request=self._before_request
+            )
+            try:
+                self._passes.append(list(recent))
+            except GatewayError as exc:
+                self._error = exc
+                raise
+        return self._passes[number]
 
 
 @dataclass(frozen=True)
@@ -176,6 +231,40 @@ class Watermark:
 
 EMPTY_WATERMARK = Watermark("", None, None)
 _OLDER_RECORDS = 50  # on the first page, so that no more is read: the list is not strictly ordered
+_MARGIN = timedelta(seconds=5)  # read in addition, since the difference of the clocks is not known exactly
+_REMEMBERED_SECONDS = 30.0  # then older records are read again, since their status may have changed
+
+
+@dataclass
+class ListMemory:
+    """What one reading of the newest transactions found, so that the next one soon after reads one page only."""
+
+    records: list[TransactionRecord] = field(default_factory=list)  # newest first
+    total: int = 0
+    back_to: datetime | None = None
+    read_at: float = 0.0
+
+    def keep(self, records: list[TransactionRecord], total: int, back_to: datetime) -> None:
+        """Remember a whole reading."""
+        self.records, self.total, self.back_to = records, total, back_to
+        self.read_at = time.monotonic()
+
+    def continued(self, first: TransactionPage, back_to: datetime) -> list[TransactionRecord] | None:
+        """The list since `back_to`, of its first page now and what is remembered; None if it has to be read.
+
+        A list that continues as before, and whose total has grown by the new records of its first page, has not changed
+        elsewhere.
+        """
+        is_fresh = time.monotonic() - self.read_at < _REMEMBERED_SECONDS
+        if self.back_to is None or self.back_to > back_to or not is_fresh:
+            return None
+        added = first.total - self.total
+        same = [record.transaction_id for record in first.records[max(added, 0) :]]
+        remembered = [record.transaction_id for record in self.records]
+        if added < 0 or not same or same != remembered[: len(same)]:
+            return None
+        self.records, self.total = [*first.records, *self.records[len(same) :]], first.total
+        return self.records
 
 
 def clock_lag(provider_time: datetime | None) -> timedelta:
@@ -183,34 +272,69 @@ def clock_lag(provider_time: datetime | None) -> timedelta:
     return max(timedelta(), clock.now() - provider_time) if provider_time else timedelta()
 
 
+@dataclass(frozen=True)
+class NewestReading:
+    """The first page of the list and the balance of one currency, being read at the same time by two threads."""
+
+    currency: str
+    began_at: datetime
+    page: Callable[[], TransactionPage]
+    """Waits for the page. Raises GatewayError."""
+    balance: Callable[[], Decimal | None]
+    """Waits for the balance. Raises GatewayError."""
+
+
+def begin_reading(currency: str) -> NewestReading:
+    """Begin to read. Without a currency, the list of all and no balance."""
+    return NewestReading(
+        currency=currency,
+        began_at=clock.now(),
+        page=background.start_thread(partial(_page_reader(currency), 1)),
+        balance=background.start_thread(balance_reader(currency)) if currency else lambda: None,
+    )
+
+
 def read_watermark(
-    currency: str,
+    newest: NewestReading,
     *,
     recent_period: timedelta = timedelta(),
     recent_from: datetime | None = None,
     before_request: Callable[[], object] | None = None,
+    memory: ListMemory | None = None,
 ) -> Watermark:
-    """The newest transactions and the balance of a currency now. Raises GatewayError, and what `before_request`
-    raises before each page after the first.
+    """What this reading shows of the newest transactions and the balance. Raises GatewayError, and what
+    `before_request` raises before each further page.
 
     `recent` covers `recent_period`, and begins at `recent_from` (by our clock) if that is earlier; empty if neither
-    the provider's time nor `recent_from` is known. Without a currency, for operations that move no money, the newest
-    transaction of all and no balance.
+    the provider's time nor `recent_from` is known. With the `memory` of an earlier reading of this currency, pages that
+    have not changed since are not read again.
     """
-    newest = next(read_pages(currency)).answer
-    recent: Iterable[TransactionRecord] = ()
-    starts = [recent_from - clock_lag(newest.answered_at)] if recent_from else []
-    if newest.answered_at:
-        starts.append(newest.answered_at - recent_period)
+    first = newest.page()
+    starts = [recent_from - clock_lag(first.answered_at)] if recent_from else []
+    if first.answered_at:
+        starts.append(first.answered_at - recent_period)
+    recent: Sequence[TransactionRecord] = ()
     if starts:
-        back_to = min(starts)
-        recent = found = _not_before(newest.records, back_to)
-        older = len(newest.records) - len(found)
-        if older < _OLDER_RECORDS and len(newest.records) < newest.total:
-            recent = recent_transactions(currency, back_to=back_to, before_request=before_request)
+        pages = _all_pages(newest.currency, before_request=before_request, first=first)
+        recent = _records_since(min(starts), first, pages, memory or ListMemory())
     return Watermark(
-        transaction_id=newest.records[0].transaction_id if newest.records else "",
-        balance=current_balance(currency) if currency else None,
-        provider_time=newest.answered_at,
+        transaction_id=first.records[0].transaction_id if first.records else "",
+        balance=newest.balance(),
+        provider_time=first.answered_at,
         recent=tuple(recent),
     )
+
+
+def _records_since(
+    back_to: datetime, first: TransactionPage, pages: Iterator[ListedPage], memory: ListMemory
+) -> list[TransactionRecord]:
+    """The records since `back_to`: of the first page, if enough of it is older, or else of those after it, too."""
+    found = _not_before(first.records, back_to)
+    if len(first.records) - len(found) >= _OLDER_RECORDS or len(first.records) >= first.total:
+        return found
+    known = memory.continued(first, back_to)
+    if known is None:
+        listed = _pages_back_to(pages, back_to - _MARGIN)
+        known = [record for page in listed for record in page.records]
+        memory.keep(known, first.total, back_to - _MARGIN)
+    return known

@@ -16,7 +16,7 @@ from backoffice.operations.delivery import balance_queue, restore_check
 from backoffice.operations.delivery.journal import JournalError
 from backoffice.operations.delivery.record import is_silent, record_timeout
 from backoffice.operations.delivery.release import expire_release, record_blocker
-from backoffice.operations.delivery.send import send_operation
+from backoffice.operations.delivery.send_queue import send_in_turn
 from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.monitoring import Heartbeat, LostAttempt
 from backoffice.operations.models.operations import Attempt, Operation, Release
@@ -32,11 +32,11 @@ WORKER_HEAD_START = timedelta(seconds=1)  # a worker gets this long before the s
 
 
 def send_due() -> int:
-    """Send what was released and not yet claimed; returns how many were tried."""
+    """Send what was released and not yet claimed, from the head of each queue; returns how many were tried."""
     now = clock.now()
-    due = balance_queue.queue_heads_first(now).filter(released_at__lte=now - WORKER_HEAD_START)
+    due = balance_queue.queue_heads(now).filter(released_at__lte=now - WORKER_HEAD_START)
     in_turn = due.values_list("pk", "operation__reference")
-    return len(run_each_isolated(send_operation, dict(in_turn[:BATCH_SIZE]), failed=_postpone_release))
+    return len(run_each_isolated(send_in_turn, dict(in_turn[:BATCH_SIZE]), failed=_postpone_release))
 
 
 def release_due() -> int:

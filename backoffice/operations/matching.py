@@ -14,7 +14,7 @@ older counts as newer, unless another attempt of the balance was open meanwhile.
 resolved automatically: people decide.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -27,7 +27,7 @@ from backoffice.audit.canonical import storable_text
 from backoffice.core import clock
 from backoffice.core.gateway import gateway
 from backoffice.core.web.formatting import stored_error
-from backoffice.ledger.provider_list import UnstableListError, recent_transactions, stable_transactions
+from backoffice.ledger.provider_list import ListReading, UnstableListError
 from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.base import ChangeKind, MoneyKind
 from backoffice.operations.kinds.registry import read_content
@@ -83,16 +83,28 @@ class MatchResult:
         return CheckResult.FOUND, {"transaction": only.transaction_id, "status": only.status}
 
 
-def find_match(operation: Operation, attempt: Attempt) -> MatchResult:
-    """Check this attempt at the provider. Errors of the provider or the content are returned, not raised."""
-    now = clock.now()
+def list_reading(currency: str, attempts: Sequence[Attempt]) -> ListReading:
+    """One reading of the provider's list for the checks of all these attempts, which are of this currency."""
+    starts = [
+        attempt.received_id_search_from if attempt.provider_transaction_id else attempt.search_from
+        for attempt in attempts
+    ]
+    return ListReading(currency, back_to=min(starts))
+
+
+def find_match(operation: Operation, attempt: Attempt, reading: ListReading | None = None) -> MatchResult:
+    """Check this attempt at the provider, or in a reading of its list that began after the attempt was due.
+
+    Errors of the provider or the content are returned, not raised.
+    """
+    now = reading.began_at if reading else clock.now()
     try:
-        own = _claimed_records(operation, attempt) if attempt.provider_transaction_id else []
+        own = _claimed_records(operation, attempt, reading) if attempt.provider_transaction_id else []
         if attempt.provider_transaction_id and not _may_be_wrongly_claimed(attempt, own):
             return MatchResult(now, own)
         kind, payload = read_content(operation)
         if isinstance(kind, MoneyKind):
-            found = own + find_candidates(operation, attempt, partial(kind.is_match, payload))
+            found = own + find_candidates(operation, attempt, partial(kind.is_match, payload), reading)
             is_new = len(found) == 1 and not own
             mismatch = _mismatch(operation, attempt, found[0]) if is_new else None
             return MatchResult(now, found, mismatch_reason=mismatch)
@@ -110,6 +122,7 @@ def find_candidates(
     operation: Operation,
     attempt: Attempt,
     matches: Callable[[TransactionRecord], bool],
+    reading: ListReading | None = None,
     *,
     before_request: Callable[[], object] | None = None,
 ) -> list[TransactionRecord]:
@@ -125,13 +138,10 @@ def find_candidates(
             is_in_search_window(record, attempt) or _is_new_without_time(record, attempt)
         )
 
-    found = stable_transactions(
-        operation.currency,
-        back_to=attempt.search_from,
-        condition=is_candidate,
-        before_request=before_request,
+    reading = reading or ListReading(
+        operation.currency, back_to=attempt.search_from, before_request=before_request
     )
-    return exclude_claimed(found)
+    return exclude_claimed(reading.stable(is_candidate))
 
 
 def is_in_search_window(record: TransactionRecord, attempt: Attempt) -> bool:
@@ -206,10 +216,12 @@ def _may_be_wrongly_claimed(attempt: Attempt, own: list[TransactionRecord]) -> b
     return attempt.id_received_at is None and [record.status for record in own] == ["failed"]
 
 
-def _claimed_records(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
+def _claimed_records(
+    operation: Operation, attempt: Attempt, reading: ListReading | None
+) -> list[TransactionRecord]:
     """The record of the transaction id that a response contained or that was claimed by matching."""
-    records = recent_transactions(operation.currency, back_to=attempt.received_id_search_from)
-    return [record for record in records if record.transaction_id == attempt.provider_transaction_id]
+    reading = reading or list_reading(operation.currency, [attempt])
+    return [one for one in reading.recent() if one.transaction_id == attempt.provider_transaction_id]
 
 
 def exclude_claimed(records: list[TransactionRecord]) -> list[TransactionRecord]:

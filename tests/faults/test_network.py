@@ -130,7 +130,7 @@ def test_a_worker_killed_during_the_exchange(stage: FaultStage, kinds: tuple[str
 def test_a_failed_connection_proves_that_nothing_was_sent(stage: FaultStage) -> None:
     """The reads before use an open connection; the request opens one of its own, and is refused."""
     for operation in stage.released(*MONEY):
-        provider_list.read_watermark("NGN")
+        provider_list.read_watermark(provider_list.begin_reading("NGN"))
         stage.wire.refuse()
         send_operation(operation.pk)
         stage.wire.listen()

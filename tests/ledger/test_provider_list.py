@@ -8,10 +8,10 @@ from pytest_django import Settings
 
 from backoffice.ledger.provider_list import (
     ListPosition,
+    ListReading,
     UnstableListError,
     read_pages,
     recent_transactions,
-    stable_transactions,
     transactions_since,
 )
 from tests.ledger.long_list import LongList, member
@@ -80,15 +80,11 @@ def test_a_page_gets_records_not_older_than_the_limit(provider: LongList) -> Non
 
 def test_two_passes_are_compared_by_the_relevant_records_only(provider: LongList) -> None:
     provider.before = lambda number: provider.grow(f"N{len(provider.asked)}")
-    found = stable_transactions(
-        "NGN", back_to=LONG_AGO, condition=lambda record: record.transaction_id == "T007"
-    )
+    found = ListReading("NGN", back_to=LONG_AGO).stable(lambda record: record.transaction_id == "T007")
     assert [record.transaction_id for record in found] == ["T007"]
 
 
 def test_a_list_that_changes_in_every_pass_is_unstable(provider: LongList) -> None:
     provider.before = lambda number: provider.grow(f"N{len(provider.asked)}")
     with pytest.raises(UnstableListError):
-        stable_transactions(
-            "NGN", back_to=LONG_AGO, condition=lambda record: record.transaction_id.startswith("N")
-        )
+        ListReading("NGN", back_to=LONG_AGO).stable(lambda record: record.transaction_id.startswith("N"))

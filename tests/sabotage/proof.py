@@ -20,8 +20,8 @@ PROOF = (
     ),
     Safeguard(
         "two passes through the list agree",
-        "backoffice.ledger.provider_list:stable_transactions",
-        {"        if seen == before:\n": "        if before is not None:\n"},
+        "backoffice.ledger.provider_list:ListReading.stable",
+        {"            if seen == before:\n": "            if before is not None:\n"},
         ("tests/operations/outcome/test_single_candidate.py::test_an_unstable_list_closes_nothing"),
     ),
     Safeguard(
@@ -223,7 +223,7 @@ PROOF = (
     Safeguard(
         "what is another attempt's own is no candidate",
         "backoffice.operations.matching:find_candidates",
-        {"    return exclude_claimed(found)\n": "    return found\n"},
+        {"return exclude_claimed(reading.stable(is_candidate))": "return reading.stable(is_candidate)"},
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_an_identical_operation_with_a_nam"
             "ed_transaction_does_not_block_it"

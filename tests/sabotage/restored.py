@@ -74,7 +74,7 @@ RESTORED = (
     ),
     Safeguard(
         "the database is compared before each send",
-        "backoffice.operations.delivery.send:send_operation",
+        "backoffice.operations.delivery.send:_read_and_claim",
         {"        restore_check.check_before_send(operation_id)\n": ""},
         f"{_TESTS}test_a_payment_sent_after_the_backup_is_not_sent_again",
     ),

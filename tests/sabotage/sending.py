@@ -458,7 +458,7 @@ SENDING = (
     Safeguard(
         "the list is read back to the preparation without the provider's clock",
         "backoffice.ledger.provider_list:read_watermark",
-        {" if recent_from else []": " if recent_from and newest.answered_at else []"},
+        {" if recent_from else []": " if recent_from and first.answered_at else []"},
         (
             "tests/operations/delivery/test_look_alikes.py::test_the_providers_clock_hides_no_similar_transaction"
             "[not known]"
@@ -466,11 +466,31 @@ SENDING = (
     ),
     Safeguard(
         "a few older records on the first page do not end the search for look-alikes",
-        "backoffice.ledger.provider_list:read_watermark",
-        {"older < _OLDER_RECORDS": "not older"},
+        "backoffice.ledger.provider_list:_records_since",
+        {"len(first.records) - len(found) >= _OLDER_RECORDS": "len(first.records) > len(found)"},
         (
             "tests/operations/delivery/test_look_alikes.py::test_a_similar_transaction_on_the_second_page_stops_"
             "the_release"
+        ),
+    ),
+    Safeguard(
+        "a reading that began before another attempt of the balance is not enough",
+        "backoffice.operations.delivery.send:SendingRun.reading",
+        {
+            "            return ahead\n": "            return balance_queue.newest_attempt_id(balance), ahead[1]\n"
+        },
+        (
+            "tests/operations/delivery/test_send_queue.py::test_what_was_read_before_another_attempt_of_the_"
+            "balance_is_not_enough"
+        ),
+    ),
+    Safeguard(
+        "a list that does not continue as before is read again",
+        "backoffice.ledger.provider_list:ListMemory.continued",
+        {" or same != remembered[: len(same)]": ""},
+        (
+            "tests/operations/delivery/test_send_queue.py::test_a_page_that_does_not_continue_as_before_is_read_"
+            "again_with_those_after_it"
         ),
     ),
     Safeguard(

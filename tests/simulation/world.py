@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from unittest import mock
 from uuid import UUID
 
@@ -24,15 +24,18 @@ from kombu.pools import producers
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.celery import app
-from backoffice.core import clock
+from backoffice.core import background, clock
 from backoffice.operations.delivery import journal, restore_check
 from backoffice.operations.delivery.release import SEND_TASK
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.models.operations import Attempt
+from payments_gateway import GatewayError
 from tests import factories
 from tests.payments_gateway.vectors.make_vectors import FOLDER
 from tests.simulation.in_memory_http import leading_to
 from tests.simulation.provider import SimulatedProvider
+
+Result = TypeVar("Result")
 
 BROKER = Connection("memory://localhost")
 BEGINNING = datetime(2030, 1, 7, 12, tzinfo=UTC)
@@ -300,7 +303,22 @@ def stage() -> Iterator[SimulationStage]:
         stack.enter_context(clock.use_clock(lambda: made.world.our_time()))
         stack.enter_context(mock.patch.object(clock, "_steady_seconds", steady_seconds))
         stack.enter_context(leading_to(lambda: made.world.provider.connect()))
+        stack.enter_context(mock.patch.object(background, "start_thread", _at_once))
         yield made
+
+
+def _at_once(work: Callable[[], Result]) -> Callable[[], Result]:
+    """In place of a thread: a history has one order of its requests."""
+    try:
+        result = work()
+    except GatewayError as exc:
+        error = exc
+
+        def fail() -> Result:
+            raise error
+
+        return fail
+    return lambda: result
 
 
 def queued_tasks() -> list[str]:

@@ -4,7 +4,8 @@ Called by the sweeper, a background task and a management command, also concurre
 
 Guarantees, once the whole list is loaded and while the provider answers:
 
-* A new transaction is mirrored within a minute, and at once after one of our operations settles.
+* A new transaction is mirrored within a minute, and within `REQUEST_INTERVAL` after one of our operations settles
+  or a webhook arrives.
 * A transaction that changes, or appears later than its own time, is mirrored within a minute if it is among
   the newest two hundred, within an hour if it is of the last day, otherwise within a day plus the time of a
   full pass.
@@ -36,6 +37,7 @@ SYNC_TASK = "ledger.mirror"
 SYNC_LEASE = "mirror"  # only one process at a time reads the list and writes to the mirror
 LEASE_DURATION = timedelta(seconds=45)  # longer than reading one page may take
 ROUND_INTERVAL = timedelta(minutes=1)
+REQUEST_INTERVAL = timedelta(seconds=5)  # at least between two rounds, however many operations settle
 TURN_SECONDS = 5.0  # how long a pass reads before it releases the lease
 # How long a command waits for the lease: longer than a killed process can hold it.
 MAX_WAIT_SECONDS = LEASE_DURATION.total_seconds() + TURN_SECONDS
@@ -66,9 +68,9 @@ def sync_if_due() -> int:
 
 
 def sync_now() -> int:
-    """Run a round now, because something happened at the provider. Returns 1 if this call read.
+    """Run a round, because something happened at the provider. Returns 1 unless another process is reading.
 
-    If another process is reading, that process runs one more round before it releases the lease.
+    If another process is reading, or a round has just begun, the sweeper runs one more within `REQUEST_INTERVAL`.
     """
     Mirror.objects.get_or_create(pk=1)
     Mirror.objects.filter(pk=1).update(sync_requested_at=clock.now())
@@ -134,7 +136,7 @@ def _sync_once() -> int:
 def _sync_holding(lease: Lease, on_progress: OnProgress = lambda _: None) -> None:
     """Read what is due, and release the lease. An error is stored for display, and raised.
 
-    Then runs a round for as long as one was requested meanwhile. This is checked after the release: whoever
+    Then runs another round if one was requested meanwhile and is due. This is checked after the release: whoever
     requests one later finds the lease free.
     """
     _read(lease, partial(_read_due, lease, on_progress))
@@ -192,7 +194,7 @@ def _round_is_due(mirror: Mirror) -> bool:
 
 
 def _is_requested(mirror: Mirror) -> bool:
-    """Whether a round was requested since the last successful one began."""
-    return mirror.sync_requested_at is not None and (
-        mirror.as_of is None or mirror.sync_requested_at >= mirror.as_of
-    )
+    """Whether a round was requested since the last successful one began, which is `REQUEST_INTERVAL` ago."""
+    if mirror.sync_requested_at is None or mirror.as_of is None:
+        return mirror.sync_requested_at is not None
+    return mirror.sync_requested_at >= mirror.as_of and clock.now() >= mirror.as_of + REQUEST_INTERVAL

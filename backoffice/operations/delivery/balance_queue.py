@@ -11,7 +11,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 
@@ -101,26 +101,28 @@ def is_next(release: Release, now: datetime) -> bool:
     return not (holding.exists() or _releases_ahead(release, now).exists())
 
 
-def queue_heads_first(now: datetime) -> QuerySet[Release]:
-    """All queued releases: the head of each balance first, those whose amount is held last, in the order of release.
-
-    A caller that takes a limited number is thus blocked neither by a long queue at one balance nor by held amounts.
-    """
+def queue_heads(now: datetime) -> QuerySet[Release]:
+    """The head of each balance, and the releases that debit none, in the order of release."""
     queued = queued_releases(now)
     balances = queued.order_by("balance").values_list("balance", flat=True).distinct()
     heads = [queue_head(balance, now) for balance in balances if balance]
-    turn = Case(
-        When(Q(balance__isnull=True) | Q(pk__in=heads), then=Value(0)),
-        When(_is_amount_held(), then=Value(2)),
-        default=Value(1),
-    )
-    return queued.order_by(turn, *Release.QUEUE_ORDER)
+    return queued.filter(Q(balance__isnull=True) | Q(pk__in=heads)).order_by(*Release.QUEUE_ORDER)
 
 
 def queue_head(balance: str, now: datetime) -> UUID | None:
     """The operation that is released first at this balance and whose amount is not held."""
+    return next(iter(first_in_queue(balance, now, 1)), None)
+
+
+def first_in_queue(balance: str, now: datetime, count: int) -> list[UUID]:
+    """The first operations at this balance whose amount is not held, in the order of release."""
     queue = queued_releases(now).filter(~_is_amount_held(), balance=balance)
-    return queue.order_by(*Release.QUEUE_ORDER).values_list("pk", flat=True).first()
+    return list(queue.order_by(*Release.QUEUE_ORDER).values_list("pk", flat=True)[:count])
+
+
+def sending_lease(balance: str) -> str:
+    """The lease of the process that sends the queue of this balance (`send_queue`)."""
+    return f"sending from {balance}"
 
 
 def newest_attempt_id(balance: str | None) -> int | None:

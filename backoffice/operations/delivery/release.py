@@ -19,6 +19,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.canonical import storable_text
 from backoffice.core import background, clock, encryption, fault_points
 from backoffice.core.gateway import OtpMode, otp_mode
+from backoffice.core.leases import is_held
 from backoffice.operations import policy, seals
 from backoffice.operations.delivery import balance_queue
 from backoffice.operations.delivery import otp as one_time_codes
@@ -140,8 +141,13 @@ def record_blocker(operation_id: UUID, blocker: Blocker | None, **parameters: st
 
 
 def enqueue_next(balance: str | None) -> None:
-    """Enqueue the sending of the release at the head of this balance's queue, after commit."""
-    head = balance_queue.queue_head(balance, clock.now()) if balance else None
+    """Enqueue the sending of the release at the head of this balance's queue, after commit.
+
+    No message is needed while a process sends that queue.
+    """
+    if balance is None or is_held(balance_queue.sending_lease(balance)):
+        return
+    head = balance_queue.queue_head(balance, clock.now())
     if head:
         background.enqueue_on_commit(SEND_TASK, head)
 
@@ -186,7 +192,8 @@ def add_release(
     if is_paused():
         raise PaymentsPausedError
     transaction.on_commit(lambda: fault_points.reach("release.committed"))
-    background.enqueue_on_commit(SEND_TASK, operation_id)
+    if release.balance is None or not is_held(balance_queue.sending_lease(release.balance)):
+        background.enqueue_on_commit(SEND_TASK, operation_id)
     return operation
 
 

@@ -10,7 +10,7 @@ closed by what the provider's list shows, and is never sent again.
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from uuid import UUID
@@ -98,12 +98,38 @@ class PreflightRead:
     seen_ids: tuple[str, ...] = ()
 
 
-def send_operation(operation_id: UUID) -> None:
-    """Send a released operation when its turn has come, at most once, and record the response.
+@dataclass
+class SendingRun:
+    """What a process keeps from one operation of a balance to the next."""
+
+    memory: provider_list.ListMemory = field(default_factory=provider_list.ListMemory)
+    is_more: bool = False
+    """Whether another operation follows, so that the provider is read for it as soon as the response has arrived."""
+    _ahead: tuple[int, provider_list.NewestReading] | None = None
+
+    def read_ahead(self, attempt: Attempt) -> None:
+        """Begin to read for the next operation. The request of this attempt has ended, and no other one began since."""
+        if self.is_more and attempt.balance:
+            self._ahead = attempt.pk, provider_list.begin_reading(attempt.balance)
+
+    def reading(
+        self, operation: Operation, balance: str | None
+    ) -> tuple[int | None, provider_list.NewestReading]:
+        """The newest attempt at this balance, and a reading that began after its request."""
+        ahead, self._ahead = self._ahead, None
+        if ahead and ahead[1].currency == operation.currency == balance:
+            return ahead
+        newest_attempt = balance_queue.newest_attempt_id(balance)
+        return newest_attempt, provider_list.begin_reading(operation.currency)
+
+
+def send_operation(operation_id: UUID, run: SendingRun | None = None) -> bool:
+    """Send a released operation when its turn has come, at most once, and record the response. False if it was not
+    claimed.
 
     Idempotent: may be called any number of times, by several processes at once. While another operation is
     ahead, payments are paused, or the provider cannot be read, nothing is sent and the release is kept; the
-    sweeper calls again until it expires.
+    sweeper calls again until it expires. `run` holds what was read for the operation before.
     """
     release = (
         Release.objects.select_related("operation")
@@ -117,18 +143,29 @@ def send_operation(operation_id: UUID) -> None:
         or not balance_queue.is_next(release, clock.now())
         or _waits_for_code(release)
     ):
-        return
+        return False
+    run = run or SendingRun()
+    claim = _read_and_claim(release, run)
+    if claim is not None:
+        _send_claimed(claim, run)
+    return claim is not None
+
+
+def _read_and_claim(release: Release, run: SendingRun) -> SendClaim | None:
+    """The claim, or None with the reason on record: a blocker of the release, or why it ended."""
+    operation_id = release.pk
     try:
         restore_check.check_before_send(operation_id)
-        preflight = preflight_read(release)
+        preflight = preflight_read(release, run)
         fault_points.reach("send.before_claim")
         claim = claim_operation(operation_id, preflight)
+        if claim is None:
+            record_blocker(operation_id, _stale_preflight(release, preflight))
     except provider_list.UnstableListError:
         logger.warning(
             "%s was not sent: the provider's list kept changing. It is retried.", release.operation.reference
         )
         record_blocker(operation_id, Blocker.LIST_CHANGING)
-        return
     except GatewayError as exc:
         logger.warning(
             "%s was not sent: the provider cannot be read (%s). It is retried.",
@@ -136,21 +173,16 @@ def send_operation(operation_id: UUID) -> None:
             exc,
         )
         record_blocker(operation_id, Blocker.PROVIDER_UNREADABLE, **stored_error(exc, limit=250))
-        return
     except (journal.JournalError, one_time_codes.CodeNotReadyError) as exc:
         logger.warning("%s was not sent: %s It is retried.", release.operation.reference, exc)
         record_blocker(operation_id, exc.blocker, **exc.parameters)
-        return
     except look_alikes.FoundLookAlikesError as exc:
         look_alikes.stop_release(release, exc)
-        return
     except OperationError as exc:
         withdraw_release(release, exc)
-        return
-    if claim is None:
-        record_blocker(operation_id, _stale_preflight(release, preflight))
     else:
-        _send_claimed(claim)
+        return claim
+    return None
 
 
 def _waits_for_code(release: Release) -> bool:
@@ -165,12 +197,11 @@ def _waits_for_code(release: Release) -> bool:
     return False
 
 
-def _send_claimed(claim: SendClaim) -> None:
+def _send_claimed(claim: SendClaim, run: SendingRun) -> None:
     """Make the request, and record the response in the journal and in the database."""
     fault_points.reach("send.claimed")
-    # no connection is held during the call, so a failover of the database does no harm
-    connection.close()
     result = make_request(claim)
+    run.read_ahead(claim.attempt)
     journal.write_answered(claim.attempt, result.outcome, result.transaction_id)
     fault_points.reach("send.response_received")
     _record_with_retries(claim.attempt, result)
@@ -264,8 +295,11 @@ class RequestStart:
         return self._is_committed and self._in_time()
 
     def _commit(self) -> None:
-        """Commit the beginning, or set `refusal`. No database connection is held afterwards."""
+        """Commit the beginning, or set `refusal`. No database connection is held afterwards, so that a failover of the
+        database during the call does no harm.
+        """
         try:
+            _replace_broken_connection()  # connecting to the provider may have taken seconds
             has_begun = begin_request(self._attempt)
             if has_begun:
                 # Once more: it may have been sent elsewhere before a restore, and another process may have found that.
@@ -295,6 +329,11 @@ class RequestStart:
             self.refusal = NotSentError.of(gettext_noop("Sending did not begin in time. Nothing was sent."))
 
 
+def _replace_broken_connection() -> None:
+    if connection.connection is not None and not connection.is_usable():
+        connection.close()
+
+
 @transaction.atomic(durable=True)
 def begin_request(attempt: Attempt) -> bool:
     """Record that the request begins; False if the attempt was closed meanwhile, or its time has passed.
@@ -309,32 +348,37 @@ def begin_request(attempt: Attempt) -> bool:
     return may_begin.update(begun_at=now) == 1
 
 
-def preflight_read(release: Release) -> PreflightRead:
+def preflight_read(release: Release, run: SendingRun | None = None) -> PreflightRead:
     """Read the provider's list just before sending.
 
     Raises GatewayError, UnstableListError, and OperationError if the content is unreadable or seems to be
     executed already, from here or elsewhere, or if reading takes longer than `PREFLIGHT_SECONDS`.
     """
-    operation, newest_attempt = release.operation, balance_queue.newest_attempt_id(release.balance)
+    operation, run = release.operation, run or SendingRun()
     kind, payload = read_content(operation)
     if kind.skips_preflight:
+        newest_attempt = balance_queue.newest_attempt_id(release.balance)
         return PreflightRead(provider_list.EMPTY_WATERMARK, newest_attempt, clock.now())
     if not isinstance(kind, MoneyKind):
-        watermark = provider_list.read_watermark(operation.currency, recent_period=Attempt.CLOCK_SKEW)
-        return PreflightRead(watermark, newest_attempt, clock.now())
+        newest_attempt, newest = run.reading(operation, release.balance)
+        watermark = provider_list.read_watermark(newest, recent_period=Attempt.CLOCK_SKEW)
+        return PreflightRead(watermark, newest_attempt, newest.began_at)
     first = operation.attempts.order_by("number").first()
     check_time = _time_limit(PREFLIGHT_SECONDS)
     if first is not None:
         _check_not_executed(operation, first, partial(kind.is_match, payload), check_time)
+        run = SendingRun()  # its reading may have begun before that check
+    newest_attempt, newest = run.reading(operation, release.balance)
     watermark = provider_list.read_watermark(
-        operation.currency,
+        newest,
         recent_period=Attempt.CLOCK_SKEW,
         recent_from=look_alikes.read_list_from(operation),
         before_request=check_time,
+        memory=run.memory,
     )
     look_alikes.check_none_new(release, kind, payload, watermark)
     seen = [record.transaction_id for record in watermark.recent if kind.is_match(payload, record)]
-    return PreflightRead(watermark, newest_attempt, clock.now(), tuple(seen))
+    return PreflightRead(watermark, newest_attempt, newest.began_at, tuple(seen))
 
 
 def _time_limit(seconds: float) -> Callable[[], None]:
@@ -398,9 +442,8 @@ def _check_may_still_send(claim: SendClaim) -> Callable[[], bool]:
     try:
         in_time, paused = clock.deadline_checker(claim.begin_by), is_paused()
     except (DatabaseError, InterfaceError) as exc:
-        raise NotSentError.of(DATABASE_GONE) from exc
-    finally:
         connection.close()
+        raise NotSentError.of(DATABASE_GONE) from exc
     if paused:
         raise NotSentError.of(PAUSED)
     if not in_time():

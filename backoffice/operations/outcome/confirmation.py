@@ -16,6 +16,7 @@ from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock, fault_points
+from backoffice.ledger.provider_list import ListReading
 from backoffice.operations.delivery.record import next_check_time, release_balance
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import MatchResult, claim_transaction, find_match
@@ -41,17 +42,20 @@ _OUTCOMES = {
 }
 
 
-def confirm_operation(operation_id: UUID, *, actor: User | None = None) -> Operation:
+def confirm_operation(
+    operation_id: UUID, *, actor: User | None = None, reading: ListReading | None = None
+) -> Operation:
     """Read the provider's list and close the operation if the list proves its outcome.
 
     Called by a timer, a webhook or a user (`actor`). Nothing is ever sent. An outcome that is still unknown
-    at the horizon (one day) goes to `review`.
+    at the horizon (one day) goes to `review`. A `reading` is shared with other checks, and began after this one was
+    due.
     """
     operation = Operation.objects.get(pk=operation_id)
     attempt = operation.attempts.filter(closed_at__isnull=True).first()
     if attempt is None or operation.status not in AWAITING_PROVIDER:
         return operation
-    match = find_match(operation, attempt)
+    match = find_match(operation, attempt, reading)
     fault_points.reach("confirm.seen")
     operation = _record_check(operation_id, attempt, match, actor)
     fault_points.reach("confirm.closed")

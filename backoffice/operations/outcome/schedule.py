@@ -5,8 +5,8 @@ checks; each attempt is checked by the one that claims it.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
@@ -16,12 +16,17 @@ from backoffice.core import clock
 from backoffice.core.isolation import run_each_isolated
 from backoffice.core.leases import claim_due_row, next_run_time
 from backoffice.ledger.mirror import sync
+from backoffice.ledger.provider_list import ListReading
+from backoffice.operations.matching import list_reading
 from backoffice.operations.models.operations import UNMATCHED, Attempt
 from backoffice.operations.models.reason_codes import CheckResult
 from backoffice.operations.outcome.confirmation import confirm_operation
 from backoffice.operations.states import AWAITING_PROVIDER
 
 BATCH_SIZE = 100
+SHARED_PERIOD = timedelta(
+    minutes=15
+)  # attempts as recent are checked with one reading of the provider's list
 # Long enough for one check. Then another process takes over; a repeated check does no harm.
 MAX_CHECK_TIME = timedelta(seconds=10)
 
@@ -34,20 +39,45 @@ def check_due(attempts: QuerySet[Attempt] | None = None) -> int:
     attempts = Attempt.objects.all() if attempts is None else attempts
     due = attempts.filter(next_check_at__lte=clock.now(), operation__status__in=AWAITING_PROVIDER)
     in_turn = due.order_by("next_check_at").select_related("operation")
-    rows = {each: each.operation.reference for each in in_turn[:BATCH_SIZE]}
+    rows = {check: check.attempt.operation.reference for check in _with_readings(in_turn[:BATCH_SIZE])}
     return sum(run_each_isolated(_check, rows, failed=_note_failure))
 
 
-def _check(attempt: Attempt) -> bool:
+@dataclass(frozen=True)
+class _DueCheck:
+    """An attempt whose check is due, and the reading of the provider's list that it shares with others."""
+
+    attempt: Attempt
+    reading: ListReading | None = field(compare=False)
+
+
+def _with_readings(attempts: Iterable[Attempt]) -> list[_DueCheck]:
+    """The checks, with one reading of the list per currency for recent attempts.
+
+    An older one has a reading of its own, so that the others do not wait while the list is read back to it.
+    """
+    attempts, since = list(attempts), clock.now() - SHARED_PERIOD
+    recent: dict[str, list[Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        if attempt.started_at > since:
+            recent[attempt.operation.currency].append(attempt)
+    readings = {currency: list_reading(currency, shared) for currency, shared in recent.items()}
+    return [
+        _DueCheck(one, readings.get(one.operation.currency) if one.started_at > since else None)
+        for one in attempts
+    ]
+
+
+def _check(due: _DueCheck) -> bool:
     """Check the status unless another process does; returns whether it was checked."""
-    if not claim_due_row(attempt, "next_check_at", until=clock.now() + MAX_CHECK_TIME):
+    if not claim_due_row(due.attempt, "next_check_at", until=clock.now() + MAX_CHECK_TIME):
         return False
-    confirm_operation(attempt.operation_id)
+    confirm_operation(due.attempt.operation_id, reading=due.reading)
     return True
 
 
-def _note_failure(attempt: Attempt, error: str) -> None:
-    Attempt.objects.filter(pk=attempt.pk).update(
+def _note_failure(due: _DueCheck, error: str) -> None:
+    Attempt.objects.filter(pk=due.attempt.pk).update(
         check_result=CheckResult.INTERNAL_ERROR, check_parameters={"error": error}
     )
 

@@ -6,7 +6,7 @@ never stored here: the operations that it is for are released at once, and the o
 
 import logging
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import DatabaseError, transaction
@@ -19,6 +19,7 @@ from backoffice.audit.models import Entry
 from backoffice.core import background, clock
 from backoffice.core.encryption import SealState
 from backoffice.core.gateway import provider_profile
+from backoffice.core.leases import acquire_lease
 from backoffice.operations import policy
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.errors import (
@@ -44,6 +45,7 @@ RELEASE_MANY_TASK = "operations.release_many"
 MAX_OPERATIONS = 500
 WITH_ONE_CODE = 25  # operations: as many as are sent while the provider accepts the code
 _AT_ONCE = 25  # releases, then the worker may send in between
+LEASE_DURATION = timedelta(seconds=30)  # longer than these take; another process continues after it
 
 # They concern the whole bulk release, and pass: nothing is recorded against one operation.
 _STOPPING = (OtpUsedError, PaymentsPausedError, SecondFactorStaleError, PermissionMissingError)
@@ -125,15 +127,28 @@ def release_with_code(
 
 
 def release_pending(pk: UUID) -> None:
-    """Release what an order covers and needs no one-time code, some at a time. Called by a worker, any number of times.
+    """Release what an order covers and needs no one-time code, some at a time. Called by a worker, any number of times;
+    one process at a time does it.
 
     An order without a valid seal, or that the audit log does not show, releases nothing and raises an incident. Why
     one operation was refused is recorded for it, and the others go on; what concerns them all ends the order, and the
     page offers to continue.
     """
+    lease = acquire_lease(f"release:{pk.hex}", LEASE_DURATION)
+    if lease is None:
+        return
+    with lease:
+        is_more = _release_next(pk)
+    if is_more:
+        with transaction.atomic():
+            background.enqueue_on_commit(RELEASE_MANY_TASK, pk)
+
+
+def _release_next(pk: UUID) -> bool:
+    """Release the next `_AT_ONCE` operations; returns whether others wait."""
     bulk_release = BulkRelease.objects.select_related("released_by").filter(pk=pk, is_pending=True).first()
     if bulk_release is None:
-        return
+        return False
     waiting = [item for item in waiting_items(bulk_release) if not needs_code(item)]
     try:
         _check_authentic(bulk_release)
@@ -142,11 +157,10 @@ def release_pending(pk: UUID) -> None:
     except (AlteredRecordError, *_STOPPING) as exc:
         logger.warning("The %s ended early: %s", bulk_release, exc)
         waiting = []
-    if len(waiting) > _AT_ONCE:
-        with transaction.atomic():
-            background.enqueue_on_commit(RELEASE_MANY_TASK, pk)
-    else:
+    is_more = len(waiting) > _AT_ONCE
+    if not is_more:
         BulkRelease.objects.filter(pk=pk, confirmed_at=bulk_release.confirmed_at).update(is_pending=False)
+    return is_more
 
 
 def _check_authentic(bulk_release: BulkRelease) -> None:

@@ -152,6 +152,7 @@ def test_the_command_verifies_the_totals_against_the_rows(provider: LongList) ->
     assert "stored 4 of 37.5, fees 0.75; counted 3 of 37.5, fees 0.75" in output.getvalue()
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_merge_during_the_verification_of_totals_is_no_difference(provider: LongList) -> None:
     provider.listed = numbered(3)
     sync.load_all(lambda _: None)
@@ -174,6 +175,7 @@ def test_a_merge_during_the_verification_of_totals_is_no_difference(provider: Lo
     assert output.getvalue() == "All totals and continuity breaks agree with the rows.\n"
 
 
+@pytest.mark.usefixtures("at_once")
 def test_two_concurrent_syncs_read_once_and_the_second_request_is_kept(provider: LongList) -> None:
     provider.listed = numbered(300)
     sync.load_all(lambda _: None)
@@ -195,6 +197,7 @@ def test_two_concurrent_syncs_read_once_and_the_second_request_is_kept(provider:
     assert held_leases(SYNC_LEASE) == {}
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_process_that_lost_its_lease_merges_nothing(provider: LongList) -> None:
     provider.listed = numbered(300)
     sync.load_all(lambda _: None)
@@ -227,6 +230,7 @@ def test_concurrent_processes_read_the_list_once(provider: LongList) -> None:
     assert list(total_discrepancies()) == []
 
 
+@pytest.mark.usefixtures("at_once")
 def test_the_task_syncs_on_request_before_it_is_due(provider: LongList) -> None:
     provider.listed = numbered(3)
     sync.sync_if_due()
@@ -234,4 +238,16 @@ def test_the_task_syncs_on_request_before_it_is_due(provider: LongList) -> None:
     sync.sync_if_due()
     assert "A" not in here()
     tasks.sync_mirror.apply(args=("an operation",)).get()
+    assert "A" in here()
+
+
+def test_rounds_that_are_requested_shortly_after_one_another_are_one(provider: LongList) -> None:
+    provider.listed = numbered(3)
+    sync.load_all(lambda _: None)
+    provider.grow("A")
+    reads = len(provider.asked)
+    assert [sync.sync_now(), sync.sync_now(), sync.sync_if_due()] == [1, 1, 0]
+    assert len(provider.asked) == reads
+    with clock.use_clock(lambda: timezone.now() + sync.REQUEST_INTERVAL):
+        assert sync.sync_if_due() == 1
     assert "A" in here()

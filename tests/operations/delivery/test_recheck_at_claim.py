@@ -189,5 +189,5 @@ def test_an_operation_has_at_most_one_open_attempt(released: Operation, approver
 def test_one_of_two_concurrent_sweepers_checks_the_status(released: Operation) -> None:
     assert claim(released) is not None
     Attempt.objects.update(next_check_at=timezone.now() - timedelta(seconds=1))
-    first, second = Attempt.objects.get(), Attempt.objects.get()
-    assert [schedule._check(first), schedule._check(second)] == [True, False]
+    both = [schedule._DueCheck(Attempt.objects.get(), None) for _ in range(2)]
+    assert [schedule._check(due) for due in both] == [True, False]

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from unittest.mock import Mock
 
 import pytest
 from django.db import connection
@@ -11,9 +12,12 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.ledger import provider_list
 from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import CheckResult
 from backoffice.operations.outcome import confirmation, schedule
 from backoffice.operations.states import Status
+from payments_gateway import ReadFailedError
 from tests.append_only.triggers import lifted
 from tests.operations.outcome.steps import HORIZON, confirmed
 from tests.operations.provider_list import record, sent
@@ -117,3 +121,45 @@ def test_a_due_check_is_made_by_one_sweeper(unknown: Operation, provider: StubPr
     Attempt.objects.update(next_check_at=timezone.now())
     assert (schedule.check_due(), schedule.check_due()) == (1, 0)
     assert Operation.objects.get().status == Status.SUCCEEDED
+
+
+def test_checks_that_are_due_together_share_one_reading_of_the_list(
+    unknown: Operation, provider: StubProvider, preparer: User, approver: User
+) -> None:
+    for number in (8, 9):
+        answer = f'{{"data": {{"transactionId": "T-{number}"}}}}'
+        sent(provider, preparer, approver, (200, answer), amount=Decimal(300 + number))
+    provider.records = json.dumps([record("T-7"), record("T-8"), record("T-9")])
+    Attempt.objects.update(next_check_at=timezone.now())
+    reads: list[str] = []
+    provider.before_get = lambda: reads.append("read")
+    assert schedule.check_due() == 3
+    assert set(Operation.objects.values_list("status", flat=True)) == {Status.SUCCEEDED}
+    assert len(reads) == 2  # two passes, since one outcome was unknown
+
+
+def test_an_old_attempt_is_checked_with_a_reading_of_its_own(
+    unknown: Operation, provider: StubProvider, preparer: User, approver: User
+) -> None:
+    answer = '{"data": {"transactionId": "T-9"}}'
+    old = sent(provider, preparer, approver, (200, answer), amount=Decimal(300))
+    started = timezone.now() - schedule.SHARED_PERIOD
+    Attempt.objects.filter(operation=old).update(started_at=started, watermark_provider_time=started)
+    both = schedule._with_readings(Attempt.objects.select_related("operation").order_by("pk"))
+    assert [due.reading is None for due in both] == [False, True]
+
+
+def test_a_provider_that_cannot_be_read_is_not_called_for_each_check(
+    unknown: Operation,
+    provider: StubProvider,
+    preparer: User,
+    approver: User,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent(provider, preparer, approver, (200, '{"data": {"transactionId": "T-9"}}'), amount=Decimal(300))
+    refuse = Mock(side_effect=ReadFailedError("no answer"))
+    monkeypatch.setattr(provider_list, "recent_transactions", refuse)
+    Attempt.objects.update(next_check_at=timezone.now())
+    assert schedule.check_due() == 2
+    assert set(Attempt.objects.values_list("check_result", flat=True)) == {CheckResult.PROVIDER_UNREADABLE}
+    assert refuse.call_count == 1

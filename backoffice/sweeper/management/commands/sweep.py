@@ -1,8 +1,10 @@
 """The sweeper: run the work that is due in the database, every second, without a broker."""
 
 import logging
+import math
 import signal
 import threading
+import time
 from argparse import ArgumentParser
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -79,18 +81,25 @@ class Command(BaseCommand):
 
 def _repeat(name: str, job: Callable[[], int], stop: threading.Event, pause: float) -> None:
     """Run the job until asked to stop. A job that fails is logged and tried again; its age is a metric."""
+    recorded_at = -math.inf
     try:
         while not stop.wait(pause):
-            _run_round(name, job)
+            is_due = time.monotonic() - recorded_at >= operations.HEARTBEAT_INTERVAL.total_seconds()
+            if _run_round(name, job, records_heartbeat=is_due) and is_due:
+                recorded_at = time.monotonic()
     finally:
         stop.set()
 
 
-def _run_round(name: str, job: Callable[[], int]) -> None:
+def _run_round(name: str, job: Callable[[], int], *, records_heartbeat: bool) -> bool:
+    """Run the job once; returns whether it succeeded."""
     try:
         close_old_connections()
         with call_context(request_id=f"sweep-{name}"):
-            if isolation.run_isolated(name, job) is not None:
+            is_done = isolation.run_isolated(name, job) is not None
+            if is_done and records_heartbeat:
                 operations.record_heartbeat(name)
+            return is_done
     except Error:  # an InterfaceError, too, which is no DatabaseError
         logger.exception("The heartbeat of the job %s was not stored: database error", name)
+        return False

@@ -26,6 +26,7 @@ def test_the_whole_list_is_stored_after_the_first_load(provider: LongList) -> No
     assert found.provider_time is not None
 
 
+@pytest.mark.usefixtures("at_once")
 def test_the_sandbox_is_mirrored_field_by_field(sandbox: SandboxProcess) -> None:
     load()
     with sandbox.books() as books:

@@ -1,0 +1,201 @@
+"""The queue of one balance: sent from its head, by one process at a time, with what was read before."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from unittest import mock
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.core import background
+from backoffice.core.leases import Lease, LeaseLostError, acquire_lease
+from backoffice.ledger import provider_list
+from backoffice.operations import jobs
+from backoffice.operations.delivery import send_queue
+from backoffice.operations.delivery.send import SendingRun, send_operation
+from backoffice.operations.delivery.send_queue import send_in_turn
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.states import Status
+from tests.core.test_background import messages
+from tests.ledger.long_list import LongList, member
+from tests.operations.delivery.test_balance_queue import answered, released
+from tests.operations.steps import status_of
+from tests.stub_provider import StubProvider, serving
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def good(number: int) -> tuple[int, str]:
+    return 200, json.dumps({"data": {"transactionId": f"T-{number}"}})
+
+
+def now() -> str:
+    return timezone.now().isoformat()
+
+
+def released_together(preparer: User, approver: User, count: int) -> list[Operation]:
+    return [released(preparer, approver, 100_000 * number) for number in range(1, count + 1)]
+
+
+def statuses(operations: list[Operation]) -> list[str]:
+    return [status_of(one) for one in operations]
+
+
+def test_one_message_sends_the_queue_in_the_order_of_release(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    answered(provider, *map(good, range(3)))
+    operations = released_together(preparer, approver, 3)
+    send_in_turn(operations[2].pk)
+    assert statuses(operations) == [Status.PROCESSING] * 3
+    assert [json.loads(body)["amount"] for body in provider.posts] == ["100000", "200000", "300000"]
+
+
+def test_an_operation_that_cannot_be_sent_ends_the_run(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    answered(provider, good(1))
+    operations = released_together(preparer, approver, 3)
+    before = [len(messages(one.pk)) for one in operations]
+    with mock.patch.object(send_queue, "send_operation", side_effect=[True, False]) as send:
+        send_in_turn(operations[0].pk)
+    assert send.call_count == 2
+    assert [
+        len(messages(one.pk)) for one in operations
+    ] == before  # the sweeper tries it again, no message does
+
+
+def test_while_another_process_sends_the_queue_nothing_is_read_or_sent(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    [operation] = released_together(preparer, approver, 1)
+    reads: list[str] = []
+    provider.before_get = lambda: reads.append("read")
+    lease = acquire_lease("sending from NGN", timedelta(minutes=1))
+    assert lease is not None
+    send_in_turn(operation.pk)
+    jobs.send_due()
+    assert (status_of(operation), reads, provider.posts) == (Status.APPROVED, [], [])
+    lease.release()
+    answered(provider, good(1))
+    send_in_turn(operation.pk)
+    assert status_of(operation) == Status.PROCESSING
+
+
+@pytest.mark.parametrize("ended_by", ["time", "stop"])
+def test_a_run_that_ends_before_its_queue_leaves_a_message_for_the_next_operation(
+    ended_by: str, monkeypatch: pytest.MonkeyPatch, provider: StubProvider, preparer: User, approver: User
+) -> None:
+    if ended_by == "time":
+        monkeypatch.setattr(send_queue, "RUN_SECONDS", -1)
+    else:
+        background.stop_requested.set()
+    answered(provider, good(1))
+    first, second = released_together(preparer, approver, 2)
+    before = len(messages(second.pk))
+    try:
+        send_in_turn(first.pk)
+    finally:
+        background.stop_requested.clear()
+    assert statuses([first, second]) == [Status.PROCESSING, Status.APPROVED]
+    assert len(messages(second.pk)) > before
+
+
+def test_a_process_that_lost_its_lease_sends_no_more(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    first, second = released_together(preparer, approver, 2)
+
+    provider.answer_post = lambda: good(1)
+    with mock.patch.object(Lease, "renew", side_effect=LeaseLostError):
+        send_in_turn(first.pk)
+    assert statuses([first, second]) == [Status.PROCESSING, Status.APPROVED]
+
+
+class PagedProvider(LongList):
+    """A long list that gets each accepted withdrawal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer_post = self.accept
+
+    def accept(self) -> tuple[int, str]:
+        name = f"T-{len(self.posts)}"
+        self.listed.insert(0, member(name, type="withdrawal", status="processing", createdAt=now()))
+        return 200, json.dumps({"data": {"transactionId": name}})
+
+
+@pytest.fixture
+def busy_provider(settings: Settings) -> Iterator[PagedProvider]:
+    """Its last five minutes have more than a page of transactions."""
+    with serving(PagedProvider()) as stub:
+        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
+        stub.listed = [member(f"F{number:03}", createdAt=now()) for number in range(250)]
+        yield stub
+
+
+def test_a_page_that_has_not_changed_is_read_once_for_the_queue(
+    busy_provider: PagedProvider, preparer: User, approver: User
+) -> None:
+    operations = released_together(preparer, approver, 3)
+    send_in_turn(operations[0].pk)
+    assert statuses(operations) == [Status.PROCESSING] * 3
+    assert busy_provider.asked == [1, 2, 3, 1, 1]
+
+
+def test_a_page_that_does_not_continue_as_before_is_read_again_with_those_after_it(
+    busy_provider: PagedProvider, preparer: User, approver: User
+) -> None:
+    operations = released_together(preparer, approver, 2)
+    accept = busy_provider.answer_post
+
+    def accept_with_a_late_record() -> tuple[int, str]:
+        busy_provider.listed.insert(150, member("late", createdAt=now()))
+        return accept()
+
+    busy_provider.answer_post = accept_with_a_late_record
+    send_in_turn(operations[0].pk)
+    assert busy_provider.asked == [1, 2, 3, 1, 2, 3]
+
+
+def test_what_was_read_is_read_again_after_a_while(
+    busy_provider: PagedProvider, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider_list, "_REMEMBERED_SECONDS", 0.0)
+    operations = released_together(preparer, approver, 2)
+    send_in_turn(operations[0].pk)
+    assert busy_provider.asked == [1, 2, 3, 1, 2, 3]
+
+
+def test_the_provider_is_read_for_the_next_operation_after_the_response_before_it(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    first, second = released_together(preparer, approver, 2)
+    events: list[str] = []
+    provider.before_get = lambda: events.append("read")
+
+    def answer() -> tuple[int, str]:
+        events.append("request")
+        return good(len(provider.posts))
+
+    provider.answer_post = answer
+    send_in_turn(first.pk)
+    assert statuses([first, second]) == [Status.PROCESSING] * 2
+    assert events == ["read", "read", "request", "read", "read", "request"]
+
+
+def test_what_was_read_before_another_attempt_of_the_balance_is_not_enough(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    """Another process sent in between, such as one that took over the lease."""
+    answered(provider, *map(good, range(3)))
+    first, second, third = released_together(preparer, approver, 3)
+    run = SendingRun(is_more=True)
+    assert send_operation(first.pk, run)
+    assert send_operation(second.pk)
+    assert not send_operation(third.pk, run)
+    assert (status_of(third), len(provider.posts)) == (Status.APPROVED, 2)
+    assert send_operation(third.pk, run)

@@ -1,0 +1,150 @@
+"""P9: payday: hundreds of approved withdrawals of one balance, from the bulk release until all are confirmed."""
+
+import csv
+import io
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import requests
+
+from payments_gateway.sandbox import API_KEY, API_USER, USER_VERSIONS
+from tools.bench.databases import temporary_database
+from tools.bench.measure import Measure
+from tools.browser import BrowserError, HttpBrowser
+from tools.processes import Stack, temporary_stack
+
+PAYMENTS = 500
+SLOW_SECONDS = 0.3  # that the provider takes for each answer
+BARE_PAYMENTS = 50  # the rate of the bare loop is constant
+_TIMEOUT = 900.0
+_COLUMNS = ("currency", "amount", "bank_code", "account_number", "typed_name", "name_reason", "memo")
+
+
+def payday_measures(payments: int = PAYMENTS) -> Iterator[Measure]:
+    """On PostgreSQL, with a provider that asks for no one-time code."""
+    with temporary_database("payday") as database, tempfile.TemporaryDirectory() as folder:
+        extra = {"COUNTERSIGN_DATABASE_URL": database.url, "COUNTERSIGN_LOG_LEVEL": "WARNING"}
+        changes = {"extra": extra, "profile": "published", "settle_after": 0.0, "transactions": 300}
+        with temporary_stack(Path(folder), **changes) as stack:
+            yield from _measures_on(stack, payments)
+
+
+def _measures_on(stack: Stack, payments: int) -> Iterator[Measure]:
+    with HttpBrowser(stack.web) as preparer, HttpBrowser(stack.web) as approver:
+        preparer.sign_in("Tunde Bello")
+        approver.sign_in("Amara Okafor")
+        payday = Payday(stack, preparer, approver, payments)
+        minutes = payday.seconds(Decimal("1000.00")) / 60
+        yield Measure(
+            "P9.fast",
+            f"{payments} withdrawals of one balance, released together, to all confirmed",
+            payments / minutes,
+            "/min",
+            300,
+            "least",
+        )
+        with payday.slow_provider():
+            bare = payday.bare_seconds()
+            yield Measure(
+                "P9.slow",
+                f"the same, the provider taking {SLOW_SECONDS * 1000:.0f} ms for each answer",
+                payday.seconds(Decimal("2000.00")),
+                "s",
+                rivals={"requests alone": bare},
+                target={"requests alone": 0.45},
+            )
+
+
+@dataclass(frozen=True)
+class Payday:
+    """Files of withdrawals, each prepared by one person, approved and sent by another, on a running product."""
+
+    stack: Stack
+    preparer: HttpBrowser
+    approver: HttpBrowser
+    payments: int
+
+    def seconds(self, first_amount: Decimal) -> float:
+        """From the confirmation of the bulk release until the last of its operations is confirmed."""
+        rows = f"{self._approved_batch(first_amount)}rows/"
+        link = re.search(r'href="(/operations/send/[^"]*)"', self.approver.get(rows).text)
+        if link is None:
+            raise BrowserError(f"{rows} does not offer to send")
+        confirmation = self.approver.get(link[1])
+        began = time.monotonic()
+        self.approver.submit(confirmation, "")
+        _wait(self.approver, rows, f'<progress value="{self.payments}"')
+        return time.monotonic() - began
+
+    def bare_seconds(self) -> float:
+        """As many requests to withdraw, one after the other, each on a new connection, and nothing else."""
+        began = time.monotonic()
+        for number in range(BARE_PAYMENTS):
+            row = _row(number)
+            body = {"currency": "NGN", "amount": f"{3000 + number}", "bankCode": row["bank_code"]}
+            response = requests.post(
+                f"{self.stack.sandbox}/v2/balance/withdraw",
+                json=body
+                | {"accountNumber": row["account_number"], "accountName": "A", "bank": "Access Bank"},
+                headers={"X-Api-Key": API_KEY, "X-Api-User": API_USER, "X-User-Version": USER_VERSIONS[0]},
+                timeout=60,
+            )
+            response.raise_for_status()
+        return (time.monotonic() - began) * self.payments / BARE_PAYMENTS
+
+    @contextmanager
+    def slow_provider(self) -> Iterator[None]:
+        """Within the block, the simulated provider takes `SLOW_SECONDS` for each answer."""
+        address = f"{self.stack.sandbox}/_sandbox/faults"
+        fault = {"operation": "*", "kind": "delay", "seconds": SLOW_SECONDS, "times": None}
+        requests.post(address, json=fault, timeout=30).raise_for_status()
+        try:
+            yield
+        finally:
+            requests.delete(address, timeout=30).raise_for_status()
+
+    def _approved_batch(self, first_amount: Decimal) -> str:
+        """The path of an approved batch whose operations exist."""
+        form = self.preparer.get("/operations/batches/files/")
+        columns = self.preparer.upload(
+            form, "/files/", kind="withdrawal", file=("payday.csv", self._file(first_amount))
+        )
+        mapping = dict(zip(_COLUMNS, _COLUMNS, strict=True))
+        checking = self.preparer.submit(columns, "/check/", **mapping)
+        checked = _wait(self.preparer, checking.url, "/submit/")
+        operation = self.preparer.submit(checked, "/submit/").url
+        total = sum(first_amount + number for number in range(self.payments))
+        self.approver.submit(self.approver.get(operation), "/approve/", confirmation=str(total))
+        _wait(self.approver, f"{operation}rows/", f'value="0" max="{self.payments}"')
+        _wait(self.approver, f"{operation}rows/", "/operations/send/")
+        return operation
+
+    def _file(self, first_amount: Decimal) -> str:
+        text = io.StringIO()
+        rows = csv.DictWriter(text, _COLUMNS)
+        rows.writeheader()
+        for number in range(self.payments):
+            rows.writerow(_row(number) | {"currency": "NGN", "amount": str(first_amount + number)})
+        return text.getvalue()
+
+
+def _row(number: int) -> dict[str, str]:
+    names = {"typed_name": "Somebody Else", "name_reason": "Measured"}
+    return {"bank_code": "044", "account_number": f"01{number:06}12", "memo": "Payday", **names}
+
+
+def _wait(browser: HttpBrowser, address: str, text: str) -> requests.Response:
+    """The page once it has this text."""
+    deadline = time.monotonic() + _TIMEOUT
+    while time.monotonic() < deadline:
+        page = browser.get(address)
+        if text in page.text:
+            return page
+        time.sleep(0.5)
+    raise BrowserError(f"{address} did not show {text!r} in {_TIMEOUT:.0f} s")
