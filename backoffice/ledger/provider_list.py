@@ -173,10 +173,10 @@ class ListReading:
         if self._error is not None:
             raise self._error
         if number == len(self._passes):
-            recent = recent_transactions(
-                self._currency, back_to=self._back_to, before_request=self._before_request
-            )
             try:
+                recent = recent_transactions(
+                    self._currency, back_to=self._back_to, before_request=self._before_request
+                )
                 self._passes.append(list(recent))
             except GatewayError as exc:
                 self._error = exc
