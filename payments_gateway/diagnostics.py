@@ -103,16 +103,30 @@ def _with_request_fit(result: DiagnosticResult, config: GatewayConfig) -> Diagno
     others = [name for name, profile in PROFILES.items() if _request_of(operation, profile) != asked]
     if result.fits is not None or not others:
         return result
-    if result.outcome is not DiagnosticOutcome.ANSWERED and result.status != _NOT_FOUND:
+    if result.outcome is not DiagnosticOutcome.ANSWERED and result.status not in _ASKED_OTHERWISE:
         return result
     answered = [name for name in others if _answers(operation, config, PROFILES[name])]
     is_answered = result.outcome is DiagnosticOutcome.ANSWERED
-    remarks = [f"answers at {operation.path_in(PROFILES[name])}" for name in answered if not is_answered]
+    remarks = [
+        _what_was_answered(operation, config.profile, PROFILES[name]) for name in answered if not is_answered
+    ]
     fits = tuple(name for name in PROFILES if name in answered or (is_answered and name not in others))
-    return replace(result, fits=fits, remarks=(*result.remarks, *remarks))
+    return replace(
+        result,
+        fits=fits,
+        remarks=(*result.remarks, *remarks),
+        is_misconfigured=result.is_misconfigured and not answered,
+    )
 
 
-_NOT_FOUND = 404
+_ASKED_OTHERWISE = {401, 403, 404}  # another profile may have another path, or send the credentials
+
+
+def _what_was_answered(operation: ApiOperation, profile: ProviderProfile, other: ProviderProfile) -> str:
+    if operation.path_in(other) != operation.path_in(profile):
+        return f"answers at {operation.path_in(other)}"
+    sends = operation.endpoint_in(other) is not Endpoint.V2_OPEN
+    return f"answers {'with' if sends else 'without'} credentials"
 
 
 def _request_of(operation: ApiOperation, profile: ProviderProfile) -> tuple[str, bool]:

@@ -36,7 +36,9 @@ class DeliveryFilterForm(ListFilterForm):
     verdict = forms.ChoiceField(
         required=False, label=_("Signature"), choices=[("", _("All")), *DeliveryVerification.choices]
     )
-    event = forms.CharField(required=False, max_length=200, label=_("Event"))
+    event = forms.CharField(
+        required=False, max_length=200, label=_("Event"), widget=forms.TextInput(attrs={"list": "events"})
+    )
     subject = forms.CharField(
         required=False, max_length=TRANSACTION_ID_LENGTH, label=_("Transaction ID, reference or digest")
     )

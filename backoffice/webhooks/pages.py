@@ -9,6 +9,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.gateway import provider_profile
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger import callback_url
 from backoffice.ledger.callback_url import callback_url_context
@@ -38,6 +39,7 @@ def delivery_list(request: StaffRequest) -> HttpResponse:
         "receiver": deliveries.receiver_status(),
         "last_valid_at": deliveries.last_valid_at(),
         "form": form,
+        "events": list(provider_profile().event_kinds),
         "page": page,
         "rows": deliveries.delivery_rows(request.user, page.rows),
     }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.bench import client_reads, pages, product
+from tools.bench import client_reads, pages, payday, product
 from tools.bench.databases import (
     BenchDatabase,
     drop_template,
@@ -70,6 +70,7 @@ def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
         "P6": lambda: pages.rendering_measures(seeded(size.rows), size.rounds),
         "P7": lambda: client_reads.client_read_measures(size.rounds),
         "product": product.product_measures,
+        "P9": payday.payday_measures,
     }
 
 

@@ -42,11 +42,11 @@ Run = Callable[..., Ran]
 def run(settings: Settings, tmp_path: Path) -> Run:
     """Run the command against an address."""
 
-    def run(url: str, *arguments: str, profile: str = "", key: str = API_KEY) -> Ran:
+    def run(url: str, *arguments: str, profile: str = "", named: str = "", key: str = API_KEY) -> Ran:
         file = tmp_path / f"{len(list(tmp_path.iterdir()))}.toml"
         file.write_text(profile)
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = url, url.replace("/v2", "/v4")
-        settings.GATEWAY_PROFILE, settings.GATEWAY_API_KEY = str(file), key
+        settings.GATEWAY_PROFILE, settings.GATEWAY_API_KEY = named or str(file), key
         output = StringIO()
         try:
             call_command("gateway", *arguments, stdout=output)
@@ -126,6 +126,25 @@ def test_the_check_finds_the_published_provider_under_the_wrong_profile(
     assert "answers at /user/apikeys" in row(done, "api_keys.list")
     found = fits(done)
     assert found["api_keys.list"] == found["banks.resolve"] == found["all of these"] == "published"
+
+
+@pytest.mark.parametrize(
+    ("named", "other"), [("specification", "published"), ("published", "specification")]
+)
+def test_a_provider_that_fits_another_profile_fails_the_check(
+    named: str,
+    other: str,
+    run: Run,
+    sandbox_process: SandboxProcess,
+    published_process: SandboxProcess,
+) -> None:
+    provider = published_process if other == "published" else sandbox_process
+    provider.reset()
+    done = run(provider.url, "check", *RESOLVED, named=named)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"The provider fits the profile {other}, not {named}. Set COUNTERSIGN_GATEWAY_PROFILE={other}."
+    )
 
 
 def test_an_answer_of_neither_profile_is_said_to_fit_none(run: Run) -> None:

@@ -21,7 +21,7 @@ from payments_gateway.diagnostics import (
     run_diagnostics,
 )
 from payments_gateway.operations import OPERATIONS, ApiOperation
-from payments_gateway.profile.model import PROFILES
+from payments_gateway.profile.model import PROFILES, ProfileName
 from payments_gateway.resources.extras import EXTRA_OPERATIONS
 
 WIDTH = 120
@@ -70,7 +70,7 @@ class Command(BaseCommand):
         self.stdout.write("")
         self._show(_fitting_rows(findings), _FIT_WIDTHS)
         self.stdout.write("\n" + "\n".join(_clocks(findings, config)))
-        problems = list(_misconfigurations(findings, config))
+        problems = [*_misconfigurations(findings, config), *_wrong_profile(findings)]
         if problems:
             raise CommandError("\n".join(problems))
         self.stdout.write(_summary(findings))
@@ -135,11 +135,10 @@ def _row(finding: DiagnosticResult) -> tuple[str, ...]:
 def _fitting_rows(findings: Sequence[DiagnosticResult]) -> Iterator[tuple[str, ...]]:
     """Where the named profiles differ, those that the provider fits; then what follows from all of them."""
     yield "WHERE PROFILES DIFFER", "PROVIDER FITS"
-    compared = {finding.operation.name: finding.fits for finding in findings if finding.fits is not None}
+    compared = _compared(findings)
     for name, fits in compared.items():
         yield name, ", ".join(fits) or "none of them: see the unexpected members above"
-    fitting = [name for name in PROFILES if compared and all(name in fits for fits in compared.values())]
-    if fitting:
+    if fitting := _fitting(findings):
         yield "all of these", ", ".join(fitting)
     elif compared:
         counts = (f"{sum(name in fits for fits in compared.values())} {name}" for name in PROFILES)
@@ -147,6 +146,17 @@ def _fitting_rows(findings: Sequence[DiagnosticResult]) -> Iterator[tuple[str, .
             "all of these",
             f"no profile alone ({', '.join(counts)}): name the closer one and override the rest",
         )
+
+
+def _compared(findings: Sequence[DiagnosticResult]) -> dict[str, tuple[ProfileName, ...]]:
+    """The profiles that fit, for each operation in which the profiles differ."""
+    return {finding.operation.name: finding.fits for finding in findings if finding.fits is not None}
+
+
+def _fitting(findings: Sequence[DiagnosticResult]) -> list[ProfileName]:
+    """The profiles that fit everywhere."""
+    compared = _compared(findings)
+    return [name for name in PROFILES if compared and all(name in fits for fits in compared.values())]
 
 
 def _clocks(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iterator[str]:
@@ -188,6 +198,16 @@ def _misconfigurations(findings: Sequence[DiagnosticResult], config: GatewayConf
             finding.outcome is DiagnosticOutcome.ANSWERED or finding.is_misconfigured for finding in results
         ):
             yield f"{base} gave no usable response: address and credentials could not be confirmed."
+
+
+def _wrong_profile(findings: Sequence[DiagnosticResult]) -> Iterator[str]:
+    """What to configure instead, if a named profile is in use and only another one fits. A file is not judged."""
+    in_use, fitting = settings.GATEWAY_PROFILE or "specification", _fitting(findings)
+    if fitting and in_use in PROFILES and in_use not in fitting:
+        yield (
+            f"The provider fits the profile {' or '.join(fitting)}, not {in_use}. "
+            f"Set COUNTERSIGN_GATEWAY_PROFILE={fitting[0]}."
+        )
 
 
 def _results_by_base_url(
