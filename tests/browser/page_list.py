@@ -89,6 +89,29 @@ def first_listed(address: str, pattern: str) -> Callable[[People, Page], object]
     return visit
 
 
+def payout_file(name: str) -> Callable[[People, Page], object]:
+    """This person's file of payouts."""
+
+    def visit(_office: People, page: Page) -> None:
+        page.goto("/operations/batches/files/")
+        page.get_by_role("link", name=name).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(name)
+
+    return visit
+
+
+def batch_rows(text: str) -> Callable[[People, Page], object]:
+    """The rows of the batch made of the file with this name."""
+
+    def visit(_office: People, page: Page) -> None:
+        listed = page.request.get("/operations/?tab=all&kind=batch").text()
+        addresses = re.findall(r'class="row" href="([^"]+)"', listed)
+        [address] = [one for one in addresses if text in page.request.get(one).text()]
+        page.goto(f"{address}rows/")
+
+    return visit
+
+
 def receipt(status: Status) -> Callable[[People, Page], object]:
     """The page to print of the oldest operation listed in this status."""
 
@@ -275,6 +298,14 @@ PAGES = [
     ListedPage(PREPARER, "provider summary", at("/transactions/summary/")),
     ListedPage(PREPARER, "wallets", at("/money/wallets/")),
     ListedPage(PREPARER, "payments", at("/operations/off-ramp-payments/")),
+    ListedPage(PREPARER, "payouts from a file", at("/operations/batches/files/")),
+    ListedPage(PREPARER, "columns of a file", payout_file("columns.csv")),
+    ListedPage(PREPARER, "file with errors", payout_file("errors.csv")),
+    ListedPage(PREPARER, "valid file", payout_file("valid.csv")),
+    ListedPage(PREPARER, "submitted file", payout_file("pending.csv")),
+    ListedPage(APPROVER, "waiting batch", waiting("batch")),
+    ListedPage(APPROVER, "rows of a waiting batch", batch_rows("pending.csv")),
+    ListedPage(APPROVER, "rows of an approved batch", batch_rows("approved.csv")),
     ListedPage(PREPARER, "operations of a kind", at("/operations/withdrawals/?since=2026-01-01&text=o")),
     ListedPage(PREPARER, "not allowed", at("/settings/audit/")),
     ListedPage(PREPARER, "nothing there", at(_OPERATION)),

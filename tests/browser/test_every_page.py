@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 from tests.browser.conftest import demo_stack
 from tests.browser.page_check import PageCheck, PageChecker
 from tests.browser.page_list import PAGES, SENT_TOGETHER, ListedPage
-from tests.browser.people import APPROVER, People, SignIn
+from tests.browser.people import APPROVER, PREPARER, People, SignIn
 from tools.demo import UNRECOGNISED_TRANSACTION
 from tools.processes import Stack
 
@@ -46,6 +46,37 @@ for position, operation in enumerate(Operation.objects.exclude(status__in=["pend
     order.items.create(position=position, operation=operation, digest=operation.digest)
 """
 
+PAYOUTS = f"""
+from datetime import timedelta
+from django.utils import timezone
+from backoffice.accounts.models import User
+from backoffice.operations.batches import checking, creation, files, submission
+from backoffice.operations.workflow import approvals
+preparer, approver = (User.objects.get(full_name=name) for name in ("{PREPARER}", "{APPROVER}"))
+header = "currency,amount,receiver_username,memo"
+def uploaded(name, rows):
+    content = "\\n".join([header, *rows]).encode()
+    return files.upload_file(actor=preparer, kind="transfer", name=name, content=content, language="en")
+def checked(name, rows):
+    file = uploaded(name, rows)
+    files.check_columns(file.pk, actor=preparer, mapping=file.mapping)
+    checking.check_file(file.pk, seconds=60)
+    return file
+def batch(name, first, count):
+    rows = [f"NGN,{{1000 + number}}.00,person.{{number}},Payroll" for number in range(first, first + count)]
+    return submission.submit_file(checked(name, rows).pk, actor=preparer)
+uploaded("columns.csv", ["NGN,1.00,person.1,Payroll"])
+checked("errors.csv", ["NGN,1e5,person.1,Payroll", "EUR,2.00,,Payroll", "NGN,3.00,person.3,{"long" * 30}"])
+checked("valid.csv", ["NGN,1.00,person.1,Payroll", "USD,2.00,person.2,Payroll"])
+batch("pending.csv", 100, 60)
+approved = batch("approved.csv", 200, 3)
+approvals.approve_operation(
+    approved.pk, actor=approver, digest=approved.digest, second_factor_at=timezone.now(),
+    confirmation=approvals.ApproverConfirmation(f"{{sum(range(1200, 1203))}}.00"),
+)
+creation.create_operations(approved.pk)
+"""
+
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
@@ -53,6 +84,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     with demo_stack(tmp_path_factory.mktemp("published"), "published") as running:
         running.manage("shell", "--verbosity", "0", "--command", WEBHOOKS_ON + UNRECOGNISED_TRANSACTION)
         running.manage("shell", "--verbosity", "0", "--command", ORDER_SENT_TOGETHER)
+        running.manage("shell", "--verbosity", "0", "--command", PAYOUTS)
         yield running
 
 

@@ -14,6 +14,7 @@ from backoffice.operations.kinds.base import (
     OperationKind,
     Payload,
 )
+from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import PREPARE
 
@@ -27,8 +28,8 @@ def register(*kinds: AnyKind) -> None:
     KINDS.update((kind.name, kind) for kind in kinds)
 
 
-def read_content(operation: Operation) -> tuple[AnyKind, Any]:
-    """The kind and payload of an operation. Raises ContentUnreadableError if they cannot be read."""
+def read_content(operation: Operation | BatchRow) -> tuple[AnyKind, Any]:
+    """The kind and payload of an operation or of the row of a batch. Raises ContentUnreadableError."""
     kind = KINDS.get(operation.kind)
     try:
         if kind is not None:

@@ -11,6 +11,7 @@ from backoffice.operations.kinds import bank_account
 from backoffice.operations.kinds.bank_account import OpenedAccount, OpenedAccounts
 from backoffice.operations.kinds.base import GroupedCode, KindSection, LocalKind, Recipient
 from backoffice.operations.kinds.registry import KINDS, AnyKind, read_content
+from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import AUDIT_SENTENCES, LostAttemptState
 from backoffice.operations.models.reconciliation import ReconciliationResult
@@ -101,18 +102,18 @@ def sentence(operation: Operation) -> str:
 
 
 @register.filter
-def recipient_name(operation: Operation) -> str:
+def recipient_name(operation: Operation | BatchRow) -> str:
     """Who receives it, in the reader's language."""
     return _recipient(operation).name
 
 
 @register.filter
-def recipient_detail(operation: Operation) -> str:
+def recipient_detail(operation: Operation | BatchRow) -> str:
     """The recipient's bank, network or the like, in the reader's language."""
     return _recipient(operation).detail
 
 
-def _recipient(operation: Operation) -> Recipient:
+def _recipient(operation: Operation | BatchRow) -> Recipient:
     stored = Recipient(operation.recipient, operation.recipient_detail)
     if get_language() == settings.LANGUAGE_CODE:
         return stored

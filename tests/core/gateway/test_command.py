@@ -128,9 +128,7 @@ def test_the_check_finds_the_published_provider_under_the_wrong_profile(
     assert found["api_keys.list"] == found["banks.resolve"] == found["all of these"] == "published"
 
 
-@pytest.mark.parametrize(
-    ("named", "other"), [("specification", "published"), ("published", "specification")]
-)
+@pytest.mark.parametrize(("named", "other"), [("specification", "published"), ("published", "specification")])
 def test_a_provider_that_fits_another_profile_fails_the_check(
     named: str,
     other: str,

@@ -128,9 +128,7 @@ def _context(request: StaffRequest, operation: Operation) -> dict[str, Any]:
     shown = request.GET.get("show", "")
     shown = shown if shown in _VIEWS else ""
     progress = batch_progress(operation)
-    rows = (
-        operation.rows.filter(_VIEWS[shown][1]).select_related("operation", "duplicate_of").defer("payload")
-    )
+    rows = operation.rows.filter(_VIEWS[shown][1]).select_related("operation", "duplicate_of")
     marks = (operation.batch.paused_at, operation.batch.cancelled_at)
     is_moving = progress.in_flight or progress.unsent or operation.status == Status.APPROVED
     return {

@@ -107,7 +107,9 @@ class ApprovalForm(BaseDecisionForm):
 
     otp = otp_field(required=False, help_text=_("Only for “Approve and send”."))
     confirmation = forms.CharField(
-        max_length=100, widget=OneTimeCodeInput(attrs={"autocomplete": "off", "spellcheck": "false"})
+        max_length=100,
+        widget=OneTimeCodeInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        error_messages={"required": _("Type this value. Nothing was done.")},
     )
     acknowledged = forms.BooleanField(
         error_messages={"required": _("Confirm this before you approve. Nothing was done.")}
