@@ -16,7 +16,9 @@ from tools.bench.measure import Measure, Sample, alternate
 from tools.bench.product import balances_per_second, pin_to_one_core
 from tools.processes import temporary_sandbox
 
-TINY = BenchSize(rows=2_000, few=2_000, exported=1_000, exported_on_sqlite=300, merged=300, rounds=1)
+TINY = BenchSize(
+    rows=2_000, few=2_000, exported=1_000, exported_on_sqlite=300, merged=300, payments=3, rounds=1
+)
 MEMBERS = {
     *(
         "id",
@@ -44,6 +46,7 @@ RIVALS = {
     "P4.SQLite.unchanged": {"bulk_create"},
     "P6.render": {"Jinja2"},
     "P7": {"session per call"},
+    "P9.slow": {"requests alone"},
 }
 BROKEN_CHAIN = """
 SELECT count(*) FROM (
@@ -122,7 +125,7 @@ def bench_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[st
 def test_a_tiny_run_measures_everything_and_its_baselines(
     bench_server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(TINY, ["seed", "P1", "P2", "P4", "P6", "P7"], tmp_path / "bench.json")
+    run(TINY, ["seed", "P1", "P2", "P4", "P6", "P7", "P9"], tmp_path / "bench.json")
     written = json.loads((tmp_path / "bench.json").read_text())
     assert all(set(measure) == MEMBERS for measure in written)
     assert {measure["id"]: set(measure["rivals"]) for measure in written if measure["rivals"]} == RIVALS

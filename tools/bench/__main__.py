@@ -52,6 +52,7 @@ class BenchSize:
     exported: int = 1_000_000
     exported_on_sqlite: int = 100_000
     merged: int = 100_000
+    payments: int = 500
     rounds: int = 7
 
 
@@ -70,7 +71,7 @@ def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
         "P6": lambda: pages.rendering_measures(seeded(size.rows), size.rounds),
         "P7": lambda: client_reads.client_read_measures(size.rounds),
         "product": product.product_measures,
-        "P9": payday.payday_measures,
+        "P9": lambda: payday.payday_measures(size.payments),
     }
 
 
