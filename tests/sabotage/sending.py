@@ -485,6 +485,17 @@ SENDING = (
         ),
     ),
     Safeguard(
+        "a response is recorded although the provider cannot be read ahead",
+        "backoffice.operations.delivery.send:SendingRun.read_ahead",
+        {
+            "        except (DatabaseError, InterfaceError, GatewayError) as exc:": "        except KeyError as exc:"
+        },
+        (
+            "tests/operations/delivery/test_send_queue.py::test_a_response_is_recorded_although_the_database_fails_"
+            "before_the_next_reading"
+        ),
+    ),
+    Safeguard(
         "a list that does not continue as before is read again",
         "backoffice.ledger.provider_list:ListMemory.continued",
         {" or same != remembered[: len(same)]": ""},

@@ -108,9 +108,17 @@ class SendingRun:
     _ahead: tuple[int, provider_list.NewestReading] | None = None
 
     def read_ahead(self, attempt: Attempt) -> None:
-        """Begin to read for the next operation. The request of this attempt has ended, and no other one began since."""
-        if self.is_more and attempt.balance:
+        """Begin to read for the next operation. The request of this attempt has ended, and no other one began since.
+
+        Never raises for want of the database: the response is still to be recorded.
+        """
+        if not self.is_more or not attempt.balance:
+            return
+        try:
             self._ahead = attempt.pk, provider_list.begin_reading(attempt.balance)
+        except (DatabaseError, InterfaceError, GatewayError) as exc:
+            logger.warning("The provider is not read ahead (%s)", type(exc).__name__)
+            connection.close()
 
     def reading(
         self, operation: Operation, balance: str | None
@@ -201,8 +209,8 @@ def _send_claimed(claim: SendClaim, run: SendingRun) -> None:
     """Make the request, and record the response in the journal and in the database."""
     fault_points.reach("send.claimed")
     result = make_request(claim)
-    run.read_ahead(claim.attempt)
     journal.write_answered(claim.attempt, result.outcome, result.transaction_id)
+    run.read_ahead(claim.attempt)
     fault_points.reach("send.response_received")
     _record_with_retries(claim.attempt, result)
     fault_points.reach("send.recorded")

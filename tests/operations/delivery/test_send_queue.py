@@ -6,6 +6,7 @@ from datetime import timedelta
 from unittest import mock
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -199,3 +200,17 @@ def test_what_was_read_before_another_attempt_of_the_balance_is_not_enough(
     assert not send_operation(third.pk, run)
     assert (status_of(third), len(provider.posts)) == (Status.APPROVED, 2)
     assert send_operation(third.pk, run)
+
+
+def test_a_response_is_recorded_although_the_database_fails_before_the_next_reading(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    answered(provider, good(1), good(2))
+    first, second = released_together(preparer, approver, 2)
+    run = SendingRun(is_more=True)
+    failing = mock.Mock(side_effect=[provider_list.begin_reading("NGN"), OperationalError])
+    with mock.patch.object(provider_list, "begin_reading", failing):
+        assert send_operation(first.pk, run)
+    assert failing.call_count == 2
+    assert status_of(first) == Status.PROCESSING
+    assert send_operation(second.pk, run)
