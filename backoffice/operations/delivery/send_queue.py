@@ -11,6 +11,7 @@ from uuid import UUID
 
 from backoffice.core import background, clock
 from backoffice.core.leases import Lease, LeaseLostError, acquire_lease
+from backoffice.core.web.request_context import call_context
 from backoffice.operations.delivery import balance_queue
 from backoffice.operations.delivery.release import SEND_TASK
 from backoffice.operations.delivery.send import SendingRun, send_operation
@@ -56,7 +57,9 @@ def _send_heads(balance: str, lease: Lease) -> UUID | None:
     heads = balance_queue.first_in_queue(balance, clock.now(), 2)
     while heads:
         run.is_more = len(heads) > 1
-        if not send_operation(heads[0], run):
+        with call_context(request_id=f"send-{str(heads[0])[:8]}"):
+            is_claimed = send_operation(heads[0], run)
+        if not is_claimed:
             return heads[0]
         if time.monotonic() > until or background.stop_requested.is_set():
             break

@@ -11,6 +11,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
 from backoffice.core import background
 from backoffice.core.leases import Lease, LeaseLostError, acquire_lease
 from backoffice.ledger import provider_list
@@ -214,3 +216,14 @@ def test_a_response_is_recorded_although_the_database_fails_before_the_next_read
     assert failing.call_count == 2
     assert status_of(first) == Status.PROCESSING
     assert send_operation(second.pk, run)
+
+
+def test_each_operation_of_a_run_has_its_own_request_id(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    answered(provider, good(1), good(2))
+    operations = released_together(preparer, approver, 2)
+    send_in_turn(operations[0].pk)
+    for operation in operations:
+        claimed = Entry.objects.get(action=Action.OPERATION_CLAIMED, target_id=str(operation.pk))
+        assert claimed.request_id == f"send-{str(operation.pk)[:8]}"
