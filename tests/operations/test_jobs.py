@@ -80,6 +80,8 @@ def test_an_operation_with_an_unexpected_error_frees_its_balance(
     lose_the_queued_tasks()
     assert turn_before(second) == 1
     jobs.send_due()
+    assert turn_before(second) == 0
+    jobs.send_due()
     assert (status_of(first), status_of(second)) == (Status.APPROVED, Status.PROCESSING)
     assert [json.loads(body)["amount"] for body in provider.posts] == ["100000"]
 

@@ -108,7 +108,7 @@ def test_the_way_of_a_file_through_its_pages(
     assert page.status_code == 302
     mapping = {name: name for name in KINDS["transfer"].file_fields}
     assert client.post(f"{page['Location']}check/", mapping).status_code == 302
-    assert "0" in client.get(f"{page['Location']}live/").content.decode()
+    assert "The file is being read." in client.get(f"{page['Location']}live/").content.decode()
     checking.check_due()
     assert "1 row has errors" in client.get(page["Location"]).content.decode()
     assert "'=1" in client.get(f"{page['Location']}errors/").content.decode()

@@ -1,5 +1,7 @@
 """The provider's list is read at once after it has done something for an operation, and not for anything else."""
 
+from datetime import timedelta
+
 import pytest
 
 from backoffice.accounts.models import User
@@ -23,8 +25,9 @@ def enqueued(operation: Operation) -> int:
 
 
 def test_a_mirror_refresh_is_enqueued_when_an_operation_is_sent_and_settled(
-    sandbox: SandboxProcess, preparer: User, approver: User
+    sandbox: SandboxProcess, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sync, "REQUEST_INTERVAL", timedelta(0))
     sync.load_all(lambda _: None)
     operation = factories.approved(preparer, approver)
     factories.release(operation, approver, sandbox.totp())
