@@ -33,9 +33,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @contextmanager
-def demo_stack(folder: Path, profile: ProfileName) -> Iterator[Stack]:
-    """Everything that `make demo` runs, with its history. The provider accepts one one-time code several times here,
-    and people hired with break-glass may decide at once.
+def demo_stack(folder: Path, profile: ProfileName, first_command: str = "") -> Iterator[Stack]:
+    """Everything that `make demo` runs, with its history and what this Python code adds to it. The provider accepts one
+    one-time code several times here, and people hired with break-glass may decide at once.
     """
     reusable = folder / "profile.toml"
     reusable.write_text(f'profile = "{profile}"\notp_single_use = false\n')
@@ -43,7 +43,8 @@ def demo_stack(folder: Path, profile: ProfileName) -> Iterator[Stack]:
         "COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS": "0",
         "COUNTERSIGN_GATEWAY_PROFILE": str(reusable),
     }
-    with temporary_stack(folder, settle_after=1.0, profile=profile, extra=extra) as running:
+    options = {"settle_after": 1.0, "profile": profile, "extra": extra, "first_command": first_command}
+    with temporary_stack(folder, **options) as running:
         running.set_sandbox(token_reuse=True)
         yield running
 

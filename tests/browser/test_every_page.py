@@ -47,11 +47,9 @@ for position, operation in enumerate(Operation.objects.exclude(status__in=["pend
 """
 
 PAYOUTS = f"""
-import time
 from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.operations.batches import checking, creation, files, submission
-from backoffice.operations.models.batches import FileState
 from backoffice.operations.workflow import approvals
 preparer, approver = (User.objects.get(full_name=name) for name in ("{PREPARER}", "{APPROVER}"))
 header = "currency,amount,receiver_username,memo"
@@ -61,11 +59,7 @@ def uploaded(name, rows):
 def checked(name, rows):
     file = uploaded(name, rows)
     files.check_columns(file.pk, actor=preparer, mapping=file.mapping)
-    file.refresh_from_db()
-    while file.state == FileState.CHECKING:  # the worker may be faster
-        time.sleep(0.2)
-        checking.check_file(file.pk)
-        file.refresh_from_db()
+    checking.check_file(file.pk, seconds=60)
     return file
 def batch(name, first, count):
     rows = [f"NGN,{{1000 + number}}.00,person.{{number}},Payroll" for number in range(first, first + count)]
@@ -86,10 +80,9 @@ creation.create_operations(approved.pk)
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The provider delivers a webhook of a transaction here that no operation explains: that raises an incident."""
-    with demo_stack(tmp_path_factory.mktemp("published"), "published") as running:
+    with demo_stack(tmp_path_factory.mktemp("published"), "published", PAYOUTS) as running:
         running.manage("shell", "--verbosity", "0", "--command", WEBHOOKS_ON + UNRECOGNISED_TRANSACTION)
         running.manage("shell", "--verbosity", "0", "--command", ORDER_SENT_TOGETHER)
-        running.manage("shell", "--verbosity", "0", "--command", PAYOUTS)
         yield running
 
 

@@ -476,13 +476,17 @@ SENDING = (
     Safeguard(
         "a reading that began before another attempt of the balance is not enough",
         "backoffice.operations.delivery.send:SendingRun.reading",
-        {
-            "            return ahead\n": "            return balance_queue.newest_attempt_id(balance), ahead[1]\n"
-        },
+        {"return ahead\n": "return balance_queue.newest_attempt_id(balance), ahead[1]\n"},
         (
             "tests/operations/delivery/test_send_queue.py::test_what_was_read_before_another_attempt_of_the_"
             "balance_is_not_enough"
         ),
+    ),
+    Safeguard(
+        "what was read long before the claim is read again",
+        "backoffice.operations.delivery.send:SendingRun.reading",
+        {"if is_recent and ": "if "},
+        "tests/operations/delivery/test_send_queue.py::test_what_was_read_long_ago_is_read_again",
     ),
     Safeguard(
         "a response is recorded although the provider cannot be read ahead",

@@ -90,6 +90,26 @@ def test_the_sweeper_survives_database_errors(error: type[Exception]) -> None:
     assert Heartbeat.objects.filter(job="tried").count() == 1
 
 
+@pytest.mark.django_db(transaction=True)
+def test_quick_rounds_record_one_heartbeat() -> None:
+    stop, rounds, written = threading.Event(), [], []
+
+    def tried() -> int:
+        rounds.append("one")
+        if len(rounds) == 3:
+            stop.set()
+        return 0
+
+    def count(execute: Callable[..., object], sql: str, *rest: object) -> object:
+        if "INSERT" in sql and "heartbeat" in sql:
+            written.append(sql)
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(count):
+        sweep._repeat("tried", tried, stop, 0.01)
+    assert (len(rounds), len(written)) == (3, 1)
+
+
 @pytest.mark.django_db
 def test_a_round_stores_balances_keys_and_transactions(sandbox: SandboxProcess) -> None:
     output = StringIO()

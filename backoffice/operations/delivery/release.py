@@ -145,11 +145,15 @@ def enqueue_next(balance: str | None) -> None:
 
     No message is needed while a process sends that queue.
     """
-    if balance is None or is_held(balance_queue.sending_lease(balance)):
+    if balance is None or _is_queue_being_sent(balance):
         return
     head = balance_queue.queue_head(balance, clock.now())
     if head:
         background.enqueue_on_commit(SEND_TASK, head)
+
+
+def _is_queue_being_sent(balance: str) -> bool:
+    return is_held(balance_queue.sending_lease(balance))
 
 
 def add_release(
@@ -192,7 +196,7 @@ def add_release(
     if is_paused():
         raise PaymentsPausedError
     transaction.on_commit(lambda: fault_points.reach("release.committed"))
-    if release.balance is None or not is_held(balance_queue.sending_lease(release.balance)):
+    if release.balance is None or not _is_queue_being_sent(release.balance):
         background.enqueue_on_commit(SEND_TASK, operation_id)
     return operation
 

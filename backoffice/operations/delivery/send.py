@@ -123,10 +123,12 @@ class SendingRun:
     def reading(
         self, operation: Operation, balance: str | None
     ) -> tuple[int | None, provider_list.NewestReading]:
-        """The newest attempt at this balance, and a reading that began after its request."""
+        """The newest attempt at this balance, and a reading that began after its request, just now."""
         ahead, self._ahead = self._ahead, None
-        if ahead and ahead[1].currency == operation.currency == balance:
-            return ahead
+        if ahead is not None:
+            is_recent = clock.now() - ahead[1].began_at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
+            if is_recent and ahead[1].currency == operation.currency == balance:
+                return ahead
         newest_attempt = balance_queue.newest_attempt_id(balance)
         return newest_attempt, provider_list.begin_reading(operation.currency)
 
@@ -370,7 +372,7 @@ def preflight_read(release: Release, run: SendingRun | None = None) -> Preflight
     if not isinstance(kind, MoneyKind):
         newest_attempt, newest = run.reading(operation, release.balance)
         watermark = provider_list.read_watermark(newest, recent_period=Attempt.CLOCK_SKEW)
-        return PreflightRead(watermark, newest_attempt, newest.began_at)
+        return PreflightRead(watermark, newest_attempt, clock.now())
     first = operation.attempts.order_by("number").first()
     check_time = _time_limit(PREFLIGHT_SECONDS)
     if first is not None:
@@ -386,7 +388,7 @@ def preflight_read(release: Release, run: SendingRun | None = None) -> Preflight
     )
     look_alikes.check_none_new(release, kind, payload, watermark)
     seen = [record.transaction_id for record in watermark.recent if kind.is_match(payload, record)]
-    return PreflightRead(watermark, newest_attempt, newest.began_at, tuple(seen))
+    return PreflightRead(watermark, newest_attempt, clock.now(), tuple(seen))
 
 
 def _time_limit(seconds: float) -> Callable[[], None]:

@@ -24,9 +24,7 @@ from backoffice.operations.outcome.confirmation import confirm_operation
 from backoffice.operations.states import AWAITING_PROVIDER
 
 BATCH_SIZE = 100
-SHARED_PERIOD = timedelta(
-    minutes=15
-)  # attempts as recent are checked with one reading of the provider's list
+SHARED_PERIOD = timedelta(minutes=15)  # attempts as recent share one reading of the provider's list
 # Long enough for one check. Then another process takes over; a repeated check does no harm.
 MAX_CHECK_TIME = timedelta(seconds=10)
 
@@ -52,20 +50,24 @@ class _DueCheck:
 
 
 def _with_readings(attempts: Iterable[Attempt]) -> list[_DueCheck]:
-    """The checks, with one reading of the list per currency for recent attempts.
+    """The checks, with two readings of the list per currency for recent attempts: those whose transaction is known are
+    looked for further back.
 
     An older one has a reading of its own, so that the others do not wait while the list is read back to it.
     """
     attempts, since = list(attempts), clock.now() - SHARED_PERIOD
-    recent: dict[str, list[Attempt]] = defaultdict(list)
+    recent: dict[tuple[str, bool], list[Attempt]] = defaultdict(list)
     for attempt in attempts:
         if attempt.started_at > since:
-            recent[attempt.operation.currency].append(attempt)
-    readings = {currency: list_reading(currency, shared) for currency, shared in recent.items()}
+            recent[_shared_by(attempt)].append(attempt)
+    readings = {key: list_reading(key[0], shared) for key, shared in recent.items()}
     return [
-        _DueCheck(one, readings.get(one.operation.currency) if one.started_at > since else None)
-        for one in attempts
+        _DueCheck(one, readings.get(_shared_by(one)) if one.started_at > since else None) for one in attempts
     ]
+
+
+def _shared_by(attempt: Attempt) -> tuple[str, bool]:
+    return attempt.operation.currency, attempt.provider_transaction_id is not None
 
 
 def _check(due: _DueCheck) -> bool:

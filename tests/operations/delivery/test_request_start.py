@@ -254,3 +254,14 @@ def test_the_page_says_why_it_was_not_sent(
     shown = text_of(show(as_approver, released))
     assert "The sending process stopped before the request began. Nothing was sent." in shown
     assert "It can be sent again with a new one-time code." in shown
+
+
+def test_a_connection_that_broke_while_the_provider_was_reached_is_replaced(
+    provider: StubProvider, released: Operation, settings: Settings
+) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("only PostgreSQL has a connection that can break")
+    claim = claimed(released)
+    settings.FAULT_POINTS = ActingAt("send.connected", lambda: connection.connection.close())
+    assert make_request(claim).outcome != Outcome.NOT_SENT
+    assert len(provider.posts) == 1

@@ -13,11 +13,11 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.core import background
+from backoffice.core import background, clock
 from backoffice.core.leases import Lease, LeaseLostError, acquire_lease
 from backoffice.ledger import provider_list
 from backoffice.operations import jobs
-from backoffice.operations.delivery import send_queue
+from backoffice.operations.delivery import balance_queue, send_queue
 from backoffice.operations.delivery.send import SendingRun, send_operation
 from backoffice.operations.delivery.send_queue import send_in_turn
 from backoffice.operations.models.operations import Operation
@@ -77,7 +77,7 @@ def test_while_another_process_sends_the_queue_nothing_is_read_or_sent(
     [operation] = released_together(preparer, approver, 1)
     reads: list[str] = []
     provider.before_get = lambda: reads.append("read")
-    lease = acquire_lease("sending from NGN", timedelta(minutes=1))
+    lease = acquire_lease(balance_queue.sending_lease("NGN"), timedelta(minutes=1))
     assert lease is not None
     send_in_turn(operation.pk)
     jobs.send_due()
@@ -227,3 +227,49 @@ def test_each_operation_of_a_run_has_its_own_request_id(
     for operation in operations:
         claimed = Entry.objects.get(action=Action.OPERATION_CLAIMED, target_id=str(operation.pk))
         assert claimed.request_id == f"send-{str(operation.pk)[:8]}"
+
+
+def test_what_was_read_long_ago_is_read_again(
+    provider: StubProvider, preparer: User, approver: User, settings: Settings
+) -> None:
+    """Such as while the database could not record the response before."""
+    answered(provider, good(1), good(2))
+    first, second = released_together(preparer, approver, 2)
+    run = SendingRun(is_more=True)
+    assert send_operation(first.pk, run)
+    reads: list[str] = []
+    provider.before_get = lambda: reads.append("read")
+    later = timedelta(seconds=settings.SEND_WITHIN_SECONDS)
+    run.is_more = False
+    with clock.use_clock(lambda: timezone.now() + later):
+        assert send_operation(second.pk, run)
+    assert len(reads) == 2
+
+
+def test_a_provider_that_is_slow_to_read_does_not_keep_an_operation_from_being_sent(
+    provider: StubProvider, preparer: User, approver: User, settings: Settings
+) -> None:
+    [operation] = released_together(preparer, approver, 1)
+    passed = [timedelta(0)]
+
+    def take_long() -> None:
+        passed[0] += timedelta(seconds=settings.SEND_WITHIN_SECONDS)
+
+    provider.before_get = take_long
+    with clock.use_clock(lambda: timezone.now() + passed[0]):
+        assert send_operation(operation.pk)
+    assert len(provider.posts) == 1
+
+
+def test_no_message_is_sent_for_what_is_released_while_its_queue_is_being_sent(
+    provider: StubProvider, preparer: User, approver: User
+) -> None:
+    lease = acquire_lease(balance_queue.sending_lease("NGN"), timedelta(minutes=1))
+    assert lease is not None
+    first, _second = released_together(preparer, approver, 2)
+    assert messages(first.pk) == []
+    answered(provider, good(1))
+    send_operation(first.pk)
+    lease.release()
+    [other] = released_together(preparer, approver, 1)
+    assert len(messages(other.pk)) == 1

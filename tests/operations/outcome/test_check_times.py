@@ -135,7 +135,7 @@ def test_checks_that_are_due_together_share_one_reading_of_the_list(
     provider.before_get = lambda: reads.append("read")
     assert schedule.check_due() == 3
     assert set(Operation.objects.values_list("status", flat=True)) == {Status.SUCCEEDED}
-    assert len(reads) == 2  # two passes, since one outcome was unknown
+    assert len(reads) == 3  # one for both whose transaction is known, two passes for the other
 
 
 def test_an_old_attempt_is_checked_with_a_reading_of_its_own(
@@ -160,6 +160,7 @@ def test_a_provider_that_cannot_be_read_is_not_called_for_each_check(
     refuse = Mock(side_effect=ReadFailedError("no answer"))
     monkeypatch.setattr(provider_list, "recent_transactions", refuse)
     Attempt.objects.update(next_check_at=timezone.now())
+    Attempt.objects.update(provider_transaction_id=None)
     assert schedule.check_due() == 2
     assert set(Attempt.objects.values_list("check_result", flat=True)) == {CheckResult.PROVIDER_UNREADABLE}
     assert refuse.call_count == 1

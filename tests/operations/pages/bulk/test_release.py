@@ -17,6 +17,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.core.leases import acquire_lease
 from backoffice.operations import jobs
 from backoffice.operations.delivery.expected_wait import seconds_per_payment
 from backoffice.operations.errors import SecondFactorStaleError
@@ -294,6 +295,18 @@ def test_the_sweeper_continues_an_order_whose_message_was_lost_some_operations_a
     assert Release.objects.count() == 30
     assert jobs.release_due() == 0
     assert not BulkRelease.objects.get(pk=bulk_release.pk).is_pending
+
+
+def test_one_process_at_a_time_carries_out_an_order(preparer: User, approver: User) -> None:
+    operation = approved_conversion(preparer, approver)
+    bulk_release = start(operation, actor=approver)
+    lease = acquire_lease(f"release:{bulk_release.pk.hex}", timedelta(minutes=1))
+    assert lease is not None
+    release_pending(bulk_release.pk)
+    assert not Release.objects.exists()
+    lease.release()
+    release_pending(bulk_release.pk)
+    assert Release.objects.filter(pk=operation.pk).exists()
 
 
 def test_what_was_refused_or_returned_is_not_released_again_by_itself(preparer: User, approver: User) -> None:
