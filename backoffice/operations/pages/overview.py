@@ -29,9 +29,11 @@ from backoffice.operations.monitoring.inspection import system_health
 from backoffice.operations.policy import may_decide_any
 from backoffice.operations.selectors import IS_OPEN, operations_waiting_for, visible_operations
 from backoffice.operations.states import CLOSED, NEEDS_ATTENTION, OPEN, Status
-from payments_gateway import GatewayError
+from payments_gateway import CURRENCIES, GatewayError
 
-SHOWN_PER_GROUP = 6
+SHOWN_PER_GROUP = 5
+CHARTS = 3
+"""As many as the currencies that the provider keeps balances in, and as fit beside each other."""
 ENDED_WITHIN = timedelta(days=30)
 URGENT_WITHIN = timedelta(hours=1)
 """The remaining time below which an operation is urgent; a conversion has thirty minutes in all."""
@@ -137,7 +139,9 @@ def _balances_context(person: User, now: datetime) -> dict[str, object]:
     if person.has_perm("ledger.view_balance"):
         seen["balances"] = balances_with_long_trend(now)
     if person.has_perm("ledger.view_transaction"):
-        seen["flows"] = currency_flows(now.astimezone(UTC).date())
+        flows = currency_flows(now.astimezone(UTC).date())
+        flows.sort(key=lambda flow: flow.currency not in CURRENCIES)
+        seen["flows"], seen["other_flows"] = flows[:CHARTS], flows[CHARTS:]
         seen["mirror"] = mirror_state()
         seen["breaks"] = cached_break_count()
     return seen

@@ -109,7 +109,8 @@ def test_the_way_of_a_file_through_its_pages(
     mapping = {name: name for name in KINDS["transfer"].file_fields}
     assert client.post(f"{page['Location']}check/", mapping).status_code == 302
     assert "The file is being read." in client.get(f"{page['Location']}live/").content.decode()
-    checking.check_due()
+    while checking.check_due():  # a chunk each time, so that no file holds up the sweeper
+        pass
     assert "1 row has errors" in client.get(page["Location"]).content.decode()
     assert "'=1" in client.get(f"{page['Location']}errors/").content.decode()
     assert sign_in(Client(), approver).get(page["Location"]).status_code == 403

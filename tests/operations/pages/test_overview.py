@@ -79,6 +79,17 @@ def test_each_chart_has_a_table_of_thirty_days(as_approver: Client) -> None:
     assert dollars[-1][1:] == ["7,407.000000", "7,407.000000"]
 
 
+def test_currencies_without_balances_have_a_line_below_the_charts(as_approver: Client) -> None:
+    totals("BTC", "NGN", "USD", "USDC", "USDT", amount="0.5")
+    html = page(as_approver)
+    assert re.findall(r"<h3>([A-Z]+)</h3>", html[html.index('id="lately"') :]) == ["NGN", "USD", "USDT"]
+    others = re.findall(r'href="/transactions/\?currency=(\w+)">\1</a> in ([\d.]+) · out ([\d.]+)', html)
+    assert [(code, Decimal(received), Decimal(sent)) for code, received, sent in others] == [
+        ("BTC", Decimal(90), Decimal(90)),
+        ("USDC", Decimal(90), Decimal(90)),
+    ]
+
+
 def test_a_chart_is_drawn_from_its_table(as_approver: Client) -> None:
     totals("NGN")
     html = page(as_approver)
