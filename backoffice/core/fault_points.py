@@ -12,6 +12,7 @@ from django.conf import settings
 
 NAMES = frozenset(
     {
+        "batch.chunk_created",  # the next rows of a batch are operations, others wait
         "release.committed",  # the release is committed, the worker not notified
         "send.before_claim",  # the watermark is read
         "send.claimed",  # the attempt is stored, nothing is sent

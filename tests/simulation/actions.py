@@ -32,7 +32,9 @@ from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.models import monitoring
+from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.otp import otp_secret_in_use
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.reconciliation import runner
 from backoffice.operations.states import AWAITING_PROVIDER, BEFORE_SENDING, Status
@@ -209,16 +211,16 @@ class HistoryActions:
             self.deliver(self.queued.pop(0), injected_fault)
 
     def deliver(self, pk: str, injected_fault: InjectedFault | None = None) -> None:
-        self._process(lambda: tasks.send(pk), injected_fault)
+        self.process(lambda: tasks.send(pk), injected_fault)
 
     def sweep(self, injected_fault: InjectedFault | None = None) -> None:
-        self._process(sweep_operations, injected_fault)
+        self.process(sweep_operations, injected_fault)
 
     def check_status_of(
         self, pk: UUID, person: str | None, injected_fault: InjectedFault | None = None
     ) -> None:
         actor = self.people[person] if person else None
-        self._process(lambda: confirmation.confirm_operation(pk, actor=actor), injected_fault)
+        self.process(lambda: confirmation.confirm_operation(pk, actor=actor), injected_fault)
 
     def receive_delivery_of(self, number: int, accuracy: str) -> None:
         """A delivery of the provider arrives, and changes no operation."""
@@ -228,7 +230,7 @@ class HistoryActions:
     def process_deliveries(self, injected_fault: InjectedFault | None = None) -> None:
         """A worker reads the provider because of deliveries, if it gets the lease."""
         with leaving_none_out(self.world):
-            self._process(tasks.process_deliveries, injected_fault)
+            self.process(tasks.process_deliveries, injected_fault)
 
     def thaw(self, process: SimulatedProcess) -> None:
         self.world.thaw(process)
@@ -266,8 +268,8 @@ class HistoryActions:
     def reconcile_at_the_end(self) -> None:
         """Compare with the whole list, so long after the last end that what is not listed counts as missing."""
         self.world.wait(timedelta(hours=2))
-        self._process(lambda: sync.load_all(lambda _: None), None)
-        self._process(runner.reconcile, None)
+        self.process(lambda: sync.load_all(lambda _: None), None)
+        self.process(runner.reconcile, None)
 
     def _due(self) -> datetime | None:
         """The time of the next work, according to the database or the provider."""
@@ -283,15 +285,29 @@ class HistoryActions:
         not_begun = waiting.filter(operation__status=Status.SENDING, begun_at=None)
         begin_by = not_begun.aggregate(due=Min("begin_by"))["due"]
         found += [begin_by + sender_grace()] if begin_by else []
+        if Release.objects.exists():
+            found += self._due_of_releases()
+        if BulkRelease.objects.filter(is_pending=True).exists():
+            found += LeaseRow.objects.filter(name__startswith="release:").values_list("held_until", flat=True)
         if Delivery.objects.filter(check_due_at__isnull=False).exists():
             found.append(LeaseRow.objects.get(name="webhooks").held_until)
         return min(found, default=None)
 
-    def _process(self, work: Callable[[], object], injected_fault: InjectedFault | None) -> None:
+    def _due_of_releases(self) -> list[datetime]:
+        """When another process takes over a queue, and when the next code can be made."""
+        now, stored = clock.now(), otp_secret_in_use()
+        sending = LeaseRow.objects.filter(name__startswith="sending from", held_until__gt=now)
+        found = list(sending.values_list("held_until", flat=True))
+        if stored is not None and stored.last_step == stored.secret().step_at(now):
+            found.append(stored.secret().end_of(stored.last_step))
+        return found
+
+    def process(self, work: Callable[[], object], injected_fault: InjectedFault | None) -> None:
+        """Run this in a process of its own, which may die or be frozen."""
         isolation._busy.clear()  # each real process has its own: a frozen one must not block others
         self.world.run(work, injected_fault)
         self.queued += queued_tasks()
-        assert not postponed(), "An error that nobody foresaw"
+        assert not postponed(), f"An error that nobody foresaw: {postponed()}"
 
     def _sign_here(self, kind: str, form: KindForm, person: str, countersigner: str | None) -> None:
         if not form.is_valid():

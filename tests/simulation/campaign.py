@@ -37,6 +37,9 @@ class SimulationFigures:
     ambiguous: int = 0  # attempts without a transaction id for which the list shows exactly one match
     closed_automatically: int = 0
     in_review: int = 0
+    batch_rows: int = 0  # operations that were rows of a batch
+    bulk_releases: int = 0
+    managed_codes: int = 0  # requests with a one-time code that was made here
     side_by_side: int = 0  # attempts without a transaction, while another of their balance had none either
 
     def add(self, other: "SimulationFigures") -> None:
@@ -54,6 +57,8 @@ class SimulationFigures:
             f"{self.requests:,} requests sent, {self.debits:,} debits, {self.in_review:,} for people to review\n"
             f"ambiguous attempts with one matching record: {self.ambiguous:,}, "
             f"closed automatically: {self.closed_automatically:,} ({100 * self.share:.2f} %)\n"
+            f"operations of batches: {self.batch_rows:,}, bulk releases: {self.bulk_releases:,}, "
+            f"requests with a managed code: {self.managed_codes:,}\n"
             f"attempts with no transaction yet, beside another of their balance: {self.side_by_side:,}"
         )
 

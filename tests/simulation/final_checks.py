@@ -2,11 +2,14 @@
 accounted for.
 """
 
+from backoffice.operations.models.batches import BatchRow
+from backoffice.operations.models.bulk_releases import BulkRelease
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.monitoring.inspection import inspect
 from tests.simulation.actions import HistoryActions
 from tests.simulation.campaign import SimulationFigures
-from tests.simulation.oracle import CLOSED, could_come_after
+from tests.simulation.oracle import CLOSED, Oracle, could_come_after
+from tests.simulation.provider import SimulatedTransaction
 from tests.simulation.rows import AttemptRow, OperationRow
 
 
@@ -61,11 +64,22 @@ def _check_every_debit_is_reported(
         assert debit.transaction_id in reported, f"{operation} does not report {debit}"
 
 
+def _is_provable(oracle: Oracle, attempt: AttemptRow, record: SimulatedTransaction) -> bool:
+    """Beside another unknown outcome of the balance, a time just before the request's proves nothing: people decide."""
+    is_after = attempt.mark is not None and record.created_at >= attempt.mark
+    return is_after or attempt.pk not in oracle.side_by_side
+
+
 def _figures(office: HistoryActions, steps: int) -> SimulationFigures:
     oracle, ledger = office.oracle, office.world.provider.ledger
     operations = oracle.operations()
     made = SimulationFigures(histories=1, steps=steps, operations=len(operations))
     made.debits = sum(record.caused_by is not None for record in ledger)
+    made.batch_rows, made.bulk_releases = (
+        BatchRow.objects.filter(operation__isnull=False).count(),
+        BulkRelease.objects.count(),
+    )
+    made.managed_codes = len(office.world.codes) if oracle.secret is not None else 0
     made.side_by_side = len(oracle.side_by_side)
     made.in_review = sum(operation.status == "review" for operation in operations.values())
     for attempt in oracle.attempts():
@@ -73,7 +87,9 @@ def _figures(office: HistoryActions, steps: int) -> SimulationFigures:
         operation = operations[attempt.operation]
         matching = oracle.matching(operation, attempt)
         is_ours = len(matching) == 1 and matching[0].caused_by == operation.pk
-        is_ours = is_ours and could_come_after(attempt, matching[0])
+        is_ours = (
+            is_ours and could_come_after(attempt, matching[0]) and _is_provable(oracle, attempt, matching[0])
+        )
         if attempt.pk in oracle.unmatched and is_ours and not attempt.resolved_by:
             made.ambiguous += 1
             made.closed_automatically += attempt.names == matching[0].transaction_id and not attempt.is_open

@@ -11,12 +11,15 @@ from uuid import UUID
 from django.db import connection
 
 from backoffice.accounts.roles import Role
+from backoffice.operations.models.otp import TotpSecret
 from tests.simulation.provider import SimulatedTransaction
 from tests.simulation.rows import (
     ATTEMPTS_QUERY,
     ENTRIES_QUERY,
     OPERATIONS_QUERY,
+    ROWS_OF_BATCHES_QUERY,
     SIGNED_QUERY,
+    STOPPED_BATCH_QUERY,
     AttemptRow,
     OperationRow,
     attempt_of,
@@ -67,6 +70,8 @@ class Oracle:
     world: World
     checked_moves: int = 0
     state: object = None
+    secret: TotpSecret | None = None  # from which codes are made, if people enter none
+    rows_of_batches: dict[UUID, list[dict[str, Any]]] = field(default_factory=dict)  # as they were prepared
     unmatched: set[int] = field(default_factory=set)  # attempts without a known transaction
     side_by_side: set[int] = field(
         default_factory=set
@@ -84,6 +89,8 @@ class Oracle:
         self._check_moves(operations)
         self._check_unknown_outcomes(operations, attempts)
         self._check_releases(operations)
+        self._check_codes()
+        self._check_batches(operations)
         for operation in operations.values():
             if not operation.is_local:
                 of_it = [attempt for attempt in attempts if attempt.operation == operation.pk]
@@ -98,6 +105,8 @@ class Oracle:
             self._check_taken(process.candidates)
         elif point == "send.claimed" and process.attempt:
             self._check_signed(process.attempt.operation_id)
+            stopped = self._rows(STOPPED_BATCH_QUERY, process.attempt.operation_id.hex)
+            assert not stopped, "A row of a batch that people stopped is claimed"
         elif point == "service.requested" and process.attempt:
             late = self.world.our_time() - process.attempt.started_at
             assert late < BEGINS_WITHIN, f"The request leaves {late} after its claim"
@@ -270,6 +279,24 @@ class Oracle:
         """No one-time code outlives the claim, or the end of its operation."""
         for (pk,) in self._rows("SELECT operation_id FROM operations_release"):
             assert operations[UUID(pk)].status == "approved", f"A release of {operations[UUID(pk)]} is left"
+
+    def _check_codes(self) -> None:
+        """No one-time code arrives twice, and a code that is made here is the one of its moment."""
+        codes = Counter(code for code, _ in self.world.codes)
+        assert all(number == 1 for number in codes.values()), f"A one-time code was used again: {codes}"
+        if self.secret is not None:
+            for code, moment in self.world.codes:
+                assert self.secret.is_code_at(code, moment), f"{code} is not the code of {moment}"
+
+    def _check_batches(self, operations: dict[UUID, OperationRow]) -> None:
+        """Only rows of approved batches are operations, each one, with the content that was prepared."""
+        if not self.rows_of_batches:
+            return
+        for batch, number, operation in self._rows(ROWS_OF_BATCHES_QUERY):
+            row, found = self.rows_of_batches[UUID(batch)][number - 2], operations[UUID(operation)]
+            assert found.payload == row, f"{found} is not row {number} of its batch: {row}"
+            status = operations[UUID(batch)].status
+            assert status in {"approved", "succeeded", "cancelled"}, f"{found} is a row of a {status} batch"
 
     def _check_signed(self, operation: UUID) -> None:
         """Enough approvals, none by the preparer, each by a person who is active and an approver now."""

@@ -65,13 +65,15 @@ class SimulatedProvider:
     """Balances and transactions, and a plan for the next request that moves money.
 
     `true_time` is the time by which everything happens. The provider's clock may be off by `clock_is_off`,
-    and its Date header by `date_is_off` more. `on_request` is called when a request arrives that moves money.
+    and its Date header by `date_is_off` more. `on_request` is called when a request arrives that moves money,
+    and `on_code` with its one-time code.
     """
 
     true_time: Callable[[], datetime]
     wait: Callable[[timedelta], None]
     sender: Callable[[], UUID | None]
     on_request: Callable[[], None]
+    on_code: Callable[[str], None]
     clock_is_off: timedelta = timedelta()
     date_is_off: timedelta = timedelta()
     records_on_a_page: int = 100
@@ -169,6 +171,8 @@ class SimulatedProvider:
         """Handle the one request of an attempt as planned; the plan is for this request only."""
         course, self.course = COURSES[self.course], "named"
         sender, settlement, made = self.sender(), self.settlement, None
+        if code := call.body.get("token"):
+            self.on_code(code)
         if course.executed_after == timedelta():
             made = self._execute(call, sender, settlement, self.now())
             if made is None and course.reply in {ProviderReply.NAMED, ProviderReply.UNNAMED}:

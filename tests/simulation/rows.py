@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import connection
 
-LOCAL_KINDS = {"resolution", "resume"}
+LOCAL_KINDS = {"resolution", "resume", "batch", "otp_secret"}
 
 OPERATIONS_QUERY = (
     "SELECT id, kind, status, amount, payload, preparer_id, reference FROM operations_operation"
@@ -32,6 +32,17 @@ SIGNED_QUERY = """
     JOIN auth_group ON auth_group.id = group_id AND auth_group.name = ?
     WHERE operation_id = ? AND approver_id <> operations_operation.preparer_id
         AND operations_approval.digest = operations_operation.digest
+"""
+
+
+ROWS_OF_BATCHES_QUERY = """
+    SELECT batch_id, number, operation_id FROM operations_batchrow WHERE operation_id IS NOT NULL
+    ORDER BY batch_id, number
+"""
+STOPPED_BATCH_QUERY = """
+    SELECT 1 FROM operations_batch
+    JOIN operations_batchrow ON operations_batchrow.batch_id = operations_batch.operation_id
+    WHERE operations_batchrow.operation_id = ? AND (paused_at IS NOT NULL OR cancelled_at IS NOT NULL)
 """
 
 

@@ -12,6 +12,7 @@ from backoffice.core import fault_points
 from tests.simulation.actions import DECISIONS, KINDS, NO_OPERATION, HistoryActions
 from tests.simulation.campaign import SimulationFigures
 from tests.simulation.final_checks import check_the_end
+from tests.simulation.payday import CHANGES, ROW_KINDS, Payday
 from tests.simulation.request_outcomes import COURSES, SETTLEMENTS, Settlement
 from tests.simulation.webhook_checks import TOLD
 from tests.simulation.world import CAST, InjectedFault, SimulationStage
@@ -34,6 +35,10 @@ points = st.sampled_from(sorted(of_sending))
 injected_faults = st.none() | st.none() | st.builds(InjectedFault, points, st.booleans(), st.booleans())
 
 
+points_of_batches = st.sampled_from(["batch.chunk_created", "release.committed"])
+faults_of_batches = st.none() | st.builds(InjectedFault, points_of_batches, st.booleans())
+
+
 class HistoryMachine(RuleBasedStateMachine):
     """One history; at its end everything begun is run to completion."""
 
@@ -44,6 +49,7 @@ class HistoryMachine(RuleBasedStateMachine):
         super().__init__()
         self.office = HistoryActions(self.stage)
         self.world, self.provider = self.office.world, self.office.world.provider
+        self.payday = Payday(self.office)
         self.steps = 0
         self.is_inspected = True
 
@@ -53,9 +59,20 @@ class HistoryMachine(RuleBasedStateMachine):
         page=st.sampled_from([100, 100, 3, 1]),
         named=st.booleans(),
         inspected=st.sampled_from([True, False, False, False]),
+        managed=st.booleans(),
     )
-    def begin(self, skew: timedelta, wrong_date: timedelta, page: int, named: bool, inspected: bool) -> None:
+    def begin(
+        self,
+        skew: timedelta,
+        wrong_date: timedelta,
+        page: int,
+        named: bool,
+        inspected: bool,
+        managed: bool,
+    ) -> None:
         self.is_inspected = inspected
+        if managed:
+            self.payday.store_secret()
         self.provider.clock_is_off, self.provider.date_is_off = skew, wrong_date
         self.provider.records_on_a_page, self.provider.names_receivers = page, named
 
@@ -69,6 +86,9 @@ class HistoryMachine(RuleBasedStateMachine):
 
     def has_operations(self) -> bool:
         return bool(self.office.prepared)
+
+    def has_batches(self) -> bool:
+        return bool(self.payday.batches)
 
     def has_frozen(self) -> bool:
         return bool(self.world.frozen)
@@ -107,6 +127,39 @@ class HistoryMachine(RuleBasedStateMachine):
     def decide(self, number: int, decision: str, person: str) -> None:
         self.office.decide(self.operation(number), decision, person)
 
+    @precondition(has_room)
+    @rule(
+        kind=st.sampled_from(ROW_KINDS),
+        rows=st.lists(amounts, min_size=1, max_size=3),
+        course=courses,
+        injected_fault=faults_of_batches,
+    )
+    def pay_a_batch(
+        self, kind: str, rows: list[int], course: str, injected_fault: InjectedFault | None
+    ) -> None:
+        self.provider.will(course)
+        self.payday.pay(kind, rows, injected_fault)
+
+    @precondition(has_room)
+    @rule(kind=st.sampled_from(ROW_KINDS), rows=st.lists(amounts, min_size=1, max_size=3), preparer=people)
+    def prepare_batch(self, kind: str, rows: list[int], preparer: str) -> None:
+        self.payday.prepare_batch(kind, rows, preparer)
+
+    @precondition(has_batches)
+    @rule(number=which, injected_fault=faults_of_batches)
+    def create_rows(self, number: int, injected_fault: InjectedFault | None) -> None:
+        self.payday.create_rows(self.payday.batches[number % len(self.payday.batches)], injected_fault)
+
+    @precondition(has_batches)
+    @rule(number=which, change=st.sampled_from(sorted(CHANGES)), person=people)
+    def change_batch(self, number: int, change: str, person: str) -> None:
+        self.payday.change_batch(number, change, person)
+
+    @precondition(has_operations)
+    @rule(person=people, injected_fault=faults_of_batches)
+    def release_many(self, person: str, injected_fault: InjectedFault | None) -> None:
+        self.payday.release_many(person, injected_fault)
+
     @rule(course=courses, settlement=settlements, injected_fault=injected_faults)
     def work(self, course: str, settlement: Settlement, injected_fault: InjectedFault | None) -> None:
         self.provider.will(course, settlement)
@@ -121,6 +174,7 @@ class HistoryMachine(RuleBasedStateMachine):
     def sweep(self, course: str, injected_fault: InjectedFault | None) -> None:
         self.provider.will(course)
         self.office.sweep(injected_fault)
+        self.payday.note_rows()
 
     @precondition(has_operations)
     @rule(number=which, person=st.none() | people, injected_fault=injected_faults)

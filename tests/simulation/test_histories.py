@@ -1,5 +1,6 @@
 """Fixed histories: each was found by the simulation, or shows one of its cases in a few steps."""
 
+import itertools
 from collections.abc import Iterator
 from datetime import timedelta
 from uuid import UUID
@@ -10,6 +11,7 @@ from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.reason_codes import IncidentKind
 from tests.simulation.actions import HistoryActions
 from tests.simulation.final_checks import check_the_end
+from tests.simulation.payday import Payday
 from tests.simulation.request_outcomes import Settlement
 from tests.simulation.world import InjectedFault, SimulationStage
 
@@ -283,3 +285,46 @@ def test_an_earlier_check_does_not_postpone_the_one_requested_by_a_delivery(offi
     office.sweep()
     assert office.status(ours) == "succeeded"
     check_the_end(office)
+
+
+@pytest.mark.parametrize("is_managed", [False, True])
+@pytest.mark.parametrize("point", ["batch.chunk_created", "release.committed"])
+def test_a_batch_whose_worker_is_killed_pays_each_row_once(
+    office: HistoryActions, point: str, is_managed: bool
+) -> None:
+    payday = Payday(office)
+    if is_managed:
+        payday.store_secret()
+    batch = payday.pay("transfer", [100, 100, 250], InjectedFault(point, is_kill=True))
+    assert batch is not None
+    office.world.wait(timedelta(seconds=31))  # the lease of the worker has ended
+    office.sweep()
+    payday.note_rows()
+    payday.release_many("Amara")
+    check_the_end(office)
+    rows = [pk for pk in office.prepared if pk != batch]
+    assert [len(office.oracle.debits_of(pk)) for pk in rows] == [1, 1, 1]
+    assert {office.status(pk) for pk in rows} == {"succeeded"}
+
+
+def test_each_payment_has_a_code_of_its_own(office: HistoryActions) -> None:
+    payday = Payday(office)
+    payday.store_secret()
+    for _ in range(3):
+        office.order("transfer", 100)
+    check_the_end(office)
+    times = [moment for _, moment in office.world.codes]
+    assert len({code for code, _ in office.world.codes}) == len(times) == 3
+    assert all(after - before >= timedelta(seconds=25) for before, after in itertools.pairwise(times))
+
+
+def test_no_row_of_a_paused_batch_is_sent(office: HistoryActions) -> None:
+    payday = Payday(office)
+    batch = payday.prepare_batch("transfer", [100, 100])
+    assert batch is not None
+    office.decide(batch, "approve", "Amara")
+    payday.create_rows(batch)
+    payday.release_many("Amara")
+    payday.change_batch(0, "pause", "Chidi")
+    check_the_end(office)
+    assert office.world.provider.ledger == []

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeVar
 from unittest import mock
 from uuid import UUID
 
+from django.conf import settings as django_settings
 from django.core.management import call_command
 from django.db import connection, connections
 from django.db.utils import ConnectionHandler
@@ -47,9 +48,13 @@ CAST = {
     "Chidi": (Role.APPROVER,),
     "Bola": (Role.APPROVER,),
 }
+ADMINISTRATOR = "Zainab"
+"""Stores the authenticator secret, and does nothing else in a history."""
+
 SETTINGS = {
     "GATEWAY_URL": "http://127.0.0.1:9/v2",
     "GATEWAY_URL_V4": "http://127.0.0.1:9/v4",
+    "OTP_MODE": "",
     "WEBHOOK_KEYS": str(FOLDER / "current.pub.pem"),
     "SECOND_APPROVAL_ABOVE": dict.fromkeys(("NGN", "USD", "USDT"), SECOND_APPROVAL_ABOVE),
 }
@@ -112,6 +117,7 @@ class InMemoryDatabase:
         call_command("migrate", verbosity=0)
         for name, roles in CAST.items():
             factories.person(name, *roles)
+        factories.person(ADMINISTRATOR, Role.ADMINISTRATOR)
         InMemoryDatabase._new = sqlite3.connect(":memory:", check_same_thread=False)
         self.raw.backup(InMemoryDatabase._new)
 
@@ -149,6 +155,7 @@ class World:
         default_factory=dict
     )  # by attempt: what the list contained then
     claimed_at: dict[int, datetime] = field(default_factory=dict)  # in true time
+    codes: list[tuple[str, datetime]] = field(default_factory=list)  # that arrived, and our time then
 
     def __post_init__(self) -> None:
         self.provider = SimulatedProvider(
@@ -156,6 +163,7 @@ class World:
             wait=self.wait,
             sender=lambda: self.running.sending if self.running else None,
             on_request=lambda: self.reached("service.requested"),
+            on_code=lambda code: self.codes.append((code, self.our_time())),
         )
 
     def our_time(self) -> datetime:
@@ -259,6 +267,7 @@ class SimulationStage:
 
     def new_world(self, on_reaching: Callable[[str, SimulatedProcess], None]) -> World:
         self.database.begin_anew()
+        django_settings.OTP_MODE = ""
         pause.clear_pause_cache()
         restore_check.forget_positions()
         for path in journal.paths():
