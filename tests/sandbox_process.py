@@ -115,6 +115,10 @@ class SandboxProcess:
         """The current TOTP code. The provider accepts a code once, unless `options(token_reuse=True)` is set."""
         return str(self._get("otp")["totp"])
 
+    def authenticator_secret(self) -> str:
+        """The secret of the authenticator that makes the TOTP codes, in base32."""
+        return str(self._get("otp")["secret"])
+
     def issued_otp(self) -> str:
         """The issued code (`otpType` otp), valid until it has been used."""
         return str(self._get("otp")["otp"])

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar, cast
 
 from django.db import connection
@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 Row = TypeVar("Row", bound=Model)
+RECENT_SECONDS = 1.0
 
 
 def now() -> datetime:
@@ -22,6 +23,21 @@ def now() -> datetime:
     clock of this machine.
     """
     return _source()
+
+
+def recent() -> datetime:
+    """The same time, from a reading at most `RECENT_SECONDS` ago and this machine's monotonic clock since.
+
+    For choosing what is due, which processes do every second; whatever follows is decided by `now`.
+    """
+    global _last_reading
+    if connection.vendor == "sqlite" or _source is not _database_now:
+        return now()
+    steady = _steady_seconds()
+    if _last_reading is None or not 0 <= steady - _last_reading[1] < RECENT_SECONDS:
+        _last_reading = now(), steady
+    read_at, read_steady = _last_reading
+    return read_at + timedelta(seconds=steady - read_steady)
 
 
 def deadline_checker(moment: datetime) -> Callable[[], bool]:
@@ -78,3 +94,4 @@ _STEADY_CLOCK = getattr(
     time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC
 )  # seconds; also runs while the machine sleeps
 _source: Callable[[], datetime] = _database_now
+_last_reading: tuple[datetime, float] | None = None

@@ -68,8 +68,10 @@ def acquire_lease(name: str, duration: timedelta) -> Lease | None:
 
     One that is never released limits how often a job runs: not again before `duration` has passed.
     """
-    now = clock.now()
-    row, _ = LeaseRow.objects.get_or_create(name=name, defaults={"acquired_at": now, "held_until": now})
+    row = clock.with_read_time(LeaseRow.objects.filter(name=name)).first()
+    now = clock.read_time_of(row) if row else clock.now()
+    if row is None:
+        row, _ = LeaseRow.objects.get_or_create(name=name, defaults={"acquired_at": now, "held_until": now})
     if row.held_until > now:
         return None
     expired = LeaseRow.objects.filter(name=name, number=row.number, held_until__lte=now)
@@ -80,7 +82,8 @@ def acquire_lease(name: str, duration: timedelta) -> Lease | None:
 
 def is_held(name: str) -> bool:
     """Whether a process holds the lease of this name now."""
-    return LeaseRow.objects.filter(name=name, held_until__gt=clock.now()).exists()
+    row = clock.with_read_time(LeaseRow.objects.filter(name=name)).first()
+    return row is not None and row.held_until > clock.read_time_of(row)
 
 
 def held_leases(names: str) -> dict[str, datetime]:

@@ -33,7 +33,7 @@ WORKER_HEAD_START = timedelta(seconds=1)  # a worker gets this long before the s
 
 def send_due() -> int:
     """Send what was released and not yet claimed, from the head of each queue; returns how many were tried."""
-    now = clock.now()
+    now = clock.recent()
     due = balance_queue.queue_heads(now).filter(released_at__lte=now - WORKER_HEAD_START)
     in_turn = due.values_list("pk", "operation__reference")
     return len(run_each_isolated(send_in_turn, dict(in_turn[:BATCH_SIZE]), failed=_postpone_release))
@@ -41,7 +41,7 @@ def send_due() -> int:
 
 def release_due() -> int:
     """Continue the orders to send several operations whose message no worker received; returns how many."""
-    due = BulkRelease.objects.filter(is_pending=True, confirmed_at__lte=clock.now() - WORKER_HEAD_START)
+    due = BulkRelease.objects.filter(is_pending=True, confirmed_at__lte=clock.recent() - WORKER_HEAD_START)
     names = {pk: f"bulk release {str(pk)[:8]}" for pk in due.values_list("pk", flat=True)[:BATCH_SIZE]}
     return len(run_each_isolated(release_pending, names, failed=ignore))
 
@@ -52,7 +52,7 @@ def expire_due() -> int:
     What the journals prove is put on record first: it must not end as unsent. While a journal cannot be read, only
     releases expire.
     """
-    now = clock.now()
+    now = clock.recent()
     lapsed = Release.objects.filter(expires_at__lte=now).values_list("pk", "operation__reference")
     expired = Operation.objects.filter(
         Q(status__in=BEFORE_SENDING, expires_at__lte=now, release__isnull=True)
@@ -89,7 +89,7 @@ HEARTBEAT_INTERVAL = timedelta(seconds=5)
 
 def record_heartbeat(job: str) -> None:
     """Record that a job of the sweeper finished a round; writes at most every `HEARTBEAT_INTERVAL`."""
-    now = clock.now()
+    now = clock.recent()
     last = Heartbeat.objects.filter(job=job).first()
     if last is None:
         Heartbeat.objects.bulk_create([Heartbeat(job=job, at=now)], ignore_conflicts=True)

@@ -7,6 +7,7 @@ takes effect by approval is checked at that moment, and every open operation onc
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from uuid import UUID
 
 from backoffice.audit.actions import Action
@@ -52,7 +53,7 @@ def check_record(operation: Operation, approvals: Sequence[Approval], release: R
     entries = _logged([operation.pk])[operation.pk]
     unsealed = _seal_faults(operation, approvals, release)
     unlogged = _log_faults(operation, approvals, release, entries)
-    unlogged += _BatchFaults().of(operation, approvals, entries)
+    unlogged += _BatchFaults(trusts_digests=True).of(operation, approvals, entries)
     if unsealed or unlogged:
         code = Refusal.SEAL_INVALID if unsealed else Refusal.LOG_MISMATCH
         raise AlteredRecordError(code, [*unsealed, *unlogged])
@@ -76,9 +77,14 @@ def _has_fault(operation: Operation, entries: Sequence[Entry], in_batches: "_Bat
 
 
 class _BatchFaults:
-    """Where a batch differs from its rows, or the operation of a row from its batch. Reads each batch once."""
+    """Where a batch differs from its rows, or the operation of a row from its batch. Reads each batch once.
 
-    def __init__(self) -> None:
+    With `trusts_digests`, digests that this process found to be those of an approved batch are not read again: while
+    its operations are sent, each is compared with them, and the other rows are of no concern.
+    """
+
+    def __init__(self, *, trusts_digests: bool = False) -> None:
+        self._trusts_digests = trusts_digests
         self._read: dict[UUID, tuple[Operation, list[RecordFault]]] = {}
 
     def of(
@@ -87,38 +93,59 @@ class _BatchFaults:
         if ROWS_DIGEST in operation.payload:
             # What approvers see is compared while they decide; later each row is compared with its digest.
             is_shown_right = operation.status != Status.PENDING or _has_its_totals(operation)
-            return [] if is_shown_right and _has_its_rows(operation) else [RecordFault.BATCH_ROWS]
+            return [] if is_shown_right and _digests_of_rows(operation) else [RecordFault.BATCH_ROWS]
         [[_, reference], *_] = _recorded(entries, Action.OPERATION_PREPARED, "batch") or [[None, None]]
         if not reference:
             return []
         row: BatchRow | None = getattr(operation, "batch_row", None)
         if row is None:
             return [RecordFault.BATCH_LINK]
-        batch, faults = self._batch(row.batch_id)
+        batch, digests, faults = self._batch(row.batch_id)
         approvers = {approval.approver_id for approval in batch.approvals.all()}
         is_its_row = (
             reference == batch.reference
             and row.digest == operation.digest
+            and row.digest in digests
             and operation.pk == row_operation_id(batch.pk, row.number)
             and (operation.preparer_id, operation.prepared_from_id) == (batch.preparer_id, batch.pk)
             and {approval.approver_id for approval in approvals} == approvers
         )
         return faults if is_its_row else [*faults, RecordFault.BATCH_LINK]
 
-    def _batch(self, pk: UUID) -> tuple[Operation, list[RecordFault]]:
+    def _batch(self, pk: UUID) -> tuple[Operation, frozenset[str], list[RecordFault]]:
         if pk not in self._read:
             batch = Operation.objects.prefetch_related("approvals").get(pk=pk)
             given = list(batch.approvals.all())
             faults = [*_seal_faults(batch, given, None), *_log_faults(batch, given, None, _logged([pk])[pk])]
-            is_whole = _has_its_rows(batch) and len(given) >= batch.approvals_needed
-            self._read[pk] = batch, faults if is_whole else [*faults, RecordFault.BATCH_ROWS]
+            digests = _digests_of_rows(batch, trusts_digests=self._trusts_digests)
+            is_whole = bool(digests) and len(given) >= batch.approvals_needed
+            self._read[pk] = batch, digests, faults if is_whole else [*faults, RecordFault.BATCH_ROWS]
         return self._read[pk]
 
 
-def _has_its_rows(batch: Operation) -> bool:
-    """Whether the rows, in their order, have the digest that the batch's approvers approved."""
-    digests = batch.rows.order_by("number").values_list("digest", flat=True)
-    return batch.digest == batch.current_digest() and batch.payload.get(ROWS_DIGEST) == rows_digest(digests)
+def _digests_of_rows(batch: Operation, *, trusts_digests: bool = False) -> frozenset[str]:
+    """The digests of the rows; none unless, in their order, they have the digest that was approved."""
+    read = _kept_digests if trusts_digests else _read_digests
+    try:
+        digests = read(batch.pk, str(batch.payload.get(ROWS_DIGEST)))
+    except _RowsDifferError:
+        return frozenset()
+    return digests if batch.digest == batch.current_digest() else frozenset()
+
+
+class _RowsDifferError(Exception):
+    """The rows of a batch are not those that were approved."""
+
+
+def _read_digests(batch_id: UUID, approved: str) -> frozenset[str]:
+    rows = BatchRow.objects.filter(batch=batch_id).order_by("number")
+    digests = list(rows.values_list("digest", flat=True))
+    if rows_digest(digests) != approved:
+        raise _RowsDifferError
+    return frozenset(digests)
+
+
+_kept_digests = lru_cache(maxsize=16)(_read_digests)  # an error is not kept
 
 
 def _has_its_totals(batch: Operation) -> bool:

@@ -1,16 +1,14 @@
 """One running product and one Chromium for all tests of this package; every test opens pages of its own."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from payments_gateway.profile.model import ProfileName
 from tests.browser.people import People
+from tests.browser.stacks import demo_stack
 from tests.requirements import CHROMIUM
-from tools.processes import Stack, temporary_stack
+from tools.processes import Stack
 
 ARGUMENTS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update"]
 
@@ -29,23 +27,6 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     with demo_stack(tmp_path_factory.mktemp("stack"), "specification") as running:
-        yield running
-
-
-@contextmanager
-def demo_stack(folder: Path, profile: ProfileName, first_command: str = "") -> Iterator[Stack]:
-    """Everything that `make demo` runs, with its history and what this Python code adds to it. The provider accepts one
-    one-time code several times here, and people hired with break-glass may decide at once.
-    """
-    reusable = folder / "profile.toml"
-    reusable.write_text(f'profile = "{profile}"\notp_single_use = false\n')
-    extra = {
-        "COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS": "0",
-        "COUNTERSIGN_GATEWAY_PROFILE": str(reusable),
-    }
-    options = {"settle_after": 1.0, "profile": profile, "extra": extra, "first_command": first_command}
-    with temporary_stack(folder, **options) as running:
-        running.set_sandbox(token_reuse=True)
         yield running
 
 

@@ -7,8 +7,14 @@ _TESTS = "tests/operations/batches/test_batches.py"
 BATCHES = (
     Safeguard(
         "the rows of a batch have the digest that was approved",
-        "backoffice.operations.seals:_has_its_rows",
-        {" and batch.payload.get(ROWS_DIGEST) == rows_digest(digests)": ""},
+        "backoffice.operations.seals:_read_digests",
+        {"    if rows_digest(digests) != approved:\n": "    if not digests:\n"},
+        f"{_TESTS}::test_one_altered_row_is_found_in_all_operations_of_its_batch",
+    ),
+    Safeguard(
+        "an operation of a batch has the digest of its row",
+        "backoffice.operations.seals:_BatchFaults.of",
+        {"            and row.digest == operation.digest\n            and row.digest in digests\n": ""},
         f"{_TESTS}::test_rows_altered_after_they_became_operations_are_not_sent",
     ),
     Safeguard(

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
@@ -28,10 +29,23 @@ _COLUMNS = ("currency", "amount", "bank_code", "account_number", "typed_name", "
 def payday_measures(payments: int) -> Iterator[Measure]:
     """On PostgreSQL, with a provider that asks for no one-time code."""
     with temporary_database("payday") as database, tempfile.TemporaryDirectory() as folder:
-        extra = {"COUNTERSIGN_DATABASE_URL": database.url, "COUNTERSIGN_LOG_LEVEL": "WARNING"}
+        extra = {
+            "COUNTERSIGN_DATABASE_URL": database.url,
+            "COUNTERSIGN_LOG_LEVEL": "WARNING",
+            **_broker(),
+        }
         changes = {"extra": extra, "profile": "published", "settle_after": 0.0, "transactions": 300}
         with temporary_stack(Path(folder), **changes) as stack:
             yield from _measures_on(stack, payments)
+
+
+def _broker() -> dict[str, str]:
+    """As in production, if Redis runs on this machine; otherwise folders, whose polling costs a tenth of the time."""
+    try:
+        socket.create_connection(("127.0.0.1", 6379), timeout=1).close()
+    except OSError:
+        return {}
+    return {"COUNTERSIGN_BROKER_URL": "redis://127.0.0.1:6379/11"}
 
 
 def _measures_on(stack: Stack, payments: int) -> Iterator[Measure]:

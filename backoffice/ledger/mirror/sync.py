@@ -74,7 +74,7 @@ def sync_now() -> int:
     """
     Mirror.objects.get_or_create(pk=1)
     Mirror.objects.filter(pk=1).update(sync_requested_at=clock.now())
-    return _sync_once()
+    return _sync_once() if _is_due(Mirror.objects.get(pk=1)) else 0
 
 
 def request_sync() -> None:

@@ -1,15 +1,49 @@
-"""How long released operations of a balance will probably wait, from the pace of the last ones. For screens only."""
+"""How long released operations will probably wait, from the pace of the last ones."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
 
-from backoffice.operations.models.operations import Attempt
+from django.conf import settings
 
+from backoffice.core import clock
+from backoffice.core.gateway import provider_profile
+from backoffice.operations.delivery.balance_queue import queued_releases
+from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.models.operations import Attempt, Operation
+
+OPERATIONS_PER_CODE = 25  # as many as are sent while the provider accepts a code that works several times
+LONGEST_RELEASE = timedelta(hours=8)
 _COMPARED = 200  # attempts, of all balances
 _LONGEST_GAP = timedelta(minutes=2)  # a longer one was idle time
 _USUAL_SECONDS = 2.0  # before the first payments
+_SECONDS_PER_CODE = 30.0  # an authenticator shows the next code after so many
+
+
+def expected_seconds(operations: Iterable[Operation]) -> int:
+    """How long it will probably take to send these behind what is released already: balances at the same time, at each
+    one payment after the other, and one code after the other.
+    """
+    pace = seconds_per_payment()
+    queued = list(queued_releases(clock.now()).values_list("balance", "operation__kind", "operation_id"))
+    released = {pk for _, _, pk in queued}
+    waiting = [(balance, kind) for balance, kind, _ in queued]
+    waiting += [(one.currency, one.kind) for one in operations if one.pk not in released]
+    balances = Counter(balance for balance, _ in waiting if balance)
+    codes = sum(KINDS[kind].requires_otp for _, kind in waiting)
+    longest = max((count * pace[balance] for balance, count in balances.items()), default=0.0)
+    per_code = 1 if provider_profile().otp_single_use else OPERATIONS_PER_CODE
+    return round(max(longest, codes / per_code * _SECONDS_PER_CODE))
+
+
+def release_lifetime(operations: Iterable[Operation]) -> timedelta:
+    """How long releases of these may wait if they have no code: twice what is expected, at least as long as one alone,
+    at most LONGEST_RELEASE.
+    """
+    usual = timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
+    return min(max(usual, timedelta(seconds=2 * expected_seconds(operations))), LONGEST_RELEASE)
 
 
 def seconds_per_payment() -> "defaultdict[str, float]":

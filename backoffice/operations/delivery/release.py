@@ -64,6 +64,7 @@ def release_operation(
     second_factor_at: datetime | None,
     otp: SecretStr | None = None,
     another_payment: AnotherPayment | None = None,
+    lifetime: timedelta | None = None,
 ) -> Operation:
     """Release an approved operation; a worker sends it when its turn at the balance comes.
 
@@ -71,12 +72,12 @@ def release_operation(
     different payment.
 
     The provider's one-time code is stored encrypted and bound to this content while it is valid; a
-    release without a code lasts `RELEASE_LIFETIME_MINUTES`. Raises PermissionMissingError, SelfApprovalError,
-    WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError, PaymentsPausedError,
+    release without a code lasts `lifetime`, or else `RELEASE_LIFETIME_MINUTES`. Raises PermissionMissingError,
+    SelfApprovalError, WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError, PaymentsPausedError,
     OtpMissingError, OtpUsedError, AlreadyReleasedError, LookAlikeError, LookAlikeReasonMissingError, and
     AlteredRecordError, with an incident.
     """
-    return add_release(operation_id, actor, digest, second_factor_at, otp, another_payment)
+    return add_release(operation_id, actor, digest, second_factor_at, otp, another_payment, lifetime)
 
 
 @transaction.atomic
@@ -163,6 +164,7 @@ def add_release(
     second_factor_at: datetime | None,
     otp: SecretStr | None,
     another_payment: AnotherPayment | None = None,
+    lifetime: timedelta | None = None,
 ) -> Operation:
     """Release inside the caller's transaction."""
     operation = Operation.objects.get_locked(operation_id)
@@ -182,7 +184,7 @@ def add_release(
         operation=operation,
         released_by=actor,
         released_at=now,
-        expires_at=now + timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES),
+        expires_at=now + (lifetime or timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)),
         balance=debit.currency if debit else None,
         look_alikes=list(declared),
     )

@@ -150,7 +150,7 @@ def send_operation(operation_id: UUID, run: SendingRun | None = None) -> bool:
         release is None
         or is_paused()
         or pause_if_altered()
-        or not balance_queue.is_next(release, clock.now())
+        or not balance_queue.is_next(release, clock.recent())
         or _waits_for_code(release)
     ):
         return False

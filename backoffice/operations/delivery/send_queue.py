@@ -44,7 +44,7 @@ def _send_queue(balance: str) -> None:
     with lease:
         blocked = _send_heads(balance, lease)
     # Also what was released while the lease was held, for which no message was sent.
-    head = balance_queue.queue_head(balance, clock.now())
+    head = balance_queue.queue_head(balance, clock.recent())
     if head is not None and head != blocked:
         background.enqueue_on_commit(SEND_TASK, head)
 
@@ -52,7 +52,7 @@ def _send_queue(balance: str) -> None:
 def _send_heads(balance: str, lease: Lease) -> UUID | None:
     """Send until the queue is empty or time is up. Returns the head if it cannot be sent now."""
     run, until = SendingRun(), time.monotonic() + RUN_SECONDS
-    heads = balance_queue.first_in_queue(balance, clock.now(), 2)
+    heads = balance_queue.first_in_queue(balance, clock.recent(), 2)
     while heads:
         run.is_more = len(heads) > 1
         with call_context(request_id=f"send-{str(heads[0])[:8]}"):
@@ -61,7 +61,7 @@ def _send_heads(balance: str, lease: Lease) -> UUID | None:
             return heads[0]
         if time.monotonic() > until or background.stop_requested.is_set():
             break
-        heads = balance_queue.first_in_queue(balance, clock.now(), 2)
+        heads = balance_queue.first_in_queue(balance, clock.recent(), 2)
         try:
             lease.renew()
         except LeaseLostError:  # another process sends this queue now

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils.functional import Promise
@@ -23,6 +22,7 @@ from backoffice.audit.models import Entry, LastVerification
 from backoffice.audit.verification import ChainVerification, fault_sentence
 from backoffice.core.models import GatewayKey
 from backoffice.operations import seals
+from backoffice.operations.delivery.expected_wait import LONGEST_RELEASE
 from backoffice.operations.delivery.otp import longest_lifetime
 from backoffice.operations.delivery.record import is_silent
 from backoffice.operations.kinds.base import LocalKind, MoneyKind
@@ -246,7 +246,7 @@ def stale_release(scope: InspectionScope) -> list[str]:
 def _lifetime(release: Release) -> timedelta:
     if release.encrypted_otp is not None:
         return longest_lifetime()
-    return timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
+    return LONGEST_RELEASE
 
 
 def unneeded_secret(_scope: InspectionScope) -> list[str]:

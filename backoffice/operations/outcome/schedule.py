@@ -35,7 +35,7 @@ def check_due(attempts: QuerySet[Attempt] | None = None) -> int:
     Attempts that another process is checking are skipped. Returns how many were checked.
     """
     attempts = Attempt.objects.all() if attempts is None else attempts
-    due = attempts.filter(next_check_at__lte=clock.now(), operation__status__in=AWAITING_PROVIDER)
+    due = attempts.filter(next_check_at__lte=clock.recent(), operation__status__in=AWAITING_PROVIDER)
     in_turn = due.order_by("next_check_at").select_related("operation")
     rows = {check: check.attempt.operation.reference for check in _with_readings(in_turn[:BATCH_SIZE])}
     return sum(run_each_isolated(_check, rows, failed=_note_failure))
@@ -55,7 +55,7 @@ def _with_readings(attempts: Iterable[Attempt]) -> list[_DueCheck]:
 
     An older one has a reading of its own, so that the others do not wait while the list is read back to it.
     """
-    attempts, since = list(attempts), clock.now() - SHARED_PERIOD
+    attempts, since = list(attempts), clock.recent() - SHARED_PERIOD
     recent: dict[tuple[str, bool], list[Attempt]] = defaultdict(list)
     for attempt in attempts:
         if attempt.started_at > since:
@@ -72,7 +72,7 @@ def _shared_by(attempt: Attempt) -> tuple[str, bool]:
 
 def _check(due: _DueCheck) -> bool:
     """Check the status unless another process does; returns whether it was checked."""
-    if not claim_due_row(due.attempt, "next_check_at", until=clock.now() + MAX_CHECK_TIME):
+    if not claim_due_row(due.attempt, "next_check_at", until=clock.recent() + MAX_CHECK_TIME):
         return False
     confirm_operation(due.attempt.operation_id, reading=due.reading)
     return True

@@ -1,8 +1,6 @@
 """Send several approved operations: the confirmation with totals and expected time, and the progress of each."""
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -27,7 +25,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.gateway import provider_profile
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions, policy, selectors
-from backoffice.operations.delivery.expected_wait import seconds_per_payment
+from backoffice.operations.delivery.expected_wait import OPERATIONS_PER_CODE, expected_seconds
 from backoffice.operations.errors import (
     AlreadyReleasedError,
     ExpiredError,
@@ -37,7 +35,6 @@ from backoffice.operations.errors import (
     SelfApprovalError,
     WrongStatusError,
 )
-from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.bulk_releases import BulkRelease, ItemState
 from backoffice.operations.models.operations import Operation
@@ -49,12 +46,11 @@ from backoffice.operations.selectors import first_payment_text
 from backoffice.operations.states import Status
 from backoffice.operations.workflow.bulk_release import (
     MAX_OPERATIONS,
-    WITH_ONE_CODE,
     continue_bulk_release,
-    needs_code,
     release_with_code,
     start_bulk_release,
-    waiting_items,
+    waiting_for_code,
+    waiting_without_code,
 )
 
 SHOWN = 50  # operations on the confirmation, the largest first; the totals are of all
@@ -84,7 +80,7 @@ def _code_help() -> str:
     if provider_profile().otp_single_use:
         return gettext("For one operation. The page then asks for a new code for the next one.")
     text = gettext("For up to {count} operations. If more are waiting, the page asks for another code.")
-    return text.format(count=WITH_ONE_CODE)
+    return text.format(count=OPERATIONS_PER_CODE)
 
 
 @dataclass(frozen=True)
@@ -211,9 +207,8 @@ def _next_form(
     """
     if bulk_release.released_by_id != request.user.pk or bulk_release.is_pending:
         return None
-    waiting = waiting_items(bulk_release)
-    asks = bool(waiting) and all(needs_code(item) for item in waiting)
-    if not waiting or (asks and _is_code_in_use(bulk_release)):
+    asks = not waiting_without_code(bulk_release).exists()
+    if asks and (not waiting_for_code(bulk_release).exists() or _is_code_in_use(bulk_release)):
         return None
     form = BulkReleaseForm(request.POST if filled else None, request=request, asks_for_code=asks)
     del form.fields["submission"]
@@ -275,23 +270,6 @@ def _confirmation(
         "codes_work_once": provider_profile().otp_single_use,
     }
     return render(request, "operations/bulk_send.html", context, status=status)
-
-
-_SECONDS_PER_CODE = 30.0  # an authenticator shows the next code after so many
-
-
-def expected_seconds(operations: Iterable[Operation]) -> int:
-    """How long sending will probably take: balances at the same time, at each one payment after the other, and one
-    code after the other.
-    """
-    pace = seconds_per_payment()
-    balances, codes = Counter[str](), 0
-    for one in operations:
-        balances[one.currency] += 1
-        codes += KINDS[one.kind].requires_otp
-    longest = max((count * pace[currency] for currency, count in balances.items()), default=0.0)
-    per_code = 1 if provider_profile().otp_single_use else WITH_ONE_CODE
-    return round(max(longest, codes / per_code * _SECONDS_PER_CODE))
 
 
 def _selection(request: StaffRequest) -> SendSelection:

@@ -21,6 +21,7 @@ from backoffice.core.encryption import SealState
 from backoffice.core.gateway import provider_profile
 from backoffice.core.leases import acquire_lease
 from backoffice.operations import policy
+from backoffice.operations.delivery.expected_wait import OPERATIONS_PER_CODE, release_lifetime
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.errors import (
     AlreadyReleasedError,
@@ -35,15 +36,20 @@ from backoffice.operations.errors import (
 )
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle import incidents
-from backoffice.operations.models.bulk_releases import BulkRelease, BulkReleaseItem
+from backoffice.operations.models.batches import MAX_ROWS
+from backoffice.operations.models.bulk_releases import (
+    BulkRelease,
+    BulkReleaseItem,
+    BulkReleaseItemQuerySet,
+)
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import RecordFault
 from backoffice.operations.permissions import RELEASE
+from backoffice.operations.states import Status
 
 logger = logging.getLogger(__name__)
 RELEASE_MANY_TASK = "operations.release_many"
-MAX_OPERATIONS = 500
-WITH_ONE_CODE = 25  # operations: as many as are sent while the provider accepts the code
+MAX_OPERATIONS = MAX_ROWS  # all operations of a batch
 _AT_ONCE = 25  # releases, then the worker may send in between
 LEASE_DURATION = timedelta(seconds=30)  # longer than these take; another process continues after it
 
@@ -113,16 +119,16 @@ def _confirm(bulk_release: BulkRelease, actor: User, second_factor_at: datetime 
 def release_with_code(
     bulk_release: BulkRelease, *, actor: User, second_factor_at: datetime | None, otp: SecretStr
 ) -> bool:
-    """Release what waits for a one-time code, with this one: one operation, or `WITH_ONE_CODE` if the provider takes a
-    code several times. False if none was released.
+    """Release what waits for a one-time code, with this one: one operation, or `OPERATIONS_PER_CODE` if the provider
+    takes a code several times. False if none was released.
 
     Raises PaymentsPausedError, SecondFactorStaleError, PermissionMissingError and OtpUsedError.
     """
-    most = 1 if provider_profile().otp_single_use else WITH_ONE_CODE
+    most = 1 if provider_profile().otp_single_use else OPERATIONS_PER_CODE
     released = 0
-    for item in waiting_items(bulk_release):
-        if released < most and needs_code(item):
-            released += _release_one(item, actor, second_factor_at, otp)
+    for item in waiting_for_code(bulk_release).select_related("operation"):
+        if released < most:
+            released += _release_one(item, actor, second_factor_at, otp=otp)
     return released > 0
 
 
@@ -149,11 +155,13 @@ def _release_next(pk: UUID) -> bool:
     bulk_release = BulkRelease.objects.select_related("released_by").filter(pk=pk, is_pending=True).first()
     if bulk_release is None:
         return False
-    waiting = [item for item in waiting_items(bulk_release) if not needs_code(item)]
+    waiting = list(waiting_without_code(bulk_release).select_related("operation")[: _AT_ONCE + 1])
     try:
         _check_authentic(bulk_release)
+        ordered = Operation.objects.filter(pk__in=bulk_release.items.values("operation"))
+        lifetime = release_lifetime(ordered.filter(status=Status.APPROVED).only("currency", "kind"))
         for item in waiting[:_AT_ONCE]:
-            _release_one(item, bulk_release.released_by, bulk_release.second_factor_at, None)
+            _release_one(item, bulk_release.released_by, bulk_release.second_factor_at, lifetime=lifetime)
     except (AlteredRecordError, *_STOPPING) as exc:
         logger.warning("The %s ended early: %s", bulk_release, exc)
         waiting = []
@@ -181,22 +189,36 @@ def _check_authentic(bulk_release: BulkRelease) -> None:
     raise altered
 
 
-def waiting_items(bulk_release: BulkRelease) -> list[BulkReleaseItem]:
-    """The items whose operation is approved and not released, and that were not refused, in order."""
-    return list(bulk_release.items.waiting().select_related("operation"))
+def waiting_for_code(bulk_release: BulkRelease) -> BulkReleaseItemQuerySet:
+    """The items still to be released for which a person has to enter the provider's one-time code, in order."""
+    return bulk_release.items.waiting().filter(operation__kind__in=_kinds_with_code())
 
 
-def needs_code(item: BulkReleaseItem) -> bool:
-    """Whether a person has to enter the provider's one-time code for it."""
-    return KINDS[item.operation.kind].asks_for_otp
+def waiting_without_code(bulk_release: BulkRelease) -> BulkReleaseItemQuerySet:
+    """The items still to be released that a worker releases by itself, in order."""
+    return bulk_release.items.waiting().exclude(operation__kind__in=_kinds_with_code())
+
+
+def _kinds_with_code() -> list[str]:
+    return [kind.name for kind in KINDS.values() if kind.asks_for_otp]
 
 
 def _release_one(
-    item: BulkReleaseItem, actor: User, second_factor_at: datetime | None, otp: SecretStr | None
+    item: BulkReleaseItem,
+    actor: User,
+    second_factor_at: datetime | None,
+    *,
+    otp: SecretStr | None = None,
+    lifetime: timedelta | None = None,
 ) -> bool:
     try:
         release_operation(
-            item.operation_id, actor=actor, digest=item.digest, second_factor_at=second_factor_at, otp=otp
+            item.operation_id,
+            actor=actor,
+            digest=item.digest,
+            second_factor_at=second_factor_at,
+            otp=otp,
+            lifetime=lifetime,
         )
     except _STOPPING:
         raise

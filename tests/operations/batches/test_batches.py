@@ -290,10 +290,20 @@ def test_rows_altered_after_they_became_operations_are_not_sent(
     batch = payouts.applied(preparer, approver, payouts.transfers(3))
     operation = payouts.release(payouts.row_operations(batch)[0], approver)
     with lifted(connection, ["operations_batchrow"]):
-        batch.rows.filter(number=4).update(digest="0" * 64)
+        batch.rows.filter(operation=operation).update(digest="0" * 64)
     send.send_operation(operation.pk)
     assert provider.changes == []
     assert Incident.objects.get().kind == IncidentKind.ALTERED_RECORD
+
+
+def test_one_altered_row_is_found_in_all_operations_of_its_batch(preparer: User, approver: User) -> None:
+    batch = payouts.applied(preparer, approver, payouts.transfers(3))
+    operations = payouts.row_operations(batch)
+    payouts.release(operations[0], approver)
+    with lifted(connection, ["operations_batchrow"]):
+        batch.rows.filter(operation=operations[2]).update(digest="0" * 64)
+    found = seals.altered_operations([one.pk for one in operations])
+    assert {one.pk for one in found} == {one.pk for one in operations}
 
 
 def test_an_operation_without_its_row_is_not_sent(

@@ -156,7 +156,12 @@ def _controls(person: User, operation: Operation, progress: BatchProgress) -> Ba
         may_resume=is_open and bool(batch.paused_at) and may_send,
         may_cancel=is_open and has_unsent and _may_cancel(person, batch),
         may_retry=progress.failed > 0 and person.has_perm(permissions.PREPARE),
-        may_send=is_open and progress.unsent > 0 and not batch.paused_at and may_send,
+        # Once all rows are operations: "Send" has to mean the whole batch.
+        may_send=operation.status == Status.SUCCEEDED
+        and is_open
+        and progress.unsent > 0
+        and not batch.paused_at
+        and may_send,
     )
 
 

@@ -85,19 +85,23 @@ def _repeat(name: str, job: Callable[[], int], stop: threading.Event, pause: flo
     try:
         while not stop.wait(pause):
             is_due = time.monotonic() - recorded_at >= operations.HEARTBEAT_INTERVAL.total_seconds()
-            if _run_round(name, job, records_heartbeat=is_due) and is_due:
+            if _run_round(name, job, is_due=is_due) and is_due:
                 recorded_at = time.monotonic()
     finally:
         stop.set()
 
 
-def _run_round(name: str, job: Callable[[], int], *, records_heartbeat: bool) -> bool:
-    """Run the job once; returns whether it succeeded."""
+def _run_round(name: str, job: Callable[[], int], *, is_due: bool) -> bool:
+    """Run the job once; returns whether it succeeded.
+
+    With `is_due` a heartbeat is recorded and the connection checked, which takes a query each.
+    """
     try:
-        close_old_connections()
+        if is_due:
+            close_old_connections()
         with call_context(request_id=f"sweep-{name}"):
             is_done = isolation.run_isolated(name, job) is not None
-            if is_done and records_heartbeat:
+            if is_done and is_due:
                 operations.record_heartbeat(name)
             return is_done
     except Error:  # an InterfaceError, too, which is no DatabaseError

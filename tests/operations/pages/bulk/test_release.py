@@ -19,13 +19,18 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.leases import acquire_lease
 from backoffice.operations import jobs
-from backoffice.operations.delivery.expected_wait import seconds_per_payment
+from backoffice.operations.delivery import expected_wait
+from backoffice.operations.delivery.expected_wait import (
+    LONGEST_RELEASE,
+    expected_seconds,
+    seconds_per_payment,
+)
 from backoffice.operations.errors import SecondFactorStaleError
 from backoffice.operations.lifecycle.pause import pause_payments
 from backoffice.operations.models.bulk_releases import BulkRelease, BulkReleaseItem
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Operation, Release
-from backoffice.operations.pages.bulk_release import expected_seconds
+from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.states import Outcome
 from backoffice.operations.workflow.bulk_release import release_pending, start_bulk_release
 from tests import factories
@@ -364,3 +369,23 @@ def test_the_pages_keep_their_number_of_queries(
     confirm(as_approver, *operations)
     with django_assert_max_num_queries(12):
         as_approver.get(BulkRelease.objects.get().get_absolute_url())
+
+
+def test_what_is_released_already_is_sent_before(preparer: User, approver: User) -> None:
+    ahead = approved_conversion(preparer, approver)
+    release_pending(start(ahead, actor=approver).pk)
+    assert Release.objects.filter(operation=ahead).exists()
+    assert expected_seconds([approved_conversion(preparer, approver), ahead]) == 4
+
+
+@pytest.mark.parametrize(("seconds", "lifetime"), [(2, 900), (100, 1000), (10**5, None)])
+def test_releases_of_many_wait_as_long_as_sending_all_may_take(
+    preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch, seconds: int, lifetime: int | None
+) -> None:
+    monkeypatch.setattr(expected_wait, "_USUAL_SECONDS", float(seconds))
+    operations = [approved_conversion(preparer, approver) for _ in range(5)]
+    release_pending(start(*operations, actor=approver).pk)
+    released = list(Release.objects.filter(operation__in=operations))
+    longest = timedelta(seconds=lifetime) if lifetime else LONGEST_RELEASE
+    assert [one.expires_at - one.released_at for one in released] == [longest] * 5
+    assert inspect(full=True).violations == {}

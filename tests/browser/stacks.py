@@ -1,0 +1,89 @@
+"""The running products of the browser tests: the demo, and one with something for each page of `page_list`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from payments_gateway.profile.model import ProfileName
+from tests.browser.page_list import SENT_TOGETHER
+from tests.browser.people import APPROVER, PREPARER
+from tools.demo import UNRECOGNISED_TRANSACTION
+from tools.processes import Stack, temporary_stack
+
+WEBHOOKS_ON = """
+from django.conf import settings
+from django.urls import reverse
+from backoffice.core.gateway import gateway
+path = reverse("webhooks:receive", args=[settings.WEBHOOK_SECRET])
+gateway().callbacks.set_url(f"{settings.PUBLIC_URL}{path}")
+"""
+
+ORDER_SENT_TOGETHER = f"""
+from django.utils import timezone
+from backoffice.accounts.models import User
+from backoffice.operations.models.bulk_releases import BulkRelease
+from backoffice.operations.models.operations import Operation
+now = timezone.now()
+order = BulkRelease.objects.create(
+    pk="{SENT_TOGETHER}", released_by=User.objects.get(full_name="{APPROVER}"), created_at=now, confirmed_at=now,
+    second_factor_at=now, is_pending=False,
+)
+for position, operation in enumerate(Operation.objects.exclude(status__in=["pending", "rejected"])[:60]):
+    order.items.create(position=position, operation=operation, digest=operation.digest)
+"""
+
+PAYOUTS = f"""
+from django.utils import timezone
+from backoffice.accounts.models import User
+from backoffice.operations.batches import checking, creation, files, submission
+from backoffice.operations.workflow import approvals
+preparer, approver = (User.objects.get(full_name=name) for name in ("{PREPARER}", "{APPROVER}"))
+header = "currency,amount,receiver_username,memo"
+def uploaded(name, rows):
+    content = "\\n".join([header, *rows]).encode()
+    return files.upload_file(actor=preparer, kind="transfer", name=name, content=content, language="en")
+def checked(name, rows):
+    file = uploaded(name, rows)
+    files.check_columns(file.pk, actor=preparer, mapping=file.mapping)
+    checking.check_file(file.pk, seconds=60)
+    return file
+def batch(name, first, count):
+    rows = [f"NGN,{{1000 + number}}.00,person.{{number}},Payroll" for number in range(first, first + count)]
+    return submission.submit_file(checked(name, rows).pk, actor=preparer)
+uploaded("columns.csv", ["NGN,1.00,person.1,Payroll"])
+checked("errors.csv", ["NGN,1e5,person.1,Payroll", "EUR,2.00,,Payroll", "NGN,3.00,person.3,{"long" * 30}"])
+checked("valid.csv", ["NGN,1.00,person.1,Payroll", "USD,2.00,person.2,Payroll"])
+batch("pending.csv", 100, 60)
+approved = batch("approved.csv", 200, 3)
+approvals.approve_operation(
+    approved.pk, actor=approver, digest=approved.digest, second_factor_at=timezone.now(),
+    confirmation=approvals.ApproverConfirmation(f"{{sum(range(1200, 1203))}}.00"),
+)
+creation.create_operations(approved.pk)
+"""
+
+
+@contextmanager
+def demo_stack(folder: Path, profile: ProfileName, first_command: str = "") -> Iterator[Stack]:
+    """Everything that `make demo` runs, with its history and what this Python code adds to it. The provider accepts one
+    one-time code several times here, and people hired with break-glass may decide at once.
+    """
+    reusable = folder / "profile.toml"
+    reusable.write_text(f'profile = "{profile}"\notp_single_use = false\n')
+    extra = {
+        "COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS": "0",
+        "COUNTERSIGN_GATEWAY_PROFILE": str(reusable),
+    }
+    options = {"settle_after": 1.0, "profile": profile, "extra": extra, "first_command": first_command}
+    with temporary_stack(folder, **options) as running:
+        running.set_sandbox(token_reuse=True)
+        yield running
+
+
+@contextmanager
+def stack_for_every_page(folder: Path, profile: ProfileName) -> Iterator[Stack]:
+    """The provider delivers a webhook of a transaction here that no operation explains: that raises an incident."""
+    with demo_stack(folder, profile, PAYOUTS) as running:
+        running.manage("shell", "--verbosity", "0", "--command", WEBHOOKS_ON + UNRECOGNISED_TRANSACTION)
+        running.manage("shell", "--verbosity", "0", "--command", ORDER_SENT_TOGETHER)
+        yield running

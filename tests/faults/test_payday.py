@@ -1,0 +1,145 @@
+"""Payday under faults (fault 19): a batch is released together and sent while processes die and connections are cut."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.operations.kinds.otp_secret import OtpSecretPayload
+from backoffice.operations.models.bulk_releases import BulkRelease
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.otp import TotpSecret
+from backoffice.operations.states import Outcome, Status
+from backoffice.operations.workflow import bulk_release, prepare
+from tests import factories
+from tests.faults.harness.connection_cuts import Side
+from tests.faults.harness.figures import FIGURES, compare_with_provider
+from tests.faults.harness.operations import PATHS
+from tests.faults.harness.processes import MakeProcesses, ProductProcesses, wait_until
+from tests.faults.harness.stage import FaultStage
+from tests.operations.batches import payouts
+from tests.requirements import REDIS
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest.mark.faults]
+
+ROWS = 60
+KILLS = 6
+CODES = 3
+SETTLED = {Status.SUCCEEDED, Status.FAILED, Status.UNKNOWN, Status.REVIEW}
+MANAGED = {"COUNTERSIGN_OTP_MODE": "managed", "COUNTERSIGN_SEND_DEADLINE_SECONDS": "5"}
+TRANSFER = PATHS["transfer"]
+
+
+@pytest.fixture
+def profile(tmp_path: Path, settings: Settings) -> Callable[[bool], dict[str, str]]:
+    """The environment of processes that make the codes, for a provider that takes a code once, or several times."""
+
+    def environment(works_once: bool) -> dict[str, str]:
+        path = tmp_path / "managed.toml"
+        path.write_text(f'otp_type = "totp"\notp_single_use = {str(works_once).lower()}\n')
+        settings.GATEWAY_PROFILE, settings.OTP_MODE = str(path), "managed"
+        return {**MANAGED, "COUNTERSIGN_GATEWAY_PROFILE": str(path)}
+
+    return environment
+
+
+def store_secret(stage: FaultStage, administrator: User) -> None:
+    """Two people store the secret of the provider's authenticator."""
+    secret = TotpSecret.parse(stage.provider.authenticator_secret())
+    payload = OtpSecretPayload(fingerprint=secret.fingerprint(), algorithm="SHA1", digits=6, period=30)
+    operation = prepare.prepare_operation(
+        uuid4(), actor=administrator, kind="otp_secret", payload=payload, otp_secret=secret
+    )
+    factories.approve(operation, stage.approver)
+
+
+def approved_batch(stage: FaultStage, count: int) -> Operation:
+    """Transfers of different amounts; whatever is done next is left to the product's processes."""
+    rows = [f"NGN,{100 + number}.00,person.{number},payday," for number in range(count)]
+    return payouts.approve(payouts.prepared(stage.preparer, rows), stage.approver)
+
+
+def release_all(stage: FaultStage, batch: Operation) -> BulkRelease:
+    return bulk_release.start_bulk_release(
+        uuid4(), payouts.row_operations(batch), actor=stage.approver, second_factor_at=timezone.now()
+    )
+
+
+def counts(batch: Operation) -> Counter[str]:
+    return Counter(Operation.objects.filter(batch_row__batch=batch).values_list("status", flat=True))
+
+
+def restart(product: ProductProcesses, name: str) -> None:
+    product.kill(name)
+    product.start_sweeper(name) if name.startswith("sweeper") else product.start_worker(name)
+
+
+def test_a_payday_under_kills_and_cut_wires_accounts_for_every_row(
+    stage: FaultStage,
+    make_product: MakeProcesses,
+    administrator: User,
+    profile: Callable[[bool], dict[str, str]],
+    round_number: int,
+) -> None:
+    product = make_product(REDIS, **profile(False))
+    store_secret(stage, administrator)
+    batch = approved_batch(stage, ROWS)
+    product.start_sweeper("sweeper-one")
+    product.start_sweeper("sweeper-two")
+    product.start_worker("worker")
+    wait_until(lambda: sum(counts(batch).values()) == ROWS, "all rows are operations")
+    order = release_all(stage, batch)
+    chance = random.Random(round_number)  # noqa: S311 - the same every time, no secret
+    cuts = [
+        stage.wire.cut(TRANSFER, b"\r\n\r\n", after=14),
+        stage.wire.cut(TRANSFER, side=Side.ANSWER, after=10),
+        stage.wire.cut(TRANSFER, side=Side.ANSWER, after=260),
+    ]
+    for _ in range(KILLS):
+        time.sleep(chance.uniform(0.3, 1.5))
+        restart(product, chance.choice(["sweeper-one", "sweeper-two", "worker"]))
+    began = time.monotonic()
+
+    def is_over() -> bool:
+        """Nothing is on its way, and what came back unsent was ordered again."""
+        if bulk_release.waiting_without_code(order).exists() and not BulkRelease.objects.get().is_pending:
+            bulk_release.continue_bulk_release(order, actor=stage.approver, second_factor_at=timezone.now())
+        return counts(batch).keys() <= SETTLED
+
+    wait_until(is_over, "each row has its outcome", every=0.5)
+    assert all(cut.reached.is_set() for cut in cuts)
+    FIGURES.recovered("payday under kills and cut wires", time.monotonic() - began)
+    wait_until(lambda: counts(batch)[Status.UNKNOWN] <= 1, "the provider's list closes what was executed")
+    compare_with_provider(stage.provider, "payday")
+    executed = len(stage.provider.ledger()["orders"])
+    assert counts(batch)[Status.SUCCEEDED] == executed >= ROWS - KILLS - len(cuts)
+
+
+def test_managed_codes_that_work_once_pay_one_operation_each_although_processes_die(
+    stage: FaultStage,
+    make_product: MakeProcesses,
+    administrator: User,
+    profile: Callable[[bool], dict[str, str]],
+) -> None:
+    stage.provider.options(token_reuse=False)
+    product = make_product(REDIS, **profile(True))
+    store_secret(stage, administrator)
+    batch = approved_batch(stage, CODES)
+    product.start_sweeper("sweeper")
+    product.start_worker("worker")
+    wait_until(lambda: sum(counts(batch).values()) == CODES, "all rows are operations")
+    release_all(stage, batch)
+    for paid in range(1, CODES + 1):
+        wait_until(lambda: counts(batch)[Status.SUCCEEDED] >= paid, f"{paid} are paid")  # noqa: B023 - called at once
+        restart(product, "worker")
+        restart(product, "sweeper")
+    assert not Attempt.objects.filter(outcome=Outcome.OTP_REJECTED).exists()
+    assert counts(batch) == {Status.SUCCEEDED: CODES}
+    compare_with_provider(stage.provider, "managed codes that work once")
