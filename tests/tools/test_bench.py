@@ -17,7 +17,15 @@ from tools.bench.product import balances_per_second, pin_to_one_core
 from tools.processes import temporary_sandbox
 
 TINY = BenchSize(
-    rows=2_000, few=2_000, exported=1_000, exported_on_sqlite=300, merged=300, payments=3, rounds=1
+    rows=2_000,
+    few=2_000,
+    exported=1_000,
+    exported_on_sqlite=300,
+    merged=300,
+    payments=3,
+    seconds=1.0,
+    waiting=4,
+    rounds=1,
 )
 MEMBERS = {
     *(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.bench import client_reads, pages, payday, product
+from tools.bench import client_reads, pages, payday, people, product
 from tools.bench.databases import (
     BenchDatabase,
     drop_template,
@@ -53,6 +53,8 @@ class BenchSize:
     exported_on_sqlite: int = 100_000
     merged: int = 100_000
     payments: int = 500
+    seconds: float = 10.0
+    waiting: int = 10_000
     rounds: int = 7
 
 
@@ -72,6 +74,7 @@ def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
         "P7": lambda: client_reads.client_read_measures(size.rounds),
         "product": product.product_measures,
         "P9": lambda: payday.payday_measures(size.payments),
+        "P10": lambda: people.people_measures(size.seconds, size.waiting),
     }
 
 

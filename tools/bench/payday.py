@@ -15,12 +15,13 @@ from pathlib import Path
 import requests
 
 from payments_gateway.sandbox import API_KEY, API_USER, USER_VERSIONS
-from tools.bench.databases import temporary_database
+from tools.bench.databases import BenchDatabase, temporary_database
 from tools.bench.measure import Measure
 from tools.browser import BrowserError, HttpBrowser
 from tools.processes import Stack, temporary_stack
 
 SLOW_SECONDS = 0.3  # that the provider takes for each answer
+UNKNOWN = 5  # requests that are read and neither executed nor answered
 BARE_PAYMENTS = 50  # the rate of the bare loop is constant
 _TIMEOUT = 900.0
 _COLUMNS = ("currency", "amount", "bank_code", "account_number", "typed_name", "name_reason", "memo")
@@ -28,15 +29,25 @@ _COLUMNS = ("currency", "amount", "bank_code", "account_number", "typed_name", "
 
 def payday_measures(payments: int) -> Iterator[Measure]:
     """On PostgreSQL, with a provider that asks for no one-time code."""
-    with temporary_database("payday") as database, tempfile.TemporaryDirectory() as folder:
-        extra = {
-            "COUNTERSIGN_DATABASE_URL": database.url,
-            "COUNTERSIGN_LOG_LEVEL": "WARNING",
-            **_broker(),
-        }
-        changes = {"extra": extra, "profile": "published", "settle_after": 0.0, "transactions": 300}
-        with temporary_stack(Path(folder), **changes) as stack:
-            yield from _measures_on(stack, payments)
+    with (
+        temporary_database("payday") as database,
+        tempfile.TemporaryDirectory() as folder,
+        payday_stack(database, Path(folder)) as stack,
+    ):
+        yield from _measures_on(stack, payments)
+
+
+@contextmanager
+def payday_stack(database: BenchDatabase, folder: Path) -> Iterator[Stack]:
+    """The product on this database, with a provider that asks for no one-time code."""
+    extra = {
+        "COUNTERSIGN_DATABASE_URL": database.url,
+        "COUNTERSIGN_LOG_LEVEL": "WARNING",
+        **_broker(),
+    }
+    changes = {"extra": extra, "profile": "published", "settle_after": 0.0, "transactions": 300}
+    with temporary_stack(folder, **changes) as stack:
+        yield stack
 
 
 def _broker() -> dict[str, str]:
@@ -62,6 +73,16 @@ def _measures_on(stack: Stack, payments: int) -> Iterator[Measure]:
             300,
             "least",
         )
+        lost = min(UNKNOWN, payments - 1)
+        minutes = payday.seconds(Decimal("4000.00"), unknown=lost) / 60
+        yield Measure(
+            "P9.unknown",
+            f"the same with {lost} of which the provider's answer is lost, to {payments - lost} confirmed",
+            (payments - lost) / minutes,
+            "/min",
+            300,
+            "least",
+        )
         with payday.slow_provider():
             bare = payday.bare_seconds()
             yield Measure(
@@ -83,17 +104,35 @@ class Payday:
     approver: HttpBrowser
     payments: int
 
-    def seconds(self, first_amount: Decimal) -> float:
-        """From the confirmation of the bulk release until the last of its operations is confirmed."""
+    def seconds(self, first_amount: Decimal, unknown: int = 0) -> float:
+        """From the confirmation of the bulk release until all of its operations are confirmed but the unknown ones."""
+        rows, confirmation = self._confirmation(first_amount)
+        for number in range(unknown):
+            self._lose_a_request(skip=(number + 1) * self.payments // (unknown + 1))
+        began = time.monotonic()
+        self.approver.submit(confirmation, "")
+        _wait(self.approver, rows, f'<progress value="{self.payments - unknown}"')
+        return time.monotonic() - began
+
+    def _lose_a_request(self, *, skip: int) -> None:
+        fault = {"operation": "balances.withdraw", "kind": "drop", "when": "after_read", "skip": skip}
+        requests.post(f"{self.stack.sandbox}/_sandbox/faults", json=fault, timeout=30).raise_for_status()
+
+    def release_batch(self, first_amount: Decimal) -> str:
+        """Release a batch, and return the page of its bulk release once all its releases wait."""
+        _, confirmation = self._confirmation(first_amount)
+        order = self.approver.submit(confirmation, "").url
+        while "To send" in self.approver.get(order).text:
+            time.sleep(1)
+        return order
+
+    def _confirmation(self, first_amount: Decimal) -> tuple[str, requests.Response]:
+        """The address of the rows of an approved batch, and the page that confirms to send them."""
         rows = f"{self._approved_batch(first_amount)}rows/"
         link = re.search(r'href="(/operations/send/[^"]*)"', self.approver.get(rows).text)
         if link is None:
             raise BrowserError(f"{rows} does not offer to send")
-        confirmation = self.approver.get(link[1])
-        began = time.monotonic()
-        self.approver.submit(confirmation, "")
-        _wait(self.approver, rows, f'<progress value="{self.payments}"')
-        return time.monotonic() - began
+        return rows, self.approver.get(link[1])
 
     def bare_seconds(self) -> float:
         """As many requests to withdraw, one after the other, each on a new connection, and nothing else."""
@@ -113,10 +152,10 @@ class Payday:
         return (time.monotonic() - began) * self.payments / count
 
     @contextmanager
-    def slow_provider(self) -> Iterator[None]:
-        """Within the block, the simulated provider takes `SLOW_SECONDS` for each answer."""
+    def slow_provider(self, seconds: float = SLOW_SECONDS) -> Iterator[None]:
+        """Within the block, the simulated provider takes so long for each answer."""
         address = f"{self.stack.sandbox}/_sandbox/faults"
-        fault = {"operation": "*", "kind": "delay", "seconds": SLOW_SECONDS, "times": None}
+        fault = {"operation": "*", "kind": "delay", "seconds": seconds, "times": None}
         requests.post(address, json=fault, timeout=30).raise_for_status()
         try:
             yield

@@ -15,7 +15,7 @@ from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Attempt, Operation
 
 OPERATIONS_PER_CODE = 25  # as many as are sent while the provider accepts a code that works several times
-LONGEST_RELEASE = timedelta(hours=8)
+LONGEST_RELEASE = timedelta(hours=4)
 _COMPARED = 200  # attempts, of all balances
 _LONGEST_GAP = timedelta(minutes=2)  # a longer one was idle time
 _USUAL_SECONDS = 2.0  # before the first payments

@@ -103,6 +103,8 @@ class SendingRun:
     """What a process keeps from one operation of a balance to the next."""
 
     memory: provider_list.ListMemory = field(default_factory=provider_list.ListMemory)
+    is_in_turn: bool = False
+    """Whether the operation is known to be next at its balance. The claim checks it again."""
     is_more: bool = False
     """Whether another operation follows, so that the provider is read for it as soon as the response has arrived."""
     _ahead: tuple[int, provider_list.NewestReading] | None = None
@@ -141,6 +143,7 @@ def send_operation(operation_id: UUID, run: SendingRun | None = None) -> bool:
     ahead, payments are paused, or the provider cannot be read, nothing is sent and the release is kept; the
     sweeper calls again until it expires. `run` holds what was read for the operation before.
     """
+    run = run or SendingRun()
     release = (
         Release.objects.select_related("operation")
         .filter(operation=operation_id, operation__status=Status.APPROVED)
@@ -150,11 +153,10 @@ def send_operation(operation_id: UUID, run: SendingRun | None = None) -> bool:
         release is None
         or is_paused()
         or pause_if_altered()
-        or not balance_queue.is_next(release, clock.recent())
+        or not (run.is_in_turn or balance_queue.is_next(release, clock.recent()))
         or _waits_for_code(release)
     ):
         return False
-    run = run or SendingRun()
     claim = _read_and_claim(release, run)
     if claim is not None:
         _send_claimed(claim, run)

@@ -59,6 +59,7 @@ def _send_heads(balance: str, lease: Lease) -> UUID | None:
             is_claimed = send_operation(heads[0], run)
         if not is_claimed:
             return heads[0]
+        run.is_in_turn = True  # the next one: this process has sent what was before it
         if time.monotonic() > until or background.stop_requested.is_set():
             break
         heads = balance_queue.first_in_queue(balance, clock.recent(), 2)

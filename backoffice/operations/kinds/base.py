@@ -402,6 +402,9 @@ class MoneyKind(OperationKind[P]):
 
     def is_match(self, payload: P, record: TransactionRecord) -> bool:
         """Whether a transaction may be this operation: none of its reported fields differs."""
+        debit = self.debit(payload)
+        if debit is not None and (record.currency, record.amount) != (debit.currency, debit.amount):
+            return False  # most of a list: found without putting each field into words
         return all(field_match.matches is not False for field_match in self.match_fields(payload, record))
 
 
