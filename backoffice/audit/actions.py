@@ -101,11 +101,11 @@ class Action(models.TextChoices):
     OPERATION_RELEASED = "operation.released", pgettext_lazy("audit action", "released")
     BULK_RELEASE_CONFIRMED = (
         "operation.bulk_release_confirmed",
-        pgettext_lazy("audit action", "ordered"),
+        pgettext_lazy("audit action", "confirmed"),
     )
     OPERATION_RELEASE_RENEWED = (
         "operation.release_renewed",
-        pgettext_lazy("audit action", "renewed, for the next one-time code, the release of"),
+        pgettext_lazy("audit action", "renewed the release of"),
     )
     OPERATION_RELEASE_EXPIRED = (
         "operation.release_expired",
@@ -114,7 +114,7 @@ class Action(models.TextChoices):
     OPERATION_CLAIMED = "operation.claimed", pgettext_lazy("audit action", "started to send")
     OPERATION_ATTEMPT_LOST = (
         "operation.attempt_lost",
-        pgettext_lazy("audit action", "found in a journal that the database has lost an attempt of"),
+        pgettext_lazy("audit action", "found, in a journal, a lost attempt of"),
     )
     OPERATION_RETURNED = (
         "operation.returned",
@@ -147,7 +147,7 @@ class Action(models.TextChoices):
     OPERATION_RESOLVED = "operation.resolved", pgettext_lazy("audit action", "resolved")
     BATCH_PAUSED = "batch.paused", pgettext_lazy("audit action", "paused the sending of")
     BATCH_RESUMED = "batch.resumed", pgettext_lazy("audit action", "resumed the sending of")
-    BATCH_CANCELLED = "batch.cancelled", pgettext_lazy("audit action", "cancelled what is not sent of")
+    BATCH_CANCELLED = "batch.cancelled", pgettext_lazy("audit action", "cancelled the unsent operations of")
     INCIDENT_RAISED = "incident.raised", pgettext_lazy("audit action", "raised an incident about")
     INCIDENT_ACKNOWLEDGED = (
         "incident.acknowledged",
@@ -182,7 +182,7 @@ class Action(models.TextChoices):
     SECRET_REFUSED = "secret.refused", pgettext_lazy("audit action", "was refused the key created by")
     KEY_SWITCHED = (
         "api_key.switched_back",
-        pgettext_lazy("audit action", "switched back to the environment's API key, from"),
+        pgettext_lazy("audit action", "switched back to the API key configured at installation, from"),
     )
     ROTATION_STARTED = "rotation.started", pgettext_lazy("audit action", "started")
     ROTATION_TESTED = "rotation.tested", pgettext_lazy("audit action", "tested the new key of")

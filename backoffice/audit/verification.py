@@ -110,8 +110,8 @@ class ChainVerification:
         if self.fault:
             return str(self.fault)
         sentence = ngettext(
-            "{count} entry verified, the chain is intact",
-            "{count} entries verified, the chain is intact",
+            "{count} entry verified; the audit log is intact",
+            "{count} entries verified; the audit log is intact",
             self.verified,
         )
         return sentence.format(count=f"{self.verified:,}")

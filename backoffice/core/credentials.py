@@ -24,7 +24,7 @@ from backoffice.core.models import GatewayKey
 from payments_gateway import NotSentError
 
 CACHE_SECONDS = 1.0
-_ENVIRONMENT_KEY_NAME = gettext_noop("Key from the environment")
+_ENVIRONMENT_KEY_NAME = gettext_noop("Key configured at installation")
 _CANNOT_BE_DECRYPTED = gettext_noop(
     "The API key cannot be decrypted: its encryption key is not configured. Nothing was sent. "
     "Contact the operator."

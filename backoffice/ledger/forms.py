@@ -117,8 +117,8 @@ class TransactionFilterForm(ListFilterForm):
     direction = forms.ChoiceField(
         label=_("Direction"), required=False, choices=[("", _("In and out")), *_DIRECTIONS]
     )
-    min_amount = _amount_field(_("Amount from"))
-    max_amount = _amount_field(_("Amount to"))
+    min_amount = _amount_field(_("Minimum amount"))
+    max_amount = _amount_field(_("Maximum amount"))
     counterparty = _text_field(_("Counterparty"), _("Part of the name"))
     transaction_id = forms.CharField(
         required=False,

@@ -288,8 +288,12 @@ class BalanceBreak(models.Model):
 _FEE_NOT_DEDUCTED = _("The fee of the first transaction, {amount}, was not deducted.")
 _BALANCE_UNCHANGED = _("The balance did not change after the first transaction.")
 _EXPLANATIONS = {
-    (BalanceBreak.Kind.GAP, "in"): _("The balance rose by {amount} between the two without a transaction."),
-    (BalanceBreak.Kind.GAP, "out"): _("The balance fell by {amount} between the two without a transaction."),
+    (BalanceBreak.Kind.GAP, "in"): _(
+        "The balance rose by {amount} between the two transactions, and no transaction explains it."
+    ),
+    (BalanceBreak.Kind.GAP, "out"): _(
+        "The balance fell by {amount} between the two transactions, and no transaction explains it."
+    ),
     (BalanceBreak.Kind.VANISHED, "in"): _(
         "The balance rose by {amount}, the amount of a transaction that the provider no longer lists."
     ),
@@ -297,10 +301,10 @@ _EXPLANATIONS = {
         "The balance fell by {amount}, the amount of a transaction that the provider no longer lists."
     ),
     (BalanceBreak.Kind.CHANGED, "in"): _(
-        "The balance rose by {amount} without a transaction, and the provider changed one of the two."
+        "The balance rose by {amount} without a transaction, and the provider changed one of the two transactions."
     ),
     (BalanceBreak.Kind.CHANGED, "out"): _(
-        "The balance fell by {amount} without a transaction, and the provider changed one of the two."
+        "The balance fell by {amount} without a transaction, and the provider changed one of the two transactions."
     ),
     (BalanceBreak.Kind.FEE, "in"): _FEE_NOT_DEDUCTED,
     (BalanceBreak.Kind.FEE, "out"): _FEE_NOT_DEDUCTED,

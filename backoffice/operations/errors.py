@@ -53,7 +53,7 @@ class Refusal(TextChoices):
     PREPARER_NOT_ENTITLED = (
         "preparer_not_entitled",
         _(
-            "The preparer no longer has permission to prepare this kind of operation, so it cannot be "
+            "The preparer no longer has permission to prepare this kind of operation, so this operation cannot be "
             "approved or sent. Another preparer must cancel it and prepare it again."
         ),
     )
@@ -131,7 +131,7 @@ class Refusal(TextChoices):
     )
     BATCH_CLOSED = (
         "batch_closed",
-        _("Nothing of this batch is waiting to be sent. Nothing was changed; check the batch again."),
+        _("No operation of this batch is waiting to be sent. Nothing was changed; check the batch again."),
     )
     FILE_NOT_READY = (
         "file_not_ready",
@@ -140,8 +140,8 @@ class Refusal(TextChoices):
     FILE_OUTDATED = (
         "file_outdated",
         _(
-            "Since the check, operations were prepared or sent that some rows repeat. Nothing was prepared; the file "
-            "is checked again."
+            "Some rows now repeat operations prepared or sent since the check. Nothing was prepared; the file is "
+            "checked again."
         ),
     )
     CANNOT_RESOLVE = (
@@ -155,8 +155,8 @@ class Refusal(TextChoices):
     PAUSE_CHANGED = (
         "pause_changed",
         _(
-            "An incident was raised during this pause after resuming was proposed. Payments stay paused. Read the "
-            "incident, then prepare resuming again."
+            "An incident was raised during this pause, after the resumption was prepared. Payments stay paused. "
+            "Read the incident, then prepare the resumption again."
         ),
     )
     ALREADY_ACKNOWLEDGED = (
@@ -206,8 +206,8 @@ class Refusal(TextChoices):
     DATABASE_RESTORED = (
         "database_restored",
         _(
-            "The database was restored to an earlier moment, or a standby was promoted. Nothing was sent, and "
-            "payments are paused."
+            "The database was restored to an earlier point in time, or a standby server took over. Nothing was "
+            "sent, and payments are paused."
         ),
     )
     SENT_BEFORE_RESTORE = (

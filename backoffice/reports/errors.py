@@ -39,7 +39,7 @@ class FailureCode(TextChoices):
     QUOTA_OF_PERSON = (
         "quota_of_person",
         _(
-            "You have reached the limit of {limit} exports. Delete one under Background exports, then try again."
+            "You have reached the limit of {limit} exports. Delete one under “Background exports”, then try again."
         ),
     )
     QUOTA_TOTAL = (

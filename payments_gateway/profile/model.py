@@ -455,7 +455,7 @@ class ProviderProfile(BaseModel):
             408: _("the provider timed out and may have read the whole request"),
             409: _("the conflict may be with this very request, already executed"),
             424: _("another system of the provider failed, perhaps after the money moved"),
-            425: _("the request came too early, and a proxy may send it again"),
+            425: _("the request arrived too early, and a proxy may send it again"),
             499: _("a proxy closed the connection while the provider was still processing the request"),
         },
         "unknown",

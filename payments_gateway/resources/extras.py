@@ -110,8 +110,8 @@ EXTRA_OPERATIONS: Mapping[Capability, ApiOperation] = MappingProxyType(
 
 _LONGEST_ID = 128
 _CAPABILITY_OFF = _(
-    "Reading {name} is not enabled for this provider. Nothing was sent. To enable it, add it to `capabilities` in "
-    "the provider profile."
+    "Reading {name} is not enabled for this provider. Nothing was sent. Ask the operator to add {name} to "
+    "“capabilities” in the provider profile."
 )
 _FORBIDDEN_IN_ID = re.compile(r"[/\\%\x00-\x20\x7f]|^\.{1,2}$|^$|resolve", re.IGNORECASE)
 

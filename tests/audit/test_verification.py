@@ -43,7 +43,7 @@ def test_an_unmodified_log_is_intact(log: None) -> None:
 
 
 def test_an_empty_log_is_intact() -> None:
-    assert str(verify_chain()) == "0 entries verified, the chain is intact"
+    assert str(verify_chain()) == "0 entries verified; the audit log is intact"
 
 
 FORGED: dict[str, tuple[Any, str]] = {
@@ -213,7 +213,7 @@ def test_the_command_prints_the_result_and_the_newest_hash(
     call_command("verify_audit")
 
     assert capsys.readouterr().out == (
-        f"5 entries verified, the chain is intact\nnewest entry 5, hash {Entry.objects.get(position=5).hash}\n"
+        f"5 entries verified; the audit log is intact\nnewest entry 5, hash {Entry.objects.get(position=5).hash}\n"
     )
 
 

@@ -78,7 +78,7 @@ def test_the_overview_has_the_same_order_on_a_phone(people: People) -> None:
         page.get_by_role("heading", name=name, exact=True).evaluate(
             "element => element.getBoundingClientRect().top"
         )
-        for name in ("Waiting for you", "Balances", "Needs attention", "Last 30 days")
+        for name in ("Waiting for me", "Balances", "Needs attention", "Last 30 days")
     ]
     assert tops == sorted(tops)
 

@@ -111,8 +111,8 @@ class FolderProblem(TextChoices):
     NOT_ACCESSIBLE = (
         "not_accessible",
         _(
-            "The folder of this journal cannot be read and written, so nothing is sent. Ask the operator to change "
-            "its permissions."
+            "The folder of this journal cannot be read or cannot be written, so nothing is sent. Ask the operator "
+            "to change its permissions."
         ),
     )
     UNREADABLE = (

@@ -99,7 +99,7 @@ class BatchKind(LocalKind[BatchPayload]):
     form_type = BatchForm
 
     def sentence(self, payload: BatchPayload) -> str:
-        counted = ngettext("Pay {count} row: {totals}", "Pay {count} rows: {totals}", payload.count)
+        counted = ngettext("Make {count} payout: {totals}", "Make {count} payouts: {totals}", payload.count)
         return counted.format(count=payload.count, totals=", ".join(map(_total_text, payload.totals)))
 
     def limited_amounts(self, payload: BatchPayload) -> list[Debit]:
@@ -111,7 +111,7 @@ class BatchKind(LocalKind[BatchPayload]):
         ]
 
     def recipient(self, payload: BatchPayload) -> Recipient:
-        counted = ngettext("{count} recipient row", "{count} recipient rows", payload.count)
+        counted = ngettext("{count} payout", "{count} payouts", payload.count)
         return Recipient(counted.format(count=payload.count), payload.file_name)
 
     def facts(self, payload: BatchPayload) -> Facts:

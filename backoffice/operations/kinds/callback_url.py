@@ -66,7 +66,7 @@ def _parts(text: str) -> SplitResult:
     if parts.scheme not in {"http", "https"} or not has_host:
         raise ValidationError(gettext("Start with https:// and a host name."))
     if "@" in parts.netloc:
-        raise ValidationError(gettext("Remove the user name and password: URLs are logged."))
+        raise ValidationError(gettext("Remove the username and password: URLs are logged."))
     if "#" in text:
         raise ValidationError(gettext("Remove # and the text after it: it is never sent."))
     return parts

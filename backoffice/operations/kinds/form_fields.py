@@ -140,7 +140,7 @@ def balance_problem(amount: Decimal, currency: str) -> str:
         return ""
     if balance is None or amount <= balance:
         return ""
-    return gettext("Amount exceeds the balance of {currency} {balance}. Enter a lower amount.").format(
+    return gettext("The amount exceeds the balance of {currency} {balance}. Enter a lower amount.").format(
         currency=currency, balance=format_amount(balance, currency)
     )
 

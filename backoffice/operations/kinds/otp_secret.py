@@ -160,7 +160,10 @@ class OtpSecretKind(LocalKind[OtpSecretPayload]):
             (gettext("Fingerprint"), GroupedCode(payload.fingerprint)),
             (gettext("Codes"), codes),
             (gettext("Replaced fingerprint"), replaced),
-            (gettext("Checked"), gettext("A current code matched when this was prepared.")),
+            (
+                gettext("Checked"),
+                gettext("The code entered matched this secret when the operation was prepared."),
+            ),
         ]
 
     def initial(self, payload: OtpSecretPayload) -> dict[str, Any]:
@@ -175,5 +178,5 @@ class OtpSecretKind(LocalKind[OtpSecretPayload]):
                 )
             ]
         if otp_mode() == OtpMode.MANAGED:
-            return [gettext("Without a stored secret nothing that needs a one-time code is sent.")]
+            return [gettext("Without a stored secret, nothing that needs a one-time code is sent.")]
         return []

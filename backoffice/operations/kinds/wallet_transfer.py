@@ -122,8 +122,8 @@ MAX_LOOKALIKES_SHOWN = 3
 _SEARCHED_TRANSFERS = 200
 
 _PROOF_TEXTS = {
-    AddressProof.CHECKSUM: _("Checksum valid: typing errors are detected"),
-    AddressProof.FORM: _("Format valid, but without checksum: typing errors are not detected"),
+    AddressProof.CHECKSUM: _("Checksum valid: no typing errors found"),
+    AddressProof.FORM: _("Format valid, but there is no checksum: typing errors cannot be detected"),
     AddressProof.NOTHING: _("Not checked: unknown network"),
 }
 _ONE_LINE = RegexValidator(r"^[^\x00-\x1f\x7f]*\Z", _("Remove invisible characters."))

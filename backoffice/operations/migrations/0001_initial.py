@@ -247,7 +247,10 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("now_failed", "Closed as succeeded, but the provider reports it as failed"),
-                            ("not_listed", "The provider's list does not show its transaction"),
+                            (
+                                "not_listed",
+                                "The provider's list does not show the transaction of this operation",
+                            ),
                             ("now_executed", "Closed as failed, but the provider reports it as executed"),
                             (
                                 "executed_after_all",

@@ -74,7 +74,7 @@ class Migration(migrations.Migration):
                 choices=[
                     (
                         "database_restored",
-                        "The database was restored to an earlier moment, or a standby was promoted. Payments that were sent may be missing.",
+                        "The database was restored to an earlier point in time, or a standby server took over. Payments that were sent may be missing.",
                     )
                 ],
                 max_length=32,
@@ -86,7 +86,7 @@ class Migration(migrations.Migration):
             field=models.CharField(
                 choices=[
                     ("now_failed", "Closed as succeeded, but the provider reports it as failed"),
-                    ("not_listed", "The provider's list does not show its transaction"),
+                    ("not_listed", "The provider's list does not show the transaction of this operation"),
                     ("now_executed", "Closed as failed, but the provider reports it as executed"),
                     (
                         "executed_after_all",
@@ -112,7 +112,7 @@ class Migration(migrations.Migration):
                     ),
                     (
                         "database_restored",
-                        "The database was restored to an earlier moment, or a standby was promoted",
+                        "The database was restored to an earlier point in time, or a standby server took over",
                     ),
                 ],
                 max_length=32,

@@ -132,7 +132,7 @@ def _key(text: str) -> bytes:
 
 def _number(text: str, allowed: range) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 4 and int(text) in allowed):
-        raise TotpSecretError(_("The address has a number of digits or a period that is not supported."))
+        raise TotpSecretError(_("The address specifies a code length or a period that is not supported."))
     return int(text)
 
 

@@ -25,7 +25,7 @@ from backoffice.operations.states import Outcome, Status
 
 class IncidentKind(models.TextChoices):
     NOW_FAILED = "now_failed", _("Closed as succeeded, but the provider reports it as failed")
-    NOT_LISTED = "not_listed", _("The provider's list does not show its transaction")
+    NOT_LISTED = "not_listed", _("The provider's list does not show the transaction of this operation")
     NOW_EXECUTED = "now_executed", _("Closed as failed, but the provider reports it as executed")
     EXECUTED_AFTER_ALL = (
         "executed_after_all",
@@ -51,7 +51,7 @@ class IncidentKind(models.TextChoices):
     )
     DATABASE_RESTORED = (
         "database_restored",
-        _("The database was restored to an earlier moment, or a standby was promoted"),
+        _("The database was restored to an earlier point in time, or a standby server took over"),
     )
     ALTERED_PAUSE = "altered_pause", _("A pause of payments was ended or deleted outside Countersign")
     MANAGED_CODES_REFUSED = (
@@ -81,13 +81,13 @@ class RecordFault(TextChoices):
     )
     BULK_RELEASE = (
         "bulk_release",
-        _("a bulk release has no valid seal, or the audit log does not show it"),
+        _("a bulk send has no valid seal, or the audit log does not show it"),
     )
-    LOGGED_CLOSING = "logged_closing", _("the audit log shows that the operation was closed before")
+    LOGGED_CLOSING = "logged_closing", _("the audit log shows that the operation was already closed")
     BATCH_ROWS = "batch_rows", _("the rows of the batch are not those that were prepared and approved")
     BATCH_LINK = (
         "batch_link",
-        _("the operation is not the row of a batch that its people prepared and approved"),
+        _("the operation does not match a row of the batch as prepared and approved"),
     )
 
 
@@ -101,8 +101,8 @@ class PauseCause(TextChoices):
     DATABASE_RESTORED = (
         "database_restored",
         _(
-            "The database was restored to an earlier moment, or a standby was promoted. Payments that were sent "
-            "may be missing."
+            "The database was restored to an earlier point in time, or a standby server took over. Payments that "
+            "were sent may be missing."
         ),
     )
     ALTERED_PAUSE = "altered_pause", _("The last pause was ended or deleted outside Countersign.")

@@ -338,7 +338,7 @@ def test_the_command_needs_no_database_and_prints_no_secret(tmp_path: Path) -> N
 
 def test_the_command_uses_the_key_in_use_after_a_switch(run: Run, sandbox_process: SandboxProcess) -> None:
     own = run(sandbox_process.url, "check")
-    assert "Uses the API key in use: Key from the environment." in own.stdout
+    assert "Uses the API key in use: Key configured at installation." in own.stdout
     key = GatewayKey(name="till", short_hash="0a1b2c3d")
     key.encrypt(API_KEY)
     credentials.switch_to_key(key)

@@ -96,7 +96,7 @@ def test_another_process_sees_the_switch_without_a_restart() -> None:
         command, env=_with(environment), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert other.stdout is not None
-    assert other.stdout.readline().strip() == "Key from the environment"
+    assert other.stdout.readline().strip() == "Key configured at installation"
     switched_to()
     output, _ = other.communicate("go on\n", timeout=180)
     assert output.strip() == "second"

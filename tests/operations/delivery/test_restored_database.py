@@ -601,7 +601,7 @@ def test_the_pages_name_the_cause_and_what_the_journal_has(
     client = sign_in(Client(), approver)
     html = text_of(client.get("/operations/pause/"))
     assert "by Countersign" in html
-    assert "The database was restored to an earlier moment" in html
+    assert "The database was restored to an earlier point in time" in html
     assert "according to the journal of" in text_of(show(client, lost))
 
 

@@ -153,7 +153,7 @@ def test_going_back_to_change_keeps_the_input(as_preparer: Client, holder: str) 
         ("amount", "1e5", "Enter a number such as 5,000.50"),
         ("amount", "NaN", "Enter a number such as 5,000.50"),
         ("amount", "5.000,50", "Enter a number such as 5,000.50"),
-        ("amount", "9000000000000", "Amount exceeds the balance"),
+        ("amount", "9000000000000", "The amount exceeds the balance"),
         ("account_number", "123", "exactly 10 digits"),
         ("account_number", "12345678901", "exactly 10 digits"),
         ("account_number", "01234S6789", "exactly 10 digits"),

@@ -84,7 +84,10 @@ def test_a_lost_operation_is_named_by_its_reference(as_approver: Client, inciden
     ("status", "next_step"),
     [
         (Status.PENDING, "Approve the operation to have it closed by matching. It is not sent."),
-        (Status.APPROVED, "It will be recreated automatically: one attempt at a time for each balance."),
+        (
+            Status.APPROVED,
+            "The record of this attempt will be recreated automatically, one at a time for each",
+        ),
         (Status.CANCELLED, "The operation is closed (Cancelled). Look for its transaction at the provider"),
     ],
 )
@@ -206,7 +209,10 @@ def test_an_altered_pause_names_the_runbook_and_lists_no_lost_commits(as_approve
 @pytest.mark.parametrize(
     ("outcome", "text"),
     [
-        (Outcome.OPEN, "The database has no attempt. According to the journal, the operation was sent."),
+        (
+            Outcome.OPEN,
+            "The database contains no attempt, but according to the journal the operation was sent.",
+        ),
         (Outcome.NOT_SENT, "Nothing was sent. It can be sent once it is approved."),
     ],
 )

@@ -90,7 +90,7 @@ def test_it_shows_the_last_verification(reader: Client) -> None:
 
 
 def test_it_shows_integrity_checks_and_jobs(reader: Client) -> None:
-    assert "The sweeper has never run." in shown(reader)
+    assert "The sweeper process has never run." in shown(reader)
     now = timezone.now()
     Inspection.objects.create(
         pk=1,

@@ -94,7 +94,7 @@ def test_the_overview_counts_all_waiting_operations_and_shows_the_first(
     for _ in range(8):
         factories.prepared(preparer)
     html = page(sign_in(client, approver), "/")
-    waiting = html.partition("Waiting for you</h2>")[2].partition("</section>")[0]
+    waiting = html.partition("Waiting for me</h2>")[2].partition("</section>")[0]
     assert waiting.count('class="row"') == SHOWN_PER_GROUP
     assert '<a href="/operations/?tab=waiting">View all 8 operations</a>' in waiting
     assert '<b class="count">8</b> <span>waiting for you</span>' in html

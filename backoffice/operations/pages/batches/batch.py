@@ -81,7 +81,7 @@ def batch_pause(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @permission_required(permissions.RELEASE, raise_exception=True)
 def batch_resume(request: StaffRequest, pk: UUID) -> HttpResponse:
-    text = gettext("Batch resumed. Send its operations again.")
+    text = gettext("Batch resumed. Its unsent operations can now be sent.")
     return _run(request, pk, control.resume_batch, text)
 
 
@@ -89,7 +89,10 @@ def batch_resume(request: StaffRequest, pk: UUID) -> HttpResponse:
 @permission_required(permissions.VIEW, raise_exception=True)
 def batch_cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
     return _run(
-        request, pk, control.cancel_batch, gettext("Batch cancelled. What is not sent will not be sent.")
+        request,
+        pk,
+        control.cancel_batch,
+        gettext("Batch cancelled. Operations not yet sent will not be sent."),
     )
 
 

@@ -148,7 +148,7 @@ _TEXTS: dict[Status, tuple[Promise, Promise]] = {
     # of what is applied here; what is sent has other texts
     Status.APPROVED: (
         _("Being applied"),
-        _("Fully approved. A worker is applying it; this page updates automatically."),
+        _("Fully approved and being applied. This page updates automatically."),
     ),
     Status.SENDING: (_("Sending"), _("The request is in progress. This page updates automatically.")),
     Status.PROCESSING: (
@@ -192,7 +192,8 @@ _PREPARE_AGAIN = _("The preparer must cancel it and prepare it again.")
 _LOST = (
     _("Possibly sent before the database was restored"),
     _(
-        "Do not pay again. Countersign checks the provider's records for its transaction. It is not sent again."
+        "Do not pay again. Countersign checks the provider's records for the transaction of this operation. The "
+        "operation is not sent again."
     ),
 )
 """Of an approved operation with a lost attempt."""
@@ -260,7 +261,7 @@ def reason_not_sent(operation: Operation, timeline: Sequence[Entry], turn: Queue
 def _expired_release_text(operation: Operation, turn: QueuePosition | None) -> str:
     text = gettext(
         "Not sent before the release expired: other operations were ahead, the provider's data could not be read, "
-        "or no worker was available."
+        "or no sending process was available."
     )
     if not asks_for_otp(operation):
         return f"{text}{_advice_if_sendable(operation, turn, gettext('Choose “Send” again.'))}"
@@ -282,12 +283,12 @@ _REFUSED_AT_CLAIM: dict[str, Promise] = {
         "Not sent: the person who released it no longer has permission to send. Another person must send it."
     ),
     Refusal.ACCOUNT_RESTRICTED: _(
-        "Not sent: the account of the person who released it was changed with break-glass. Another person must "
-        "send it."
+        "Not sent: the account of the person who released it was changed by break-glass access. Another person "
+        "must send it."
     ),
     Refusal.DATABASE_RESTORED: _(
-        "Not sent: the database was restored to an earlier moment, or a standby was promoted, and payments were "
-        "paused."
+        "Not sent: the database was restored to an earlier point in time, or a standby server took over, and "
+        "payments were paused."
     ),
 }
 """Where the sentence of the refusal says less than what the reader has to know."""
@@ -345,7 +346,9 @@ def _is_outdated(attempt: Attempt) -> bool:
 def nothing_sent_text(operation: Operation) -> str:
     """Why there is no attempt yet, and what has to happen before the first."""
     if may_have_been_sent(operation):
-        return gettext("The database has no attempt. According to the journal, the operation was sent.")
+        return gettext(
+            "The database contains no attempt, but according to the journal the operation was sent."
+        )
     if operation.status == Status.PENDING:
         return gettext("Nothing was sent. It can be sent once it is approved.")
     if operation.status != Status.APPROVED:

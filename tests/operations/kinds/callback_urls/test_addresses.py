@@ -36,7 +36,7 @@ def test_a_public_https_address_is_accepted_everywhere(settings: Settings, url: 
         ("https://pay.example.com:0/hooks", "Start with https://"),
         ("https://pay.example.com:99999/hooks", "host or port cannot be read"),
         ("https://[::1/hooks", "host or port cannot be read"),
-        ("https://ada:secret@pay.example.com/", "user name and password"),
+        ("https://ada:secret@pay.example.com/", "username and password"),
         ("https://pay.example.com/#top", "never sent"),
         ("https://pay.example.com/a b", "without spaces"),
         ("https://pay.example.com\\@10.0.0.1/", "backslashes"),

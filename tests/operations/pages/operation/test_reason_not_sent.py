@@ -141,7 +141,7 @@ def test_an_invalid_approval_is_explained_with_prepare_again(
     ("refused", "shown"),
     [
         (PossiblyExecutedError("T-7"), "cancel the operation if it is already paid."),
-        (DatabaseRestoredError(), "Not sent: the database was restored to an earlier moment"),
+        (DatabaseRestoredError(), "Not sent: the database was restored to an earlier point in time"),
         (DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE), "proves that this operation was already sent"),
         (
             ContentChangedError(Refusal.OTP_OF_OTHER_CONTENT),

@@ -37,7 +37,7 @@ def test_a_staff_result_shows_roles_or_deactivation(
 def test_the_page_says_what_was_searched(as_preparer: Client) -> None:
     html = text_of(search(as_preparer, "nothing"))
     assert "No results in Countersign" in html
-    assert "Words are searched in the newest 5,000 operations." in html
+    assert "Words are searched for in the newest 5,000 operations." in html
     assert "as last reported" in html
 
 

@@ -56,7 +56,7 @@ def test_an_invalid_filter_is_reported_at_its_field_and_kept(
 def test_the_list_partial_explains_why_it_is_empty(reader: Client) -> None:
     html = text_of(reader.get(PAGE, {"currency": "EUR", "min_amount": "x"}, headers={"HX-Request": "true"}))
     assert "Currency: Select a valid choice" in html
-    assert "Amount from: Enter an amount" in html
+    assert "Minimum amount: Enter an amount" in html
     assert html.count("No results until this filter is corrected") == 2
 
 
