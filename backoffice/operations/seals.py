@@ -85,7 +85,7 @@ class _BatchFaults:
 
     def __init__(self, *, trusts_digests: bool = False) -> None:
         self._trusts_digests = trusts_digests
-        self._read: dict[UUID, tuple[Operation, list[RecordFault]]] = {}
+        self._read: dict[UUID, tuple[Operation, frozenset[str], list[RecordFault]]] = {}
 
     def of(
         self, operation: Operation, approvals: Sequence[Approval], entries: Sequence[Entry]
