@@ -24,7 +24,6 @@ TINY = BenchSize(
     merged=300,
     payments=3,
     seconds=1.0,
-    waiting=4,
     rounds=1,
 )
 MEMBERS = {

@@ -54,7 +54,6 @@ class BenchSize:
     merged: int = 100_000
     payments: int = 500
     seconds: float = 10.0
-    waiting: int = 10_000
     rounds: int = 7
 
 
@@ -74,7 +73,7 @@ def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
         "P7": lambda: client_reads.client_read_measures(size.rounds),
         "product": product.product_measures,
         "P9": lambda: payday.payday_measures(size.payments),
-        "P10": lambda: people.people_measures(size.seconds, size.waiting),
+        "P10": lambda: people.people_measures(size.seconds),
     }
 
 
