@@ -252,7 +252,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
     }
     # The sweeper's jobs look for work every second: opening the file each time was most of what they cost. It is
-    # short, because a connection keeps a file that was replaced.
+    # short, because a connection keeps a file that was replaced: up to ten seconds in the sweeper.
     DATABASES["default"]["CONN_MAX_AGE"] = 5
 else:
     # A commit returns once it is on disk, whatever the server's default: after a crash a release that was already

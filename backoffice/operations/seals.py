@@ -41,10 +41,18 @@ _CLOSING = (
 )
 
 
-def check_record(operation: Operation, approvals: Sequence[Approval], release: Release | None) -> None:
+def check_record(
+    operation: Operation,
+    approvals: Sequence[Approval],
+    release: Release | None,
+    *,
+    trusts_digests: bool = False,
+) -> None:
     """Raises AlteredRecordError unless each row has a valid seal and the audit log agrees with it.
 
-    Pass the rows that are acted on, not others read again: the database could show different ones.
+    Pass the rows that are acted on, not others read again: the database could show different ones. With
+    `trusts_digests` an operation of a batch is compared with the digests that this process has read before
+    (`_BatchFaults`).
     """
     for approval in approvals:
         approval.operation = operation
@@ -53,7 +61,7 @@ def check_record(operation: Operation, approvals: Sequence[Approval], release: R
     entries = _logged([operation.pk])[operation.pk]
     unsealed = _seal_faults(operation, approvals, release)
     unlogged = _log_faults(operation, approvals, release, entries)
-    unlogged += _BatchFaults(trusts_digests=True).of(operation, approvals, entries)
+    unlogged += _BatchFaults(trusts_digests=trusts_digests).of(operation, approvals, entries)
     if unsealed or unlogged:
         code = Refusal.SEAL_INVALID if unsealed else Refusal.LOG_MISMATCH
         raise AlteredRecordError(code, [*unsealed, *unlogged])
@@ -80,7 +88,7 @@ class _BatchFaults:
     """Where a batch differs from its rows, or the operation of a row from its batch. Reads each batch once.
 
     With `trusts_digests`, digests that this process found to be those of an approved batch are not read again: while
-    its operations are sent, each is compared with them, and the other rows are of no concern.
+    its operations are released and sent, each is compared with them. The inspection of each minute reads all rows.
     """
 
     def __init__(self, *, trusts_digests: bool = False) -> None:

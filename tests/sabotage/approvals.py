@@ -71,7 +71,8 @@ APPROVALS = (
         "backoffice.operations.policy:check_may_release",
         {
             (
-                "    check_content(operation, digest)\n    check_second_factor(second_factor_at)\n"
+                "    check_content(operation, digest)\n"
+                "    check_second_factor(second_factor_at, within=within)\n"
             ): "    check_content(operation, digest)\n"
         },
         "tests/operations/delivery/test_release.py::test_a_release_needs_a_fresh_second_factor",

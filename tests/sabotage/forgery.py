@@ -8,7 +8,7 @@ _BULK_RELEASE = (
     "tests/operations/pages/bulk/test_release.py"
     "::test_an_order_written_with_the_database_alone_releases_nothing_and_raises_an_incident"
 )
-_CHECKED_AT_THE_CLAIM = {"    seals.check_record(operation, approvals, release)\n": ""}
+_CHECKED_AT_THE_CLAIM = {"    seals.check_record(operation, approvals, release, trusts_digests=True)\n": ""}
 
 FORGERY = (
     Safeguard(
@@ -136,7 +136,10 @@ FORGERY = (
     Safeguard(
         "an altered operation is not released",
         "backoffice.operations.policy:check_may_release",
-        {"    seals.check_record(operation, list(operation.approvals.all()), None)\n": ""},
+        {
+            "    seals.check_record("
+            "operation, list(operation.approvals.all()), None, trusts_digests=True)\n": ""
+        },
         f"{_SEALS}test_a_forged_approval_is_not_released",
     ),
     Safeguard(

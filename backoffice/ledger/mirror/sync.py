@@ -68,9 +68,9 @@ def sync_if_due() -> int:
 
 
 def sync_now() -> int:
-    """Run a round, because something happened at the provider. Returns 1 unless another process is reading.
+    """Run a round, because something happened at the provider. Returns 1 if this call read.
 
-    If another process is reading, or a round has just begun, the sweeper runs one more within `REQUEST_INTERVAL`.
+    If another process is reading, or a round has just begun, the sweeper runs one within `REQUEST_INTERVAL`.
     """
     Mirror.objects.get_or_create(pk=1)
     Mirror.objects.filter(pk=1).update(sync_requested_at=clock.now())

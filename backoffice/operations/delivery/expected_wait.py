@@ -32,7 +32,7 @@ def expected_seconds(operations: Iterable[Operation]) -> int:
     waiting = [(balance, kind) for balance, kind, _ in queued]
     waiting += [(one.currency, one.kind) for one in operations if one.pk not in released]
     balances = Counter(balance for balance, _ in waiting if balance)
-    codes = sum(KINDS[kind].requires_otp for _, kind in waiting)
+    codes = sum(KINDS[kind].requires_otp for _, kind in waiting if kind in KINDS)
     longest = max((count * pace[balance] for balance, count in balances.items()), default=0.0)
     per_code = 1 if provider_profile().otp_single_use else OPERATIONS_PER_CODE
     return round(max(longest, codes / per_code * _SECONDS_PER_CODE))

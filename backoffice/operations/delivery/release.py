@@ -23,6 +23,7 @@ from backoffice.core.leases import is_held
 from backoffice.operations import policy, seals
 from backoffice.operations.delivery import balance_queue
 from backoffice.operations.delivery import otp as one_time_codes
+from backoffice.operations.delivery.expected_wait import release_lifetime
 from backoffice.operations.errors import (
     AlreadyReleasedError,
     AlteredRecordError,
@@ -54,6 +55,16 @@ class AnotherPayment:
     reason: str
 
 
+@dataclass(frozen=True)
+class OrderTerms:
+    """What a sealed order of several releases allows each of them: how long it may wait to be sent, and how old the
+    second factor of the order may be when it is made.
+    """
+
+    lifetime: timedelta
+    second_factor_within: timedelta
+
+
 @audit_refusals(OperationAction.RELEASE)
 @transaction.atomic
 def release_operation(
@@ -64,7 +75,7 @@ def release_operation(
     second_factor_at: datetime | None,
     otp: SecretStr | None = None,
     another_payment: AnotherPayment | None = None,
-    lifetime: timedelta | None = None,
+    terms: OrderTerms | None = None,
 ) -> Operation:
     """Release an approved operation; a worker sends it when its turn at the balance comes.
 
@@ -72,12 +83,12 @@ def release_operation(
     different payment.
 
     The provider's one-time code is stored encrypted and bound to this content while it is valid; a
-    release without a code lasts `lifetime`, or else `RELEASE_LIFETIME_MINUTES`. Raises PermissionMissingError,
-    SelfApprovalError, WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError, PaymentsPausedError,
-    OtpMissingError, OtpUsedError, AlreadyReleasedError, LookAlikeError, LookAlikeReasonMissingError, and
-    AlteredRecordError, with an incident.
+    release without a code lasts at least `RELEASE_LIFETIME_MINUTES`, longer behind a long queue. `terms` are those of
+    an order of several releases. Raises PermissionMissingError, SelfApprovalError, WrongStatusError, ExpiredError,
+    ContentChangedError, SecondFactorStaleError, PaymentsPausedError, OtpMissingError, OtpUsedError,
+    AlreadyReleasedError, LookAlikeError, LookAlikeReasonMissingError, and AlteredRecordError, with an incident.
     """
-    return add_release(operation_id, actor, digest, second_factor_at, otp, another_payment, lifetime)
+    return add_release(operation_id, actor, digest, second_factor_at, otp, another_payment, terms)
 
 
 @transaction.atomic
@@ -164,11 +175,17 @@ def add_release(
     second_factor_at: datetime | None,
     otp: SecretStr | None,
     another_payment: AnotherPayment | None = None,
-    lifetime: timedelta | None = None,
+    terms: OrderTerms | None = None,
 ) -> Operation:
     """Release inside the caller's transaction."""
     operation = Operation.objects.get_locked(operation_id)
-    policy.check_may_release(actor, operation, digest=digest, second_factor_at=second_factor_at)
+    policy.check_may_release(
+        actor,
+        operation,
+        digest=digest,
+        second_factor_at=second_factor_at,
+        within=terms.second_factor_within if terms else None,
+    )
     _expire_if_late(operation)
     if is_paused():
         raise PaymentsPausedError
@@ -184,7 +201,7 @@ def add_release(
         operation=operation,
         released_by=actor,
         released_at=now,
-        expires_at=now + (lifetime or timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)),
+        expires_at=_expiry(operation, now, terms),
         balance=debit.currency if debit else None,
         look_alikes=list(declared),
     )
@@ -201,6 +218,15 @@ def add_release(
     if release.balance is None or not _is_queue_being_sent(release.balance):
         background.enqueue_on_commit(SEND_TASK, operation_id)
     return operation
+
+
+def _expiry(operation: Operation, now: datetime, terms: OrderTerms | None = None) -> datetime:
+    """Until when a release without a code may wait; one that waits long not longer than its operation."""
+    lifetime = terms.lifetime if terms else release_lifetime([operation])
+    usual = timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
+    return (
+        now + lifetime if lifetime <= usual else min(now + lifetime, max(operation.expires_at, now + usual))
+    )
 
 
 def _add_code(release: Release, code: str) -> None:
@@ -227,7 +253,7 @@ def renew_release(operation: Operation, attempt: Attempt) -> None:
         operation=operation,
         released_by=attempt.released_by,
         released_at=now,
-        expires_at=now + timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES),
+        expires_at=_expiry(operation, now),
         balance=attempt.balance,
         look_alikes=[one.transaction_id for one in operation.look_alikes.all() if one.declared_at],
     )

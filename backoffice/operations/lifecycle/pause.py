@@ -1,5 +1,8 @@
 """Pause all payments (one person) and resume them (two people), with a cached read for the pages."""
 
+from datetime import datetime, timedelta
+
+from django.conf import settings
 from django.core.cache import cache
 from django.db import IntegrityError, transaction
 from django.db.models import Min
@@ -24,7 +27,7 @@ from backoffice.operations.kinds.resume import ResumePayload
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models import monitoring
 from backoffice.operations.models.monitoring import Incident, Pause, current_pause
-from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind, PauseCause
 from backoffice.operations.states import Status
 
@@ -91,7 +94,22 @@ def resume_payments(resumption: Operation, payload: ResumePayload, actor: User) 
     target.ended_at, target.ended_by = clock.now(), resumption
     target.save(update_fields=["ended_at", "ended_by"])
     audit.record(Action.PAYMENTS_RESUMED, actor=actor, target=target, by=resumption.reference)
+    _expire_old_releases(target.ended_at)
     transaction.on_commit(clear_pause_cache)
+
+
+def _expire_old_releases(now: datetime) -> None:
+    """End the releases that were made long before, so that nothing is sent that nobody expects any more.
+
+    Those that another transaction is ending are left to it.
+    """
+    until = now - timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
+    old = Release.objects.select_for_update(skip_locked=True, of=("self",)).filter(released_at__lte=until)
+    operations = [release.operation for release in old.select_related("operation")]
+    Release.objects.filter(operation__in=operations).delete()
+    audit.record_all(
+        [audit.NewEntry(Action.OPERATION_RELEASE_EXPIRED, None, operation, {}) for operation in operations]
+    )
 
 
 def is_pause_altered() -> bool:

@@ -22,7 +22,7 @@ from backoffice.core.gateway import provider_profile
 from backoffice.core.leases import acquire_lease
 from backoffice.operations import policy
 from backoffice.operations.delivery.expected_wait import OPERATIONS_PER_CODE, release_lifetime
-from backoffice.operations.delivery.release import release_operation
+from backoffice.operations.delivery.release import OrderTerms, release_operation
 from backoffice.operations.errors import (
     AlreadyReleasedError,
     AlteredRecordError,
@@ -50,6 +50,8 @@ from backoffice.operations.states import Status
 logger = logging.getLogger(__name__)
 RELEASE_MANY_TASK = "operations.release_many"
 MAX_OPERATIONS = MAX_ROWS  # all operations of a batch
+# How long after the second factor an order is carried out: thousands of releases take minutes.
+ORDER_VALID = timedelta(minutes=30)
 _AT_ONCE = 25  # releases, then the worker may send in between
 LEASE_DURATION = timedelta(seconds=30)  # longer than these take; another process continues after it
 
@@ -160,8 +162,9 @@ def _release_next(pk: UUID) -> bool:
         _check_authentic(bulk_release)
         ordered = Operation.objects.filter(pk__in=bulk_release.items.values("operation"))
         lifetime = release_lifetime(ordered.filter(status=Status.APPROVED).only("currency", "kind"))
+        terms = OrderTerms(lifetime, ORDER_VALID)
         for item in waiting[:_AT_ONCE]:
-            _release_one(item, bulk_release.released_by, bulk_release.second_factor_at, lifetime=lifetime)
+            _release_one(item, bulk_release.released_by, bulk_release.second_factor_at, terms=terms)
     except (AlteredRecordError, *_STOPPING) as exc:
         logger.warning("The %s ended early: %s", bulk_release, exc)
         waiting = []
@@ -209,7 +212,7 @@ def _release_one(
     second_factor_at: datetime | None,
     *,
     otp: SecretStr | None = None,
-    lifetime: timedelta | None = None,
+    terms: OrderTerms | None = None,
 ) -> bool:
     try:
         release_operation(
@@ -218,7 +221,7 @@ def _release_one(
             digest=item.digest,
             second_factor_at=second_factor_at,
             otp=otp,
-            lifetime=lifetime,
+            terms=terms,
         )
     except _STOPPING:
         raise

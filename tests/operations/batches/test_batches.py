@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 from django.db import DatabaseError, connection, transaction
+from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
@@ -16,7 +17,7 @@ from backoffice.operations.delivery import send
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.batches import Batch, BatchRow, FileState, PayoutFileRow, RowFlag
 from backoffice.operations.models.monitoring import Incident
-from backoffice.operations.models.operations import Approval, Operation
+from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.states import Status
@@ -24,6 +25,7 @@ from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations.batches import payouts
+from tests.operations.conftest import SignIn
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -216,6 +218,18 @@ def test_a_batch_that_stopped_halfway_goes_on(
     assert payouts.row_operations(batch)[:2] == first
 
 
+def test_a_batch_is_offered_to_be_sent_once_all_rows_are_operations(
+    sign_in: SignIn, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(creation, "CHUNK", 2)
+    batch = payouts.approve(payouts.prepared(preparer, payouts.transfers(3)), approver)
+    page, offer = sign_in(Client(), approver), f"/operations/send/?batch={batch.reference}"
+    assert creation._create_chunk(batch.pk)
+    assert offer not in page.get(f"/operations/{batch.pk}/rows/").content.decode()
+    assert creation.create_operations(batch.pk)
+    assert offer in page.get(f"/operations/{batch.pk}/rows/").content.decode()
+
+
 def test_a_row_whose_equal_content_waits_becomes_no_second_operation(preparer: User, approver: User) -> None:
     batch = payouts.prepared(preparer, [f"{payouts.transfers(1)[0]}Bonus", *payouts.transfers(1, first=2)])
     row = batch.rows.first()
@@ -304,6 +318,9 @@ def test_one_altered_row_is_found_in_all_operations_of_its_batch(preparer: User,
         batch.rows.filter(operation=operations[2]).update(digest="0" * 64)
     found = seals.altered_operations([one.pk for one in operations])
     assert {one.pk for one in found} == {one.pk for one in operations}
+    inspect(full=True)
+    assert not Release.objects.exists()
+    assert set(Incident.objects.values_list("operation", flat=True)) == {one.pk for one in operations}
 
 
 def test_an_operation_without_its_row_is_not_sent(
