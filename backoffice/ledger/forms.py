@@ -77,7 +77,7 @@ def _amount_field(label: "StrOrPromise") -> AmountField:
 def _require_searchable(text: str) -> None:
     if len(text) >= MIN_TEXT_LENGTH and not is_searchable(text):
         raise forms.ValidationError(
-            gettext("Include letters or digits: other characters alone cannot be searched.")
+            gettext("Include letters or digits: other characters alone cannot be searched for.")
         )
 
 

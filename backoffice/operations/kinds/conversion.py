@@ -157,7 +157,10 @@ class ConversionKind(MoneyKind[ConversionPayload]):
         ]
         return [
             *facts,
-            *(payload.estimate or [(gettext("Rate"), gettext("Set by the provider when it is sent"))]),
+            *(
+                payload.estimate
+                or [(gettext("Rate"), gettext("Set by the provider when the operation is sent"))]
+            ),
         ]
 
     def initial(self, payload: ConversionPayload) -> dict[str, Any]:

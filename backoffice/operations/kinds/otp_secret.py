@@ -57,7 +57,7 @@ class OtpSecretForm(KindForm):
         label=_("Current code of this authenticator"),
         required=False,
         max_length=16,
-        help_text=_("Shows that the secret was entered correctly. It is not sent to the provider."),
+        help_text=_("Shows that the secret was entered correctly. The code is not sent to the provider."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "numeric", "spellcheck": "false"}),
     )
     sealed = forms.CharField(required=False, max_length=2000, widget=forms.HiddenInput)

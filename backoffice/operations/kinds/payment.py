@@ -299,7 +299,7 @@ class PaymentKind(ChangeKind[PaymentPayload]):
     verb = _("Off-ramp payment")
     success_texts = (
         _("Payment created"),
-        _("The provider created the payment. The pay-in details are below."),
+        _("The provider created the payment. The payment details for the customer are on this page."),
     )
     section = KindSection.MONEY
     permission = PREPARE
@@ -352,7 +352,7 @@ class PaymentKind(ChangeKind[PaymentPayload]):
                 gettext("Rate"),
                 gettext("Rate key {key}").format(key=payload.rate_key)
                 if payload.rate_key
-                else gettext("Set by the provider when it is sent"),
+                else gettext("Set by the provider when the operation is sent"),
             ),
             (gettext("Our reference"), payload.reference),
             (gettext("Business ID"), payload.business_id),

@@ -68,7 +68,7 @@ class RowFlag(models.TextChoices):
     NEW_RECIPIENT = "new_recipient", _("New recipient")
     NAME_CLOSE = "name_close", _("Name similar")
     NAME_DIFFERENT = "name_different", _("Name differs")
-    REPEATED = "repeated", _("Repeated")
+    REPEATED = "repeated", _("Repeated payment")
     LARGEST = "largest", _("Largest amount")
     CAUTION = "caution", _("Warning")
 

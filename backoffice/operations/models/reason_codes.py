@@ -275,7 +275,7 @@ class ResponseCode(TextChoices):
     )
     ERROR = "error", "{error}"  # of the client, with the provider's own words
     # Nothing was sent, and what was approved no longer fits what exists now.
-    OUTDATED = "outdated", _("{error} If it must still be done, cancel this operation and prepare it again.")
+    OUTDATED = "outdated", _("{error} If the operation must still be done, cancel it and prepare it again.")
     UNREADABLE = "unreadable", _("{error} Response: {excerpt}")
     NOTHING_RECORDED = "nothing_recorded", _("No response was recorded before the deadline")
     NOT_BEGUN = "not_begun", _("The sending process stopped before the request began. Nothing was sent.")

@@ -66,7 +66,7 @@ def test_the_estimate_is_shown_while_the_form_is_filled_in(
 def test_a_missing_rate_is_reported_and_does_not_block(as_preparer: Client, provider: StubProvider) -> None:
     answer = review(as_preparer)
     assert answer.status_code == 200
-    assert "Set by the provider when it is sent" in answer.content.decode()
+    assert "Set by the provider when the operation is sent" in answer.content.decode()
 
 
 def reached(given: str, received: str, *, amount: str, for_amount: str, at: str) -> dict[str, object]:

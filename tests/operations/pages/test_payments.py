@@ -100,7 +100,7 @@ def test_an_unpaid_payment_is_shown_as_created(
     answered(provider)
     html = text(as_approver, make().get_absolute_url())
     assert '<h2 id="decision-title">Payment created</h2>' in html
-    assert "The provider created the payment. The pay-in details are below." in html
+    assert "The provider created the payment. The payment details for the customer are on this page." in html
     assert "Confirmed by the provider." not in html
 
 
@@ -118,7 +118,7 @@ def test_the_operation_page_shows_the_customers_instructions(
         "USDT 2.500000",
         "USDT 0.000000",
         "NGN 158,000.00",
-        "so it may have changed",
+        "so the status may have changed",
     ):
         assert shown in html
 

@@ -247,7 +247,7 @@ def test_an_operation_that_may_have_been_sent_is_never_offered_for_sending(
     assert ("Do not pay again. Countersign checks the provider&#x27;s records" in shown) != may_be_sent
     assert (">Send<" in shown) == (may_be_sent and not is_paused)
     assert ("Ready to send" in shown) == (may_be_sent and not is_paused)
-    assert ("It can be sent after that." in shown) == (may_be_sent and is_paused)
+    assert ("This operation can be sent after that." in shown) == (may_be_sent and is_paused)
 
 
 def test_a_lost_permission_does_not_hide_that_an_operation_may_have_been_sent(

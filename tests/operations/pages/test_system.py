@@ -101,7 +101,7 @@ def test_it_shows_integrity_checks_and_jobs(reader: Client) -> None:
     Heartbeat.objects.create(job="sync_if_due", at=now - timedelta(minutes=6))
     text = shown(reader)
     assert "send_due less than 1 min sync_if_due 6 min" in text
-    assert "Violated by: trigger a.b is missing" in text
+    assert "This rule is violated by: trigger a.b is missing" in text
     html = reader.get(SYSTEM).content.decode()
     assert html.count('<dd class="bad">') == 1
     assert "?q=trigger" not in html

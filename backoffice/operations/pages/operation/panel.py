@@ -552,7 +552,7 @@ def _paused_text(operation: Operation, pause: Pause, turn: QueuePosition | None)
         released = gettext("The release is valid until {time}; after that, choose “Send” again.")
         return f"{why} {released.format(time=local_time(operation.release.expires_at))}"
     blocked = f" {turn}" if turn is not None and _blocking_operation(turn) else ""
-    return f"{why} {gettext('It can be sent after that.')}{blocked}"
+    return f"{why} {gettext('This operation can be sent after that.')}{blocked}"
 
 
 def _blocked_title(operation: Operation, turn: QueuePosition, holder: Operation) -> str:

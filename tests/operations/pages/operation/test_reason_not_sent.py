@@ -182,13 +182,13 @@ def test_what_may_be_paid_already_is_not_announced_for_sending_while_paused(
     as_approver: Client, approver: User, approved: Operation
 ) -> None:
     pause.pause_payments(actor=approver, reason="A supplier's mailbox was taken over.")
-    assert "It can be sent after that." in text_of(show(as_approver, approved))
+    assert "This operation can be sent after that." in text_of(show(as_approver, approved))
     incidents.raise_incident(
         approved, kind=IncidentKind.EXECUTED_DESPITE_PROOF, evidence={"transactions": ["T-7"]}
     )
     html = text_of(show(as_approver, approved))
     assert "According to the provider, this operation may already be paid." in html
-    assert "It can be sent after that." not in html
+    assert "This operation can be sent after that." not in html
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_what_may_be_paid_already_is_not_announced_for_sending_while_paused(
         ),
         (
             ResponseCode.OUTDATED,
-            "Not executed. The key is gone. If it must still be done, cancel this operation and prepare it again.",
+            "Not executed. The key is gone. If the operation must still be done, cancel it and prepare it again.",
             "Nothing was executed. Cancel this operation and prepare it again.",
         ),
     ],
