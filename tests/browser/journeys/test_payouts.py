@@ -8,7 +8,6 @@ import requests
 import xlsxwriter
 from playwright.sync_api import FilePayload, Page, expect
 
-from backoffice.core.web.formatting import format_amount
 from backoffice.operations.kinds.registry import KINDS
 from tests.browser import steps
 from tests.browser.people import APPROVER, PREPARER, People
@@ -59,8 +58,9 @@ def test_payouts_from_a_workbook(people: People, stack: Stack) -> None:
     batch = steps.path_of(preparer)
 
     approver.goto(batch)
-    approver.get_by_label("Type this value").fill(format_amount(sum(AMOUNTS, Decimal(0)), "USDT"))
-    steps.press(approver, "Approve")
+    total = sum(AMOUNTS, Decimal(0)).quantize(Decimal("0.000001"))
+    approver.get_by_label("Total USDT, without separators").fill(str(total))
+    steps.press(approver, "Approve and apply")
     expect(approver.get_by_role("status")).to_contain_text("Approved")
     approver.goto(f"{batch}rows/")
     approver.get_by_role("button", name="Send operations…").click()
