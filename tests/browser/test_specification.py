@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.page_list import PAGES, ListedPage
+from tests.browser.page_list import NOBODY, PAGES, ListedPage
 from tests.browser.people import People
 from tests.browser.stacks import stack_for_every_page
 from tools.processes import Stack
@@ -40,7 +40,8 @@ def test_the_page_opens_under_the_profile_of_the_specification(
     shared_people: People, pages: dict[str, Page], place: ListedPage
 ) -> None:
     if place.person not in pages:
-        pages[place.person] = shared_people.page_of(place.person)
+        is_nobody = place.person == NOBODY
+        pages[place.person] = shared_people.browser() if is_nobody else shared_people.page_of(place.person)
     page = pages[place.person]
     place.visit(shared_people, page)
     expect(page.get_by_role("heading", level=1)).to_have_count(1)

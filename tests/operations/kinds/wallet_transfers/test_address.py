@@ -79,7 +79,7 @@ def test_dissimilar_addresses_are_not_shown(preparer: User, approver: User, prov
 
 def test_an_address_without_a_checksum_is_warned_of() -> None:
     (form,) = KIND.cautions(of(network="ERC20", address=EVM.lower()))
-    assert "without checksum" in form
+    assert "no checksum" in form
     (network,) = KIND.cautions(of(network="Lightning", address="lnbc1"))
     assert "Not checked" in network
     (wrong,) = KIND.cautions(of(address="TR7"))
