@@ -28,7 +28,8 @@ def now() -> datetime:
 def recent() -> datetime:
     """The same time, from a reading at most `RECENT_SECONDS` ago and this machine's monotonic clock since.
 
-    For choosing what is due, which processes do every second; whatever follows is decided by `now`.
+    Only for selecting what is due, which processes do every second. What is stored, and what is decided about the
+    selected rows, uses `now`.
     """
     global _last_reading
     if connection.vendor == "sqlite" or _source is not _database_now:

@@ -89,7 +89,7 @@ HEARTBEAT_INTERVAL = timedelta(seconds=5)
 
 def record_heartbeat(job: str) -> None:
     """Record that a job of the sweeper finished a round; writes at most every `HEARTBEAT_INTERVAL`."""
-    now = clock.recent()
+    now = clock.now()
     last = Heartbeat.objects.filter(job=job).first()
     if last is None:
         Heartbeat.objects.bulk_create([Heartbeat(job=job, at=now)], ignore_conflicts=True)

@@ -1,6 +1,7 @@
 """Leases: one holder at a time, and a number that distinguishes a former holder from the present one."""
 
 import threading
+import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +15,7 @@ from backoffice.core.leases import (
     acquire_lease,
     claim_due_row,
     held_leases,
+    is_held,
     next_run_time,
 )
 from backoffice.core.models import LeaseRow
@@ -61,6 +63,14 @@ def test_a_lease_can_be_released_for_a_later_time() -> None:
 def test_the_lease_of_a_killed_process_expires() -> None:
     assert acquired(0)
     assert acquired(60)
+
+
+def test_a_lease_expires_by_the_real_clock() -> None:
+    assert acquire_lease("short", timedelta(milliseconds=200))
+    assert (acquire_lease("short", MINUTE), is_held("short")) == (None, True)
+    time.sleep(0.25)
+    assert not is_held("short")
+    assert acquire_lease("short", MINUTE)
 
 
 def test_verifying_extends_the_lease() -> None:

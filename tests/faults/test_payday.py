@@ -1,9 +1,8 @@
 """Payday under faults (fault 19): a batch is released together and sent while processes die and connections are cut."""
 
-import random
-import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -30,7 +29,15 @@ from tests.requirements import REDIS
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest.mark.faults]
 
 ROWS = 60
-KILLS = 6
+# How many operations were sent when this process is killed.
+KILLED_AFTER = {
+    3: "worker",
+    9: "sweeper-one",
+    15: "worker",
+    22: "sweeper-two",
+    30: "worker",
+    38: "sweeper-one",
+}
 CODES = 3
 SETTLED = {Status.SUCCEEDED, Status.FAILED, Status.UNKNOWN, Status.REVIEW}
 MANAGED = {"COUNTERSIGN_OTP_MODE": "managed", "COUNTERSIGN_SEND_DEADLINE_SECONDS": "5"}
@@ -76,6 +83,16 @@ def counts(batch: Operation) -> Counter[str]:
     return Counter(Operation.objects.filter(batch_row__batch=batch).values_list("status", flat=True))
 
 
+def have_begun(batch: Operation, number: int) -> bool:
+    """Whether so many operations of the batch are sent or being sent."""
+    return ROWS - counts(batch)[Status.APPROVED] >= number
+
+
+def have_succeeded(batch: Operation, number: int) -> bool:
+    """Whether so many operations of the batch are confirmed."""
+    return counts(batch)[Status.SUCCEEDED] >= number
+
+
 def restart(product: ProductProcesses, name: str) -> None:
     product.kill(name)
     product.start_sweeper(name) if name.startswith("sweeper") else product.start_worker(name)
@@ -86,7 +103,6 @@ def test_a_payday_under_kills_and_cut_wires_accounts_for_every_row(
     make_product: MakeProcesses,
     administrator: User,
     profile: Callable[[bool], dict[str, str]],
-    round_number: int,
 ) -> None:
     product = make_product(REDIS, **profile(False))
     store_secret(stage, administrator)
@@ -96,15 +112,14 @@ def test_a_payday_under_kills_and_cut_wires_accounts_for_every_row(
     product.start_worker("worker")
     wait_until(lambda: sum(counts(batch).values()) == ROWS, "all rows are operations")
     order = release_all(stage, batch)
-    chance = random.Random(round_number)  # noqa: S311 - the same every time, no secret
     cuts = [
         stage.wire.cut(TRANSFER, b"\r\n\r\n", after=14),
         stage.wire.cut(TRANSFER, side=Side.ANSWER, after=10),
         stage.wire.cut(TRANSFER, side=Side.ANSWER, after=260),
     ]
-    for _ in range(KILLS):
-        time.sleep(chance.uniform(0.3, 1.5))
-        restart(product, chance.choice(["sweeper-one", "sweeper-two", "worker"]))
+    for sent, name in KILLED_AFTER.items():
+        wait_until(partial(have_begun, batch, sent), f"{sent} are sent")
+        restart(product, name)
 
     def is_over() -> bool:
         """Nothing is on its way, and what came back unsent was ordered again."""
@@ -117,7 +132,7 @@ def test_a_payday_under_kills_and_cut_wires_accounts_for_every_row(
     wait_until(lambda: counts(batch)[Status.UNKNOWN] <= 1, "the provider's list closes what was executed")
     compare_with_provider(stage.provider, "payday")
     executed = len(stage.provider.ledger()["orders"])
-    assert counts(batch)[Status.SUCCEEDED] == executed >= ROWS - KILLS - len(cuts)
+    assert counts(batch)[Status.SUCCEEDED] == executed >= ROWS - len(KILLED_AFTER) - len(cuts)
 
 
 def test_managed_codes_that_work_once_pay_one_operation_each_although_processes_die(
@@ -135,7 +150,7 @@ def test_managed_codes_that_work_once_pay_one_operation_each_although_processes_
     wait_until(lambda: sum(counts(batch).values()) == CODES, "all rows are operations")
     release_all(stage, batch)
     for paid in range(1, CODES + 1):
-        wait_until(lambda: counts(batch)[Status.SUCCEEDED] >= paid, f"{paid} are paid")  # noqa: B023 - called at once
+        wait_until(partial(have_succeeded, batch, paid), f"{paid} are paid")
         restart(product, "worker")
         restart(product, "sweeper")
     assert not Attempt.objects.filter(outcome=Outcome.OTP_REJECTED).exists()

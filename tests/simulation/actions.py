@@ -307,7 +307,7 @@ class HistoryActions:
         isolation._busy.clear()  # each real process has its own: a frozen one must not block others
         self.world.run(work, injected_fault)
         self.queued += queued_tasks()
-        assert not postponed(), f"An error that nobody foresaw: {postponed()}"
+        assert not postponed(), f"Unexpected errors: {postponed()}"
 
     def _sign_here(self, kind: str, form: KindForm, person: str, countersigner: str | None) -> None:
         if not form.is_valid():

@@ -33,7 +33,7 @@ CHANGES: dict[str, Callable[..., object]] = {
     "resume": control.resume_batch,
     "cancel": control.cancel_batch,
 }
-SECRET = TotpSecret(b"countersign-simulation")
+SECRET = TotpSecret(b"the key of an authenticator")
 _SPACE = UUID("0b5e9d6a-8a52-4a0e-9f0b-5f1d5a9a1c11")
 
 
@@ -47,7 +47,7 @@ class Payday:
     files: Iterator[int] = field(default_factory=itertools.count)
 
     def store_secret(self) -> None:
-        """From now on codes are made from a secret that two people stored, and nobody enters any."""
+        """Two people store an authenticator secret; from now on one-time codes are generated from it."""
         office = self.office
         payload = OtpSecretPayload(
             fingerprint=SECRET.fingerprint(), algorithm="SHA1", digits=6, period=30, replaces=""

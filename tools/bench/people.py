@@ -1,6 +1,6 @@
 """P10: eight people at once on one web worker."""
 
-import random
+import itertools
 import re
 import statistics
 import tempfile
@@ -57,15 +57,16 @@ class Person:
 
     def work_until(self, deadline: float) -> None:
         """Open the list and an operation in turn; approvers approve what waits."""
-        chance = random.Random(self.name)  # noqa: S311 - the same every time, no secret
-        while time.monotonic() < deadline:
+        for visit in itertools.count():
             listed = re.findall(r'class="row" href="([^"]+)"', self._timed(_LIST).text)
-            page = self._timed(chance.choice(listed))
+            page = self._timed(listed[visit % len(listed)])
             if self.name in APPROVERS and "/approve/" in page.text and "smoke" in page.text.lower():
                 began = time.monotonic()
                 with suppress(BrowserError):  # the other window was first
                     self.browser.submit(page, "/approve/")
                 self.took.append(1000 * (time.monotonic() - began))
+            if time.monotonic() >= deadline:
+                return
 
     def _timed(self, path: str) -> requests.Response:
         began = time.monotonic()

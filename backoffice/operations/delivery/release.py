@@ -221,12 +221,12 @@ def add_release(
 
 
 def _expiry(operation: Operation, now: datetime, terms: OrderTerms | None = None) -> datetime:
-    """Until when a release without a code may wait; one that waits long not longer than its operation."""
+    """When a release without a code expires: after the usual time, or later behind a long queue, but then not later
+    than its operation.
+    """
     lifetime = terms.lifetime if terms else release_lifetime([operation])
     usual = timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
-    return (
-        now + lifetime if lifetime <= usual else min(now + lifetime, max(operation.expires_at, now + usual))
-    )
+    return now + min(lifetime, max(usual, operation.expires_at - now))
 
 
 def _add_code(release: Release, code: str) -> None:

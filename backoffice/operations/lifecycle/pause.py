@@ -99,9 +99,10 @@ def resume_payments(resumption: Operation, payload: ResumePayload, actor: User) 
 
 
 def _expire_old_releases(now: datetime) -> None:
-    """End the releases that were made long before, so that nothing is sent that nobody expects any more.
+    """Expire the releases that are older than `RELEASE_LIFETIME_MINUTES`, each with its audit entry: after a long
+    pause a person has to release again.
 
-    Those that another transaction is ending are left to it.
+    Those that another transaction is expiring are left to it.
     """
     until = now - timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
     old = Release.objects.select_for_update(skip_locked=True, of=("self",)).filter(released_at__lte=until)

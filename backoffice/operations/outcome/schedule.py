@@ -72,7 +72,7 @@ def _shared_by(attempt: Attempt) -> tuple[str, bool]:
 
 def _check(due: _DueCheck) -> bool:
     """Check the status unless another process does; returns whether it was checked."""
-    if not claim_due_row(due.attempt, "next_check_at", until=clock.recent() + MAX_CHECK_TIME):
+    if not claim_due_row(due.attempt, "next_check_at", until=clock.now() + MAX_CHECK_TIME):
         return False
     confirm_operation(due.attempt.operation_id, reading=due.reading)
     return True
