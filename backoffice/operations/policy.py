@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db.models import CharField, Value
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import WITHHELD_AFTER_BREAK_GLASS, users_with_permission
@@ -162,7 +163,7 @@ def check_may_release(
     check_second_factor(second_factor_at, within=within)
 
 
-def check_may_send(operation: Operation, release: Release) -> None:
+def check_may_send(operation: Operation, release: Release, now: datetime) -> None:
     """The last check before sending: content, approvals, permissions, seals and the audit log, as they are at
     this moment.
 
@@ -172,20 +173,18 @@ def check_may_send(operation: Operation, release: Release) -> None:
     releaser, approvals = release.released_by, list(operation.approvals.select_related("approver"))
     check_content(operation, operation.digest)
     read_content(operation)
-    _check_in_time(operation)
+    _check_in_time(operation, now)
     _check_batch(operation)
-    check_permission(releaser, RELEASE)
+    approvers = {approval.approver_id for approval in approvals if approval.digest == operation.digest}
+    prepare = permission_for(operation.kind)
+    entitled = _entitled({RELEASE: {releaser.pk}, APPROVE: approvers, prepare: {operation.preparer_id}})
+    if releaser.pk not in entitled[RELEASE]:
+        raise _reason_not_entitled(releaser, RELEASE)
     _check_other_person(releaser, operation)
-    signed = {
-        approval.approver_id
-        for approval in approvals
-        if approval.digest == operation.digest
-        and approval.approver_id != operation.preparer_id
-        and _is_entitled(approval.approver, APPROVE)
-    }
-    if len(signed) < operation.approvals_needed:
+    if len(entitled[APPROVE] - {operation.preparer_id}) < operation.approvals_needed:
         raise errors.PermissionMissingError(_reason_approval_lost(operation))
-    _check_preparer(operation)
+    if operation.preparer_id not in entitled[prepare]:
+        raise errors.PreparerNotEntitledError
     seals.check_record(operation, approvals, release, trusts_digests=True)
 
 
@@ -248,14 +247,33 @@ def check_permission(person: User, permission: str) -> None:
     """Raises PermissionMissingError unless the user has the permission in the database now, and
     AccountRestrictedError if only a change of the account with break-glass withholds it.
     """
-    if _is_entitled(person, permission):
-        return
-    raise restriction(User.objects.get(pk=person.pk), permission) or errors.PermissionMissingError
+    if not _is_entitled(person, permission):
+        raise _reason_not_entitled(person, permission)
+
+
+def _reason_not_entitled(person: User, permission: str) -> errors.OperationError:
+    return restriction(User.objects.get(pk=person.pk), permission) or errors.PermissionMissingError()
 
 
 def _is_entitled(person: User, permission: str) -> bool:
     """Reads the database, ignoring permissions cached for the request."""
     return users_with_permission(permission).filter(pk=person.pk).exists()
+
+
+def _entitled(people: dict[str, set[int]]) -> dict[str, set[int]]:
+    """Those of these people, by permission, who have it in the database now. One query."""
+    queries = [
+        users_with_permission(permission)
+        .filter(pk__in=wanted)
+        .order_by()
+        .annotate(permission=Value(permission, output_field=CharField()))
+        .values_list("permission", "pk")
+        for permission, wanted in people.items()
+    ]
+    found: dict[str, set[int]] = {permission: set() for permission in people}
+    for permission, pk in queries[0].union(*queries[1:]):
+        found[permission].add(pk)
+    return found
 
 
 def _reason_approval_lost(operation: Operation) -> errors.Refusal:

@@ -106,7 +106,11 @@ APPROVALS = (
     Safeguard(
         "approvals are counted anew at the claim",
         "backoffice.operations.policy:check_may_send",
-        {"    if len(signed) < operation.approvals_needed:": "    if signed is None:"},
+        {
+            "    if len(entitled[APPROVE] - {operation.preparer_id}) < operation.approvals_needed:": (
+                "    if entitled is None:"
+            )
+        },
         (
             "tests/operations/delivery/test_recheck_at_claim.py::test_the_approver_must_still_have_the_pe"
             "rmission"
@@ -115,19 +119,19 @@ APPROVALS = (
     Safeguard(
         "an approval of the preparer counts for nothing at the claim",
         "backoffice.operations.policy:check_may_send",
-        {"        and approval.approver_id != operation.preparer_id\n": ""},
+        {"entitled[APPROVE] - {operation.preparer_id}": "entitled[APPROVE]"},
         ("tests/operations/delivery/test_recheck_at_claim.py::test_an_approval_by_the_preparer_is_ignored"),
     ),
     Safeguard(
         "an approval of other content counts for nothing at the claim",
         "backoffice.operations.policy:check_may_send",
-        {("        if approval.digest == operation.digest\n        and"): "        if"},
+        {" for approval in approvals if approval.digest == operation.digest}": " for approval in approvals}"},
         ("tests/operations/delivery/test_recheck_at_claim.py::test_an_approval_of_other_content_is_ignored"),
     ),
     Safeguard(
         "who released is still entitled at the claim",
         "backoffice.operations.policy:check_may_send",
-        {"    check_permission(releaser, RELEASE)\n": ""},
+        {"    if releaser.pk not in entitled[RELEASE]:": "    if releaser is None:"},
         (
             "tests/operations/delivery/test_recheck_at_claim.py::test_the_releaser_must_still_have_the_pe"
             "rmission"

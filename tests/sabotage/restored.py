@@ -10,7 +10,9 @@ RESTORED = (
     Safeguard(
         "the database is compared once more before the first byte",
         "backoffice.operations.delivery.send:RequestStart._commit",
-        {"                restore_check.check_before_first_byte(self._attempt.operation_id)\n": ""},
+        {
+            "restore_check.check_before_first_byte(self._attempt.operation_id)": "journal.database_line()",
+        },
         f"{_TESTS}test_a_restore_between_the_comparison_and_the_claim_is_found",
     ),
     Safeguard(
@@ -81,7 +83,7 @@ RESTORED = (
     Safeguard(
         "the line is in the journal before the request",
         "backoffice.operations.delivery.send:RequestStart._commit",
-        {"                journal.write_claimed(self._attempt)\n": "                pass\n"},
+        {"                journal.write_claimed(self._attempt, database)\n": "                pass\n"},
         f"{_TESTS}test_the_line_is_written_before_the_request",
     ),
     Safeguard(
@@ -191,7 +193,7 @@ RESTORED = (
     ),
     Safeguard(
         "a process compares the newest entry that it saw itself",
-        f"{_CHECK}:is_continuous",
+        f"{_CHECK}:_compare",
         {
             "        lines.append(before.line)\n": "        pass\n",
         },
@@ -265,7 +267,7 @@ RESTORED = (
     ),
     Safeguard(
         "nothing is sent while a journal cannot be read",
-        f"{_CHECK}:is_continuous",
+        f"{_CHECK}:_compare",
         {
             "        raise problem\n": "        pass\n",
         },
@@ -273,7 +275,7 @@ RESTORED = (
     ),
     Safeguard(
         "the other journals are compared while one cannot be read",
-        f"{_CHECK}:is_continuous",
+        f"{_CHECK}:_compare",
         {
             "    is_known = not (": "    is_known = bool(problem) or not (",
         },

@@ -236,8 +236,10 @@ def check_space() -> None:
         raise JournalError(Blocker.JOURNAL_UNWRITABLE, **stored_reason(OSError(errno.ENOSPC, "")))
 
 
-def write_claimed(attempt: Attempt) -> None:
-    """Append an attempt whose request begins, with everything needed to recreate it. Raises JournalError."""
+def write_claimed(attempt: Attempt, database: Line) -> None:
+    """Append an attempt whose request begins, with everything needed to recreate it, and the database as it was just
+    compared (`database_line`). Raises JournalError.
+    """
     operation = attempt.operation
     watermark_time, balance = attempt.watermark_provider_time, attempt.watermark_balance
     content = {
@@ -256,7 +258,7 @@ def write_claimed(attempt: Attempt) -> None:
         "watermark_provider_time": watermark_time and watermark_time.isoformat(),
         "watermark_seen_ids": attempt.watermark_seen_ids,
     }
-    _append({**database_line(), **content, "line": CLAIMED})
+    _append({**database, **content, "line": CLAIMED})
 
 
 def write_answered(attempt: Attempt, outcome: Outcome, transaction_id: str | None) -> None:

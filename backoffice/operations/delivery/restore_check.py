@@ -112,13 +112,14 @@ def check_before_send(operation_id: UUID) -> None:
     _check_not_lost(operation_id)
 
 
-def check_before_first_byte(operation_id: UUID) -> None:
+def check_before_first_byte(operation_id: UUID) -> Line:
     """Raise as `check_before_send`, also if another process has found the restore since then and reported it.
 
-    Raises JournalError if a journal cannot be read.
+    Returns the database as it was compared (`journal.database_line`). Raises JournalError if a journal cannot be read.
     """
-    check_database()
+    compared = check_database()
     _check_not_lost(operation_id)
+    return compared
 
 
 def _check_not_lost(operation_id: UUID) -> None:
@@ -135,13 +136,16 @@ def _check_not_lost(operation_id: UUID) -> None:
         raise DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE)
 
 
-def check_database(*, must_write: bool = False) -> None:
+def check_database(*, must_write: bool = False) -> Line:
     """Raise DatabaseRestoredError, with payments paused, if the database was restored to an earlier moment.
 
-    Raises JournalError if a journal cannot be read; with `must_write` also if none can be written.
+    Returns the database as it was compared. Raises JournalError if a journal cannot be read; with `must_write` also
+    if none can be written.
     """
-    if not is_continuous(must_write=must_write):
+    compared = _compare(must_write=must_write)
+    if compared is None:
         raise DatabaseRestoredError
+    return compared
 
 
 def compare_with_journals() -> int:
@@ -170,11 +174,16 @@ def forget_positions() -> None:
     vars(_memory).update(vars(ProcessMemory()))
 
 
-def is_continuous(*, must_write: bool = False) -> bool:
+def is_continuous() -> bool:
     """Whether the database has everything that the journals and this process prove. Otherwise payments are paused.
 
-    Raises as `check_database`.
+    Raises JournalError if a journal cannot be read.
     """
+    return _compare() is not None
+
+
+def _compare(*, must_write: bool = False) -> Line | None:
+    """The database as it was compared, or None with payments paused. Raises JournalError."""
     # Read before the comparison: if the database is restored between the two, either this or the next one finds it.
     now, before = _look(), _memory.seen
     positions, lines, problem = _read_journals(now.line)
@@ -193,7 +202,7 @@ def is_continuous(*, must_write: bool = False) -> bool:
     if problem and not found:
         raise problem
     _write_database(now.line, is_needed=found or must_write, must_write=must_write)
-    return not found
+    return None if found else now.line
 
 
 def _look() -> SeenDatabase:

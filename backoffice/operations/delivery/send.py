@@ -243,14 +243,15 @@ def claim_operation(operation_id: UUID, preflight: PreflightRead) -> SendClaim |
 def _claim(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
     operation = Operation.objects.get_locked(operation_id)
     release = Release.objects.select_related("released_by", "operation").filter(operation=operation).first()
-    if operation.status != Status.APPROVED or release is None or not _may_be_claimed(release, preflight):
+    now = clock.now()
+    if operation.status != Status.APPROVED or release is None or not _may_be_claimed(release, preflight, now):
         return None
-    policy.check_may_send(operation, release)
+    policy.check_may_send(operation, release, now)
     otp = _decrypt_otp(release)
     deleted, _ = Release.objects.filter(pk=release.pk, released_at=release.released_at).delete()
     if deleted != 1:
         return None
-    attempt = _open_attempt(operation, release, preflight)
+    attempt = _open_attempt(operation, release, preflight, now)
     transition(operation, Status.SENDING)
     audit.record(
         Action.OPERATION_CLAIMED,
@@ -315,11 +316,11 @@ class RequestStart:
             has_begun = begin_request(self._attempt)
             if has_begun:
                 # Once more: it may have been sent elsewhere before a restore, and another process may have found that.
-                restore_check.check_before_first_byte(self._attempt.operation_id)
+                database = restore_check.check_before_first_byte(self._attempt.operation_id)
                 if is_paused():
                     self.refusal = NotSentError.of(PAUSED)
                     return
-                journal.write_claimed(self._attempt)
+                journal.write_claimed(self._attempt, database)
             self._is_committed = has_begun
         except DatabaseRestoredError:
             self.refusal = NotSentError.of(
@@ -422,9 +423,8 @@ def _check_not_executed(
         raise PossiblyExecutedError(", ".join(ids))
 
 
-def _may_be_claimed(release: Release, preflight: PreflightRead) -> bool:
+def _may_be_claimed(release: Release, preflight: PreflightRead, now: datetime) -> bool:
     """Whether the release is valid and next in its queue, and no attempt was opened since a recent read."""
-    now = clock.now()
     return (
         release.expires_at > now
         and now - preflight.read_at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
@@ -474,8 +474,8 @@ def _decrypt_otp(release: Release) -> SecretStr | None:
         raise ContentChangedError(Refusal.OTP_OF_OTHER_CONTENT) from exc
 
 
-def _open_attempt(operation: Operation, release: Release, preflight: PreflightRead) -> Attempt:
-    now, watermark = clock.now(), preflight.watermark
+def _open_attempt(operation: Operation, release: Release, preflight: PreflightRead, now: datetime) -> Attempt:
+    watermark = preflight.watermark
     not_ours = dict.fromkeys([*preflight.seen_ids, *release.look_alikes])
     longest = settings.SEND_WITHIN_SECONDS + settings.SEND_DEADLINE_SECONDS
     return Attempt.objects.create(

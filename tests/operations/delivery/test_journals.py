@@ -301,7 +301,7 @@ def test_a_journal_that_cannot_be_written_uses_up_no_release(
 def test_nothing_is_sent_if_the_line_cannot_be_written(
     provider: StubProvider, released: Operation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_attempt: Attempt) -> None:
+    def refuse(_attempt: Attempt, _database: object) -> None:
         raise journal.JournalError(Blocker.JOURNAL_UNWRITABLE, error="No space left on device")
 
     monkeypatch.setattr(journal, "write_claimed", refuse)

@@ -400,7 +400,7 @@ def test_a_journal_that_was_cut_is_compared_from_its_beginning(lost: Operation) 
 def test_a_folder_that_cannot_be_read_sends_nothing(
     provider: StubProvider, released: Operation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_attempt: int) -> None:
+    def refuse(_attempt: int, _database: object) -> None:
         raise PermissionError
 
     monkeypatch.setattr(journal, "write_claimed", refuse)
