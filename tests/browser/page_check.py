@@ -119,9 +119,13 @@ class PageCheck:
 class PageChecker:
     """A page of one person that goes from place to place, and notes what it consists of each time."""
 
-    def __init__(self, people: People, person: str, sizes: dict[str, int]) -> None:
-        self.people, self.sizes = people, sizes
+    def __init__(self, people: People, person: str) -> None:
+        self.people = people
         self.page = people.browser() if person == NOBODY else people.page_of(person)
+        # Every page is measured as it arrives first, with all its files.
+        devtools = self.page.context.new_cdp_session(self.page)
+        devtools.send("Network.enable")
+        devtools.send("Network.setCacheDisabled", {"cacheDisabled": True})
         self.responses: list[Response] = []
         self.requests: list[Request] = []
         self.is_loaded = False
@@ -133,6 +137,8 @@ class PageChecker:
     def visit(self, place: ListedPage) -> PageCheck:
         """Open the page in English and in French, and measure it in all widths, light and dark, with all folds open."""
         self.people.take_complaints()
+        if place.person == NOBODY:
+            self.page.context.clear_cookies()  # somebody half signed in has a session
         self.page.set_extra_http_headers({})
         self.page.set_viewport_size({"width": 1440, "height": _HEIGHT})
         place.visit(self.people, self.page)
@@ -213,14 +219,11 @@ class PageChecker:
         return violations
 
     def _bytes_of(self, *types: str) -> int:
-        return sum(self._transferred(one) for one in self.responses if one.request.resource_type in types)
-
-    def _transferred(self, response: Response) -> int:
-        """Bytes of the body on the wire; for a static file as it arrived first, since then it is cached."""
-        if response.url not in self.sizes or "/static/" not in response.url:
+        """Bytes of the bodies on the wire."""
+        found = [one for one in self.responses if one.request.resource_type in types]
+        for response in found:
             response.finished()
-            self.sizes[response.url] = response.request.sizes()["responseBodySize"]
-        return self.sizes[response.url]
+        return sum(response.request.sizes()["responseBodySize"] for response in found)
 
     def _begin_anew_with_a_page(self, request: Request) -> None:
         if request.is_navigation_request():

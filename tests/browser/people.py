@@ -46,6 +46,9 @@ class People:
     address: str
     sign_ins: dict[str, SignIn] = field(default_factory=dict)
     browsers: dict[tuple[str, bool], BrowserContext] = field(default_factory=dict)
+    contexts: list[BrowserContext] = field(
+        default_factory=list
+    )  # of these people: others share this Chromium
     complaints: list[str] = field(default_factory=list)
 
     def __enter__(self) -> Self:
@@ -54,7 +57,7 @@ class People:
     def __exit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        for context in self.chromium.contexts:
+        for context in self.contexts:
             context.close()
 
     def browser(self, *, scripts: bool = True) -> Page:
@@ -89,11 +92,13 @@ class People:
 
     def close_pages(self) -> None:
         """After a test. Whoever signed in stays signed in."""
-        for context in self.chromium.contexts:
+        kept = list(self.browsers.values())
+        for context in self.contexts:
             for page in context.pages:
                 page.close()
-            if context not in self.browsers.values():
+            if context not in kept:
                 context.close()
+        self.contexts = kept
 
     def take_complaints(self) -> list[str]:
         """What the consoles complained about since this was last asked."""
@@ -104,6 +109,7 @@ class People:
         context = self.chromium.new_context(
             base_url=self.address, java_script_enabled=scripts, storage_state=storage_state
         )
+        self.contexts.append(context)
         context.on("console", self._note_console)
         context.on("weberror", self._note_error)
         return context

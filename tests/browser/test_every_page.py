@@ -40,13 +40,12 @@ def shared_people(chromium: Browser, stack: Stack) -> Iterator[People]:
 def page_checkers(shared_people: People) -> Iterator[Callable[[str], PageChecker]]:
     """One page for each person, which goes to all of that person's places; a new one when the second factor ages."""
     pages: dict[str, tuple[SignIn | None, PageChecker]] = {}
-    sizes: dict[str, int] = {}
     sign_ins = shared_people.sign_ins
 
     def page_checker(person: str) -> PageChecker:
         signed_in = sign_ins.get(person)
         if person not in pages or pages[person][0] is not signed_in or (signed_in and not signed_in.is_fresh):
-            checker = PageChecker(shared_people, person, sizes)
+            checker = PageChecker(shared_people, person)
             pages[person] = sign_ins.get(person), checker
         return pages[person][1]
 
