@@ -68,12 +68,14 @@ def read_pages(
     return pages if back_to is None else _pages_back_to(pages, back_to)
 
 
-def _page_reader(currency: str, deadline: float | None = None) -> Callable[[int], TransactionPage]:
+def _page_reader(
+    currency: str, deadline: float | None = None, size: int = PAGE_SIZE
+) -> Callable[[int], TransactionPage]:
     """A function that reads a page, with the key in use now. It needs no database, so a thread may call it."""
     # the specification of GET /transaction names these currencies only
     currency_filter = currency if currency in _FILTERABLE_CURRENCIES else None
     transactions = gateway(deadline=deadline).transactions
-    return lambda number: transactions.page(currency=currency_filter, page=number, per_page=PAGE_SIZE)
+    return lambda number: transactions.page(currency=currency_filter, page=number, per_page=size)
 
 
 def _all_pages(
@@ -233,6 +235,7 @@ EMPTY_WATERMARK = Watermark("", None, None)
 _OLDER_RECORDS = 50  # on the first page, so that no more is read: the list is not strictly ordered
 _MARGIN = timedelta(seconds=5)  # read in addition, since the difference of the clocks is not known exactly
 _REMEMBERED_SECONDS = 30.0  # then older records are read again, since their status may have changed
+_NEWEST = 25  # records of a first page whose continuation is remembered
 
 
 @dataclass
@@ -243,6 +246,11 @@ class ListMemory:
     total: int = 0
     back_to: datetime | None = None
     read_at: float = 0.0
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether something was read, not too long ago."""
+        return self.back_to is not None and time.monotonic() - self.read_at < _REMEMBERED_SECONDS
 
     def keep(self, records: list[TransactionRecord], total: int, back_to: datetime) -> None:
         """Remember a whole reading."""
@@ -255,8 +263,7 @@ class ListMemory:
         A list that continues as before, and whose total has grown by the new records of its first page, has not changed
         elsewhere.
         """
-        is_fresh = time.monotonic() - self.read_at < _REMEMBERED_SECONDS
-        if self.back_to is None or self.back_to > back_to or not is_fresh:
+        if self.back_to is None or self.back_to > back_to or not self.is_fresh:
             return None
         added = first.total - self.total
         same = [record.transaction_id for record in first.records[max(added, 0) :]]
@@ -282,15 +289,22 @@ class NewestReading:
     """Waits for the page. Raises GatewayError."""
     balance: Callable[[], Decimal | None]
     """Waits for the balance. Raises GatewayError."""
+    is_whole_page: bool = True
+    """False if only the newest records are read, which continue what is remembered."""
 
 
-def begin_reading(currency: str) -> NewestReading:
-    """Begin to read. Without a currency, the list of all and no balance."""
+def begin_reading(currency: str, memory: ListMemory | None = None) -> NewestReading:
+    """Begin to read. Without a currency, the list of all and no balance. With a fresh `memory` of this currency, only
+    the newest records.
+    """
+    is_whole_page = memory is None or not memory.is_fresh
+    size = PAGE_SIZE if is_whole_page else _NEWEST
     return NewestReading(
         currency=currency,
         began_at=clock.now(),
-        page=background.start_thread(partial(_page_reader(currency), 1)),
+        page=background.start_thread(partial(_page_reader(currency, size=size), 1)),
         balance=background.start_thread(balance_reader(currency)) if currency else lambda: None,
+        is_whole_page=is_whole_page,
     )
 
 
@@ -315,7 +329,8 @@ def read_watermark(
         starts.append(first.answered_at - recent_period)
     recent: Sequence[TransactionRecord] = ()
     if starts:
-        pages = _all_pages(newest.currency, before_request=before_request, first=first)
+        whole_page = first if newest.is_whole_page else None
+        pages = _all_pages(newest.currency, before_request=before_request, first=whole_page)
         recent = _records_since(min(starts), first, pages, memory or ListMemory())
     return Watermark(
         transaction_id=first.records[0].transaction_id if first.records else "",

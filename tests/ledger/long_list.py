@@ -9,7 +9,8 @@ from tests.stub_provider import Answer, StubProvider
 
 
 class LongList(StubProvider):
-    """`listed` are its records, the newest first; `asked` the numbers of the pages that were asked for.
+    """`listed` are its records, the newest first; `asked` the numbers of the pages that were asked for, `limits` their
+    sizes, of which it keeps to those below `per_page`.
 
     `before` is called with each of these numbers before the page is made. What `spoilt` says of a page is answered
     instead of it.
@@ -19,6 +20,7 @@ class LongList(StubProvider):
         super().__init__()
         self.listed: list[dict[str, Any]] = []
         self.asked: list[int] = []
+        self.limits: list[int] = []
         self.per_page = 100
         self.before: Callable[[int], object] = lambda _: None
         self.spoilt: dict[int, Answer] = {}
@@ -26,18 +28,21 @@ class LongList(StubProvider):
     def answer_get(self, path: str) -> Answer:
         if not path.startswith("/v2/transaction?"):
             return super().answer_get(path)
-        number = int(parse_qs(urlsplit(path).query).get("page", ["1"])[0])
+        query = parse_qs(urlsplit(path).query)
+        number, limit = int(query.get("page", ["1"])[0]), int(query.get("limit", ["20"])[0])
         self.asked.append(number)
+        self.limits.append(limit)
         self.before(number)
         if number in self.spoilt:
             return self.spoilt[number]
-        first, total = (number - 1) * self.per_page, len(self.listed)
+        per_page, total = min(limit, self.per_page), len(self.listed)
+        first = (number - 1) * per_page
         page = {
-            "data": self.listed[first : first + self.per_page],
+            "data": self.listed[first : first + per_page],
             "total": total,
-            "perPage": self.per_page,
+            "perPage": per_page,
             "page": number,
-            "pages": -(-total // self.per_page),
+            "pages": -(-total // per_page),
         }
         return 200, json.dumps({"success": True, "message": "ok", "data": page})
 

@@ -509,6 +509,15 @@ SENDING = (
         ),
     ),
     Safeguard(
+        "a page of the newest records is no beginning of the whole list",
+        "backoffice.ledger.provider_list:read_watermark",
+        {"first if newest.is_whole_page else None": "first"},
+        (
+            "tests/operations/delivery/test_send_queue.py::test_a_page_that_does_not_continue_as_before_is_read_"
+            "again_with_those_after_it"
+        ),
+    ),
+    Safeguard(
         "exactly the look-alikes that were found are declared other payments",
         "backoffice.operations.delivery.release:_declare_look_alikes",
         {" or set(another_payment.transaction_ids) != set(found_at)": ""},

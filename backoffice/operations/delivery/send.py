@@ -117,7 +117,7 @@ class SendingRun:
         if not self.is_more or not attempt.balance:
             return
         try:
-            self._ahead = attempt.pk, provider_list.begin_reading(attempt.balance)
+            self._ahead = attempt.pk, provider_list.begin_reading(attempt.balance, self.memory)
         except (DatabaseError, InterfaceError, GatewayError) as exc:
             logger.warning("The provider is not read ahead (%s)", type(exc).__name__)
             connection.close()

@@ -147,6 +147,7 @@ def test_a_page_that_has_not_changed_is_read_once_for_the_queue(
     send_in_turn(operations[0].pk)
     assert statuses(operations) == [Status.PROCESSING] * 3
     assert busy_provider.asked == [1, 2, 3, 1, 1]
+    assert busy_provider.limits == [100, 100, 100, 25, 25]
 
 
 def test_a_page_that_does_not_continue_as_before_is_read_again_with_those_after_it(
@@ -161,7 +162,8 @@ def test_a_page_that_does_not_continue_as_before_is_read_again_with_those_after_
 
     busy_provider.answer_post = accept_with_a_late_record
     send_in_turn(operations[0].pk)
-    assert busy_provider.asked == [1, 2, 3, 1, 2, 3]
+    assert busy_provider.asked == [1, 2, 3, 1, 1, 2, 3]
+    assert busy_provider.limits == [100, 100, 100, 25, 100, 100, 100]
 
 
 def test_what_was_read_is_read_again_after_a_while(
