@@ -134,7 +134,7 @@ class TransactionFilterForm(ListFilterForm):
         if min_amount is not None and max_amount is not None and min_amount > max_amount:
             self.add_error(
                 "max_amount",
-                gettext("The highest amount is below the lowest. Enter the same amount or more."),
+                gettext("The maximum amount is below the minimum amount. Enter the same amount or more."),
             )
         return values
 

@@ -213,7 +213,7 @@ class Refusal(TextChoices):
     SENT_BEFORE_RESTORE = (
         "sent_before_restore",
         _(
-            "A journal of sent requests proves that this operation was already sent before the database was "
+            "A journal of sent requests shows that this operation may have been sent before the database was "
             "restored. It was not sent again: Countersign checks the provider's records for its transaction."
         ),
     )

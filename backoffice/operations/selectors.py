@@ -107,7 +107,7 @@ def _first_payment_text(in_progress: int, created: int) -> str:
     """What is known of this recipient, of whom no payment has succeeded."""
     parts = [gettext("Recipient not paid before.")]
     if in_progress:
-        parts.append(gettext("In progress: {count}.").format(count=in_progress))
+        parts.append(gettext("Payments in progress: {count}.").format(count=in_progress))
     if created:
         text = gettext("Off-ramp payments created, payout not known: {count}.")
         parts.append(text.format(count=created))

@@ -40,7 +40,9 @@ class DeliveryFilterForm(ListFilterForm):
         required=False, max_length=200, label=_("Event"), widget=forms.TextInput(attrs={"list": "events"})
     )
     subject = forms.CharField(
-        required=False, max_length=TRANSACTION_ID_LENGTH, label=_("Transaction ID, reference or digest")
+        required=False,
+        max_length=TRANSACTION_ID_LENGTH,
+        label=_("Transaction ID, reference or SHA-256 of the body"),
     )
     field_order = ("verdict", "event", "subject", "since", "until")
 

@@ -38,7 +38,7 @@ def test_executed_needs_a_listed_transaction_with_a_final_status(
 
 
 @pytest.mark.parametrize(
-    ("end", "means"), [("succeeded", "it succeeded"), ("failed", "it failed and no money moved")]
+    ("end", "means"), [("succeeded", "it succeeded"), ("failed", "it failed: no money moved, or it was returned")]
 )
 def test_a_transaction_with_an_unknown_status_closes_as_resolved(
     provider: StubProvider, unknown: Operation, preparer: User, approver: User, end: str, means: str
@@ -71,7 +71,7 @@ def test_the_page_requests_the_meaning_of_an_unknown_status(
     assert f"status is {word}. Select what it means." in text_of(asked)
     reviewed = as_preparer.post(address, {**form, "meaning": "failed", "step": "review"})
     assert reviewed.status_code == 200
-    assert f"{word} means that it failed and no money moved" in text_of(reviewed)
+    assert f"{word} means that it failed: no money moved, or it was returned" in text_of(reviewed)
     assert "Failed: no money moved, or it was returned" in text_of(reviewed)
     assert "is unknown. Ask the provider." in text_of(reviewed)
 

@@ -56,8 +56,8 @@ def test_payments_in_progress_are_counted_beside_it(as_approver: Client, prepare
     put(factories.prepared(preparer, amount=Decimal(9)), "approved")
     put(factories.prepared_to_another_account(preparer), "approved", "sending", "unknown")
     operation = factories.prepared(preparer)
-    assert f"{FIRST} In progress: 2. Check the details" in text_of(show(as_approver, operation))
-    assert first_payment_warning(operation.recipient_key or "") == f"{FIRST} In progress: 2."
+    assert f"{FIRST} Payments in progress: 2. Check the details" in text_of(show(as_approver, operation))
+    assert first_payment_warning(operation.recipient_key or "") == f"{FIRST} Payments in progress: 2."
     answer = confirm(as_approver, APPROVE, factories.prepared_to_another_account(preparer))
     assert f"{FIRST}</b>" in text_of(answer)
 
@@ -110,7 +110,7 @@ def test_a_crypto_transfer_in_progress_is_no_earlier_payment(
         text_of(show(as_approver, operation)),
         text_of(review(as_preparer, network="ERC20", address=EVM, amount="9")),
     ):
-        assert html.count(f"{FIRST} In progress: 1. Check the details with the recipient.") == 1
+        assert html.count(f"{FIRST} Payments in progress: 1. Check the details with the recipient.") == 1
     put(unpaid, "succeeded")
     for html in (
         text_of(show(as_approver, operation)),

@@ -170,7 +170,7 @@ def test_not_executed_is_offered_after_the_execution_deadline(
     unknown: Operation, as_preparer: Client
 ) -> None:
     assert "Resolve as not executed…" not in text_of(as_preparer.get(DESK))
-    assert "Can be resolved as not executed from" in text_of(as_preparer.get(DESK))
+    assert ", it can be resolved as not executed." in text_of(as_preparer.get(DESK))
     in_review(unknown)
     assert f"?operation={unknown.pk}&amp;choice=not_executed" in text_of(as_preparer.get(DESK))
 

@@ -86,7 +86,7 @@ def test_a_lost_operation_is_named_by_its_reference(as_approver: Client, inciden
         (Status.PENDING, "Approve the operation to have it closed by matching. It is not sent."),
         (
             Status.APPROVED,
-            "The record of this attempt will be recreated automatically, one at a time for each",
+            "The record of this attempt will be recreated automatically. Records are recreated one at a time for each",
         ),
         (Status.CANCELLED, "The operation is closed (Cancelled). Look for its transaction at the provider"),
     ],
@@ -211,9 +211,10 @@ def test_an_altered_pause_names_the_runbook_and_lists_no_lost_commits(as_approve
     [
         (
             Outcome.OPEN,
-            "The database contains no attempt, but according to the journal the operation was sent.",
+            "The database contains no attempt, but according to the journal of sent requests the operation may "
+            "have been sent.",
         ),
-        (Outcome.NOT_SENT, "Nothing was sent. It can be sent once it is approved."),
+        (Outcome.NOT_SENT, "Nothing was sent. It can be sent after it is approved."),
     ],
 )
 def test_the_operation_page_does_not_deny_what_the_journal_has(

@@ -73,11 +73,11 @@ def test_every_result_but_matched_is_unmatched(as_auditor: Client, preparer: Use
     sent(preparer, "T-1")
     listed("T-1")
     reconcile()
-    assert "Nothing is unmatched" in show(as_auditor)
+    assert "All matched" in show(as_auditor)
     results = [*ReconciliationResult]
     for result in results:
         Comparison.objects.update(result=result)
-        assert ("Nothing is unmatched" in show(as_auditor)) == (result == ReconciliationResult.MATCHED)
+        assert ("All matched" in show(as_auditor)) == (result == ReconciliationResult.MATCHED)
 
 
 def test_the_bought_side_of_a_conversion_is_not_incoming(as_auditor: Client, matched: Attempt) -> None:

@@ -272,7 +272,7 @@ class KeyEndKind(ChangeKind[KeyEndPayload]):
         if not payload.knows_own_key:
             return [
                 gettext(
-                    "Countersign may use this key: the list did not show which one it uses. "
+                    "Countersign may be using this key: the list did not show which one it uses. "
                     "Without its key, nothing can be read or sent."
                 )
             ]

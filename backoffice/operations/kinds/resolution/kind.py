@@ -413,7 +413,8 @@ def _executed_text(payload: ResolutionPayload) -> str:
     has_failed = payload.outcome == ResolvedOutcome.FAILED
     if payload.meaning and has_failed:
         return gettext(
-            "executed as transaction {id}; status {status} means that it failed and no money moved"
+            "executed as transaction {id}; status {status} means that it failed: no money moved, or it was "
+            "returned"
         )
     if payload.meaning:
         return gettext("executed as transaction {id}; status {status} means that it succeeded")

@@ -74,7 +74,7 @@ def batch_live(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @permission_required(permissions.VIEW, raise_exception=True)
 def batch_pause(request: StaffRequest, pk: UUID) -> HttpResponse:
-    text = gettext("Batch paused. None of its operations is sent until it is resumed.")
+    text = gettext("Batch paused. Operations not yet sent will not be sent until it is resumed.")
     return _run(request, pk, control.pause_batch, text)
 
 

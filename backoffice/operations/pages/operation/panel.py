@@ -143,7 +143,7 @@ def total_debit(operation: Operation) -> Decimal | None:
 
 
 _APPLIED = (_("Applied"), _("Applied by the last approval. Nothing was sent."))
-_RESOLVED = (_("Succeeded"), _("Resolved as executed by two people."))
+_RESOLVED = (_("Succeeded"), _("Two people resolved the outcome as executed."))
 _TEXTS: dict[Status, tuple[Promise, Promise]] = {
     # of what is applied here; what is sent has other texts
     Status.APPROVED: (
@@ -347,15 +347,16 @@ def nothing_sent_text(operation: Operation) -> str:
     """Why there is no attempt yet, and what has to happen before the first."""
     if may_have_been_sent(operation):
         return gettext(
-            "The database contains no attempt, but according to the journal the operation was sent."
+            "The database contains no attempt, but according to the journal of sent requests the operation may "
+            "have been sent."
         )
     if operation.status == Status.PENDING:
-        return gettext("Nothing was sent. It can be sent once it is approved.")
+        return gettext("Nothing was sent. It can be sent after it is approved.")
     if operation.status != Status.APPROVED:
         return gettext("Nothing was sent.")
     if not is_released(operation):
-        return gettext("Nothing was sent yet. It is sent only when someone chooses “Send”.")
-    text = gettext("Nothing was sent yet. {blocker} Countersign keeps trying until {time}.")
+        return gettext("Nothing has been sent yet. It is sent only when someone chooses “Send”.")
+    text = gettext("Nothing has been sent yet. {blocker} Countersign keeps trying until {time}.")
     until = local_time(operation.release.expires_at)
     return " ".join(text.format(blocker=operation.release.blocker_sentence, time=until).split())
 
@@ -568,7 +569,8 @@ def _blocked_title(operation: Operation, turn: QueuePosition, holder: Operation)
 def _blocked_text(person: User, operation: Operation, turn: QueuePosition, holder: Operation) -> str:
     if asks_for_otp(operation):
         text = gettext(
-            "Send this operation once that transaction is known: a one-time code entered now would expire."
+            "Send this operation only after that transaction is known: a one-time code entered now would "
+            "expire."
         )
     elif policy.may_release(person, operation):
         text = gettext(

@@ -111,9 +111,11 @@ def test_a_refused_status_is_named_in_the_readers_language() -> None:
 def test_before_the_first_attempt_the_page_says_what_has_to_happen(
     as_approver: Client, operation: Operation
 ) -> None:
-    assert "Attempts Nothing was sent. It can be sent once it is approved." in main_of(as_approver, operation)
+    assert "Attempts Nothing was sent. It can be sent after it is approved." in main_of(
+        as_approver, operation
+    )
     do(as_approver, operation, "approve")
-    assert "Nothing was sent yet. It is sent only when someone chooses “Send”." in main_of(
+    assert "Nothing has been sent yet. It is sent only when someone chooses “Send”." in main_of(
         as_approver, operation
     )
 
@@ -124,7 +126,7 @@ def test_an_unreachable_provider_is_named_with_the_next_step(
     provider.records = "nonsense"
     send.send_operation(released.pk)
     shown = main_of(as_approver, released)
-    assert "Attempts Nothing was sent yet. The provider&#x27;s data could not be read. " in shown
+    assert "Attempts Nothing has been sent yet. The provider&#x27;s data could not be read. " in shown
     assert "Countersign keeps trying until " in shown
 
 

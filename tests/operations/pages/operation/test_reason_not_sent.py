@@ -142,7 +142,7 @@ def test_an_invalid_approval_is_explained_with_prepare_again(
     [
         (PossiblyExecutedError("T-7"), "cancel the operation if it is already paid."),
         (DatabaseRestoredError(), "Not sent: the database was restored to an earlier point in time"),
-        (DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE), "proves that this operation was already sent"),
+        (DatabaseRestoredError(Refusal.SENT_BEFORE_RESTORE), "shows that this operation may have been sent"),
         (
             ContentChangedError(Refusal.OTP_OF_OTHER_CONTENT),
             "Choose “Send” again and enter a new one-time code.",

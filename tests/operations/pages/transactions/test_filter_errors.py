@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
         ({"max_amount": "1234,567"}, "Enter an amount"),
         ({"max_amount": "1,234.5,678"}, "Enter an amount"),
         ({"max_amount": ",123"}, "Enter an amount"),
-        ({"min_amount": "5", "max_amount": "4.99"}, "below the lowest"),
+        ({"min_amount": "5", "max_amount": "4.99"}, "below the minimum amount"),
         ({"text": "ad"}, "at least 3 characters"),
         ({"counterparty": "x" * 201}, "at most 200"),
         ({"text": "nul\x00byte"}, "Null characters"),
