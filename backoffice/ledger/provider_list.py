@@ -234,7 +234,7 @@ class Watermark:
 EMPTY_WATERMARK = Watermark("", None, None)
 _OLDER_RECORDS = 50  # on the first page, so that no more is read: the list is not strictly ordered
 _MARGIN = timedelta(seconds=5)  # read in addition, since the difference of the clocks is not known exactly
-_REMEMBERED_SECONDS = 30.0  # then older records are read again, since their status may have changed
+_REMEMBERED_SECONDS = 60.0  # then older records are read again, since their status may have changed
 _NEWEST = 25  # records of a first page whose continuation is remembered
 
 

@@ -20,7 +20,7 @@ from backoffice.operations.models.operations import Release
 # If the process dies, another one continues after this time, so it is short. One that is slower loses nothing: while
 # its request is under way, others find the balance busy.
 LEASE_DURATION = timedelta(seconds=10)
-RUN_SECONDS = 20.0  # then another message continues, so that a worker can be stopped in between
+RUN_SECONDS = 60.0  # then another message continues, so that a worker can be stopped in between
 
 
 def send_in_turn(operation_id: UUID) -> None:
