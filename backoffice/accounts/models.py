@@ -1,5 +1,5 @@
-"""Staff accounts, their set-up links, authenticators and recovery codes, their sessions, and changes of accounts
-with break-glass.
+"""Staff accounts, their groups, set-up links, authenticators and recovery codes, their sessions, and changes of
+accounts with break-glass.
 """
 
 import base64
@@ -168,6 +168,48 @@ class SetupLink(models.Model):
             salted_hmac("accounts.setup_link", token, secret=key, algorithm="sha256").hexdigest()
             for key in keys
         ]
+
+
+class StaffGroup(models.Model):
+    """People whom approval policies name together, such as "Treasury". It gives no permission: roles do.
+
+    Changed only by an operation that two administrators agreed on. A retired group has no members and stays on
+    record; its name is free again.
+    """
+
+    name = models.CharField(max_length=60)
+    created_at = models.DateTimeField(editable=False)
+    retired_at = models.DateTimeField(null=True, editable=False)
+    members = models.ManyToManyField(User, through="GroupMembership", related_name="staff_groups")
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("name", "pk")
+        constraints = [
+            models.UniqueConstraint(
+                Lower("name"), condition=Q(retired_at__isnull=True), name="staff_group_name_once"
+            ),
+            models.CheckConstraint(condition=~Q(name=""), name="staff_group_has_a_name"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class GroupMembership(models.Model):
+    """One person in one group now. The row is deleted when it ends; the audit log keeps the history."""
+
+    group = models.ForeignKey(StaffGroup, on_delete=models.PROTECT, related_name="memberships")
+    user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="memberships")
+    since = models.DateTimeField(editable=False)
+    operation = models.UUIDField(editable=False)  # the operation by which two people agreed on it
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["group", "user"], name="group_membership_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.group}"
 
 
 class AccountChange(models.TextChoices):
