@@ -188,6 +188,7 @@ INSTALLED_APPS = [
     "payments_gateway",
     "backoffice.audit",
     "backoffice.accounts",
+    "backoffice.policies",
     "backoffice.ledger",
     "backoffice.operations",
     "backoffice.api_keys",

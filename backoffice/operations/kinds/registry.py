@@ -17,6 +17,7 @@ from backoffice.operations.kinds.base import (
 from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import PREPARE
+from backoffice.policies.sentences import name_kinds
 
 AnyKind = MoneyKind[Any] | ChangeKind[Any] | LocalKind[Any]
 
@@ -26,6 +27,7 @@ KINDS: dict[str, AnyKind] = {}
 def register(*kinds: AnyKind) -> None:
     """Make these kinds known by their names, in this order."""
     KINDS.update((kind.name, kind) for kind in kinds)
+    name_kinds({kind.name: kind.plural for kind in kinds})
 
 
 def read_content(operation: Operation | BatchRow) -> tuple[AnyKind, Any]:
