@@ -6,9 +6,12 @@ from uuid import UUID
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
+from pydantic import ValidationError
 
 from backoffice.core.web.formatting import code_sentence
 from backoffice.operations.states import Status
+from backoffice.policies.document import Level
+from backoffice.policies.sentences import level_text
 
 
 class OperationAction(TextChoices):
@@ -350,6 +353,46 @@ class Refusal(TextChoices):
         "no_free_reference",
         _("No free reference was found. Nothing was prepared; try again."),
     )
+    POLICY_REFUSED = (
+        "policy_refused",
+        _("An approval policy refuses this: “{reason}”. Nothing was done."),
+    )
+    POLICY_ALTERED = (
+        "policy_altered",
+        _(
+            "The approval policies were altered outside Countersign, or a version of them is missing. Nothing was "
+            "sent or changed. Inform an administrator."
+        ),
+    )
+    NOT_IN_LEVEL = (
+        "not_in_level",
+        _("It now needs an approval of {level}, and you are not among them. Nothing was changed."),
+    )
+    APPROVALS_MISSING = (
+        "approvals_missing",
+        _(
+            "The approval policies that are in effect now require more approvals. Nothing was sent. Once the missing "
+            "approvals are given, send it again."
+        ),
+    )
+    POLICY_OUTDATED = (
+        "policy_outdated",
+        _(
+            "The approval policies were changed after this version was prepared. Nothing was changed. Cancel this "
+            "operation, and prepare the version again."
+        ),
+    )
+    POLICY_UNSATISFIABLE = (
+        "policy_unsatisfiable",
+        _(
+            "Rule {number} cannot be satisfied: without {preparer}, too few people can give {level}. Nothing was "
+            "changed."
+        ),
+    )
+    POLICY_NAMES_OUTDATED = (
+        "policy_names_outdated",
+        _("Rule {number} names {name}, who or which no longer exists under this name. Nothing was changed."),
+    )
     FORM_INVALID = "form_invalid", _("The form was not accepted: {fields}.")
 
 
@@ -357,11 +400,20 @@ _STATUS_LABELS = dict(Status.choices)
 
 
 def sentence(refusal: Mapping[str, str]) -> str:
-    """A stored refusal (its code and parameters) in words; a status of ours by its label."""
+    """A stored refusal (its code and parameters) in words; a status of ours by its label, a level in words."""
     shown = dict(refusal)
     if refusal["code"] in {Refusal.STATUS_CHANGED, Refusal.OUTCOME_KNOWN}:
         shown["status"] = str(_STATUS_LABELS.get(refusal["status"], refusal["status"]))
+    if refusal["code"] in {Refusal.NOT_IN_LEVEL, Refusal.POLICY_UNSATISFIABLE}:
+        shown["level"] = _level_sentence(refusal["level"])
     return code_sentence(Refusal, shown)
+
+
+def _level_sentence(stored: str) -> str:
+    try:
+        return level_text(Level.model_validate_json(stored))
+    except ValidationError:
+        return stored
 
 
 class OperationError(Exception):
@@ -421,6 +473,46 @@ class AlteredRecordError(OperationError):
     def __init__(self, code: Refusal, faults: Sequence[str]) -> None:
         super().__init__(code)
         self.faults = list(faults)
+
+
+class PolicyRefusedError(OperationError):
+    """A rule refuses the operation, with the reason that the policy gives."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(Refusal.POLICY_REFUSED, reason=reason)
+
+
+class PolicyAlteredError(OperationError):
+    code = Refusal.POLICY_ALTERED
+
+
+class NotInLevelError(OperationError):
+    """The user is in none of the open level's people."""
+
+    def __init__(self, level: Level) -> None:
+        super().__init__(Refusal.NOT_IN_LEVEL, level=level.model_dump_json())
+
+
+class ApprovalsMissingError(OperationError):
+    code = Refusal.APPROVALS_MISSING
+
+
+class PolicyOutdatedError(OperationError):
+    code = Refusal.POLICY_OUTDATED
+
+
+class PolicyUnsatisfiableError(OperationError):
+    """A level of a rule needs more people than there are without one preparer."""
+
+    def __init__(self, number: int, level: Level, preparer: str) -> None:
+        super().__init__(
+            Refusal.POLICY_UNSATISFIABLE, number=str(number), level=level.model_dump_json(), preparer=preparer
+        )
+
+
+class PolicyNamesOutdatedError(OperationError):
+    def __init__(self, number: int, name: str) -> None:
+        super().__init__(Refusal.POLICY_NAMES_OUTDATED, number=str(number), name=name)
 
 
 class ContentUnreadableError(OperationError):

@@ -1,9 +1,9 @@
 """Who may do what to which operation. Functions named "check" raise the reason; those named "may" return a bool."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-
-from django.conf import settings
+from typing import Any
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import WITHHELD_AFTER_BREAK_GLASS, users_with_permission
@@ -11,22 +11,46 @@ from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount
 from backoffice.operations import errors, permissions, seals
-from backoffice.operations.kinds.base import Debit, LocalKind
-from backoffice.operations.kinds.registry import permission_for, read_content
+from backoffice.operations.descriptions import Subject, describe, subject_of
+from backoffice.operations.kinds.base import LocalKind
+from backoffice.operations.kinds.registry import KINDS, permission_for, read_content
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.monitoring import LostAttempt
-from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import ApprovalRule, coded, rule_sentence
 from backoffice.operations.permissions import APPROVE, RELEASE
 from backoffice.operations.states import BEFORE_SENDING, EDGES, NOT_EXECUTED, Status
+from backoffice.policies.document import LAST_RULE, Levels, approvals_in
+from backoffice.policies.evaluator import (
+    Decision,
+    DescribedOperation,
+    Evaluator,
+    Person,
+    Progress,
+    is_among,
+    progress,
+    stricter,
+    strictest,
+)
+from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, policy_in_effect
+from backoffice.policies.people import names_nobody, read_people
 
 
 @dataclass(frozen=True)
 class ApprovalRequirement:
-    """How many approvals are needed, and the rule that requires them, as stored."""
+    """Whose approvals are needed, in which order; the rule that requires them, as stored; and its version, None for
+    the rules of `SECOND_APPROVAL_ABOVE`. `refusal` is why a policy refuses it; usually empty.
+    """
 
-    approvals: int
-    rule: dict[str, str]
+    levels: Levels
+    rule: dict[str, Any]
+    version: int | None
+    refusal: str = ""
+
+    @property
+    def approvals(self) -> int:
+        """How many approvals are needed together."""
+        return approvals_in(self.levels)
 
     @property
     def sentence(self) -> str:
@@ -34,16 +58,99 @@ class ApprovalRequirement:
         return rule_sentence(self.rule)
 
 
-def approval_requirement(*amounts: Debit | None) -> ApprovalRequirement:
-    """One other person; two above the deployment's limit for an amount, and in a currency without a limit."""
-    for debit in filter(None, amounts):
-        limit = settings.SECOND_APPROVAL_ABOVE.get(debit.currency)
-        if limit is None:
-            return ApprovalRequirement(2, coded(ApprovalRule.TWO_WITHOUT_LIMIT, currency=debit.currency))
-        if debit.amount > limit:
-            above = f"{debit.currency} {format_amount(limit, debit.currency)}"
-            return ApprovalRequirement(2, coded(ApprovalRule.TWO_ABOVE_LIMIT, limit=above))
-    return ApprovalRequirement(1, coded(ApprovalRule.ONE_APPROVER))
+def approval_requirement(subject: Subject) -> ApprovalRequirement:
+    """What the policy in effect requires of this content. Raises PolicyAlteredError."""
+    return requirement_under(_policy_in_effect(), subject)
+
+
+def requirement_under(policy: PolicyInEffect, subject: Subject) -> ApprovalRequirement:
+    """What this policy requires: of all amounts, the strictest."""
+    operations = describe(policy.document, subject)
+    decision = strictest(Evaluator(policy.document).decide(operation) for operation in operations)
+    rule = decision.rule
+    return ApprovalRequirement(
+        rule.levels or LAST_RULE.levels,
+        _stored_rule(policy, decision, operations),
+        policy.number,
+        rule.refuse,
+    )
+
+
+def _stored_rule(
+    policy: PolicyInEffect, decision: Decision, operations: Sequence[DescribedOperation]
+) -> dict[str, Any]:
+    rule = decision.rule
+    if policy.number is not None:
+        is_last = decision.number > len(policy.document.rules)
+        code = ApprovalRule.LAST_OF_POLICY if is_last else ApprovalRule.POLICY
+        return {
+            **coded(code, version=str(policy.number), number=str(decision.number)),
+            "policy_rule": rule.model_dump(mode="json"),
+        }
+    band, currencies = rule.when.amount, rule.when.currencies
+    if band and band.above is not None and currencies:
+        limit = f"{currencies.codes[0]} {format_amount(band.above, currencies.codes[0])}"
+        return dict(coded(ApprovalRule.TWO_ABOVE_LIMIT, limit=limit))
+    if currencies:
+        currency = next(one.currency for one in operations if one.currency not in {"", *currencies.codes})
+        return dict(coded(ApprovalRule.TWO_WITHOUT_LIMIT, currency=currency))
+    return dict(coded(ApprovalRule.ONE_APPROVER))
+
+
+def _policy_in_effect() -> PolicyInEffect:
+    try:
+        return policy_in_effect()
+    except AlteredPolicyError as exc:
+        raise errors.PolicyAlteredError from exc
+
+
+def check_not_refused(requirement: ApprovalRequirement) -> None:
+    """Raises PolicyRefusedError with the reason that the policy gives."""
+    if requirement.refusal:
+        raise errors.PolicyRefusedError(requirement.refusal)
+
+
+def required_levels(operation: Operation) -> Levels:
+    """The levels under which it was prepared, and what the version in effect requires beyond them.
+
+    So a loosened policy frees nothing that waits, and a tightened one holds. Raises PolicyRefusedError,
+    PolicyAlteredError if versions are missing or altered, and ContentUnreadableError.
+    """
+    levels = operation.required_levels
+    policy = _policy_in_effect()
+    if policy.number == operation.policy_version:
+        return levels
+    if (policy.number or 0) < (operation.policy_version or 0):
+        raise errors.PolicyAlteredError
+    requirement = requirement_under(policy, subject_of(operation))
+    check_not_refused(requirement)
+    return stricter(levels, requirement.levels)
+
+
+def approval_progress(operation: Operation, approvals: Sequence[Approval] | None = None) -> Progress:
+    """How far these approvals, or all, complete what is required of the operation now. Raises as `required_levels`."""
+    levels = required_levels(operation)
+    given = list(operation.approvals.select_related("approver")) if approvals is None else approvals
+    return progress(levels, _approvers(levels, given), preparer_id=operation.preparer_id)
+
+
+def _approvers(levels: Levels, approvals: Sequence[Approval]) -> list[Person]:
+    """Who approved, in their order, with their roles and groups in the database now if a level asks for them."""
+    ids = [approval.approver_id for approval in sorted(approvals, key=lambda one: (one.approved_at, one.pk))]
+    if names_nobody(levels):
+        return [Person(id=pk, name="") for pk in ids]
+    people = {person.id: person for person in read_people(APPROVE, ids)}
+    return [people[pk] for pk in ids]
+
+
+def _check_level(person: User, operation: Operation) -> None:
+    """Raises NotInLevelError unless this user is among the people of the level that is open now."""
+    found = approval_progress(operation).open
+    if found is None or found.level.of.is_everyone:
+        return
+    [described] = read_people(APPROVE, [person.pk])
+    if not is_among(described, found.level.of):
+        raise errors.NotInLevelError(found.level)
 
 
 def check_may_prepare(person: User, kind: str) -> None:
@@ -56,13 +163,14 @@ def check_may_approve(
 ) -> None:
     """Raises the reason why this user may not approve this content now; AlteredRecordError before any other in it."""
     check_permission(person, APPROVE)
-    _check_pending(operation)
+    _check_awaits_approval(operation)
     seals.check_record(operation, list(operation.approvals.all()), None)
     check_is_decidable(person, operation, digest=digest)
     check_second_factor(second_factor_at)
     if operation.approvals.filter(approver=person).exists():
         raise errors.AlreadyApprovedError
     _check_preparer(operation)
+    _check_level(person, operation)
 
 
 def check_confirmation(operation: Operation, typed: str) -> None:
@@ -97,7 +205,7 @@ def check_is_decidable(
     A page with many operations passes `now`, since reading the database's clock is a query each time.
     """
     _check_other_person(person, operation)
-    _check_pending(operation)
+    _check_awaits_approval(operation)
     try:
         _check_in_time(operation, now)
     except errors.ExpiredError:
@@ -157,6 +265,8 @@ def check_may_release(
     seals.check_record(operation, list(operation.approvals.all()), None, trusts_digests=True)
     check_is_sendable(operation)
     _check_batch(operation)
+    if lacks_approvals(operation):
+        raise errors.ApprovalsMissingError
     _check_in_time(operation)
     check_content(operation, digest)
     check_second_factor(second_factor_at, within=within)
@@ -166,8 +276,8 @@ def check_may_send(operation: Operation, release: Release) -> None:
     """The last check before sending: content, approvals, permissions, seals and the audit log, as they are at
     this moment.
 
-    Raises ContentChangedError, ContentUnreadableError, ExpiredError, PermissionMissingError,
-    AccountRestrictedError or AlteredRecordError.
+    Raises ContentChangedError, ContentUnreadableError, ExpiredError, PermissionMissingError, AccountRestrictedError,
+    AlteredRecordError, and as `required_levels`: ApprovalsMissingError too if a policy was tightened since.
     """
     releaser, approvals = release.released_by, list(operation.approvals.select_related("approver"))
     check_content(operation, operation.digest)
@@ -187,6 +297,9 @@ def check_may_send(operation: Operation, release: Release) -> None:
         raise errors.PermissionMissingError(_reason_approval_lost(operation))
     _check_preparer(operation)
     seals.check_record(operation, approvals, release, trusts_digests=True)
+    counted = [approval for approval in approvals if approval.approver_id in signed]
+    if not approval_progress(operation, counted).is_complete:
+        raise errors.ApprovalsMissingError
 
 
 def check_is_sendable(operation: Operation) -> None:
@@ -312,10 +425,21 @@ def check_may_cancel_batch(person: User, batch: Batch) -> None:
     check_permission(person, permission_for(operation.kind))
 
 
-def _check_pending(operation: Operation) -> None:
-    """The table of states is not enough here: `sending` may return to `approved` when nothing was sent."""
-    if operation.status != Status.PENDING:
+def _check_awaits_approval(operation: Operation) -> None:
+    """Raises WrongStatusError unless it is pending, or approved and a policy was tightened since.
+
+    The table of states is not enough here: `sending` may return to `approved` when nothing was sent.
+    """
+    if operation.status != Status.PENDING and not lacks_approvals(operation):
         raise _wrong_status(operation)
+
+
+def lacks_approvals(operation: Operation) -> bool:
+    """Whether an approved operation needs more approvals since a policy was tightened. Raises as `required_levels`."""
+    if operation.status != Status.APPROVED or isinstance(KINDS.get(operation.kind), LocalKind):
+        return False
+    given = list(operation.approvals.select_related("approver"))
+    return len(given) >= operation.approvals_needed and not approval_progress(operation, given).is_complete
 
 
 def _wrong_status(operation: Operation) -> errors.WrongStatusError:

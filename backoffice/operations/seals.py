@@ -116,7 +116,7 @@ class _BatchFaults:
             and row.digest in digests
             and operation.pk == row_operation_id(batch.pk, row.number)
             and (operation.preparer_id, operation.prepared_from_id) == (batch.preparer_id, batch.pk)
-            and {approval.approver_id for approval in approvals} == approvers
+            and {approval.approver_id for approval in approvals} >= approvers
         )
         return faults if is_its_row else [*faults, RecordFault.BATCH_LINK]
 
@@ -203,8 +203,10 @@ def _log_faults(
 ) -> list[RecordFault]:
     """Where the log has other content, other people or another end than the rows."""
     faults = []
-    prepared = _recorded(entries, Action.OPERATION_PREPARED, "digest", "kind", "rule")
-    if prepared != [[operation.preparer_id, operation.current_digest(), operation.kind, operation.rule]]:
+    names = ("digest", "kind", "rule", "policy_version", "levels")
+    prepared = _recorded(entries, Action.OPERATION_PREPARED, *names)
+    terms = [operation.rule, operation.policy_version, operation.levels]
+    if prepared != [[operation.preparer_id, operation.current_digest(), operation.kind, *terms]]:
         faults.append(RecordFault.LOGGED_PREPARATION)
     approved = _recorded(entries, Action.OPERATION_APPROVED, "digest", "needed")
     given = [[one.approver_id, operation.digest, operation.approvals_needed] for one in approvals]

@@ -35,7 +35,8 @@ def forge(
     With `like`, each row gets the seal of that released operation's row.
     """
     now = timezone.now()
-    forged = prepare.draft_operation(uuid.uuid4(), preparer, kind, payload, None)
+    subject = Subject(uuid.uuid4(), KINDS[kind], payload, preparer.pk, str(preparer), now)
+    forged = prepare.draft_operation(subject, preparer, policy.approval_requirement(subject), None)
     approval = Approval(
         operation=forged, approver=approver, preparer=preparer, digest=forged.digest, approved_at=now
     )
@@ -55,7 +56,8 @@ def forge(
         Operation.objects.filter(pk=forged.pk).update(status=Status.APPROVED, decided_at=now)
         release.save(force_insert=True)
         record = partial(audit.record, target=forged, digest=forged.digest)
-        record(Action.OPERATION_PREPARED, actor=preparer, kind=kind, rule=forged.rule)
+        terms = {"rule": forged.rule, "policy_version": forged.policy_version, "levels": forged.levels}
+        record(Action.OPERATION_PREPARED, actor=preparer, kind=kind, **terms)
         needed = forged.approvals_needed
         record(Action.OPERATION_APPROVED, actor=approver, needed=needed, status="approved")
         record(Action.OPERATION_RELEASED, actor=approver)

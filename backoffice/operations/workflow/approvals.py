@@ -86,7 +86,7 @@ def add_approval(
     approval.make_seal()
     approval.save(force_insert=True)
     given = operation.approvals.count()
-    if given >= operation.approvals_needed:
+    if operation.status == Status.PENDING and policy.approval_progress(operation).is_complete:
         transition(operation, Status.APPROVED, decided_at=now)
     audit.record(
         Action.OPERATION_APPROVED,
