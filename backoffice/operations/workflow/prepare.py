@@ -21,10 +21,8 @@ from backoffice.operations.errors import (
     DuplicatePaymentError,
     DuplicatePendingError,
     DuplicateUnknownError,
-    OperationAction,
     OperationError,
     ReferenceUsedError,
-    Refusal,
     SubmissionReusedError,
 )
 from backoffice.operations.kinds.base import Debit, OperationKind, Payload
@@ -40,6 +38,7 @@ from backoffice.operations.models.operations import (
     new_reference,
 )
 from backoffice.operations.models.otp import TotpSecret
+from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.selectors import IS_OPEN, NEWEST_FIRST
 from backoffice.operations.states import BEFORE_SENDING, NOT_EXECUTED, OUTCOME_UNKNOWN, Status
 
@@ -131,6 +130,7 @@ def prepare_operation(
     fingerprint of.
     """
     policy.check_may_prepare(actor, kind)
+    policy.check_proposal(actor, kind, payload)
     digest = content_digest(operation_id, kind, payload.stored())
     resolved = _resolved_duplicate(KINDS[kind], payload, but=operation_id)
     _check_not_duplicate(operation_id, KINDS[kind], payload)
