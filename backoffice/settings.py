@@ -151,6 +151,9 @@ SECOND_APPROVAL_ABOVE = approval_limits(env.list("COUNTERSIGN_SECOND_APPROVAL_AB
 #: Hours for which a person whose account was made or changed with `--break-glass` can neither approve, send nor
 #: resolve. Less than 24 only in the sandbox.
 BREAK_GLASS_RESTRICTION_HOURS: int = env.int("COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS", default=24)
+#: Hours for which a person who was invited or reactivated, got a role or a group, or had the second factor reset can
+#: neither approve, send nor resolve. Changes of people are not affected. Less than 24 only in the sandbox.
+NEW_RIGHTS_WAIT_HOURS: int = env.int("COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS", default=24)
 #: With `1`, an operation whose transaction at the provider is not known holds back every other one of its balance.
 #: Otherwise it holds back only those with the same amount, which could be mistaken for it.
 STRICT_BALANCE_ORDER: bool = env.bool("COUNTERSIGN_STRICT_BALANCE_ORDER", default=False)
@@ -423,6 +426,10 @@ def _check_safety() -> None:
         (
             _IN_SANDBOX or BREAK_GLASS_RESTRICTION_HOURS >= 24,
             "COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS is too short: 24 hours at least",
+        ),
+        (
+            _IN_SANDBOX or NEW_RIGHTS_WAIT_HOURS >= 24,
+            "COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS is too short: 24 hours at least",
         ),
         (
             _IN_SANDBOX or not METRICS_TOKEN or len(METRICS_TOKEN) >= 16,

@@ -1,24 +1,26 @@
 """Who may do what to which operation. Functions named "check" raise the reason; those named "may" return a bool."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from backoffice.accounts.models import User
-from backoffice.accounts.roles import WITHHELD_AFTER_BREAK_GLASS, users_with_permission
+from backoffice.accounts.rights import RestrictionCause
+from backoffice.accounts.roles import restriction_on, users_with_permission
 from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount
 from backoffice.operations import errors, permissions, seals
 from backoffice.operations.descriptions import Subject, describe, subject_of
-from backoffice.operations.kinds.base import LocalKind
-from backoffice.operations.kinds.registry import KINDS, permission_for, read_content
+from backoffice.operations.kinds.base import LocalKind, Payload
+from backoffice.operations.kinds.registry import KINDS, approval_permission_for, permission_for, read_content
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.monitoring import LostAttempt
 from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import ApprovalRule, coded, rule_sentence
-from backoffice.operations.permissions import APPROVE, RELEASE
+from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, RELEASE
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import BEFORE_SENDING, EDGES, NOT_EXECUTED, Status
 from backoffice.policies.document import LAST_RULE, Levels, approvals_in
 from backoffice.policies.evaluator import (
@@ -131,15 +133,15 @@ def approval_progress(operation: Operation, approvals: Sequence[Approval] | None
     """How far these approvals, or all, complete what is required of the operation now. Raises as `required_levels`."""
     levels = required_levels(operation)
     given = list(operation.approvals.select_related("approver")) if approvals is None else approvals
-    return progress(levels, _approvers(levels, given), preparer_id=operation.preparer_id)
+    return progress(levels, _approvers(operation, levels, given), preparer_id=operation.preparer_id)
 
 
-def _approvers(levels: Levels, approvals: Sequence[Approval]) -> list[Person]:
+def _approvers(operation: Operation, levels: Levels, approvals: Sequence[Approval]) -> list[Person]:
     """Who approved, in their order, with their roles and groups in the database now if a level asks for them."""
     ids = [approval.approver_id for approval in sorted(approvals, key=lambda one: (one.approved_at, one.pk))]
     if names_nobody(levels):
         return [Person(id=pk, name="") for pk in ids]
-    people = {person.id: person for person in read_people(APPROVE, ids)}
+    people = {person.id: person for person in read_people(approval_permission_for(operation.kind), ids)}
     return [people[pk] for pk in ids]
 
 
@@ -148,7 +150,7 @@ def _check_level(person: User, operation: Operation) -> None:
     found = approval_progress(operation).open
     if found is None or found.level.of.is_everyone:
         return
-    [described] = read_people(APPROVE, [person.pk])
+    [described] = read_people(approval_permission_for(operation.kind), [person.pk])
     if not is_among(described, found.level.of):
         raise errors.NotInLevelError(found.level)
 
@@ -158,12 +160,20 @@ def check_may_prepare(person: User, kind: str) -> None:
     check_permission(person, permission_for(kind))
 
 
+def check_proposal(person: User, kind: str, payload: Payload) -> None:
+    """Raises OperationError for a change of one's own rights, and for what the kind would refuse to apply."""
+    if person.pk in KINDS[kind].affected_people(payload):
+        raise errors.OperationError(Refusal.OWN_RIGHTS)
+    KINDS[kind].check_proposal(payload, person)
+
+
 def check_may_approve(
     person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
 ) -> None:
     """Raises the reason why this user may not approve this content now; AlteredRecordError before any other in it."""
-    check_permission(person, APPROVE)
+    check_permission(person, approval_permission_for(operation.kind))
     _check_awaits_approval(operation)
+    _check_not_affected(person, operation)
     seals.check_record(operation, list(operation.approvals.all()), None)
     check_is_decidable(person, operation, digest=digest)
     check_second_factor(second_factor_at)
@@ -192,7 +202,7 @@ def check_may_decide(
     person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
 ) -> None:
     """Raises the reason why this user may not approve or reject this content now."""
-    check_permission(person, APPROVE)
+    check_permission(person, approval_permission_for(operation.kind))
     check_is_decidable(person, operation, digest=digest)
     check_second_factor(second_factor_at)
 
@@ -223,17 +233,17 @@ def check_may_approve_in_bulk(operation: Operation) -> None:
     """
     kind, payload = read_content(operation)
     if kind.excluded_from_bulk:
-        raise errors.NotInBulkError(errors.Refusal.KIND_NOT_IN_BULK)
+        raise errors.NotInBulkError(Refusal.KIND_NOT_IN_BULK)
     if payload.duplicate_reason:
-        raise errors.NotInBulkError(errors.Refusal.DUPLICATE_NOT_IN_BULK)
+        raise errors.NotInBulkError(Refusal.DUPLICATE_NOT_IN_BULK)
     if operation.approvals_needed > 1:
-        raise errors.NotInBulkError(errors.Refusal.TWO_APPROVALS_NOT_IN_BULK)
+        raise errors.NotInBulkError(Refusal.TWO_APPROVALS_NOT_IN_BULK)
     if kind.confirmation(payload) is not None:
-        raise errors.NotInBulkError(errors.Refusal.CONFIRMATION_NOT_IN_BULK)
+        raise errors.NotInBulkError(Refusal.CONFIRMATION_NOT_IN_BULK)
     if kind.acknowledgement(payload):
-        raise errors.NotInBulkError(errors.Refusal.ACKNOWLEDGEMENT_NOT_IN_BULK)
+        raise errors.NotInBulkError(Refusal.ACKNOWLEDGEMENT_NOT_IN_BULK)
     if kind.cautions(payload):
-        raise errors.NotInBulkError(errors.Refusal.CAUTION_NOT_IN_BULK)
+        raise errors.NotInBulkError(Refusal.CAUTION_NOT_IN_BULK)
 
 
 def check_may_cancel(person: User, operation: Operation) -> None:
@@ -242,7 +252,7 @@ def check_may_cancel(person: User, operation: Operation) -> None:
     The preparer may; anyone with the same permission may once the preparer has lost it.
     """
     if person != operation.preparer and _may_still_prepare(operation):
-        raise errors.PermissionMissingError(errors.Refusal.NOT_THE_PREPARER)
+        raise errors.PermissionMissingError(Refusal.NOT_THE_PREPARER)
     check_permission(person, permission_for(operation.kind))
     check_transition(operation, Status.CANCELLED)
 
@@ -291,7 +301,7 @@ def check_may_send(operation: Operation, release: Release) -> None:
         for approval in approvals
         if approval.digest == operation.digest
         and approval.approver_id != operation.preparer_id
-        and _is_entitled(approval.approver, APPROVE)
+        and _is_entitled(approval.approver, approval_permission_for(operation.kind))
     }
     if len(signed) < operation.approvals_needed:
         raise errors.PermissionMissingError(_reason_approval_lost(operation))
@@ -306,7 +316,7 @@ def check_is_sendable(operation: Operation) -> None:
     """Raises WrongStatusError for local kinds, which are never sent. Also raises ContentUnreadableError."""
     kind, _ = read_content(operation)
     if isinstance(kind, LocalKind):
-        raise errors.WrongStatusError(errors.Refusal.APPLIED_LOCALLY)
+        raise errors.WrongStatusError(Refusal.APPLIED_LOCALLY)
 
 
 def check_transition(operation: Operation, status: Status) -> None:
@@ -324,7 +334,10 @@ def check_content(operation: Operation, digest: str) -> None:
 def may_decide(person: User, operation: Operation) -> bool:
     """Whether to offer the decision panel to this user. The services check again, and more."""
     return (
-        operation.status == Status.PENDING and may_now(person, APPROVE) and person.pk != operation.preparer_id
+        operation.status == Status.PENDING
+        and may_now(person, approval_permission_for(operation.kind))
+        and person.pk != operation.preparer_id
+        and person.pk not in _affected_people(operation)
     )
 
 
@@ -338,14 +351,14 @@ def may_release(person: User, operation: Operation) -> bool:
 
 
 def may_now(person: User, permission: str) -> bool:
-    """Whether a role includes the permission and no change with break-glass withholds it."""
+    """Whether a role includes the permission and no change of the account withholds it."""
     return person.has_perm(permission) and restriction(person, permission) is None
 
 
 def restriction(person: User, permission: str) -> errors.AccountRestrictedError | None:
-    """The error for which a change with break-glass withholds this permission of the user's roles; usually None."""
-    until = person.restricted_until if permission in WITHHELD_AFTER_BREAK_GLASS else None
-    return errors.AccountRestrictedError(until) if until and person.has_perm(permission) else None
+    """The error for which a change of the account withholds this permission of the user's roles; usually None."""
+    found = restriction_on(person, permission)
+    return errors.AccountRestrictedError(found) if found and person.has_perm(permission) else None
 
 
 def may_cancel(person: User, operation: Operation) -> bool:
@@ -359,7 +372,7 @@ def may_cancel(person: User, operation: Operation) -> bool:
 
 def check_permission(person: User, permission: str) -> None:
     """Raises PermissionMissingError unless the user has the permission in the database now, and
-    AccountRestrictedError if only a change of the account with break-glass withholds it.
+    AccountRestrictedError if only a change of the account withholds it.
     """
     if _is_entitled(person, permission):
         return
@@ -371,11 +384,32 @@ def _is_entitled(person: User, permission: str) -> bool:
     return users_with_permission(permission).filter(pk=person.pk).exists()
 
 
-def _reason_approval_lost(operation: Operation) -> errors.Refusal:
+def _reason_approval_lost(operation: Operation) -> Refusal:
     approvals = operation.approvals.select_related("approver")
-    if any(approval.approver.restricted_until for approval in approvals):
-        return errors.Refusal.APPROVER_RESTRICTED
-    return errors.Refusal.APPROVER_NOT_ENTITLED
+    return reason_approval_lost(operation.kind, [approval.approver for approval in approvals])
+
+
+def reason_approval_lost(kind: str, approvers: Iterable[User]) -> Refusal:
+    """Why an approval of one of these people does not count: for now, or because the permission is gone."""
+    found = [restriction_on(person, approval_permission_for(kind)) for person in approvers]
+    causes = {one.cause for one in found if one}
+    if RestrictionCause.BREAK_GLASS in causes:
+        return Refusal.APPROVER_RESTRICTED
+    return Refusal.APPROVER_RIGHTS_NEW if causes else Refusal.APPROVER_NOT_ENTITLED
+
+
+def _affected_people(operation: Operation) -> frozenset[int]:
+    """The people whose rights it changes; nobody if its content cannot be read, since then it cannot be approved."""
+    try:
+        kind, payload = read_content(operation)
+    except errors.ContentUnreadableError:
+        return frozenset()
+    return kind.affected_people(payload)
+
+
+def _check_not_affected(person: User, operation: Operation) -> None:
+    if person.pk in _affected_people(operation):
+        raise errors.OperationError(Refusal.OWN_RIGHTS)
 
 
 def _check_preparer(operation: Operation) -> None:
@@ -421,7 +455,7 @@ def check_may_cancel_batch(person: User, batch: Batch) -> None:
         check_permission(person, APPROVE)
         return
     if person != operation.preparer and _may_still_prepare(operation):
-        raise errors.PermissionMissingError(errors.Refusal.NOT_THE_PREPARER)
+        raise errors.PermissionMissingError(Refusal.NOT_THE_PREPARER)
     check_permission(person, permission_for(operation.kind))
 
 
@@ -443,7 +477,7 @@ def lacks_approvals(operation: Operation) -> bool:
 
 
 def _wrong_status(operation: Operation) -> errors.WrongStatusError:
-    return errors.WrongStatusError(errors.Refusal.STATUS_CHANGED, status=operation.status)
+    return errors.WrongStatusError(Refusal.STATUS_CHANGED, status=operation.status)
 
 
 def _check_other_person(person: User, operation: Operation) -> None:
@@ -473,7 +507,7 @@ def has_preparer_lost_permission(operation: Operation) -> bool:
 
 def may_decide_any(person: User) -> bool:
     """Whether operations can wait for this user at all."""
-    return person.has_perm(permissions.APPROVE) or person.has_perm(permissions.RELEASE)
+    return any(person.has_perm(name) for name in (APPROVE, APPROVE_GOVERNANCE, RELEASE))
 
 
 def may_check_status(person: User) -> bool:

@@ -13,13 +13,14 @@ from uuid import UUID
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.encryption import SealedRow, SealState
-from backoffice.operations.errors import AlteredRecordError, Refusal
+from backoffice.operations.errors import AlteredRecordError
 from backoffice.operations.kinds.base import Debit
 from backoffice.operations.kinds.batch import ROWS_DIGEST, currency_totals
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import BatchRow, row_operation_id, rows_digest
 from backoffice.operations.models.operations import Approval, Operation, Release, content_digest
 from backoffice.operations.models.reason_codes import RecordFault
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
 
 _RECORDED = (

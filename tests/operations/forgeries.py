@@ -10,7 +10,10 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
+from backoffice.operations import policy
+from backoffice.operations.descriptions import Subject
 from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Approval, Operation, Release, content_digest
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import prepare

@@ -90,7 +90,7 @@ ACCOUNTS = (
     Safeguard(
         "who was changed with break-glass decides nothing for a day",
         "backoffice.accounts.roles:users_with_permission",
-        {"    if permission in WITHHELD_AFTER_BREAK_GLASS:\n": "    if permission is None:\n"},
+        {"        if permission in WITHHELD[manager.cause]:\n": "        if permission is None:\n"},
         f"{_RESTRICTED}::test_a_restricted_approver_cannot_approve",
     ),
     Safeguard(

@@ -18,13 +18,14 @@ from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.core.leases import lock_until_commit
 from backoffice.operations import policy, seals
 from backoffice.operations.descriptions import Subject
-from backoffice.operations.errors import AlteredRecordError, Refusal
+from backoffice.operations.errors import AlteredRecordError
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import approve_all, transition
 from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow, row_operation_id
 from backoffice.operations.models.operations import Approval, Operation
 from backoffice.operations.models.reason_codes import RecordFault
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import BEFORE_SENDING, Status
 from backoffice.operations.workflow.prepare import RECIPIENTS_LOCK, draft_operation, unused_references
 

@@ -154,6 +154,7 @@ class Operation(SealedRow):
             ("prepare_operation", "Can prepare operations that move money"),
             ("propose_change", "Can prepare changes of keys, accounts and addresses at the provider"),
             ("approve_operation", "Can approve or reject operations that others prepared"),
+            ("approve_governance_change", "Can approve changes of people that others prepared"),
             ("release_operation", "Can send approved operations"),
             ("resolve_operation", "Can prepare resolutions of unknown outcomes"),
             ("pause_payments", "Can pause payments, and prepare to resume them"),

@@ -19,7 +19,7 @@ from backoffice.core.web.formatting import (
     with_error_sentence,
     zoned_time,
 )
-from backoffice.operations import errors
+from backoffice.operations.refusals import sentence
 from backoffice.operations.states import Outcome, Status
 from backoffice.policies.document import Rule
 from backoffice.policies.sentences import last_rule_sentence
@@ -561,7 +561,7 @@ def _stored_response(response: Any) -> str:
 
 
 AUDIT_SENTENCES: dict[str, Callable[[Any], str]] = {
-    "refusal": errors.sentence,
+    "refusal": sentence,
     "check": _stored_check,
     "response": _stored_response,
     "incident": lambda kind: str(IncidentKind(kind).label),

@@ -28,10 +28,8 @@ from backoffice.operations.delivery.release import add_release
 from backoffice.operations.errors import (
     ContentUnreadableError,
     MaybeExecutedError,
-    OperationAction,
     OperationError,
     ReasonMissingError,
-    Refusal,
     WrongStatusError,
 )
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
@@ -44,6 +42,7 @@ from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import ClosingReason, coded
 from backoffice.operations.outcome.resolution import check_meaning_unchanged, resolve_operation
+from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.states import Status
 
 

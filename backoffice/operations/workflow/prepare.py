@@ -22,10 +22,8 @@ from backoffice.operations.errors import (
     DuplicatePaymentError,
     DuplicatePendingError,
     DuplicateUnknownError,
-    OperationAction,
     OperationError,
     ReferenceUsedError,
-    Refusal,
     SubmissionReusedError,
 )
 from backoffice.operations.kinds.base import Debit, OperationKind, Payload
@@ -41,6 +39,7 @@ from backoffice.operations.models.operations import (
     new_reference,
 )
 from backoffice.operations.models.otp import TotpSecret
+from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.selectors import IS_OPEN, NEWEST_FIRST
 from backoffice.operations.states import BEFORE_SENDING, NOT_EXECUTED, OUTCOME_UNKNOWN, Status
 from backoffice.policies.document import stored_levels
@@ -134,6 +133,7 @@ def prepare_operation(
     authenticator secret that the content has only a fingerprint of.
     """
     policy.check_may_prepare(actor, kind)
+    policy.check_proposal(actor, kind, payload)
     digest = content_digest(operation_id, kind, payload.stored())
     resolved = _resolved_duplicate(KINDS[kind], payload, but=operation_id)
     _check_not_duplicate(operation_id, KINDS[kind], payload)

@@ -29,15 +29,15 @@ from backoffice.operations import permissions, selectors
 from backoffice.operations.delivery.balance_queue import QueuePosition, queue_position, with_queue
 from backoffice.operations.delivery.expected_wait import seconds_per_payment
 from backoffice.operations.delivery.release import release_operation
-from backoffice.operations.errors import (
-    ContentUnreadableError,
-    OperationAction,
-    OperationError,
-    Refusal,
-    SavedAccountError,
-)
+from backoffice.operations.errors import ContentUnreadableError, OperationError, SavedAccountError
 from backoffice.operations.kinds.base import Facts, FieldMatch, MoneyKind
-from backoffice.operations.kinds.registry import KINDS, facts_of, permission_for, read_content
+from backoffice.operations.kinds.registry import (
+    KINDS,
+    approval_permission_for,
+    facts_of,
+    permission_for,
+    read_content,
+)
 from backoffice.operations.lifecycle import transitions
 from backoffice.operations.models.operations import Attempt, LookAlike, Operation
 from backoffice.operations.outcome import confirmation
@@ -70,7 +70,8 @@ from backoffice.operations.pages.operation.status import (
 )
 from backoffice.operations.pages.payments import can_read_payments, created_payment
 from backoffice.operations.pages.saved_accounts import SavedAccountForm, is_savable, with_saved_name
-from backoffice.operations.policy import may_check_status
+from backoffice.operations.policy import may_check_status, may_decide_any
+from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.states import AWAITING_PROVIDER, Status
 from backoffice.operations.workflow import approvals
 
@@ -101,6 +102,16 @@ def operation_or_404(request: StaffRequest, pk: UUID) -> Operation:
     visible = with_queue(with_saved_name(selectors.operation_page(request.user)))
     operation = get_object_or_404(visible, pk=pk)
     selectors.fetch_history(operation)
+    return operation
+
+
+def _decidable_or_404(request: StaffRequest, pk: UUID) -> Operation:
+    """As `operation_or_404`; PermissionDenied without the permission that decides on this kind."""
+    if not may_decide_any(request.user):
+        raise PermissionDenied
+    operation = operation_or_404(request, pk)
+    if not request.user.has_perm(approval_permission_for(operation.kind)):
+        raise PermissionDenied
     return operation
 
 
@@ -314,9 +325,9 @@ def _notices(request: StaffRequest, operation: Operation) -> list[Message]:
 
 @sensitive_post_parameters("otp", "code")
 @require_POST
-@permission_required(permissions.APPROVE, raise_exception=True)
+@permission_required(permissions.VIEW, raise_exception=True)
 def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
-    operation = operation_or_404(request, pk)
+    operation = _decidable_or_404(request, pk)
     form = ApprovalForm(request.POST, request=request, wants=decision_requirements(operation))
     return _run_decision(
         request,
@@ -347,9 +358,9 @@ def approve_and_send(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 @sensitive_post_parameters("code")
 @require_POST
-@permission_required(permissions.APPROVE, raise_exception=True)
+@permission_required(permissions.VIEW, raise_exception=True)
 def reject(request: StaffRequest, pk: UUID) -> HttpResponse:
-    operation = operation_or_404(request, pk)
+    operation = _decidable_or_404(request, pk)
     form = RejectionForm(request.POST, request=request, wants=decision_requirements(operation))
     return _run_decision(
         request,

@@ -18,9 +18,8 @@ from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.formatting import format_amount, local_time
 from backoffice.operations import permissions, policy
 from backoffice.operations.delivery.balance_queue import QueuePosition
-from backoffice.operations.errors import OperationAction, Refusal, sentence
 from backoffice.operations.kinds.base import Debit, Facts
-from backoffice.operations.kinds.registry import KINDS, AnyKind, permission_for
+from backoffice.operations.kinds.registry import KINDS, AnyKind, approval_permission_for, permission_for
 from backoffice.operations.kinds.resolution.case import may_be_resolved
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.monitoring import Pause
@@ -36,6 +35,7 @@ from backoffice.operations.pages.operation.status import (
     may_have_been_sent,
 )
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
+from backoffice.operations.refusals import OperationAction, Refusal, sentence
 from backoffice.operations.selectors import first_payment_text, possible_approvers
 from backoffice.operations.states import (
     AWAITING_PROVIDER,
@@ -286,6 +286,10 @@ _REFUSED_AT_CLAIM: dict[str, Promise] = {
         "Not sent: the account of the person who released it was changed by break-glass access. Another person "
         "must send it."
     ),
+    Refusal.NEW_RIGHTS_WAIT: _(
+        "Not sent: the person who released it got new rights or a new second factor meanwhile. Another person must "
+        "send it."
+    ),
     Refusal.DATABASE_RESTORED: _(
         "Not sent: the database was restored to an earlier point in time, or a standby server took over, and "
         "payments were paused."
@@ -298,7 +302,9 @@ _ADVICE_AFTER_REFUSAL: dict[str, Promise | str] = {
         "If that transaction is a different payment, enter the reason, then choose “Send”."
     ),
     Refusal.OTP_OF_OTHER_CONTENT: _("Choose “Send” again and enter a new one-time code."),
-    **dict.fromkeys((Refusal.APPROVER_RESTRICTED, Refusal.LIST_TOO_LONG), ""),  # it can still be sent
+    **dict.fromkeys(
+        (Refusal.APPROVER_RESTRICTED, Refusal.APPROVER_RIGHTS_NEW, Refusal.LIST_TOO_LONG), ""
+    ),  # it can still be sent
     **dict.fromkeys((Refusal.POSSIBLY_EXECUTED, Refusal.SENT_BEFORE_RESTORE), ""),  # it may be paid already
 }
 """What to do after these refusals. After any other that `_REFUSED_AT_CLAIM` lacks too, it must be prepared again."""
@@ -479,7 +485,7 @@ def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
         return gettext("Cannot be approved"), str(
             _LOST_UNAPPROVED if is_lost else Refusal.PREPARER_NOT_ENTITLED.label
         )
-    if restricted := policy.restriction(person, permissions.APPROVE):
+    if restricted := policy.restriction(person, approval_permission_for(operation.kind)):
         return gettext("You cannot approve yet"), str(restricted)
     if policy.may_decide(person, operation):
         return gettext("Approve or reject"), ""
@@ -520,8 +526,10 @@ def _invalid_text(operation: Operation) -> str:
         return str(_PAID_ALREADY)
     if has_preparer_lost_permission(operation):
         return str(Refusal.PREPARER_NOT_ENTITLED.label)
-    if any(approval.approver.restricted_until for approval in operation.approvals.all()):
-        return str(Refusal.APPROVER_RESTRICTED.label)
+    approvers = [approval.approver for approval in operation.approvals.all()]
+    lost = policy.reason_approval_lost(operation.kind, approvers)
+    if lost is not Refusal.APPROVER_NOT_ENTITLED:
+        return str(lost.label)
     text = gettext("An approver no longer has permission to approve, so this operation will not be sent.")
     return f"{text} {_PREPARE_AGAIN}"
 

@@ -30,7 +30,7 @@ def uncover(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("operations", "0012_bulk_releases")]
+    dependencies = [("operations", "0013_governance_approvals")]
 
     operations = [
         migrations.AddField(
