@@ -102,9 +102,13 @@ class PolicyOutdatedError(OperationError):
 class PolicyUnsatisfiableError(OperationError):
     """A level of a rule needs more people than there are without one preparer."""
 
-    def __init__(self, number: int, level: Level, preparer: str) -> None:
+    def __init__(self, number: int, kind: str, level: Level, preparer: str) -> None:
         super().__init__(
-            Refusal.POLICY_UNSATISFIABLE, number=str(number), level=level.model_dump_json(), preparer=preparer
+            Refusal.POLICY_UNSATISFIABLE,
+            number=str(number),
+            kind=kind,
+            level=level.model_dump_json(),
+            preparer=preparer or "-",
         )
 
 

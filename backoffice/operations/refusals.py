@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from backoffice.core.web.formatting import code_sentence
 from backoffice.operations.states import Status
 from backoffice.policies.document import Level
-from backoffice.policies.sentences import level_text
+from backoffice.policies.sentences import kind_name, level_text
 
 
 class OperationAction(TextChoices):
@@ -453,8 +453,8 @@ class Refusal(TextChoices):
     POLICY_UNSATISFIABLE = (
         "policy_unsatisfiable",
         _(
-            "Rule {number} cannot be satisfied: without {preparer}, too few people can give {level}. Nothing was "
-            "changed."
+            "Rule {number} cannot be satisfied for {kind}: too few people can give {level}. Those who prepare do not "
+            "count: {preparer}. Nothing was changed."
         ),
     )
     POLICY_NAMES_OUTDATED = (
@@ -474,6 +474,7 @@ def sentence(refusal: Mapping[str, str]) -> str:
         shown["status"] = str(_STATUS_LABELS.get(refusal["status"], refusal["status"]))
     if refusal["code"] in {Refusal.NOT_IN_LEVEL, Refusal.POLICY_UNSATISFIABLE}:
         shown["level"] = _level_sentence(refusal["level"])
+        shown["kind"] = kind_name(refusal.get("kind", ""))
     return code_sentence(Refusal, shown)
 
 

@@ -36,17 +36,15 @@ APPROVALS = (
     Safeguard(
         "above the limit two people approve",
         "backoffice.operations.workflow.approvals:add_approval",
-        {"    if given >= operation.approvals_needed:\n": "    if given >= 1:\n"},
+        {"    if operation.status == Status.PENDING and policy.approval_progress(operation).is_complete:\n": (
+            "    if operation.status == Status.PENDING:\n"
+        )},
         "tests/operations/workflow/test_approvals.py::test_a_large_amount_needs_two_distinct_people",
     ),
     Safeguard(
         "in a currency without a limit two people approve",
-        "backoffice.operations.policy:approval_requirement",
-        {
-            "        if limit is None:\n            return ApprovalRequirement(2,": (
-                "        if limit is None:\n            return ApprovalRequirement(1,"
-            )
-        },
+        "backoffice.policies.models:_document_of",
+        {"(*above, others)": "tuple(above)"},
         "tests/operations/test_approval_requirement.py::test_a_currency_without_a_limit_needs_two",
     ),
     Safeguard(

@@ -4,6 +4,7 @@ from backoffice.operations.kinds.api_keys.create import ApiKeyCreateKind
 from backoffice.operations.kinds.api_keys.delete import ApiKeyDeleteKind
 from backoffice.operations.kinds.api_keys.invalidate import ApiKeyInvalidateKind
 from backoffice.operations.kinds.api_keys.switch import ApiKeySwitchKind
+from backoffice.operations.kinds.approval_policy import ApprovalPolicyKind
 from backoffice.operations.kinds.bank_account import BankAccountKind
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.callback_url import CallbackUrlKind
@@ -31,6 +32,7 @@ register(
     BankAccountKind(),
     CallbackUrlKind(),
     OtpSecretKind(),
+    ApprovalPolicyKind(),
     ResolutionKind(),
     ResumeKind(),
 )

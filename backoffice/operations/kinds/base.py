@@ -188,6 +188,7 @@ class LocalEffect(StrEnum):
     RESUMES_PAYMENTS = "lets sending go on"
     CHANGES_AUTHENTICATOR = "changes from which secret one-time codes are made"
     CREATES_OPERATIONS = "makes each row an operation"
+    CHANGES_POLICY = "puts a version of the approval policies into effect"
     CHANGES_STAFF = "changes a person's account or a group"
     SIGNS_ACCESS_REVIEW = "records that two people reviewed who may do what"
 

@@ -37,6 +37,7 @@ from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resolution.case import ResolutionPayload
 from backoffice.operations.lifecycle.otp_secret import apply_otp_secret
 from backoffice.operations.lifecycle.pause import resume_payments
+from backoffice.operations.lifecycle.policy_version import apply_policy
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal, transition
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.operations import Approval, Operation, Release
@@ -211,6 +212,7 @@ _EFFECTS: dict[LocalEffect, Callable[[Operation, Any, User], None]] = {
     LocalEffect.RESUMES_PAYMENTS: resume_payments,
     LocalEffect.CHANGES_AUTHENTICATOR: apply_otp_secret,
     LocalEffect.CREATES_OPERATIONS: _enqueue_rows,
+    LocalEffect.CHANGES_POLICY: apply_policy,
 }
 
 
