@@ -36,9 +36,11 @@ APPROVALS = (
     Safeguard(
         "above the limit two people approve",
         "backoffice.operations.workflow.approvals:add_approval",
-        {"    if operation.status == Status.PENDING and policy.approval_progress(operation).is_complete:\n": (
-            "    if operation.status == Status.PENDING:\n"
-        )},
+        {
+            "    if operation.status == Status.PENDING and policy.approval_progress(operation).is_complete:\n": (
+                "    if operation.status == Status.PENDING:\n"
+            )
+        },
         "tests/operations/workflow/test_approvals.py::test_a_large_amount_needs_two_distinct_people",
     ),
     Safeguard(

@@ -21,7 +21,9 @@ POLICIES = (
     Safeguard(
         "the last rule is after all others",
         "backoffice.policies.document:PolicyDocument",
-        {"        return (*self.rules, LAST_RULE)\n": "        return (*self.rules, *(() if self.rules else (LAST_RULE,)))\n"},
+        {
+            "        return (*self.rules, LAST_RULE)\n": "        return (*self.rules, *(() if self.rules else (LAST_RULE,)))\n"
+        },
         "tests/policies/test_document.py::test_the_last_rule_is_in_no_document_and_after_every_one",
     ),
     Safeguard(

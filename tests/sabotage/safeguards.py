@@ -5,6 +5,7 @@ from tests.sabotage.approvals import APPROVALS
 from tests.sabotage.batches import BATCHES
 from tests.sabotage.database import DATABASE
 from tests.sabotage.forgery import FORGERY
+from tests.sabotage.policies import POLICIES
 from tests.sabotage.proof import PROOF
 from tests.sabotage.record import RECORD
 from tests.sabotage.restored import RESTORED
@@ -15,6 +16,7 @@ from tests.sabotage.workshop import Safeguard
 
 SAFEGUARDS: tuple[Safeguard, ...] = (
     *APPROVALS,
+    *POLICIES,
     *ACCOUNTS,
     *BATCHES,
     *SENDING,
