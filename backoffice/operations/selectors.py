@@ -26,7 +26,6 @@ from backoffice.accounts.roles import restriction_on, users_with_permission
 from backoffice.core.web.formatting import searched_amount
 from backoffice.ledger.models import Balance
 from backoffice.operations.errors import ContentUnreadableError
-from backoffice.operations.kinds.base import Recipient
 from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.registry import (
     KINDS,
@@ -55,8 +54,8 @@ def is_waiting_for(user: User) -> Q:
     if _may_now(user, APPROVE):
         can |= Q(~Exists(signed), ~Q(kind__in=governance), status=Status.PENDING)
     if _may_now(user, APPROVE_GOVERNANCE):
-        others = ~Q(kind__in=governance, recipient_key=Recipient.staff_key(user.pk))
-        can |= Q(~Exists(signed), others, kind__in=governance, status=Status.PENDING)
+        of_others = ~Q(payload__person=user.pk)
+        can |= Q(~Exists(signed), of_others, kind__in=governance, status=Status.PENDING)
     if _may_now(user, RELEASE):
         stands_still = Q(release__isnull=True) | Q(release__expires_at__lte=Now())
         can |= Q(stands_still, status=Status.APPROVED)

@@ -146,7 +146,7 @@ ACCOUNTS = (
     ),
     Safeguard(
         "guessing links locks out",
-        f"{_OF_LINKS}:person_of_setup_link",
+        f"{_OF_LINKS}:open_setup_link",
         {'    if not AxesProxyHandler.is_allowed(request, {"email": _ANY_LINK}):\n': "    if not token:\n"},
         f"{_LINKS}::test_five_wrong_links_lock_out_the_network_address",
     ),

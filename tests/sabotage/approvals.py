@@ -6,7 +6,11 @@ APPROVALS = (
     Safeguard(
         "the preparer never approves",
         "backoffice.operations.policy:check_is_decidable",
-        {("    _check_other_person(person, operation)\n    _check_pending(operation)\n"): "    pass\n"},
+        {
+            (
+                "    _check_other_person(person, operation)\n    _check_awaits_approval(operation)\n"
+            ): "    pass\n"
+        },
         "tests/operations/workflow/test_approvals.py::test_the_preparer_cannot_approve",
     ),
     Safeguard(

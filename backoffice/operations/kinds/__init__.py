@@ -14,6 +14,7 @@ from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.registry import register
 from backoffice.operations.kinds.resolution.kind import ResolutionKind
 from backoffice.operations.kinds.resume import ResumeKind
+from backoffice.operations.kinds.staff_change import StaffChangeKind
 from backoffice.operations.kinds.transfer import TransferKind
 from backoffice.operations.kinds.wallet_transfer import WalletTransferKind
 from backoffice.operations.kinds.withdrawal import WithdrawalKind
@@ -35,4 +36,5 @@ register(
     ApprovalPolicyKind(),
     ResolutionKind(),
     ResumeKind(),
+    StaffChangeKind(),
 )

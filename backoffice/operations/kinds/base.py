@@ -122,11 +122,6 @@ class Recipient:
         """The key of a user of the provider; user names are case-insensitive."""
         return f"user:{username.casefold()}"
 
-    @staticmethod
-    def staff_key(user_id: int) -> str:
-        """The key of a person of our own, whose account an operation changes."""
-        return f"staff:{user_id}"
-
     @property
     def account(self) -> str:
         """The searchable part of the key: the account number, address or user name."""
@@ -203,6 +198,7 @@ class KindForm(forms.Form):
     secret_fields: ClassVar[tuple[str, ...]] = ()  # never kept in a draft, and never shown again
     is_being_typed = False  # checked for hints only, after every change; what takes long waits for the review
     # `field_order`, where a form declares it, is the order on the page.
+    title: "StrOrPromise" = ""  # of the page, if the verb of the kind says too little
 
     duplicate_confirmed = forms.BooleanField(
         required=False, label=_("This is an additional payment, not a duplicate")

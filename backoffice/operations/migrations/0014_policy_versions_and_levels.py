@@ -14,8 +14,8 @@ _KEEPS_CONTENT = next(one for one in _triggers.TRIGGERS if one.name == "operatio
 _ALSO = "".join(
     f" OR NEW.{column} {{is_distinct_from}} OLD.{column}" for column in ("policy_version", "levels")
 )
-KINDS_BEFORE = (*_codes.KINDS_NOW, "batch")
-KINDS_NOW = (*KINDS_BEFORE, "approval_policy")
+_governance = import_module("backoffice.operations.migrations.0013_governance_approvals")
+KINDS_NOW = (*_governance.KINDS_NOW, "approval_policy")
 
 
 def cover(apps, schema_editor):
@@ -26,7 +26,7 @@ def cover(apps, schema_editor):
 
 def uncover(apps, schema_editor):
     _codes.replace_trigger(schema_editor, _KEEPS_CONTENT)
-    _codes.replace_trigger(schema_editor, _codes.known_edges(KINDS_BEFORE))
+    _codes.replace_trigger(schema_editor, _codes.known_edges(_governance.KINDS_NOW))
 
 
 class Migration(migrations.Migration):

@@ -35,9 +35,11 @@ from backoffice.operations.errors import (
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resolution.case import ResolutionPayload
+from backoffice.operations.kinds.staff_change import StaffChangePayload
 from backoffice.operations.lifecycle.otp_secret import apply_otp_secret
 from backoffice.operations.lifecycle.pause import resume_payments
 from backoffice.operations.lifecycle.policy_version import apply_policy
+from backoffice.operations.lifecycle.staff_change import apply_staff_change, lock_staff
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal, transition
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.operations import Approval, Operation, Release
@@ -173,29 +175,30 @@ def approve_operation(
     AlteredRecordError (with an incident) for rows that were not made with Countersign, and what applying it raises:
     then the approval is rolled back too.
     """
-    resolution = _resolution_in(operation_id)
-    if resolution:
-        check_meaning_unchanged(resolution)
+    payload = _payload_of(operation_id)
+    if isinstance(payload, ResolutionPayload):
+        check_meaning_unchanged(payload)
     with transaction.atomic():
-        if resolution:
-            # Lock order: operations first, the head of the audit log last, as in every other service that
-            # closes this operation. The audit entry of the approval locks the head until the end of the
-            # transaction, so it would be too late to lock the operation after it.
-            Operation.objects.get_locked(resolution.operation)
+        # Lock order: what it changes first, the head of the audit log last, as in every other service that changes
+        # the same. The audit entry of the approval locks the head until the end of the transaction, so it would be
+        # too late to lock anything after it.
+        if isinstance(payload, ResolutionPayload):
+            Operation.objects.get_locked(payload.operation)
+        if isinstance(payload, StaffChangePayload):
+            lock_staff(payload.person)
         operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
         if operation.status == Status.APPROVED:
             _apply_local_effect(operation, actor)
     return operation
 
 
-def _resolution_in(operation_id: UUID) -> ResolutionPayload | None:
-    """The content of this operation if it is a resolution of another operation; None otherwise."""
+def _payload_of(operation_id: UUID) -> object:
+    """The content of this operation; None if there is none, or it cannot be read."""
     operation = Operation.objects.filter(pk=operation_id).first()
     if operation is None:
         return None
     with suppress(ContentUnreadableError):  # the approval itself is refused for this reason
-        payload = read_content(operation)[1]
-        return payload if isinstance(payload, ResolutionPayload) else None
+        return read_content(operation)[1]
     return None
 
 
@@ -213,6 +216,7 @@ _EFFECTS: dict[LocalEffect, Callable[[Operation, Any, User], None]] = {
     LocalEffect.CHANGES_AUTHENTICATOR: apply_otp_secret,
     LocalEffect.CREATES_OPERATIONS: _enqueue_rows,
     LocalEffect.CHANGES_POLICY: apply_policy,
+    LocalEffect.CHANGES_STAFF: apply_staff_change,
 }
 
 

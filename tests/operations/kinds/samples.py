@@ -20,6 +20,7 @@ from backoffice.operations.kinds.resolution.case import (
     TransactionEvidence,
 )
 from backoffice.operations.kinds.resume import ResumePayload
+from backoffice.operations.kinds.staff_change import StaffChange, StaffChangePayload
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 from tests import factories
@@ -129,6 +130,13 @@ SAMPLES: dict[str, Payload] = {
             mismatched=("Amount",),
         ),
         reason="The service's support confirmed it by telephone",
+    ),
+    "staff_change": StaffChangePayload(
+        change=StaffChange.INVITE,
+        full_name="Ada Obi",
+        email="ada.obi@countersign.example",
+        roles=("Auditor",),
+        reason="Joins on Monday",
     ),
     "resume": ResumePayload(
         pause=1,
