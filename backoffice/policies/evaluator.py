@@ -335,6 +335,7 @@ class Hindrance(TextChoices):
     NO_PERMISSION = "no_permission", _("has no permission to approve")
     WITHHELD = "withheld", _("new or changed within 24 hours")
     ON_LEAVE = "on_leave", _("on leave")
+    AFFECTED = "affected", _("it changes their own rights")
     NOT_IN_LEVEL = "not_in_level", _("not in the open level")
 
 

@@ -21,9 +21,7 @@ POLICIES = (
     Safeguard(
         "the last rule is after all others",
         "backoffice.policies.document:PolicyDocument",
-        {
-            "        return (*self.rules, LAST_RULE)\n": "        return (*self.rules, *(() if self.rules else (LAST_RULE,)))\n"
-        },
+        {"        return (*self.rules, LAST_RULE)\n": "        return self.rules or (LAST_RULE,)\n"},
         "tests/policies/test_document.py::test_the_last_rule_is_in_no_document_and_after_every_one",
     ),
     Safeguard(
@@ -54,9 +52,10 @@ POLICIES = (
         "the levels hold at the claim",
         "backoffice.operations.policy:check_may_send",
         {
-            "    if not approval_progress(operation, counted).is_complete:\n        raise errors.ApprovalsMissingError\n": (
-                "    approval_progress(operation, counted)\n"
-            )
+            (
+                "    if not approval_progress(operation, counted).is_complete:\n"
+                "        raise errors.ApprovalsMissingError\n"
+            ): "    approval_progress(operation, counted)\n"
         },
         _TESTS + "test_a_tightened_policy_holds_at_the_claim_itself",
     ),

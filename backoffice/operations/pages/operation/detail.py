@@ -68,6 +68,7 @@ from backoffice.operations.pages.operation.status import (
     poll_seconds,
     steps,
 )
+from backoffice.operations.pages.operation.waiting import Waiting, waiting_of
 from backoffice.operations.pages.payments import can_read_payments, created_payment
 from backoffice.operations.pages.saved_accounts import SavedAccountForm, is_savable, with_saved_name
 from backoffice.operations.policy import may_check_status, may_decide_any
@@ -136,9 +137,11 @@ def render_page(
 def _context(
     request: StaffRequest, operation: Operation, *, refused: BaseDecisionForm | None = None
 ) -> dict[str, Any]:
-    timeline, kind_texts, turn = audit_timeline(operation), _kind_texts(operation), queue_position(operation)
+    waiting = waiting_of(operation)
+    timeline, turn = audit_timeline(operation), queue_position(operation)
+    kind_texts = _kind_texts(operation, waiting)
     wants = decision_requirements(operation)
-    panel = panel_for(request.user, operation, turn)
+    panel = panel_for(request.user, operation, turn, waiting)
     if kind_texts.facts is None:
         panel = without_decisions(panel)
     return {
@@ -158,7 +161,7 @@ def _context(
         "expected_wait": _expected_wait(turn) if panel.may_approve_and_send or panel.may_release else None,
         "came_back": reason_not_sent(operation, timeline, turn),
         "refused": refused,
-        "decision": _form(ApprovalForm, refused, request, wants) if panel.may_decide else None,
+        "decision": _form(ApprovalForm, refused, request, wants) if panel.may_approve else None,
         "rejection": _form(RejectionForm, refused, request, wants) if panel.may_decide else None,
         "release": _form(ReleaseForm, refused, request, wants) if panel.may_release else None,
         "saving": SavedAccountForm() if _may_save(request.user, operation) else None,
@@ -205,18 +208,18 @@ class KindTexts:
     look_alikes: Sequence[tuple[LookAlike, list[FieldMatch]]] = ()
 
 
-def _kind_texts(operation: Operation) -> KindTexts:
+def _kind_texts(operation: Operation, waiting: Waiting | None = None) -> KindTexts:
     attempts = list(operation.attempts.all())
     try:
         kind, payload = read_content(operation)
     except ContentUnreadableError:
         return KindTexts(
-            summary=decision_summary(operation, None, None),
+            summary=decision_summary(operation, None, None, waiting),
             attempts=[AttemptRow(attempt, [], next_step(operation, attempt)) for attempt in attempts],
         )
     return KindTexts(
         facts=facts_of(kind, payload),
-        summary=decision_summary(operation, kind, payload),
+        summary=decision_summary(operation, kind, payload, waiting),
         cautions=[] if operation.is_closed else kind.cautions(payload),
         attempts=[
             AttemptRow(
