@@ -196,6 +196,7 @@ INSTALLED_APPS = [
     "backoffice.operations",
     "backoffice.api_keys",
     "backoffice.webhooks",
+    "backoffice.governance",
     "backoffice.reports",
     "backoffice.sweeper",
     *(["backoffice.demo"] if DEMO else []),

@@ -6,7 +6,7 @@ operations count in a total while they may still be executed: those that ended u
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db.models import Min
 
 from backoffice.core.fields import SUM_CONTEXT
-from backoffice.operations.kinds.base import Debit, LocalKind, Payload, Recipient
+from backoffice.operations.kinds.base import Debit, LocalKind, OperationKind, Payload, Recipient
 from backoffice.operations.kinds.batch import BatchKind, BatchPayload
 from backoffice.operations.kinds.registry import AnyKind, read_content
 from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow, PayoutFileRow
@@ -51,8 +51,39 @@ class Subject:
     rows: int = 1
 
     @property
-    def recipient(self) -> Recipient:
-        return self.kind.recipient(self.payload)
+    def recipient_key(self) -> str:
+        return self.kind.recipient(self.payload).key
+
+    @property
+    def network(self) -> str:
+        return str(getattr(self.payload, "network", "") or "")
+
+    @property
+    def amounts(self) -> list[Debit]:
+        """The amounts that are compared with limits."""
+        return self.kind.limited_amounts(self.payload)
+
+
+@dataclass(frozen=True)
+class StoredSubject(Subject):
+    """A stored operation, described from its columns: its payload is read only where these do not suffice."""
+
+    key: str = ""
+    stored: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def recipient_key(self) -> str:
+        return self.key
+
+    @property
+    def network(self) -> str:
+        return str(self.stored.get("network") or "")
+
+    @property
+    def amounts(self) -> list[Debit]:
+        if type(self.kind).limited_amounts is OperationKind.limited_amounts:
+            return [self.own] if self.own else []
+        return self.kind.limited_amounts(self.kind.read(dict(self.stored)))
 
 
 def subject_of(operation: Operation) -> Subject:
@@ -109,7 +140,7 @@ class History:
         self, document: PolicyDocument, subjects: Collection[Subject], *, rows: Iterable["RowFacts"] = ()
     ) -> None:
         when = [rule.when for rule in document.rules]
-        self._keys = {subject.recipient.key for subject in subjects} | {row.recipient_key for row in rows}
+        self._keys = {subject.recipient_key for subject in subjects} | {row.recipient_key for row in rows}
         self._first_paid: dict[str, datetime] = {}
         self._saved: dict[str, datetime] = {}
         if any(each.recipient for each in when):
@@ -232,16 +263,15 @@ def describe(document: PolicyDocument, subject: Subject) -> list[DescribedOperat
 
 def describe_with(subject: Subject, history: History) -> list[DescribedOperation]:
     """The same of an operation that is no batch, when the history of many is read already."""
-    kind, key = subject.kind, subject.recipient.key
+    kind, key = subject.kind, subject.recipient_key
     base = DescribedOperation(
         kind=kind.name,
         preparer=history.person(subject),
         at=subject.at,
-        recipient=history.recipient(key, str(getattr(subject.payload, "network", "") or ""), subject.at),
+        recipient=history.recipient(key, subject.network, subject.at),
         rows=subject.rows,
         refusable=not isinstance(kind, LocalKind),
     )
-    limited = kind.limited_amounts(subject.payload)
     return [
         replace(
             base,
@@ -249,7 +279,7 @@ def describe_with(subject: Subject, history: History) -> list[DescribedOperation
             amount=debit.amount,
             totals=history.totals(subject, debit, key),
         )
-        for debit in limited
+        for debit in subject.amounts
     ] or [base]
 
 

@@ -15,9 +15,10 @@ from zoneinfo import available_timezones
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, model_validator
 
 MOST_RULES = 500
+MOST_LEVELS = 3
 MOST_APPROVALS = 10
 """The most approvals that one level can require."""
 
@@ -186,7 +187,7 @@ class Rule(Part):
 
     when: Conditions = Conditions()
     refuse: Annotated[str, StringConstraints(max_length=200, strip_whitespace=True)] = ""
-    levels: Annotated[Levels, Field(max_length=5)] = ()
+    levels: Annotated[Levels, Field(max_length=MOST_LEVELS)] = ()
 
     @model_validator(mode="after")
     def _has_one_outcome(self) -> Self:
@@ -249,9 +250,12 @@ class PolicyDocument(Part):
         return any(rule.when.total for rule in self.rules)
 
 
+_LEVELS: TypeAdapter[Levels] = TypeAdapter(Annotated[Levels, Field(min_length=1)])
+
+
 def read_levels(stored: list[dict[str, Any]]) -> Levels:
-    """Stored levels. Raises ValidationError, also where there are none."""
-    return Rule(levels=tuple(Level.model_validate(level) for level in stored)).levels
+    """Stored levels, of which there may be more than in one rule. Raises ValidationError, also where there are none."""
+    return _LEVELS.validate_python(stored)
 
 
 def stored_levels(levels: Levels) -> list[dict[str, Any]]:

@@ -43,6 +43,11 @@ def kind_name(kind: str) -> str:
     return str(_KIND_NAMES.get(kind, kind))
 
 
+def kind_names() -> dict[str, str]:
+    """The names of all kinds, by kind."""
+    return {kind: str(name) for kind, name in _KIND_NAMES.items()}
+
+
 def rule_sentence(rule: Rule) -> str:
     """`Withdrawals above NGN 5,000,000.00 to new recipients need 2 of Directors after 1 of Treasury`."""
     what = " ".join([_kinds(rule.when), *condition_texts(rule.when)])
