@@ -325,15 +325,16 @@ def try_operation(request: StaffRequest) -> HttpResponse:
     form = TryForm(request.GET if "kind" in request.GET else None, people=PeopleChoices())
     context: dict[str, Any] = {"form": form, "is_draft": is_draft}
     if form.is_valid():
-        context |= _tried(document, _described(form))
+        context |= _tried(document, _described(form, document))
     return render(
         request, "governance/policy_try.html", context, status=422 if form.is_bound and form.errors else 200
     )
 
 
-def _described(form: TryForm) -> DescribedOperation:
+def _described(form: TryForm, document: PolicyDocument) -> DescribedOperation:
     values = form.cleaned_data
-    [preparer] = read_people(APPROVE, [int(values["preparer"])])
+    asked = [rule.when.preparer for rule in document.rules if rule.when.preparer]
+    [preparer] = read_people(APPROVE, [int(values["preparer"])], asked=asked)
     is_, kind = values["recipient_is"], KINDS[values["kind"]]
     total = values["total"] if values["total"] is not None else values["amount"]
     facts = RecipientFacts(

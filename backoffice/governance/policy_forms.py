@@ -191,6 +191,9 @@ class RuleForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         self.rule: Rule | None = None
+        for number in range(1, MOST_LEVELS + 1):
+            if values.get(f"of{number}") == "named" and not values.get(f"named{number}"):
+                self.add_error(f"named{number}", gettext("Select the people who are meant."))
         if not self.errors:
             try:
                 self.rule = Rule(when=self._conditions(), refuse=values["refuse"], levels=self._levels())
@@ -251,8 +254,8 @@ def rule_initial(rule: Rule) -> dict[str, Any]:
         "kinds": list(when.kinds),
         "currencies": ", ".join(when.currencies.codes) if when.currencies else "",
         "other_than": bool(when.currencies and when.currencies.other_than),
-        "above": _text(when.amount and when.amount.above),
-        "up_to": _text(when.amount and when.amount.up_to),
+        "above": _text(when.amount.above if when.amount else None),
+        "up_to": _text(when.amount.up_to if when.amount else None),
         "recipient": when.recipient or "",
         "on_list": when.on_list,
         "networks": ", ".join(when.networks),

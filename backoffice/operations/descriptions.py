@@ -161,7 +161,7 @@ class History:
         if len(keys) <= _NAMED_AT_MOST:
             to_them, saved = to_them.filter(recipient_key__in=keys), saved.filter(recipient_key__in=keys)
         first = to_them.order_by().values("recipient_key").annotate(first=Min("closed_at"))
-        self._first_paid = {row["recipient_key"]: row["first"] for row in first}
+        self._first_paid = {str(row["recipient_key"]): row["first"] for row in first}
         self._saved = dict(saved.values_list("recipient_key", "saved_at"))
 
     def _read_movements(self, subjects: Collection[Subject], of: set[TotalOf]) -> None:

@@ -15,7 +15,7 @@ from backoffice.audit.models import Entry
 from backoffice.operations import errors, policy, seals
 from backoffice.operations.delivery import send
 from backoffice.operations.models.monitoring import Incident
-from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import RecordFault
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
@@ -320,8 +320,11 @@ def test_an_operation_of_an_earlier_release_needs_as_many_of_everyone(released: 
     with lifted(connection):
         old = Operation.objects.get(pk=released.pk)
         old.levels = None
-        for row in (old, *old.approvals.all(), Release.objects.get(operation=old)):
-            row.operation = old if row is not old else None
+        old.make_seal()
+        old.save()
+        rows: list[Approval | Release] = [*old.approvals.all(), Release.objects.get(operation=old)]
+        for row in rows:
+            row.operation = old
             row.make_seal()
             row.save()
         for entry in Entry.objects.filter(action=Action.OPERATION_PREPARED):

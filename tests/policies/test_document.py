@@ -90,4 +90,4 @@ def test_a_document_cannot_be_changed() -> None:
     with pytest.raises(ValidationError):
         document.rules = ()  # type: ignore[misc]
     with pytest.raises(ValidationError):
-        Level(needed=Decimal("0.5"))  # type: ignore[arg-type]
+        Level(needed=Decimal("0.5"))

@@ -7,6 +7,7 @@ from uuid import UUID
 from backoffice.operations.kinds.api_keys.base import KeyEndPayload
 from backoffice.operations.kinds.api_keys.create import ApiKeyCreatePayload
 from backoffice.operations.kinds.api_keys.switch import ApiKeySwitchPayload
+from backoffice.operations.kinds.approval_policy import ApprovalPolicyPayload
 from backoffice.operations.kinds.bank_account import BankAccountPayload
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.batch import BatchPayload, CurrencyTotal
@@ -23,6 +24,7 @@ from backoffice.operations.kinds.resume import ResumePayload
 from backoffice.operations.kinds.staff_change import StaffChange, StaffChangePayload
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
+from backoffice.policies.document import Conditions, Level, PolicyDocument, Rule
 from tests import factories
 
 _ENDS = KeyEndPayload(
@@ -137,6 +139,15 @@ SAMPLES: dict[str, Payload] = {
         email="ada.obi@countersign.example",
         roles=("Auditor",),
         reason="Joins on Monday",
+    ),
+    "approval_policy": ApprovalPolicyPayload(
+        replaces=0,
+        document=PolicyDocument(
+            rules=(Rule(when=Conditions(kinds=("withdrawal",)), levels=(Level(needed=1),)),)
+        ),
+        added=1,
+        changed=0,
+        removed=0,
     ),
     "resume": ResumePayload(
         pause=1,
