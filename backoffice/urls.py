@@ -23,6 +23,7 @@ urlpatterns = [
     path("account/", include("backoffice.accounts.urls")),
     path("reports/", include("backoffice.reports.urls")),
     path("settings/api-keys/", include("backoffice.api_keys.urls")),
+    path("settings/team/", include("backoffice.governance.urls")),
     path("settings/audit/", include("backoffice.audit.urls")),
     moved("money/continuity/", "reconciliation/continuity/"),
     moved("webhooks/", "settings/webhooks/"),

@@ -1,5 +1,6 @@
 """The list of kinds. Adding a kind is adding a file beside this one and a line here; `registry` reads the list."""
 
+from backoffice.operations.kinds.access_review import AccessReviewKind
 from backoffice.operations.kinds.api_keys.create import ApiKeyCreateKind
 from backoffice.operations.kinds.api_keys.delete import ApiKeyDeleteKind
 from backoffice.operations.kinds.api_keys.invalidate import ApiKeyInvalidateKind
@@ -35,4 +36,5 @@ register(
     ResolutionKind(),
     ResumeKind(),
     StaffChangeKind(),
+    AccessReviewKind(),
 )
