@@ -9,6 +9,7 @@ from tests.sabotage.proof import PROOF
 from tests.sabotage.record import RECORD
 from tests.sabotage.restored import RESTORED
 from tests.sabotage.sending import SENDING
+from tests.sabotage.team import TEAM
 from tests.sabotage.transport import TRANSPORT
 from tests.sabotage.webhooks import WEBHOOKS
 from tests.sabotage.workshop import Safeguard
@@ -16,6 +17,7 @@ from tests.sabotage.workshop import Safeguard
 SAFEGUARDS: tuple[Safeguard, ...] = (
     *APPROVALS,
     *ACCOUNTS,
+    *TEAM,
     *BATCHES,
     *SENDING,
     *FORGERY,
