@@ -157,6 +157,7 @@ NEW_RIGHTS_WAIT_HOURS: int = env.int("COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS", defaul
 #: With `1`, an operation whose transaction at the provider is not known holds back every other one of its balance.
 #: Otherwise it holds back only those with the same amount, which could be mistaken for it.
 STRICT_BALANCE_ORDER: bool = env.bool("COUNTERSIGN_STRICT_BALANCE_ORDER", default=False)
+ADMINISTRATORS_TO_SEND = 2  # nothing is sent while fewer administrators are active
 RELEASE_LIFETIME_MINUTES = 15  # how long a release waits to be sent if it has no one-time code
 #: The longest that one call to the provider may take; less than 30 only in the sandbox, for tests.
 SEND_DEADLINE_SECONDS: float = env.float("COUNTERSIGN_SEND_DEADLINE_SECONDS", default=30.0)

@@ -116,6 +116,11 @@ def users_with_permission(permission: str) -> QuerySet[User]:
     return found
 
 
+def users_with_role(role: Role) -> QuerySet[User]:
+    """The active people who have this role, whatever restricts them."""
+    return User.objects.filter(is_active=True, groups__name=role)
+
+
 def restriction_on(user: User, permission: str) -> Restriction | None:
     """What withholds this permission longest from the person, of what is in effect; usually None."""
     withholding = [one for one in user.restrictions if permission in WITHHELD[one.cause]]

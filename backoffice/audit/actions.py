@@ -48,9 +48,9 @@ class Action(models.TextChoices):
         pgettext_lazy("audit action", "tried a one-time link that is not valid"),
     )
     SETUP_LINK_SHOWN = "setup_link.shown", pgettext_lazy("audit action", "viewed the one-time link of")
-    START_CODE_SHOWN = "start_code.shown", pgettext_lazy("audit action", "viewed the start code of")
+    START_CODE_SHOWN = "setup_link.code_shown", pgettext_lazy("audit action", "viewed the start code of")
     START_CODE_REFUSED = (
-        "start_code.refused",
+        "setup_link.code_refused",
         pgettext_lazy("audit action", "was refused a wrong start code of"),
     )
     SIGN_IN_REFUSED = "sign_in.refused", pgettext_lazy("audit action", "failed to sign in as")

@@ -1,11 +1,21 @@
-"""URLs of Settings, Approval policies."""
+"""URLs of Settings, Team and Approval policies: people, groups, links, access reviews, rules; under /settings/."""
 
 from django.urls import path
 
 from backoffice.governance import policies
+from backoffice.governance.pages import access_review, bootstrap, handover, person, team
 
 app_name = "governance"
 urlpatterns = [
+    path("team/", team.team, name="team"),
+    path("team/groups/", team.group_list, name="groups"),
+    path("team/first-steps/", bootstrap.bootstrap, name="bootstrap"),
+    path("team/links/<uuid:pk>/", handover.handover, name="handover"),
+    path("team/access-review/", access_review.access_review, name="access_review"),
+    path("team/access-review/<uuid:pk>/", access_review.reviewed, name="reviewed"),
+    path("team/<int:pk>/", person.person, name="person"),
+    path("team/<int:pk>/deactivate/", person.act, {"action": "deactivate"}, name="deactivate"),
+    path("team/<int:pk>/end-sessions/", person.act, {"action": "end_sessions"}, name="end_sessions"),
     path("policies/", policies.in_effect, name="policies"),
     path("policies/versions/<int:number>/", policies.version, name="policy_version"),
     path("policies/try/", policies.try_operation, name="policy_try"),

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
+
 from backoffice.accounts.models import User
 from backoffice.accounts.rights import RestrictionCause
-from backoffice.accounts.roles import restriction_on, users_with_permission
+from backoffice.accounts.roles import Role, restriction_on, users_with_permission, users_with_role
 from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount
@@ -270,6 +272,7 @@ def check_may_release(
     `within` is how long the second factor counts if it was confirmed for a sealed order of several releases.
     """
     check_permission(person, RELEASE)
+    _check_administrators()
     _check_other_person(person, operation)
     check_transition(operation, Status.SENDING)
     seals.check_record(operation, list(operation.approvals.all()), None, trusts_digests=True)
@@ -280,6 +283,13 @@ def check_may_release(
     _check_in_time(operation)
     check_content(operation, digest)
     check_second_factor(second_factor_at, within=within)
+
+
+def _check_administrators() -> None:
+    """Raises OperationError while fewer administrators are active than two people who check each other."""
+    required = settings.ADMINISTRATORS_TO_SEND
+    if required and users_with_role(Role.ADMINISTRATOR).count() < required:
+        raise errors.OperationError(Refusal.ADMINISTRATORS_MISSING)
 
 
 def check_may_send(operation: Operation, release: Release) -> None:

@@ -14,6 +14,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import errors, policy, seals
 from backoffice.operations.delivery import send
+from backoffice.operations.kinds.staffing import Staffing, check_staffing
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import RecordFault
@@ -373,3 +374,37 @@ def test_a_version_that_nobody_can_satisfy_is_not_applied(approver: User, admini
     with pytest.raises(errors.PolicyUnsatisfiableError, match="Rule 1 cannot be satisfied"):
         factories.approve(operation, other)
     assert not PolicyVersion.objects.exists()
+
+
+def test_a_change_of_people_leaves_the_policy_satisfiable(
+    preparer: User, approver: User, second_approver: User, administrator: User
+) -> None:
+    before = Staffing.now()
+    check_staffing(before, before.without_person(approver.pk))
+    put_in_effect({"when": ABOVE_MILLION, "levels": [{"needed": 2}]})
+    with pytest.raises(errors.PolicyUnsatisfiableError):
+        check_staffing(before, before.without_person(approver.pk))
+    factories.person("Ngozi Eze", Role.APPROVER)
+    now = Staffing.now()
+    check_staffing(now, now.without_person(approver.pk))
+
+
+def test_a_rule_that_somebody_could_only_satisfy_alone_is_refused(
+    approver: User, second_approver: User, administrator: User
+) -> None:
+    """An approver may prepare a resumption, which one other person then cannot approve twice."""
+    other = factories.person("Bisi Ade", Role.ADMINISTRATOR)
+    operation = proposed(administrator, {"when": {"kinds": ["resume"]}, "levels": [{"needed": 2}]})
+    with pytest.raises(errors.PolicyUnsatisfiableError, match="Amara Okafor"):
+        factories.approve(operation, other)
+
+
+def test_a_name_that_is_another_persons_is_refused(
+    approver: User, second_approver: User, administrator: User
+) -> None:
+    """Whoever approves the version reads the names, and the ids decide."""
+    other = factories.person("Bisi Ade", Role.ADMINISTRATOR)
+    of = {"named": [{"id": second_approver.pk, "name": approver.full_name}]}
+    operation = proposed(administrator, {"when": ABOVE_MILLION, **levels((1, of))})
+    with pytest.raises(errors.PolicyNamesOutdatedError):
+        factories.approve(operation, other)

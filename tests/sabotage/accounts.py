@@ -102,7 +102,7 @@ ACCOUNTS = (
     Safeguard(
         "who was changed with break-glass meanwhile has not approved",
         "backoffice.operations.policy:check_may_send",
-        {"        and _is_entitled(approval.approver, APPROVE)\n": ""},
+        {"        and _is_entitled(approval.approver, approval_permission_for(operation.kind))\n": ""},
         f"{_RESTRICTED}::test_a_release_is_not_sent_if_an_approver_is_restricted_meanwhile",
     ),
     Safeguard(
@@ -126,7 +126,9 @@ ACCOUNTS = (
     Safeguard(
         "a one-time link works once",
         f"{_OF_LINKS}:use_setup_link",
-        {"_valid_links(token).filter(user=user).delete()": "1, _valid_links(token)"},
+        {
+            "_valid_links(token).filter(user=user, code_digest=link.code_digest).delete()": "1, _valid_links(token)"
+        },
         f"{_LINKS}::test_a_link_works_once",
     ),
     Safeguard(

@@ -56,7 +56,11 @@ APPROVALS = (
     Safeguard(
         "who approves is entitled, as the database says now",
         "backoffice.operations.policy:check_may_decide",
-        {("    check_permission(person, APPROVE)\n    check_is_decidable"): "    check_is_decidable"},
+        {
+            (
+                "    check_permission(person, approval_permission_for(operation.kind))\n    check_is_decidable"
+            ): "    check_is_decidable"
+        },
         "tests/operations/workflow/test_approvals.py::test_only_approvers_can_approve_or_reject",
     ),
     Safeguard(

@@ -111,6 +111,18 @@ POLICIES = (
         _TESTS + "test_a_version_that_nobody_can_satisfy_is_not_applied",
     ),
     Safeguard(
+        "a change of people leaves the policy satisfiable",
+        "backoffice.operations.kinds.satisfiability:check_policy_stays_satisfiable",
+        {"        check_satisfiable(policy.document, after)\n": "        return\n"},
+        _TESTS + "test_a_change_of_people_leaves_the_policy_satisfiable",
+    ),
+    Safeguard(
+        "the names in a version are those of their ids",
+        "backoffice.operations.lifecycle.policy_version:check_policy",
+        {"    _check_names(document)\n": ""},
+        _TESTS + "test_a_name_that_is_another_persons_is_refused",
+    ),
+    Safeguard(
         "a version replaces the one it was compared with",
         "backoffice.operations.lifecycle.policy_version:check_replaces_newest",
         {"    if newest != number:\n": "    if newest < 0:\n"},

@@ -10,6 +10,7 @@ from tests.sabotage.proof import PROOF
 from tests.sabotage.record import RECORD
 from tests.sabotage.restored import RESTORED
 from tests.sabotage.sending import SENDING
+from tests.sabotage.team import TEAM
 from tests.sabotage.transport import TRANSPORT
 from tests.sabotage.webhooks import WEBHOOKS
 from tests.sabotage.workshop import Safeguard
@@ -18,6 +19,7 @@ SAFEGUARDS: tuple[Safeguard, ...] = (
     *APPROVALS,
     *POLICIES,
     *ACCOUNTS,
+    *TEAM,
     *BATCHES,
     *SENDING,
     *FORGERY,

@@ -1,5 +1,6 @@
 """The list of kinds. Adding a kind is adding a file beside this one and a line here; `registry` reads the list."""
 
+from backoffice.operations.kinds.access_review import AccessReviewKind
 from backoffice.operations.kinds.api_keys.create import ApiKeyCreateKind
 from backoffice.operations.kinds.api_keys.delete import ApiKeyDeleteKind
 from backoffice.operations.kinds.api_keys.invalidate import ApiKeyInvalidateKind
@@ -14,7 +15,9 @@ from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.registry import register
 from backoffice.operations.kinds.resolution.kind import ResolutionKind
 from backoffice.operations.kinds.resume import ResumeKind
+from backoffice.operations.kinds.satisfiability import check_policy_stays_satisfiable
 from backoffice.operations.kinds.staff_change import StaffChangeKind
+from backoffice.operations.kinds.staffing import STAFFING_CHECKS
 from backoffice.operations.kinds.transfer import TransferKind
 from backoffice.operations.kinds.wallet_transfer import WalletTransferKind
 from backoffice.operations.kinds.withdrawal import WithdrawalKind
@@ -37,4 +40,6 @@ register(
     ResolutionKind(),
     ResumeKind(),
     StaffChangeKind(),
+    AccessReviewKind(),
 )
+STAFFING_CHECKS.append(check_policy_stays_satisfiable)

@@ -179,6 +179,7 @@ class StaffChangeForm(KindForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.kind_of_change = self._requested_change()
+        self.title = self.kind_of_change.label
         self.target = User.objects.filter(pk=self._requested_id("person")).first()
         self.target_group = active_groups().filter(pk=self._requested_id("group")).first()
         self.groups_now: dict[int, str] = {}
@@ -188,11 +189,6 @@ class StaffChangeForm(KindForm):
         self._keep_needed_fields()
         if not self.is_bound and not self.initial.get("typed"):
             self._fill_in_present_values()
-
-    @property
-    def title(self) -> str:
-        """The title of the page."""
-        return str(self.kind_of_change.label)
 
     @property
     def role_fields(self) -> list[forms.BoundField]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
+from backoffice.accounts.break_glass import REQUIRED_ADMINISTRATORS
 from backoffice.accounts.groups import active_groups, groups_of
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import PERMISSIONS, Role
@@ -11,7 +12,6 @@ from backoffice.operations.errors import OperationError
 from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE
 from backoffice.operations.refusals import Refusal
 
-REQUIRED_ADMINISTRATORS = 2
 NEW_PERSON = 0
 """Stands for a person who has no account yet."""
 
@@ -50,11 +50,12 @@ class Staffing:
 
     def without_person(self, person: int) -> "Staffing":
         """The same with this person deactivated."""
-        names, roles, groups = (
-            {key: value for key, value in members.items() if key != person}
-            for members in (self.names, self.roles, self.groups)
+        return replace(
+            self,
+            names={key: name for key, name in self.names.items() if key != person},
+            roles={key: roles for key, roles in self.roles.items() if key != person},
+            groups={key: groups for key, groups in self.groups.items() if key != person},
         )
-        return replace(self, names=names, roles=roles, groups=groups)
 
     def without_group(self, group: int) -> "Staffing":
         """The same with this group retired."""
@@ -103,7 +104,7 @@ def _without_approver(staffing: Staffing) -> frozenset[int]:
 STAFFING_CHECKS: list[StaffingCheck] = [check_administrators, check_somebody_approves]
 """All are made when a change is proposed and again when it is applied.
 
-The place for another one: that every approval policy in force can still be satisfied after the change.
+`kinds/__init__.py` adds that the approval policy in effect can still be satisfied.
 """
 
 

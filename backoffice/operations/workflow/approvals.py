@@ -32,10 +32,13 @@ from backoffice.operations.errors import (
     ReasonMissingError,
     WrongStatusError,
 )
+from backoffice.operations.kinds.access_review import AccessReviewPayload
+from backoffice.operations.kinds.approval_policy import ApprovalPolicyPayload
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resolution.case import ResolutionPayload
 from backoffice.operations.kinds.staff_change import StaffChangePayload
+from backoffice.operations.lifecycle.access_review import sign_access_review
 from backoffice.operations.lifecycle.otp_secret import apply_otp_secret
 from backoffice.operations.lifecycle.pause import resume_payments
 from backoffice.operations.lifecycle.policy_version import apply_policy
@@ -186,6 +189,8 @@ def approve_operation(
             Operation.objects.get_locked(payload.operation)
         if isinstance(payload, StaffChangePayload):
             lock_staff(payload.person)
+        if isinstance(payload, AccessReviewPayload | ApprovalPolicyPayload):
+            lock_staff()
         operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
         if operation.status == Status.APPROVED:
             _apply_local_effect(operation, actor)
@@ -217,6 +222,7 @@ _EFFECTS: dict[LocalEffect, Callable[[Operation, Any, User], None]] = {
     LocalEffect.CREATES_OPERATIONS: _enqueue_rows,
     LocalEffect.CHANGES_POLICY: apply_policy,
     LocalEffect.CHANGES_STAFF: apply_staff_change,
+    LocalEffect.SIGNS_ACCESS_REVIEW: sign_access_review,
 }
 
 

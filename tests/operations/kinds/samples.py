@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
 
+from backoffice.operations.kinds.access_review import AccessReviewPayload
 from backoffice.operations.kinds.api_keys.base import KeyEndPayload
 from backoffice.operations.kinds.api_keys.create import ApiKeyCreatePayload
 from backoffice.operations.kinds.api_keys.switch import ApiKeySwitchPayload
@@ -148,6 +149,9 @@ SAMPLES: dict[str, Payload] = {
         added=1,
         changed=0,
         removed=0,
+    ),
+    "access_review": AccessReviewPayload(
+        digest="5f2a" * 16, people=6, rights=9, findings="Two rights were taken away"
     ),
     "resume": ResumePayload(
         pause=1,
