@@ -145,8 +145,8 @@ OTP_LIFETIME_SECONDS: int = env.int("COUNTERSIGN_OTP_LIFETIME_SECONDS", default=
 PENDING_LIFETIME_HOURS: int = env.int("COUNTERSIGN_PENDING_LIFETIME_HOURS", default=72)
 #: Minutes after which a conversion that was not sent expires, since its rate changes.
 CONVERSION_LIFETIME_MINUTES: int = env.int("COUNTERSIGN_CONVERSION_LIFETIME_MINUTES", default=30)
-#: Amounts above which two people must approve, such as `NGN=5000000,USD=2000`. A currency that is not named keeps its
-#: default. Default: `NGN=10000000,USD=10000,USDT=10000`.
+#: Amounts above which two people must approve while no approval policy was approved, such as `NGN=5000000,USD=2000`. A
+#: currency that is not named keeps its default. Default: `NGN=10000000,USD=10000,USDT=10000`.
 SECOND_APPROVAL_ABOVE = approval_limits(env.list("COUNTERSIGN_SECOND_APPROVAL_ABOVE", default=[]))
 #: Hours for which a person whose account was made or changed with `--break-glass` can neither approve, send nor
 #: resolve. Less than 24 only in the sandbox.

@@ -30,7 +30,9 @@ ANSWERS = {
 
 
 def test_the_table_has_every_address() -> None:
-    assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
+    """That of approval policies is in `test_policies`."""
+    of_the_team = {pattern.name for pattern in urls.urlpatterns if "polic" not in str(pattern.name)}
+    assert set(ANSWERS) == of_the_team
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -10,18 +10,20 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 from django.utils.html import strip_tags
 from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.core import clock
+from backoffice.governance import urls
 from backoffice.governance.policy_replay import Change, replay
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from backoffice.policies.models import PolicyVersion
 from tests import factories
-from tests.policies.versions import NGN, document, group, put_in_effect
+from tests.policies.versions import NGN, document, group, proposed, put_in_effect
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -63,10 +65,39 @@ def test_the_rules_in_effect_are_shown_as_sentences(as_administrator: Client, au
     assert "Removed" not in page(as_administrator, f"{SETTINGS}versions/1/")
 
 
-@pytest.mark.parametrize("url", [DRAFT, f"{DRAFT}rules/new/", f"{DRAFT}lists/", f"{DRAFT}replay/"])
-def test_only_administrators_edit_a_draft(preparer: User, approver: User, auditor: User, url: str) -> None:
-    for person in (preparer, approver, auditor):
-        assert factories.sign_in(Client(), person).get(url).status_code == 403
+ROLES = ("preparer", "approver", "auditor", "administrator", "outsider")
+#                           method  preparer approver auditor administrator outsider
+ANSWERS = {
+    "policies":               ("get",  200, 200, 200, 200, 403),
+    "policy_version":         ("get",  200, 200, 200, 200, 403),
+    "policy_try":             ("get",  200, 200, 200, 200, 403),
+    "policy_draft":           ("get",  403, 403, 403, 200, 403),
+    "policy_new_rule":        ("get",  403, 403, 403, 200, 403),
+    "policy_rule":            ("get",  403, 403, 403, 200, 403),
+    "policy_move_rule":       ("post", 403, 403, 403, 302, 403),
+    "policy_lists":           ("get",  403, 403, 403, 200, 403),
+    "policy_discard":         ("post", 403, 403, 403, 302, 403),
+    "policy_propose":         ("post", 403, 403, 403, 422, 403),
+    "policy_replay":          ("get",  403, 403, 403, 200, 403),
+    "policy_proposal":        ("get",  200, 200, 200, 200, 403),
+    "policy_proposal_replay": ("get",  200, 200, 200, 200, 403),
+}  # fmt: skip
+
+
+def test_the_table_has_every_address() -> None:
+    assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns if "polic" in str(pattern.name)}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_gets_its_answer(role: str, request: pytest.FixtureRequest, administrator: User) -> None:
+    put_in_effect({"when": {"kinds": ["resume"]}, "levels": [{"needed": 5}]})
+    operation = proposed(administrator, {"levels": [{"needed": 1}]}, replaces=1)
+    client = factories.sign_in(Client(), request.getfixturevalue(role))
+    keys: dict[str, list[Any]] = {"policy_proposal": [operation.pk], "policy_proposal_replay": [operation.pk]}
+    keys |= {name: [1] for name in ("policy_version", "policy_rule", "policy_move_rule")}
+    for name, (method, *answers) in ANSWERS.items():
+        answer = getattr(client, str(method))(reverse(f"governance:{name}", args=keys.get(name, [])))
+        assert answer.status_code == answers[ROLES.index(role)], name
 
 
 def test_a_version_is_proposed_in_forms_and_approved_by_another_administrator(
