@@ -50,6 +50,15 @@ class PolicyVersion(SealedRow):
     def owner(self) -> str:
         return str(self)
 
+    @property
+    def is_altered(self) -> bool:
+        """Whether the document or its row is not as it was stored."""
+        try:
+            self.read()
+        except AlteredPolicyError:
+            return True
+        return False
+
     def read(self) -> PolicyDocument:
         """The document. Raises AlteredPolicyError unless it and its row are as they were stored."""
         try:

@@ -18,6 +18,7 @@ from backoffice.operations.kinds.staffing import Staffing, check_staffing
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import RecordFault
+from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
 from backoffice.policies.models import PolicyVersion, default_document, policy_in_effect
@@ -353,6 +354,7 @@ def test_two_administrators_put_a_version_into_effect(
     assert factories.approve(operation, other).status == Status.SUCCEEDED
     version = PolicyVersion.objects.get()
     assert (version.number, version.operation) == (1, operation.pk)
+    assert "altered_policy" not in inspect(full=False).violations
     assert factories.prepared(preparer, amount=Decimal(2_000_000)).approvals_needed == 2
 
 
@@ -408,3 +410,14 @@ def test_a_name_that_is_another_persons_is_refused(
     operation = proposed(administrator, {"when": ABOVE_MILLION, **levels((1, of))})
     with pytest.raises(errors.PolicyNamesOutdatedError):
         factories.approve(operation, other)
+
+
+def test_an_approved_version_that_is_gone_raises_an_alarm(
+    approver: User, second_approver: User, administrator: User
+) -> None:
+    other = factories.person("Bisi Ade", Role.ADMINISTRATOR)
+    operation = proposed(administrator, {"when": ABOVE_MILLION, "levels": [{"needed": 2}]})
+    factories.approve(operation, other)
+    with lifted(connection):
+        PolicyVersion.objects.all().delete()
+    assert inspect(full=False).violations["altered_policy"]["references"] == [operation.reference]
