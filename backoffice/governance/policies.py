@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from pydantic import ValidationError
@@ -347,7 +348,7 @@ def _described(form: TryForm, document: PolicyDocument) -> DescribedOperation:
     return DescribedOperation(
         kind=kind.name,
         preparer=preparer,
-        at=values["at"] or clock.now(),
+        at=values["at"] or timezone.now(),
         currency=values["currency"],
         amount=values["amount"],
         recipient=facts if values["recipient"] or is_ or values["network"] else None,
