@@ -119,7 +119,9 @@ def replay(document: PolicyDocument, now: datetime) -> Replay:
 def _subject(row: tuple[Any, ...]) -> StoredSubject:
     pk, _reference, kind, payload, currency, amount, key, preparer, at, _needed = row
     own = Debit(currency, amount) if amount is not None else None
-    return StoredSubject(pk, KINDS[kind], payload, preparer, "", at, own, 1, key or "", payload)
+    return StoredSubject(
+        pk, KINDS[kind], payload, preparer, "", at, own, is_stored=True, key=key or "", stored=payload
+    )
 
 
 def _batch_rows(batches: Sequence[UUID]) -> dict[UUID, list[RowFacts]]:

@@ -49,6 +49,7 @@ class Subject:
     at: datetime
     own: Debit | None = None
     rows: int = 1
+    is_stored: bool = False
 
     @property
     def recipient_key(self) -> str:
@@ -90,7 +91,7 @@ def subject_of(operation: Operation) -> Subject:
     """A stored operation. Raises ContentUnreadableError. Needs `preparer`; reads the batch of a row."""
     kind, payload = read_content(operation)
     own = Debit(operation.currency, operation.amount) if operation.amount is not None else None
-    batch = _batch_of(operation)
+    batch = batch_of(operation)
     return Subject(
         operation.pk,
         kind,
@@ -100,13 +101,16 @@ def subject_of(operation: Operation) -> Subject:
         operation.prepared_at,
         own,
         int(batch.payload.get("count", 1)) if batch else 1,
+        is_stored=True,
     )
 
 
-def _batch_of(operation: Operation) -> Operation | None:
+def batch_of(operation: Operation) -> Operation | None:
+    """The batch of whose rows this is one, if it is."""
     if operation.prepared_from_id is None:
         return None
-    return Operation.objects.filter(pk=operation.prepared_from_id, kind=BatchKind.name).first()
+    batches = Operation.objects.filter(pk=operation.prepared_from_id, kind=BatchKind.name)
+    return batches.select_related("preparer").first() if operation.kind != BatchKind.name else None
 
 
 @dataclass
@@ -115,20 +119,23 @@ class _Movements:
 
     times: list[datetime] = field(default_factory=list)
     sums: list[Decimal] = field(default_factory=lambda: [Decimal(0)])
-    unsent: list[tuple[datetime, datetime, Decimal]] = field(default_factory=list)
+    unsent_times: list[datetime] = field(default_factory=list)
+    unsent: list[tuple[datetime, Decimal]] = field(default_factory=list)
 
     def add(self, at: datetime, amount: Decimal, unsent_at: datetime | None) -> None:
         self.times.append(at)
         self.sums.append(SUM_CONTEXT.add(self.sums[-1], amount))
         if unsent_at is not None:
-            self.unsent.append((at, unsent_at, amount))
+            self.unsent_times.append(at)
+            self.unsent.append((unsent_at, amount))
 
     def total(self, after: datetime, until: datetime) -> Decimal:
         """What was prepared after the one time, until the other, and had not ended unsent by then."""
         start, end = bisect_right(self.times, after), bisect_right(self.times, until)
         total = SUM_CONTEXT.subtract(self.sums[end], self.sums[start])
-        for at, unsent_at, amount in self.unsent:
-            if after < at <= until and unsent_at <= until:
+        first, last = bisect_right(self.unsent_times, after), bisect_right(self.unsent_times, until)
+        for unsent_at, amount in self.unsent[first:last]:
+            if unsent_at <= until:
                 total = SUM_CONTEXT.subtract(total, amount)
         return total
 
@@ -168,7 +175,7 @@ class History:
         """Operations, and the rows of batches that wait, prepared from a week before the first of the subjects."""
         since = min(subject.at for subject in subjects) - LONGEST_WINDOW
         until = max(subject.at for subject in subjects)
-        new = {subject.operation_id for subject in subjects if subject.own is None}
+        new = {subject.operation_id for subject in subjects if not subject.is_stored}
         moved = Operation.objects.filter(
             prepared_at__gt=since, prepared_at__lte=until, amount__isnull=False
         ).order_by("prepared_at")
@@ -204,16 +211,22 @@ class History:
         """The totals with this amount. `in_batch` is the sum of the batch's rows to the same recipient."""
         if not self._uses_totals:
             return {}
-        own = subject.own.amount if subject.own and subject.own.currency == debit.currency else Decimal(0)
         found: dict[tuple[Window, TotalOf], Decimal] = {}
         for window, length in _LENGTHS.items():
             for group in _groups(TotalOf, debit.currency, subject.preparer_id, key):
                 movements = self._movements.get(group)
                 earlier = movements.total(subject.at - length, subject.at) if movements else Decimal(0)
-                others = SUM_CONTEXT.subtract(earlier, own if movements else Decimal(0))
                 amount = in_batch if in_batch is not None and group[0] == TotalOf.RECIPIENT else debit.amount
+                others = max(SUM_CONTEXT.subtract(earlier, _own(subject, debit, amount)), Decimal(0))
                 found[window, group[0]] = SUM_CONTEXT.add(others, amount)
         return found
+
+
+def _own(subject: Subject, debit: Debit, amount: Decimal) -> Decimal:
+    """What earlier operations include of the subject itself; of a stored batch, all of its rows."""
+    if isinstance(subject.kind, BatchKind):
+        return amount if subject.is_stored else Decimal(0)
+    return subject.own.amount if subject.own and subject.own.currency == debit.currency else Decimal(0)
 
 
 _NAMED_AT_MOST = 500

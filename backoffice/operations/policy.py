@@ -1,9 +1,10 @@
 """Who may do what to which operation. Functions named "check" raise the reason; those named "may" return a bool."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 
@@ -14,7 +15,7 @@ from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount
 from backoffice.operations import errors, permissions, seals
-from backoffice.operations.descriptions import Subject, describe, subject_of
+from backoffice.operations.descriptions import Subject, batch_of, describe, subject_of
 from backoffice.operations.kinds.base import LocalKind, Payload
 from backoffice.operations.kinds.registry import KINDS, approval_permission_for, permission_for, read_content
 from backoffice.operations.models.batches import Batch
@@ -128,7 +129,24 @@ def required_levels(operation: Operation) -> Levels:
         raise errors.PolicyAlteredError
     requirement = requirement_under(policy, subject_of(operation))
     check_not_refused(requirement)
+    batch = batch_of(operation)
+    if batch is not None:
+        of_batch = _requirement_of_batch(batch, policy)
+        check_not_refused(of_batch)
+        requirement = replace(requirement, levels=stricter(requirement.levels, of_batch.levels))
     return stricter(levels, requirement.levels)
+
+
+def _requirement_of_batch(batch: Operation, policy: PolicyInEffect) -> ApprovalRequirement:
+    """What the policy requires of the whole batch, decided once in a process for all of its rows."""
+    key = (batch.pk, policy.number or 0, policy.document.digest)
+    if key not in _of_batches:
+        _of_batches.clear()
+        _of_batches[key] = requirement_under(policy, subject_of(batch))
+    return _of_batches[key]
+
+
+_of_batches: dict[tuple[UUID, int, str], ApprovalRequirement] = {}
 
 
 def approval_progress(operation: Operation, approvals: Sequence[Approval] | None = None) -> Progress:

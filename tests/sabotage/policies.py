@@ -72,6 +72,13 @@ POLICIES = (
         _TESTS + "test_a_tightened_policy_holds_what_is_released",
     ),
     Safeguard(
+        "a version that was tightened for batches holds their rows",
+        "backoffice.operations.policy:required_levels",
+        {"levels=stricter(requirement.levels, of_batch.levels)": "levels=requirement.levels"},
+        "tests/operations/batches/test_policies.py"
+        "::test_a_policy_tightened_for_batches_holds_each_row_until_it_has_the_approvals",
+    ),
+    Safeguard(
         "a version that refuses now holds what waits",
         "backoffice.operations.policy:required_levels",
         {"    check_not_refused(requirement)\n": ""},
