@@ -145,15 +145,19 @@ OTP_LIFETIME_SECONDS: int = env.int("COUNTERSIGN_OTP_LIFETIME_SECONDS", default=
 PENDING_LIFETIME_HOURS: int = env.int("COUNTERSIGN_PENDING_LIFETIME_HOURS", default=72)
 #: Minutes after which a conversion that was not sent expires, since its rate changes.
 CONVERSION_LIFETIME_MINUTES: int = env.int("COUNTERSIGN_CONVERSION_LIFETIME_MINUTES", default=30)
-#: Amounts above which two people must approve, such as `NGN=5000000,USD=2000`. A currency that is not named keeps its
-#: default. Default: `NGN=10000000,USD=10000,USDT=10000`.
+#: Amounts above which two people must approve while no approval policy was approved, such as `NGN=5000000,USD=2000`. A
+#: currency that is not named keeps its default. Default: `NGN=10000000,USD=10000,USDT=10000`.
 SECOND_APPROVAL_ABOVE = approval_limits(env.list("COUNTERSIGN_SECOND_APPROVAL_ABOVE", default=[]))
 #: Hours for which a person whose account was made or changed with `--break-glass` can neither approve, send nor
 #: resolve. Less than 24 only in the sandbox.
 BREAK_GLASS_RESTRICTION_HOURS: int = env.int("COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS", default=24)
+#: Hours for which a person who was invited or reactivated, got a role or a group, or had the second factor reset can
+#: neither approve, send nor resolve. Changes of people are not affected. Less than 24 only in the sandbox.
+NEW_RIGHTS_WAIT_HOURS: int = env.int("COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS", default=24)
 #: With `1`, an operation whose transaction at the provider is not known holds back every other one of its balance.
 #: Otherwise it holds back only those with the same amount, which could be mistaken for it.
 STRICT_BALANCE_ORDER: bool = env.bool("COUNTERSIGN_STRICT_BALANCE_ORDER", default=False)
+ADMINISTRATORS_TO_SEND = 2  # nothing is sent while fewer administrators are active
 RELEASE_LIFETIME_MINUTES = 15  # how long a release waits to be sent if it has no one-time code
 #: The longest that one call to the provider may take; less than 30 only in the sandbox, for tests.
 SEND_DEADLINE_SECONDS: float = env.float("COUNTERSIGN_SEND_DEADLINE_SECONDS", default=30.0)
@@ -188,10 +192,12 @@ INSTALLED_APPS = [
     "payments_gateway",
     "backoffice.audit",
     "backoffice.accounts",
+    "backoffice.policies",
     "backoffice.ledger",
     "backoffice.operations",
     "backoffice.api_keys",
     "backoffice.webhooks",
+    "backoffice.governance",
     "backoffice.reports",
     "backoffice.sweeper",
     *(["backoffice.demo"] if DEMO else []),
@@ -422,6 +428,10 @@ def _check_safety() -> None:
         (
             _IN_SANDBOX or BREAK_GLASS_RESTRICTION_HOURS >= 24,
             "COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS is too short: 24 hours at least",
+        ),
+        (
+            _IN_SANDBOX or NEW_RIGHTS_WAIT_HOURS >= 24,
+            "COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS is too short: 24 hours at least",
         ),
         (
             _IN_SANDBOX or not METRICS_TOKEN or len(METRICS_TOKEN) >= 16,

@@ -24,6 +24,7 @@ urlpatterns = [
     path("reports/", include("backoffice.reports.urls")),
     path("settings/api-keys/", include("backoffice.api_keys.urls")),
     path("settings/audit/", include("backoffice.audit.urls")),
+    path("settings/", include("backoffice.governance.urls")),
     moved("money/continuity/", "reconciliation/continuity/"),
     moved("webhooks/", "settings/webhooks/"),
     moved("keys/", "settings/api-keys/"),

@@ -205,6 +205,11 @@ def administrator(db: None) -> User:
 
 
 @pytest.fixture
+def second_administrator(db: None) -> User:
+    return factories.person("Kemi Balogun", Role.ADMINISTRATOR)
+
+
+@pytest.fixture
 def outsider(db: None) -> User:
     """A person who may sign in and has no role."""
     return factories.person("Ola Stranger")

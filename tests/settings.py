@@ -22,6 +22,7 @@ STORAGES = {
 }
 WHITENOISE_AUTOREFRESH = True
 _OPTIONS = DATABASES["default"]["OPTIONS"]
+ADMINISTRATORS_TO_SEND = 0  # most tests need no administrators; tests/governance checks the rule
 # Tests need no durability, so commits do not wait for the disk; tests/test_settings.py checks the real setting.
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # A file, not memory: several threads and processes of tests use it, like production.

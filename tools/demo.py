@@ -100,7 +100,7 @@ def _welcome(stack: Stack, seconds: float) -> str:
 Countersign is ready ({seconds:.0f} s).  The provider is simulated: no real money moves.
 
   Open           {stack.web}
-  Sign in        The sign-in page lists six people with their passwords and authenticator codes.
+  Sign in        The sign-in page lists seven people with their passwords and authenticator codes.
                  Prepare a withdrawal as Tunde Bello, then approve and send it as Amara Okafor.
   One-time code  To send, enter the provider's one-time code (not the authenticator code). It is shown below its
                  field, and with the rest of the simulation at {stack.sandbox}/_sandbox/

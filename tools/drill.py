@@ -443,6 +443,8 @@ def run_cells(backup: str, moments: list[str]) -> list[dict[str, Any]]:
     call_command("migrate", verbosity=0)
     preparer = create_staff(email="tunde@drill.example", full_name="Tunde Bello", roles=[Role.PREPARER])
     approver = create_staff(email="amara@drill.example", full_name="Amara Okafor", roles=[Role.APPROVER])
+    for name in ("Zainab", "Kemi"):  # nothing is sent without two administrators
+        create_staff(email=f"{name.lower()}@drill.example", full_name=name, roles=[Role.ADMINISTRATOR])
     return [
         run_cell(backup, moment, Decimal(1000 + place), preparer, approver)
         for place, moment in enumerate(moments)

@@ -1,5 +1,5 @@
-"""Staff accounts, their set-up links, authenticators and recovery codes, their sessions, and changes of accounts
-with break-glass.
+"""Staff accounts, their groups, set-up links, authenticators and recovery codes, their sessions, changes of
+accounts with break-glass or by two people, and reviews of who may do what.
 """
 
 import base64
@@ -7,7 +7,7 @@ import re
 import secrets
 import uuid
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 from zoneinfo import available_timezones
 
@@ -17,8 +17,8 @@ from django.contrib.auth.models import Permission, PermissionsMixin
 from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessionManager
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import Aggregate, CharField, F, Max, OuterRef, Q, QuerySet, Subquery, Value
-from django.db.models.functions import Concat, Lower, Now
+from django.db.models import Aggregate, CharField, F, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Concat, Lower
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.functional import cached_property
@@ -27,6 +27,14 @@ from django.utils.translation import gettext_lazy as _
 from django_otp.models import Device, ThrottlingMixin, TimestampMixin
 from django_otp.oath import TOTP
 
+from backoffice.accounts.rights import (
+    AccountChange,
+    RestrictingManager,
+    Restriction,
+    RestrictionCause,
+    RightsGrant,
+    restrictions_of,
+)
 from backoffice.core.encryption import EncryptedRow
 
 
@@ -128,13 +136,13 @@ class User(AbstractBaseUser, PermissionsMixin):
         return frozenset(f"{app}.{codename}" for app, codename in names)
 
     @cached_property
-    def restricted_until(self) -> datetime | None:
-        """Until when a change with break-glass keeps this person from deciding; None if nothing does.
+    def restrictions(self) -> tuple[Restriction, ...]:
+        """What keeps this person from deciding for now, whatever the roles; usually nothing.
 
         One query, unless the session's query has loaded it already (`live_with_person`).
         """
-        in_effect = BreakGlassChange.objects.in_effect().filter(user=self)
-        return restriction_end(in_effect.aggregate(latest=Max("at"))["latest"])
+        found = User.objects.filter(pk=self.pk).annotate(**latest_restricting_changes("pk"))
+        return restrictions_of(vars(found.get()))
 
 
 class SetupLink(models.Model):
@@ -142,15 +150,36 @@ class SetupLink(models.Model):
 
     One row per person, so a new link ends the earlier one. The row is deleted when the link is used. The token
     has 256 random bits, so it needs no slow hash; see `RecoveryCode`.
+
+    A link that two people agreed on is useless without its start code: the preparer of the operation can see the
+    link, its approver the code, each once. So nobody can take over the account of another person alone, nor act as
+    two people by inviting two accounts.
     """
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="setup_link")
     digest = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(editable=False)
     expires_at = models.DateTimeField(editable=False)
+    operation = models.UUIDField(null=True, unique=True, editable=False)
+    code_digest = models.CharField(max_length=64, blank=True, editable=False)
+    link_for = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="+")
+    link_shown_at = models.DateTimeField(null=True, editable=False)
+    code_for = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="+")
+    code_shown_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         default_permissions = ()
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(operation__isnull=True, code_digest="")
+                | (
+                    Q(operation__isnull=False, link_for__isnull=False, code_for__isnull=False)
+                    & ~Q(code_digest="")
+                    & ~Q(link_for=F("code_for"))
+                ),
+                name="setup_link_of_two_people",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"set-up link of {self.user}"
@@ -169,30 +198,65 @@ class SetupLink(models.Model):
             for key in keys
         ]
 
+    @staticmethod
+    def code_digests(code: str) -> list[str]:
+        """The hashes of this start code with each valid key, the current key first."""
+        letters = "".join(letter for letter in code.upper() if letter.isalnum())
+        keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+        return [
+            salted_hmac("accounts.start_code", letters, secret=key, algorithm="sha256").hexdigest()
+            for key in keys
+        ]
 
-class AccountChange(models.TextChoices):
-    """What a command changed in an account. The label is the sentence, with its parameter in braces."""
-
-    CREATED = "created", _("The account of {person} was created")
-    ROLES_CHANGED = "roles_changed", _("The roles of {person} were changed")
-    REACTIVATED = "reactivated", _("The account of {person} was reactivated")
-    DEACTIVATED = "deactivated", _("The account of {person} was deactivated")
-    PASSWORD_RESET = "password_reset", _("The password of {person} was reset")
-    SECOND_FACTOR_RESET = "second_factor_reset", _("Password and second factor of {person} were reset")
+    def accepts_code(self, code: str) -> bool:
+        """Whether this is the start code of the link, or the link needs none."""
+        return not self.code_digest or self.code_digest in self.code_digests(code)
 
 
-def restriction_end(changed_at: datetime | None) -> datetime | None:
-    """When the restriction ends after a change with break-glass at this time.
+class StaffGroup(models.Model):
+    """People whom approval policies name together, such as "Treasury". It gives no permission: roles do.
 
-    Not stored: the setting of the process that checks it counts, not that of the command.
+    Changed only by an operation that two administrators agreed on. A retired group has no members and stays on
+    record; its name is free again.
     """
-    return changed_at and changed_at + timedelta(hours=settings.BREAK_GLASS_RESTRICTION_HOURS)
+
+    name = models.CharField(max_length=60)
+    created_at = models.DateTimeField(editable=False)
+    retired_at = models.DateTimeField(null=True, editable=False)
+    members = models.ManyToManyField(User, through="GroupMembership", related_name="staff_groups")
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("name", "pk")
+        constraints = [
+            models.UniqueConstraint(
+                Lower("name"), condition=Q(retired_at__isnull=True), name="staff_group_name_once"
+            ),
+            models.CheckConstraint(condition=~Q(name=""), name="staff_group_has_a_name"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
 
 
-class BreakGlassChangeManager(models.Manager["BreakGlassChange"]):
-    def in_effect(self) -> QuerySet["BreakGlassChange"]:
-        """Changes whose restriction has not ended, by the database's clock."""
-        return self.filter(at__gt=Now() - timedelta(hours=settings.BREAK_GLASS_RESTRICTION_HOURS))
+class GroupMembership(models.Model):
+    """One person in one group now. The row is deleted when it ends; the audit log keeps the history."""
+
+    group = models.ForeignKey(StaffGroup, on_delete=models.PROTECT, related_name="memberships")
+    user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="memberships")
+    since = models.DateTimeField(editable=False)
+    operation = models.UUIDField(editable=False)  # the operation by which two people agreed on it
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["group", "user"], name="group_membership_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.group}"
+
+
+class BreakGlassChangeManager(RestrictingManager["BreakGlassChange"]):
+    cause = RestrictionCause.BREAK_GLASS
 
     def unacknowledged(self) -> QuerySet["BreakGlassChange"]:
         return self.filter(acknowledged_at__isnull=True)
@@ -253,11 +317,22 @@ class BreakGlassChange(models.Model):
     @property
     def restricted_until(self) -> datetime:
         """When the person may approve, send and resolve again."""
-        return cast(datetime, restriction_end(self.at))
+        return self.at + RestrictionCause.BREAK_GLASS.lasts
 
     @property
     def is_open(self) -> bool:
         return self.acknowledged_at is None
+
+
+def latest_restricting_changes(person: str) -> dict[str, Subquery]:
+    """Annotations with the time of the latest change in effect of each cause; `person` refers to the person's id."""
+    managers: tuple[RestrictingManager[Any], ...] = (BreakGlassChange.objects, RightsGrant.objects)
+    return {
+        f"{manager.cause.value}_at": Subquery(
+            manager.in_effect().filter(user=OuterRef(person)).order_by("-at").values("at")[:1]
+        )
+        for manager in managers
+    }
 
 
 STEP_SECONDS = 30
@@ -434,7 +509,7 @@ class StaffSessionManager(BaseSessionManager["StaffSession"]):
 
     def live_with_person(self) -> QuerySet["StaffSession"]:
         """Live sessions with the person, the authenticator of the second factor, the person's permissions, and
-        until when a change with break-glass restricts the person.
+        what restricts the person.
 
         One query for everything that a request must know about its user.
         """
@@ -445,13 +520,10 @@ class StaffSessionManager(BaseSessionManager["StaffSession"]):
             .annotate(names=_StringAggregate(Concat("content_type__app_label", Value("."), "codename")))
             .values("names")
         )
-        changes = (
-            BreakGlassChange.objects.in_effect().filter(user=OuterRef("user")).order_by("-at").values("at")
-        )
         return (
             self.live()
             .select_related("user", "device")
-            .annotate(joined_permission_names=Subquery(names), changed_at=Subquery(changes[:1]))
+            .annotate(joined_permission_names=Subquery(names), **latest_restricting_changes("user"))
         )
 
 
@@ -478,11 +550,11 @@ class StaffSession(AbstractBaseSession):
         return f"session of {self.user}" if self.user_id else "session of a stranger"
 
     def load_permissions(self) -> None:
-        """Give the person the permission names and the restriction that `live_with_person` loaded."""
+        """Give the person the permission names and the restrictions that `live_with_person` loaded."""
         joined = vars(self).get("joined_permission_names") or ""
         if self.user is not None:
             self.user.permission_names = frozenset(joined.split(_SEPARATOR)) - {""}
-            self.user.restricted_until = restriction_end(vars(self).get("changed_at"))
+            self.user.restrictions = restrictions_of(vars(self))
 
     @property
     def reference(self) -> str:

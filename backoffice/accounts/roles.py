@@ -16,6 +16,7 @@ from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import BreakGlassChange, User
+from backoffice.accounts.rights import RestrictingManager, Restriction, RestrictionCause, RightsGrant
 
 _VIEW_PERMISSIONS = {"operations.view_operation", "ledger.view_balance", "ledger.view_transaction"}
 _OVERSIGHT_PERMISSIONS = {"operations.resolve_operation", "operations.pause_payments"}
@@ -46,19 +47,27 @@ PERMISSIONS: dict[Role, set[str]] = {
         "audit.view_entry",
         "accounts.view_user",
         "operations.propose_change",
+        "operations.approve_governance_change",
         "operations.acknowledge_incident",
     },
 }
 
-WITHHELD_AFTER_BREAK_GLASS = frozenset(
+_MONEY_DECISIONS = frozenset(
     {
         "operations.approve_operation",
         "operations.release_operation",
         "operations.resolve_operation",
-        "operations.acknowledge_incident",
     }
 )
-"""What a person may not do while a change of the account with break-glass is in effect, whatever the roles."""
+WITHHELD: dict[RestrictionCause, frozenset[str]] = {
+    RestrictionCause.BREAK_GLASS: _MONEY_DECISIONS
+    | {"operations.acknowledge_incident", "operations.approve_governance_change"},
+    RestrictionCause.NEW_RIGHTS: _MONEY_DECISIONS,
+}
+"""What a person may not do while a change of the account is in effect, whatever the roles.
+
+New rights withhold only decisions about money: the first administrators have to invite the others at once.
+"""
 
 
 def sync_role_permissions(
@@ -92,7 +101,7 @@ def _is_installed(apps: Any, model: str) -> bool:
 def users_with_permission(permission: str) -> QuerySet[User]:
     """The active people whose roles include this permission, such as "operations.approve_operation".
 
-    Without those from whom a recent change of the account with break-glass withholds it.
+    Without those from whom a recent change of the account withholds it.
     """
     app, _, codename = permission.partition(".")
     found = User.objects.filter(
@@ -100,9 +109,22 @@ def users_with_permission(permission: str) -> QuerySet[User]:
         groups__permissions__codename=codename,
         is_active=True,
     ).distinct()
-    if permission in WITHHELD_AFTER_BREAK_GLASS:
-        return found.exclude(Exists(BreakGlassChange.objects.in_effect().filter(user=OuterRef("pk"))))
+    changes: tuple[RestrictingManager[Any], ...] = (BreakGlassChange.objects, RightsGrant.objects)
+    for manager in changes:
+        if permission in WITHHELD[manager.cause]:
+            found = found.exclude(Exists(manager.in_effect().filter(user=OuterRef("pk"))))
     return found
+
+
+def users_with_role(role: Role) -> QuerySet[User]:
+    """The active people who have this role, whatever restricts them."""
+    return User.objects.filter(is_active=True, groups__name=role)
+
+
+def restriction_on(user: User, permission: str) -> Restriction | None:
+    """What withholds this permission longest from the person, of what is in effect; usually None."""
+    withholding = [one for one in user.restrictions if permission in WITHHELD[one.cause]]
+    return max(withholding, key=lambda one: one.until, default=None)
 
 
 class StaffBackend(ModelBackend):

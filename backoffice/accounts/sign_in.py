@@ -54,6 +54,17 @@ class SetupLinkRefusedError(Exception):
         )
 
 
+class StartCodeRefusedError(Exception):
+    """The link is valid, its start code is wrong or missing."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            gettext(
+                "This start code is wrong. Nothing was saved. You get the link and the code from two different people."
+            )
+        )
+
+
 class TooManyLinksError(Exception):
     """Too many links that are not valid from this network address."""
 
@@ -154,8 +165,8 @@ _ANY_LINK = "one-time link"
 
 
 @sensitive_variables("token")
-def person_of_setup_link(request: HttpRequest, token: str) -> User:
-    """The person for whom this link was made, if it is still valid. It is not used up.
+def open_setup_link(request: HttpRequest, token: str) -> SetupLink:
+    """The link, with the person for whom it was made, if it is still valid. It is not used up.
 
     Raises SetupLinkRefusedError, or TooManyLinksError after the fifth wrong link from one network address; then
     also for a valid one. Message and duration are the same whether the link ever existed. A refusal is audited.
@@ -165,19 +176,24 @@ def person_of_setup_link(request: HttpRequest, token: str) -> User:
     found = _valid_links(token).select_related("user").first()
     if found is None:
         raise _link_refusal(request)
-    return found.user
+    return found
 
 
-@sensitive_variables("token", "password")
-def use_setup_link(request: HttpRequest, session: SessionStore, *, token: str, password: str) -> User:
+@sensitive_variables("token", "password", "start_code")
+def use_setup_link(
+    request: HttpRequest, session: SessionStore, *, token: str, password: str, start_code: str = ""
+) -> User:
     """Set the password, already validated, and open a session as `sign_in` does. The link ends.
 
-    Raises as `person_of_setup_link`.
+    Raises as `open_setup_link`, and StartCodeRefusedError, which counts as a wrong link.
     """
-    claimed = person_of_setup_link(request, token)
+    link = open_setup_link(request, token)
+    claimed = link.user
+    if not link.accepts_code(start_code):
+        raise _start_code_refusal(request, claimed)
     with transaction.atomic():
         user = User.objects.get_locked(pk=claimed.pk)
-        used, _ = _valid_links(token).filter(user=user).delete()
+        used, _ = _valid_links(token).filter(user=user, code_digest=link.code_digest).delete()
         if used == 1:
             user.set_password(password)
             user.save(update_fields=["password"])
@@ -200,6 +216,14 @@ def _link_refusal(request: HttpRequest) -> SetupLinkRefusedError | TooManyLinksE
     with transaction.atomic():
         record(Action.SETUP_LINK_REFUSED, actor=None)
     return TooManyLinksError() if getattr(request, "axes_locked_out", False) else SetupLinkRefusedError()
+
+
+def _start_code_refusal(request: HttpRequest, person: User) -> StartCodeRefusedError | TooManyLinksError:
+    """Count the wrong code like a wrong link, audit it, and return the error to show."""
+    auth.authenticate(request, email=_ANY_LINK, password="")
+    with transaction.atomic():
+        record(Action.START_CODE_REFUSED, actor=None, target=person)
+    return TooManyLinksError() if getattr(request, "axes_locked_out", False) else StartCodeRefusedError()
 
 
 def keep_lockout_response(

@@ -141,10 +141,9 @@ def issue_setup_link(user_id: int, *, actor: User | None, **origin: str) -> str:
     user = User.objects.get_locked(pk=user_id)
     token, now = SetupLink.generate(), clock.now()
     expires_at = now + SETUP_LINK_LIFETIME
-    SetupLink.objects.update_or_create(
-        user=user,
-        defaults={"digest": SetupLink.digests(token)[0], "created_at": now, "expires_at": expires_at},
-    )
+    SetupLink.objects.filter(user=user).delete()
+    digest = SetupLink.digests(token)[0]
+    SetupLink.objects.create(user=user, digest=digest, created_at=now, expires_at=expires_at)
     record(Action.SETUP_LINK_CREATED, actor=actor, target=user, expires_at=expires_at, **origin)
     return token
 

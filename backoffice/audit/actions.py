@@ -47,6 +47,12 @@ class Action(models.TextChoices):
         "setup_link.refused",
         pgettext_lazy("audit action", "tried a one-time link that is not valid"),
     )
+    SETUP_LINK_SHOWN = "setup_link.shown", pgettext_lazy("audit action", "viewed the one-time link of")
+    START_CODE_SHOWN = "setup_link.code_shown", pgettext_lazy("audit action", "viewed the start code of")
+    START_CODE_REFUSED = (
+        "setup_link.code_refused",
+        pgettext_lazy("audit action", "was refused a wrong start code of"),
+    )
     SIGN_IN_REFUSED = "sign_in.refused", pgettext_lazy("audit action", "failed to sign in as")
     SIGN_IN_LOCKED = (
         "sign_in.locked",
@@ -81,8 +87,13 @@ class Action(models.TextChoices):
     STAFF_CREATED = "staff.created", pgettext_lazy("audit action", "created the account of")
     STAFF_ROLES_CHANGED = "staff.roles_changed", pgettext_lazy("audit action", "changed the roles of")
     STAFF_DEACTIVATED = "staff.deactivated", pgettext_lazy("audit action", "deactivated the account of")
-
     STAFF_REACTIVATED = "staff.reactivated", pgettext_lazy("audit action", "reactivated the account of")
+    STAFF_GROUPS_CHANGED = "staff.groups_changed", pgettext_lazy("audit action", "changed the groups of")
+    STAFF_SESSIONS_ENDED = "staff.sessions_ended", pgettext_lazy("audit action", "ended all sessions of")
+    GROUP_CREATED = "group.created", pgettext_lazy("audit action", "created the group")
+    GROUP_RENAMED = "group.renamed", pgettext_lazy("audit action", "renamed the group, now")
+    GROUP_RETIRED = "group.retired", pgettext_lazy("audit action", "retired the group")
+    ACCESS_REVIEWED = "access.reviewed", pgettext_lazy("audit action", "signed off the access review")
     BREAK_GLASS_USED = (
         "break_glass.used",
         pgettext_lazy("audit action", "used break-glass to change the account of"),

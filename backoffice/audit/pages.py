@@ -61,6 +61,7 @@ _GROUP_LABELS = {
     "recovery_code": _("Recovery codes"),
     "session": _("Sessions"),
     "staff": _("Team"),
+    "group": _("Groups"),
     "break_glass": _("Break-glass"),
     "operation": _("Operations"),
     "batch": _("Batches"),

@@ -6,7 +6,7 @@ from payments_gateway.config import is_loopback
 
 
 class DemoConfig(AppConfig):
-    """The demo: six people whose sign-in codes are shown. Installed only by `settings.DEMO`."""
+    """The demo: seven people whose sign-in codes are shown. Installed only by `settings.DEMO`."""
 
     name = "backoffice.demo"
     label = "demo"

@@ -1,4 +1,4 @@
-"""The six people of the demo, the codes that it shows where they are asked for, and what it adds to every page."""
+"""The seven people of the demo, the codes that it shows where they are asked for, and what it adds to every page."""
 
 import json
 from contextlib import closing
@@ -19,7 +19,7 @@ from backoffice.core.gateway import provider_profile
 
 DOMAIN = "countersign.example"
 DEMO_PASSWORD = "two people sign every payment"  # noqa: S105
-"""The password of all six people. It is valid only in the demo, which has no real money."""
+"""The password of all seven people. It is valid only in the demo, which has no real money."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ DEMO_PEOPLE = (
     DemoPerson("Chidi Nwosu", Role.APPROVER),
     DemoPerson("Femi Ade", Role.AUDITOR),
     DemoPerson("Zainab Musa", Role.ADMINISTRATOR),
+    DemoPerson("Kemi Balogun", Role.ADMINISTRATOR),
 )
 
 
@@ -61,7 +62,7 @@ class NotDemoDatabaseError(Exception):
 
 @transaction.atomic
 def ensure_people() -> list[User]:
-    """Create the people who do not exist, able to sign in at once, and return all six.
+    """Create the people who do not exist, able to sign in at once, and return all seven.
 
     Raises NotDemoDatabaseError if some are to be created beside other people.
     """

@@ -1,367 +1,12 @@
 """Why an operation was refused. Nothing was changed; each message can be shown to the user."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC
 from uuid import UUID
 
-from django.db.models import TextChoices
-from django.utils.translation import gettext_lazy as _
-
-from backoffice.core.web.formatting import code_sentence
-from backoffice.operations.states import Status
-
-
-class OperationAction(TextChoices):
-    """The action that was refused, as the audit log names it."""
-
-    PREPARE = "prepare"
-    APPROVE = "approve"
-    APPROVE_AND_RELEASE = "approve_and_release"
-    REJECT = "reject"
-    CANCEL = "cancel"
-    RELEASE = "release"
-    SEND = "send"
-
-
-class Refusal(TextChoices):
-    """Why it was refused. The label is the sentence, with its parameters in braces."""
-
-    REFUSED = "refused", _("This could not be done. Nothing was changed.")
-    PERMISSION_MISSING = (
-        "permission_missing",
-        _("You do not have permission to do this. Nothing was changed."),
-    )
-    ACCOUNT_RESTRICTED = (
-        "account_restricted",
-        _(
-            "Your account was changed on the server by one person alone (break-glass). You cannot approve, send, "
-            "resolve or acknowledge before {until}."
-        ),
-    )
-    APPROVER_RESTRICTED = (
-        "approver_restricted",
-        _(
-            "The account of an approver was changed on the server by one person alone (break-glass), so the "
-            "approval does not count for now. Nothing was sent. The incident shows when the approval counts "
-            "again; send the operation then."
-        ),
-    )
-    OWN_ACCOUNT = (
-        "own_account",
-        _("Your own account was changed, so another person must acknowledge this. Nothing was changed."),
-    )
-    PREPARER_NOT_ENTITLED = (
-        "preparer_not_entitled",
-        _(
-            "The preparer no longer has permission to prepare this kind of operation, so this operation cannot be "
-            "approved or sent. Another preparer must cancel it and prepare it again."
-        ),
-    )
-    SELF_APPROVAL = (
-        "self_approval",
-        _("You prepared this operation, so another person must approve and send it."),
-    )
-    ALREADY_APPROVED = (
-        "already_approved",
-        _("You have already approved this operation. Another person must approve it too."),
-    )
-    WRONG_STATUS = (
-        "wrong_status",
-        _("The status of this operation has changed. Nothing was done; check it again."),
-    )
-    EXPIRED = (
-        "expired",
-        _("This operation has expired. Nothing was done; prepare it again if you still need it."),
-    )
-    CONTENT_CHANGED = (
-        "content_changed",
-        _("The content is not what you saw. Nothing was done; check the operation again."),
-    )
-    CONTENT_UNREADABLE = (
-        "content_unreadable",
-        _("This version of Countersign cannot read the content. Nothing was done. Contact the operator."),
-    )
-    SECOND_FACTOR_STALE = (
-        "second_factor_stale",
-        _("Your last authenticator code is more than five minutes old. Nothing was done. Enter a new one."),
-    )
-    REASON_MISSING = "reason_missing", _("Enter a reason: the preparer will see it. Nothing was done.")
-    OTP_MISSING = "otp_missing", _("Enter the provider's one-time code. Nothing was sent.")
-    ALREADY_RELEASED = (
-        "already_released",
-        _("This operation has already been released for sending. Nothing was changed."),
-    )
-    PAYMENTS_PAUSED = (
-        "payments_paused",
-        _(
-            "Payments are paused. Nothing was done, and the one-time code was not stored. Try again "
-            "once payments are resumed."
-        ),
-    )
-    SUBMISSION_REUSED = (
-        "submission_reused",
-        _("This form was already submitted with other content. Nothing was prepared; open a new form."),
-    )
-    CONFIRMATION_WRONG = (
-        "confirmation_wrong",
-        _("What you typed does not match the content. Nothing was done; compare them again."),
-    )
-    ACKNOWLEDGEMENT_MISSING = (
-        "acknowledgement_missing",
-        _(
-            "The page shows a warning that the approver has to confirm. Nothing was done; read it and confirm it."
-        ),
-    )
-    DUPLICATE_PAYMENT = (
-        "duplicate_payment",
-        _(
-            "An operation with the same amount and recipient is open, or was sent within the last 24 hours. "
-            "Nothing was prepared. Confirm that this is an additional payment, and enter the reason."
-        ),
-    )
-    BATCH_PAUSED = (
-        "batch_paused",
-        _(
-            "The batch of this operation is paused. Nothing was sent. Resume the batch, then send the operation."
-        ),
-    )
-    BATCH_CANCELLED = (
-        "batch_cancelled",
-        _("The batch of this operation was cancelled. Nothing was sent."),
-    )
-    BATCH_CLOSED = (
-        "batch_closed",
-        _("No operation of this batch is waiting to be sent. Nothing was changed; check the batch again."),
-    )
-    FILE_NOT_READY = (
-        "file_not_ready",
-        _("The file is not checked, or has errors. Nothing was prepared."),
-    )
-    FILE_OUTDATED = (
-        "file_outdated",
-        _(
-            "Some rows now repeat operations prepared or sent since the check. Nothing was prepared; the file is "
-            "checked again."
-        ),
-    )
-    CANNOT_RESOLVE = (
-        "cannot_resolve",
-        _(
-            "This outcome can no longer be resolved in this way. Nothing was changed; check the operation again."
-        ),
-    )
-    NOT_IN_BULK = "not_in_bulk", _("This operation must be approved on its own page.")
-    NOT_PAUSED = "not_paused", _("This pause has already ended. Nothing was changed.")
-    PAUSE_CHANGED = (
-        "pause_changed",
-        _(
-            "An incident was raised during this pause, after the resumption was prepared. Payments stay paused. "
-            "Read the incident, then prepare the resumption again."
-        ),
-    )
-    ALREADY_ACKNOWLEDGED = (
-        "already_acknowledged",
-        _("This incident was already acknowledged. Nothing was changed."),
-    )
-    NOTE_MISSING = "note_missing", _("Enter what you found. Nothing was changed.")
-    DUPLICATE_PENDING = (
-        "duplicate_pending",
-        _("{reference} with exactly this content is already waiting. Nothing was prepared."),
-    )
-    DUPLICATE_UNKNOWN = (
-        "duplicate_unknown",
-        _(
-            "{reference} with the same content was sent, and its outcome is unknown. Nothing was "
-            "prepared. Wait until its outcome is confirmed or resolved."
-        ),
-    )
-    POSSIBLY_EXECUTED = (
-        "possibly_executed",
-        _(
-            "An earlier attempt may have been executed: the provider shows {transactions}. The "
-            "operation was not sent again. Compare the records, and cancel the operation if it is "
-            "already paid."
-        ),
-    )
-    LOOK_ALIKE = (
-        "look_alike",
-        _(
-            "The provider already shows a similar transaction that no operation here explains: {transactions}. "
-            "Nothing was sent. Compare them, then cancel the operation if it is already paid."
-        ),
-    )
-    LOOK_ALIKE_REASON_MISSING = (
-        "look_alike_reason_missing",
-        _("Enter why that transaction is a different payment. Nothing was sent."),
-    )
-    LIST_TOO_LONG = (
-        "list_too_long",
-        _(
-            "The provider's transactions since this operation was prepared are still being read. Nothing was sent, "
-            "and any one-time code was deleted. Try again in five minutes."
-        ),
-    )
-    ALREADY_PAUSED = "already_paused", _("Payments are already paused. Nothing was changed.")
-    ALREADY_PAUSED_BY = "already_paused_by", _("Payments are already paused by {by}. Nothing was changed.")
-    DATABASE_RESTORED = (
-        "database_restored",
-        _(
-            "The database was restored to an earlier point in time, or a standby server took over. Nothing was "
-            "sent, and payments are paused."
-        ),
-    )
-    SENT_BEFORE_RESTORE = (
-        "sent_before_restore",
-        _(
-            "A journal of sent requests shows that this operation may have been sent before the database was "
-            "restored. It was not sent again: Countersign checks the provider's records for its transaction."
-        ),
-    )
-    MAYBE_EXECUTED = (
-        "maybe_executed",
-        _(
-            "A journal of sent requests shows that this operation may have been sent before the database was "
-            "restored, so it cannot be rejected or cancelled. Nothing was changed. Once it is approved, Countersign "
-            "checks the provider's records for its transaction; it is not sent again."
-        ),
-    )
-    FURTHER_APPROVAL_NEEDED = (
-        "further_approval_needed",
-        _("Another person must approve this before it can be sent. Choose “Approve” instead."),
-    )
-    KIND_NOT_IN_BULK = (
-        "kind_not_in_bulk",
-        _("Operations of this kind must be approved one by one, each on its own page."),
-    )
-    DUPLICATE_NOT_IN_BULK = (
-        "duplicate_not_in_bulk",
-        _(
-            "Possible duplicate: read the reason on the page of the operation, then approve the operation there."
-        ),
-    )
-    TWO_APPROVALS_NOT_IN_BULK = (
-        "two_approvals_not_in_bulk",
-        _("Two approvals are required: approve the operation on its own page."),
-    )
-    CONFIRMATION_NOT_IN_BULK = (
-        "confirmation_not_in_bulk",
-        _("Part of the content must be typed: approve the operation on its own page."),
-    )
-    ACKNOWLEDGEMENT_NOT_IN_BULK = (
-        "acknowledgement_not_in_bulk",
-        _(
-            "A warning must be confirmed: read it on the page of the operation, then approve the operation there."
-        ),
-    )
-    CAUTION_NOT_IN_BULK = (
-        "caution_not_in_bulk",
-        _("The page of the operation shows a warning: read it, then approve the operation there."),
-    )
-    NOT_THE_PREPARER = (
-        "not_the_preparer",
-        _("Only the preparer can cancel this operation. Nothing was changed."),
-    )
-    APPROVER_NOT_ENTITLED = (
-        "approver_not_entitled",
-        _(
-            "An approver no longer has permission to approve. Nothing was sent. The preparer must cancel the "
-            "operation and prepare it again."
-        ),
-    )
-    APPLIED_LOCALLY = (
-        "applied_locally",
-        _("This operation is applied by its last approval and is never sent. Nothing was changed."),
-    )
-    STATUS_CHANGED = (
-        "status_changed",
-        _("The status is now “{status}”. Nothing was changed; check the operation again."),
-    )
-    OTP_OF_OTHER_CONTENT = (
-        "otp_of_other_content",
-        _("The one-time code belongs to other content. Nothing was sent."),
-    )
-    OTP_USED = (
-        "otp_used",
-        _(
-            "This one-time code was already entered for {reference}, and the provider accepts each code only once. "
-            "Nothing was sent. Enter the next code."
-        ),
-    )
-    OTP_SECRET_CHANGED = (
-        "otp_secret_changed",
-        _(
-            "The authenticator secret was changed after this was prepared. Nothing was changed. Cancel this operation "
-            "and prepare it again."
-        ),
-    )
-    OTP_SECRET_GONE = (
-        "otp_secret_gone",
-        _(
-            "The authenticator secret of this operation is no longer stored. Nothing was changed. Cancel this "
-            "operation and prepare it again."
-        ),
-    )
-    SEAL_INVALID = (
-        "seal_invalid",
-        _(
-            "The operation, an approval or the release was altered or inserted outside Countersign: a seal is "
-            "missing or wrong. Nothing was sent or changed. Inform an administrator."
-        ),
-    )
-    LOG_MISMATCH = (
-        "log_mismatch",
-        _(
-            "The audit log shows other content or other people for this operation. Nothing was sent or changed. "
-            "Inform an administrator."
-        ),
-    )
-    PAUSE_REASON_MISSING = "pause_reason_missing", _("Enter a reason. Payments were not paused.")
-    LIST_UNREADABLE = (
-        "list_unreadable",
-        _("The provider's list could not be read to check this: {error} Nothing was changed. Try again."),
-    )
-    RECORD_CHANGED = (
-        "record_changed",
-        _(
-            "The provider no longer shows transaction {transaction} as {status}. Nothing was changed; "
-            "check it again."
-        ),
-    )
-    OUTCOME_KNOWN = (
-        "outcome_known",
-        _("The status of {reference} is already “{status}”. Nothing was changed."),
-    )
-    MAY_STILL_BE_EXECUTED = (
-        "may_still_be_executed",
-        _("{reference} may still be executed. Nothing was changed; check its evidence again."),
-    )
-    TRANSACTION_CLAIMED = (
-        "transaction_claimed",
-        _(
-            "Transaction {transaction} belongs to another operation, or the provider named a "
-            "different one for this operation. Nothing was changed; check the evidence again."
-        ),
-    )
-    REFERENCE_USED = (
-        "reference_used",
-        _("{operation} already has the reference “{used}”. Nothing was prepared. Enter another reference."),
-    )
-    NO_FREE_REFERENCE = (
-        "no_free_reference",
-        _("No free reference was found. Nothing was prepared; try again."),
-    )
-    FORM_INVALID = "form_invalid", _("The form was not accepted: {fields}.")
-
-
-_STATUS_LABELS = dict(Status.choices)
-
-
-def sentence(refusal: Mapping[str, str]) -> str:
-    """A stored refusal (its code and parameters) in words; a status of ours by its label."""
-    shown = dict(refusal)
-    if refusal["code"] in {Refusal.STATUS_CHANGED, Refusal.OUTCOME_KNOWN}:
-        shown["status"] = str(_STATUS_LABELS.get(refusal["status"], refusal["status"]))
-    return code_sentence(Refusal, shown)
+from backoffice.accounts.rights import Restriction, RestrictionCause
+from backoffice.operations.refusals import Refusal, sentence
+from backoffice.policies.document import Level
 
 
 class OperationError(Exception):
@@ -378,13 +23,18 @@ class PermissionMissingError(OperationError):
     code = Refusal.PERMISSION_MISSING
 
 
+_CAUSES = {
+    RestrictionCause.BREAK_GLASS: Refusal.ACCOUNT_RESTRICTED,
+    RestrictionCause.NEW_RIGHTS: Refusal.NEW_RIGHTS_WAIT,
+}
+
+
 class AccountRestrictedError(OperationError):
-    """A change of the account with break-glass is in effect until this moment."""
+    """A change of the account, with break-glass or by two people, is in effect until this moment."""
 
-    code = Refusal.ACCOUNT_RESTRICTED
-
-    def __init__(self, until: datetime) -> None:
-        super().__init__(until=f"{until.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
+    def __init__(self, restriction: Restriction) -> None:
+        until = f"{restriction.until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        super().__init__(_CAUSES[restriction.cause], until=until)
 
 
 class OwnAccountError(OperationError):
@@ -421,6 +71,50 @@ class AlteredRecordError(OperationError):
     def __init__(self, code: Refusal, faults: Sequence[str]) -> None:
         super().__init__(code)
         self.faults = list(faults)
+
+
+class PolicyRefusedError(OperationError):
+    """A rule refuses the operation, with the reason that the policy gives."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(Refusal.POLICY_REFUSED, reason=reason)
+
+
+class PolicyAlteredError(OperationError):
+    code = Refusal.POLICY_ALTERED
+
+
+class NotInLevelError(OperationError):
+    """The user is in none of the open level's people."""
+
+    def __init__(self, level: Level) -> None:
+        super().__init__(Refusal.NOT_IN_LEVEL, level=level.model_dump_json())
+
+
+class ApprovalsMissingError(OperationError):
+    code = Refusal.APPROVALS_MISSING
+
+
+class PolicyOutdatedError(OperationError):
+    code = Refusal.POLICY_OUTDATED
+
+
+class PolicyUnsatisfiableError(OperationError):
+    """A level of a rule needs more people than there are without one preparer."""
+
+    def __init__(self, number: int, kind: str, level: Level, preparer: str) -> None:
+        super().__init__(
+            Refusal.POLICY_UNSATISFIABLE,
+            number=str(number),
+            kind=kind,
+            level=level.model_dump_json(),
+            preparer=preparer or "-",
+        )
+
+
+class PolicyNamesOutdatedError(OperationError):
+    def __init__(self, number: int, name: str) -> None:
+        super().__init__(Refusal.POLICY_NAMES_OUTDATED, number=str(number), name=name)
 
 
 class ContentUnreadableError(OperationError):

@@ -1,33 +1,62 @@
 """Who may do what to which operation. Functions named "check" raise the reason; those named "may" return a bool."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db.models import CharField, Value
 
 from backoffice.accounts.models import User
-from backoffice.accounts.roles import WITHHELD_AFTER_BREAK_GLASS, users_with_permission
+from backoffice.accounts.rights import RestrictionCause
+from backoffice.accounts.roles import Role, restriction_on, users_with_permission, users_with_role
 from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount
 from backoffice.operations import errors, permissions, seals
-from backoffice.operations.kinds.base import Debit, LocalKind
-from backoffice.operations.kinds.registry import permission_for, read_content
+from backoffice.operations.descriptions import Subject, batch_of, describe, subject_of
+from backoffice.operations.kinds.base import LocalKind, Payload
+from backoffice.operations.kinds.registry import KINDS, approval_permission_for, permission_for, read_content
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.monitoring import LostAttempt
-from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import ApprovalRule, coded, rule_sentence
-from backoffice.operations.permissions import APPROVE, RELEASE
+from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, RELEASE
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import BEFORE_SENDING, EDGES, NOT_EXECUTED, Status
+from backoffice.policies.document import LAST_RULE, Levels, approvals_in
+from backoffice.policies.evaluator import (
+    Decision,
+    DescribedOperation,
+    Evaluator,
+    Person,
+    Progress,
+    is_among,
+    progress,
+    stricter,
+    strictest,
+)
+from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, policy_in_effect
+from backoffice.policies.people import names_nobody, read_people
 
 
 @dataclass(frozen=True)
 class ApprovalRequirement:
-    """How many approvals are needed, and the rule that requires them, as stored."""
+    """Whose approvals are needed, in which order; the rule that requires them, as stored; and its version, None for
+    the rules of `SECOND_APPROVAL_ABOVE`. `refusal` is why a policy refuses it; usually empty.
+    """
 
-    approvals: int
-    rule: dict[str, str]
+    levels: Levels
+    rule: dict[str, Any]
+    version: int | None
+    refusal: str = ""
+
+    @property
+    def approvals(self) -> int:
+        """How many approvals are needed together."""
+        return approvals_in(self.levels)
 
     @property
     def sentence(self) -> str:
@@ -35,16 +64,116 @@ class ApprovalRequirement:
         return rule_sentence(self.rule)
 
 
-def approval_requirement(*amounts: Debit | None) -> ApprovalRequirement:
-    """One other person; two above the deployment's limit for an amount, and in a currency without a limit."""
-    for debit in filter(None, amounts):
-        limit = settings.SECOND_APPROVAL_ABOVE.get(debit.currency)
-        if limit is None:
-            return ApprovalRequirement(2, coded(ApprovalRule.TWO_WITHOUT_LIMIT, currency=debit.currency))
-        if debit.amount > limit:
-            above = f"{debit.currency} {format_amount(limit, debit.currency)}"
-            return ApprovalRequirement(2, coded(ApprovalRule.TWO_ABOVE_LIMIT, limit=above))
-    return ApprovalRequirement(1, coded(ApprovalRule.ONE_APPROVER))
+def approval_requirement(subject: Subject) -> ApprovalRequirement:
+    """What the policy in effect requires of this content. Raises PolicyAlteredError."""
+    return requirement_under(_policy_in_effect(), subject)
+
+
+def requirement_under(policy: PolicyInEffect, subject: Subject) -> ApprovalRequirement:
+    """What this policy requires: of all amounts, the strictest."""
+    operations = describe(policy.document, subject)
+    decision = strictest(Evaluator(policy.document).decide(operation) for operation in operations)
+    rule = decision.rule
+    return ApprovalRequirement(
+        rule.levels or LAST_RULE.levels,
+        _stored_rule(policy, decision, operations),
+        policy.number,
+        rule.refuse,
+    )
+
+
+def _stored_rule(
+    policy: PolicyInEffect, decision: Decision, operations: Sequence[DescribedOperation]
+) -> dict[str, Any]:
+    rule = decision.rule
+    if policy.number is not None:
+        is_last = decision.number > len(policy.document.rules)
+        code = ApprovalRule.LAST_OF_POLICY if is_last else ApprovalRule.POLICY
+        return {
+            **coded(code, version=str(policy.number), number=str(decision.number)),
+            "policy_rule": rule.model_dump(mode="json"),
+        }
+    band, currencies = rule.when.amount, rule.when.currencies
+    if band and band.above is not None and currencies:
+        limit = f"{currencies.codes[0]} {format_amount(band.above, currencies.codes[0])}"
+        return dict(coded(ApprovalRule.TWO_ABOVE_LIMIT, limit=limit))
+    if currencies:
+        currency = next(one.currency for one in operations if one.currency not in {"", *currencies.codes})
+        return dict(coded(ApprovalRule.TWO_WITHOUT_LIMIT, currency=currency))
+    return dict(coded(ApprovalRule.ONE_APPROVER))
+
+
+def _policy_in_effect() -> PolicyInEffect:
+    try:
+        return policy_in_effect()
+    except AlteredPolicyError as exc:
+        raise errors.PolicyAlteredError from exc
+
+
+def check_not_refused(requirement: ApprovalRequirement) -> None:
+    """Raises PolicyRefusedError with the reason that the policy gives."""
+    if requirement.refusal:
+        raise errors.PolicyRefusedError(requirement.refusal)
+
+
+def required_levels(operation: Operation) -> Levels:
+    """The levels under which it was prepared, and what the version in effect requires beyond them.
+
+    So a loosened policy frees nothing that waits, and a tightened one holds. Raises PolicyRefusedError,
+    PolicyAlteredError if versions are missing or altered, and ContentUnreadableError.
+    """
+    levels = operation.required_levels
+    policy = _policy_in_effect()
+    if policy.number == operation.policy_version:
+        return levels
+    if (policy.number or 0) < (operation.policy_version or 0):
+        raise errors.PolicyAlteredError
+    requirement = requirement_under(policy, subject_of(operation))
+    check_not_refused(requirement)
+    batch = batch_of(operation)
+    if batch is not None:
+        of_batch = _requirement_of_batch(batch, policy)
+        check_not_refused(of_batch)
+        requirement = replace(requirement, levels=stricter(requirement.levels, of_batch.levels))
+    return stricter(levels, requirement.levels)
+
+
+def _requirement_of_batch(batch: Operation, policy: PolicyInEffect) -> ApprovalRequirement:
+    """What the policy requires of the whole batch, decided once in a process for all of its rows."""
+    key = (batch.pk, policy.number or 0, policy.document.digest)
+    if key not in _of_batches:
+        _of_batches.clear()
+        _of_batches[key] = requirement_under(policy, subject_of(batch))
+    return _of_batches[key]
+
+
+_of_batches: dict[tuple[UUID, int, str], ApprovalRequirement] = {}
+
+
+def approval_progress(operation: Operation, approvals: Sequence[Approval] | None = None) -> Progress:
+    """How far these approvals, or all, complete what is required of the operation now. Raises as `required_levels`."""
+    levels = required_levels(operation)
+    given = list(operation.approvals.select_related("approver")) if approvals is None else approvals
+    return progress(levels, _approvers(operation, levels, given), preparer_id=operation.preparer_id)
+
+
+def _approvers(operation: Operation, levels: Levels, approvals: Sequence[Approval]) -> list[Person]:
+    """Who approved, in their order, with their roles and groups in the database now if a level asks for them."""
+    ids = [approval.approver_id for approval in sorted(approvals, key=lambda one: (one.approved_at, one.pk))]
+    if names_nobody(levels):
+        return [Person(id=pk, name="") for pk in ids]
+    people = {person.id: person for person in read_people(approval_permission_for(operation.kind), ids)}
+    return [people[pk] for pk in ids]
+
+
+def _check_level(person: User, operation: Operation) -> None:
+    """Raises NotInLevelError unless this user is among the people of the level that is open now."""
+    found = approval_progress(operation).open
+    if found is None or found.level.of.is_everyone:
+        return
+    [described] = read_people(approval_permission_for(operation.kind), [person.pk])
+    if not is_among(described, found.level.of):
+        raise errors.NotInLevelError(found.level)
 
 
 def check_may_prepare(person: User, kind: str) -> None:
@@ -52,18 +181,27 @@ def check_may_prepare(person: User, kind: str) -> None:
     check_permission(person, permission_for(kind))
 
 
+def check_proposal(person: User, kind: str, payload: Payload) -> None:
+    """Raises OperationError for a change of one's own rights, and for what the kind would refuse to apply."""
+    if person.pk in KINDS[kind].affected_people(payload):
+        raise errors.OperationError(Refusal.OWN_RIGHTS)
+    KINDS[kind].check_proposal(payload, person)
+
+
 def check_may_approve(
     person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
 ) -> None:
     """Raises the reason why this user may not approve this content now; AlteredRecordError before any other in it."""
-    check_permission(person, APPROVE)
-    _check_pending(operation)
+    check_permission(person, approval_permission_for(operation.kind))
+    _check_awaits_approval(operation)
+    _check_not_affected(person, operation)
     seals.check_record(operation, list(operation.approvals.all()), None)
     check_is_decidable(person, operation, digest=digest)
     check_second_factor(second_factor_at)
     if operation.approvals.filter(approver=person).exists():
         raise errors.AlreadyApprovedError
     _check_preparer(operation)
+    _check_level(person, operation)
 
 
 def check_confirmation(operation: Operation, typed: str) -> None:
@@ -85,7 +223,7 @@ def check_may_decide(
     person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
 ) -> None:
     """Raises the reason why this user may not approve or reject this content now."""
-    check_permission(person, APPROVE)
+    check_permission(person, approval_permission_for(operation.kind))
     check_is_decidable(person, operation, digest=digest)
     check_second_factor(second_factor_at)
 
@@ -98,7 +236,7 @@ def check_is_decidable(
     A page with many operations passes `now`, since reading the database's clock is a query each time.
     """
     _check_other_person(person, operation)
-    _check_pending(operation)
+    _check_awaits_approval(operation)
     try:
         _check_in_time(operation, now)
     except errors.ExpiredError:
@@ -116,17 +254,17 @@ def check_may_approve_in_bulk(operation: Operation) -> None:
     """
     kind, payload = read_content(operation)
     if kind.excluded_from_bulk:
-        raise errors.NotInBulkError(errors.Refusal.KIND_NOT_IN_BULK)
+        raise errors.NotInBulkError(Refusal.KIND_NOT_IN_BULK)
     if payload.duplicate_reason:
-        raise errors.NotInBulkError(errors.Refusal.DUPLICATE_NOT_IN_BULK)
+        raise errors.NotInBulkError(Refusal.DUPLICATE_NOT_IN_BULK)
     if operation.approvals_needed > 1:
-        raise errors.NotInBulkError(errors.Refusal.TWO_APPROVALS_NOT_IN_BULK)
+        raise errors.NotInBulkError(Refusal.TWO_APPROVALS_NOT_IN_BULK)
     if kind.confirmation(payload) is not None:
-        raise errors.NotInBulkError(errors.Refusal.CONFIRMATION_NOT_IN_BULK)
+        raise errors.NotInBulkError(Refusal.CONFIRMATION_NOT_IN_BULK)
     if kind.acknowledgement(payload):
-        raise errors.NotInBulkError(errors.Refusal.ACKNOWLEDGEMENT_NOT_IN_BULK)
+        raise errors.NotInBulkError(Refusal.ACKNOWLEDGEMENT_NOT_IN_BULK)
     if kind.cautions(payload):
-        raise errors.NotInBulkError(errors.Refusal.CAUTION_NOT_IN_BULK)
+        raise errors.NotInBulkError(Refusal.CAUTION_NOT_IN_BULK)
 
 
 def check_may_cancel(person: User, operation: Operation) -> None:
@@ -135,7 +273,7 @@ def check_may_cancel(person: User, operation: Operation) -> None:
     The preparer may; anyone with the same permission may once the preparer has lost it.
     """
     if person != operation.preparer and _may_still_prepare(operation):
-        raise errors.PermissionMissingError(errors.Refusal.NOT_THE_PREPARER)
+        raise errors.PermissionMissingError(Refusal.NOT_THE_PREPARER)
     check_permission(person, permission_for(operation.kind))
     check_transition(operation, Status.CANCELLED)
 
@@ -153,22 +291,32 @@ def check_may_release(
     `within` is how long the second factor counts if it was confirmed for a sealed order of several releases.
     """
     check_permission(person, RELEASE)
+    _check_administrators()
     _check_other_person(person, operation)
     check_transition(operation, Status.SENDING)
     seals.check_record(operation, list(operation.approvals.all()), None, trusts_digests=True)
     check_is_sendable(operation)
     _check_batch(operation)
+    if lacks_approvals(operation):
+        raise errors.ApprovalsMissingError
     _check_in_time(operation)
     check_content(operation, digest)
     check_second_factor(second_factor_at, within=within)
+
+
+def _check_administrators() -> None:
+    """Raises OperationError while fewer administrators are active than two people who check each other."""
+    required = settings.ADMINISTRATORS_TO_SEND
+    if required and users_with_role(Role.ADMINISTRATOR).count() < required:
+        raise errors.OperationError(Refusal.ADMINISTRATORS_MISSING)
 
 
 def check_may_send(operation: Operation, release: Release, now: datetime) -> None:
     """The last check before sending: content, approvals, permissions, seals and the audit log, as they are at
     this moment.
 
-    Raises ContentChangedError, ContentUnreadableError, ExpiredError, PermissionMissingError,
-    AccountRestrictedError or AlteredRecordError.
+    Raises ContentChangedError, ContentUnreadableError, ExpiredError, PermissionMissingError, AccountRestrictedError,
+    AlteredRecordError, and as `required_levels`: ApprovalsMissingError too if a policy was tightened since.
     """
     releaser, approvals = release.released_by, list(operation.approvals.select_related("approver"))
     check_content(operation, operation.digest)
@@ -176,23 +324,27 @@ def check_may_send(operation: Operation, release: Release, now: datetime) -> Non
     _check_in_time(operation, now)
     _check_batch(operation)
     approvers = {approval.approver_id for approval in approvals if approval.digest == operation.digest}
-    prepare = permission_for(operation.kind)
-    entitled = _entitled({RELEASE: {releaser.pk}, APPROVE: approvers, prepare: {operation.preparer_id}})
+    approve, prepare = approval_permission_for(operation.kind), permission_for(operation.kind)
+    entitled = _entitled({RELEASE: {releaser.pk}, approve: approvers, prepare: {operation.preparer_id}})
     if releaser.pk not in entitled[RELEASE]:
         raise _reason_not_entitled(releaser, RELEASE)
     _check_other_person(releaser, operation)
-    if len(entitled[APPROVE] - {operation.preparer_id}) < operation.approvals_needed:
+    signed = entitled[approve] - {operation.preparer_id}
+    if len(signed) < operation.approvals_needed:
         raise errors.PermissionMissingError(_reason_approval_lost(operation))
     if operation.preparer_id not in entitled[prepare]:
         raise errors.PreparerNotEntitledError
     seals.check_record(operation, approvals, release, trusts_digests=True)
+    counted = [approval for approval in approvals if approval.approver_id in signed]
+    if not approval_progress(operation, counted).is_complete:
+        raise errors.ApprovalsMissingError
 
 
 def check_is_sendable(operation: Operation) -> None:
     """Raises WrongStatusError for local kinds, which are never sent. Also raises ContentUnreadableError."""
     kind, _ = read_content(operation)
     if isinstance(kind, LocalKind):
-        raise errors.WrongStatusError(errors.Refusal.APPLIED_LOCALLY)
+        raise errors.WrongStatusError(Refusal.APPLIED_LOCALLY)
 
 
 def check_transition(operation: Operation, status: Status) -> None:
@@ -210,7 +362,10 @@ def check_content(operation: Operation, digest: str) -> None:
 def may_decide(person: User, operation: Operation) -> bool:
     """Whether to offer the decision panel to this user. The services check again, and more."""
     return (
-        operation.status == Status.PENDING and may_now(person, APPROVE) and person.pk != operation.preparer_id
+        operation.status == Status.PENDING
+        and may_now(person, approval_permission_for(operation.kind))
+        and person.pk != operation.preparer_id
+        and person.pk not in _affected_people(operation)
     )
 
 
@@ -224,14 +379,14 @@ def may_release(person: User, operation: Operation) -> bool:
 
 
 def may_now(person: User, permission: str) -> bool:
-    """Whether a role includes the permission and no change with break-glass withholds it."""
+    """Whether a role includes the permission and no change of the account withholds it."""
     return person.has_perm(permission) and restriction(person, permission) is None
 
 
 def restriction(person: User, permission: str) -> errors.AccountRestrictedError | None:
-    """The error for which a change with break-glass withholds this permission of the user's roles; usually None."""
-    until = person.restricted_until if permission in WITHHELD_AFTER_BREAK_GLASS else None
-    return errors.AccountRestrictedError(until) if until and person.has_perm(permission) else None
+    """The error for which a change of the account withholds this permission of the user's roles; usually None."""
+    found = restriction_on(person, permission)
+    return errors.AccountRestrictedError(found) if found and person.has_perm(permission) else None
 
 
 def may_cancel(person: User, operation: Operation) -> bool:
@@ -245,7 +400,7 @@ def may_cancel(person: User, operation: Operation) -> bool:
 
 def check_permission(person: User, permission: str) -> None:
     """Raises PermissionMissingError unless the user has the permission in the database now, and
-    AccountRestrictedError if only a change of the account with break-glass withholds it.
+    AccountRestrictedError if only a change of the account withholds it.
     """
     if not _is_entitled(person, permission):
         raise _reason_not_entitled(person, permission)
@@ -276,11 +431,32 @@ def _entitled(people: dict[str, set[int]]) -> dict[str, set[int]]:
     return found
 
 
-def _reason_approval_lost(operation: Operation) -> errors.Refusal:
+def _reason_approval_lost(operation: Operation) -> Refusal:
     approvals = operation.approvals.select_related("approver")
-    if any(approval.approver.restricted_until for approval in approvals):
-        return errors.Refusal.APPROVER_RESTRICTED
-    return errors.Refusal.APPROVER_NOT_ENTITLED
+    return reason_approval_lost(operation.kind, [approval.approver for approval in approvals])
+
+
+def reason_approval_lost(kind: str, approvers: Iterable[User]) -> Refusal:
+    """Why an approval of one of these people does not count: for now, or because the permission is gone."""
+    found = [restriction_on(person, approval_permission_for(kind)) for person in approvers]
+    causes = {one.cause for one in found if one}
+    if RestrictionCause.BREAK_GLASS in causes:
+        return Refusal.APPROVER_RESTRICTED
+    return Refusal.APPROVER_RIGHTS_NEW if causes else Refusal.APPROVER_NOT_ENTITLED
+
+
+def _affected_people(operation: Operation) -> frozenset[int]:
+    """The people whose rights it changes; nobody if its content cannot be read, since then it cannot be approved."""
+    try:
+        kind, payload = read_content(operation)
+    except errors.ContentUnreadableError:
+        return frozenset()
+    return kind.affected_people(payload)
+
+
+def _check_not_affected(person: User, operation: Operation) -> None:
+    if person.pk in _affected_people(operation):
+        raise errors.OperationError(Refusal.OWN_RIGHTS)
 
 
 def _check_preparer(operation: Operation) -> None:
@@ -326,18 +502,29 @@ def check_may_cancel_batch(person: User, batch: Batch) -> None:
         check_permission(person, APPROVE)
         return
     if person != operation.preparer and _may_still_prepare(operation):
-        raise errors.PermissionMissingError(errors.Refusal.NOT_THE_PREPARER)
+        raise errors.PermissionMissingError(Refusal.NOT_THE_PREPARER)
     check_permission(person, permission_for(operation.kind))
 
 
-def _check_pending(operation: Operation) -> None:
-    """The table of states is not enough here: `sending` may return to `approved` when nothing was sent."""
-    if operation.status != Status.PENDING:
+def _check_awaits_approval(operation: Operation) -> None:
+    """Raises WrongStatusError unless it is pending, or approved and a policy was tightened since.
+
+    The table of states is not enough here: `sending` may return to `approved` when nothing was sent.
+    """
+    if operation.status != Status.PENDING and not lacks_approvals(operation):
         raise _wrong_status(operation)
 
 
+def lacks_approvals(operation: Operation) -> bool:
+    """Whether an approved operation needs more approvals since a policy was tightened. Raises as `required_levels`."""
+    if operation.status != Status.APPROVED or isinstance(KINDS.get(operation.kind), LocalKind):
+        return False
+    given = list(operation.approvals.select_related("approver"))
+    return len(given) >= operation.approvals_needed and not approval_progress(operation, given).is_complete
+
+
 def _wrong_status(operation: Operation) -> errors.WrongStatusError:
-    return errors.WrongStatusError(errors.Refusal.STATUS_CHANGED, status=operation.status)
+    return errors.WrongStatusError(Refusal.STATUS_CHANGED, status=operation.status)
 
 
 def _check_other_person(person: User, operation: Operation) -> None:
@@ -367,7 +554,7 @@ def has_preparer_lost_permission(operation: Operation) -> bool:
 
 def may_decide_any(person: User) -> bool:
     """Whether operations can wait for this user at all."""
-    return person.has_perm(permissions.APPROVE) or person.has_perm(permissions.RELEASE)
+    return any(person.has_perm(name) for name in (APPROVE, APPROVE_GOVERNANCE, RELEASE))
 
 
 def may_check_status(person: User) -> bool:

@@ -13,13 +13,14 @@ from uuid import UUID
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.encryption import SealedRow, SealState
-from backoffice.operations.errors import AlteredRecordError, Refusal
+from backoffice.operations.errors import AlteredRecordError
 from backoffice.operations.kinds.base import Debit
 from backoffice.operations.kinds.batch import ROWS_DIGEST, currency_totals
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import BatchRow, row_operation_id, rows_digest
 from backoffice.operations.models.operations import Approval, Operation, Release, content_digest
 from backoffice.operations.models.reason_codes import RecordFault
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
 
 _RECORDED = (
@@ -116,7 +117,7 @@ class _BatchFaults:
             and row.digest in digests
             and operation.pk == row_operation_id(batch.pk, row.number)
             and (operation.preparer_id, operation.prepared_from_id) == (batch.preparer_id, batch.pk)
-            and {approval.approver_id for approval in approvals} == approvers
+            and {approval.approver_id for approval in approvals} >= approvers
         )
         return faults if is_its_row else [*faults, RecordFault.BATCH_LINK]
 
@@ -203,8 +204,10 @@ def _log_faults(
 ) -> list[RecordFault]:
     """Where the log has other content, other people or another end than the rows."""
     faults = []
-    prepared = _recorded(entries, Action.OPERATION_PREPARED, "digest", "kind", "rule")
-    if prepared != [[operation.preparer_id, operation.current_digest(), operation.kind, operation.rule]]:
+    names = ("digest", "kind", "rule", "policy_version", "levels")
+    prepared = _recorded(entries, Action.OPERATION_PREPARED, *names)
+    terms = [operation.rule, operation.policy_version, operation.levels]
+    if prepared != [[operation.preparer_id, operation.current_digest(), operation.kind, *terms]]:
         faults.append(RecordFault.LOGGED_PREPARATION)
     approved = _recorded(entries, Action.OPERATION_APPROVED, "digest", "needed")
     given = [[one.approver_id, operation.digest, operation.approvals_needed] for one in approvals]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -21,15 +22,21 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
-from backoffice.accounts.roles import users_with_permission
+from backoffice.accounts.roles import restriction_on, users_with_permission
 from backoffice.core.web.formatting import searched_amount
 from backoffice.ledger.models import Balance
+from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.payment import PaymentKind
-from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.kinds.registry import (
+    KINDS,
+    approval_permission_for,
+    kinds_approved_with,
+    read_content,
+)
 from backoffice.operations.models.monitoring import Incident, LostAttempt
 from backoffice.operations.models.operations import Approval, Attempt, LookAlike, Operation
 from backoffice.operations.models.saved_items import FilteredList, SavedView
-from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE, RELEASE, VIEW
+from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, PREPARE, PROPOSE, RELEASE, VIEW
 from backoffice.operations.states import IN_FLIGHT, Status
 
 NEWEST_FIRST = ("-prepared_at", "-id")
@@ -42,15 +49,21 @@ IS_OPEN = Q(closed_at__isnull=True)
 def is_waiting_for(user: User) -> Q:
     """Whether this user, not being the preparer, can approve it or release it now."""
     can = Q(pk__in=[])
-    if user.restricted_until:
-        return can
-    if user.has_perm(APPROVE):
-        signed = Approval.objects.filter(operation=OuterRef("pk"), approver=user)
-        can |= Q(~Exists(signed), status=Status.PENDING)
-    if user.has_perm(RELEASE):
+    signed = Approval.objects.filter(operation=OuterRef("pk"), approver=user)
+    governance = kinds_approved_with(APPROVE_GOVERNANCE)
+    if _may_now(user, APPROVE):
+        can |= Q(~Exists(signed), ~Q(kind__in=governance), status=Status.PENDING)
+    if _may_now(user, APPROVE_GOVERNANCE):
+        of_others = ~Q(payload__person=user.pk)
+        can |= Q(~Exists(signed), of_others, kind__in=governance, status=Status.PENDING)
+    if _may_now(user, RELEASE):
         stands_still = Q(release__isnull=True) | Q(release__expires_at__lte=Now())
         can |= Q(stands_still, status=Status.APPROVED)
     return can & ~Q(preparer=user) & IS_OPEN
+
+
+def _may_now(user: User, permission: str) -> bool:
+    return user.has_perm(permission) and restriction_on(user, permission) is None
 
 
 def visible_operations(user: User) -> QuerySet[Operation]:
@@ -157,9 +170,16 @@ def fetch_history(operation: Operation) -> None:
 
 def _history() -> dict[str, QuerySet[Any]]:
     """The rows that belong to operations, with what their page shows of them."""
-    entitled = users_with_permission(APPROVE).filter(pk=OuterRef("approver"))
+    entitled, of_governance = (
+        Exists(users_with_permission(permission).filter(pk=OuterRef("approver")))
+        for permission in (APPROVE, APPROVE_GOVERNANCE)
+    )
+    still_entitled = Case(
+        When(operation__kind__in=kinds_approved_with(APPROVE_GOVERNANCE), then=of_governance),
+        default=entitled,
+    )
     return {
-        "approvals": Approval.objects.select_related("approver").annotate(still_entitled=Exists(entitled)),
+        "approvals": Approval.objects.select_related("approver").annotate(still_entitled=still_entitled),
         "attempts": Attempt.objects.select_related("released_by", "resolution"),
         "incidents": Incident.objects.select_related("acknowledged_by"),
         "look_alikes": LookAlike.objects.select_related("declared_by"),
@@ -169,8 +189,12 @@ def _history() -> dict[str, QuerySet[Any]]:
 
 def possible_approvers(operation: Operation) -> list[User]:
     """Who may still approve it: the active people with the permission, except its preparer and its approvers."""
-    done = [operation.preparer_id, *(approval.approver_id for approval in operation.approvals.all())]
-    return list(users_with_permission(APPROVE).exclude(pk__in=done).order_by("full_name", "pk"))
+    done = {operation.preparer_id, *(approval.approver_id for approval in operation.approvals.all())}
+    with suppress(ContentUnreadableError):
+        kind, payload = read_content(operation)
+        done |= kind.affected_people(payload)
+    entitled = users_with_permission(approval_permission_for(operation.kind))
+    return list(entitled.exclude(pk__in=done).order_by("full_name", "pk"))
 
 
 def _preparer_is_entitled() -> Case:

@@ -89,16 +89,16 @@ def test_of_two_submissions_with_one_link_the_second_is_refused(
     client: Client, address: str, invited: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other submission comes between the check of the link and its use."""
-    check, checks = sign_in.person_of_setup_link, []
+    check, checks = sign_in.open_setup_link, []
 
-    def and_then_used(request: Any, token: str) -> User:
-        person = check(request, token)
-        checks.append(person)
+    def and_then_used(request: Any, token: str) -> SetupLink:
+        link = check(request, token)
+        checks.append(link)
         if len(checks) == 2:  # the first is that of the page, the second that of the use
             SetupLink.objects.all().delete()
-        return person
+        return link
 
-    monkeypatch.setattr(sign_in, "person_of_setup_link", and_then_used)
+    monkeypatch.setattr(sign_in, "open_setup_link", and_then_used)
     assert client.post(address, CHOSEN).status_code == 404
     assert len(checks) == 2
     assert not User.objects.get(pk=invited.pk).has_usable_password()

@@ -62,7 +62,7 @@ def test_the_demos_people_are_not_created_beside_others(preparer: User, outsider
 
 
 def test_people_hired_in_the_demo_do_not_stop_its_next_start(demo: Client, outsider: User) -> None:
-    assert len(people.ensure_people()) == 6
+    assert len(people.ensure_people()) == 7
 
 
 def test_the_demo_starts_in_the_sandbox_on_loopback(start_settings: Start) -> None:
@@ -108,7 +108,7 @@ def test_nothing_of_the_demo_is_installed_without_it(client: Client, db: None) -
     assert not [shown for shown in (*_codes().values(), people.DEMO_PASSWORD, "demo-codes") if shown in page]
 
 
-def test_the_demo_creates_six_users_who_can_sign_in(db: None) -> None:
+def test_the_demo_creates_seven_users_who_can_sign_in(db: None) -> None:
     people = {user.full_name: [group.name for group in user.groups.all()] for user in ensure_people()}
     assert people == {
         "Tunde Bello": ["Preparer"],
@@ -117,6 +117,7 @@ def test_the_demo_creates_six_users_who_can_sign_in(db: None) -> None:
         "Chidi Nwosu": ["Approver"],
         "Femi Ade": ["Auditor"],
         "Zainab Musa": ["Administrator"],
+        "Kemi Balogun": ["Administrator"],
     }
 
 

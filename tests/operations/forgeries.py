@@ -10,7 +10,10 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
+from backoffice.operations import policy
+from backoffice.operations.descriptions import Subject
 from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Approval, Operation, Release, content_digest
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import prepare
@@ -35,7 +38,8 @@ def forge(
     With `like`, each row gets the seal of that released operation's row.
     """
     now = timezone.now()
-    forged = prepare.draft_operation(uuid.uuid4(), preparer, kind, payload, None)
+    subject = Subject(uuid.uuid4(), KINDS[kind], payload, preparer.pk, str(preparer), now)
+    forged = prepare.draft_operation(subject, preparer, policy.approval_requirement(subject), None)
     approval = Approval(
         operation=forged, approver=approver, preparer=preparer, digest=forged.digest, approved_at=now
     )
@@ -55,7 +59,8 @@ def forge(
         Operation.objects.filter(pk=forged.pk).update(status=Status.APPROVED, decided_at=now)
         release.save(force_insert=True)
         record = partial(audit.record, target=forged, digest=forged.digest)
-        record(Action.OPERATION_PREPARED, actor=preparer, kind=kind, rule=forged.rule)
+        terms = {"rule": forged.rule, "policy_version": forged.policy_version, "levels": forged.levels}
+        record(Action.OPERATION_PREPARED, actor=preparer, kind=kind, **terms)
         needed = forged.approvals_needed
         record(Action.OPERATION_APPROVED, actor=approver, needed=needed, status="approved")
         record(Action.OPERATION_RELEASED, actor=approver)

@@ -1,14 +1,37 @@
 """How many people an operation needs, and the sentence that says so."""
 
+import uuid
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
 from pytest_django import Settings
 
-from backoffice.operations.kinds.base import Debit
-from backoffice.operations.policy import approval_requirement
+from backoffice.operations.descriptions import Subject
+from backoffice.operations.kinds.base import Debit, Payload
+from backoffice.operations.kinds.withdrawal import WithdrawalKind
+from backoffice.operations.policy import ApprovalRequirement, requirement_under
+from backoffice.policies.models import PolicyInEffect, default_document
 from backoffice.settings import _DEFAULT_APPROVAL_LIMITS
 from payments_gateway.money import CURRENCIES
+from tests import factories
+
+
+class OfAmounts(WithdrawalKind):
+    """A kind whose operations have these amounts."""
+
+    def __init__(self, *amounts: Debit) -> None:
+        self.amounts = list(amounts)
+
+    def limited_amounts(self, payload: Payload) -> list[Debit]:
+        return self.amounts
+
+
+def approval_requirement(*amounts: Debit) -> ApprovalRequirement:
+    """What is required while no version of a policy was approved."""
+    kind = OfAmounts(*amounts)
+    subject = Subject(uuid.uuid4(), kind, factories.payload(), 1, "Tunde Bello", datetime.now(tz=UTC))
+    return requirement_under(PolicyInEffect(None, default_document()), subject)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +61,7 @@ def test_one_of_several_amounts_above_its_limit_needs_two_approvals() -> None:
 
 
 def test_an_operation_without_a_debit_needs_one_approval() -> None:
-    assert approval_requirement(None).approvals == 1
+    assert approval_requirement().approvals == 1
 
 
 def test_a_currency_without_a_limit_needs_two() -> None:

@@ -21,6 +21,7 @@ from backoffice.operations.models.reason_codes import (
     MismatchReason,
     difference,
 )
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.workflow import approvals
 
 
@@ -31,11 +32,11 @@ def test_a_refusal_is_kept_as_a_code_and_shown_as_a_sentence(operation: Operatio
         )
     entry = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED)
     assert (entry.detail["attempted"], entry.detail["refusal"]) == ("approve", {"code": "permission_missing"})
-    assert dict(entry.facts)["Refusal"] == str(refused.value) == str(errors.Refusal.PERMISSION_MISSING.label)
+    assert dict(entry.facts)["Refusal"] == str(refused.value) == str(Refusal.PERMISSION_MISSING.label)
 
 
-@pytest.mark.parametrize("refusal", errors.Refusal)
-def test_every_refusal_is_rendered_with_its_parameters(refusal: errors.Refusal) -> None:
+@pytest.mark.parametrize("refusal", Refusal)
+def test_every_refusal_is_rendered_with_its_parameters(refusal: Refusal) -> None:
     parameters = {name: f"<{name}>" for name in re.findall(r"{(\w+)}", str(refusal.label))}
     sentence = str(errors.OperationError(refusal, **parameters))
     assert all(text in sentence for text in parameters.values())

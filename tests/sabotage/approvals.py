@@ -6,7 +6,11 @@ APPROVALS = (
     Safeguard(
         "the preparer never approves",
         "backoffice.operations.policy:check_is_decidable",
-        {("    _check_other_person(person, operation)\n    _check_pending(operation)\n"): "    pass\n"},
+        {
+            (
+                "    _check_other_person(person, operation)\n    _check_awaits_approval(operation)\n"
+            ): "    pass\n"
+        },
         "tests/operations/workflow/test_approvals.py::test_the_preparer_cannot_approve",
     ),
     Safeguard(
@@ -36,23 +40,27 @@ APPROVALS = (
     Safeguard(
         "above the limit two people approve",
         "backoffice.operations.workflow.approvals:add_approval",
-        {"    if given >= operation.approvals_needed:\n": "    if given >= 1:\n"},
+        {
+            "    if operation.status == Status.PENDING and policy.approval_progress(operation).is_complete:\n": (
+                "    if operation.status == Status.PENDING:\n"
+            )
+        },
         "tests/operations/workflow/test_approvals.py::test_a_large_amount_needs_two_distinct_people",
     ),
     Safeguard(
         "in a currency without a limit two people approve",
-        "backoffice.operations.policy:approval_requirement",
-        {
-            "        if limit is None:\n            return ApprovalRequirement(2,": (
-                "        if limit is None:\n            return ApprovalRequirement(1,"
-            )
-        },
+        "backoffice.policies.models:_document_of",
+        {"(*above, others)": "tuple(above)"},
         "tests/operations/test_approval_requirement.py::test_a_currency_without_a_limit_needs_two",
     ),
     Safeguard(
         "who approves is entitled, as the database says now",
         "backoffice.operations.policy:check_may_decide",
-        {("    check_permission(person, APPROVE)\n    check_is_decidable"): "    check_is_decidable"},
+        {
+            (
+                "    check_permission(person, approval_permission_for(operation.kind))\n    check_is_decidable"
+            ): "    check_is_decidable"
+        },
         "tests/operations/workflow/test_approvals.py::test_only_approvers_can_approve_or_reject",
     ),
     Safeguard(
@@ -106,11 +114,7 @@ APPROVALS = (
     Safeguard(
         "approvals are counted anew at the claim",
         "backoffice.operations.policy:check_may_send",
-        {
-            "    if len(entitled[APPROVE] - {operation.preparer_id}) < operation.approvals_needed:": (
-                "    if entitled is None:"
-            )
-        },
+        {"    if len(signed) < operation.approvals_needed:": "    if signed is None:"},
         (
             "tests/operations/delivery/test_recheck_at_claim.py::test_the_approver_must_still_have_the_pe"
             "rmission"
@@ -119,7 +123,7 @@ APPROVALS = (
     Safeguard(
         "an approval of the preparer counts for nothing at the claim",
         "backoffice.operations.policy:check_may_send",
-        {"entitled[APPROVE] - {operation.preparer_id}": "entitled[APPROVE]"},
+        {"entitled[approve] - {operation.preparer_id}": "entitled[approve]"},
         ("tests/operations/delivery/test_recheck_at_claim.py::test_an_approval_by_the_preparer_is_ignored"),
     ),
     Safeguard(

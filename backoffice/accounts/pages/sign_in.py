@@ -20,7 +20,7 @@ from backoffice.accounts.access import (
     recovery_codes_not_required,
     second_factor_not_required,
 )
-from backoffice.accounts.models import AuthenticatorDevice, User
+from backoffice.accounts.models import AuthenticatorDevice, SetupLink, User
 from backoffice.accounts.second_factor import EnrolmentNotAllowedError
 from backoffice.accounts.sessions import SessionStore, StaffRequest
 from backoffice.accounts.sign_in import (
@@ -28,6 +28,7 @@ from backoffice.accounts.sign_in import (
     PasswordRefusedError,
     SetupLinkRefusedError,
     SignInRefusedError,
+    StartCodeRefusedError,
     TooManyLinksError,
 )
 from backoffice.core.web.forms import OneTimeCodeInput
@@ -119,6 +120,28 @@ class NewPasswordForm(forms.Form):
         return values
 
 
+class FirstPasswordForm(NewPasswordForm):
+    """The first password, with the start code if the link needs one."""
+
+    start_code = forms.CharField(
+        label=_("Start code"),
+        max_length=40,
+        help_text=_(
+            "16 letters and digits. Another person than the one who sent you the link tells you the code."
+        ),
+        widget=OneTimeCodeInput(
+            attrs={"autocomplete": "off", "autocapitalize": "characters", "spellcheck": "false"}
+        ),
+        error_messages={"required": _("Enter the start code. Nothing was saved.")},
+    )
+    field_order = ("start_code", "new_password", "repeated")
+
+    def __init__(self, *args: Any, link: SetupLink, **kwargs: Any) -> None:
+        super().__init__(*args, user=link.user, **kwargs)
+        if not link.code_digest:
+            del self.fields["start_code"]
+
+
 class PasswordForm(NewPasswordForm):
     """A new password, with the current one."""
 
@@ -151,25 +174,37 @@ def change_password_page(request: StaffRequest) -> HttpResponse:
     return redirect("accounts:my_account")
 
 
-@sensitive_post_parameters("new_password", "repeated")
+@sensitive_post_parameters("new_password", "repeated", "start_code")
 @login_not_required
 @require_http_methods(_PAGE_METHODS)
 def set_up(request: HttpRequest, token: str) -> HttpResponse:
     """Choose a password by a one-time link; then sign-in continues. A link that is not valid says only that."""
     try:
-        user = sign_in.person_of_setup_link(request, token)
-        form = NewPasswordForm(request.POST if request.method == "POST" else None, user=user)
-        if form.is_valid():
-            password = form.cleaned_data["new_password"]
-            sign_in.use_setup_link(
-                request, cast(SessionStore, request.session), token=token, password=password
-            )
+        link = sign_in.open_setup_link(request, token)
+        form = FirstPasswordForm(request.POST if request.method == "POST" else None, link=link)
+        if form.is_valid() and _sets_password(request, token, form):
             return redirect("accounts:second_factor")
     except (SetupLinkRefusedError, TooManyLinksError) as exc:
         status = 429 if isinstance(exc, TooManyLinksError) else 404
         return render(request, "accounts/set_up.html", {"refusal": str(exc)}, status=status)
-    context = {"form": form, "person": user}
+    context = {"form": form, "person": link.user}
     return render(request, "accounts/set_up.html", context, status=422 if form.is_bound else 200)
+
+
+def _sets_password(request: HttpRequest, token: str, form: FirstPasswordForm) -> bool:
+    """Use the link; False if its start code is wrong, which the form then says."""
+    try:
+        sign_in.use_setup_link(
+            request,
+            cast(SessionStore, request.session),
+            token=token,
+            password=form.cleaned_data["new_password"],
+            start_code=form.cleaned_data.get("start_code", ""),
+        )
+    except StartCodeRefusedError as exc:
+        form.add_error("start_code", str(exc))
+        return False
+    return True
 
 
 class AuthenticatorCodeForm(forms.Form):

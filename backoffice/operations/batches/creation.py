@@ -16,14 +16,16 @@ from backoffice.core import fault_points
 from backoffice.core.background import raise_if_stop_requested
 from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.core.leases import lock_until_commit
-from backoffice.operations import seals
-from backoffice.operations.errors import AlteredRecordError, Refusal
+from backoffice.operations import policy, seals
+from backoffice.operations.descriptions import Subject
+from backoffice.operations.errors import AlteredRecordError
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import approve_all, transition
 from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow, row_operation_id
 from backoffice.operations.models.operations import Approval, Operation
 from backoffice.operations.models.reason_codes import RecordFault
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import BEFORE_SENDING, Status
 from backoffice.operations.workflow.prepare import RECIPIENTS_LOCK, draft_operation, unused_references
 
@@ -90,17 +92,19 @@ def _drafts(batch: Operation, rows: list[BatchRow]) -> list[Operation]:
     """The operations of these rows, sealed and not stored. Raises AlteredRecordError for a row with other content."""
     drafts = []
     letter = KINDS[rows[0].kind].letter if rows else ""
+    terms = policy.ApprovalRequirement(batch.required_levels, batch.rule, batch.policy_version)
     references = unused_references(letter, len(rows))
     with translation.override(
         settings.LANGUAGE_CODE
     ):  # what is stored is in one language, whoever approves it
         for row, reference in zip(rows, references, strict=True):
             pk, payload = row_operation_id(batch.pk, row.number), KINDS[row.kind].read(row.payload)
-            operation = draft_operation(pk, batch.preparer, row.kind, payload, batch.pk, reference=reference)
+            preparer = batch.preparer
+            subject = Subject(pk, KINDS[row.kind], payload, preparer.pk, str(preparer), batch.prepared_at)
+            operation = draft_operation(subject, preparer, terms, batch.pk, reference=reference)
             if operation.digest != row.digest:
                 raise AlteredRecordError(Refusal.LOG_MISMATCH, [RecordFault.BATCH_ROWS])
-            operation.approvals_needed, operation.rule = batch.approvals_needed, batch.rule
-            operation.prepared_at, operation.expires_at = batch.prepared_at, batch.expires_at
+            operation.expires_at = batch.expires_at
             operation.make_seal()
             drafts.append(operation)
     return drafts
@@ -141,7 +145,12 @@ def _approval(operation: Operation, given: Approval) -> Approval:
 def _entries(batch: Operation, operation: Operation, approvals: list[Approval]) -> list[audit.NewEntry]:
     """The same entries as for an operation that is prepared and approved alone, each naming the batch."""
     content = {"digest": operation.digest, "batch": batch.reference}
-    details = {**content, "kind": operation.kind, "rule": operation.rule}
+    terms = {
+        "rule": operation.rule,
+        "policy_version": operation.policy_version,
+        "levels": operation.levels,
+    }
+    details = {**content, "kind": operation.kind, **terms}
     entries = [audit.NewEntry(Action.OPERATION_PREPARED, operation.preparer, operation, details)]
     for given, approval in enumerate(approvals, start=1):
         status = Status.APPROVED if given >= operation.approvals_needed else Status.PENDING

@@ -29,7 +29,6 @@ from backoffice.operations.errors import (
     AlteredRecordError,
     LookAlikeError,
     LookAlikeReasonMissingError,
-    OperationAction,
     OperationError,
     OtpMissingError,
     PaymentsPausedError,
@@ -41,6 +40,7 @@ from backoffice.operations.lifecycle.transitions import audit_refusals, record_r
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker, IncidentKind
+from backoffice.operations.refusals import OperationAction
 from backoffice.operations.states import Outcome, Status
 
 SEND_TASK = "operations.send"

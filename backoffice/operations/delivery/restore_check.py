@@ -31,13 +31,14 @@ from backoffice.operations.delivery import journal
 from backoffice.operations.delivery.journal import ANSWERED, CLAIMED, FileStamp, JournalError, Line
 from backoffice.operations.delivery.record import record_from_journal
 from backoffice.operations.delivery.release import withdraw_release
-from backoffice.operations.errors import DatabaseRestoredError, Refusal
+from backoffice.operations.errors import DatabaseRestoredError
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.pause import pause_because_of
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.models.monitoring import Incident, LostAttempt, current_pause
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker, IncidentKind, PauseCause
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import PROVEN_NOT_EXECUTED, Outcome, Status
 
 logger = logging.getLogger(__name__)

@@ -42,7 +42,6 @@ from backoffice.operations.errors import (
     ListTooLongError,
     OperationError,
     PossiblyExecutedError,
-    Refusal,
 )
 from backoffice.operations.kinds.base import MoneyKind, SendReceipt
 from backoffice.operations.kinds.registry import KINDS, read_content
@@ -53,6 +52,7 @@ from backoffice.operations.matching import find_candidates
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker, IncidentKind, responses_sentence
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
 from payments_gateway import GatewayError, NotSentError, TransactionRecord, write_only_while
 

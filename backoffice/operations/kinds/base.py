@@ -17,11 +17,12 @@ from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from pydantic import BaseModel, ConfigDict, SecretStr
 
+from backoffice.accounts.models import User
 from backoffice.core.gateway import OtpMode, otp_mode
 from backoffice.core.web.formatting import exact_time, format_amount
 from backoffice.operations.models.operations import Attempt
 from backoffice.operations.models.reason_codes import MatchField
-from backoffice.operations.permissions import PREPARE, PROPOSE
+from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE
 from payments_gateway import NotSentError, PaymentsGateway, TransactionRecord
 
 if TYPE_CHECKING:
@@ -182,6 +183,9 @@ class LocalEffect(StrEnum):
     RESUMES_PAYMENTS = "lets sending go on"
     CHANGES_AUTHENTICATOR = "changes from which secret one-time codes are made"
     CREATES_OPERATIONS = "makes each row an operation"
+    CHANGES_POLICY = "puts a version of the approval policies into effect"
+    CHANGES_STAFF = "changes a person's account or a group"
+    SIGNS_ACCESS_REVIEW = "records that two people reviewed who may do what"
 
 
 _LONGEST_CHOICE = 80
@@ -194,6 +198,7 @@ class KindForm(forms.Form):
     secret_fields: ClassVar[tuple[str, ...]] = ()  # never kept in a draft, and never shown again
     is_being_typed = False  # checked for hints only, after every change; what takes long waits for the review
     # `field_order`, where a form declares it, is the order on the page.
+    title: "StrOrPromise" = ""  # of the page, if the verb of the kind says too little
 
     duplicate_confirmed = forms.BooleanField(
         required=False, label=_("This is an additional payment, not a duplicate")
@@ -282,6 +287,7 @@ class OperationKind(ABC, Generic[P]):
     verb: ClassVar["StrOrPromise"]  # the entry in the menu
     section: ClassVar[KindSection]
     permission: ClassVar[str]  # who may prepare it
+    approval_permission: ClassVar[str] = APPROVE  # who may approve or reject it
     # Title and text shown on success, if the usual ones would mislead.
     success_texts: ClassVar["tuple[StrOrPromise, StrOrPromise] | None"] = None
     # Whether it is sent even if the provider cannot be read with the present key.
@@ -373,6 +379,13 @@ class OperationKind(ABC, Generic[P]):
     @abstractmethod
     def send(self, gateway: PaymentsGateway, payload: P, otp: SecretStr | None) -> SendReceipt:
         """The one call to the provider. Raises the gateway's errors, sorted by what may be done next."""
+
+    def affected_people(self, payload: P) -> frozenset[int]:
+        """Ids of the people whose rights it changes: they may neither prepare nor approve it."""
+        return frozenset()
+
+    def check_proposal(self, payload: P, preparer: User) -> None:
+        """Raise OperationError if it would be refused when it is applied; in the transaction that prepares it."""
 
     def fetch_details(self, gateway: PaymentsGateway, payload: P) -> dict[str, str]:
         """Empty members of the result that a read can provide. Called after the answer was recorded.

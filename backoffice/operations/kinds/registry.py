@@ -16,7 +16,8 @@ from backoffice.operations.kinds.base import (
 )
 from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.permissions import PREPARE
+from backoffice.operations.permissions import APPROVE, PREPARE
+from backoffice.policies.sentences import name_kinds
 
 AnyKind = MoneyKind[Any] | ChangeKind[Any] | LocalKind[Any]
 
@@ -26,6 +27,7 @@ KINDS: dict[str, AnyKind] = {}
 def register(*kinds: AnyKind) -> None:
     """Make these kinds known by their names, in this order."""
     KINDS.update((kind.name, kind) for kind in kinds)
+    name_kinds({kind.name: kind.plural for kind in kinds})
 
 
 def read_content(operation: Operation | BatchRow) -> tuple[AnyKind, Any]:
@@ -57,3 +59,13 @@ def debits_a_balance(kind_name: str) -> bool:
 def permission_for(kind_name: str) -> str:
     """The permission to prepare and cancel operations of this kind, also of a kind since removed."""
     return KINDS[kind_name].permission if kind_name in KINDS else PREPARE
+
+
+def approval_permission_for(kind_name: str) -> str:
+    """The permission to approve or reject operations of this kind, also of a kind since removed."""
+    return KINDS[kind_name].approval_permission if kind_name in KINDS else APPROVE
+
+
+def kinds_approved_with(permission: str) -> list[str]:
+    """The names of the kinds that this permission approves."""
+    return [name for name, kind in KINDS.items() if kind.approval_permission == permission]

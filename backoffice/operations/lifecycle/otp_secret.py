@@ -2,10 +2,11 @@
 
 from backoffice.accounts.models import User
 from backoffice.core import clock
-from backoffice.operations.errors import OperationError, Refusal
+from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.otp_secret import OtpSecretPayload
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.otp import OtpSecret, TotpSecret, otp_secret_in_use
+from backoffice.operations.refusals import Refusal
 
 
 def keep_until_decided(operation: Operation, secret: TotpSecret) -> None:

@@ -20,7 +20,6 @@ from backoffice.operations.errors import (
     OperationError,
     PauseChangedError,
     ReasonMissingError,
-    Refusal,
 )
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resume import ResumePayload
@@ -29,6 +28,7 @@ from backoffice.operations.models import monitoring
 from backoffice.operations.models.monitoring import Incident, Pause, current_pause
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.models.reason_codes import IncidentKind, PauseCause
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
 
 CACHED_SECONDS = 1.0

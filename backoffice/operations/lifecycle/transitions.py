@@ -17,7 +17,6 @@ from backoffice.operations import policy
 from backoffice.operations.errors import (
     AlteredRecordError,
     MaybeExecutedError,
-    OperationAction,
     OperationError,
     WrongStatusError,
 )
@@ -25,6 +24,7 @@ from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.monitoring import LostAttempt
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.otp import OtpSecret
+from backoffice.operations.refusals import OperationAction
 from backoffice.operations.states import CLOSED, IN_FLIGHT, Status
 
 Parameters = ParamSpec("Parameters")

@@ -16,8 +16,8 @@ from django.utils.translation import gettext_lazy as _
 from backoffice.accounts.models import User
 from backoffice.audit.canonical import canonical_time
 from backoffice.core.encryption import SealedRow
-from backoffice.operations import errors
 from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.refusals import sentence
 from backoffice.operations.states import Status
 
 
@@ -124,7 +124,7 @@ class BulkReleaseItem(models.Model):
     position = models.PositiveIntegerField()
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="+")
     digest = models.CharField(max_length=64)
-    # Why it was not released, as a code with parameters (`errors.sentence`); null while nothing is known against it.
+    # Why it was not released, as a code with parameters (`sentence`); null while nothing is known against it.
     refusal = models.JSONField(null=True)
 
     objects = BulkReleaseItemQuerySet.as_manager()
@@ -148,4 +148,4 @@ class BulkReleaseItem(models.Model):
     @property
     def reason(self) -> str:
         """Why it was not released, in words; empty while nothing is known against it."""
-        return errors.sentence(self.refusal) if self.refusal else ""
+        return sentence(self.refusal) if self.refusal else ""

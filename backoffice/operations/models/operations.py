@@ -33,6 +33,7 @@ from backoffice.operations.states import (
     Outcome,
     Status,
 )
+from backoffice.policies.document import Level, Levels, read_levels
 from payments_gateway import TransactionRecord
 
 if TYPE_CHECKING:
@@ -129,6 +130,9 @@ class Operation(SealedRow):
     )  # see `reason_codes.ClosingReason`; empty if there is none
     approvals_needed = models.PositiveSmallIntegerField()
     rule = models.JSONField()  # an ApprovalRule with its parameters
+    # The version of the approval policy; null for the rules of SECOND_APPROVAL_ABOVE.
+    policy_version = models.PositiveIntegerField(null=True, editable=False)
+    levels = models.JSONField(null=True, editable=False)  # null if an earlier release prepared it
 
     preparer = models.ForeignKey(User, on_delete=models.PROTECT, related_name="operations_prepared")
     prepared_from = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="copies")
@@ -150,6 +154,7 @@ class Operation(SealedRow):
             ("prepare_operation", "Can prepare operations that move money"),
             ("propose_change", "Can prepare changes of keys, accounts and addresses at the provider"),
             ("approve_operation", "Can approve or reject operations that others prepared"),
+            ("approve_governance_change", "Can approve changes of people that others prepared"),
             ("release_operation", "Can send approved operations"),
             ("resolve_operation", "Can prepare resolutions of unknown outcomes"),
             ("pause_payments", "Can pause payments, and prepare to resume them"),
@@ -207,6 +212,11 @@ class Operation(SealedRow):
         return reason_codes.rule_sentence(self.rule)
 
     @property
+    def required_levels(self) -> Levels:
+        """The levels under which it was prepared: of everyone, if an earlier release prepared it."""
+        return (Level(needed=self.approvals_needed),) if self.levels is None else read_levels(self.levels)
+
+    @property
     def reason(self) -> str:
         """Why it was rejected or failed, in words; empty otherwise."""
         return reason_codes.closing_sentence(self.closing_reason)
@@ -250,6 +260,7 @@ class Operation(SealedRow):
             "at": canonical_time(at),
             "approvals_needed": self.approvals_needed,
             "rule": self.rule,
+            **({} if self.levels is None else {"policy_version": self.policy_version, "levels": self.levels}),
         }
 
 

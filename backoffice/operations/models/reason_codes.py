@@ -19,8 +19,11 @@ from backoffice.core.web.formatting import (
     with_error_sentence,
     zoned_time,
 )
-from backoffice.operations import errors
+from backoffice.operations.refusals import sentence
 from backoffice.operations.states import Outcome, Status
+from backoffice.policies.document import Rule
+from backoffice.policies.sentences import last_rule_sentence
+from backoffice.policies.sentences import rule_sentence as policy_sentence
 
 
 class IncidentKind(models.TextChoices):
@@ -131,11 +134,21 @@ class ApprovalRule(TextChoices):
         "two_without_limit",
         _("Payments in {currency} require two approvers who are not the preparer."),
     )  # currency
+    POLICY = "policy", _("Policy {version}, rule {number}: {sentence}.")  # version, number, policy_rule
+    LAST_OF_POLICY = (
+        "last_of_policy",
+        _("Policy {version}, last rule: {sentence}."),
+    )  # version, number, policy_rule
 
 
-def rule_sentence(rule: dict[str, str]) -> str:
+def rule_sentence(rule: Mapping[str, Any]) -> str:
     """The stored rule of an operation in words."""
-    return code_sentence(ApprovalRule, rule)
+    if "policy_rule" not in rule:
+        return code_sentence(ApprovalRule, rule)
+    decided = Rule.model_validate(rule["policy_rule"])
+    is_last = rule["code"] == ApprovalRule.LAST_OF_POLICY
+    sentence = last_rule_sentence(decided.levels) if is_last else policy_sentence(decided)
+    return code_sentence(ApprovalRule, {**rule, "sentence": sentence})
 
 
 Difference: TypeAlias = "dict[str, Any]"
@@ -548,7 +561,7 @@ def _stored_response(response: Any) -> str:
 
 
 AUDIT_SENTENCES: dict[str, Callable[[Any], str]] = {
-    "refusal": errors.sentence,
+    "refusal": sentence,
     "check": _stored_check,
     "response": _stored_response,
     "incident": lambda kind: str(IncidentKind(kind).label),

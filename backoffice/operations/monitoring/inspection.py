@@ -12,12 +12,16 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Count, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from backoffice.accounts.models import BreakGlassChange
+from backoffice.accounts.access_report import review_due_after, review_due_at
+from backoffice.accounts.models import BreakGlassChange, User
+from backoffice.accounts.rights import AccessReview
+from backoffice.accounts.roles import Role, users_with_role
 from backoffice.audit.canonical import GENESIS
 from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
 from backoffice.core import clock
@@ -257,6 +261,17 @@ class SystemHealth:
     now: datetime
     approval_time: ApprovalTime | None = None
     open_break_glass: int = 0
+    access_review_due_at: datetime | None = None
+    active_administrators: int = 0
+
+    @property
+    def is_access_review_overdue(self) -> bool:
+        return self.access_review_due_at is not None and self.access_review_due_at < self.now
+
+    @property
+    def are_administrators_missing(self) -> bool:
+        """Whether nothing is sent because too few administrators are active."""
+        return self.active_administrators < settings.ADMINISTRATORS_TO_SEND
 
     @property
     def is_late(self) -> bool:
@@ -274,12 +289,27 @@ def system_health() -> SystemHealth:
     changes = BreakGlassChange.objects.unacknowledged()
     last = (
         Inspection.objects.filter(pk=1)
-        .annotate(open_incidents=_count_of(open_incidents()), open_break_glass=_count_of(changes))
+        .annotate(
+            open_incidents=_count_of(open_incidents()),
+            open_break_glass=_count_of(changes),
+            last_review=Subquery(AccessReview.objects.values("signed_at")[:1]),
+            first_account=Subquery(User.objects.order_by("created_at").values("created_at")[:1]),
+            active_administrators=_count_of(users_with_role(Role.ADMINISTRATOR)),
+        )
         .first()
     )
     if last is None:
         open_now = open_incidents().count()
-        return SystemHealth(None, 0.0, [], open_now, timezone.now(), open_break_glass=changes.count())
+        return SystemHealth(
+            None,
+            0.0,
+            [],
+            open_now,
+            timezone.now(),
+            open_break_glass=changes.count(),
+            access_review_due_at=review_due_at(),
+            active_administrators=users_with_role(Role.ADMINISTRATOR).count(),
+        )
     rules = {rule.name: rule for rule in INTEGRITY_CHECKS}
     violations = [
         Violation(
@@ -299,6 +329,8 @@ def system_health() -> SystemHealth:
         timezone.now(),
         _stored_approval_time(last),
         last.open_break_glass,
+        review_due_after(last.last_review or last.first_account),
+        last.active_administrators,
     )
 
 

@@ -25,11 +25,13 @@ from backoffice.operations import seals
 from backoffice.operations.delivery.expected_wait import LONGEST_RELEASE
 from backoffice.operations.delivery.otp import longest_lifetime
 from backoffice.operations.delivery.record import is_silent
+from backoffice.operations.kinds.approval_policy import ApprovalPolicyKind
 from backoffice.operations.kinds.base import LocalKind, MoneyKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release, Secret
 from backoffice.operations.monitoring.database_rules import altered_rules
 from backoffice.operations.states import AWAITING_PROVIDER, EDGES, PROVEN_NOT_EXECUTED, Outcome, Status
+from backoffice.policies.models import PolicyVersion
 
 CHUNK = 500
 SWEEPER_TOLERANCE = timedelta(minutes=2)  # how late the sweeper may be with its work
@@ -108,6 +110,18 @@ def content_changed(scope: InspectionScope) -> list[str]:
 def altered_record(scope: InspectionScope) -> list[str]:
     """A row of an open operation has no valid seal, or the log has other content or people."""
     return [operation.reference for chunk in scope.chunks() for operation in seals.altered_operations(chunk)]
+
+
+def altered_policy(_scope: InspectionScope) -> list[str]:
+    """A version of the policies has no valid seal or no approved operation, or one that was approved is gone."""
+    versions = list(PolicyVersion.objects.all())
+    agreed = Operation.objects.filter(kind=ApprovalPolicyKind.name, status=Status.SUCCEEDED)
+    operations = set(agreed.values_list("pk", flat=True))
+    altered = [
+        str(version) for version in versions if version.is_altered or version.operation not in operations
+    ]
+    missing = agreed.exclude(pk__in=[version.operation for version in versions])
+    return altered + list(missing.order_by("reference").values_list("reference", flat=True))
 
 
 # The status after each action of the log: a fixed one, or the one recorded in the entry (`_IN_ENTRY`).
@@ -308,6 +322,14 @@ INTEGRITY_CHECKS = (
         "altered_record",
         _("No open operation, approval or release was altered or inserted outside Countersign."),
         altered_record,
+    ),
+    IntegrityCheck(
+        "altered_policy",
+        _(
+            "Every version of the approval policies was approved by two people, and none was altered or deleted."
+        ),
+        altered_policy,
+        names_operations=False,
     ),
     IntegrityCheck(
         "unrecorded_transition",

@@ -9,7 +9,7 @@ from backoffice.core import clock
 from backoffice.core.web.formatting import stored_error
 from backoffice.ledger import provider_list
 from backoffice.operations.delivery.record import release_balance
-from backoffice.operations.errors import CannotResolveError, Refusal
+from backoffice.operations.errors import CannotResolveError
 from backoffice.operations.kinds.resolution.case import (
     ResolutionChoice,
     ResolutionPayload,
@@ -22,6 +22,7 @@ from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import claim_transaction
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import ClosingReason, coded
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError
 

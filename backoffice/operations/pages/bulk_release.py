@@ -31,7 +31,6 @@ from backoffice.operations.errors import (
     ExpiredError,
     LookAlikeError,
     OperationError,
-    Refusal,
     SelfApprovalError,
     WrongStatusError,
 )
@@ -42,6 +41,7 @@ from backoffice.operations.pages.bulk import BulkRow, bulk_totals
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, otp_field
 from backoffice.operations.pages.operation.status import asks_for_otp, is_released, may_have_been_sent
 from backoffice.operations.pages.operation_list import OperationFilterForm
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.selectors import first_payment_text
 from backoffice.operations.states import Status
 from backoffice.operations.workflow.bulk_release import (

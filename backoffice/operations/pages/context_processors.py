@@ -17,7 +17,7 @@ _RECONCILIATION = frozenset(
 _OPERATIONS = frozenset(f"operations:{name}" for name in ("list", "kind", "payments"))
 _TRANSACTIONS = frozenset({"operations:transactions", "operations:transaction_summary"})
 _SETTINGS = frozenset({"operations:saved_accounts", "operations:saved_account", "operations:system"})
-_SETTINGS_APPS = frozenset({"api_keys", "audit", "webhooks"})
+_SETTINGS_APPS = frozenset({"api_keys", "audit", "governance", "webhooks"})
 
 
 def section(request: HttpRequest) -> dict[str, str]:

@@ -19,11 +19,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount
 from backoffice.core.web.submissions import is_navigation
 from backoffice.ledger import balances
 from backoffice.ledger.models import Balance
 from backoffice.operations import policy, selectors
+from backoffice.operations.descriptions import Subject
 from backoffice.operations.errors import (
     ContentUnreadableError,
     DuplicatePaymentError,
@@ -305,6 +307,7 @@ def _review_page(
 ) -> HttpResponse:
     submission, payload = _submission(request), form.payload()
     digest, debit = content_digest(submission, kind.name, payload.stored()), kind.debit(payload)
+    subject = Subject(submission, KINDS[kind.name], payload, request.user.pk, str(request.user), clock.now())
     context = {
         "kind": kind,
         "form": form,
@@ -315,7 +318,7 @@ def _review_page(
         "first_payment": selectors.first_payment_warning(kind.recipient(payload).key),
         "digest": digest,
         "code": verification_code(digest),
-        "requirement": policy.approval_requirement(*kind.limited_amounts(payload)),
+        "requirement": policy.approval_requirement(subject),
         "balances": [row for row in balances.stored_balances() if debit and row.currency == debit.currency],
         "changed": changed,
     }

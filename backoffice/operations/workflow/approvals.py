@@ -28,22 +28,27 @@ from backoffice.operations.delivery.release import add_release
 from backoffice.operations.errors import (
     ContentUnreadableError,
     MaybeExecutedError,
-    OperationAction,
     OperationError,
     ReasonMissingError,
-    Refusal,
     WrongStatusError,
 )
+from backoffice.operations.kinds.access_review import AccessReviewPayload
+from backoffice.operations.kinds.approval_policy import ApprovalPolicyPayload
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resolution.case import ResolutionPayload
+from backoffice.operations.kinds.staff_change import StaffChangePayload
+from backoffice.operations.lifecycle.access_review import sign_access_review
 from backoffice.operations.lifecycle.otp_secret import apply_otp_secret
 from backoffice.operations.lifecycle.pause import resume_payments
+from backoffice.operations.lifecycle.policy_version import apply_policy
+from backoffice.operations.lifecycle.staff_change import apply_staff_change, lock_staff
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal, transition
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import ClosingReason, coded
 from backoffice.operations.outcome.resolution import check_meaning_unchanged, resolve_operation
+from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.states import Status
 
 
@@ -86,7 +91,7 @@ def add_approval(
     approval.make_seal()
     approval.save(force_insert=True)
     given = operation.approvals.count()
-    if given >= operation.approvals_needed:
+    if operation.status == Status.PENDING and policy.approval_progress(operation).is_complete:
         transition(operation, Status.APPROVED, decided_at=now)
     audit.record(
         Action.OPERATION_APPROVED,
@@ -173,29 +178,32 @@ def approve_operation(
     AlteredRecordError (with an incident) for rows that were not made with Countersign, and what applying it raises:
     then the approval is rolled back too.
     """
-    resolution = _resolution_in(operation_id)
-    if resolution:
-        check_meaning_unchanged(resolution)
+    payload = _payload_of(operation_id)
+    if isinstance(payload, ResolutionPayload):
+        check_meaning_unchanged(payload)
     with transaction.atomic():
-        if resolution:
-            # Lock order: operations first, the head of the audit log last, as in every other service that
-            # closes this operation. The audit entry of the approval locks the head until the end of the
-            # transaction, so it would be too late to lock the operation after it.
-            Operation.objects.get_locked(resolution.operation)
+        # Lock order: what it changes first, the head of the audit log last, as in every other service that changes
+        # the same. The audit entry of the approval locks the head until the end of the transaction, so it would be
+        # too late to lock anything after it.
+        if isinstance(payload, ResolutionPayload):
+            Operation.objects.get_locked(payload.operation)
+        if isinstance(payload, StaffChangePayload):
+            lock_staff(payload.person)
+        if isinstance(payload, AccessReviewPayload | ApprovalPolicyPayload):
+            lock_staff()
         operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
         if operation.status == Status.APPROVED:
             _apply_local_effect(operation, actor)
     return operation
 
 
-def _resolution_in(operation_id: UUID) -> ResolutionPayload | None:
-    """The content of this operation if it is a resolution of another operation; None otherwise."""
+def _payload_of(operation_id: UUID) -> object:
+    """The content of this operation; None if there is none, or it cannot be read."""
     operation = Operation.objects.filter(pk=operation_id).first()
     if operation is None:
         return None
     with suppress(ContentUnreadableError):  # the approval itself is refused for this reason
-        payload = read_content(operation)[1]
-        return payload if isinstance(payload, ResolutionPayload) else None
+        return read_content(operation)[1]
     return None
 
 
@@ -212,6 +220,9 @@ _EFFECTS: dict[LocalEffect, Callable[[Operation, Any, User], None]] = {
     LocalEffect.RESUMES_PAYMENTS: resume_payments,
     LocalEffect.CHANGES_AUTHENTICATOR: apply_otp_secret,
     LocalEffect.CREATES_OPERATIONS: _enqueue_rows,
+    LocalEffect.CHANGES_POLICY: apply_policy,
+    LocalEffect.CHANGES_STAFF: apply_staff_change,
+    LocalEffect.SIGNS_ACCESS_REVIEW: sign_access_review,
 }
 
 

@@ -31,7 +31,6 @@ from backoffice.operations.errors import (
     OtpUsedError,
     PaymentsPausedError,
     PermissionMissingError,
-    Refusal,
     SecondFactorStaleError,
 )
 from backoffice.operations.kinds.registry import KINDS
@@ -45,6 +44,7 @@ from backoffice.operations.models.bulk_releases import (
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import RecordFault
 from backoffice.operations.permissions import RELEASE
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
 
 logger = logging.getLogger(__name__)

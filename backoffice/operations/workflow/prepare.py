@@ -17,14 +17,13 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.core.leases import lock_until_commit
 from backoffice.operations import policy
+from backoffice.operations.descriptions import Subject
 from backoffice.operations.errors import (
     DuplicatePaymentError,
     DuplicatePendingError,
     DuplicateUnknownError,
-    OperationAction,
     OperationError,
     ReferenceUsedError,
-    Refusal,
     SubmissionReusedError,
 )
 from backoffice.operations.kinds.base import Debit, OperationKind, Payload
@@ -40,10 +39,13 @@ from backoffice.operations.models.operations import (
     new_reference,
 )
 from backoffice.operations.models.otp import TotpSecret
+from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.selectors import IS_OPEN, NEWEST_FIRST
 from backoffice.operations.states import BEFORE_SENDING, NOT_EXECUTED, OUTCOME_UNKNOWN, Status
+from backoffice.policies.document import stored_levels
 
 DUPLICATE_WINDOW = timedelta(hours=24)
+TOTALS_LOCK = "policy totals"
 RECIPIENTS_LOCK = "recipients"
 """Held shared while one operation is prepared, and alone while a batch is."""
 
@@ -127,19 +129,25 @@ def prepare_operation(
     same content is pending or approved, DuplicateUnknownError if a duplicate's outcome is unknown,
     DuplicatePaymentError if the same was paid within a day and no reason is given, ReferenceUsedError if another
     operation has its reference at the provider. A duplicate that was resolved as
-    not executed is linked as `prepared_from`. `otp_secret` is the authenticator secret that the content has only a
-    fingerprint of.
+    not executed is linked as `prepared_from`. PolicyRefusedError if an approval policy refuses it. `otp_secret` is the
+    authenticator secret that the content has only a fingerprint of.
     """
     policy.check_may_prepare(actor, kind)
+    policy.check_proposal(actor, kind, payload)
     digest = content_digest(operation_id, kind, payload.stored())
     resolved = _resolved_duplicate(KINDS[kind], payload, but=operation_id)
     _check_not_duplicate(operation_id, KINDS[kind], payload)
     _check_reference_unused(operation_id, KINDS[kind], payload)
     source = prepared_from or (resolved.pk if resolved else None)
+    # Without this lock, two concurrent operations would not see each other and both stay below a limit for totals.
+    lock_until_commit(TOTALS_LOCK)
+    subject = Subject(operation_id, KINDS[kind], payload, actor.pk, str(actor), clock.now())
+    requirement = policy.approval_requirement(subject)
+    policy.check_not_refused(requirement)
     with translation.override(
         settings.LANGUAGE_CODE
     ):  # what is stored is in one language, whoever prepares it
-        operation = draft_operation(operation_id, actor, kind, payload, source)
+        operation = draft_operation(subject, actor, requirement, source)
     operation.make_seal()
     if not _insert_once(operation):
         return _existing_submission(operation_id, actor, digest)
@@ -152,6 +160,8 @@ def prepare_operation(
         digest=digest,
         kind=kind,
         rule=operation.rule,
+        policy_version=operation.policy_version,
+        levels=operation.levels,
     )
     return operation
 
@@ -198,26 +208,24 @@ def _check_reference_unused(operation_id: UUID, kind: OperationKind[Any], payloa
 
 
 def draft_operation(
-    operation_id: UUID,
+    subject: Subject,
     actor: User,
-    kind_name: str,
-    payload: Payload,
+    requirement: policy.ApprovalRequirement,
     prepared_from: UUID | None,
     *,
     reference: str = "",
 ) -> Operation:
-    """The pending operation, neither sealed nor stored yet."""
-    kind = KINDS[kind_name]
+    """The pending operation under this requirement, neither sealed nor stored yet."""
+    operation_id, kind, payload, now = subject.operation_id, subject.kind, subject.payload, subject.at
     stake, recipient = kind.exposure(payload), kind.recipient(payload)
-    requirement = policy.approval_requirement(*kind.limited_amounts(payload))
-    stored, now = payload.stored(), clock.now()
+    stored = payload.stored()
     return Operation(
         id=operation_id,
         reference=reference or unused_references(kind.letter, 1)[0],
-        kind=kind_name,
+        kind=kind.name,
         payload=stored,
-        digest=content_digest(operation_id, kind_name, stored),
-        content_key=content_key(kind_name, payload.identity()),
+        digest=content_digest(operation_id, kind.name, stored),
+        content_key=content_key(kind.name, payload.identity()),
         sentence=kind.sentence(payload),
         currency=stake.currency if stake else "",
         amount=stake.amount if stake else None,
@@ -227,6 +235,8 @@ def draft_operation(
         recipient_account=recipient.account or None,
         approvals_needed=requirement.approvals,
         rule=requirement.rule,
+        policy_version=requirement.version,
+        levels=stored_levels(requirement.levels),
         preparer=actor,
         prepared_from_id=prepared_from,
         prepared_at=now,

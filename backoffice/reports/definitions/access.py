@@ -7,7 +7,9 @@ from django.db.models import Case, QuerySet, TextField, Value, When
 from django.db.models.functions import Concat
 from django.utils.translation import gettext_lazy as _
 
+from backoffice.accounts.access_report import AccessRow, access_rows
 from backoffice.accounts.models import User
+from backoffice.accounts.rights import AccessReview
 from backoffice.api_keys.key_list import KeyRow, key_rows
 from backoffice.audit.models import Entry
 from backoffice.audit.pages import EntryFilterForm, find_entries
@@ -53,6 +55,42 @@ STAFF = ComputedReport(
     ),
     rows=staff_rows,
     counted=staff_query,
+)
+
+
+class AccessRightsForm(forms.Form):
+    """The signed review to export, or the rights now."""
+
+    review = forms.ModelChoiceField(
+        label=_("Signed review"),
+        queryset=AccessReview.objects.defer("rows"),
+        to_field_name="operation",
+        required=False,
+        empty_label=_("Rights now"),
+    )
+
+
+def access_right_rows(_user: User, form: forms.Form) -> Iterator[AccessRow]:
+    """The rows of the chosen review as signed off, or of all active people now."""
+    review = form.cleaned_data["review"]
+    return iter(access_rows() if review is None else [AccessRow(**row) for row in review.rows])
+
+
+ACCESS_RIGHTS = ComputedReport(
+    name="access-rights",
+    title=_("Access rights"),
+    about=_("Who may do what, since when and by whose approval: now, or as signed off in a review."),
+    permissions=("accounts.view_user",),
+    form=AccessRightsForm,
+    columns=(
+        Column("name", _("Name"), "name"),
+        Column("email", _("Email address"), "email"),
+        Column("kind", _("Kind"), "kind"),
+        Column("right", _("Role or group"), "right"),
+        Column("since", _("Since"), "since"),
+        Column("agreed_by", _("Agreed by"), "agreed_by"),
+    ),
+    rows=access_right_rows,
 )
 
 

@@ -4,7 +4,7 @@ from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import PERMISSIONS
-from backoffice.reports.definitions.access import API_KEYS, AUDIT_LOG, DELIVERIES, STAFF
+from backoffice.reports.definitions.access import ACCESS_RIGHTS, API_KEYS, AUDIT_LOG, DELIVERIES, STAFF
 from backoffice.reports.definitions.money import (
     BALANCES,
     BANK_ACCOUNTS,
@@ -43,6 +43,7 @@ REPORTS: dict[str, AnyReport] = {
         DELIVERIES,
         INCIDENTS,
         STAFF,
+        ACCESS_RIGHTS,
         AUDIT_LOG,
     )
 }

@@ -16,6 +16,7 @@ from backoffice.audit.models import Entry
 from backoffice.operations import errors
 from backoffice.operations.delivery import send
 from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
 from tests import factories
@@ -53,7 +54,7 @@ def test_nothing_is_sent_if_the_preparer_lost_the_permission(
     leave(preparer)
     send.send_operation(released.pk)
     assert (status_of(released), provider.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
-    assert refusal() == errors.Refusal.PREPARER_NOT_ENTITLED
+    assert refusal() == Refusal.PREPARER_NOT_ENTITLED
 
 
 def test_a_change_is_not_sent_if_the_preparer_may_only_prepare_payments_now(
@@ -78,7 +79,7 @@ def test_the_page_says_why_it_is_not_sent_and_what_to_do(
     send.send_operation(released.pk)
     html = text_of(show(as_approver, released))
     assert "Approval no longer valid" in html
-    assert str(errors.Refusal.PREPARER_NOT_ENTITLED.label) in html
+    assert str(Refusal.PREPARER_NOT_ENTITLED.label) in html
     assert ">Send<" not in html
 
 
@@ -96,7 +97,7 @@ def test_an_operation_of_a_deactivated_preparer_can_only_be_rejected(
     as_approver: Client, operation: Operation, preparer: User, leave: Callable[[User], User]
 ) -> None:
     leave(preparer)
-    assert str(errors.Refusal.PREPARER_NOT_ENTITLED.label) in text_of(show(as_approver, operation))
+    assert str(Refusal.PREPARER_NOT_ENTITLED.label) in text_of(show(as_approver, operation))
     answer = do(as_approver, operation, "approve")
     assert (answer.status_code, status_of(operation)) == (422, Status.PENDING)
     assert do(as_approver, operation, "reject", reason="Its preparer has left").status_code == 302
@@ -132,7 +133,7 @@ def test_nothing_is_sent_if_it_expired_after_release(provider: StubProvider, rel
         send.claim_operation(released.pk, send.preflight_read(Release.objects.get()))
     send.send_operation(released.pk)
     assert (status_of(released), provider.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
-    assert refusal() == errors.Refusal.EXPIRED
+    assert refusal() == Refusal.EXPIRED
 
 
 def test_nothing_is_sent_if_the_preparer_released_it(
@@ -144,4 +145,4 @@ def test_nothing_is_sent_if_the_preparer_released_it(
         Entry.objects.filter(action=Action.OPERATION_RELEASED).update(actor=preparer)
     send.send_operation(released.pk)
     assert (status_of(released), provider.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
-    assert refusal() == errors.Refusal.SELF_APPROVAL
+    assert refusal() == Refusal.SELF_APPROVAL

@@ -4,9 +4,11 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
 
+from backoffice.operations.kinds.access_review import AccessReviewPayload
 from backoffice.operations.kinds.api_keys.base import KeyEndPayload
 from backoffice.operations.kinds.api_keys.create import ApiKeyCreatePayload
 from backoffice.operations.kinds.api_keys.switch import ApiKeySwitchPayload
+from backoffice.operations.kinds.approval_policy import ApprovalPolicyPayload
 from backoffice.operations.kinds.bank_account import BankAccountPayload
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.batch import BatchPayload, CurrencyTotal
@@ -20,8 +22,10 @@ from backoffice.operations.kinds.resolution.case import (
     TransactionEvidence,
 )
 from backoffice.operations.kinds.resume import ResumePayload
+from backoffice.operations.kinds.staff_change import StaffChange, StaffChangePayload
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
+from backoffice.policies.document import Conditions, Level, PolicyDocument, Rule
 from tests import factories
 
 _ENDS = KeyEndPayload(
@@ -129,6 +133,25 @@ SAMPLES: dict[str, Payload] = {
             mismatched=("Amount",),
         ),
         reason="The service's support confirmed it by telephone",
+    ),
+    "staff_change": StaffChangePayload(
+        change=StaffChange.INVITE,
+        full_name="Ada Obi",
+        email="ada.obi@countersign.example",
+        roles=("Auditor",),
+        reason="Joins on Monday",
+    ),
+    "approval_policy": ApprovalPolicyPayload(
+        replaces=0,
+        document=PolicyDocument(
+            rules=(Rule(when=Conditions(kinds=("withdrawal",)), levels=(Level(needed=1),)),)
+        ),
+        added=1,
+        changed=0,
+        removed=0,
+    ),
+    "access_review": AccessReviewPayload(
+        digest="5f2a" * 16, people=6, rights=9, findings="Two rights were taken away"
     ),
     "resume": ResumePayload(
         pause=1,

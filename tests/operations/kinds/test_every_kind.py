@@ -15,6 +15,7 @@ from backoffice.operations.delivery import release, send
 from backoffice.operations.kinds.base import LocalKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
+from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
 from payments_gateway.operations import OPERATIONS, CallEffect
@@ -33,6 +34,7 @@ OWN_KINDS = {
 APPLIED_HERE = {name for name, kind in KINDS.items() if isinstance(kind, LocalKind)}
 SENT = [name for name in KINDS if name not in APPLIED_HERE]
 ROLES = ("preparer", "approver", "auditor", "administrator", "outsider")
+APPROVERS = {APPROVE: "approver", APPROVE_GOVERNANCE: "second_administrator"}
 BEFORE_APPROVAL = (Status.PENDING,)
 AFTER_THE_END = (Status.REJECTED, Status.EXPIRED, Status.CANCELLED)
 
@@ -203,7 +205,7 @@ def ended(operation: Operation, status: Status, person: Person) -> Operation:
     if status == Status.REJECTED:
         return approvals.reject_operation(
             operation.pk,
-            actor=person("approver"),
+            actor=person(APPROVERS[KINDS[operation.kind].approval_permission]),
             digest=operation.digest,
             second_factor_at=timezone.now(),
             reason="Not now",

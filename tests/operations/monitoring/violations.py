@@ -19,6 +19,7 @@ from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.append_only.triggers import lifted
+from tests.policies.versions import put_in_effect
 
 
 def violated_checks(*, full: bool = True) -> set[str]:
@@ -102,6 +103,12 @@ def altered_record__of_which_the_log_has_another_approval(history: dict[str, Ope
         digest=pending.digest,
         status="pending",
     )
+
+
+@violation
+def altered_policy(_history: dict[str, Operation]) -> None:
+    """Nobody approved it, although its seal is valid."""
+    put_in_effect({"levels": [{"needed": 1}]})
 
 
 @violation

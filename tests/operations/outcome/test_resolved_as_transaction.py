@@ -38,7 +38,8 @@ def test_executed_needs_a_listed_transaction_with_a_final_status(
 
 
 @pytest.mark.parametrize(
-    ("end", "means"), [("succeeded", "it succeeded"), ("failed", "it failed: no money moved, or it was returned")]
+    ("end", "means"),
+    [("succeeded", "it succeeded"), ("failed", "it failed: no money moved, or it was returned")],
 )
 def test_a_transaction_with_an_unknown_status_closes_as_resolved(
     provider: StubProvider, unknown: Operation, preparer: User, approver: User, end: str, means: str

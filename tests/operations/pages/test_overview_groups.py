@@ -73,7 +73,7 @@ def test_each_group_has_its_oldest_and_counts_all(preparer: User, approver: User
     rest = [one for one in still_open if one not in attention]
     soon = timezone.now() + timedelta(hours=1)
     assert approver.has_perm(APPROVE)  # permissions and restriction are read once
-    assert approver.restricted_until is None
+    assert approver.restrictions == ()
     for first_of, expected in (
         (first_waiting, waiting),
         (first_needing_attention, attention),

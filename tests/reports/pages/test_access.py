@@ -23,6 +23,7 @@ READERS = {
     "approvals": {"preparer", "approver", "auditor", "administrator"},
     "attempts": {"preparer", "approver", "auditor", "administrator"},
     "staff": {"administrator"},
+    "access-rights": {"administrator"},
     "operations": {"preparer", "approver", "auditor", "administrator"},
     "transactions": {"preparer", "approver", "auditor", "administrator"},
     "statement": {"preparer", "approver", "auditor", "administrator"},

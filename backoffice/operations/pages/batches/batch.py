@@ -17,6 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.models import User
+from backoffice.accounts.roles import restriction_on
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions, policy
@@ -171,4 +172,4 @@ def _controls(person: User, operation: Operation, progress: BatchProgress) -> Ba
 def _may_cancel(person: User, batch: Batch) -> bool:
     """Not offered to others, whose right would take further queries; the service decides."""
     works_on_it = person == batch.operation.preparer or person.has_perm(permissions.APPROVE)
-    return works_on_it and not person.restricted_until
+    return works_on_it and restriction_on(person, permissions.APPROVE) is None

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core import clock
 from backoffice.core.web.formatting import code_sentence
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger import balances
@@ -31,8 +32,9 @@ from backoffice.operations.batches.columns import (
 )
 from backoffice.operations.batches.reading import MAX_MEGABYTES, UnreadableFileError
 from backoffice.operations.batches.totals import file_totals
+from backoffice.operations.descriptions import Subject
 from backoffice.operations.errors import OperationError
-from backoffice.operations.kinds.base import Debit
+from backoffice.operations.kinds.batch import BatchKind, BatchPayload, CurrencyTotal
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import (
     MAX_ROWS,
@@ -258,7 +260,6 @@ def _checked_context(request: StaffRequest, file: PayoutFile) -> dict[str, Any]:
     page = keyset_page(rows, order=("number",), cursor=request.GET.get("cursor"))
     totals = file_totals(file)
     reported = {balance.currency: balance for balance in balances.stored_balances()}
-    limited = [Debit(total.currency, amount) for total in totals for amount in (total.amount, total.largest)]
     named = {
         name for row in page.rows for name in (*filter(row.cells.get, row.cells), *(n for n, _ in row.errors))
     }
@@ -269,8 +270,25 @@ def _checked_context(request: StaffRequest, file: PayoutFile) -> dict[str, Any]:
         "columns": used,
         "shows_all": shows_all,
         "totals": [(total, reported.get(total.currency)) for total in totals],
-        "requirement": policy.approval_requirement(*limited),
+        "requirement": policy.approval_requirement(_subject(request, file, totals)),
     }
+
+
+def _subject(request: StaffRequest, file: PayoutFile, totals: Sequence[CurrencyTotal]) -> Subject:
+    """The batch as it would be submitted now, for the rule that would decide."""
+    payload = BatchPayload(
+        file_name=file.name,
+        row_kind=file.kind,
+        count=file.row_count - file.error_count,
+        totals=tuple(totals),
+        rows_digest="",
+        new_recipients=0,
+        names_differ=0,
+        repeated=0,
+        retry_of="",
+    )
+    person = request.user
+    return Subject(file.pk, KINDS[BatchKind.name], payload, person.pk, str(person), clock.now())
 
 
 def _shown(row: PayoutFileRow, labels: dict[str, str]) -> dict[str, Any]:

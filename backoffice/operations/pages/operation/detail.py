@@ -29,15 +29,15 @@ from backoffice.operations import permissions, selectors
 from backoffice.operations.delivery.balance_queue import QueuePosition, queue_position, with_queue
 from backoffice.operations.delivery.expected_wait import seconds_per_payment
 from backoffice.operations.delivery.release import release_operation
-from backoffice.operations.errors import (
-    ContentUnreadableError,
-    OperationAction,
-    OperationError,
-    Refusal,
-    SavedAccountError,
-)
+from backoffice.operations.errors import ContentUnreadableError, OperationError, SavedAccountError
 from backoffice.operations.kinds.base import Facts, FieldMatch, MoneyKind
-from backoffice.operations.kinds.registry import KINDS, facts_of, permission_for, read_content
+from backoffice.operations.kinds.registry import (
+    KINDS,
+    approval_permission_for,
+    facts_of,
+    permission_for,
+    read_content,
+)
 from backoffice.operations.lifecycle import transitions
 from backoffice.operations.models.operations import Attempt, LookAlike, Operation
 from backoffice.operations.outcome import confirmation
@@ -68,9 +68,11 @@ from backoffice.operations.pages.operation.status import (
     poll_seconds,
     steps,
 )
+from backoffice.operations.pages.operation.waiting import Waiting, waiting_of
 from backoffice.operations.pages.payments import can_read_payments, created_payment
 from backoffice.operations.pages.saved_accounts import SavedAccountForm, is_savable, with_saved_name
-from backoffice.operations.policy import may_check_status
+from backoffice.operations.policy import may_check_status, may_decide_any
+from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.states import AWAITING_PROVIDER, Status
 from backoffice.operations.workflow import approvals
 
@@ -104,6 +106,16 @@ def operation_or_404(request: StaffRequest, pk: UUID) -> Operation:
     return operation
 
 
+def _decidable_or_404(request: StaffRequest, pk: UUID) -> Operation:
+    """As `operation_or_404`; PermissionDenied without the permission that decides on this kind."""
+    if not may_decide_any(request.user):
+        raise PermissionDenied
+    operation = operation_or_404(request, pk)
+    if not request.user.has_perm(approval_permission_for(operation.kind)):
+        raise PermissionDenied
+    return operation
+
+
 def render_page(
     request: StaffRequest,
     operation: Operation,
@@ -125,9 +137,11 @@ def render_page(
 def _context(
     request: StaffRequest, operation: Operation, *, refused: BaseDecisionForm | None = None
 ) -> dict[str, Any]:
-    timeline, kind_texts, turn = audit_timeline(operation), _kind_texts(operation), queue_position(operation)
+    waiting = waiting_of(operation)
+    timeline, turn = audit_timeline(operation), queue_position(operation)
+    kind_texts = _kind_texts(operation, waiting)
     wants = decision_requirements(operation)
-    panel = panel_for(request.user, operation, turn)
+    panel = panel_for(request.user, operation, turn, waiting)
     if kind_texts.facts is None:
         panel = without_decisions(panel)
     return {
@@ -147,7 +161,7 @@ def _context(
         "expected_wait": _expected_wait(turn) if panel.may_approve_and_send or panel.may_release else None,
         "came_back": reason_not_sent(operation, timeline, turn),
         "refused": refused,
-        "decision": _form(ApprovalForm, refused, request, wants) if panel.may_decide else None,
+        "decision": _form(ApprovalForm, refused, request, wants) if panel.may_approve else None,
         "rejection": _form(RejectionForm, refused, request, wants) if panel.may_decide else None,
         "release": _form(ReleaseForm, refused, request, wants) if panel.may_release else None,
         "saving": SavedAccountForm() if _may_save(request.user, operation) else None,
@@ -194,18 +208,18 @@ class KindTexts:
     look_alikes: Sequence[tuple[LookAlike, list[FieldMatch]]] = ()
 
 
-def _kind_texts(operation: Operation) -> KindTexts:
+def _kind_texts(operation: Operation, waiting: Waiting | None = None) -> KindTexts:
     attempts = list(operation.attempts.all())
     try:
         kind, payload = read_content(operation)
     except ContentUnreadableError:
         return KindTexts(
-            summary=decision_summary(operation, None, None),
+            summary=decision_summary(operation, None, None, waiting),
             attempts=[AttemptRow(attempt, [], next_step(operation, attempt)) for attempt in attempts],
         )
     return KindTexts(
         facts=facts_of(kind, payload),
-        summary=decision_summary(operation, kind, payload),
+        summary=decision_summary(operation, kind, payload, waiting),
         cautions=[] if operation.is_closed else kind.cautions(payload),
         attempts=[
             AttemptRow(
@@ -314,9 +328,9 @@ def _notices(request: StaffRequest, operation: Operation) -> list[Message]:
 
 @sensitive_post_parameters("otp", "code")
 @require_POST
-@permission_required(permissions.APPROVE, raise_exception=True)
+@permission_required(permissions.VIEW, raise_exception=True)
 def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
-    operation = operation_or_404(request, pk)
+    operation = _decidable_or_404(request, pk)
     form = ApprovalForm(request.POST, request=request, wants=decision_requirements(operation))
     return _run_decision(
         request,
@@ -347,9 +361,9 @@ def approve_and_send(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 @sensitive_post_parameters("code")
 @require_POST
-@permission_required(permissions.APPROVE, raise_exception=True)
+@permission_required(permissions.VIEW, raise_exception=True)
 def reject(request: StaffRequest, pk: UUID) -> HttpResponse:
-    operation = operation_or_404(request, pk)
+    operation = _decidable_or_404(request, pk)
     form = RejectionForm(request.POST, request=request, wants=decision_requirements(operation))
     return _run_decision(
         request,

@@ -18,16 +18,14 @@ from backoffice.core.fields import SUM_CONTEXT
 from backoffice.core.web.formatting import format_amount, local_time
 from backoffice.operations import permissions, policy
 from backoffice.operations.delivery.balance_queue import QueuePosition
-from backoffice.operations.errors import OperationAction, Refusal, sentence
 from backoffice.operations.kinds.base import Debit, Facts
-from backoffice.operations.kinds.registry import KINDS, AnyKind, permission_for
+from backoffice.operations.kinds.registry import KINDS, AnyKind, approval_permission_for, permission_for
 from backoffice.operations.kinds.resolution.case import may_be_resolved
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.monitoring import Pause
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import IncidentKind, ResponseCode
 from backoffice.operations.pages.operation.status import (
-    approvals_missing,
     asks_for_otp,
     has_approval_lost_validity,
     is_applied_locally,
@@ -35,8 +33,10 @@ from backoffice.operations.pages.operation.status import (
     last_attempt,
     may_have_been_sent,
 )
+from backoffice.operations.pages.operation.waiting import Waiting, waiting_text
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
-from backoffice.operations.selectors import first_payment_text, possible_approvers
+from backoffice.operations.refusals import OperationAction, Refusal, sentence
+from backoffice.operations.selectors import first_payment_text
 from backoffice.operations.states import (
     AWAITING_PROVIDER,
     BEFORE_SENDING,
@@ -53,7 +53,8 @@ class DecisionPanel:
 
     title: str
     text: str
-    may_decide: bool = False
+    may_decide: bool = False  # reject, and approve if `may_approve`
+    may_approve: bool = False
     may_approve_and_send: bool = False
     may_release: bool = False
     may_cancel: bool = False
@@ -67,8 +68,8 @@ class DecisionPanel:
 class DecisionSummary:
     """What the panel shows of an operation that is not sent yet: its content, its debit, who must approve it.
 
-    `debit` is None if no balance is debited, and `balance` if none was ever reported. `approvers` are the
-    people who may still approve it. `first_payment` is a warning, and `name_check` says when the bank was last asked
+    `debit` is None if no balance is debited, and `balance` if none was ever reported. `waiting` is what it waits
+    for. `first_payment` is a warning, and `name_check` says when the bank was last asked
     for the name of the holder; both may be empty.
     """
 
@@ -79,7 +80,7 @@ class DecisionSummary:
     balance_as_of: datetime | None
     given: Sequence[str]
     needed: int
-    approvers: Sequence[User]
+    waiting: Waiting | None
     first_payment: str
     name_check: str
 
@@ -89,11 +90,6 @@ class DecisionSummary:
         return max(self.needed - len(self.given), 0)
 
     @property
-    def approvers_missing(self) -> int:
-        """How many more people than those in `approvers` it needs."""
-        return max(self.missing - len(self.approvers), 0)
-
-    @property
     def balance_after(self) -> Decimal | None:
         """The last reported balance without the amount, before the fee; None if either is not known."""
         if self.debit is None or self.balance is None:
@@ -101,7 +97,9 @@ class DecisionSummary:
         return SUM_CONTEXT.subtract(self.balance, self.debit.amount)
 
 
-def decision_summary(operation: Operation, kind: AnyKind | None, payload: Any) -> DecisionSummary | None:
+def decision_summary(
+    operation: Operation, kind: AnyKind | None, payload: Any, waiting: Waiting | None
+) -> DecisionSummary | None:
     """The summary of an operation that is not sent yet, otherwise None. `kind` is None if the content cannot be read.
 
     The operation comes from `selectors.operation_page`.
@@ -109,7 +107,6 @@ def decision_summary(operation: Operation, kind: AnyKind | None, payload: Any) -
     if operation.status not in BEFORE_SENDING:
         return None
     debit = kind.debit(payload) if kind else None
-    is_pending = operation.status == Status.PENDING
     return DecisionSummary(
         facts=kind.decision_facts(payload) if kind else [],
         debit=debit,
@@ -118,7 +115,7 @@ def decision_summary(operation: Operation, kind: AnyKind | None, payload: Any) -
         balance_as_of=getattr(operation, "balance_as_of", None),
         given=[str(approval.approver) for approval in operation.approvals.all()],
         needed=operation.approvals_needed,
-        approvers=possible_approvers(operation) if is_pending else [],
+        waiting=waiting,
         first_payment=first_payment_text(operation) if kind else "",
         name_check=_name_check_text(operation, payload),
     )
@@ -204,20 +201,27 @@ _LOST_UNAPPROVED = _(
 """Of one that cannot be approved or is closed."""
 
 
-def panel_for(person: User, operation: Operation, turn: QueuePosition | None) -> DecisionPanel:
+def panel_for(
+    person: User, operation: Operation, turn: QueuePosition | None, waiting: Waiting | None
+) -> DecisionPanel:
     """What this user sees beside the facts. Uses only what `selectors.operation_page` has fetched."""
     title, text = _title_and_text(person, operation, turn)
+    if waiting and operation.status == Status.APPROVED:
+        title, text = gettext("Needs more approvals"), waiting_text(waiting)
     decides = policy.may_decide(person, operation) and not has_approved(person, operation)
+    approves = waiting is not None and waiting.may_approve(person)
     return DecisionPanel(
         title,
         text,
         may_decide=decides,
-        may_approve_and_send=decides
-        and _is_last_approval(operation)
+        may_approve=approves,
+        may_approve_and_send=approves
+        and waiting is not None
+        and waiting.missing == 1
         and policy.may_now(person, permissions.RELEASE)
         and not is_applied_locally(operation)
         and not _cannot_be_sent_now(operation, turn),
-        may_release=_may_release(person, operation, turn),
+        may_release=waiting is None and _may_release(person, operation, turn),
         may_cancel=policy.may_cancel(person, operation),
         may_check=may_check_status(person) and operation.status in AWAITING_PROVIDER,
         may_copy=_may_copy(person, operation),
@@ -233,10 +237,11 @@ def _may_be_resolved(operation: Operation) -> bool:
 
 def without_decisions(panel: DecisionPanel) -> DecisionPanel:
     """The same for unreadable content: no decision, no sending, no copy."""
-    if panel.may_decide or panel.may_release:
+    if panel.may_decide or panel.may_approve or panel.may_release:
         title = gettext("Cannot be approved or sent")
         text = gettext("This version of Countersign cannot read the content.")
         panel = replace(panel, title=title, text=text, may_decide=False, may_release=False)
+        panel = replace(panel, may_approve=False)
     return replace(panel, may_approve_and_send=False, may_copy=False)
 
 
@@ -286,6 +291,10 @@ _REFUSED_AT_CLAIM: dict[str, Promise] = {
         "Not sent: the account of the person who released it was changed by break-glass access. Another person "
         "must send it."
     ),
+    Refusal.NEW_RIGHTS_WAIT: _(
+        "Not sent: the person who released it got new rights or a new second factor meanwhile. Another person must "
+        "send it."
+    ),
     Refusal.DATABASE_RESTORED: _(
         "Not sent: the database was restored to an earlier point in time, or a standby server took over, and "
         "payments were paused."
@@ -298,7 +307,10 @@ _ADVICE_AFTER_REFUSAL: dict[str, Promise | str] = {
         "If that transaction is a different payment, enter the reason, then choose “Send”."
     ),
     Refusal.OTP_OF_OTHER_CONTENT: _("Choose “Send” again and enter a new one-time code."),
-    **dict.fromkeys((Refusal.APPROVER_RESTRICTED, Refusal.LIST_TOO_LONG), ""),  # it can still be sent
+    **dict.fromkeys(
+        (Refusal.APPROVER_RESTRICTED, Refusal.APPROVER_RIGHTS_NEW, Refusal.LIST_TOO_LONG), ""
+    ),  # it can still be sent
+    **dict.fromkeys((Refusal.APPROVALS_MISSING, Refusal.POLICY_REFUSED, Refusal.POLICY_ALTERED), ""),
     **dict.fromkeys((Refusal.POSSIBLY_EXECUTED, Refusal.SENT_BEFORE_RESTORE), ""),  # it may be paid already
 }
 """What to do after these refusals. After any other that `_REFUSED_AT_CLAIM` lacks too, it must be prepared again."""
@@ -403,10 +415,6 @@ def _next_check_text(attempt: Attempt) -> str:
     return gettext("Wait for the response. Do not repeat the operation.")
 
 
-def _is_last_approval(operation: Operation) -> bool:
-    return approvals_missing(operation) == 1
-
-
 def _may_copy(person: User, operation: Operation) -> bool:
     """Whether a copy makes sense: not of a local kind that was applied."""
     is_done_for_good = operation.status == Status.SUCCEEDED and is_applied_locally(operation)
@@ -480,7 +488,7 @@ def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
         return gettext("Cannot be approved"), str(
             _LOST_UNAPPROVED if is_lost else Refusal.PREPARER_NOT_ENTITLED.label
         )
-    if restricted := policy.restriction(person, permissions.APPROVE):
+    if restricted := policy.restriction(person, approval_permission_for(operation.kind)):
         return gettext("You cannot approve yet"), str(restricted)
     if policy.may_decide(person, operation):
         return gettext("Approve or reject"), ""
@@ -521,8 +529,10 @@ def _invalid_text(operation: Operation) -> str:
         return str(_PAID_ALREADY)
     if has_preparer_lost_permission(operation):
         return str(Refusal.PREPARER_NOT_ENTITLED.label)
-    if any(approval.approver.restricted_until for approval in operation.approvals.all()):
-        return str(Refusal.APPROVER_RESTRICTED.label)
+    approvers = [approval.approver for approval in operation.approvals.all()]
+    lost = policy.reason_approval_lost(operation.kind, approvers)
+    if lost is not Refusal.APPROVER_NOT_ENTITLED:
+        return str(lost.label)
     text = gettext("An approver no longer has permission to approve, so this operation will not be sent.")
     return f"{text} {_PREPARE_AGAIN}"
 

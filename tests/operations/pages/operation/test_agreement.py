@@ -12,9 +12,10 @@ from django.utils.html import strip_tags
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.operations.delivery import send
-from backoffice.operations.errors import Refusal, WrongStatusError, sentence
+from backoffice.operations.errors import WrongStatusError
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import ResponseCode, coded
+from backoffice.operations.refusals import Refusal, sentence
 from backoffice.operations.states import Status
 from tests import factories
 from tests.operations.steps import do, put, show, text_of

@@ -14,6 +14,7 @@ from backoffice.operations import errors
 from backoffice.operations.lifecycle import transitions
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import ResponseCode, coded
+from backoffice.operations.refusals import OperationAction
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations.steps import do, put, show, text_of, unreadable
@@ -135,7 +136,7 @@ def test_unreadable_content_is_reported_and_cannot_be_decided(
 ) -> None:
     operation = unreadable(preparer, **changes)
     transitions.record_refusal(
-        operation.pk, errors.OperationAction.APPROVE, preparer, errors.ContentUnreadableError()
+        operation.pk, OperationAction.APPROVE, preparer, errors.ContentUnreadableError()
     )
     html = text_of(show(as_approver, operation))
     assert "This version of Countersign cannot read the content" in html

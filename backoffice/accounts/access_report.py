@@ -1,0 +1,112 @@
+"""Who may do what, since when and by whose approval: the report of an access review."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from operator import itemgetter
+from typing import Any
+
+from django.db.models import JSONField, QuerySet, Subquery, Value
+from django.db.models.functions import Concat
+
+from backoffice.accounts.models import BreakGlassChange, User
+from backoffice.accounts.rights import AccessReview, RightsGrant
+from backoffice.audit.canonical import canonical_time
+
+REVIEW_INTERVAL = timedelta(days=92)
+"""A review is due so long after the last one, or after the first account was made: once a quarter."""
+
+
+class RightKind(StrEnum):
+    ROLE = "role"
+    GROUP = "group"
+    NONE = "none"  # a person without any right is listed once
+
+
+@dataclass(frozen=True)
+class AccessRow:
+    """One right of one active person. `agreed_by` names who prepared and who approved it, or who ran which command.
+
+    Empty for a right from the beginning: of the first administrators, or of an account older than its record.
+    """
+
+    person: int
+    name: str
+    email: str
+    kind: RightKind
+    right: str
+    since: str
+    agreed_by: str
+
+
+def access_rows(people: Iterable[int] | None = None) -> list[AccessRow]:
+    """The rights of these people, or of all active people, by name. Two queries."""
+    chosen = (
+        User.objects.filter(is_active=True) if people is None else User.objects.filter(pk__in=list(people))
+    )
+    origins = _origins(chosen)
+    rows: dict[tuple[int, str], AccessRow] = {}
+    columns = ("pk", "full_name", "email", "created_at", "groups__name")
+    found = chosen.order_by("full_name", "pk", "groups__name", "memberships__group__name")
+    for pk, name, email, created_at, role, group_id, group in found.values_list(
+        *columns, "memberships__group", "memberships__group__name"
+    ):
+        rights = [(RightKind.ROLE, role, f"role:{role}")] if role else []
+        rights += [(RightKind.GROUP, group, f"group:{group_id}")] if group else []
+        for kind, right, key in rights or [(RightKind.NONE, "", "")]:
+            since, by = origins.get((pk, key), (created_at, ""))
+            rows[pk, key] = AccessRow(pk, name, email, kind, right, canonical_time(since), by)
+    return sorted(
+        rows.values(), key=lambda row: (row.name, row.person, row.kind != RightKind.ROLE, row.right)
+    )
+
+
+def report_digest(rows: Iterable[AccessRow]) -> str:
+    """SHA-256 of the report: two people sign off exactly these rows."""
+    content = json.dumps([asdict(row) for row in rows], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def stored_rows(rows: Iterable[AccessRow]) -> list[dict[str, Any]]:
+    """The rows as JSON."""
+    return [asdict(row) for row in rows]
+
+
+def review_due_at() -> datetime | None:
+    """When the next access review is due; None while there is no account. One query."""
+    last = AccessReview.objects.values("signed_at")[:1]
+    times = User.objects.order_by("created_at").values_list(Subquery(last), "created_at").first()
+    return review_due_after(times and (times[0] or times[1]))
+
+
+def review_due_after(began: datetime | None) -> datetime | None:
+    """When the next review is due after the last one, or after the first account was made."""
+    return began + REVIEW_INTERVAL if began else None
+
+
+_Origin = tuple[datetime, str]
+
+
+def _origins(people: QuerySet[User]) -> dict[tuple[int, str], _Origin]:
+    """By person and right (`role:Approver`, `group:3`): when and by whom it was given last.
+
+    A change with break-glass lists all roles afterwards: it gave those that nothing gave before.
+    """
+    by_shell = Concat(Value("break-glass: "), "os_user", Value("@"), "host")
+    no_groups = Value([], output_field=JSONField())
+    changes = BreakGlassChange.objects.filter(user__in=people).order_by()
+    grants = RightsGrant.objects.filter(user__in=people).order_by()
+    agreed = grants.values_list(
+        "user", "at", "roles", "groups", "prepared_by__full_name", "approved_by__full_name"
+    )
+    alone = changes.values_list("user", "at", "roles", no_groups, by_shell, Value(""))
+    found: dict[tuple[int, str], _Origin] = {}
+    for user, at, roles, groups, first, second in sorted(agreed.union(alone, all=True), key=itemgetter(1)):
+        by = f"{first} + {second}" if second else first
+        rights = [f"role:{name}" for name in roles] + [f"group:{key}" for key in groups]
+        given = {(user, right): (at, by) for right in rights}
+        found = given | found if by.startswith("break-glass: ") else found | given
+    return found

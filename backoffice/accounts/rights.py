@@ -1,0 +1,141 @@
+"""Rights that two people give to a third one, what keeps a person from deciding for a time, and access reviews.
+
+Below `models`, which has the people: references to them are by name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, ClassVar, TypeVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+
+class AccountChange(models.TextChoices):
+    """What a command changed in an account. The label is the sentence, with its parameter in braces."""
+
+    CREATED = "created", _("The account of {person} was created")
+    ROLES_CHANGED = "roles_changed", _("The roles of {person} were changed")
+    REACTIVATED = "reactivated", _("The account of {person} was reactivated")
+    DEACTIVATED = "deactivated", _("The account of {person} was deactivated")
+    PASSWORD_RESET = "password_reset", _("The password of {person} was reset")
+    SECOND_FACTOR_RESET = "second_factor_reset", _("Password and second factor of {person} were reset")
+
+
+class RestrictionCause(StrEnum):
+    """What keeps a person from deciding for a time. `accounts.roles` says which permissions each withholds."""
+
+    BREAK_GLASS = "break_glass"
+    NEW_RIGHTS = "new_rights"
+
+    @property
+    def lasts(self) -> timedelta:
+        """Not stored: the setting of the process that checks it counts, not that of the one that made the change."""
+        if self is RestrictionCause.BREAK_GLASS:
+            return timedelta(hours=settings.BREAK_GLASS_RESTRICTION_HOURS)
+        return timedelta(hours=settings.NEW_RIGHTS_WAIT_HOURS)
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """Why a person may not decide for now, and until when."""
+
+    cause: RestrictionCause
+    until: datetime
+
+
+_Change = TypeVar("_Change", bound=models.Model)
+
+
+class RestrictingManager(models.Manager[_Change]):
+    """Changes of accounts, each of which restricts its person for the time of its cause."""
+
+    cause: ClassVar[RestrictionCause]
+
+    def in_effect(self) -> QuerySet[_Change]:
+        """Changes whose restriction has not ended, by the database's clock."""
+        return self.filter(at__gt=Now() - self.cause.lasts)
+
+
+def restrictions_of(annotated: Mapping[str, Any]) -> tuple[Restriction, ...]:
+    """The restrictions in a row that has `latest_restricting_changes`."""
+    times = {cause: annotated.get(f"{cause.value}_at") for cause in RestrictionCause}
+    return tuple(Restriction(cause, at + cause.lasts) for cause, at in times.items() if at)
+
+
+class RightsGrantManager(RestrictingManager["RightsGrant"]):
+    cause = RestrictionCause.NEW_RIGHTS
+
+
+class RightsGrant(models.Model):
+    """Rights that two people gave to a third one: an account, a role, a group, or a new second factor.
+
+    The person can neither approve, send nor resolve for a day (`RestrictionCause.NEW_RIGHTS`). `roles` and `groups`
+    are those that the person did not have before: names of roles, ids of groups. The first administrator invites the
+    second one alone; only that has neither operation nor approver.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="grants")
+    change = models.CharField(max_length=32, choices=AccountChange)
+    roles = models.JSONField(default=list)
+    groups = models.JSONField(default=list)
+    at = models.DateTimeField()
+    operation = models.UUIDField(null=True)
+    prepared_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    approved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+
+    objects: ClassVar[RightsGrantManager] = RightsGrantManager()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("-at", "-pk")
+        indexes = [models.Index(fields=["user", "at"], name="rights_grant_restriction")]
+        constraints = [
+            models.CheckConstraint(condition=Q(change__in=AccountChange.values), name="rights_grant_known"),
+            models.CheckConstraint(
+                condition=Q(operation__isnull=True, approved_by__isnull=True, change=AccountChange.CREATED)
+                | Q(operation__isnull=False, approved_by__isnull=False),
+                name="rights_grant_by_two_people",
+            ),
+            models.CheckConstraint(
+                condition=~Q(prepared_by=F("user"))
+                & (
+                    Q(approved_by__isnull=True)
+                    | (~Q(approved_by=F("user")) & ~Q(approved_by=F("prepared_by")))
+                ),
+                name="rights_grant_by_other_people",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.get_change_display()).format(person=self.user)
+
+
+class AccessReview(models.Model):
+    """A review of who may do what, signed off by two people. `rows` is the report that they agreed on."""
+
+    operation = models.UUIDField(unique=True)
+    signed_at = models.DateTimeField()
+    prepared_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    approved_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    digest = models.CharField(max_length=64)
+    rows = models.JSONField()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("-signed_at", "-pk")
+        constraints = [
+            models.CheckConstraint(
+                condition=~Q(prepared_by=F("approved_by")), name="access_review_by_two_people"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"access review of {self.signed_at:%Y-%m-%d}"

@@ -1,0 +1,111 @@
+"""Hand over a one-time link that two people agreed on: one of them sees the link, the other its start code, each once.
+
+Neither can open the account with one half, so only the person who is given both can.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.utils.translation import gettext_lazy as _
+
+from backoffice.accounts.models import RecoveryCode, SetupLink, User
+from backoffice.accounts.second_factor import is_second_factor_fresh
+from backoffice.accounts.staff import SETUP_LINK_LIFETIME
+from backoffice.audit.actions import Action
+from backoffice.audit.log import record
+from backoffice.core import clock
+
+
+class HandoverError(Exception):
+    """Nothing was shown. The message says why and what to do."""
+
+    message = _("This could not be done. Nothing was shown.")
+
+    def __init__(self) -> None:
+        super().__init__(str(self.message))
+
+
+class NothingToHandOverError(HandoverError):
+    message = _(
+        "There is nothing to show: the link was used, has expired, or you have viewed your part already. If the "
+        "person could not use it, prepare a reset of the second factor."
+    )
+
+
+class HandoverFactorStaleError(HandoverError):
+    message = _(
+        "Your last authenticator code is more than five minutes old. Nothing was shown. Enter a new one."
+    )
+
+
+@dataclass(frozen=True)
+class Handover:
+    """What this person may show: the link or the start code, or nothing any more."""
+
+    link: SetupLink
+    is_link: bool
+    shown_at: datetime | None
+
+
+def prepare_handover(user: User, *, operation: UUID, link_for: User, code_for: User) -> SetupLink:
+    """A link for this person that nobody has seen yet; it ends the person's earlier one.
+
+    Within a change that has its own audit entry. Valid for `SETUP_LINK_LIFETIME` from now, whenever it is shown.
+    """
+    now = clock.now()
+    link, _created = SetupLink.objects.update_or_create(
+        user=user,
+        defaults={
+            "digest": SetupLink.digests(SetupLink.generate())[0],
+            "code_digest": SetupLink.code_digests(RecoveryCode.generate())[0],
+            "created_at": now,
+            "expires_at": now + SETUP_LINK_LIFETIME,
+            "operation": operation,
+            "link_for": link_for,
+            "link_shown_at": None,
+            "code_for": code_for,
+            "code_shown_at": None,
+        },
+    )
+    return link
+
+
+def handover_of(operation: UUID, person: User) -> Handover | None:
+    """The half that this person may see or has seen; None for everybody else, and once the link has ended."""
+    links = SetupLink.objects.select_related("user").filter(expires_at__gt=clock.now(), user__is_active=True)
+    link = links.filter(operation=operation).first()
+    if link is None or person.pk not in {link.link_for_id, link.code_for_id}:
+        return None
+    is_link = person.pk == link.link_for_id
+    return Handover(link, is_link, link.link_shown_at if is_link else link.code_shown_at)
+
+
+@transaction.atomic(durable=True)
+def show_handover(operation: UUID, *, actor: User, second_factor_at: datetime | None) -> str:
+    """The token of the link, or the start code, made now and shown only now; the database keeps its hash.
+
+    Raises NothingToHandOverError, HandoverFactorStaleError.
+    """
+    found = handover_of(operation, actor)
+    if found is None or found.shown_at is not None:
+        raise NothingToHandOverError
+    if not is_second_factor_fresh(second_factor_at):
+        raise HandoverFactorStaleError
+    shown, changes = _new_half(is_link=found.is_link)
+    unseen = {"link_shown_at": None} if found.is_link else {"code_shown_at": None}
+    if SetupLink.objects.filter(pk=found.link.pk, operation=operation, **unseen).update(**changes) != 1:
+        raise NothingToHandOverError
+    action = Action.SETUP_LINK_SHOWN if found.is_link else Action.START_CODE_SHOWN
+    record(action, actor=actor, target=found.link.user, operation=str(operation))
+    return shown
+
+
+def _new_half(*, is_link: bool) -> tuple[str, dict[str, object]]:
+    now = clock.now()
+    if is_link:
+        token = SetupLink.generate()
+        return token, {"digest": SetupLink.digests(token)[0], "link_shown_at": now}
+    code = RecoveryCode.generate()
+    return code, {"code_digest": SetupLink.code_digests(code)[0], "code_shown_at": now}

@@ -1,0 +1,52 @@
+"""What one administrator does alone and at once: deactivate an account, end its sessions. Neither gives rights."""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from backoffice.accounts import staff
+from backoffice.accounts.models import User
+from backoffice.accounts.sessions import end_sessions_of
+from backoffice.audit.actions import Action
+from backoffice.audit.log import record
+from backoffice.operations import policy
+from backoffice.operations.errors import OperationError
+from backoffice.operations.kinds.staffing import Staffing, check_administrators
+from backoffice.operations.lifecycle.staff_change import lock_staff
+from backoffice.operations.permissions import APPROVE_GOVERNANCE
+from backoffice.operations.refusals import Refusal
+
+
+@transaction.atomic
+def deactivate_person(user_id: int, *, actor: User, second_factor_at: datetime | None, reason: str) -> User:
+    """Prevent the person from signing in, and end all sessions.
+
+    Raises PermissionMissingError, AccountRestrictedError, SecondFactorStaleError, and OperationError for one's own
+    account, or if fewer than two active administrators would be left.
+    """
+    lock_staff(user_id)
+    _check_may_act(actor, second_factor_at)
+    if user_id == actor.pk:
+        raise OperationError(Refusal.OWN_DEACTIVATION)
+    before = Staffing.now()
+    check_administrators(before, before.without_person(user_id))
+    return staff.deactivate_staff(user_id, actor=actor, reason=reason)
+
+
+@transaction.atomic
+def end_sessions(user_id: int, *, actor: User, second_factor_at: datetime | None, reason: str) -> User:
+    """End all sessions of the person, who can sign in again.
+
+    Raises PermissionMissingError, AccountRestrictedError, SecondFactorStaleError.
+    """
+    lock_staff(user_id)
+    _check_may_act(actor, second_factor_at)
+    person = User.objects.get(pk=user_id)
+    ended = end_sessions_of(person)
+    record(Action.STAFF_SESSIONS_ENDED, actor=actor, target=person, reason=reason, sessions_ended=ended)
+    return person
+
+
+def _check_may_act(actor: User, second_factor_at: datetime | None) -> None:
+    policy.check_permission(actor, APPROVE_GOVERNANCE)
+    policy.check_second_factor(second_factor_at)

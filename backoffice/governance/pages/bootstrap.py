@@ -1,0 +1,57 @@
+"""First steps of a new installation: the first administrator invites the second one."""
+
+from django import forms
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.cache import cache_control
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+from django.views.decorators.http import require_http_methods
+
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.accounts.staff import EmailTakenError
+from backoffice.core.web.submissions import shown_once
+from backoffice.governance.bootstrap import (
+    NotBootstrappingError,
+    bootstrap_state,
+    invite_second_administrator,
+)
+from backoffice.governance.pages.handover import setup_address
+from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
+from backoffice.operations.permissions import APPROVE_GOVERNANCE
+
+
+class SecondAdministratorForm(BaseDecisionForm):
+    """Name and address of the second administrator, and a second factor unless one is fresh."""
+
+    full_name = forms.CharField(label=_("Full name"), max_length=120)
+    email = forms.EmailField(label=_("Email address"), max_length=254)
+
+
+@shown_once
+@cache_control(no_store=True, private=True)
+@sensitive_post_parameters("code")
+@sensitive_variables("token")
+@require_http_methods(["GET", "HEAD", "POST"])
+@permission_required(APPROVE_GOVERNANCE, raise_exception=True)
+def bootstrap(request: StaffRequest) -> HttpResponse:
+    """The invitation and its link, shown once. Leads to the Team page once two administrators have signed in."""
+    state = bootstrap_state()
+    if not state.is_open:
+        return redirect("governance:team")
+    data = request.POST if request.method == "POST" else None
+    form = SecondAdministratorForm(data, request=request, wants=DecisionRequirements())
+    invited = [person for person in state.invited if person != request.user]
+    context = {"form": form, "invited": invited}
+    if form.is_valid():
+        values = {name: form.cleaned_data[name] for name in ("full_name", "email")}
+        try:
+            person, token = invite_second_administrator(actor=request.user, **values)
+        except (EmailTakenError, NotBootstrappingError) as exc:
+            form.add_error(None, str(exc) or gettext("Nothing was changed. Open the Team page."))
+        else:
+            shown = {"person": person, "shown": setup_address(request, token)}
+            return render(request, "governance/second_administrator.html", shown)
+    return render(request, "governance/bootstrap.html", context, status=422 if form.is_bound else 200)

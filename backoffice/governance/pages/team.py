@@ -1,0 +1,77 @@
+"""The Team page: people and groups."""
+
+from dataclasses import dataclass
+
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from backoffice.accounts.access_report import review_due_at
+from backoffice.accounts.groups import groups_of
+from backoffice.accounts.models import User
+from backoffice.accounts.rights import Restriction, restrictions_of
+from backoffice.accounts.roles import Role
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.pagination import keyset_page
+from backoffice.governance.team import find_members, groups_with_size, team_members
+
+VIEW_TEAM = "accounts.view_user"
+PEOPLE_PER_PAGE = 50
+_LONGEST_SEARCH = 60
+
+
+@dataclass(frozen=True)
+class TeamRow:
+    """One person in the list, with what is shown of the rights."""
+
+    person: User
+    roles: list[str]
+    groups: list[str]
+    restriction: Restriction | None
+
+
+@require_safe
+@permission_required(VIEW_TEAM, raise_exception=True)
+def team(request: StaffRequest) -> HttpResponse:
+    """The people, by name, and a search."""
+    text = request.GET.get("q", "").strip()[:_LONGEST_SEARCH]
+    found = find_members(team_members(timezone.now()), text).prefetch_related("groups")
+    order, cursor = ("full_name", "id"), request.GET.get("cursor")
+    page = keyset_page(found, order=order, cursor=cursor, size=PEOPLE_PER_PAGE)
+    context = {"page": page, "rows": team_rows(page.rows), "q": text, "review_due_at": overdue_review()}
+    return render(request, "governance/team.html", context)
+
+
+@require_safe
+@permission_required(VIEW_TEAM, raise_exception=True)
+def group_list(request: StaffRequest) -> HttpResponse:
+    """The groups with the number of their active members."""
+    return render(request, "governance/groups.html", {"groups": groups_with_size()})
+
+
+def team_rows(people: list[User]) -> list[TeamRow]:
+    """What the list shows of people of `team_members` with prefetched roles. One query, for their groups."""
+    groups = groups_of(person.pk for person in people)
+    return [
+        TeamRow(
+            person,
+            role_labels(person),
+            list(groups.get(person.pk, {}).values()),
+            max(restrictions_of(vars(person)), key=lambda one: one.until, default=None),
+        )
+        for person in people
+    ]
+
+
+def role_labels(person: User) -> list[str]:
+    """The person's roles as the reader calls them; needs prefetched roles."""
+    held = {role.name for role in person.groups.all()}
+    return [str(role.label) for role in Role if role.value in held]
+
+
+def overdue_review() -> object:
+    """When the access review was due, if that has passed."""
+    due = review_due_at()
+    return due if due is not None and due < timezone.now() else None

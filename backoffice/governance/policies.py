@@ -1,0 +1,373 @@
+"""Settings, Approval policies: the rules in effect, proposing a new version, its replay, and an operation to try."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from pydantic import ValidationError
+
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.core import clock
+from backoffice.governance.policy_forms import (
+    ListsForm,
+    PeopleChoices,
+    RuleForm,
+    TryForm,
+    lists_text,
+    rule_initial,
+)
+from backoffice.governance.policy_replay import Change, Replay, replay, replay_csv
+from backoffice.operations import permissions
+from backoffice.operations.errors import ContentUnreadableError, OperationError
+from backoffice.operations.kinds.approval_policy import ApprovalPolicyKind, ApprovalPolicyPayload
+from backoffice.operations.kinds.base import LocalKind
+from backoffice.operations.kinds.batch import BatchKind
+from backoffice.operations.kinds.registry import KINDS, read_content
+from backoffice.operations.lifecycle.policy_version import check_policy, check_replaces_newest
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.permissions import APPROVE
+from backoffice.operations.selectors import visible_operations
+from backoffice.operations.workflow.prepare import prepare_operation
+from backoffice.policies.document import LAST_RULE, PolicyDocument, Rule, TotalOf, Window
+from backoffice.policies.evaluator import Condition, DescribedOperation, Evaluator, RecipientFacts
+from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, PolicyVersion, policy_in_effect
+from backoffice.policies.people import read_people
+from backoffice.policies.sentences import (
+    Difference,
+    compare,
+    last_rule_sentence,
+    levels_text,
+    rule_sentence,
+)
+
+_DRAFT = "policy_draft"
+_EARLIER_VERSIONS = 50
+_LISTED = 200
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def in_effect(request: StaffRequest) -> HttpResponse:
+    context = {**_shown(_policy()), "versions": PolicyVersion.objects.all()[:_EARLIER_VERSIONS]}
+    return render(request, "governance/policies.html", context)
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def version(request: StaffRequest, number: int) -> HttpResponse:
+    """An earlier version, beside the one that it replaced."""
+    found = {one.number: one for one in PolicyVersion.objects.filter(number__in=(number, number - 1))}
+    if number not in found:
+        raise Http404
+    stored, document = found[number], PolicyDocument.model_validate(found[number].document)
+    before = found.get(number - 1)
+    old = PolicyDocument.model_validate(before.document) if before else PolicyDocument()
+    context = {
+        **_shown(PolicyInEffect(number, document)),
+        "version": stored,
+        "compared": compare(old, document),
+    }
+    return render(request, "governance/policy_version.html", context)
+
+
+def _policy() -> PolicyInEffect:
+    """The policy in effect; 404 if it was altered: then the integrity checks and every refusal say so."""
+    try:
+        return policy_in_effect()
+    except AlteredPolicyError as exc:
+        raise Http404 from exc
+
+
+def _shown(policy: PolicyInEffect) -> dict[str, Any]:
+    return {
+        "policy": policy,
+        "sentences": [rule_sentence(rule) for rule in policy.document.rules],
+        "last_rule": last_rule_sentence(LAST_RULE.levels),
+    }
+
+
+# The draft, in the session of the person who edits it
+
+
+def _draft(request: StaffRequest) -> tuple[int, PolicyDocument]:
+    """The number that the draft replaces, and the draft: at first, the rules in effect."""
+    kept = request.session.get(_DRAFT)
+    if kept is not None:
+        try:
+            return kept["replaces"], PolicyDocument.model_validate(kept["document"])
+        except ValidationError:  # kept by another release
+            del request.session[_DRAFT]
+    policy = _policy()
+    return policy.number or 0, policy.document
+
+
+def _keep(request: StaffRequest, replaces: int, document: PolicyDocument) -> None:
+    request.session[_DRAFT] = {"replaces": replaces, "document": document.stored()}
+
+
+@require_safe
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def draft(request: StaffRequest) -> HttpResponse:
+    return _draft_page(request)
+
+
+def _draft_page(request: StaffRequest, problem: str = "") -> HttpResponse:
+    replaces, document = _draft(request)
+    policy = _policy()
+    context = {
+        "rules": [(number, rule_sentence(rule)) for number, rule in enumerate(document.rules, start=1)],
+        "last_rule": last_rule_sentence(LAST_RULE.levels),
+        "document": document,
+        "compared": [one for one in compare(policy.document, document) if one.difference != Difference.SAME],
+        "is_changed": document != policy.document,
+        "is_outdated": (policy.number or 0) != replaces,
+        "problem": problem,
+        "submission": uuid4(),
+    }
+    return render(request, "governance/policy_draft.html", context, status=422 if problem else 200)
+
+
+@require_http_methods(["GET", "POST"])
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def edit_rule(request: StaffRequest, number: int | None = None) -> HttpResponse:
+    """Add a rule at the end, or edit this one."""
+    replaces, document = _draft(request)
+    rule = _rule_or_404(document, number) if number else None
+    names = [each.name for each in document.lists]
+    form = RuleForm(
+        request.POST or None,
+        people=PeopleChoices(),
+        lists=names,
+        initial=rule_initial(rule) if rule else {"weekdays": list(range(7))},
+    )
+    if form.is_valid() and form.rule is not None:
+        rules = list(document.rules)
+        if number:
+            rules[number - 1] = form.rule
+        else:
+            rules.append(form.rule)
+        _keep(request, replaces, document.model_copy(update={"rules": tuple(rules)}))
+        return redirect("governance:policy_draft")
+    status = 422 if form.is_bound else 200
+    return render(request, "governance/policy_rule.html", {"form": form, "number": number}, status=status)
+
+
+def _rule_or_404(document: PolicyDocument, number: int) -> Rule:
+    if not 1 <= number <= len(document.rules):
+        raise Http404
+    return document.rules[number - 1]
+
+
+@require_POST
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def move_rule(request: StaffRequest, number: int) -> HttpResponse:
+    """Move a rule one place up or down, or remove it."""
+    replaces, document = _draft(request)
+    rules = list(document.rules)
+    rule = _rule_or_404(document, number)
+    del rules[number - 1]
+    to = {"up": number - 2, "down": number}.get(request.POST.get("to", ""))
+    if to is not None:
+        rules.insert(max(to, 0), rule)
+    _keep(request, replaces, document.model_copy(update={"rules": tuple(rules)}))
+    return redirect("governance:policy_draft")
+
+
+@require_http_methods(["GET", "POST"])
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def edit_lists(request: StaffRequest) -> HttpResponse:
+    replaces, document = _draft(request)
+    initial = {"time_zone": document.time_zone, "lists": lists_text(document.lists)}
+    form = ListsForm(request.POST or None, initial=initial)
+    if form.is_valid():
+        try:
+            changed = PolicyDocument(rules=document.rules, **form.cleaned_data)
+        except ValidationError:
+            form.add_error(
+                None,
+                gettext(
+                    "A rule names a list that is missing, two lists have one name, or the zone is not known."
+                ),
+            )
+        else:
+            _keep(request, replaces, changed)
+            return redirect("governance:policy_draft")
+    status = 422 if form.is_bound else 200
+    return render(request, "governance/policy_lists.html", {"form": form}, status=status)
+
+
+@require_POST
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def discard(request: StaffRequest) -> HttpResponse:
+    request.session.pop(_DRAFT, None)
+    return redirect("governance:policies")
+
+
+@require_POST
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def propose(request: StaffRequest) -> HttpResponse:
+    """Submit the draft for approval. A refusal keeps it."""
+    replaces, document = _draft(request)
+    try:
+        check_replaces_newest(replaces)
+        check_policy(document)
+        operation = prepare_operation(
+            _submission(request),
+            actor=request.user,
+            kind=ApprovalPolicyKind.name,
+            payload=_payload(replaces, document),
+        )
+    except OperationError as exc:
+        return _draft_page(request, str(exc))
+    request.session.pop(_DRAFT, None)
+    messages.success(request, gettext("Submitted for approval by another administrator."))
+    return redirect(operation)
+
+
+def _submission(request: StaffRequest) -> UUID:
+    try:
+        return UUID(request.POST.get("submission", ""))
+    except ValueError:
+        return uuid4()
+
+
+def _payload(replaces: int, document: PolicyDocument) -> ApprovalPolicyPayload:
+    compared = compare(_policy().document, document)
+    count = {each: sum(one.difference == each for one in compared) for each in Difference}
+    return ApprovalPolicyPayload(
+        replaces=replaces,
+        document=document,
+        added=count[Difference.ADDED],
+        changed=count[Difference.CHANGED],
+        removed=count[Difference.REMOVED],
+    )
+
+
+# A proposal, and the replay
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def proposal(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """Old beside new."""
+    operation, payload = _proposal_or_404(request, pk)
+    replaced = PolicyVersion.objects.filter(number=payload.replaces).first()
+    old = PolicyDocument.model_validate(replaced.document) if replaced else _policy_without_versions()
+    context = {"operation": operation, "payload": payload, "compared": compare(old, payload.document)}
+    return render(request, "governance/policy_proposal.html", context)
+
+
+def _policy_without_versions() -> PolicyDocument:
+    policy = _policy()
+    return policy.document if policy.number is None else PolicyDocument()
+
+
+def _proposal_or_404(request: StaffRequest, pk: UUID) -> tuple[Operation, ApprovalPolicyPayload]:
+    operation = get_object_or_404(visible_operations(request.user), pk=pk, kind=ApprovalPolicyKind.name)
+    try:
+        return operation, read_content(operation)[1]
+    except ContentUnreadableError as exc:
+        raise Http404 from exc
+
+
+@require_safe
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def replay_draft(request: StaffRequest) -> HttpResponse:
+    return _replay_page(request, _draft(request)[1], None)
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def replay_proposal(request: StaffRequest, pk: UUID) -> HttpResponse:
+    operation, payload = _proposal_or_404(request, pk)
+    return _replay_page(request, payload.document, operation)
+
+
+def _replay_page(
+    request: StaffRequest, document: PolicyDocument, operation: Operation | None
+) -> HttpResponse:
+    found = replay(document, clock.now())
+    if request.GET.get("format") == "csv":
+        response = HttpResponse(replay_csv(found), content_type="text/csv; charset=utf-8")
+        response["Content-Disposition"] = 'attachment; filename="policy-replay.csv"'
+        return response
+    return render(request, "governance/policy_replay.html", _replay_context(found, document, operation))
+
+
+def _replay_context(found: Replay, document: PolicyDocument, operation: Operation | None) -> dict[str, Any]:
+    changed = found.changed
+    sentences = [rule_sentence(rule) for rule in document.rules] + [last_rule_sentence(LAST_RULE.levels)]
+    return {
+        "replay": found,
+        "operation": operation,
+        "changes": [(change.label, found.totals[change.value]) for change in Change],
+        "headings": [change.label for change in Change],
+        "summary": [(kind, currency, list(counts.values())) for kind, currency, counts in found.summary],
+        "changed": [(one, sentences[one.rule - 1]) for one in changed[:_LISTED]],
+        "more": max(len(changed) - _LISTED, 0),
+    }
+
+
+# An operation to try
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def try_operation(request: StaffRequest) -> HttpResponse:
+    """Which rule of the draft, or of the policy in effect, would decide a typed operation, and why none before it."""
+    is_draft = "draft" in request.GET and request.user.has_perm(permissions.PROPOSE)
+    document = _draft(request)[1] if is_draft else _policy().document
+    form = TryForm(request.GET if "kind" in request.GET else None, people=PeopleChoices())
+    context: dict[str, Any] = {"form": form, "is_draft": is_draft}
+    if form.is_valid():
+        context |= _tried(document, _described(form, document))
+    return render(
+        request, "governance/policy_try.html", context, status=422 if form.is_bound and form.errors else 200
+    )
+
+
+def _described(form: TryForm, document: PolicyDocument) -> DescribedOperation:
+    values = form.cleaned_data
+    asked = [rule.when.preparer for rule in document.rules if rule.when.preparer]
+    [preparer] = read_people(APPROVE, [int(values["preparer"])], asked=asked)
+    is_, kind = values["recipient_is"], KINDS[values["kind"]]
+    total = values["total"] if values["total"] is not None else values["amount"]
+    facts = RecipientFacts(
+        key=values["recipient"],
+        is_new="new" in is_,
+        is_saved="saved" in is_,
+        is_provider_user="provider_user" in is_,
+        network=values["network"],
+    )
+    return DescribedOperation(
+        kind=kind.name,
+        preparer=preparer,
+        at=values["at"] or timezone.now(),
+        currency=values["currency"],
+        amount=values["amount"],
+        recipient=facts if values["recipient"] or is_ or values["network"] else None,
+        rows=values["rows"] or 1,
+        totals={(window, of): total for window in Window for of in TotalOf} if total is not None else {},
+        refusable=kind.name == BatchKind.name or not isinstance(kind, LocalKind),
+    )
+
+
+def _tried(document: PolicyDocument, operation: DescribedOperation) -> dict[str, Any]:
+    evaluator = Evaluator(document)
+    decision = evaluator.decide(operation)
+    is_last = decision.number > len(document.rules)
+    return {
+        "decision": decision,
+        "sentence": last_rule_sentence(LAST_RULE.levels) if is_last else rule_sentence(decision.rule),
+        "approvals": levels_text(decision.rule.levels) if decision.rule.levels else "",
+        "misses": [
+            (rule_sentence(document.rules[place]), ", ".join(str(Condition(one).label) for one in missed))
+            for place, missed in enumerate(evaluator.misses(operation))
+        ],
+    }

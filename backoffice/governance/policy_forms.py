@@ -1,0 +1,388 @@
+"""The forms of approval policies: one rule, the lists and the time zone, and an operation to try."""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from pydantic import ValidationError
+
+from backoffice.accounts.groups import active_groups
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
+from backoffice.core.web.formatting import searched_amount
+from backoffice.policies.document import (
+    MOST_APPROVALS,
+    MOST_LEVELS,
+    AmountBand,
+    Conditions,
+    Currencies,
+    Hours,
+    Level,
+    Named,
+    People,
+    RecipientIs,
+    RecipientList,
+    Rule,
+    TotalAbove,
+    TotalOf,
+    Window,
+)
+from backoffice.policies.sentences import kind_names, weekday_name
+from payments_gateway import CURRENCIES
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+_ANY = ("", _("Any"))
+
+
+class AmountField(forms.CharField):
+    """An amount, accepted with or without separators; None if it is left empty."""
+
+    widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        amount = searched_amount(text)
+        if text and amount is None:
+            raise forms.ValidationError(gettext("Enter an amount, such as 5,000,000."))
+        return amount
+
+
+class PeopleChoices:
+    """Roles, groups and people to choose from. Two queries."""
+
+    def __init__(self) -> None:
+        self.groups = {group.pk: group.name for group in active_groups()}
+        people = User.objects.filter(is_active=True).order_by("full_name", "pk")
+        self.people = dict(people.values_list("pk", "full_name"))
+
+    @property
+    def of_levels(self) -> list[tuple[str, str]]:
+        """Everyone, a role, a group, or people who are named beside it."""
+        return [
+            ("", gettext("Everyone who may approve")),
+            *self._roles_and_groups,
+            ("named", gettext("Named people")),
+        ]
+
+    @property
+    def of_preparers(self) -> list[tuple[str, str]]:
+        people = [(f"person:{pk}", name) for pk, name in self.people.items()]
+        return [("", gettext("Anyone")), *self._roles_and_groups, *people]
+
+    @property
+    def _roles_and_groups(self) -> list[tuple[str, str]]:
+        roles = [(f"role:{role.value}", gettext("Role {role}").format(role=role.label)) for role in Role]
+        groups = [
+            (f"group:{pk}", gettext("Group {group}").format(group=name)) for pk, name in self.groups.items()
+        ]
+        return roles + groups
+
+    def read(self, choice: str, named: Iterable[str] = ()) -> People:
+        """The people of a choice. Call only with choices that were offered."""
+        sort, _, value = choice.partition(":")
+        if sort == "role":
+            return People(role=value)
+        if sort == "group":
+            return People(group=Named(id=int(value), name=self.groups[int(value)]))
+        if sort == "person":
+            named = [value]
+        return People(named=tuple(Named(id=int(pk), name=self.people[int(pk)]) for pk in named))
+
+
+def _choice_of(people: People | None) -> str:
+    if people is None:
+        return ""
+    if people.role:
+        return f"role:{people.role}"
+    if people.group:
+        return f"group:{people.group.id}"
+    return "named" if people.named else ""
+
+
+class RuleForm(forms.Form):
+    """One rule: its conditions, all of which have to fit, and its outcome."""
+
+    kinds = forms.MultipleChoiceField(label=_("Kinds"), required=False, help_text=_("None means all."))
+    currencies = forms.CharField(
+        label=_("Currencies"),
+        required=False,
+        max_length=200,
+        help_text=_("Such as NGN, USD. An amount or a total needs exactly one."),
+    )
+    other_than = forms.BooleanField(label=_("Any currency other than these"), required=False)
+    above = AmountField(label=_("Amount above"), required=False, max_length=40)
+    up_to = AmountField(label=_("Amount up to"), required=False, max_length=40)
+    recipient = forms.ChoiceField(label=_("Recipient"), required=False, choices=[_ANY, *RecipientIs.choices])
+    on_list = forms.ChoiceField(label=_("Recipient on the list"), required=False)
+    networks = forms.CharField(label=_("Networks"), required=False, max_length=200)
+    preparer = forms.ChoiceField(label=_("Prepared by"), required=False)
+    total_above = AmountField(label=_("Total above"), required=False, max_length=40)
+    total_window = forms.ChoiceField(label=_("Total of the last"), required=False, choices=Window.choices)
+    total_of = forms.ChoiceField(
+        label=_("Total of operations by or to"), required=False, choices=TotalOf.choices
+    )
+    hours = forms.ChoiceField(
+        label=_("Prepared"),
+        required=False,
+        choices=[
+            ("", _("At any time")),
+            ("inside", _("Within these hours")),
+            ("outside", _("Outside these hours")),
+        ],
+    )
+    weekdays = forms.TypedMultipleChoiceField(
+        label=_("Weekdays"),
+        required=False,
+        coerce=int,
+        widget=forms.CheckboxSelectMultiple,
+    )
+    start = forms.TimeField(label=_("From"), required=False, widget=forms.TimeInput(attrs={"type": "time"}))
+    end = forms.TimeField(label=_("To"), required=False, widget=forms.TimeInput(attrs={"type": "time"}))
+    more_rows_than = forms.IntegerField(label=_("Batch with more rows than"), required=False, min_value=0)
+    refuse = forms.CharField(
+        label=_("Refuse with this reason"),
+        required=False,
+        max_length=200,
+        help_text=_("Leave empty to require approvals instead."),
+    )
+
+    def __init__(self, *args: Any, people: PeopleChoices, lists: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.people = people
+        self._set_choices("kinds", list(kind_names().items()))
+        self._set_choices("on_list", [("", gettext("Any")), *((name, name) for name in lists)])
+        self._set_choices("preparer", people.of_preparers)
+        self._set_choices("weekdays", [(day, weekday_name(day)) for day in range(7)])
+        named = [(str(pk), name) for pk, name in people.people.items()]
+        for number in range(1, MOST_LEVELS + 1):
+            self.fields[f"needed{number}"] = forms.IntegerField(
+                label=_("Approvals"), required=False, min_value=1, max_value=MOST_APPROVALS
+            )
+            self.fields[f"of{number}"] = forms.ChoiceField(
+                label=_("Of"), required=False, choices=people.of_levels
+            )
+            self.fields[f"named{number}"] = forms.MultipleChoiceField(
+                label=_("Named people"),
+                required=False,
+                choices=named,
+                widget=forms.SelectMultiple(attrs={"size": 4}),
+            )
+
+    def _set_choices(self, name: str, choices: list[Any]) -> None:
+        field: Any = self.fields[name]
+        field.choices = choices
+
+    @property
+    def levels(self) -> list[list[forms.BoundField]]:
+        """The fields of each level."""
+        return [[self[f"{name}{n}"] for name in ("needed", "of", "named")] for n in range(1, MOST_LEVELS + 1)]
+
+    @property
+    def is_advanced_open(self) -> bool:
+        """Whether a folded field has a value or an error."""
+        folded = ("preparer", "on_list", "networks", "total_above", "hours", "more_rows_than")
+        return any(self[name].value() not in {None, ""} or self[name].errors for name in folded)
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        self.rule: Rule | None = None
+        for number in range(1, MOST_LEVELS + 1):
+            if values.get(f"of{number}") == "named" and not values.get(f"named{number}"):
+                self.add_error(f"named{number}", gettext("Select the people who are meant."))
+        if not self.errors:
+            try:
+                self.rule = Rule(when=self._conditions(), refuse=values["refuse"], levels=self._levels())
+            except ValidationError as exc:
+                for error in exc.errors():
+                    self.add_error(None, _sentence_of(error["msg"]))
+        return values
+
+    def _conditions(self) -> Conditions:
+        values = self.cleaned_data
+        codes = _listed(values["currencies"].upper())
+        band = (values["above"], values["up_to"])
+        return Conditions(
+            kinds=tuple(values["kinds"]),
+            currencies=Currencies(codes=codes, other_than=values["other_than"])
+            if codes or values["other_than"]
+            else None,
+            amount=AmountBand(above=band[0], up_to=band[1]) if band != (None, None) else None,
+            recipient=values["recipient"] or None,
+            on_list=values["on_list"],
+            networks=_listed(values["networks"]),
+            preparer=self.people.read(values["preparer"]) if values["preparer"] else None,
+            total=self._total(values["total_above"]),
+            hours=self._hours() if values["hours"] else None,
+            more_rows_than=values["more_rows_than"],
+        )
+
+    def _total(self, above: Decimal | None) -> TotalAbove | None:
+        values = self.cleaned_data
+        if above is None:
+            return None
+        window, of = values["total_window"] or Window.DAY, values["total_of"] or TotalOf.CURRENCY
+        return TotalAbove(window=Window(window), of=TotalOf(of), above=above)
+
+    def _hours(self) -> Hours:
+        values = self.cleaned_data
+        times = {name: values[name] for name in ("start", "end") if values[name]}
+        return Hours(weekdays=tuple(values["weekdays"]), outside=values["hours"] == "outside", **times)
+
+    def _levels(self) -> tuple[Level, ...]:
+        values = self.cleaned_data
+        return tuple(
+            Level(
+                needed=values[f"needed{n}"],
+                of=self.people.read(
+                    values[f"of{n}"], values[f"named{n}"] if values[f"of{n}"] == "named" else ()
+                ),
+            )
+            for n in range(1, MOST_LEVELS + 1)
+            if values[f"needed{n}"]
+        )
+
+
+def rule_initial(rule: Rule) -> dict[str, Any]:
+    """The form's values for editing this rule."""
+    when = rule.when
+    values: dict[str, Any] = {
+        "kinds": list(when.kinds),
+        "currencies": ", ".join(when.currencies.codes) if when.currencies else "",
+        "other_than": bool(when.currencies and when.currencies.other_than),
+        "above": _text(when.amount.above if when.amount else None),
+        "up_to": _text(when.amount.up_to if when.amount else None),
+        "recipient": when.recipient or "",
+        "on_list": when.on_list,
+        "networks": ", ".join(when.networks),
+        "preparer": _preparer_choice(when.preparer),
+        "more_rows_than": when.more_rows_than,
+        "refuse": rule.refuse,
+    }
+    if when.total:
+        total = {
+            "total_above": _text(when.total.above),
+            "total_window": when.total.window,
+            "total_of": when.total.of,
+        }
+        values.update(total)
+    if when.hours:
+        values.update(hours="outside" if when.hours.outside else "inside", weekdays=list(when.hours.weekdays))
+        values.update(start=when.hours.start, end=when.hours.end)
+    for number, level in enumerate(rule.levels, start=1):
+        values[f"needed{number}"], values[f"of{number}"] = level.needed, _choice_of(level.of)
+        values[f"named{number}"] = [str(one.id) for one in level.of.named]
+    return values
+
+
+def _preparer_choice(people: People | None) -> str:
+    if people is not None and people.named:
+        return f"person:{people.named[0].id}"
+    return _choice_of(people)
+
+
+def _text(amount: Decimal | None) -> str:
+    return "" if amount is None else f"{amount:f}"
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+
+
+_SENTENCES: "dict[str, StrOrPromise]" = {
+    "an amount needs exactly one currency": _("An amount or a total needs exactly one currency."),
+    "the lower end is not below the upper end": _("“Amount above” must be less than “Amount up to”."),
+    "fewer people are named than must approve": _("A level names fewer people than must approve."),
+    "a rule refuses with a reason, or requires at least one approval": _(
+        "Enter how many must approve, or a reason to refuse, not both."
+    ),
+    "at least one weekday, each once": _("Select at least one weekday."),
+    "the start is not before the end": _("“From” must be before “To”."),
+    "at least one currency": _("Enter at least one currency."),
+}
+
+
+def _sentence_of(message: str) -> str:
+    found = next((text for code, text in _SENTENCES.items() if code in message), None)
+    return str(found or gettext("The rule is not valid. Check its fields."))
+
+
+class ListsForm(forms.Form):
+    """The lists of recipients, one in each line, and the zone in which hours are."""
+
+    time_zone = forms.CharField(
+        label=_("Time zone of hours"), max_length=64, help_text=_("Such as Africa/Lagos.")
+    )
+    lists = forms.CharField(
+        label=_("Recipient lists"),
+        required=False,
+        max_length=100_000,
+        help_text=_(
+            "One list in each line: its name, a colon, and accounts (bank:044:0123456789), addresses (address:…) or "
+            "users (user:name), separated by commas."
+        ),
+        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
+    )
+
+    def clean_lists(self) -> tuple[RecipientList, ...]:
+        found = []
+        for line in filter(str.strip, self.cleaned_data["lists"].splitlines()):
+            name, colon, keys = line.partition(":")
+            if not (name.strip() and colon and _listed(keys)):
+                raise forms.ValidationError(
+                    gettext("“{line}” is no list: write its name, a colon and its recipients.").format(
+                        line=line[:80]
+                    )
+                )
+            found.append(RecipientList(name=name, keys=_listed(keys)))
+        return tuple(found)
+
+
+def lists_text(lists: Sequence[RecipientList]) -> str:
+    """The lists as they are typed."""
+    return "\n".join(f"{each.name}: {', '.join(each.keys)}" for each in lists)
+
+
+class TryForm(forms.Form):
+    """An operation to try: what the rules ask about it."""
+
+    kind = forms.ChoiceField(label=_("Kind"))
+    currency = forms.CharField(label=_("Currency"), required=False, max_length=12)
+    amount = AmountField(label=_("Amount"), required=False, max_length=40)
+    recipient = forms.CharField(
+        label=_("Recipient"), required=False, max_length=200, help_text=_("Such as bank:044:0123456789.")
+    )
+    recipient_is = forms.MultipleChoiceField(
+        label=_("The recipient is"),
+        required=False,
+        choices=[
+            (one.value, one.label) for one in (RecipientIs.NEW, RecipientIs.SAVED, RecipientIs.PROVIDER_USER)
+        ],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    network = forms.CharField(label=_("Network"), required=False, max_length=60)
+    preparer = forms.ChoiceField(label=_("Prepared by"))
+    at = forms.DateTimeField(
+        label=_("Prepared at"), required=False, widget=forms.DateTimeInput(attrs={"type": "datetime-local"})
+    )
+    total = AmountField(
+        label=_("Total of the last 24 hours and 7 days, with it"), required=False, max_length=40
+    )
+    rows = forms.IntegerField(label=_("Rows of the batch"), required=False, min_value=1)
+
+    def __init__(self, *args: Any, people: PeopleChoices, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        kind: Any = self.fields["kind"]
+        kind.choices = list(kind_names().items())
+        preparer: Any = self.fields["preparer"]
+        preparer.choices = [(str(pk), name) for pk, name in people.people.items()]
+
+    def clean_currency(self) -> str:
+        code: str = self.cleaned_data["currency"].strip().upper()
+        if code and code not in CURRENCIES and not code.isalnum():
+            raise forms.ValidationError(gettext("Enter the code of a currency, such as NGN."))
+        return code

@@ -1,0 +1,205 @@
+"""A version of the policies over past operations: which would have been refused, or needed more or fewer approvals.
+
+Each operation is described as it was when it was prepared, so what was known then decides, not what is known now.
+"""
+
+import csv
+import io
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
+from pydantic import ValidationError
+
+from backoffice.operations.descriptions import (
+    History,
+    RowFacts,
+    StoredSubject,
+    describe_batch,
+    describe_with,
+)
+from backoffice.operations.kinds.base import Debit
+from backoffice.operations.kinds.batch import BatchKind, BatchPayload
+from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.models.batches import BatchRow
+from backoffice.operations.models.operations import Operation
+from backoffice.policies.document import PolicyDocument, approvals_in
+from backoffice.policies.evaluator import Evaluator, strictest
+from backoffice.policies.sentences import kind_name
+
+REPLAYED_DAYS = 90
+MOST_OPERATIONS = 50_000
+
+
+class Change(TextChoices):
+    """What the version would have changed for an operation."""
+
+    REFUSED = "refused", _("Refused")
+    MORE = "more", _("More approvals")
+    FEWER = "fewer", _("Fewer approvals")
+    SAME = "same", _("The same")
+
+
+@dataclass(frozen=True)
+class ReplayedOperation:
+    """One operation, how many approvals it needed, and what the version would have done by which rule."""
+
+    operation_id: UUID
+    reference: str
+    kind: str
+    currency: str
+    amount: Decimal | None
+    prepared_at: datetime
+    needed: int
+    would_need: int
+    rule: int
+    change: Change
+
+    @property
+    def kind_name(self) -> str:
+        return kind_name(self.kind)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """All operations of the period, the newest first."""
+
+    since: datetime
+    operations: Sequence[ReplayedOperation]
+
+    @property
+    def changed(self) -> list[ReplayedOperation]:
+        return [one for one in self.operations if one.change != Change.SAME]
+
+    @property
+    def summary(self) -> list[tuple[str, str, dict[str, int]]]:
+        """Kind, currency and the number of each change, of those with operations that change."""
+        counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        for one in self.operations:
+            counts[one.kind, one.currency][one.change] += 1
+        return [
+            (kind_name(kind), currency, {change.value: counted[change] for change in Change})
+            for (kind, currency), counted in sorted(counts.items())
+        ]
+
+    @property
+    def totals(self) -> dict[str, int]:
+        counted = Counter(one.change for one in self.operations)
+        return {change.value: counted[change] for change in Change}
+
+
+_COLUMNS = ("id", "reference", "kind", "payload", "currency", "amount", "recipient_key")
+_FURTHER = ("preparer_id", "prepared_at", "approvals_needed")
+
+
+def replay(document: PolicyDocument, now: datetime) -> Replay:
+    """The document over the operations of the last `REPLAYED_DAYS`. Rows of batches are decided with their batch."""
+    since = now - timedelta(days=REPLAYED_DAYS)
+    found = Operation.objects.filter(prepared_at__gt=since, batch_row__isnull=True).order_by(
+        "-prepared_at", "-id"
+    )
+    rows = [row for row in found.values_list(*_COLUMNS, *_FURTHER)[:MOST_OPERATIONS] if row[2] in KINDS]
+    subjects = [_subject(row) for row in rows]
+    batches = _batch_rows([row[0] for row in rows if row[2] == BatchKind.name])
+    history = History(document, subjects, rows=[row for each in batches.values() for row in each])
+    evaluator = Evaluator(document)
+    operations = [
+        _replayed(evaluator, history, subject, row, batches.get(row[0], []))
+        for subject, row in zip(subjects, rows, strict=True)
+    ]
+    return Replay(since, [one for one in operations if one])
+
+
+def _subject(row: tuple[Any, ...]) -> StoredSubject:
+    pk, _reference, kind, payload, currency, amount, key, preparer, at, _needed = row
+    own = Debit(currency, amount) if amount is not None else None
+    return StoredSubject(
+        pk, KINDS[kind], payload, preparer, "", at, own, is_stored=True, key=key or "", stored=payload
+    )
+
+
+def _batch_rows(batches: Sequence[UUID]) -> dict[UUID, list[RowFacts]]:
+    found: dict[UUID, list[RowFacts]] = defaultdict(list)
+    if not batches:
+        return found
+    rows = BatchRow.objects.filter(batch__in=batches).order_by("batch", "number")
+    for batch, currency, amount, key, payload in rows.values_list(
+        "batch", "currency", "amount", "recipient_key", "payload"
+    ):
+        found[batch].append(RowFacts(currency, amount, key, str(payload.get("network") or "")))
+    return found
+
+
+def _replayed(
+    evaluator: Evaluator,
+    history: History,
+    subject: StoredSubject,
+    row: tuple[Any, ...],
+    batch_rows: Sequence[RowFacts],
+) -> ReplayedOperation | None:
+    """None if this release cannot read its content."""
+    try:
+        if subject.kind.name == BatchKind.name:
+            payload = BatchPayload.model_validate(subject.stored)
+            described = describe_batch(subject, payload, batch_rows, history)
+        else:
+            described = describe_with(subject, history)
+    except ValidationError:
+        return None
+    decision = strictest([evaluator.decide(one) for one in described])
+    pk, reference, kind, _payload, currency, amount, _key, _preparer, at, needed = row
+    would_need = approvals_in(decision.rule.levels)
+    change = (
+        Change.REFUSED
+        if decision.rule.refuse
+        else Change.MORE
+        if would_need > needed
+        else Change.FEWER
+        if would_need < needed
+        else Change.SAME
+    )
+    return ReplayedOperation(
+        pk, reference, kind, currency, amount, at, needed, would_need, decision.number, change
+    )
+
+
+def replay_csv(replayed: Replay) -> bytes:
+    """Every operation of the replay, with its rule."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(
+        (
+            "reference",
+            "kind",
+            "currency",
+            "amount",
+            "prepared_at",
+            "approvals",
+            "would_need",
+            "rule",
+            "change",
+        )
+    )
+    for one in replayed.operations:
+        amount = "" if one.amount is None else f"{one.amount:f}"
+        at = one.prepared_at.isoformat(timespec="seconds")
+        writer.writerow(
+            (
+                one.reference,
+                one.kind,
+                one.currency,
+                amount,
+                at,
+                one.needed,
+                one.would_need,
+                one.rule,
+                one.change.value,
+            )
+        )
+    return out.getvalue().encode()

@@ -1,0 +1,63 @@
+"""Who is in the team, for its pages: people, groups, and what waits to be agreed on."""
+
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from backoffice.accounts.groups import active_groups
+from backoffice.accounts.models import (
+    AuthenticatorDevice,
+    GroupMembership,
+    StaffGroup,
+    StaffSession,
+    User,
+    latest_restricting_changes,
+)
+from backoffice.operations.kinds.staff_change import StaffChangeKind
+from backoffice.operations.models.operations import Approval, Operation
+from backoffice.operations.selectors import IS_OPEN
+
+APPROVALS_WITHIN = timedelta(days=90)
+
+
+def team_members(now: datetime) -> QuerySet[User]:
+    """Everyone with an account, with what the list shows of each: `has_second_factor`, `open_sessions`,
+    `approved_lately`, and what restricts the person.
+    """
+    sessions = StaffSession.objects.filter(user=OuterRef("pk"), expire_date__gt=timezone.now())
+    lately = Approval.objects.filter(approver=OuterRef("pk"), approved_at__gt=now - APPROVALS_WITHIN)
+    device = AuthenticatorDevice.objects.filter(user=OuterRef("pk"), confirmed=True)
+    return User.objects.annotate(
+        has_second_factor=Exists(device),
+        open_sessions=_count(sessions),
+        approved_lately=_count(lately),
+        **latest_restricting_changes("pk"),
+    )
+
+
+def find_members(members: QuerySet[User], text: str) -> QuerySet[User]:
+    """Those whose name or address contains the text."""
+    return members.filter(Q(full_name__icontains=text) | Q(email__icontains=text)) if text else members
+
+
+def groups_with_size() -> QuerySet[StaffGroup]:
+    """The groups that are not retired, each with `size`: its active members."""
+    active = Q(memberships__user__is_active=True)
+    return active_groups().annotate(size=Count("memberships", filter=active))
+
+
+def memberships_of(person: User) -> QuerySet[GroupMembership]:
+    return GroupMembership.objects.filter(user=person).select_related("group").order_by("group__name")
+
+
+def waiting_change(person: User) -> Operation | None:
+    """The change of this person that waits for approval, if there is one."""
+    waiting = Operation.objects.filter(IS_OPEN, kind=StaffChangeKind.name, payload__person=person.pk)
+    return waiting.first()
+
+
+def _count(rows: QuerySet[StaffSession] | QuerySet[Approval]) -> Coalesce:
+    number = rows.order_by().values(one=Value(1)).annotate(number=Count("pk")).values("number")
+    return Coalesce(Subquery(number), 0)

@@ -1,0 +1,32 @@
+"""URLs of Settings, Team and Approval policies: people, groups, links, access reviews, rules; under /settings/."""
+
+from django.urls import path
+
+from backoffice.governance import policies
+from backoffice.governance.pages import access_review, bootstrap, handover, person, team
+
+app_name = "governance"
+urlpatterns = [
+    path("team/", team.team, name="team"),
+    path("team/groups/", team.group_list, name="groups"),
+    path("team/first-steps/", bootstrap.bootstrap, name="bootstrap"),
+    path("team/links/<uuid:pk>/", handover.handover, name="handover"),
+    path("team/access-review/", access_review.access_review, name="access_review"),
+    path("team/access-review/<uuid:pk>/", access_review.reviewed, name="reviewed"),
+    path("team/<int:pk>/", person.person, name="person"),
+    path("team/<int:pk>/deactivate/", person.act, {"action": "deactivate"}, name="deactivate"),
+    path("team/<int:pk>/end-sessions/", person.act, {"action": "end_sessions"}, name="end_sessions"),
+    path("policies/", policies.in_effect, name="policies"),
+    path("policies/versions/<int:number>/", policies.version, name="policy_version"),
+    path("policies/try/", policies.try_operation, name="policy_try"),
+    path("policies/draft/", policies.draft, name="policy_draft"),
+    path("policies/draft/rules/new/", policies.edit_rule, name="policy_new_rule"),
+    path("policies/draft/rules/<int:number>/", policies.edit_rule, name="policy_rule"),
+    path("policies/draft/rules/<int:number>/move/", policies.move_rule, name="policy_move_rule"),
+    path("policies/draft/lists/", policies.edit_lists, name="policy_lists"),
+    path("policies/draft/discard/", policies.discard, name="policy_discard"),
+    path("policies/draft/propose/", policies.propose, name="policy_propose"),
+    path("policies/draft/replay/", policies.replay_draft, name="policy_replay"),
+    path("policies/proposals/<uuid:pk>/", policies.proposal, name="policy_proposal"),
+    path("policies/proposals/<uuid:pk>/replay/", policies.replay_proposal, name="policy_proposal_replay"),
+]

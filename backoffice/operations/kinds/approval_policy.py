@@ -1,0 +1,88 @@
+"""Approval policies: a new version of the whole document. Needs a second person; nothing is sent to the provider."""
+
+from typing import Any
+
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
+from backoffice.operations.permissions import APPROVE_GOVERNANCE, PROPOSE
+from backoffice.policies.document import PolicyDocument
+from backoffice.policies.sentences import rule_sentence
+
+
+class ApprovalPolicyPayload(Payload):
+    """The whole new document, the version that it replaces (0 for none), and how many rules differ from that one."""
+
+    replaces: int
+    document: PolicyDocument
+    added: int
+    changed: int
+    removed: int
+
+
+class ApprovalPolicyForm(KindForm):
+    """A version is proposed on its own pages."""
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        self.add_error(
+            None, gettext("Edit the rules under Settings, Approval policies. Nothing was prepared.")
+        )
+        return values
+
+
+class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
+    """Puts a version of the policies into effect; approved by another administrator."""
+
+    name = "approval_policy"
+    label = _("Approval policy")
+    plural = _("Approval policies")
+    letter = "Y"
+    verb = _("Change approval policies")
+    permission = PROPOSE
+    approval_permission = APPROVE_GOVERNANCE
+    effect = LocalEffect.CHANGES_POLICY
+    prepared_on = "governance:policy_draft"
+    content_page = "governance:policy_proposal"
+    payload_type = ApprovalPolicyPayload
+    form_type = ApprovalPolicyForm
+
+    def sentence(self, payload: ApprovalPolicyPayload) -> str:
+        count = len(payload.document.rules)
+        counted = ngettext(
+            "Put approval policy {version} with {count} rule into effect",
+            "Put approval policy {version} with {count} rules into effect",
+            count,
+        )
+        return counted.format(version=payload.replaces + 1, count=count)
+
+    def recipient(self, payload: ApprovalPolicyPayload) -> Recipient:
+        return Recipient(gettext("Approval policies"), gettext("Version {n}").format(n=payload.replaces + 1))
+
+    def facts(self, payload: ApprovalPolicyPayload) -> Facts:
+        rules = [
+            (gettext("Rule {number}").format(number=number), rule_sentence(rule))
+            for number, rule in enumerate(payload.document.rules, start=1)
+        ]
+        lists = [
+            (gettext("List {name}").format(name=each.name), ", ".join(each.keys))
+            for each in payload.document.lists
+        ]
+        zone = (gettext("Time zone of hours"), payload.document.time_zone)
+        return [*self.decision_facts(payload), zone, *rules, *lists]
+
+    def decision_facts(self, payload: ApprovalPolicyPayload) -> Facts:
+        replaced = str(payload.replaces) if payload.replaces else gettext("None")
+        return [
+            (gettext("Replaces version"), replaced),
+            (
+                gettext("Rules"),
+                gettext("{added} added, {changed} changed, {removed} removed").format(
+                    added=payload.added, changed=payload.changed, removed=payload.removed
+                ),
+            ),
+        ]
+
+    def initial(self, payload: ApprovalPolicyPayload) -> dict[str, Any]:
+        return {}

@@ -1,0 +1,88 @@
+"""Whether the people who exist can give what the rules of an approval policy require, whoever prepares."""
+
+from collections.abc import Iterator
+
+from backoffice.operations.errors import PolicyAlteredError, PolicyUnsatisfiableError
+from backoffice.operations.kinds.base import ChangeKind, LocalKind
+from backoffice.operations.kinds.batch import BatchKind
+from backoffice.operations.kinds.registry import KINDS, AnyKind
+from backoffice.operations.kinds.staffing import Staffing
+from backoffice.policies.document import Conditions, PolicyDocument, Rule
+from backoffice.policies.evaluator import Person, can_be_satisfied, is_among
+from backoffice.policies.models import AlteredPolicyError, policy_in_effect
+
+
+def check_satisfiable(document: PolicyDocument, staffing: Staffing) -> None:
+    """Raises PolicyUnsatisfiableError with the first rule that cannot be satisfied.
+
+    For each kind that a rule can decide, and each person who may prepare it, enough others who may approve it have to
+    exist. People whose rights are withheld for a day count.
+    """
+    checked: set[tuple[str, str, str]] = set()
+    for number, rule in enumerate(document.rules, start=1):
+        people = f"{rule.levels} {rule.when.preparer}"
+        for kind in _kinds_of(rule) if rule.levels else []:
+            combination = (people, kind.permission, kind.approval_permission)
+            if combination not in checked:
+                _check_rule(number, rule, kind, staffing)
+            checked.add(combination)
+
+
+def check_policy_stays_satisfiable(before: Staffing, after: Staffing) -> None:
+    """Raises PolicyUnsatisfiableError if a change of people would leave the policy in effect unsatisfiable.
+
+    Only if the change causes it. The rules of the settings name nobody, so they are not checked.
+    """
+    try:
+        policy = policy_in_effect()
+    except AlteredPolicyError as exc:
+        raise PolicyAlteredError from exc
+    if policy.number is not None and _is_satisfiable(policy.document, before):
+        check_satisfiable(policy.document, after)
+
+
+def _is_satisfiable(document: PolicyDocument, staffing: Staffing) -> bool:
+    try:
+        check_satisfiable(document, staffing)
+    except PolicyUnsatisfiableError:
+        return False
+    return True
+
+
+def _check_rule(number: int, rule: Rule, kind: AnyKind, staffing: Staffing) -> None:
+    approvers = _people(staffing, kind.approval_permission)
+    entitled = staffing.holders(kind.permission)
+    for preparer in _preparers(rule, [person for person in approvers if person.id in entitled]):
+        others = [person for person in approvers if person != preparer]
+        for place, level in enumerate(rule.levels, start=1):
+            if not can_be_satisfied(rule.levels[:place], others):
+                raise PolicyUnsatisfiableError(number, kind.name, level, preparer.name if preparer else "")
+
+
+def _people(staffing: Staffing, permission: str) -> list[Person]:
+    return [
+        Person(one, staffing.names[one], staffing.roles[one], staffing.groups[one])
+        for one in sorted(staffing.holders(permission))
+    ]
+
+
+def _preparers(rule: Rule, approvers: list[Person]) -> Iterator[Person | None]:
+    """Somebody who does not approve, and each approver who may prepare what the rule fits."""
+    yield None
+    for person in approvers:
+        if rule.when.preparer is None or is_among(person, rule.when.preparer):
+            yield person
+
+
+def _kinds_of(rule: Rule) -> list[AnyKind]:
+    """The kinds that the rule can decide: those it names, or all that can have what it asks for."""
+    named = [kind for name, kind in KINDS.items() if not rule.when.kinds or name in rule.when.kinds]
+    return [kind for kind in named if not _asks_for_money(rule.when) or _moves_money(kind)]
+
+
+def _asks_for_money(when: Conditions) -> bool:
+    return bool(when.currencies or when.recipient or when.on_list or when.networks)
+
+
+def _moves_money(kind: AnyKind) -> bool:
+    return kind.name == BatchKind.name or not isinstance(kind, ChangeKind | LocalKind)

@@ -1,0 +1,373 @@
+"""Which rule decides a described operation, and whose approvals are still needed: pure functions, the one place.
+
+Nothing here reads a database or a clock, so the answer is the same on both engines, at every moment and in a replay.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from functools import partial
+from types import MappingProxyType
+from zoneinfo import ZoneInfo
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
+
+from backoffice.policies.document import (
+    AmountBand,
+    Conditions,
+    Currencies,
+    Hours,
+    Level,
+    Levels,
+    People,
+    PolicyDocument,
+    RecipientIs,
+    Rule,
+    TotalAbove,
+    TotalOf,
+    Window,
+    approvals_in,
+)
+
+
+@dataclass(frozen=True)
+class Person:
+    """A person as a policy sees one."""
+
+    id: int
+    name: str
+    roles: frozenset[str] = frozenset()
+    groups: frozenset[int] = frozenset()
+    is_active: bool = True
+    may_approve: bool = True  # by a role
+    is_withheld: bool = False  # added, or given a right, within the last 24 hours
+    is_on_leave: bool = False
+
+
+@dataclass(frozen=True)
+class RecipientFacts:
+    """What is known of the recipient of an operation."""
+
+    key: str
+    is_new: bool = False
+    is_saved: bool = False
+    is_provider_user: bool = False
+    network: str = ""
+
+
+Totals = Mapping[tuple[Window, TotalOf], Decimal]
+
+
+@dataclass(frozen=True)
+class DescribedOperation:
+    """Everything that a rule can ask about an operation, as it was when it was prepared.
+
+    `totals` include the operation itself. What changes Countersign only, such as a policy, is not `refusable`: a rule
+    could otherwise refuse its own correction.
+    """
+
+    kind: str
+    preparer: Person
+    at: datetime
+    currency: str = ""
+    amount: Decimal | None = None
+    recipient: RecipientFacts | None = None
+    rows: int = 1
+    totals: Totals = field(default_factory=lambda: MappingProxyType({}))
+    refusable: bool = True
+
+
+class Condition(TextChoices):
+    """Which condition of a rule does not fit."""
+
+    KIND = "kind", _("another kind")
+    CURRENCY = "currency", _("another currency")
+    AMOUNT = "amount", _("the amount is outside the band")
+    RECIPIENT = "recipient", _("another recipient")
+    LIST = "list", _("the recipient is not on the list")
+    NETWORK = "network", _("another network")
+    PREPARER = "preparer", _("another preparer")
+    TOTAL = "total", _("the total is not above the limit")
+    HOURS = "hours", _("another time")
+    ROWS = "rows", _("not more rows")
+    REFUSABLE = "refusable", _("changes of Countersign itself are never refused")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The rule that decides, and its number from 1; the last rule has the number after all others."""
+
+    number: int
+    rule: Rule
+
+
+Check = tuple[Condition, Callable[[DescribedOperation], bool]]
+
+
+class Evaluator:
+    """A document, prepared for deciding about many operations."""
+
+    def __init__(self, document: PolicyDocument) -> None:
+        lists = {each.name: frozenset(each.keys) for each in document.lists}
+        zone = ZoneInfo(document.time_zone)
+        self._rules = [(rule, list(_checks(rule, lists, zone))) for rule in document.all_rules]
+
+    def decide(self, operation: DescribedOperation) -> Decision:
+        """The first rule that fits. The last rule fits everything."""
+        for number, (rule, checks) in enumerate(self._rules, start=1):
+            if all(fits(operation) for _, fits in checks):
+                return Decision(number, rule)
+        raise AssertionError("the last rule fits everything")
+
+    def misses(self, operation: DescribedOperation) -> list[list[Condition]]:
+        """Of each rule before the one that decides, the conditions that do not fit."""
+        before = self._rules[: self.decide(operation).number - 1]
+        return [[condition for condition, fits in checks if not fits(operation)] for _, checks in before]
+
+
+def decide(document: PolicyDocument, operation: DescribedOperation) -> Decision:
+    """The first rule of this document that fits."""
+    return Evaluator(document).decide(operation)
+
+
+def _checks(rule: Rule, lists: Mapping[str, frozenset[str]], zone: ZoneInfo) -> Iterator[Check]:
+    """The conditions that the rule has, those that are checked fastest first."""
+    if rule.when.kinds:
+        yield Condition.KIND, lambda operation: operation.kind in rule.when.kinds
+    if rule.when.currencies:
+        yield Condition.CURRENCY, partial(_is_currency, rule.when.currencies)
+    if rule.when.amount:
+        yield Condition.AMOUNT, partial(_is_in_band, rule.when.amount)
+    if rule.when.more_rows_than is not None:
+        yield Condition.ROWS, lambda operation: operation.rows > (rule.when.more_rows_than or 0)
+    if rule.refuse:
+        yield Condition.REFUSABLE, lambda operation: operation.refusable
+    yield from _checks_of_people_and_times(rule.when, lists, zone)
+
+
+def _checks_of_people_and_times(
+    when: Conditions, lists: Mapping[str, frozenset[str]], zone: ZoneInfo
+) -> Iterator[Check]:
+    if when.recipient:
+        yield Condition.RECIPIENT, partial(_is_recipient, when.recipient)
+    if when.on_list:
+        yield Condition.LIST, partial(_is_listed, lists[when.on_list])
+    if when.networks:
+        yield Condition.NETWORK, partial(_is_on_network, frozenset(when.networks))
+    if when.preparer:
+        yield Condition.PREPARER, partial(_is_prepared_by, when.preparer)
+    if when.total:
+        yield Condition.TOTAL, partial(_is_total_above, when.total)
+    if when.hours:
+        yield Condition.HOURS, partial(_is_prepared_at, when.hours, zone)
+
+
+def _is_currency(currencies: Currencies, operation: DescribedOperation) -> bool:
+    is_named = operation.currency in currencies.codes
+    return bool(operation.currency) and is_named != currencies.other_than
+
+
+def _is_in_band(band: AmountBand, operation: DescribedOperation) -> bool:
+    amount = operation.amount
+    return (
+        amount is not None
+        and (band.above is None or amount > band.above)
+        and (band.up_to is None or amount <= band.up_to)
+    )
+
+
+def _is_recipient(wanted: RecipientIs, operation: DescribedOperation) -> bool:
+    recipient = operation.recipient
+    if recipient is None:
+        return False
+    match wanted:
+        case RecipientIs.NEW:
+            return recipient.is_new
+        case RecipientIs.PAID_BEFORE:
+            return not recipient.is_new
+        case RecipientIs.SAVED:
+            return recipient.is_saved
+        case RecipientIs.NOT_SAVED:
+            return not recipient.is_saved
+        case RecipientIs.PROVIDER_USER:
+            return recipient.is_provider_user
+
+
+def _is_listed(keys: frozenset[str], operation: DescribedOperation) -> bool:
+    return operation.recipient is not None and operation.recipient.key in keys
+
+
+def _is_on_network(networks: frozenset[str], operation: DescribedOperation) -> bool:
+    return operation.recipient is not None and operation.recipient.network in networks
+
+
+def _is_prepared_by(people: People, operation: DescribedOperation) -> bool:
+    return is_among(operation.preparer, people)
+
+
+def _is_total_above(limit: TotalAbove, operation: DescribedOperation) -> bool:
+    total = operation.totals.get((limit.window, limit.of))
+    return total is not None and total > limit.above
+
+
+def _is_prepared_at(hours: Hours, zone: ZoneInfo, operation: DescribedOperation) -> bool:
+    return is_at(hours, operation.at.astimezone(zone))
+
+
+def is_at(hours: Hours, local: datetime) -> bool:
+    """Whether the hours include this local time."""
+    moment = local.time()
+    inside = (
+        local.weekday() in hours.weekdays
+        and hours.start <= moment
+        and (hours.end is None or moment < hours.end)
+    )
+    return inside != hours.outside
+
+
+def is_among(person: Person, people: People) -> bool:
+    """Whether the person has the role, is in the group, or is named; always if everyone is meant."""
+    if people.role:
+        return people.role in person.roles
+    if people.group:
+        return people.group.id in person.groups
+    return not people.named or any(one.id == person.id for one in people.named)
+
+
+def stricter(first: Levels, second: Levels) -> Levels:
+    """Levels that satisfy both: as few approvals as that needs, the first's order before the second's."""
+    both = (_with_the_rest(first, second), _with_the_rest(second, first))
+    return min(both, key=lambda levels: (approvals_in(levels), len(levels)))
+
+
+def _with_the_rest(levels: Levels, others: Levels) -> Levels:
+    """These levels, and what the others need beyond them."""
+    spare = [level.needed for level in levels]
+    rest: list[Level] = []
+    for other in sorted(
+        others, key=lambda level: level.of.is_everyone
+    ):  # everyone can be satisfied by any level
+        missing = other.needed
+        for exact in (True, False):
+            for place, level in enumerate(levels):
+                if level.of == other.of if exact else other.of.is_everyone:
+                    used = min(missing, spare[place])
+                    spare[place] -= used
+                    missing -= used
+        if missing:
+            rest.append(Level(needed=missing, of=other.of))
+    return (*levels, *rest)
+
+
+def strictest(decisions: Iterable[Decision]) -> Decision:
+    """Of the decisions on the parts of one operation: the first that refuses, otherwise one by whose levels all are
+    satisfied, under the rule that requires the most approvals.
+    """
+    found = list(decisions)
+    refusal = next((one for one in found if one.rule.refuse), None)
+    if refusal:
+        return refusal
+    most = max(found, key=lambda one: approvals_in(one.rule.levels))  # the first of equals
+    levels = most.rule.levels
+    for one in found:
+        levels = stricter(levels, one.rule.levels)
+    if levels == most.rule.levels:
+        return most
+    return Decision(most.number, most.rule.model_copy(update={"levels": levels}))
+
+
+@dataclass(frozen=True)
+class LevelProgress:
+    """Who of the approvers counts for this level, in the order of their approvals."""
+
+    level: Level
+    given: tuple[int, ...]
+
+    @property
+    def missing(self) -> int:
+        return self.level.needed - len(self.given)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the levels are, in their order."""
+
+    levels: tuple[LevelProgress, ...]
+
+    @property
+    def open(self) -> LevelProgress | None:
+        """The first level that is not complete; None if all are."""
+        return next((one for one in self.levels if one.missing), None)
+
+    @property
+    def is_complete(self) -> bool:
+        return self.open is None
+
+    @property
+    def missing(self) -> int:
+        return sum(one.missing for one in self.levels)
+
+
+def progress(levels: Levels, approvers: Iterable[Person], *, preparer_id: int) -> Progress:
+    """How far these people's approvals, in their order, complete the levels.
+
+    Each counts once, for the first level that is not complete and that the person belongs to; the preparer's never
+    does. No approval counts for a later level while an earlier one is open.
+    """
+    unused = list({one.id: one for one in approvers if one.id != preparer_id}.values())
+    found: list[LevelProgress] = []
+    for level in levels:
+        is_open = any(one.missing for one in found)
+        counted = [] if is_open else [one for one in unused if is_among(one, level.of)][: level.needed]
+        unused = [one for one in unused if one not in counted]
+        found.append(LevelProgress(level, tuple(one.id for one in counted)))
+    return Progress(tuple(found))
+
+
+class Hindrance(TextChoices):
+    """Why a person cannot approve now."""
+
+    PREPARED = "prepared", _("prepared it")
+    APPROVED = "approved", _("approved already")
+    DEACTIVATED = "deactivated", _("deactivated")
+    NO_PERMISSION = "no_permission", _("has no permission to approve")
+    WITHHELD = "withheld", _("new or changed within 24 hours")
+    ON_LEAVE = "on_leave", _("on leave")
+    AFFECTED = "affected", _("it changes their own rights")
+    NOT_IN_LEVEL = "not_in_level", _("not in the open level")
+
+
+def hindrance(
+    person: Person, level: Level, *, preparer_id: int, approved: Collection[int]
+) -> Hindrance | None:
+    """Why this person cannot approve at this level now; None if nothing prevents it."""
+    reasons = (
+        (person.id == preparer_id, Hindrance.PREPARED),
+        (person.id in approved, Hindrance.APPROVED),
+        (not person.is_active, Hindrance.DEACTIVATED),
+        (not person.may_approve, Hindrance.NO_PERMISSION),
+        (person.is_withheld, Hindrance.WITHHELD),
+        (person.is_on_leave, Hindrance.ON_LEAVE),
+        (not is_among(person, level.of), Hindrance.NOT_IN_LEVEL),
+    )
+    return next((reason for applies, reason in reasons if applies), None)
+
+
+def can_be_satisfied(levels: Levels, approvers: Collection[Person]) -> bool:
+    """Whether different people among these can take all the places that the levels have."""
+    seats = [level.of for level in levels for _ in range(level.needed)]
+    taken: dict[int, int] = {}
+
+    def seat_somebody(seat: int, tried: set[int]) -> bool:
+        for person in approvers:
+            if person.id in tried or not is_among(person, seats[seat]):
+                continue
+            tried.add(person.id)
+            if person.id not in taken or seat_somebody(taken[person.id], tried):
+                taken[person.id] = seat
+                return True
+        return False
+
+    return all(seat_somebody(seat, set()) for seat in range(len(seats)))

@@ -1,0 +1,226 @@
+"""Rules, levels and the comparison of two versions in words, in the reader's language.
+
+Who calls has named the kinds of operations once (`name_kinds`); roles have their own names.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext, ngettext, pgettext
+
+from backoffice.accounts.roles import Role
+from backoffice.core.web.formatting import format_amount, quoted
+from backoffice.policies.document import (
+    Conditions,
+    Hours,
+    Level,
+    Levels,
+    People,
+    PolicyDocument,
+    RecipientIs,
+    Rule,
+    TotalAbove,
+    TotalOf,
+    Window,
+)
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+_KIND_NAMES: "dict[str, StrOrPromise]" = {}
+
+
+def name_kinds(plurals: "Mapping[str, StrOrPromise]") -> None:
+    """Make the names of these kinds known, such as "Withdrawals"."""
+    _KIND_NAMES.update(plurals)
+
+
+def kind_name(kind: str) -> str:
+    """The name of the operations of this kind; the bare code if it has none here."""
+    return str(_KIND_NAMES.get(kind, kind))
+
+
+def kind_names() -> dict[str, str]:
+    """The names of all kinds, by kind."""
+    return {kind: str(name) for kind, name in _KIND_NAMES.items()}
+
+
+def rule_sentence(rule: Rule) -> str:
+    """`Withdrawals above NGN 5,000,000.00 to new recipients need 2 of Directors after 1 of Treasury`."""
+    what = " ".join([_kinds(rule.when), *condition_texts(rule.when)])
+    if rule.refuse:
+        return gettext("{what} are refused: {reason}").format(what=what, reason=quoted(rule.refuse))
+    return gettext("{what} need {approvals}").format(what=what, approvals=levels_text(rule.levels))
+
+
+def last_rule_sentence(levels: Levels) -> str:
+    """The last rule, which fits what no other rule fits."""
+    return gettext("Everything else needs {approvals}").format(approvals=levels_text(levels))
+
+
+def levels_text(levels: Levels) -> str:
+    """`2 of Directors after 1 of Treasury`: the last level first, as people say it."""
+    return pgettext("between approvals, the later one first", " after ").join(
+        map(level_text, reversed(levels))
+    )
+
+
+def level_text(level: Level) -> str:
+    """`2 of Directors`, or `1 other person`."""
+    if level.of.is_everyone:
+        return ngettext("{count} other person", "{count} other people", level.needed).format(
+            count=level.needed
+        )
+    return gettext("{count} of {people}").format(count=level.needed, people=people_text(level.of))
+
+
+def people_text(people: People) -> str:
+    """A role by its label, a group by its name, people by theirs."""
+    if people.role:
+        labels = {role.value: str(role.label) for role in Role}
+        return gettext("role {role}").format(role=labels.get(people.role, people.role))
+    if people.group:
+        return people.group.name
+    return ", ".join(one.name for one in people.named)
+
+
+def _kinds(when: Conditions) -> str:
+    names = _joined([kind_name(kind) for kind in when.kinds])
+    return names or gettext("All operations")
+
+
+def condition_texts(when: Conditions) -> list[str]:
+    """Each condition but the kind, in reading order."""
+    texts = [
+        _amount_text(when) if when.amount else _currencies_text(when),
+        _recipient_text(when.recipient) if when.recipient else "",
+        gettext("to the list {name}").format(name=quoted(when.on_list)) if when.on_list else "",
+        gettext("on the network {names}").format(names=_joined(when.networks)) if when.networks else "",
+        gettext("prepared by {people}").format(people=people_text(when.preparer)) if when.preparer else "",
+        _total_text(when.total, _currency(when)) if when.total else "",
+        _hours_text(when.hours) if when.hours else "",
+    ]
+    if when.more_rows_than is not None:
+        texts.append(gettext("in batches of more than {count} rows").format(count=when.more_rows_than))
+    return [text for text in texts if text]
+
+
+def _currency(when: Conditions) -> str:
+    return when.currencies.codes[0] if when.currencies else ""
+
+
+def _currencies_text(when: Conditions) -> str:
+    if when.currencies is None:
+        return ""
+    names = _joined(when.currencies.codes)
+    if not when.currencies.other_than:
+        return gettext("in {currencies}").format(currencies=names)
+    if not names:
+        return gettext("in any currency")
+    return gettext("in currencies other than {currencies}").format(currencies=names)
+
+
+def _amount_text(when: Conditions) -> str:
+    band, code = when.amount, _currency(when)
+    above = f"{code} {format_amount(band.above, code)}" if band and band.above is not None else ""
+    up_to = f"{code} {format_amount(band.up_to, code)}" if band and band.up_to is not None else ""
+    if above and up_to:
+        return gettext("above {above} and up to {up_to}").format(above=above, up_to=up_to)
+    if above:
+        return gettext("above {above}").format(above=above)
+    return gettext("up to {up_to}").format(up_to=up_to)
+
+
+def _recipient_text(recipient: RecipientIs) -> str:
+    return {
+        RecipientIs.NEW: gettext("to new recipients"),
+        RecipientIs.PAID_BEFORE: gettext("to recipients paid before"),
+        RecipientIs.SAVED: gettext("to saved recipients"),
+        RecipientIs.NOT_SAVED: gettext("to recipients that are not saved"),
+        RecipientIs.PROVIDER_USER: gettext("to users of the provider"),
+    }[recipient]
+
+
+def _total_text(total: TotalAbove, code: str) -> str:
+    template = {
+        (Window.DAY, TotalOf.PREPARER): gettext(
+            "that bring their preparer's total of 24 hours above {amount}"
+        ),
+        (Window.DAY, TotalOf.RECIPIENT): gettext(
+            "that bring their recipient's total of 24 hours above {amount}"
+        ),
+        (Window.DAY, TotalOf.CURRENCY): gettext("that bring the total of 24 hours above {amount}"),
+        (Window.WEEK, TotalOf.PREPARER): gettext(
+            "that bring their preparer's total of 7 days above {amount}"
+        ),
+        (Window.WEEK, TotalOf.RECIPIENT): gettext(
+            "that bring their recipient's total of 7 days above {amount}"
+        ),
+        (Window.WEEK, TotalOf.CURRENCY): gettext("that bring the total of 7 days above {amount}"),
+    }[total.window, total.of]
+    return template.format(amount=f"{code} {format_amount(total.above, code)}")
+
+
+def _hours_text(hours: Hours) -> str:
+    template = (
+        gettext("prepared outside {days}, {start} to {end}")
+        if hours.outside
+        else gettext("prepared on {days}, {start} to {end}")
+    )
+    end = f"{hours.end:%H:%M}" if hours.end else "24:00"
+    days = ", ".join(weekday_name(day) for day in sorted(hours.weekdays))
+    return template.format(days=days, start=f"{hours.start:%H:%M}", end=end)
+
+
+def weekday_name(day: int) -> str:
+    """The short name of a weekday; Monday is 0."""
+    return (
+        *(pgettext("abbreviated weekday", "Mon"), pgettext("abbreviated weekday", "Tue")),
+        *(pgettext("abbreviated weekday", "Wed"), pgettext("abbreviated weekday", "Thu")),
+        *(pgettext("abbreviated weekday", "Fri"), pgettext("abbreviated weekday", "Sat")),
+        pgettext("abbreviated weekday", "Sun"),
+    )[day]
+
+
+def _joined(names: Sequence[str]) -> str:
+    if len(names) < 2:
+        return "".join(names)
+    return gettext("{names} and {last}").format(names=", ".join(names[:-1]), last=names[-1])
+
+
+class Difference(StrEnum):
+    """What became of a rule. The value is the CSS tone in which it is shown."""
+
+    SAME = "quiet"
+    CHANGED = "info"
+    ADDED = "good"
+    REMOVED = "bad"
+
+
+@dataclass(frozen=True)
+class ComparedRule:
+    """A rule of the old version beside that of the new one, each with its number and sentence; empty where it lacks."""
+
+    difference: Difference
+    old: str
+    new: str
+
+
+def compare(old: PolicyDocument, new: PolicyDocument) -> list[ComparedRule]:
+    """The rules of both versions in their order: the same, changed, added or removed."""
+    before, after = ([rule.model_dump_json() for rule in each.rules] for each in (old, new))
+    found: list[ComparedRule] = []
+    for tag, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        left, right = _numbered(old, a, b), _numbered(new, c, d)
+        for place in range(max(len(left), len(right))):
+            one, other = (side[place] if place < len(side) else "" for side in (left, right))
+            changed = Difference.CHANGED if one and other else Difference.REMOVED if one else Difference.ADDED
+            found.append(ComparedRule(Difference.SAME if tag == "equal" else changed, one, other))
+    return found
+
+
+def _numbered(document: PolicyDocument, start: int, end: int) -> list[str]:
+    return [f"{place + 1}. {rule_sentence(document.rules[place])}" for place in range(start, end)]

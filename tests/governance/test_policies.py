@@ -1,0 +1,344 @@
+"""Settings, Approval policies: in effect, proposing in forms, old beside new, replay, and an operation to try."""
+
+import csv
+import gzip
+import io
+import time
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils.html import strip_tags
+from pytest_django import DjangoAssertNumQueries
+
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
+from backoffice.core import clock
+from backoffice.governance import urls
+from backoffice.governance.policy_replay import Change, replay
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.states import Status
+from backoffice.policies.models import PolicyVersion
+from tests import factories
+from tests.policies.versions import NGN, document, group, proposed, put_in_effect
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SETTINGS = "/settings/policies/"
+DRAFT = f"{SETTINGS}draft/"
+RULE = {"kinds": ["withdrawal"], "currencies": "NGN", "above": "5,000,000", "recipient": "new"}
+
+
+@pytest.fixture
+def other_administrator(db: None) -> User:
+    return factories.person("Bisi Ade", Role.ADMINISTRATOR)
+
+
+@pytest.fixture
+def as_administrator(administrator: User) -> Client:
+    return factories.sign_in(Client(), administrator)
+
+
+def text(response: Any) -> str:
+    spaced = response.content.decode().replace("<", " <").replace("&#x27;", "'")
+    return " ".join(strip_tags(spaced).split()).replace(" .", ".")
+
+
+def page(client: Client, url: str) -> str:
+    response = client.get(url)
+    assert response.status_code == 200, url
+    return text(response)
+
+
+def test_the_rules_in_effect_are_shown_as_sentences(as_administrator: Client, auditor: User) -> None:
+    shown = page(as_administrator, SETTINGS)
+    assert "All operations above NGN 10,000,000.00 need 2 other people." in shown
+    assert "Everything else needs 1 other person." in shown
+    put_in_effect({"when": {"kinds": ["transfer"]}, "refuse": "No transfers"})
+    shown = page(factories.sign_in(Client(), auditor), SETTINGS)
+    assert "Version 1, in effect" in shown
+    assert "Transfers are refused: “No transfers”." in shown
+    assert "Propose new version" not in shown
+    assert "Removed" not in page(as_administrator, f"{SETTINGS}versions/1/")
+
+
+ROLES = ("preparer", "approver", "auditor", "administrator", "outsider")
+#                           method  preparer approver auditor administrator outsider
+ANSWERS = {
+    "policies":               ("get",  200, 200, 200, 200, 403),
+    "policy_version":         ("get",  200, 200, 200, 200, 403),
+    "policy_try":             ("get",  200, 200, 200, 200, 403),
+    "policy_draft":           ("get",  403, 403, 403, 200, 403),
+    "policy_new_rule":        ("get",  403, 403, 403, 200, 403),
+    "policy_rule":            ("get",  403, 403, 403, 200, 403),
+    "policy_move_rule":       ("post", 403, 403, 403, 302, 403),
+    "policy_lists":           ("get",  403, 403, 403, 200, 403),
+    "policy_discard":         ("post", 403, 403, 403, 302, 403),
+    "policy_propose":         ("post", 403, 403, 403, 422, 403),
+    "policy_replay":          ("get",  403, 403, 403, 200, 403),
+    "policy_proposal":        ("get",  200, 200, 200, 200, 403),
+    "policy_proposal_replay": ("get",  200, 200, 200, 200, 403),
+}  # fmt: skip
+
+
+def test_the_table_has_every_address() -> None:
+    assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns if "polic" in str(pattern.name)}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_gets_its_answer(role: str, request: pytest.FixtureRequest, administrator: User) -> None:
+    put_in_effect({"when": {"kinds": ["resume"]}, "levels": [{"needed": 5}]})
+    operation = proposed(administrator, {"levels": [{"needed": 1}]}, replaces=1)
+    client = factories.sign_in(Client(), request.getfixturevalue(role))
+    keys: dict[str, list[Any]] = {"policy_proposal": [operation.pk], "policy_proposal_replay": [operation.pk]}
+    keys |= {name: [1] for name in ("policy_version", "policy_rule", "policy_move_rule")}
+    for name, (method, *answers) in ANSWERS.items():
+        answer = getattr(client, str(method))(reverse(f"governance:{name}", args=keys.get(name, [])))
+        assert answer.status_code == answers[ROLES.index(role)], name
+
+
+def test_a_version_is_proposed_in_forms_and_approved_by_another_administrator(
+    as_administrator: Client, approver: User, second_approver: User, other_administrator: User, preparer: User
+) -> None:
+    third = factories.person("Ngozi Eze", Role.APPROVER)
+    treasury, directors = group("Treasury", approver), group("Directors", second_approver, third)
+    levels = {
+        "needed1": "1",
+        "of1": f"group:{treasury.pk}",
+        "needed2": "2",
+        "of2": f"group:{directors.pk}",
+    }
+    assert as_administrator.post(f"{DRAFT}rules/new/", RULE | levels).status_code == 302
+    sentence = "Withdrawals above NGN 5,000,000.00 to new recipients need 2 of Directors after 1 of Treasury"
+    shown = page(as_administrator, DRAFT)
+    assert sentence in shown
+    assert "Added" in shown
+    number = len(document().rules) + 5
+    as_administrator.post(f"{DRAFT}rules/{number}/move/", {"to": "up"})
+    response = as_administrator.post(f"{DRAFT}propose/", {"submission": str(uuid.uuid4())}, follow=True)
+    operation = Operation.objects.get()
+    assert operation.kind == "approval_policy", text(response)
+    other = factories.sign_in(Client(), other_administrator)
+    assert sentence in page(other, operation.get_absolute_url())
+    assert sentence in page(other, f"{SETTINGS}proposals/{operation.pk}/")
+    assert "Replay" in page(other, f"{SETTINGS}proposals/{operation.pk}/replay/")
+    factories.approve(operation, other_administrator)
+    assert PolicyVersion.objects.get().operation == operation.pk
+    assert factories.prepared(preparer, amount=Decimal(6_000_000)).approvals_needed == 3
+
+
+def test_rules_are_edited_moved_and_removed(as_administrator: Client) -> None:
+    put_in_effect(
+        *({"when": {"kinds": [kind]}, "levels": [{"needed": 2}]} for kind in ("transfer", "withdrawal"))
+    )
+    as_administrator.post(f"{DRAFT}rules/2/move/", {"to": "up"})
+    shown = page(as_administrator, DRAFT)
+    assert shown.index("Withdrawals need") < shown.index("Transfers need")
+    assert as_administrator.get(f"{DRAFT}rules/1/").status_code == 200
+    as_administrator.post(f"{DRAFT}rules/1/", {"kinds": ["conversion"], "needed1": "3"})
+    as_administrator.post(f"{DRAFT}rules/2/move/", {"to": "remove"})
+    shown = page(as_administrator, DRAFT)
+    assert "Conversions need 3 other people" in shown
+    assert "This rule cannot be removed." in shown
+    assert as_administrator.post(f"{DRAFT}rules/3/move/", {"to": "up"}).status_code == 404
+    as_administrator.post(f"{DRAFT}discard/")
+    assert "No rule differs." in page(as_administrator, DRAFT)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"kinds": ["withdrawal"]}, "Enter how many must approve, or a reason to refuse, not both."),
+        ({"needed1": "1", "refuse": "No"}, "Enter how many must approve, or a reason to refuse, not both."),
+        ({"needed1": "0"}, "Ensure this value is greater than or equal to 1."),
+        ({"needed1": "1", "above": "5"}, "An amount or a total needs exactly one currency."),
+        ({"needed1": "1", "currencies": "NGN", "above": "five"}, "Enter an amount, such as 5,000,000."),
+        ({"needed1": "2", "of1": "named"}, "Select the people who are meant."),
+        ({"needed1": "1", "hours": "inside"}, "Select at least one weekday."),
+    ],
+)
+def test_an_invalid_rule_is_explained_and_nothing_typed_is_lost(
+    as_administrator: Client, values: dict[str, Any], message: str
+) -> None:
+    as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["transfer"], "needed1": "2"})
+    response = as_administrator.post(f"{DRAFT}rules/new/", {"networks": "TRON", **values})
+    assert response.status_code == 422
+    assert message in text(response)
+    assert 'value="TRON"' in response.content.decode()
+    assert "Transfers need 2 other people" in page(as_administrator, DRAFT)
+
+
+def test_a_refused_proposal_keeps_the_draft(as_administrator: Client, approver: User) -> None:
+    as_administrator.post(f"{DRAFT}rules/new/", {"kinds": ["withdrawal"], "needed1": "2"})
+    response = as_administrator.post(f"{DRAFT}propose/")
+    assert response.status_code == 422
+    assert "Rule 1 cannot be satisfied for Conversions: too few people can give 2 other people." in text(
+        response
+    )
+    assert not Operation.objects.exists()
+    assert "Withdrawals need 2 other people" in page(as_administrator, DRAFT)
+
+
+def test_lists_are_typed_one_in_each_line(as_administrator: Client) -> None:
+    url = f"{DRAFT}lists/"
+    typed = {
+        "time_zone": "Africa/Lagos",
+        "lists": "Suppliers: bank:044:0123456789, user:ada\nOwn: bank:044:1",
+    }
+    assert as_administrator.post(url, typed).status_code == 302
+    as_administrator.post(f"{DRAFT}rules/new/", {"on_list": "Suppliers", "needed1": "1"})
+    assert "All operations to the list “Suppliers” need 1 other person" in page(as_administrator, DRAFT)
+    for wrong in ({"lists": "Suppliers"}, {"lists": "Own: user:a"}, {"time_zone": "Mars"}):
+        assert as_administrator.post(url, typed | wrong).status_code == 422
+
+
+def test_a_typed_operation_shows_the_rule_and_why_none_before_it(
+    as_administrator: Client, preparer: User
+) -> None:
+    put_in_effect(
+        {"when": {"kinds": ["transfer"]}, "refuse": "No transfers"},
+        {"when": {"currencies": NGN, "amount": {"above": 100}}, "levels": [{"needed": 2}]},
+    )
+    values = f"kind=withdrawal&currency=ngn&amount=150&preparer={preparer.pk}"
+    shown = page(as_administrator, f"{SETTINGS}try/?{values}")
+    assert "Needs 2 other people" in shown
+    assert "Rule 2 decides: All operations above NGN 100.00 need 2 other people." in shown
+    assert "Transfers are refused: “No transfers”: another kind" in shown
+    assert "Refused" in page(as_administrator, f"{SETTINGS}try/?kind=transfer&preparer={preparer.pk}")
+
+
+# Replay
+
+
+def test_the_replay_says_what_would_have_been_refused_needed_more_or_fewer(
+    as_administrator: Client, preparer: User
+) -> None:
+    small, large = factories.prepared(preparer), factories.prepared(preparer, amount=Decimal(20_000_000))
+    refused = factories.prepared(preparer, amount=Decimal(7))
+    new = document(
+        {"when": {"currencies": NGN, "amount": {"up_to": 10}}, "refuse": "Too small"},
+        {"when": {"currencies": NGN, "amount": {"up_to": 1_000_000}}, "levels": [{"needed": 3}]},
+    )
+    found = {one.operation_id: one for one in replay(new, clock.now()).operations}
+    assert {pk: (one.change, one.rule) for pk, one in found.items()} == {
+        small.pk: (Change.MORE, 2),
+        large.pk: (Change.FEWER, 3),
+        refused.pk: (Change.REFUSED, 1),
+    }
+    as_administrator.post(f"{DRAFT}rules/1/", {"kinds": ["withdrawal"], "needed1": "2"})
+    shown = page(as_administrator, f"{DRAFT}replay/")
+    assert "Refused 0 More approvals 2 Fewer approvals 0 The same 1" in shown
+    assert f"{small.reference} Withdrawals NGN 250,000.00 1 → 2 1. Withdrawals need 2 other people" in shown
+    rows = list(
+        csv.DictReader(io.StringIO(as_administrator.get(f"{DRAFT}replay/?format=csv").content.decode()))
+    )
+    assert {row["reference"]: row["change"] for row in rows}[small.reference] == "more"
+    assert len(rows) == 3
+
+
+def test_the_replay_decides_as_the_preparation_did(preparer: User, approver: User) -> None:
+    """New recipients, totals and what ended unsent meanwhile included: the same version changes nothing."""
+    total = {"window": "day", "of": "recipient", "above": 600_000}
+    rules: list[dict[str, Any]] = [
+        {"when": {"recipient": "paid_before"}, "levels": [{"needed": 3}]},
+        {"when": {"currencies": NGN, "total": total}, "levels": [{"needed": 2}]},
+    ]
+    put_in_effect(*rules)
+    for _ in range(4):
+        factories.prepared(preparer)
+    done = Operation.objects.order_by("prepared_at").first()
+    assert done is not None
+    Operation.objects.filter(pk=done.pk).update(status=Status.CANCELLED, closed_at=clock.now())
+    factories.prepared_to_another_account(preparer)
+    for _ in range(3):
+        factories.prepared(preparer)
+    found = replay(document(*rules), clock.now())
+    assert [one.change for one in found.operations] == [Change.SAME] * 8
+    assert {one.needed for one in found.operations} == {1, 2}
+
+
+def many_operations(preparer: User, count: int) -> None:
+    first = factories.prepared(preparer)
+    members = {field.attname: getattr(first, field.attname) for field in Operation._meta.concrete_fields}
+    rows = [
+        Operation(
+            **members
+            | {
+                "id": uuid.uuid4(),
+                "reference": f"X-{number:06}",
+                "content_key": uuid.uuid4().hex,
+                "recipient_key": f"bank:044:{number % 997:010}",
+            }
+        )
+        for number in range(count - 1)
+    ]
+    Operation.objects.bulk_create(rows, batch_size=200)
+
+
+def test_ten_thousand_operations_are_replayed_quickly(preparer: User, record_property: Any) -> None:
+    """The time is noted, not checked: nothing in the tests fails on time."""
+    many_operations(preparer, 10_000)
+    total = {"window": "week", "of": "recipient", "above": 10**9}
+    rules = [
+        {"when": {"currencies": NGN, "total": total}, "levels": [{"needed": 2}]},
+        *(
+            {
+                "when": {"currencies": NGN, "amount": {"above": 10**9 + n}, "recipient": "new"},
+                "levels": [{"needed": 2}],
+            }
+            for n in range(20)
+        ),
+    ]
+    began = time.perf_counter()
+    found = replay(document(*rules), clock.now())
+    seconds = time.perf_counter() - began
+    record_property("seconds", seconds)
+    print(f"10,000 operations in {seconds:.2f} s")  # noqa: T201
+    assert len(found.operations) == 10_000
+
+
+# Budgets
+
+
+def two_hundred_rules() -> list[dict[str, Any]]:
+    return [
+        {
+            "when": {
+                "kinds": ["withdrawal"],
+                "currencies": NGN,
+                "amount": {"above": 1_000_000 + n},
+                "recipient": "new",
+            },
+            "levels": [{"needed": 1, "of": {"role": "Approver"}}, {"needed": 2}],
+        }
+        for n in range(200)
+    ]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        SETTINGS,
+        DRAFT,
+        f"{DRAFT}rules/1/",
+        f"{DRAFT}lists/",
+        f"{SETTINGS}versions/1/",
+        f"{SETTINGS}try/?kind=transfer",
+    ],
+)
+def test_pages_keep_their_budgets_with_two_hundred_rules(
+    as_administrator: Client,
+    preparer: User,
+    url: str,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    put_in_effect(*two_hundred_rules())
+    if "try" in url:
+        url += f"&preparer={preparer.pk}"
+    as_administrator.get(url)
+    with django_assert_max_num_queries(6):
+        response = as_administrator.get(url)
+    assert len(gzip.compress(response.content)) <= 14_000, len(gzip.compress(response.content))

@@ -1,0 +1,370 @@
+"""The Team pages: people, groups, one person, what one administrator does at once, the first steps, access reviews."""
+
+import gzip
+import re
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice.accounts import groups
+from backoffice.accounts.access_report import REVIEW_INTERVAL, access_rows, report_digest
+from backoffice.accounts.models import SetupLink, StaffSession, User
+from backoffice.accounts.rights import AccessReview, RightsGrant
+from backoffice.accounts.roles import Role, users_with_permission
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.governance import deactivation
+from backoffice.governance.bootstrap import (
+    NotBootstrappingError,
+    bootstrap_state,
+    invite_second_administrator,
+)
+from backoffice.operations import errors
+from backoffice.operations.kinds.access_review import AccessReviewForm, AccessReviewPayload
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.permissions import APPROVE
+from backoffice.operations.refusals import Refusal
+from backoffice.operations.states import Status
+from backoffice.operations.workflow import prepare
+from tests import factories
+from tests.operations.kinds.staff import changes
+
+pytestmark = pytest.mark.django_db
+SignIn = Callable[[Client, User], Client]
+Queries = Callable[[int], Any]
+
+
+@pytest.fixture
+def as_administrator(client: Client, administrator: User, sign_in: SignIn) -> Client:
+    return sign_in(client, administrator)
+
+
+def text_of(answer: Any) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))
+
+
+def many_people() -> None:
+    treasury = groups.create_group("Treasury")
+    people = User.objects.bulk_create(
+        User(email=f"person{number}@countersign.example", full_name=f"Person {number:03} Lastname")
+        for number in range(500)
+    )
+    approver, auditor = Group.objects.get(name=Role.APPROVER), Group.objects.get(name=Role.AUDITOR)
+    for person in people:
+        person.groups.set([approver, auditor])
+        groups.set_groups(person, [treasury.pk], operation=uuid.uuid4())
+
+
+def test_the_list_keeps_its_budget_with_500_people(
+    as_administrator: Client, django_assert_max_num_queries: Queries
+) -> None:
+    many_people()
+    for address in (
+        reverse("governance:team"),
+        reverse("governance:groups"),
+        reverse("governance:access_review"),
+        reverse("governance:person", args=[User.objects.get(email="person7@countersign.example").pk]),
+    ):
+        with django_assert_max_num_queries(6):
+            answer = as_administrator.get(address)
+        assert answer.status_code == 200
+        assert len(gzip.compress(answer.content)) <= 14_000
+
+
+def test_the_list_shows_rights_sign_in_sessions_and_approvals(
+    as_administrator: Client, approver: User, preparer: User, outsider: User
+) -> None:
+    groups.set_groups(approver, [groups.create_group("Treasury").pk], operation=uuid.uuid4())
+    factories.approved(preparer, approver)
+    User.objects.filter(pk=outsider.pk).update(is_active=False)
+    html = as_administrator.get(reverse("governance:team")).content.decode()
+    row = text_of_row(html, "Amara Okafor")
+    assert row[-6:] == ["Approver", "Treasury", "Never", "Set up", "0", "1"]
+    assert "Deactivated" in text_of_row(html, "Ola Stranger")[0]
+    found = text_of(as_administrator.get(reverse("governance:team") + "?q=amara"))
+    assert "Amara Okafor" in found
+    assert "Tunde Bello" not in found
+
+
+def text_of_row(html: str, name: str) -> list[str]:
+    row = next(part for part in html.split("<tr>") if name in part)
+    cells = re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.S)
+    return [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in cells]
+
+
+def test_a_page_leads_to_the_next_people(as_administrator: Client) -> None:
+    many_people()
+    html = as_administrator.get(reverse("governance:team")).content.decode()
+    following = re.search(r'href="(\?[^"]*cursor=[^"]*)" rel="next"', html)
+    assert following is not None
+    assert "Person 060" in text_of(as_administrator.get(reverse("governance:team") + following[1]))
+
+
+def test_the_page_of_a_person_says_since_when_and_by_whose_approval(
+    as_administrator: Client, administrator: User, second_administrator: User, preparer: User, approver: User
+) -> None:
+    changes.agreed(changes.rights(preparer, Role.AUDITOR), administrator, second_administrator)
+    page = text_of(as_administrator.get(reverse("governance:person", args=[preparer.pk])))
+    assert "Role Auditor" in page
+    assert "Zainab Musa + Kemi Balogun" in page
+    assert "New rights: cannot approve, send or resolve before" in page
+
+
+def test_nobody_is_offered_a_change_of_their_own_account(
+    as_administrator: Client, administrator: User, approver: User
+) -> None:
+    own = as_administrator.get(reverse("governance:person", args=[administrator.pk])).content.decode()
+    other = as_administrator.get(reverse("governance:person", args=[approver.pk])).content.decode()
+    assert "change=rights" not in own
+    assert "change=rights" in other
+    assert "Deactivate…" in other
+
+
+def deactivated(person: User, actor: User, **more: Any) -> User:
+    arguments = {"second_factor_at": timezone.now(), "reason": "Left", **more}
+    return deactivation.deactivate_person(person.pk, actor=actor, **arguments)
+
+
+def test_one_administrator_deactivates_at_once_and_ends_the_sessions(
+    administrator: User, approver: User, sign_in: SignIn, as_administrator: Client
+) -> None:
+    signed_in = sign_in(Client(), approver)
+    as_administrator.post(reverse("governance:deactivate", args=[approver.pk]), {"reason": "Left"})
+    assert not User.objects.get(pk=approver.pk).is_active
+    assert not StaffSession.objects.filter(user=approver).exists()
+    assert signed_in.get("/").status_code == 302
+    entry = Entry.objects.get(action=Action.STAFF_DEACTIVATED)
+    assert (entry.actor_id, entry.detail["reason"]) == (administrator.pk, "Left")
+
+
+def test_what_a_deactivated_approver_approved_is_not_sent(
+    administrator: User, preparer: User, approver: User, second_approver: User
+) -> None:
+    operation = factories.approved(preparer, approver)
+    deactivated(approver, administrator)
+    assert approver not in users_with_permission(APPROVE)
+    assert Operation.objects.get(pk=operation.pk).status == Status.APPROVED
+
+
+def test_nobody_deactivates_themselves(administrator: User, second_administrator: User) -> None:
+    factories.person("Third Person", Role.ADMINISTRATOR)
+    with pytest.raises(errors.OperationError) as refused:
+        deactivated(administrator, administrator)
+    assert refused.value.refusal["code"] == Refusal.OWN_DEACTIVATION
+
+
+def test_two_active_administrators_remain(administrator: User, second_administrator: User) -> None:
+    with pytest.raises(errors.OperationError) as refused:
+        deactivated(second_administrator, administrator)
+    assert refused.value.refusal["code"] == Refusal.TOO_FEW_ADMINISTRATORS
+    factories.person("Third Person", Role.ADMINISTRATOR)
+    assert not deactivated(second_administrator, administrator).is_active
+
+
+@pytest.mark.parametrize("action", [deactivation.deactivate_person, deactivation.end_sessions])
+def test_both_need_the_permission_and_a_fresh_second_factor(
+    administrator: User, approver: User, outsider: User, action: Callable[..., User]
+) -> None:
+    with pytest.raises(errors.PermissionMissingError):
+        action(outsider.pk, actor=approver, second_factor_at=timezone.now(), reason="No")
+    stale = timezone.now() - timedelta(minutes=6)
+    with pytest.raises(errors.SecondFactorStaleError):
+        action(outsider.pk, actor=administrator, second_factor_at=stale, reason="No")
+    factories.break_glass(administrator)
+    with pytest.raises(errors.AccountRestrictedError):
+        action(outsider.pk, actor=administrator, second_factor_at=timezone.now(), reason="No")
+    assert User.objects.get(pk=outsider.pk).is_active
+
+
+def test_ending_sessions_leaves_the_account(
+    as_administrator: Client, approver: User, sign_in: SignIn
+) -> None:
+    sign_in(Client(), approver)
+    as_administrator.post(reverse("governance:end_sessions", args=[approver.pk]), {"reason": "Lost laptop"})
+    assert not StaffSession.objects.filter(user=approver).exists()
+    assert User.objects.get(pk=approver.pk).is_active
+    assert Entry.objects.filter(action=Action.STAFF_SESSIONS_ENDED).exists()
+
+
+def test_without_a_reason_nothing_is_changed(as_administrator: Client, approver: User) -> None:
+    answer = as_administrator.post(reverse("governance:deactivate", args=[approver.pk]))
+    assert answer.status_code == 422
+    assert User.objects.get(pk=approver.pk).is_active
+
+
+def test_link_and_code_are_shown_once_to_the_two_who_agreed(
+    administrator: User, second_administrator: User, sign_in: SignIn
+) -> None:
+    operation = changes.agreed(changes.invitation(Role.APPROVER), administrator, second_administrator)
+    address = reverse("governance:handover", args=[operation.pk])
+    for person, expected in ((administrator, "/account/set-up/"), (second_administrator, "-")):
+        client = sign_in(Client(), person)
+        assert (
+            reverse("governance:handover", args=[operation.pk])
+            in client.get(operation.get_absolute_url()).content.decode()
+        )
+        first = client.post(address)
+        shown = re.search(r'data-copy="([^"]+)"', first.content.decode())
+        assert shown is not None
+        assert expected in shown[1]
+        again = client.post(address).content.decode()
+        assert "data-copy" not in again
+        assert "nothing to show" in again
+
+
+@pytest.fixture
+def first_administrator(administrator: User) -> User:
+    User.objects.filter(pk=administrator.pk).update(last_login=timezone.now())
+    return administrator
+
+
+def test_the_first_administrator_invites_the_second_without_a_shell(
+    first_administrator: User, sign_in: SignIn, settings: Any
+) -> None:
+    settings.ADMINISTRATORS_TO_SEND = 2
+    client = sign_in(Client(), first_administrator)
+    assert "Invite the second administrator" in text_of(client.get(reverse("operations:overview")))
+    values = {"full_name": "Ibrahim Sani", "email": "Ibrahim@countersign.example"}
+    shown = client.post(reverse("governance:bootstrap"), values).content.decode()
+    link = re.search(r'data-copy="[^"]*(/account/set-up/[^"]+)"', shown)
+    assert link is not None
+    chosen = {"new_password": factories.PASSWORD, "repeated": factories.PASSWORD}
+    assert Client().post(link[1], chosen).status_code == 302
+    ibrahim = User.objects.get(email="ibrahim@countersign.example")
+    assert ibrahim.last_login is not None
+    assert client.get(reverse("governance:bootstrap")).status_code == 302
+    with pytest.raises(NotBootstrappingError):
+        invite_second_administrator("third@countersign.example", full_name="X", actor=first_administrator)
+    payload = changes.invitation(Role.APPROVER)
+    assert changes.agreed(payload, first_administrator, ibrahim).status == Status.SUCCEEDED
+
+
+def test_a_mistyped_address_is_corrected_by_another_invitation(first_administrator: User) -> None:
+    wrong, _token = invite_second_administrator("wrong@example.com", full_name="I", actor=first_administrator)
+    invite_second_administrator("right@example.com", full_name="I", actor=first_administrator)
+    assert not User.objects.get(pk=wrong.pk).is_active
+    assert SetupLink.objects.get().user.email == "right@example.com"
+
+
+@pytest.mark.parametrize("what", ["other people", "break-glass", "a second who signed in"])
+def test_the_first_steps_end_for_good(first_administrator: User, what: str) -> None:
+    assert bootstrap_state().is_open
+    if what == "other people":
+        factories.person("Tunde Bello", Role.PREPARER)
+    elif what == "break-glass":
+        factories.break_glass(first_administrator)
+    else:
+        second = factories.person("Kemi Balogun", Role.ADMINISTRATOR)
+        User.objects.filter(pk=second.pk).update(last_login=timezone.now(), is_active=False)
+    assert not bootstrap_state().is_open
+
+
+def test_the_second_administrator_waits_before_deciding_about_money_only(first_administrator: User) -> None:
+    invite_second_administrator("i@example.com", full_name="I", actor=first_administrator)
+    grant = RightsGrant.objects.get()
+    assert (grant.prepared_by, grant.approved_by, grant.operation) == (first_administrator, None, None)
+
+
+def test_nothing_is_sent_until_two_administrators_are_active(
+    preparer: User, approver: User, administrator: User, settings: Any
+) -> None:
+    settings.ADMINISTRATORS_TO_SEND = 2
+    operation = factories.approved(preparer, approver)
+    with pytest.raises(errors.OperationError) as refused:
+        factories.release(operation, approver)
+    assert refused.value.refusal["code"] == Refusal.ADMINISTRATORS_MISSING
+    factories.person("Kemi Balogun", Role.ADMINISTRATOR)
+    assert factories.release(operation, approver).status == Status.APPROVED
+
+
+def review(actor: User) -> Operation:
+    members: dict[str, Any] = {
+        "digest": report_digest(access_rows()),
+        "people": 3,
+        "rights": 3,
+        "findings": "All right",
+    }
+    payload = AccessReviewPayload(**members)
+    return prepare.prepare_operation(uuid.uuid4(), actor=actor, kind="access_review", payload=payload)
+
+
+def test_an_access_review_is_signed_off_by_two_people(
+    administrator: User, second_administrator: User, approver: User
+) -> None:
+    operation = review(administrator)
+    with pytest.raises(errors.SelfApprovalError):
+        factories.approve(operation, administrator)
+    with pytest.raises(errors.PermissionMissingError):
+        factories.approve(operation, approver)
+    assert factories.approve(operation, second_administrator).status == Status.SUCCEEDED
+    signed = AccessReview.objects.get()
+    assert (signed.prepared_by, signed.approved_by) == (administrator, second_administrator)
+    assert {row["name"] for row in signed.rows} == {"Zainab Musa", "Kemi Balogun", "Amara Okafor"}
+    assert Entry.objects.filter(action=Action.ACCESS_REVIEWED).exists()
+
+
+def test_a_review_of_rights_that_have_changed_is_not_signed_off(
+    administrator: User, second_administrator: User, approver: User
+) -> None:
+    form = AccessReviewForm({"report": "0" * 64, "findings": "All right"})
+    assert "Rights have changed since you opened the report" in str(form.errors)
+    operation = review(administrator)
+    approver.groups.add(Group.objects.get(name=Role.PREPARER))
+    with pytest.raises(errors.OperationError) as refused:
+        factories.approve(operation, second_administrator)
+    assert refused.value.refusal["code"] == Refusal.ACCESS_CHANGED
+    assert not AccessReview.objects.exists()
+
+
+def test_an_access_review_is_prepared_and_read_on_the_pages(
+    as_administrator: Client, second_administrator: User, sign_in: SignIn
+) -> None:
+    html = as_administrator.get(reverse("governance:access_review")).content.decode()
+    link = re.search(r'href="(/operations/prepare/access_review/\?report=[0-9a-f]{64})"', html)
+    assert link is not None
+    values = {"report": link[1][-64:], "findings": "All right", "submission": str(uuid.uuid4())}
+    page = as_administrator.post(link[1], values | {"step": "review"}).content.decode()
+    assert "Sign off the access review: people 2, rights 2" in page
+    code = re.search(r'name="digest" value="([0-9a-f]{64})"', page)
+    assert code is not None
+    as_administrator.post(link[1], values | {"step": "prepare", "digest": code[1]})
+    operation = Operation.objects.get()
+    rows = sign_in(Client(), second_administrator).get(reverse("governance:reviewed", args=[operation.pk]))
+    assert "Kemi Balogun" in text_of(rows)
+
+
+def test_an_overdue_review_is_a_warning(
+    as_administrator: Client, administrator: User, second_administrator: User
+) -> None:
+    addresses = [reverse("governance:team"), reverse("operations:overview")]
+    for address in addresses:
+        assert "access review was due" not in text_of(as_administrator.get(address))
+    User.objects.update(created_at=timezone.now() - REVIEW_INTERVAL - timedelta(days=1))
+    for address in addresses:
+        assert "access review was due" in text_of(as_administrator.get(address))
+    factories.approve(review(administrator), second_administrator)
+    for address in addresses:
+        assert "access review was due" not in text_of(as_administrator.get(address))
+
+
+def test_the_signed_report_is_exported_as_it_was(
+    as_administrator: Client, administrator: User, second_administrator: User, approver: User
+) -> None:
+    operation = factories.approve(review(administrator), second_administrator)
+    User.objects.filter(pk=approver.pk).update(full_name="Somebody Else")
+    address = reverse("reports:csv", args=["access-rights"])
+    signed, now = (
+        as_administrator.get(address + query).getvalue().decode() for query in (f"?review={operation.pk}", "")
+    )
+    assert "Amara Okafor" in signed
+    assert "Somebody Else" in now
+    assert "Amara Okafor" in text_of(
+        as_administrator.get(reverse("governance:reviewed", args=[operation.pk]))
+    )

@@ -1,0 +1,148 @@
+"""Safeguards of the team: what keeps one person from giving rights alone, or from acting as two."""
+
+from tests.sabotage.workshop import Safeguard
+
+_CHANGES = "tests/operations/kinds/staff/test_staff_change.py"
+_TEAM = "tests/governance/test_team.py"
+_LINKS = "backoffice.accounts.setup_links"
+_DEACTIVATION = "backoffice.governance.deactivation"
+
+TEAM = (
+    Safeguard(
+        "nobody prepares a change of their own rights",
+        "backoffice.operations.policy:check_proposal",
+        {"    if person.pk in KINDS[kind].affected_people(payload):\n": "    if kind not in KINDS:\n"},
+        f"{_CHANGES}::test_nobody_prepares_a_change_of_their_own_rights",
+    ),
+    Safeguard(
+        "nobody approves a change of their own rights",
+        "backoffice.operations.policy:_check_not_affected",
+        {"    if person.pk in _affected_people(operation):\n": "    if person is None:\n"},
+        f"{_CHANGES}::test_nobody_approves_a_change_of_their_own_rights",
+    ),
+    Safeguard(
+        "approvers of payments do not approve changes of staff",
+        "backoffice.operations.kinds.staff_change:StaffChangeKind",
+        {"    approval_permission = APPROVE_GOVERNANCE\n": ""},
+        f"{_CHANGES}::test_an_approver_of_payments_does_not_approve_a_change_of_staff",
+    ),
+    Safeguard(
+        "administrators do not approve payments",
+        "backoffice.operations.policy:check_may_approve",
+        {"approval_permission_for(operation.kind)": "permissions.VIEW"},
+        f"{_CHANGES}::test_an_administrator_does_not_approve_payments",
+    ),
+    Safeguard(
+        "two accounts that one person invited give that person no rights",
+        "backoffice.operations.lifecycle.staff_change:apply_staff_change",
+        {"    if payload.person and payload.gives_rights:\n": "    if not payload.reason:\n"},
+        f"{_CHANGES}::test_two_accounts_invited_by_one_person_give_that_person_no_rights",
+    ),
+    Safeguard(
+        "a link alone opens no account that two people agreed on",
+        "backoffice.accounts.models:SetupLink.accepts_code",
+        {"not self.code_digest or ": "bool(self.digest) or "},
+        f"{_CHANGES}::test_one_person_cannot_open_two_invited_accounts",
+    ),
+    Safeguard(
+        "link and start code are shown to two different people",
+        f"{_LINKS}:handover_of",
+        {
+            "    if link is None or person.pk not in {link.link_for_id, link.code_for_id}:\n": "    if link is None:\n"
+        },
+        f"{_CHANGES}::test_the_halves_need_a_fresh_second_factor_and_are_for_the_two_people_only",
+    ),
+    Safeguard(
+        "each half of a link is shown once",
+        f"{_LINKS}:show_handover",
+        {
+            "    if found is None or found.shown_at is not None:\n": "    if found is None:\n",
+            ", operation=operation, **unseen": ", operation=operation",
+        },
+        f"{_TEAM}::test_link_and_code_are_shown_once_to_the_two_who_agreed",
+    ),
+    Safeguard(
+        "a half is shown with a fresh second factor only",
+        f"{_LINKS}:show_handover",
+        {"    if not is_second_factor_fresh(second_factor_at):\n": "    if actor is None:\n"},
+        f"{_CHANGES}::test_the_halves_need_a_fresh_second_factor_and_are_for_the_two_people_only",
+    ),
+    Safeguard(
+        "who was invited waits before deciding about money",
+        "backoffice.operations.lifecycle.staff_change:_invite",
+        {"    _grant(user, AccountChange.CREATED, operation, payload, actor)\n": ""},
+        f"{_CHANGES}::test_who_was_invited_cannot_approve_release_or_resolve_for_24_hours",
+    ),
+    Safeguard(
+        "who was reactivated waits before deciding about money",
+        "backoffice.operations.lifecycle.staff_change:_reactivate",
+        {"    _grant(user, AccountChange.REACTIVATED, operation, payload, actor)\n": "    return None\n"},
+        f"{_CHANGES}::test_a_deactivated_person_is_reactivated_by_two_people",
+    ),
+    Safeguard(
+        "who got a new second factor waits before deciding about money",
+        "backoffice.operations.lifecycle.staff_change:_reset_second_factor",
+        {"    _grant(user, AccountChange.SECOND_FACTOR_RESET, operation, payload, actor)\n": ""},
+        f"{_CHANGES}::test_a_reset_deletes_the_second_factor_and_gives_a_link_of_two_halves",
+    ),
+    Safeguard(
+        "a group is a right: who joins one in between has not approved",
+        "backoffice.operations.kinds.staff_change:StaffChangePayload",
+        {"bool(self.new_roles or self.new_groups)": "bool(self.new_roles)"},
+        f"{_CHANGES}::test_a_group_change_in_between_withholds_the_approval_and_the_release[approver]",
+    ),
+    Safeguard(
+        "a change of what has changed meanwhile is not applied",
+        "backoffice.operations.lifecycle.staff_change:apply_staff_change",
+        {"    check_applicable(payload)\n": ""},
+        f"{_CHANGES}::test_a_change_of_what_has_changed_meanwhile_is_not_applied",
+    ),
+    Safeguard(
+        "break-glass withholds the approval of changes of staff",
+        "backoffice.accounts.roles",
+        {', "operations.approve_governance_change"}': "}"},
+        f"{_CHANGES}::test_break_glass_withholds_the_approval_of_changes_of_staff",
+    ),
+    Safeguard(
+        "two active administrators remain after a deactivation",
+        f"{_DEACTIVATION}:deactivate_person",
+        {"    check_administrators(before, before.without_person(user_id))\n": ""},
+        f"{_TEAM}::test_two_active_administrators_remain",
+    ),
+    Safeguard(
+        "two active administrators remain after a change of staff",
+        "backoffice.operations.kinds.staffing",
+        {"= [check_administrators, check_somebody_approves]": "= [check_somebody_approves]"},
+        f"{_CHANGES}::test_a_change_that_leaves_one_administrator_is_refused",
+    ),
+    Safeguard(
+        "the first steps do not return once a second administrator has signed in",
+        "backoffice.governance.bootstrap:bootstrap_state",
+        {"        len(started) < REQUIRED_ADMINISTRATORS and": "        started is not None and"},
+        f"{_TEAM}::test_the_first_steps_end_for_good[a second who signed in]",
+    ),
+    Safeguard(
+        "the first steps end with the first account of anybody else",
+        "backoffice.governance.bootstrap:bootstrap_state",
+        {" and not has_others": ""},
+        f"{_TEAM}::test_the_first_steps_end_for_good[other people]",
+    ),
+    Safeguard(
+        "the first steps end with the first use of break-glass",
+        "backoffice.governance.bootstrap:bootstrap_state",
+        {" and not BreakGlassChange.objects.exists()": ""},
+        f"{_TEAM}::test_the_first_steps_end_for_good[break-glass]",
+    ),
+    Safeguard(
+        "nothing is sent until two administrators are active",
+        "backoffice.operations.policy:check_may_release",
+        {"    _check_administrators()\n": ""},
+        f"{_TEAM}::test_nothing_is_sent_until_two_administrators_are_active",
+    ),
+    Safeguard(
+        "an access review of rights that have changed is not signed off",
+        "backoffice.operations.lifecycle.access_review:sign_access_review",
+        {"    check_report_unchanged(payload)\n": ""},
+        f"{_TEAM}::test_a_review_of_rights_that_have_changed_is_not_signed_off",
+    ),
+)
