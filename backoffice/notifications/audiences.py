@@ -1,4 +1,4 @@
-"""The people who are told of an event: for each audience of `events`, from the roles and the operation as they are now."""
+"""The people of each audience of `events`, from the roles and the operation as they are now."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass

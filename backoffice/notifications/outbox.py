@@ -84,7 +84,7 @@ class Outbox:
                 self._messages.append(self._message(happening, channel, due_at, person_id=pk))
 
     def store(self) -> int:
-        """Insert them, in the caller's transaction, except those that are stored already; returns how many were made."""
+        """Insert them in the caller's transaction, except those stored already; returns how many were made."""
         Message.objects.bulk_create(self._messages, ignore_conflicts=True, batch_size=500)
         return len(self._messages)
 
