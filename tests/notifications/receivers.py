@@ -1,4 +1,4 @@
-"""What receives notifications over a real network: a mail server and an HTTP server, which may fail, refuse or be slow."""
+"""What receives notifications on this machine: a mail and an HTTP server, which may fail, refuse or be slow."""
 
 import threading
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ class MailServer:
     answer: str = "250 OK"
     refused: set[str] = field(default_factory=set)  # recipients
 
-    async def handle_RCPT(  # noqa: N802, PLR0913 - the names of aiosmtpd
+    async def handle_RCPT(  # noqa: N802 - the names of aiosmtpd
         self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
     ) -> str:
         if address in self.refused:
@@ -105,7 +105,7 @@ def http_receiver() -> Iterator[HttpReceiver]:
             if receiver.is_slow:
                 receiver.released.wait(30)
 
-        do_GET = do_POST
+        do_GET = do_POST  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:
             """Nothing."""
