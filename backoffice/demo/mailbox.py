@@ -3,7 +3,7 @@
 import email
 import email.policy
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def mailbox(request: HttpRequest) -> HttpResponse:
 
 @login_not_required
 @require_safe
-@csp_update({"style-src": ["'unsafe-inline'"]})
+@csp_update({"style-src": ["'unsafe-inline'"]})  # type: ignore[arg-type]
 def mail_as_html(_request: HttpRequest, name: str) -> HttpResponse:
     """One mail as a mail program shows it."""
     found = next((mail for mail in newest_mails() if mail.name == name), None)
@@ -64,12 +64,14 @@ def _mails_in(path: Path) -> list[Mail]:
 
 def _read(name: str, content: bytes) -> Mail:
     message = email.message_from_bytes(content, policy=email.policy.default)
-    date = message["Date"].datetime if message["Date"] else None
+    written_at = (
+        message["Date"].datetime.replace(tzinfo=UTC) if message["Date"] else None
+    )  # Django writes UTC
     return Mail(
         name,
         str(message["To"]),
         str(message["Subject"]),
-        date,
+        written_at,
         _part(message, "plain"),
         _part(message, "html"),
     )

@@ -29,7 +29,7 @@ from backoffice.notifications.channels.webhook import send_webhook
 from backoffice.notifications.contents import Contents, contents_of, operations_of
 from backoffice.notifications.events import Group, Notice
 from backoffice.notifications.models import Channel, ChatChannel, Message, Problem
-from backoffice.notifications.outbox import shared_address
+from backoffice.notifications.recording.outbox import shared_address
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import VIEW
 from backoffice.operations.selectors import operations_waiting_for
@@ -101,7 +101,7 @@ def _still_wanted(messages: list[Message], person: User | None) -> list[Message]
         return messages
     if not person.is_active:
         return [one for one in messages if one.group == Group.SECURITY]
-    asked = {one.operation for one in messages if one.notice in _DECISIONS}
+    asked = {one.operation for one in messages if one.operation and one.notice in _DECISIONS}
     waiting = (
         set(operations_waiting_for(person).filter(pk__in=asked).values_list("pk", flat=True))
         if asked

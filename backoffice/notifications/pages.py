@@ -15,13 +15,14 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.web.pagination import keyset_page
 from backoffice.notifications import preferences as services
 from backoffice.notifications.channels.chat import ChatUrlError, chat_service
 from backoffice.notifications.events import CHOSEN_GROUPS, Group
 from backoffice.notifications.models import UNDELIVERED, Digest, Message
-from backoffice.notifications.outbox import email_is_on
 from backoffice.notifications.preferences import Choice
+from backoffice.notifications.recording.outbox import email_is_on
 
 
 class ChoicesForm(forms.Form):
@@ -154,8 +155,12 @@ def undelivered_counts() -> dict[str, int]:
 
 
 def undelivered_notifications(_request: HttpRequest) -> dict[str, object]:
-    """Context processor: `undelivered_notifications`, read only if a template uses it."""
-    return {"undelivered_notifications": undelivered_counts}
+    """Context processor: `undelivered_notifications`, read once a minute, and only if a template uses it."""
+    return {"undelivered_notifications": _cached_counts}
+
+
+def _cached_counts() -> dict[str, int]:
+    return cached_in_process("undelivered-notifications", undelivered_counts, seconds=60)
 
 
 def _page(

@@ -14,7 +14,7 @@ from backoffice.core import clock
 from backoffice.notifications.channels.chat import chat_service
 from backoffice.notifications.events import CHOSEN_GROUPS, Group, Notice
 from backoffice.notifications.models import ChatChannel, Digest, Preference
-from backoffice.notifications.outbox import Happening, Outbox
+from backoffice.notifications.recording.outbox import Happening, Outbox
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What receives notifications on this machine: a mail and an HTTP server, which may fail, refuse or be slow."""
 
 import threading
+from asyncio.base_events import Server
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -43,9 +44,9 @@ class AnyPortController(Controller):
     """Listens on a port that the system chooses."""
 
     def _trigger_server(self) -> None:
-        assert self.server is not None
+        assert isinstance(self.server, Server)
         self.port = self.server.sockets[0].getsockname()[1]
-        super()._trigger_server()
+        super()._trigger_server()  # type: ignore[no-untyped-call]
 
 
 @contextmanager

@@ -15,9 +15,11 @@ from backoffice.accounts.roles import Role
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import ChainHead
-from backoffice.notifications import audit_feed, jobs
+from backoffice.core import fault_points
+from backoffice.notifications import jobs
 from backoffice.notifications.events import EVENTS, SILENT, Group
 from backoffice.notifications.models import AuditCursor, Channel, Message
+from backoffice.notifications.recording import audit_feed
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.workflow import approvals
 from tests import factories
@@ -152,7 +154,7 @@ def test_messages_and_cursor_are_stored_together(
 
     factories.prepared(preparer)
     with monkeypatch.context() as patched:
-        patched.setattr(audit_feed.fault_points, "reach", die)
+        patched.setattr(fault_points, "reach", die)
         with pytest.raises(KilledError):
             audit_feed.record_events_due()
     assert not Message.objects.exists()

@@ -8,13 +8,13 @@ import requests
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.notifications.audit_feed import record_events_due
 from backoffice.notifications.channels import chat
 from backoffice.notifications.channels.chat import ChatUrlError, chat_service
 from backoffice.notifications.channels.network import AddressRefusedError, connections_to, is_public
 from backoffice.notifications.delivery import deliver_chat_due
 from backoffice.notifications.models import Channel, ChatChannel, Message
 from backoffice.notifications.preferences import save_chat_channel
+from backoffice.notifications.recording.audit_feed import record_events_due
 from tests import factories
 from tests.notifications.receivers import HttpReceiver, http_receiver
 from tests.notifications.steps import make_due

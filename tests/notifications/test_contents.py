@@ -11,10 +11,10 @@ from django.utils import translation
 from pytest_django import Settings
 
 from backoffice.accounts.models import Language, User
-from backoffice.notifications.audit_feed import record_events_due
 from backoffice.notifications.delivery import deliver_email_due, deliver_webhooks_due
 from backoffice.notifications.events import Notice
 from backoffice.notifications.models import Message
+from backoffice.notifications.recording.audit_feed import record_events_due
 from backoffice.operations.models.operations import Operation
 from tests import factories
 from tests.notifications.receivers import HttpReceiver, MailServer

@@ -11,9 +11,7 @@ from pytest_django import Settings
 
 from backoffice.accounts import staff
 from backoffice.accounts.models import User
-from backoffice.core import clock
-from backoffice.notifications import delivery
-from backoffice.notifications.audit_feed import record_events_due
+from backoffice.core import clock, fault_points
 from backoffice.notifications.channels import email
 from backoffice.notifications.delivery import (
     CLAIMED_FOR,
@@ -22,6 +20,7 @@ from backoffice.notifications.delivery import (
     deliver_webhooks_due,
 )
 from backoffice.notifications.models import Channel, ChatChannel, Message
+from backoffice.notifications.recording.audit_feed import record_events_due
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.workflow import approvals
@@ -154,7 +153,7 @@ def test_a_process_that_dies_after_the_claim_loses_nothing(
         raise KilledError
 
     with monkeypatch.context() as patched:
-        patched.setattr(delivery.fault_points, "reach", die)
+        patched.setattr(fault_points, "reach", die)
         with pytest.raises(KilledError):
             deliver_email_due()
     assert deliver_email_due() == 0  # it may still be at work
@@ -173,7 +172,7 @@ def test_a_process_whose_claim_ended_records_nothing(
     def freeze(_name: str) -> None:
         Message.objects.update(claim="another", due_at=timezone.now() + timedelta(hours=1))
 
-    monkeypatch.setattr(delivery.fault_points, "reach", freeze)
+    monkeypatch.setattr(fault_points, "reach", freeze)
     assert deliver_email_due() == 0
     assert Message.objects.get().delivered_at is None
 

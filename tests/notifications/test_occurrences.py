@@ -10,9 +10,9 @@ from backoffice.accounts.models import User
 from backoffice.api_keys.models import KnownKey
 from backoffice.core import clock
 from backoffice.core.models import LeaseRow
-from backoffice.notifications import occurrences
 from backoffice.notifications.models import Message, Occurrence
-from backoffice.notifications.occurrences import KEPT, find_occurrences_due
+from backoffice.notifications.recording import occurrences
+from backoffice.notifications.recording.occurrences import KEPT, find_occurrences_due
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals

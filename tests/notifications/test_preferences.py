@@ -13,7 +13,6 @@ from backoffice.accounts import staff
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.audit.models import Entry
-from backoffice.notifications.audit_feed import record_events_due
 from backoffice.notifications.delivery import deliver_email_due
 from backoffice.notifications.events import CHOSEN_GROUPS, Group
 from backoffice.notifications.models import Channel, ChatChannel, Digest, Message, Preference
@@ -24,6 +23,7 @@ from backoffice.notifications.preferences import (
     save_chat_channel,
     save_choices,
 )
+from backoffice.notifications.recording.audit_feed import record_events_due
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.notifications.receivers import HttpReceiver, MailServer

@@ -8,10 +8,10 @@ import pytest
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.notifications.audit_feed import record_events_due
 from backoffice.notifications.channels import webhook as channel
 from backoffice.notifications.delivery import deliver_webhooks_due
 from backoffice.notifications.models import Channel, Message
+from backoffice.notifications.recording.audit_feed import record_events_due
 from tests import factories
 from tests.notifications.receivers import HttpReceiver, http_receiver
 from tests.notifications.steps import make_due

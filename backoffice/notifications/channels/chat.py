@@ -64,7 +64,9 @@ class ChatService:
 
 def chat_service(url: str) -> ChatService:
     """The service at a URL of apprise, or at the address that Slack, Discord or Teams give. Raises ChatUrlError."""
-    parts: dict[str, Any] | None = plugins.url_to_dict(url.strip(), secure_logging=True)
+    parts: dict[str, Any] | None = plugins.url_to_dict(  # type: ignore[no-untyped-call]
+        url.strip(), secure_logging=True
+    )
     if not parts:
         raise ChatUrlError(gettext("This is not a URL of a service that can be notified."))
     allowed = _SERVICES | (_UNENCRYPTED if settings.NOTIFY_PRIVATE_ADDRESSES else frozenset())

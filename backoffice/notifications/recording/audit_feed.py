@@ -12,10 +12,10 @@ from django.urls import reverse
 from backoffice.audit.actions import Action
 from backoffice.audit.models import ChainHead, Entry
 from backoffice.core import background, fault_points
-from backoffice.notifications.audiences import People, operation_ids
 from backoffice.notifications.events import EVENTS, Event
 from backoffice.notifications.models import AuditCursor
-from backoffice.notifications.outbox import Happening, Outbox
+from backoffice.notifications.recording.audiences import People, operation_ids
+from backoffice.notifications.recording.outbox import Happening, Outbox
 from backoffice.reports.models import ExportJob
 
 ENTRIES_AT_ONCE = 200

@@ -2,7 +2,7 @@
 webhooks, batches that have ended. A job of the sweeper.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
@@ -15,10 +15,10 @@ from django.urls import reverse
 from backoffice.api_keys.models import KnownKey
 from backoffice.core import clock
 from backoffice.core.leases import acquire_lease
-from backoffice.notifications.audiences import Concerned, People
 from backoffice.notifications.events import Audience, Group, Notice
 from backoffice.notifications.models import Message, Occurrence
-from backoffice.notifications.outbox import Happening, Outbox
+from backoffice.notifications.recording.audiences import Concerned, People
+from backoffice.notifications.recording.outbox import Happening, Outbox
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow
 from backoffice.operations.models.operations import Operation
@@ -75,7 +75,7 @@ _TOLD = {
 }
 
 
-def _told(people: People, happening: Happening) -> Iterable[int]:
+def _told(people: People, happening: Happening) -> Collection[int]:
     operation = people.operations.get(happening.operation) if happening.operation else None
     return people.told(_TOLD.get(happening.notice, Audience.ADMINISTRATORS), Concerned(operation=operation))
 
