@@ -5,6 +5,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.demo import people
+from tests.demo import urls
 
 
 @pytest.fixture
@@ -21,6 +22,6 @@ def demo(db: None, settings: Settings) -> Client:
         {**templates, "OPTIONS": {**templates["OPTIONS"], "context_processors": processors}}
     ]
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "backoffice.demo"]
-    settings.ROOT_URLCONF = "tests.demo.urls"
+    settings.ROOT_URLCONF = urls.__name__
     people.ensure_people()
     return Client(SERVER_NAME="localhost")

@@ -9,6 +9,7 @@ from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.notifications.delivery import deliver_email_due
+from backoffice.notifications.models import Message
 from backoffice.notifications.recording.audit_feed import record_events_due
 from backoffice.operations.models.operations import Operation
 from tests import factories
@@ -20,6 +21,8 @@ def waiting(demo: Client, settings: Settings, tmp_path: Path) -> Operation:
     settings.PUBLIC_URL = "http://localhost"
     settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     settings.EMAIL_FILE_PATH = str(tmp_path / "mailbox")
+    record_events_due()  # that the accounts were created
+    Message.objects.all().delete()
     operation = factories.prepared(User.objects.get(email="tunde@countersign.example"))
     record_events_due()
     deliver_email_due()
