@@ -199,6 +199,7 @@ INSTALLED_APPS = [
     "backoffice.webhooks",
     "backoffice.governance",
     "backoffice.reports",
+    "backoffice.notifications",
     "backoffice.sweeper",
     *(["backoffice.demo"] if DEMO else []),
 ]
@@ -239,6 +240,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "backoffice.operations.pages.context_processors.unrecognised_transactions",
                 "backoffice.api_keys.pages.expiring_keys",
                 "backoffice.webhooks.pages.missing_webhooks",
+                "backoffice.notifications.pages.undelivered_notifications",
                 *(["backoffice.demo.people.demo_context"] if DEMO else []),
             ],
         },
@@ -290,12 +292,48 @@ SCHEDULED_EXPORTS_PER_PERSON: int = env.int("COUNTERSIGN_SCHEDULED_EXPORTS_PER_P
 EXPORT_DISK_RESERVE_MB: int = env.int("COUNTERSIGN_EXPORT_DISK_RESERVE_MB", default=512)
 
 # == Email
-# Messages of scheduled reports: a link, no figures.
-#: Where emails of scheduled reports are sent, such as `smtp+tls://user:password@host:587`. The default writes them to
-#: the log of the process.
+# Notifications and messages of scheduled reports: a link, no figures.
+#: Where emails are sent, such as `smtp+tls://user:password@host:587`. The default writes those of scheduled reports to
+#: the log of the process, and there are no notifications by email.
 vars().update(env.email("COUNTERSIGN_EMAIL_URL", default="consolemail://"))
 #: The sender of these emails.
 DEFAULT_FROM_EMAIL: str = env.str("COUNTERSIGN_EMAIL_FROM", default="countersign@localhost")
+EMAIL_TIMEOUT = 10  # seconds, for each step with the server
+
+# == Notifications
+# People choose their channels on their account page. Here are the shared ones. All need COUNTERSIGN_PUBLIC_URL.
+#: Shared mailboxes that get the groups of COUNTERSIGN_NOTIFY_SHARED_GROUPS, comma-separated.
+NOTIFY_EMAILS: list[str] = env.list("COUNTERSIGN_NOTIFY_EMAILS", default=[])
+#: Shared chat and push channels that get the same groups: URLs of Apprise, such as `slack://…`, comma-separated. They
+#: hold tokens; COUNTERSIGN_NOTIFY_CHATS_FILE names a file instead.
+NOTIFY_CHATS: list[str] = env.list("COUNTERSIGN_NOTIFY_CHATS", default=[])
+#: What shared mailboxes and chat channels get, comma-separated: `waiting`, `decisions`, `outcomes`, `problems`,
+#: `payments`, `keys`, `files`, `security`. Default: `problems,payments,keys`.
+NOTIFY_SHARED_GROUPS: list[str] = env.list(
+    "COUNTERSIGN_NOTIFY_SHARED_GROUPS", default=["problems", "payments", "keys"]
+)
+#: Addresses that get signed webhooks of notifications, comma-separated; https except on loopback.
+NOTIFY_WEBHOOKS: list[str] = env.list("COUNTERSIGN_NOTIFY_WEBHOOKS", default=[])
+#: What they get. Default: everything except `security`.
+NOTIFY_WEBHOOK_GROUPS: list[str] = env.list(
+    "COUNTERSIGN_NOTIFY_WEBHOOK_GROUPS",
+    default=["waiting", "decisions", "outcomes", "problems", "payments", "keys", "files"],
+)
+#: The secret that signs them: at least 32 characters.
+NOTIFY_WEBHOOK_SECRET: str = env.str("COUNTERSIGN_NOTIFY_WEBHOOK_SECRET", default="").strip()
+#: A file of certificate authorities to trust for these addresses. Default: those of the system.
+NOTIFY_CA_FILE: str = env.str("COUNTERSIGN_NOTIFY_CA_FILE", default="")
+#: Let chat channels and webhooks connect to private, link-local and loopback addresses, and chat channels without
+#: encryption. Set it for servers inside your own network, or behind a proxy of it.
+NOTIFY_PRIVATE_ADDRESSES: bool = env.bool("COUNTERSIGN_NOTIFY_PRIVATE_ADDRESSES", default=False)
+#: Add the sentence of an operation to messages, with its amount and recipient. Otherwise they hold reference and kind.
+NOTIFY_SENTENCES: bool = env.bool("COUNTERSIGN_NOTIFY_SENTENCES", default=False)
+#: Language of messages to shared channels, and to people whose language is that of their browser: `en` or `fr`.
+NOTIFY_LANGUAGE: str = env.str("COUNTERSIGN_NOTIFY_LANGUAGE", default="en")
+#: Hours after which administrators are told of an operation that waits for a decision. Default: never.
+NOTIFY_ESCALATE_HOURS: int = env.int("COUNTERSIGN_NOTIFY_ESCALATE_HOURS", default=0)
+#: Hours after which a message that cannot be delivered is given up.
+NOTIFY_GIVE_UP_HOURS: int = env.int("COUNTERSIGN_NOTIFY_GIVE_UP_HOURS", default=72)
 
 # Sign-in
 AUTH_USER_MODEL = "accounts.User"
@@ -399,6 +437,7 @@ LOGGING: dict[str, Any] = {
         "django": {"handlers": []},  # Django's own console and mail handlers would bypass our formatter
         "django.request": {"level": "ERROR"},
         "axes": {"level": "WARNING"},
+        "apprise": {"level": "ERROR"},  # below it, it logs what it sends
     },
 }
 
@@ -464,6 +503,19 @@ def _check_safety() -> None:
             ENVIRONMENT != "staging" or all(are_staging_hosts),
             "COUNTERSIGN_GATEWAY_URL or _V4 is no staging address (COUNTERSIGN_GATEWAY_STAGING_HOST_MARKER)",
         ),
+    ]
+    webhooks = [urlsplit(url) for url in NOTIFY_WEBHOOKS]
+    checks += [
+        (
+            all(url.scheme == "https" or is_loopback(url.hostname) for url in webhooks),
+            "COUNTERSIGN_NOTIFY_WEBHOOKS must be https addresses",
+        ),
+        (
+            not webhooks or len(NOTIFY_WEBHOOK_SECRET) >= 32,
+            "COUNTERSIGN_NOTIFY_WEBHOOK_SECRET needs 32 characters at least",
+        ),
+        (NOTIFY_LANGUAGE in dict(LANGUAGES), "COUNTERSIGN_NOTIFY_LANGUAGE must be en or fr"),
+        (NOTIFY_GIVE_UP_HOURS > 0, "COUNTERSIGN_NOTIFY_GIVE_UP_HOURS must be greater than zero"),
     ]
     for is_safe, message in checks:
         if not is_safe:

@@ -1,5 +1,6 @@
 """The root URLconf: one line for each app, and the addresses of pages that have moved."""
 
+from django.conf import settings
 from django.urls import URLPattern, include, path, re_path
 from django.views.generic import RedirectView
 
@@ -20,6 +21,7 @@ urlpatterns = [
     path("", include("backoffice.operations.urls")),
     path("", include("backoffice.ledger.urls")),
     path("", include("backoffice.webhooks.urls")),
+    path("", include("backoffice.notifications.urls")),
     path("account/", include("backoffice.accounts.urls")),
     path("reports/", include("backoffice.reports.urls")),
     path("settings/api-keys/", include("backoffice.api_keys.urls")),
@@ -29,4 +31,5 @@ urlpatterns = [
     moved("webhooks/", "settings/webhooks/"),
     moved("keys/", "settings/api-keys/"),
     moved("audit/", "settings/audit/"),
+    *([path("demo/", include("backoffice.demo.urls"))] if settings.DEMO else []),
 ]

@@ -104,6 +104,7 @@ Countersign is ready ({seconds:.0f} s).  The provider is simulated: no real mone
                  Prepare a withdrawal as Tunde Bello, then approve and send it as Amara Okafor.
   One-time code  To send, enter the provider's one-time code (not the authenticator code). It is shown below its
                  field, and with the rest of the simulation at {stack.sandbox}/_sandbox/
+  Mailbox        {stack.web}/demo/mailbox/ shows the mails that would have been sent
   Data           {stack.folder}
   Logs           {stack.folder / "logs"}
 

@@ -34,6 +34,7 @@ def production_environment(folder: Path) -> dict[str, str]:
         "COUNTERSIGN_DATA_DIR": str(folder),
         "COUNTERSIGN_ALLOWED_HOSTS": "countersign.example",
         "COUNTERSIGN_PUBLIC_URL": "https://countersign.example",
+        "COUNTERSIGN_EMAIL_URL": "smtp+tls://countersign@mail.example:587",
         "COUNTERSIGN_WEBHOOK_SECRET": secrets.token_urlsafe(32),
         "COUNTERSIGN_WEBHOOK_KEYS": str(_public_key(folder)),
         "COUNTERSIGN_GATEWAY_URL": "https://service.example/v2",

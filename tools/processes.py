@@ -98,6 +98,7 @@ class Stack:
             "COUNTERSIGN_DEMO": "1",
             "COUNTERSIGN_DATA_DIR": str(self.folder),
             "COUNTERSIGN_PUBLIC_URL": self.web,
+            "COUNTERSIGN_EMAIL_URL": f"filemail:///{self.folder / 'mailbox'}",
             "COUNTERSIGN_WEBHOOK_SECRET": WEBHOOK_SECRET,
             "COUNTERSIGN_WEBHOOK_KEYS": str(self.webhook_keys),
             "COUNTERSIGN_GATEWAY_URL": f"{self.sandbox}/v2",

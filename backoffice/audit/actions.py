@@ -204,6 +204,16 @@ class Action(models.TextChoices):
     ROTATION_FINISHED = "rotation.finished", pgettext_lazy("audit action", "finished")
     ROTATION_ABANDONED = "rotation.abandoned", pgettext_lazy("audit action", "abandoned")
 
+    # notifications
+    NOTIFICATION_CHANNEL_SAVED = (
+        "notification_channel.saved",
+        pgettext_lazy("audit action", "set the chat channel for notifications of"),
+    )
+    NOTIFICATION_CHANNEL_DELETED = (
+        "notification_channel.deleted",
+        pgettext_lazy("audit action", "deleted the chat channel for notifications of"),
+    )
+
     @property
     def group(self) -> str:
         """The object of the action: the part before the dot."""

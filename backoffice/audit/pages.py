@@ -73,6 +73,7 @@ _GROUP_LABELS = {
     "secret": _("New API keys"),
     "api_key": _("API key in use"),
     "rotation": _("Key rotations"),
+    "notification_channel": _("Notification channels"),
 }
 
 

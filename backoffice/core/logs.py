@@ -49,7 +49,13 @@ def redact_secrets(text: str) -> str:
     """The text with known secrets, one-time links and the values of fields named like secrets replaced by dots."""
     listed = (*settings.ENCRYPTION_KEYS, *settings.AUDIT_CHECKPOINT_KEYS)
     keys = [item.partition(":")[2] for item in listed]
-    tokens = (settings.GATEWAY_API_KEY, settings.WEBHOOK_SECRET, settings.AUDIT_CHECKPOINT_TOKEN)
+    tokens = (
+        settings.GATEWAY_API_KEY,
+        settings.WEBHOOK_SECRET,
+        settings.AUDIT_CHECKPOINT_TOKEN,
+        settings.NOTIFY_WEBHOOK_SECRET,
+        *settings.NOTIFY_CHATS,
+    )
     configured = (settings.SECRET_KEY, *tokens, *keys)
     for secret in filter(None, (*configured, *_registered_secrets)):
         text = text.replace(secret, "•••")

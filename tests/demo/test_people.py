@@ -36,24 +36,6 @@ ELSEWHERE = {
 Start = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-@pytest.fixture
-def demo(db: None, settings: Settings) -> Client:
-    """The product as `COUNTERSIGN_DEMO` sets it up, with its cast."""
-    settings.DEMO = True
-    settings.ALLOWED_HOSTS = ["localhost"]
-    templates = settings.TEMPLATES[0]
-    processors = [
-        *templates["OPTIONS"]["context_processors"],
-        "backoffice.demo.people.demo_context",
-    ]
-    settings.TEMPLATES = [
-        {**templates, "OPTIONS": {**templates["OPTIONS"], "context_processors": processors}}
-    ]
-    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "backoffice.demo"]
-    people.ensure_people()
-    return Client(SERVER_NAME="localhost")
-
-
 def test_the_demos_people_are_not_created_beside_others(preparer: User, outsider: User) -> None:
     """Their password is known, so the command must not make them in another installation's database."""
     with pytest.raises(people.NotDemoDatabaseError, match="not the demo's"):
@@ -97,6 +79,7 @@ def test_custom_settings_cannot_install_the_demo(settings: Settings, change: dic
         setattr(settings, name, value)
     with pytest.raises(ImproperlyConfigured, match="runs in the demo only"):
         settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "backoffice.demo"]
+    settings.ROOT_URLCONF = "tests.demo.urls"
 
 
 def test_nothing_of_the_demo_is_installed_without_it(client: Client, db: None) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from backoffice.notifications import monitoring
 from backoffice.operations.monitoring import metrics
 from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
 from payments_gateway import ProviderProfile
@@ -175,7 +176,7 @@ def test_a_page_that_loads_from_another_site_is_reported(
 
 
 def test_the_runbook_has_exactly_the_existing_metrics() -> None:
-    source = inspect.getsource(metrics)
+    source = inspect.getsource(metrics) + inspect.getsource(monitoring)
     names = set(re.findall(r'(?:_gauge|_family)\(\s*"(\w+)"', source))
     assert {f"countersign_{name}" for name in names} == set(re.findall(r"countersign_\w+", RUNBOOK))
 

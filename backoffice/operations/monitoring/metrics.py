@@ -1,6 +1,6 @@
 """The Prometheus metrics and their endpoint, read from the database at each request. Numbers only."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 from django.conf import settings
@@ -30,6 +30,8 @@ from backoffice.operations.reconciliation.selectors import (
 from backoffice.operations.states import OPEN, Status
 
 _BREAKS_COUNTED = 10_000
+FURTHER_METRICS: list[Callable[[datetime], Iterable[GaugeMetricFamily]]] = []
+"""Functions that give the metrics of apps that this one must not import; they register them."""
 
 
 def render_metrics() -> bytes:
@@ -59,6 +61,8 @@ class _MetricsCollector(Collector):
         yield from _continuity()
         yield from _reconciliation(now)
         yield from _sweeper(now)
+        for further in FURTHER_METRICS:
+            yield from further(now)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """Empty, so that registering does not query the database."""

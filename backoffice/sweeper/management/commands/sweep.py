@@ -19,6 +19,7 @@ from backoffice.core import background, isolation
 from backoffice.core.web.request_context import call_context
 from backoffice.ledger.balances import take_due_snapshot
 from backoffice.ledger.mirror.sync import sync_if_due
+from backoffice.notifications import jobs as notifications
 from backoffice.operations import jobs as operations
 from backoffice.reports.exports.runner import run_all_exports, run_next_export
 from backoffice.reports.exports.services import delete_expired_exports
@@ -42,6 +43,7 @@ JOBS = {
     "run_next_export": run_next_export,
     "send_due_messages": send_due_messages,
     "delete_expired_exports": delete_expired_exports,
+    **notifications.JOBS,
 }
 # A round makes one export; `--once` makes all that are queued.
 JOBS_ONCE = JOBS | {"run_next_export": run_all_exports}

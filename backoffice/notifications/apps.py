@@ -1,0 +1,15 @@
+from django.apps import AppConfig
+
+
+class NotificationsConfig(AppConfig):
+    """Tells people, by the channels that they chose, what waits for them and what happened."""
+
+    name = "backoffice.notifications"
+    label = "notifications"
+
+    def ready(self) -> None:
+        from backoffice.notifications import checks as checks  # importing it registers them
+        from backoffice.notifications.monitoring import notification_metrics
+        from backoffice.operations.monitoring.metrics import FURTHER_METRICS
+
+        FURTHER_METRICS.append(notification_metrics)

@@ -1,0 +1,115 @@
+"""Deliver to chat and push services by apprise, at a URL that names the service and holds its token.
+
+A person may enter such a URL, so it is limited: services that are reached over HTTPS, no redirect, no parameter that
+reads a file or another address, and public addresses only.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from apprise import Apprise, AppriseAsset, NotifyBase, plugins
+from django.conf import settings
+from django.utils.translation import gettext
+
+from backoffice.notifications.channels.errors import DeliveryError
+from backoffice.notifications.channels.network import TooSlowError, connections_to, is_public, within
+from backoffice.notifications.contents import Contents
+from backoffice.notifications.models import Problem
+
+SECONDS = 30.0
+_READ_SECONDS = 10.0
+_SERVICES = frozenset(
+    {
+        "discord",
+        "gchat",
+        "gotifys",
+        "jsons",
+        "matrixs",
+        "mmosts",
+        "msteams",
+        "ntfys",
+        "opsgenie",
+        "pagerduty",
+        "pbul",
+        "pover",
+        "rockets",
+        "signals",
+        "slack",
+        "tgram",
+        "workflow",
+        "workflows",
+        "wxteams",
+        "webex",
+        "zulip",
+    }
+)
+_UNENCRYPTED = frozenset({"gotify", "json", "matrix", "mmost", "ntfy", "rocket", "signal"})
+"""The same over HTTP, for servers inside one's own network only."""
+_PARAMETERS = frozenset({"api-version", "mode", "priority", "sig", "sound", "sp", "sv", "thread", "topic"})
+"""What a URL may say of itself. Others of apprise follow redirects, read files or switch verification off."""
+
+
+class ChatUrlError(Exception):
+    """This URL cannot be used. The message says why, and does not repeat it: it holds a token."""
+
+
+@dataclass(frozen=True)
+class ChatService:
+    """A service that can be notified, and its name."""
+
+    plugin: NotifyBase
+    name: str
+
+
+def chat_service(url: str) -> ChatService:
+    """The service at a URL of apprise, or at the address that Slack, Discord or Teams give. Raises ChatUrlError."""
+    parts: dict[str, Any] | None = plugins.url_to_dict(  # type: ignore[no-untyped-call]
+        url.strip(), secure_logging=True
+    )
+    if not parts:
+        raise ChatUrlError(gettext("This is not a URL of a service that can be notified."))
+    allowed = _SERVICES | (_UNENCRYPTED if settings.NOTIFY_PRIVATE_ADDRESSES else frozenset())
+    if parts.get("schema") not in allowed:
+        raise ChatUrlError(gettext("This service cannot be used here."))
+    if set(parts.get("qsd") or {}) - _PARAMETERS or any(parts.get(f"qsd{sign}") for sign in "+-:"):
+        raise ChatUrlError(gettext("Remove the parameters after the question mark of this URL."))
+    limits = {"verify": True, "redirect": False, "cto": _READ_SECONDS, "rto": _READ_SECONDS}
+    plugin = Apprise.instantiate({**parts, **limits}, asset=_asset())
+    if plugin is None:
+        raise ChatUrlError(gettext("This is not a complete URL of this service."))
+    return ChatService(plugin, str(plugin.service_name))
+
+
+def send_chat(contents: Contents, *, url: str) -> None:
+    """Send one message to the service. Raises DeliveryError."""
+    try:
+        service = chat_service(url)
+        is_sent = within(SECONDS, partial(_notify, service.plugin, contents))
+    except ChatUrlError as exc:
+        raise DeliveryError(Problem.ADDRESS_REFUSED) from exc
+    except TooSlowError as exc:
+        raise DeliveryError(Problem.TIMED_OUT) from exc
+    except (OSError, TypeError, ValueError) as exc:
+        raise DeliveryError(Problem.NOT_REACHED) from exc
+    if not is_sent:
+        raise DeliveryError(Problem.REFUSED)
+
+
+def _notify(plugin: NotifyBase, contents: Contents) -> bool:
+    with connections_to(is_public):
+        return bool(plugin.notify(title=f"Countersign: {contents.subject}", body="\n\n".join(contents.lines)))
+
+
+def _asset() -> AppriseAsset:
+    """Nothing on disk, no thread of its own, no template of a file, no redirect."""
+    return AppriseAsset(
+        app_id="Countersign",
+        app_desc="Countersign",
+        app_url=settings.PUBLIC_URL,
+        async_mode=False,
+        storage_mode="memory",
+        secure_logging=True,
+        allow_templates=False,
+        http_redirects=False,
+    )

@@ -1,0 +1,111 @@
+"""The people of each audience of `events`, from the roles and the operation as they are now."""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from uuid import UUID
+
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import users_with_permission
+from backoffice.audit.models import Entry
+from backoffice.notifications.events import Audience
+from backoffice.operations.models.batches import BatchRow
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.permissions import ACKNOWLEDGE, PROPOSE, RELEASE, VIEW
+from backoffice.operations.selectors import possible_approvers
+from backoffice.operations.states import Status
+
+OPERATION, PERSON = Operation._meta.label_lower, User._meta.label_lower
+
+
+@dataclass(frozen=True)
+class Concerned:
+    """What an event is about: the ids of who acted and of whom it concerns, and the operation."""
+
+    actor: int | None = None
+    subject: int | None = None
+    operation: Operation | None = None
+
+
+class People:
+    """Who has which rights, read once for many events, and the operations that these concern."""
+
+    def __init__(self, operations: Iterable[UUID] = ()) -> None:
+        ids = set(operations)
+        found = Operation.objects.filter(pk__in=ids).prefetch_related("approvals", "attempts")
+        self.operations = {operation.pk: operation for operation in found}
+        self.batch_rows = set(BatchRow.objects.filter(operation__in=ids).values_list("operation", flat=True))
+
+    @cached_property
+    def responders(self) -> frozenset[int]:
+        return _with_permission(ACKNOWLEDGE)
+
+    @cached_property
+    def administrators(self) -> frozenset[int]:
+        return _with_permission(PROPOSE)
+
+    @cached_property
+    def everybody(self) -> frozenset[int]:
+        return _with_permission(VIEW)
+
+    @cached_property
+    def releasers(self) -> frozenset[int]:
+        return _with_permission(RELEASE)
+
+    def concerned_by(self, entry: Entry) -> Concerned:
+        """What an audit entry is about. A person who is not its target is its actor."""
+        if entry.target_type == OPERATION:
+            return Concerned(entry.actor_id, entry.actor_id, self.operations.get(UUID(entry.target_id)))
+        subject = int(entry.target_id) if entry.target_type == PERSON else entry.actor_id
+        return Concerned(entry.actor_id, subject)
+
+    def told(self, audience: Audience, concerned: Concerned) -> Collection[int]:
+        """The ids of the people of this audience."""
+        return _AUDIENCES[audience](self, concerned)
+
+    def deciders(self, operation: Operation) -> Collection[int]:
+        """Who can approve it, or release it, now; nobody if it does not wait for a decision any more."""
+        if operation.status == Status.PENDING:
+            return [person.pk for person in possible_approvers(operation)]
+        return self.releasers - {operation.preparer_id} if operation.status == Status.APPROVED else ()
+
+    def owners(self, operation: Operation) -> set[int]:
+        """Its preparer, and who released its last attempt."""
+        last = max(operation.attempts.all(), key=lambda attempt: attempt.number, default=None)
+        return {operation.preparer_id} | ({last.released_by_id} if last else set())
+
+
+def operation_ids(entries: Iterable[Entry]) -> set[UUID]:
+    """The operations that are the objects of these entries."""
+    return {UUID(entry.target_id) for entry in entries if entry.target_type == OPERATION}
+
+
+def _with_permission(permission: str) -> frozenset[int]:
+    return frozenset(users_with_permission(permission).order_by().values_list("pk", flat=True))
+
+
+def _deciders(people: People, concerned: Concerned) -> Collection[int]:
+    operation = concerned.operation
+    return people.deciders(operation) if operation else ()
+
+
+def _owners(people: People, concerned: Concerned) -> Collection[int]:
+    operation = concerned.operation
+    return people.owners(operation) - {concerned.actor} if operation else ()
+
+
+def _one(person: int | None) -> Collection[int]:
+    return () if person is None else (person,)
+
+
+_AUDIENCES: dict[Audience, Callable[[People, Concerned], Collection[int]]] = {
+    Audience.DECIDERS: _deciders,
+    Audience.OWNERS: _owners,
+    Audience.RESPONDERS: lambda people, _: people.responders,
+    Audience.ADMINISTRATORS: lambda people, _: people.administrators,
+    Audience.EVERYBODY: lambda people, _: people.everybody,
+    Audience.ACTOR: lambda _, concerned: _one(concerned.actor),
+    Audience.SUBJECT: lambda _, concerned: _one(concerned.subject),
+    Audience.OTHER_ADMINISTRATORS: lambda people, concerned: people.administrators - {concerned.subject},
+    Audience.OTHER_RESPONDERS: lambda people, concerned: people.responders - {concerned.subject},
+}

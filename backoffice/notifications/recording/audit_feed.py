@@ -1,0 +1,92 @@
+"""Turn new audit entries into messages. A job of the sweeper.
+
+An event and its audit entry are in one commit, so none is lost: the cursor advances in the commit that stores the
+messages, and an entry that is read again makes no second one.
+"""
+
+import time
+
+from django.db import transaction
+from django.urls import reverse
+
+from backoffice.audit.actions import Action
+from backoffice.audit.models import ChainHead, Entry
+from backoffice.core import background, fault_points
+from backoffice.notifications.events import EVENTS, Event
+from backoffice.notifications.models import AuditCursor
+from backoffice.notifications.recording.audiences import People, operation_ids
+from backoffice.notifications.recording.outbox import Happening, Outbox
+from backoffice.reports.models import ExportJob
+
+ENTRIES_AT_ONCE = 200
+ROUND_SECONDS = 5.0  # after which a round ends, so that the job's heartbeat stays recent
+
+
+class CursorMovedError(Exception):
+    """Another sweeper read the same entries; the transaction is rolled back."""
+
+
+def record_events_due() -> int:
+    """Store the messages of the entries after the cursor; returns how many messages. Safe to call concurrently."""
+    stored, until = 0, time.monotonic() + ROUND_SECONDS
+    while _is_behind() and time.monotonic() < until and not background.stop_requested.is_set():
+        try:
+            stored += _record_next()
+        except CursorMovedError:
+            break  # the next round continues from where the other one is
+    return stored
+
+
+def _is_behind() -> bool:
+    read = AuditCursor.objects.filter(pk=1).values_list("position", flat=True).first() or 0
+    head = ChainHead.objects.filter(pk=1).values_list("position", flat=True).first() or 0
+    return head > read
+
+
+@transaction.atomic
+def _record_next() -> int:
+    cursor, _ = AuditCursor.objects.select_for_update().get_or_create(pk=1)
+    entries = list(Entry.objects.filter(position__gt=cursor.position).order_by("position")[:ENTRIES_AT_ONCE])
+    if not entries:
+        return 0
+    told = [entry for entry in entries if entry.action in EVENTS]
+    people, outbox = People(operation_ids(told)), Outbox()
+    for entry in told:
+        for event in EVENTS[Action(entry.action)]:
+            _add(outbox, people, entry, event)
+    stored = outbox.store()
+    advanced = AuditCursor.objects.filter(pk=1, position=cursor.position).update(
+        position=entries[-1].position
+    )
+    if advanced != 1:
+        raise CursorMovedError
+    fault_points.reach("notifications.recorded")
+    return stored
+
+
+def _add(outbox: Outbox, people: People, entry: Entry, event: Event) -> None:
+    concerned = people.concerned_by(entry)
+    operation = concerned.operation
+    if operation and not event.for_batch_rows and operation.pk in people.batch_rows:
+        return
+    if entry.action in _OF_EXPORTS and _has_email_of_its_own(entry):
+        return
+    outbox.add(
+        Happening(
+            event=f"audit:{entry.position}:{event.notice}",
+            notice=event.notice,
+            group=event.group,
+            at=entry.at,
+            path=reverse(event.page) if event.page else entry.target_url or reverse("operations:overview"),
+            people=people.told(event.audience, concerned),
+            operation=operation.pk if operation else None,
+        )
+    )
+
+
+_OF_EXPORTS = frozenset({Action.EXPORT_COMPLETED, Action.EXPORT_FAILED})
+
+
+def _has_email_of_its_own(entry: Entry) -> bool:
+    """Whether the export was made by a schedule, which mails its recipients and its owner itself."""
+    return ExportJob.objects.filter(pk=entry.detail.get("export"), schedule__isnull=False).exists()

@@ -1,0 +1,157 @@
+"""Find the events that have no audit entry, each once: what expires soon or waits too long, keys that expire, missing
+webhooks, batches that have ended. A job of the sweeper.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import chain
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.urls import reverse
+
+from backoffice.api_keys.models import KnownKey
+from backoffice.core import clock
+from backoffice.core.leases import acquire_lease
+from backoffice.notifications.events import Audience, Group, Notice
+from backoffice.notifications.models import Message, Occurrence
+from backoffice.notifications.recording.audiences import Concerned, People
+from backoffice.notifications.recording.outbox import Happening, Outbox
+from backoffice.operations.kinds.batch import BatchKind
+from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.states import BEFORE_SENDING, Status
+from backoffice.webhooks.deliveries import missing_deliveries
+
+INTERVAL = timedelta(minutes=1)
+EXPIRES_SOON = timedelta(hours=6)  # or a quarter of the operation's lifetime, if that is shorter
+KEPT = timedelta(days=90)  # messages that ended
+_BATCHES_FROM = timedelta(days=60)
+_KEY_NOTICES = (
+    (timedelta(days=1), Notice.KEY_EXPIRES_1),
+    (timedelta(days=7), Notice.KEY_EXPIRES_7),
+    (timedelta(days=30), Notice.KEY_EXPIRES_30),
+)
+_AT_ONCE = 500
+
+
+def find_occurrences_due() -> int:
+    """Store the messages of what was found for the first time, every minute; returns how many. Also deletes messages
+    that ended long ago.
+    """
+    if not acquire_lease("notifications", INTERVAL):
+        return 0
+    now = clock.now()
+    Message.objects.filter(due_at__isnull=True, created_at__lte=now - KEPT).delete()
+    found = list(chain.from_iterable(find(now) for find in _FINDERS))
+    return sum(_store(found[start : start + _AT_ONCE]) for start in range(0, len(found), _AT_ONCE))
+
+
+@transaction.atomic
+def _store(found: Iterable[Happening]) -> int:
+    """Insert the messages of those that were not found before, and that they were, in one commit."""
+    by_key = {f"{one.event}:{one.notice}": one for one in found}
+    known = set(Occurrence.objects.filter(pk__in=by_key).values_list("pk", flat=True))
+    new = {key: one for key, one in by_key.items() if key not in known}
+    if not new:
+        return 0
+    Occurrence.objects.bulk_create(
+        [Occurrence(key=key, at=one.at) for key, one in new.items()], ignore_conflicts=True
+    )
+    people = People(one.operation for one in new.values() if one.operation)
+    outbox = Outbox()
+    for key, happening in new.items():
+        outbox.add(replace(happening, event=key, people=_told(people, happening)))
+    return outbox.store()
+
+
+_TOLD = {
+    Notice.EXPIRES_SOON: Audience.DECIDERS,
+    Notice.OWN_EXPIRES_SOON: Audience.OWNERS,
+    Notice.ESCALATED: Audience.ADMINISTRATORS,
+    Notice.BATCH_FINISHED: Audience.OWNERS,
+}
+
+
+def _told(people: People, happening: Happening) -> Collection[int]:
+    operation = people.operations.get(happening.operation) if happening.operation else None
+    return people.told(_TOLD.get(happening.notice, Audience.ADMINISTRATORS), Concerned(operation=operation))
+
+
+def _expiring(now: datetime) -> Iterator[Happening]:
+    """Operations that wait for a decision and expire soon: to who can decide, and to the preparer."""
+    waiting = Operation.objects.filter(
+        status__in=BEFORE_SENDING,
+        expires_at__gt=now,
+        expires_at__lte=now + EXPIRES_SOON,
+        release__isnull=True,
+        batch_row__isnull=True,
+    )
+    for operation in waiting.only("prepared_at", "expires_at"):
+        if operation.expires_at - now <= (operation.expires_at - operation.prepared_at) / 4:
+            yield _about(operation, Notice.EXPIRES_SOON, Group.WAITING, now)
+            yield _about(operation, Notice.OWN_EXPIRES_SOON, Group.DECISIONS, now)
+
+
+def _waiting_long(now: datetime) -> Iterator[Happening]:
+    """Operations that wait for longer than the deployment allows: to the administrators."""
+    if not settings.NOTIFY_ESCALATE_HOURS:
+        return
+    long_ago = now - timedelta(hours=settings.NOTIFY_ESCALATE_HOURS)
+    waiting = Operation.objects.filter(
+        status__in=BEFORE_SENDING, prepared_at__lte=long_ago, release__isnull=True, batch_row__isnull=True
+    )
+    for operation in waiting.only("pk"):
+        yield _about(operation, Notice.ESCALATED, Group.WAITING, now)
+
+
+def _finished_batches(now: datetime) -> Iterator[Happening]:
+    """Batches of which every row has ended: to the preparer."""
+    rows = BatchRow.objects.filter(batch=OuterRef("pk"))
+    unended = rows.filter(operation__closed_at__isnull=True, operation__isnull=False)
+    batches = Operation.objects.filter(
+        ~Exists(rows.filter(IS_WAITING_ROW)),
+        ~Exists(unended),
+        kind=BatchKind.name,
+        status=Status.SUCCEEDED,
+        prepared_at__gte=now - _BATCHES_FROM,
+    )
+    for batch in batches.only("pk"):
+        yield _about(batch, Notice.BATCH_FINISHED, Group.FILES, now)
+
+
+def _expiring_keys(now: datetime) -> Iterator[Happening]:
+    """Keys that expire within 30, 7 and 1 days, each once: to the administrators."""
+    keys = KnownKey.objects.filter(
+        ended_at=None, expires_at__gt=now, expires_at__lte=now + _KEY_NOTICES[-1][0]
+    )
+    for key in keys:
+        if key.expires_at is not None:
+            notice = next(notice for limit, notice in _KEY_NOTICES if key.expires_at - now <= limit)
+            event = f"key:{key.short_hash}:{key.expires_at:%Y%m%d}"[:150]
+            yield Happening(event, notice, Group.KEYS, now, reverse("api_keys:keys"), ())
+
+
+def _silent_webhooks(now: datetime) -> Iterator[Happening]:
+    """Expected webhooks did not arrive: to the administrators, once for each silence."""
+    missing = missing_deliveries()
+    if missing is not None:
+        since = missing.last_at.isoformat() if missing.last_at else "never"
+        page = reverse("webhooks:deliveries")
+        yield Happening(f"webhooks:{since}", Notice.WEBHOOKS_SILENT, Group.PROBLEMS, now, page, ())
+
+
+def _about(operation: Operation, notice: Notice, group: Group, now: datetime) -> Happening:
+    page = operation.get_absolute_url()
+    return Happening(f"operation:{operation.pk}", notice, group, now, page, (), operation.pk)
+
+
+_FINDERS: tuple[Callable[[datetime], Iterator[Happening]], ...] = (
+    _expiring,
+    _waiting_long,
+    _finished_batches,
+    _expiring_keys,
+    _silent_webhooks,
+)
