@@ -376,6 +376,11 @@ PAGES = [
         ADMINISTRATOR, "a webhook delivery", first_listed("/settings/webhooks/", r"/settings/webhooks/\d+/")
     ),
     ListedPage(ADMINISTRATOR, "new callback address", at("/operations/prepare/callback_url/")),
+    ListedPage(ADMINISTRATOR, "team", at("/settings/team/")),
+    ListedPage(ADMINISTRATOR, "team groups", at("/settings/team/groups/")),
+    ListedPage(ADMINISTRATOR, "team access review", at("/settings/team/access-review/")),
+    ListedPage(ADMINISTRATOR, "team person", first_listed("/settings/team/", r"/settings/team/\d+/")),
+    ListedPage(ADMINISTRATOR, "team invitation", at("/operations/prepare/staff_change/?change=invite")),
     ListedPage(ADMINISTRATOR, "my account", at("/account/")),
     ListedPage(ADMINISTRATOR, "approval policies", at("/settings/policies/")),
     ListedPage(ADMINISTRATOR, "new version of the policies", at("/settings/policies/draft/")),

@@ -109,7 +109,7 @@ def test_the_demo_users_are_created_once(db: None) -> None:
     entries = Entry.objects.count()
     assert [user.pk for user in people.ensure_people()] == before
     assert Entry.objects.count() == entries
-    assert AuthenticatorDevice.objects.count() == 6
+    assert AuthenticatorDevice.objects.count() == 7
 
 
 def test_the_sign_in_page_shows_every_demo_user_with_a_code(demo: Client) -> None:

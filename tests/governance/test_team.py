@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from backoffice import settings as product_settings
 from backoffice.accounts import groups
 from backoffice.accounts.access_report import REVIEW_INTERVAL, access_rows, report_digest
 from backoffice.accounts.models import SetupLink, StaffSession, User
@@ -275,7 +276,7 @@ def test_the_second_administrator_waits_before_deciding_about_money_only(first_a
 def test_nothing_is_sent_until_two_administrators_are_active(
     preparer: User, approver: User, administrator: User, settings: Any
 ) -> None:
-    settings.ADMINISTRATORS_TO_SEND = 2
+    settings.ADMINISTRATORS_TO_SEND = product_settings.ADMINISTRATORS_TO_SEND
     operation = factories.approved(preparer, approver)
     with pytest.raises(errors.OperationError) as refused:
         factories.release(operation, approver)

@@ -9,15 +9,15 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access_report import (
+    AccessRow,
     access_rows,
     report_digest,
     review_due_after,
     review_due_at,
-    stored_rows,
 )
 from backoffice.accounts.rights import AccessReview
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.governance.pages.team import VIEW_TEAM
+from backoffice.governance.pages.team import VIEW_TEAM, shown_rights
 from backoffice.operations.kinds.access_review import AccessReviewKind
 from backoffice.operations.models.operations import Operation
 
@@ -34,7 +34,7 @@ def access_review(request: StaffRequest) -> HttpResponse:
     due = review_due_after(reviews[0].signed_at) if reviews else review_due_at()
     context = {
         "digest": report_digest(rows),
-        "rows": rows[:SHOWN_ROWS],
+        "rows": shown_rights(rows[:SHOWN_ROWS]),
         "total": len(rows),
         "due": due,
         "is_overdue": due is not None and due < timezone.now(),
@@ -49,13 +49,12 @@ def reviewed(request: StaffRequest, pk: UUID) -> HttpResponse:
     """The rows of one review: as signed off, or as they are now while it waits for approval."""
     operation = get_object_or_404(Operation, pk=pk, kind=AccessReviewKind.name)
     review = AccessReview.objects.filter(operation=pk).first()
-    now = [] if review else access_rows()
-    rows = review.rows if review else stored_rows(now)
-    has_changed = review is None and report_digest(now) != operation.payload["digest"]
+    rows = [AccessRow(**row) for row in review.rows] if review else access_rows()
+    has_changed = review is None and report_digest(rows) != operation.payload["digest"]
     context = {
         "operation": operation,
         "review": review,
-        "rows": rows[:SHOWN_ROWS],
+        "rows": shown_rights(rows[:SHOWN_ROWS]),
         "total": len(rows),
         "query": f"?review={pk}" if review else "",
         "has_changed": has_changed and not operation.is_closed,

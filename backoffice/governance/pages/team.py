@@ -1,6 +1,7 @@
 """The Team page: people and groups."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
@@ -8,7 +9,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from backoffice.accounts.access_report import review_due_at
+from backoffice.accounts.access_report import AccessRow, RightKind, review_due_at
 from backoffice.accounts.groups import groups_of
 from backoffice.accounts.models import User
 from backoffice.accounts.rights import Restriction, restrictions_of
@@ -69,6 +70,15 @@ def role_labels(person: User) -> list[str]:
     """The person's roles as the reader calls them; needs prefetched roles."""
     held = {role.name for role in person.groups.all()}
     return [str(role.label) for role in Role if role.value in held]
+
+
+def shown_rights(rows: Iterable[AccessRow]) -> list[AccessRow]:
+    """The same with each role as the reader calls it."""
+    labels = {role.value: str(role.label) for role in Role}
+    return [
+        replace(row, right=labels.get(row.right, row.right)) if row.kind == RightKind.ROLE else row
+        for row in rows
+    ]
 
 
 def overdue_review() -> object:

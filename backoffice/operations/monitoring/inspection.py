@@ -7,6 +7,7 @@ long to count on a page.
 import logging
 import statistics
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,11 +19,12 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext
 
-from backoffice.accounts.access_report import review_due_after, review_due_at
+from backoffice.accounts.access_report import review_due_after
 from backoffice.accounts.models import BreakGlassChange, User
 from backoffice.accounts.rights import AccessReview
 from backoffice.accounts.roles import Role, users_with_role
 from backoffice.audit.canonical import GENESIS
+from backoffice.audit.models import ChainHead
 from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
 from backoffice.core import clock
 from backoffice.core.isolation import ignore, run_each_isolated
@@ -285,31 +287,13 @@ class SystemHealth:
 
 
 def system_health() -> SystemHealth:
-    """The result of the last inspection, in one query if there was one."""
-    changes = BreakGlassChange.objects.unacknowledged()
-    last = (
-        Inspection.objects.filter(pk=1)
-        .annotate(
-            open_incidents=_count_of(open_incidents()),
-            open_break_glass=_count_of(changes),
-            last_review=Subquery(AccessReview.objects.values("signed_at")[:1]),
-            first_account=Subquery(User.objects.order_by("created_at").values("created_at")[:1]),
-            active_administrators=_count_of(users_with_role(Role.ADMINISTRATOR)),
-        )
-        .first()
-    )
+    """The result of the last inspection, in one query if there was one, otherwise in two."""
+    counts = _counts()
+    last = Inspection.objects.filter(pk=1).annotate(**counts).first()
     if last is None:
-        open_now = open_incidents().count()
-        return SystemHealth(
-            None,
-            0.0,
-            [],
-            open_now,
-            timezone.now(),
-            open_break_glass=changes.count(),
-            access_review_due_at=review_due_at(),
-            active_administrators=users_with_role(Role.ADMINISTRATOR).count(),
-        )
+        # The head of the audit log is a row that always exists.
+        found = ChainHead.objects.annotate(**counts).values(*counts).first() or {}
+        return SystemHealth(None, 0.0, [], now=timezone.now(), **_counted(found))
     rules = {rule.name: rule for rule in INTEGRITY_CHECKS}
     violations = [
         Violation(
@@ -325,13 +309,28 @@ def system_health() -> SystemHealth:
         last.at,
         last.took,
         violations,
-        last.open_incidents,
-        timezone.now(),
-        _stored_approval_time(last),
-        last.open_break_glass,
-        review_due_after(last.last_review or last.first_account),
-        last.active_administrators,
+        now=timezone.now(),
+        approval_time=_stored_approval_time(last),
+        **_counted(vars(last)),
     )
+
+
+def _counts() -> dict[str, Any]:
+    """What the overview counts besides, as columns of another query."""
+    return {
+        "open_incidents": _count_of(open_incidents()),
+        "open_break_glass": _count_of(BreakGlassChange.objects.unacknowledged()),
+        "active_administrators": _count_of(users_with_role(Role.ADMINISTRATOR)),
+        "last_review": Subquery(AccessReview.objects.values("signed_at")[:1]),
+        "first_account": Subquery(User.objects.order_by("created_at").values("created_at")[:1]),
+    }
+
+
+def _counted(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of `SystemHealth` in a row with `_counts`."""
+    names = ("open_incidents", "open_break_glass", "active_administrators")
+    due = review_due_after(found.get("last_review") or found.get("first_account"))
+    return {name: found.get(name, 0) for name in names} | {"access_review_due_at": due}
 
 
 def _count_of(rows: QuerySet[Any]) -> Coalesce:

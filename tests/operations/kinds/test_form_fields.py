@@ -282,6 +282,8 @@ TYPED: dict[str, dict[str, str]] = {
     "resume": {"reason": "The key is ended"},
     "otp_secret": {"change": "remove"},
     "resolution": {"reason": "Confirmed by telephone"},
+    "staff_change": {"change": "invite", "typed": "1", "full_name": "Ada Obi", "role_auditor": "on"},
+    "access_review": {"report": "5f2a" * 16, "findings": "All right"},
 }
 
 

@@ -26,6 +26,7 @@ from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
 from tests import factories
+from tests.operations.batches import payouts
 from tests.operations.kinds.staff import changes
 from tests.operations.steps import show, status_of, text_of
 from tests.stub_provider import StubProvider
@@ -353,6 +354,27 @@ def test_nobody_new_approves_several(newcomer: User, preparer: User) -> None:
     chosen = approvals.SelectedOperation(operation, operation.digest)
     [result] = approvals.approve_operations([chosen], actor=newcomer, second_factor_at=timezone.now())
     assert (result.result, status_of(operation)) == (approvals.BulkOutcome.REFUSED, Status.PENDING)
+
+
+def test_nobody_new_approves_a_batch(newcomer: User, preparer: User) -> None:
+    batch = payouts.prepared(preparer, payouts.transfers(2))
+    refused_with(Refusal.NEW_RIGHTS_WAIT, payouts.approve, batch, newcomer)
+    assert status_of(batch) == Status.PENDING
+
+
+def test_a_change_of_staff_is_not_approved_in_bulk(
+    administrator: User, second_administrator: User, approver: User
+) -> None:
+    """Neither by an administrator, who would not see what it changes, nor by an approver of payments."""
+    operation = changes.proposed(changes.invitation(Role.APPROVER), administrator)
+    chosen = approvals.SelectedOperation(operation, operation.digest)
+    for person in (second_administrator, approver):
+        [result] = approvals.approve_operations([chosen], actor=person, second_factor_at=timezone.now())
+        assert result.result == approvals.BulkOutcome.REFUSED
+    [rejected] = approvals.reject_operations(
+        [chosen], actor=approver, second_factor_at=timezone.now(), reason="No"
+    )
+    assert (rejected.result, status_of(operation)) == (approvals.BulkOutcome.REFUSED, Status.PENDING)
 
 
 def test_a_new_administrator_approves_changes_of_staff_at_once(

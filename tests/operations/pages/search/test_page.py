@@ -62,12 +62,13 @@ def test_searching_needs_a_role(sign_in: SignIn, outsider: User) -> None:
     assert 'action="/search/"' not in text_of(client.get("/account/"))
 
 
-@pytest.mark.parametrize("role", ["preparer", "approver", "administrator"])
-def test_a_search_takes_at_most_eight_queries(
+@pytest.mark.parametrize(("role", "most"), [("preparer", 8), ("approver", 8), ("administrator", 9)])
+def test_a_search_takes_a_limited_number_of_queries(
     sign_in: SignIn,
     request: pytest.FixtureRequest,
     preparer: User,
     role: str,
+    most: int,
     django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
     for _ in range(11):
@@ -76,10 +77,10 @@ def test_a_search_takes_at_most_eight_queries(
     client = sign_in(Client(), request.getfixturevalue(role))
     filters.known_facets()  # asked once by each process
     pause.cached_pause()  # asked once a second by each process
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(most):
         assert search(client, "bello").status_code == 200
     pause.cached_pause()
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(most):
         assert search(client, "ada").status_code == 200
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(most):
         assert listed(client, "ada").status_code == 200

@@ -21,10 +21,12 @@ ROLES = ("preparer", "approver", "auditor", "administrator")
 NOT_OFFERED = {
     "accounts:second_factor",  # part of signing in, or of an action
     "accounts:sign_in",
+    "governance:bootstrap",  # begins on the overview of a new installation
     "operations:bulk_send",  # begins in the list of operations
     "operations:payout_files",  # opened as the form of its kind
     "operations:saved_account",
     "operations:search",  # this page
+    "prepare access_review",  # begins on the page with the report
     "prepare resolution",  # begins on the page of an unknown outcome
     "prepare resume",  # during a pause only: below
 }
