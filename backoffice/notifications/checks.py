@@ -16,7 +16,7 @@ def check_channels(**_of_django: Any) -> Iterable[CheckMessage]:
     """Without a channel nobody hears of anything, and a chat URL that cannot be used is found here, not at night."""
     if not (email_is_on() or settings.NOTIFY_CHATS or settings.NOTIFY_WEBHOOKS):
         yield Warning(
-            "No channel for notifications is configured: nobody is told of what waits, failed or is unknown.",
+            "No channel for notifications is configured: nobody is notified of what waits, failed or is unknown.",
             hint="Set COUNTERSIGN_EMAIL_URL, COUNTERSIGN_NOTIFY_CHATS or COUNTERSIGN_NOTIFY_WEBHOOKS.",
             id="notifications.W001",
         )

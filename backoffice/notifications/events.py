@@ -1,4 +1,4 @@
-"""What people are told: the groups that they choose channels for, the notices, and which audit entry gives which.
+"""Notifications: the groups that people choose channels for, the notices, and which audit entry gives which.
 
 One line of `EVENTS` adds an event. An action that is in neither `EVENTS` nor `SILENT` fails a test.
 """
@@ -85,6 +85,10 @@ class Notice(TextChoices):
     TEAM_PASSWORD_RESET = "team_password_reset", _("The password of a person's account was reset")
     TEAM_SECOND_FACTOR_RESET = "team_second_factor_reset", _("The second factor of a person was reset")
     TEAM_ROLES_CHANGED = "team_roles_changed", _("The roles of a person were changed")
+    GROUPS_CHANGED = "groups_changed", _("The groups of your account were changed")
+    TEAM_GROUPS_CHANGED = "team_groups_changed", _("The groups of a person were changed")
+    TEAM_GROUP_CHANGED = "team_group_changed", _("A group was created, renamed or retired")
+    TEAM_START_CODE_REFUSED = "team_start_code_refused", _("A wrong start code was entered for an account")
     TEAM_DEACTIVATED = "team_deactivated", _("The account of a person was deactivated")
     TEAM_REACTIVATED = "team_reactivated", _("The account of a person was reactivated")
     TEAM_BREAK_GLASS = "team_break_glass", _("An account was changed with break-glass by one person")
@@ -92,7 +96,7 @@ class Notice(TextChoices):
 
 
 class Audience(StrEnum):
-    """Who is told, given an audit entry. `audiences` finds the people."""
+    """Who is notified, given an audit entry. `audiences` finds the people."""
 
     DECIDERS = "deciders"  # who can decide the operation now, if it still waits
     OWNERS = "owners"  # its preparer and who released it last, but not who acted
@@ -113,19 +117,27 @@ class Event:
     group: Group
     audience: Audience
     page: str = ""
-    for_batch_rows: bool = True  # also for operations that are rows of a batch, which is told as a whole
+    for_batch_rows: bool = (
+        True  # also for operations that are rows of a batch, which is notified of as a whole
+    )
 
 
 def _about_account(own: Notice, others: Notice | None = None) -> tuple[Event, ...]:
-    """A change to a person's security or rights: told to that person, and with `others` to administrators."""
-    told = Event(own, Group.SECURITY, Audience.SUBJECT, "accounts:my_account")
+    """A change to a person's security or rights: notifies that person, and with `others` administrators."""
+    notified = Event(own, Group.SECURITY, Audience.SUBJECT, "accounts:my_account")
     if others is None:
-        return (told,)
-    return told, Event(others, Group.SECURITY, Audience.OTHER_ADMINISTRATORS, "audit:list")
+        return (notified,)
+    return notified, Event(others, Group.SECURITY, Audience.OTHER_ADMINISTRATORS, "audit:list")
 
 
 _WAITS = Event(Notice.WAITS, Group.WAITING, Audience.DECIDERS, for_batch_rows=False)
 _INCIDENTS = "operations:incidents"
+_GROUP_CHANGED = Event(
+    Notice.TEAM_GROUP_CHANGED, Group.SECURITY, Audience.ADMINISTRATORS, "governance:groups"
+)
+_START_CODE_REFUSED = Event(
+    Notice.TEAM_START_CODE_REFUSED, Group.SECURITY, Audience.ADMINISTRATORS, "audit:list"
+)
 
 EVENTS: dict[Action, tuple[Event, ...]] = {
     Action.OPERATION_PREPARED: (_WAITS,),
@@ -180,6 +192,12 @@ EVENTS: dict[Action, tuple[Event, ...]] = {
     Action.SESSIONS_ENDED: _about_account(Notice.SESSION_ENDED),
     Action.STAFF_CREATED: _about_account(Notice.ACCOUNT_CREATED, Notice.TEAM_ACCOUNT_CREATED),
     Action.STAFF_ROLES_CHANGED: _about_account(Notice.ROLES_CHANGED, Notice.TEAM_ROLES_CHANGED),
+    Action.STAFF_GROUPS_CHANGED: _about_account(Notice.GROUPS_CHANGED, Notice.TEAM_GROUPS_CHANGED),
+    Action.STAFF_SESSIONS_ENDED: _about_account(Notice.SESSION_ENDED),
+    Action.START_CODE_REFUSED: (_START_CODE_REFUSED,),
+    Action.GROUP_CREATED: (_GROUP_CHANGED,),
+    Action.GROUP_RENAMED: (_GROUP_CHANGED,),
+    Action.GROUP_RETIRED: (_GROUP_CHANGED,),
     Action.STAFF_DEACTIVATED: _about_account(Notice.DEACTIVATED, Notice.TEAM_DEACTIVATED),
     Action.STAFF_REACTIVATED: _about_account(Notice.REACTIVATED, Notice.TEAM_REACTIVATED),
     Action.BREAK_GLASS_USED: (
@@ -211,6 +229,9 @@ SILENT = frozenset(
         Action.PASSWORD_ACCEPTED,
         Action.PASSWORD_REFUSED,
         Action.SETUP_LINK_REFUSED,
+        Action.SETUP_LINK_SHOWN,
+        Action.START_CODE_SHOWN,
+        Action.ACCESS_REVIEWED,
         Action.SIGN_IN_REFUSED,
         Action.SIGN_IN_COMPLETED,
         Action.SECOND_FACTOR_CONFIRMED,
@@ -245,4 +266,4 @@ SILENT = frozenset(
         Action.ROTATION_ABANDONED,
     }
 )
-"""The actions of which nobody is told."""
+"""The actions that notify nobody."""

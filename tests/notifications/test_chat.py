@@ -1,4 +1,4 @@
-"""Chat and push channels: which URLs are accepted, where they lead, and how failures are told."""
+"""Chat and push channels: which URLs are accepted, where they lead, and how failures are reported."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""What has no audit entry is found by looking, and told once."""
+"""Events without an audit entry are found, and notify once."""
 
 from datetime import datetime, timedelta
 

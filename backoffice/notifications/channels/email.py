@@ -54,5 +54,5 @@ def _plain_text(contents: Contents) -> str:
         paragraphs.append(contents.more_text)
     paragraphs.append(gettext("The links ask you to sign in."))
     if contents.settings_url:
-        paragraphs.append(f"{gettext('Choose what you are told')}\n{contents.settings_url}")
+        paragraphs.append(f"{gettext('Choose your notifications')}\n{contents.settings_url}")
     return "\n\n".join(paragraphs) + "\n"

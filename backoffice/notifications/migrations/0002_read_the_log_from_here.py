@@ -1,4 +1,4 @@
-"""Notifications begin with what happens from now on: nobody is told the history of an installation."""
+"""Notifications begin with what happens from now on: the history of an installation notifies nobody."""
 
 from django.db import migrations
 

@@ -49,9 +49,9 @@ def _record_next() -> int:
     entries = list(Entry.objects.filter(position__gt=cursor.position).order_by("position")[:ENTRIES_AT_ONCE])
     if not entries:
         return 0
-    told = [entry for entry in entries if entry.action in EVENTS]
-    people, outbox = People(operation_ids(told)), Outbox()
-    for entry in told:
+    notifying = [entry for entry in entries if entry.action in EVENTS]
+    people, outbox = People(operation_ids(notifying)), Outbox()
+    for entry in notifying:
         for event in EVENTS[Action(entry.action)]:
             _add(outbox, people, entry, event)
     stored = outbox.store()
@@ -78,7 +78,7 @@ def _add(outbox: Outbox, people: People, entry: Entry, event: Event) -> None:
             group=event.group,
             at=entry.at,
             path=reverse(event.page) if event.page else entry.target_url or reverse("operations:overview"),
-            people=people.told(event.audience, concerned),
+            people=people.notifying(event.audience, concerned),
             operation=operation.pk if operation else None,
         )
     )
