@@ -23,6 +23,9 @@ NOT_OFFERED = {
     "accounts:sign_in",
     "governance:bootstrap",  # begins on the overview of a new installation
     "operations:bulk_send",  # begins in the list of operations
+    # begin on the page of the approval policies
+    *("governance:policy_draft", "governance:policy_new_rule", "governance:policy_lists"),
+    *("governance:policy_replay", "governance:policy_try", "prepare approval_policy"),
     "operations:payout_files",  # opened as the form of its kind
     "operations:saved_account",
     "operations:search",  # this page
