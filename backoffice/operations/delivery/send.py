@@ -107,7 +107,8 @@ class SendingRun:
     """Whether the operation is known to be next at its balance. The claim checks it again."""
     is_more: bool = False
     """Whether another operation follows, so that the provider is read for it as soon as the response has arrived."""
-    _ahead: tuple[int, provider_list.NewestReading] | None = None
+    ahead: tuple[int, provider_list.NewestReading] | None = None
+    """What is being read for the next operation, and the attempt before it."""
 
     def read_ahead(self, attempt: Attempt) -> None:
         """Begin to read for the next operation. The request of this attempt has ended, and no other one began since.
@@ -117,7 +118,7 @@ class SendingRun:
         if not self.is_more or not attempt.balance:
             return
         try:
-            self._ahead = attempt.pk, provider_list.begin_reading(attempt.balance, self.memory)
+            self.ahead = attempt.pk, provider_list.begin_reading(attempt.balance, self.memory)
         except (DatabaseError, InterfaceError, GatewayError) as exc:
             logger.warning("The provider is not read ahead (%s)", type(exc).__name__)
             connection.close()
@@ -126,7 +127,7 @@ class SendingRun:
         self, operation: Operation, balance: str | None
     ) -> tuple[int | None, provider_list.NewestReading]:
         """The newest attempt at this balance, and a reading that began after its request, just now."""
-        ahead, self._ahead = self._ahead, None
+        ahead, self.ahead = self.ahead, None
         if ahead is not None:
             is_recent = clock.now() - ahead[1].began_at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
             if is_recent and ahead[1].currency == operation.currency == balance:

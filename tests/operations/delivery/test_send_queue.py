@@ -239,6 +239,8 @@ def test_what_was_read_long_ago_is_read_again(
     first, second = released_together(preparer, approver, 2)
     run = SendingRun(is_more=True)
     assert send_operation(first.pk, run)
+    assert run.ahead is not None
+    run.ahead[1].page(), run.ahead[1].balance()
     reads: list[str] = []
     provider.before_get = lambda: reads.append("read")
     later = timedelta(seconds=settings.SEND_WITHIN_SECONDS)
