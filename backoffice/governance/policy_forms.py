@@ -178,9 +178,15 @@ class RuleForm(forms.Form):
         field.choices = choices
 
     @property
-    def levels(self) -> list[list[forms.BoundField]]:
-        """The fields of each level."""
-        return [[self[f"{name}{n}"] for name in ("needed", "of", "named")] for n in range(1, MOST_LEVELS + 1)]
+    def levels(self) -> list[tuple[list[forms.BoundField], bool]]:
+        """The fields of each level, and whether to show them: those of the first, and of one with a value or an error."""
+        levels = [
+            [self[f"{name}{n}"] for name in ("needed", "of", "named")] for n in range(1, MOST_LEVELS + 1)
+        ]
+        return [
+            (level, level is levels[0] or any(one.errors for one in level) or bool(level[0].value()))
+            for level in levels
+        ]
 
     @property
     def is_advanced_open(self) -> bool:
