@@ -179,7 +179,7 @@ class RuleForm(forms.Form):
 
     @property
     def levels(self) -> list[tuple[list[forms.BoundField], bool]]:
-        """The fields of each level, and whether to show them: those of the first, and of one with a value or an error."""
+        """The fields of each level, and whether to show them: of the first, and where there is a value or an error."""
         levels = [
             [self[f"{name}{n}"] for name in ("needed", "of", "named")] for n in range(1, MOST_LEVELS + 1)
         ]
