@@ -21,7 +21,7 @@ from backoffice.core import clock
 class HandoverError(Exception):
     """Nothing was shown. The message says why and what to do."""
 
-    message = _("This could not be done. Nothing was shown.")
+    message = _("The link or code cannot be shown now. Nothing was shown.")
 
     def __init__(self) -> None:
         super().__init__(str(self.message))

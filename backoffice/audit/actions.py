@@ -51,7 +51,7 @@ class Action(models.TextChoices):
     START_CODE_SHOWN = "setup_link.code_shown", pgettext_lazy("audit action", "viewed the start code of")
     START_CODE_REFUSED = (
         "setup_link.code_refused",
-        pgettext_lazy("audit action", "was refused a wrong start code of"),
+        pgettext_lazy("audit action", "entered a wrong start code for"),
     )
     SIGN_IN_REFUSED = "sign_in.refused", pgettext_lazy("audit action", "failed to sign in as")
     SIGN_IN_LOCKED = (
@@ -91,16 +91,16 @@ class Action(models.TextChoices):
     STAFF_GROUPS_CHANGED = "staff.groups_changed", pgettext_lazy("audit action", "changed the groups of")
     STAFF_SESSIONS_ENDED = "staff.sessions_ended", pgettext_lazy("audit action", "ended all sessions of")
     GROUP_CREATED = "group.created", pgettext_lazy("audit action", "created the group")
-    GROUP_RENAMED = "group.renamed", pgettext_lazy("audit action", "renamed the group, now")
+    GROUP_RENAMED = "group.renamed", pgettext_lazy("audit action", "renamed the group to")
     GROUP_RETIRED = "group.retired", pgettext_lazy("audit action", "retired the group")
     ACCESS_REVIEWED = "access.reviewed", pgettext_lazy("audit action", "signed off the access review")
     BREAK_GLASS_USED = (
         "break_glass.used",
-        pgettext_lazy("audit action", "used break-glass to change the account of"),
+        pgettext_lazy("audit action", "used break-glass access to change the account of"),
     )
     BREAK_GLASS_ACKNOWLEDGED = (
         "break_glass.acknowledged",
-        pgettext_lazy("audit action", "acknowledged the use of break-glass on the account of"),
+        pgettext_lazy("audit action", "acknowledged the use of break-glass access on the account of"),
     )
 
     # operations

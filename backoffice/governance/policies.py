@@ -192,7 +192,8 @@ def edit_lists(request: StaffRequest) -> HttpResponse:
             form.add_error(
                 None,
                 gettext(
-                    "A rule names a list that is missing, two lists have one name, or the zone is not known."
+                    "A rule names a missing list, two lists have the same name, or the time zone is unknown. "
+                    "Nothing was saved."
                 ),
             )
         else:
@@ -226,7 +227,7 @@ def propose(request: StaffRequest) -> HttpResponse:
     except OperationError as exc:
         return _draft_page(request, str(exc))
     request.session.pop(_DRAFT, None)
-    messages.success(request, gettext("Submitted for approval by another administrator."))
+    messages.success(request, gettext("Submitted for approval. Another administrator must approve it."))
     return redirect(operation)
 
 

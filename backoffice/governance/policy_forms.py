@@ -107,7 +107,9 @@ def _choice_of(people: People | None) -> str:
 class RuleForm(forms.Form):
     """One rule: its conditions, all of which have to fit, and its outcome."""
 
-    kinds = forms.MultipleChoiceField(label=_("Kinds"), required=False, help_text=_("None means all."))
+    kinds = forms.MultipleChoiceField(
+        label=_("Kinds"), required=False, help_text=_("If none is selected, the rule applies to all kinds.")
+    )
     currencies = forms.CharField(
         label=_("Currencies"),
         required=False,
@@ -122,10 +124,8 @@ class RuleForm(forms.Form):
     networks = forms.CharField(label=_("Networks"), required=False, max_length=200)
     preparer = forms.ChoiceField(label=_("Prepared by"), required=False)
     total_above = AmountField(label=_("Total above"), required=False, max_length=40)
-    total_window = forms.ChoiceField(label=_("Total of the last"), required=False, choices=Window.choices)
-    total_of = forms.ChoiceField(
-        label=_("Total of operations by or to"), required=False, choices=TotalOf.choices
-    )
+    total_window = forms.ChoiceField(label=_("Period of the total"), required=False, choices=Window.choices)
+    total_of = forms.ChoiceField(label=_("Counted for"), required=False, choices=TotalOf.choices)
     hours = forms.ChoiceField(
         label=_("Prepared"),
         required=False,
@@ -143,7 +143,7 @@ class RuleForm(forms.Form):
     )
     start = forms.TimeField(label=_("From"), required=False, widget=forms.TimeInput(attrs={"type": "time"}))
     end = forms.TimeField(label=_("To"), required=False, widget=forms.TimeInput(attrs={"type": "time"}))
-    more_rows_than = forms.IntegerField(label=_("Batch with more rows than"), required=False, min_value=0)
+    more_rows_than = forms.IntegerField(label=_("Rows in batch above"), required=False, min_value=0)
     refuse = forms.CharField(
         label=_("Refuse with this reason"),
         required=False,
@@ -199,7 +199,7 @@ class RuleForm(forms.Form):
         self.rule: Rule | None = None
         for number in range(1, MOST_LEVELS + 1):
             if values.get(f"of{number}") == "named" and not values.get(f"named{number}"):
-                self.add_error(f"named{number}", gettext("Select the people who are meant."))
+                self.add_error(f"named{number}", gettext("Select at least one person."))
         if not self.errors:
             try:
                 self.rule = Rule(when=self._conditions(), refuse=values["refuse"], levels=self._levels())
@@ -302,7 +302,9 @@ def _listed(text: str) -> tuple[str, ...]:
 _SENTENCES: "dict[str, StrOrPromise]" = {
     "an amount needs exactly one currency": _("An amount or a total needs exactly one currency."),
     "the lower end is not below the upper end": _("“Amount above” must be less than “Amount up to”."),
-    "fewer people are named than must approve": _("A level names fewer people than must approve."),
+    "fewer people are named than must approve": _(
+        "A level names fewer people than the approvals it requires."
+    ),
     "a rule refuses with a reason, or requires at least one approval": _(
         "Enter how many must approve, or a reason to refuse, not both."
     ),
@@ -321,7 +323,7 @@ class ListsForm(forms.Form):
     """The lists of recipients, one in each line, and the zone in which hours are."""
 
     time_zone = forms.CharField(
-        label=_("Time zone of hours"), max_length=64, help_text=_("Such as Africa/Lagos.")
+        label=_("Time zone for hours"), max_length=64, help_text=_("Such as Africa/Lagos.")
     )
     lists = forms.CharField(
         label=_("Recipient lists"),
@@ -340,7 +342,7 @@ class ListsForm(forms.Form):
             name, colon, keys = line.partition(":")
             if not (name.strip() and colon and _listed(keys)):
                 raise forms.ValidationError(
-                    gettext("“{line}” is no list: write its name, a colon and its recipients.").format(
+                    gettext("“{line}” is not a list. Write a name, a colon and the recipients.").format(
                         line=line[:80]
                     )
                 )
@@ -376,9 +378,9 @@ class TryForm(forms.Form):
         label=_("Prepared at"), required=False, widget=forms.DateTimeInput(attrs={"type": "datetime-local"})
     )
     total = AmountField(
-        label=_("Total of the last 24 hours and 7 days, with it"), required=False, max_length=40
+        label=_("Total over 24 hours and 7 days, including this operation"), required=False, max_length=40
     )
-    rows = forms.IntegerField(label=_("Rows of the batch"), required=False, min_value=1)
+    rows = forms.IntegerField(label=_("Number of rows in the batch"), required=False, min_value=1)
 
     def __init__(self, *args: Any, people: PeopleChoices, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -43,7 +43,7 @@ class Change(TextChoices):
     REFUSED = "refused", _("Refused")
     MORE = "more", _("More approvals")
     FEWER = "fewer", _("Fewer approvals")
-    SAME = "same", _("The same")
+    SAME = "same", _("Unchanged")
 
 
 @dataclass(frozen=True)

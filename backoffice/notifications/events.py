@@ -34,7 +34,7 @@ class Notice(TextChoices):
 
     WAITS = "waits", _("Waits for your decision")
     EXPIRES_SOON = "expires_soon", _("Expires soon and waits for your decision")
-    ESCALATED = "escalated", _("Waits for a decision for a long time")
+    ESCALATED = "escalated", _("Has waited long for a decision")
     APPROVED = "approved", _("Approved")
     REJECTED = "rejected", _("Rejected")
     CANCELLED = "cancelled", _("Cancelled")
@@ -43,12 +43,12 @@ class Notice(TextChoices):
     SUCCEEDED = "succeeded", _("Sent, and confirmed by the provider")
     APPLIED = "applied", _("Applied")
     FAILED = "failed", _("Failed")
-    RETURNED = "returned", _("Not sent: returned to approved")
+    RETURNED = "returned", _("Not executed: returned to approved")
     RESOLVED = "resolved", _("Unknown outcome resolved by two people")
     OUTCOME_UNKNOWN = "outcome_unknown", _("Outcome unknown")
-    REVIEW = "review", _("Needs a review by people")
-    CONTRADICTED = "contradicted", _("A response of the provider contradicts the record")
-    ATTEMPT_LOST = "attempt_lost", _("A request was sent that the database does not know")
+    REVIEW = "review", _("Needs manual review")
+    CONTRADICTED = "contradicted", _("A response from the provider contradicts the record")
+    ATTEMPT_LOST = "attempt_lost", _("A sent request is missing from the database")
     INCIDENT = "incident", _("Incident")
     DISCREPANCY = (
         "discrepancy",
@@ -62,7 +62,7 @@ class Notice(TextChoices):
     KEY_EXPIRES_1 = "key_expires_1", _("An API key expires in 1 day or less")
     EXPORT_READY = "export_ready", _("Your export is ready to download")
     EXPORT_FAILED = "export_failed", _("Your export failed")
-    BATCH_FINISHED = "batch_finished", _("Every operation of your batch has ended")
+    BATCH_FINISHED = "batch_finished", _("Your batch is finished: check the result of each operation")
     PASSWORD_CHANGED = "password_changed", _("The password of your account was changed")
     PASSWORD_RESET = "password_reset", _("The password of your account was reset")
     SETUP_LINK_CREATED = "setup_link_created", _("A one-time link to set up your account was created")
@@ -77,8 +77,11 @@ class Notice(TextChoices):
     ROLES_CHANGED = "roles_changed", _("The roles of your account were changed")
     DEACTIVATED = "deactivated", _("Your account was deactivated")
     REACTIVATED = "reactivated", _("Your account was reactivated")
-    BREAK_GLASS = "break_glass", _("Your account was changed with break-glass by one person")
-    BREAK_GLASS_ACKNOWLEDGED = "break_glass_acknowledged", _("The change of your account was acknowledged")
+    BREAK_GLASS = "break_glass", _("One person changed your account on the server (break-glass)")
+    BREAK_GLASS_ACKNOWLEDGED = (
+        "break_glass_acknowledged",
+        _("The break-glass change of your account was acknowledged"),
+    )
     CHANNEL_SAVED = "channel_saved", _("A chat channel was set for the notifications of your account")
     CHANNEL_DELETED = "channel_deleted", _("The chat channel of your account was deleted")
     TEAM_ACCOUNT_CREATED = "team_account_created", _("An account was created for a person")
@@ -91,7 +94,7 @@ class Notice(TextChoices):
     TEAM_START_CODE_REFUSED = "team_start_code_refused", _("A wrong start code was entered for an account")
     TEAM_DEACTIVATED = "team_deactivated", _("The account of a person was deactivated")
     TEAM_REACTIVATED = "team_reactivated", _("The account of a person was reactivated")
-    TEAM_BREAK_GLASS = "team_break_glass", _("An account was changed with break-glass by one person")
+    TEAM_BREAK_GLASS = "team_break_glass", _("One person changed an account on the server (break-glass)")
     TEST = "test", _("Test message")
 
 

@@ -39,7 +39,7 @@ class ChoicesForm(forms.Form):
                 required=False, label=gettext("{group}: chat").format(group=label)
             )
             self.fields[f"{group}_digest"] = forms.ChoiceField(
-                choices=Digest.choices, label=gettext("{group}: when").format(group=label)
+                choices=Digest.choices, label=gettext("{group}: delivery time").format(group=label)
             )
 
     @staticmethod
@@ -131,7 +131,14 @@ def delete_chat_channel(request: StaffRequest) -> HttpResponse:
 def send_test(request: StaffRequest) -> HttpResponse:
     """Send a test message to every channel of the person."""
     number = services.send_test_message(request.user)
-    text = ngettext("{count} test message is sent.", "{count} test messages are sent.", number)
+    if not number:
+        messages.warning(request, gettext("No channel is set up. Nothing was sent."))
+        return redirect("notifications:preferences")
+    text = ngettext(
+        "{count} test message queued. It arrives within a minute.",
+        "{count} test messages queued. They arrive within a minute.",
+        number,
+    )
     messages.success(request, text.format(count=number))
     return redirect("notifications:preferences")
 

@@ -49,19 +49,21 @@ class Refusal(TextChoices):
     APPROVER_RIGHTS_NEW = (
         "approver_rights_new",
         _(
-            "An approver got new rights or a new second factor meanwhile, so the approval does not count for now. "
-            "Nothing was sent. Send the operation once the waiting time of the approver has ended."
+            "Nothing was sent. An approver recently received new rights or a new second factor, so this approval does "
+            "not count yet. Send again after the approver's waiting time."
         ),
     )
     OWN_RIGHTS = (
         "own_rights",
-        _("This changes your own account, so two other people must agree on it. Nothing was changed."),
+        _(
+            "This changes your own account, so two other people must prepare and approve it. Nothing was changed."
+        ),
     )
     OWN_INVITEES = (
         "own_invitees",
         _(
-            "This gives rights to the person who invited both the preparer and the approver. Somebody whom that "
-            "person did not invite must prepare or approve it. Nothing was changed."
+            "This gives rights to the person who invited its preparer and its approver. Someone not invited by that "
+            "person must prepare or approve it. Nothing was changed."
         ),
     )
     TOO_FEW_ADMINISTRATORS = (
@@ -78,8 +80,8 @@ class Refusal(TextChoices):
     PERSON_CHANGED = (
         "person_changed",
         _(
-            "The account or the group was changed after this was prepared. Nothing was changed now. Cancel this "
-            "operation and prepare it again."
+            "The account or the group has changed since this was prepared. This operation changed nothing. Cancel it "
+            "and prepare it again."
         ),
     )
     EMAIL_TAKEN = (
@@ -103,7 +105,7 @@ class Refusal(TextChoices):
     )
     ADMINISTRATORS_MISSING = (
         "administrators_missing",
-        _("Nothing is sent until two administrators are active. Nothing was changed."),
+        _("Two administrators must be active first. Nothing was sent or changed."),
     )
     OWN_DEACTIVATION = (
         "own_deactivation",
@@ -434,13 +436,13 @@ class Refusal(TextChoices):
     )
     NOT_IN_LEVEL = (
         "not_in_level",
-        _("It now needs an approval of {level}, and you are not among them. Nothing was changed."),
+        _("Approval is now required from: {level}. You are not one of them. Nothing was changed."),
     )
     APPROVALS_MISSING = (
         "approvals_missing",
         _(
             "The approval policies that are in effect now require more approvals. Nothing was sent. Once the missing "
-            "approvals are given, send it again."
+            "approvals are given, choose “Send” again."
         ),
     )
     POLICY_OUTDATED = (
@@ -453,13 +455,13 @@ class Refusal(TextChoices):
     POLICY_UNSATISFIABLE = (
         "policy_unsatisfiable",
         _(
-            "Rule {number} cannot be satisfied for {kind}: too few people can give {level}. Those who prepare do not "
+            "Rule {number} cannot be satisfied for {kind}: too few people can give {level}. The preparer does not "
             "count: {preparer}. Nothing was changed."
         ),
     )
     POLICY_NAMES_OUTDATED = (
         "policy_names_outdated",
-        _("Rule {number} names {name}, who or which no longer exists under this name. Nothing was changed."),
+        _("Rule {number} names {name}, but no person or group has this name now. Nothing was changed."),
     )
     FORM_INVALID = "form_invalid", _("The form was not accepted: {fields}.")
 

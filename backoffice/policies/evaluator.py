@@ -82,16 +82,16 @@ class DescribedOperation:
 class Condition(TextChoices):
     """Which condition of a rule does not fit."""
 
-    KIND = "kind", _("another kind")
-    CURRENCY = "currency", _("another currency")
-    AMOUNT = "amount", _("the amount is outside the band")
-    RECIPIENT = "recipient", _("another recipient")
+    KIND = "kind", _("different kind")
+    CURRENCY = "currency", _("different currency")
+    AMOUNT = "amount", _("the amount is outside the range")
+    RECIPIENT = "recipient", _("different recipient")
     LIST = "list", _("the recipient is not on the list")
-    NETWORK = "network", _("another network")
-    PREPARER = "preparer", _("another preparer")
+    NETWORK = "network", _("different network")
+    PREPARER = "preparer", _("different preparer")
     TOTAL = "total", _("the total is not above the limit")
-    HOURS = "hours", _("another time")
-    ROWS = "rows", _("not more rows")
+    HOURS = "hours", _("different time")
+    ROWS = "rows", _("the batch does not have more rows than the limit")
     REFUSABLE = "refusable", _("changes of Countersign itself are never refused")
 
 
@@ -332,11 +332,11 @@ class Hindrance(TextChoices):
     PREPARED = "prepared", _("prepared it")
     APPROVED = "approved", _("approved already")
     DEACTIVATED = "deactivated", _("deactivated")
-    NO_PERMISSION = "no_permission", _("has no permission to approve")
-    WITHHELD = "withheld", _("new or changed within 24 hours")
+    NO_PERMISSION = "no_permission", _("does not have permission to approve")
+    WITHHELD = "withheld", _("must wait 24 hours (new account, rights or second factor)")
     ON_LEAVE = "on_leave", _("on leave")
-    AFFECTED = "affected", _("it changes their own rights")
-    NOT_IN_LEVEL = "not_in_level", _("not in the open level")
+    AFFECTED = "affected", _("the operation changes this person's rights")
+    NOT_IN_LEVEL = "not_in_level", _("not in the current level")
 
 
 def hindrance(

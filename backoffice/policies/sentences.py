@@ -146,20 +146,12 @@ def _recipient_text(recipient: RecipientIs) -> str:
 
 def _total_text(total: TotalAbove, code: str) -> str:
     template = {
-        (Window.DAY, TotalOf.PREPARER): gettext(
-            "that bring their preparer's total of 24 hours above {amount}"
-        ),
-        (Window.DAY, TotalOf.RECIPIENT): gettext(
-            "that bring their recipient's total of 24 hours above {amount}"
-        ),
-        (Window.DAY, TotalOf.CURRENCY): gettext("that bring the total of 24 hours above {amount}"),
-        (Window.WEEK, TotalOf.PREPARER): gettext(
-            "that bring their preparer's total of 7 days above {amount}"
-        ),
-        (Window.WEEK, TotalOf.RECIPIENT): gettext(
-            "that bring their recipient's total of 7 days above {amount}"
-        ),
-        (Window.WEEK, TotalOf.CURRENCY): gettext("that bring the total of 7 days above {amount}"),
+        (Window.DAY, TotalOf.PREPARER): gettext("that bring their preparer's 24-hour total above {amount}"),
+        (Window.DAY, TotalOf.RECIPIENT): gettext("that bring their recipient's 24-hour total above {amount}"),
+        (Window.DAY, TotalOf.CURRENCY): gettext("that bring the 24-hour total above {amount}"),
+        (Window.WEEK, TotalOf.PREPARER): gettext("that bring their preparer's 7-day total above {amount}"),
+        (Window.WEEK, TotalOf.RECIPIENT): gettext("that bring their recipient's 7-day total above {amount}"),
+        (Window.WEEK, TotalOf.CURRENCY): gettext("that bring the 7-day total above {amount}"),
     }[total.window, total.of]
     return template.format(amount=f"{code} {format_amount(total.above, code)}")
 

@@ -156,7 +156,7 @@ def test_rules_are_edited_moved_and_removed(as_administrator: Client) -> None:
         ({"needed1": "0"}, "Ensure this value is greater than or equal to 1."),
         ({"needed1": "1", "above": "5"}, "An amount or a total needs exactly one currency."),
         ({"needed1": "1", "currencies": "NGN", "above": "five"}, "Enter an amount, such as 5,000,000."),
-        ({"needed1": "2", "of1": "named"}, "Select the people who are meant."),
+        ({"needed1": "2", "of1": "named"}, "Select at least one person."),
         ({"needed1": "1", "hours": "inside"}, "Select at least one weekday."),
     ],
 )
@@ -205,8 +205,8 @@ def test_a_typed_operation_shows_the_rule_and_why_none_before_it(
     values = f"kind=withdrawal&currency=ngn&amount=150&preparer={preparer.pk}"
     shown = page(as_administrator, f"{SETTINGS}try/?{values}")
     assert "Needs 2 other people" in shown
-    assert "Rule 2 decides: All operations above NGN 100.00 need 2 other people." in shown
-    assert "Transfers are refused: “No transfers”: another kind" in shown
+    assert "Rule 2 applies: All operations above NGN 100.00 need 2 other people." in shown
+    assert "Transfers are refused: “No transfers”: different kind" in shown
     assert "Refused" in page(as_administrator, f"{SETTINGS}try/?kind=transfer&preparer={preparer.pk}")
 
 

@@ -78,7 +78,7 @@ def test_undelivered_messages_are_listed_with_the_problem(
     assert "Amara Okafor" in page
     make_due(hours=80)
     deliver_email_due()
-    assert "Given up" in signed_in.get(reverse("notifications:undelivered")).content.decode()
+    assert "Delivery stopped" in signed_in.get(reverse("notifications:undelivered")).content.decode()
     Message.objects.update(delivered_at=timezone.now(), given_up_at=None)
     page = signed_in.get(reverse("notifications:undelivered")).content.decode()
     assert "Every notification was delivered." in page

@@ -39,7 +39,7 @@ DIRECTORS, TREASURY = {"group": {"id": 1, "name": "Directors"}}, {"group": {"id"
                 "when": {"currencies": NGN, "total": {"window": "day", "of": "preparer", "above": 100}},
                 "levels": [{"needed": 1, "of": {"role": "Administrator"}}],
             },
-            "All operations in NGN that bring their preparer's total of 24 hours above NGN 100.00 need 1 of role "
+            "All operations in NGN that bring their preparer's 24-hour total above NGN 100.00 need 1 of role "
             "Administrator",
         ),
         (

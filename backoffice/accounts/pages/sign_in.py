@@ -126,9 +126,7 @@ class FirstPasswordForm(NewPasswordForm):
     start_code = forms.CharField(
         label=_("Start code"),
         max_length=40,
-        help_text=_(
-            "16 letters and digits. Another person than the one who sent you the link tells you the code."
-        ),
+        help_text=_("16 letters and digits. You get it from a different person than the link."),
         widget=OneTimeCodeInput(
             attrs={"autocomplete": "off", "autocapitalize": "characters", "spellcheck": "false"}
         ),

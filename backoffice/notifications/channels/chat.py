@@ -68,10 +68,10 @@ def chat_service(url: str) -> ChatService:
         url.strip(), secure_logging=True
     )
     if not parts:
-        raise ChatUrlError(gettext("This is not a URL of a service that can be notified."))
+        raise ChatUrlError(gettext("This URL does not belong to a supported chat service."))
     allowed = _SERVICES | (_UNENCRYPTED if settings.NOTIFY_PRIVATE_ADDRESSES else frozenset())
     if parts.get("schema") not in allowed:
-        raise ChatUrlError(gettext("This service cannot be used here."))
+        raise ChatUrlError(gettext("This chat service is not supported."))
     if set(parts.get("qsd") or {}) - _PARAMETERS or any(parts.get(f"qsd{sign}") for sign in "+-:"):
         raise ChatUrlError(gettext("Remove the parameters after the question mark of this URL."))
     limits = {"verify": True, "redirect": False, "cto": _READ_SECONDS, "rto": _READ_SECONDS}

@@ -52,7 +52,7 @@ def _plain_text(contents: Contents) -> str:
     ]
     if contents.more:
         paragraphs.append(contents.more_text)
-    paragraphs.append(gettext("The links ask you to sign in."))
+    paragraphs.append(gettext("You must sign in to open the links."))
     if contents.settings_url:
         paragraphs.append(f"{gettext('Choose your notifications')}\n{contents.settings_url}")
     return "\n\n".join(paragraphs) + "\n"

@@ -94,7 +94,7 @@ class AccessReviewKind(LocalKind[AccessReviewPayload]):
             (gettext("People"), str(payload.people)),
             (gettext("Rights"), str(payload.rights)),
             (gettext("Findings"), payload.findings),
-            (gettext("Code of the report"), GroupedCode(payload.digest[:16].upper())),
+            (gettext("Verification code of the report"), GroupedCode(payload.digest[:16].upper())),
         ]
 
     def initial(self, payload: AccessReviewPayload) -> dict[str, Any]:

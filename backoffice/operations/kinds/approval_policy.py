@@ -69,7 +69,7 @@ class ApprovalPolicyKind(LocalKind[ApprovalPolicyPayload]):
             (gettext("List {name}").format(name=each.name), ", ".join(each.keys))
             for each in payload.document.lists
         ]
-        zone = (gettext("Time zone of hours"), payload.document.time_zone)
+        zone = (gettext("Time zone for hours"), payload.document.time_zone)
         return [*self.decision_facts(payload), zone, *rules, *lists]
 
     def decision_facts(self, payload: ApprovalPolicyPayload) -> Facts:

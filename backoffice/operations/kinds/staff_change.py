@@ -27,13 +27,13 @@ from backoffice.operations.refusals import Refusal
 class StaffChange(TextChoices):
     """What is changed. The label is the title of the form."""
 
-    INVITE = "invite", _("Invite a person")
+    INVITE = "invite", _("Invite person")
     RIGHTS = "rights", _("Change roles and groups")
-    REACTIVATE = "reactivate", _("Reactivate an account")
-    SECOND_FACTOR = "second_factor", _("Reset a second factor")
-    CREATE_GROUP = "create_group", _("Create a group")
-    RENAME_GROUP = "rename_group", _("Rename a group")
-    RETIRE_GROUP = "retire_group", _("Retire a group")
+    REACTIVATE = "reactivate", _("Reactivate account")
+    SECOND_FACTOR = "second_factor", _("Reset second factor")
+    CREATE_GROUP = "create_group", _("Create group")
+    RENAME_GROUP = "rename_group", _("Rename group")
+    RETIRE_GROUP = "retire_group", _("Retire group")
 
 
 OF_PERSON = frozenset({StaffChange.RIGHTS, StaffChange.REACTIVATE, StaffChange.SECOND_FACTOR})
@@ -161,7 +161,7 @@ class StaffChangeForm(KindForm):
     email = forms.CharField(
         label=_("Email address"), max_length=254, widget=forms.EmailInput(attrs={"autocomplete": "off"})
     )
-    group_name = forms.CharField(label=_("Name of the group"), max_length=60)
+    group_name = forms.CharField(label=_("Group name"), max_length=60)
     role_preparer = forms.BooleanField(label=Role.PREPARER.label, required=False)
     role_approver = forms.BooleanField(label=Role.APPROVER.label, required=False)
     role_auditor = forms.BooleanField(label=Role.AUDITOR.label, required=False)
@@ -211,7 +211,7 @@ class StaffChangeForm(KindForm):
         if self.kind_of_change in OF_PERSON and self.target is None:
             self.add_error(None, gettext("Choose the person on the Team page. Nothing was prepared."))
         if self.kind_of_change in OF_GROUP and self.target_group is None:
-            self.add_error(None, gettext("Choose the group on the Team page. Nothing was prepared."))
+            self.add_error(None, gettext("Choose the group on the Groups page. Nothing was prepared."))
         if not self.errors:
             self._check_content()
         return values
@@ -359,14 +359,14 @@ class StaffChangeKind(LocalKind[StaffChangePayload]):
     def cautions(self, payload: StaffChangePayload) -> list[str]:
         found = []
         if Role.ADMINISTRATOR in payload.new_roles:
-            found.append(gettext("An administrator can propose and approve changes of people."))
+            found.append(gettext("An administrator can prepare and approve changes of staff."))
         if payload.change == StaffChange.SECOND_FACTOR:
             found.append(
                 gettext("Confirm with the person, by telephone or in person, that they asked for this.")
             )
         if {Role.PREPARER, Role.APPROVER} <= set(payload.roles) and payload.new_roles:
             found.append(
-                gettext("This person prepares and approves, and can do only one of both for each operation.")
+                gettext("This person prepares and approves, but cannot do both for the same operation.")
             )
         return found
 
@@ -384,9 +384,9 @@ def _rights_facts(payload: StaffChangePayload) -> Facts:
         return [(gettext("Roles"), roles), (gettext("Groups"), groups)]
     return [
         (gettext("Roles now"), _role_labels(payload.roles_before) or none),
-        (gettext("Roles afterwards"), roles),
+        (gettext("Roles after the change"), roles),
         (gettext("Groups now"), _group_names(payload.groups_before) or none),
-        (gettext("Groups afterwards"), groups),
+        (gettext("Groups after the change"), groups),
     ]
 
 

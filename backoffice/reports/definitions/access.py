@@ -62,7 +62,7 @@ class AccessRightsForm(forms.Form):
     """The signed review to export, or the rights now."""
 
     review = forms.ModelChoiceField(
-        label=_("Signed review"),
+        label=_("Signed-off review"),
         queryset=AccessReview.objects.defer("rows"),
         to_field_name="operation",
         required=False,
@@ -88,7 +88,7 @@ ACCESS_RIGHTS = ComputedReport(
         Column("kind", _("Kind"), "kind"),
         Column("right", _("Role or group"), "right"),
         Column("since", _("Since"), "since"),
-        Column("agreed_by", _("Agreed by"), "agreed_by"),
+        Column("agreed_by", _("Approved by"), "agreed_by"),
     ),
     rows=access_right_rows,
 )

@@ -443,8 +443,8 @@ def preparer_operation() -> Any:
         ({"change": "invite", "full_name": "Ada", "email": "nonsense"}, "Enter an email address."),
         ({"change": "invite", "full_name": "T", "email": "tunde@countersign.example"}, "already exists"),
         ({"change": "create_group", "group_name": "treasury"}, "A group with this name already exists"),
-        ({"change": "rename_group", "group_name": "Finance"}, "Choose the group on the Team page"),
-        ({"change": "reactivate"}, "was changed after this was prepared"),
+        ({"change": "rename_group", "group_name": "Finance"}, "Choose the group on the Groups page"),
+        ({"change": "reactivate"}, "has changed since this was prepared"),
     ],
 )
 def test_the_form_says_what_is_wrong(
@@ -462,7 +462,7 @@ def test_two_administrators_invite_somebody_on_the_pages(
     client = sign_in(Client(), administrator)
     address = reverse("operations:prepare", args=["staff_change"]) + "?change=invite"
     page = text_of(client.get(address, follow=True))
-    assert "Invite a person" in page
+    assert "Invite person" in page
     values = {
         "change": "invite",
         "typed": "1",
