@@ -59,7 +59,7 @@ class People:
         subject = int(entry.target_id) if entry.target_type == PERSON else entry.actor_id
         return Concerned(entry.actor_id, subject)
 
-    def told(self, audience: Audience, concerned: Concerned) -> Collection[int]:
+    def notified(self, audience: Audience, concerned: Concerned) -> Collection[int]:
         """The ids of the people of this audience."""
         return _AUDIENCES[audience](self, concerned)
 

@@ -78,7 +78,7 @@ def _add(outbox: Outbox, people: People, entry: Entry, event: Event) -> None:
             group=event.group,
             at=entry.at,
             path=reverse(event.page) if event.page else entry.target_url or reverse("operations:overview"),
-            people=people.notifying(event.audience, concerned),
+            people=people.notified(event.audience, concerned),
             operation=operation.pk if operation else None,
         )
     )

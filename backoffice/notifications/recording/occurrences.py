@@ -63,11 +63,11 @@ def _store(found: Iterable[Happening]) -> int:
     people = People(one.operation for one in new.values() if one.operation)
     outbox = Outbox()
     for key, happening in new.items():
-        outbox.add(replace(happening, event=key, people=_told(people, happening)))
+        outbox.add(replace(happening, event=key, people=_notified(people, happening)))
     return outbox.store()
 
 
-_TOLD = {
+_NOTIFIED = {
     Notice.EXPIRES_SOON: Audience.DECIDERS,
     Notice.OWN_EXPIRES_SOON: Audience.OWNERS,
     Notice.ESCALATED: Audience.ADMINISTRATORS,
@@ -75,9 +75,9 @@ _TOLD = {
 }
 
 
-def _told(people: People, happening: Happening) -> Collection[int]:
+def _notified(people: People, happening: Happening) -> Collection[int]:
     operation = people.operations.get(happening.operation) if happening.operation else None
-    return people.told(_TOLD.get(happening.notice, Audience.ADMINISTRATORS), Concerned(operation=operation))
+    return people.notified(_NOTIFIED.get(happening.notice, Audience.ADMINISTRATORS), Concerned(operation=operation))
 
 
 def _expiring(now: datetime) -> Iterator[Happening]:
