@@ -346,7 +346,12 @@ class ListsForm(forms.Form):
                         line=line[:80]
                     )
                 )
-            found.append(RecipientList(name=name, keys=_listed(keys)))
+            try:
+                found.append(RecipientList(name=name, keys=_listed(keys)))
+            except ValidationError as exc:
+                raise forms.ValidationError(
+                    gettext("A name or a recipient is longer than 200 characters.")
+                ) from exc
         return tuple(found)
 
 

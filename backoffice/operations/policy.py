@@ -157,6 +157,20 @@ def approval_progress(operation: Operation, approvals: Sequence[Approval] | None
     return progress(levels, _approvers(operation, levels, given), preparer_id=operation.preparer_id)
 
 
+def decided_progress(operation: Operation) -> Progress:
+    """How far the approvals complete what is required, when one was just given.
+
+    What is applied by the last approval is checked at no later moment, so only approvals of people who are still
+    entitled count for it. What is sent is checked again when it is claimed.
+    """
+    if not isinstance(KINDS[operation.kind], LocalKind):
+        return approval_progress(operation)
+    approve = approval_permission_for(operation.kind)
+    given = list(operation.approvals.select_related("approver"))
+    entitled = _entitled({approve: {approval.approver_id for approval in given}})[approve]
+    return approval_progress(operation, [one for one in given if one.approver_id in entitled])
+
+
 def _approvers(operation: Operation, levels: Levels, approvals: Sequence[Approval]) -> list[Person]:
     """Who approved, in their order, with their roles and groups in the database now if a level asks for them."""
     ids = [approval.approver_id for approval in sorted(approvals, key=lambda one: (one.approved_at, one.pk))]
@@ -224,6 +238,7 @@ def check_may_decide(
 ) -> None:
     """Raises the reason why this user may not approve or reject this content now."""
     check_permission(person, approval_permission_for(operation.kind))
+    _check_not_affected(person, operation)
     check_is_decidable(person, operation, digest=digest)
     check_second_factor(second_factor_at)
 

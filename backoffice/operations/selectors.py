@@ -54,7 +54,8 @@ def is_waiting_for(user: User) -> Q:
     if _may_now(user, APPROVE):
         can |= Q(~Exists(signed), ~Q(kind__in=governance), status=Status.PENDING)
     if _may_now(user, APPROVE_GOVERNANCE):
-        of_others = ~Q(payload__person=user.pk)
+        # Only changes of staff name a person; without that member the comparison would be neither true nor false.
+        of_others = Q(payload__person__isnull=True) | ~Q(payload__person=user.pk)
         can |= Q(~Exists(signed), of_others, kind__in=governance, status=Status.PENDING)
     if _may_now(user, RELEASE):
         stands_still = Q(release__isnull=True) | Q(release__expires_at__lte=Now())

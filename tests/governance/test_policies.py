@@ -191,7 +191,8 @@ def test_lists_are_typed_one_in_each_line(as_administrator: Client) -> None:
     assert as_administrator.post(url, typed).status_code == 302
     as_administrator.post(f"{DRAFT}rules/new/", {"on_list": "Suppliers", "needed1": "1"})
     assert "All operations to the list “Suppliers” need 1 other person" in page(as_administrator, DRAFT)
-    for wrong in ({"lists": "Suppliers"}, {"lists": "Own: user:a"}, {"time_zone": "Mars"}):
+    too_long = {"lists": f"Suppliers: user:{'a' * 200}"}
+    for wrong in ({"lists": "Suppliers"}, {"lists": "Own: user:a"}, {"time_zone": "Mars"}, too_long):
         assert as_administrator.post(url, typed | wrong).status_code == 422
 
 
@@ -230,7 +231,7 @@ def test_the_replay_says_what_would_have_been_refused_needed_more_or_fewer(
     }
     as_administrator.post(f"{DRAFT}rules/1/", {"kinds": ["withdrawal"], "needed1": "2"})
     shown = page(as_administrator, f"{DRAFT}replay/")
-    assert "Refused 0 More approvals 2 Fewer approvals 0 The same 1" in shown
+    assert "Refused 0 More approvals 2 Fewer approvals 0 Unchanged 1" in shown
     assert f"{small.reference} Withdrawals NGN 250,000.00 1 → 2 1. Withdrawals need 2 other people" in shown
     rows = list(
         csv.DictReader(io.StringIO(as_administrator.get(f"{DRAFT}replay/?format=csv").content.decode()))

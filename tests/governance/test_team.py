@@ -36,6 +36,7 @@ from backoffice.operations.states import Status
 from backoffice.operations.workflow import prepare
 from tests import factories
 from tests.operations.kinds.staff import changes
+from tests.policies.versions import put_in_effect
 
 pytestmark = pytest.mark.django_db
 SignIn = Callable[[Client, User], Client]
@@ -218,6 +219,18 @@ def test_link_and_code_are_shown_once_to_the_two_who_agreed(
         again = client.post(address).content.decode()
         assert "data-copy" not in again
         assert "nothing to show" in again
+
+
+def test_a_link_is_shown_although_several_people_approved(
+    administrator: User, second_administrator: User, sign_in: SignIn
+) -> None:
+    third = factories.person("Efe Obi", Role.ADMINISTRATOR)
+    put_in_effect({"when": {"kinds": ["staff_change"]}, "levels": [{"needed": 2}]})
+    operation = changes.proposed(changes.invitation(Role.APPROVER), administrator)
+    for person in (second_administrator, third):
+        factories.approve(operation, person)
+    shown = sign_in(Client(), administrator).post(reverse("governance:handover", args=[operation.pk]))
+    assert "/account/set-up/" in shown.content.decode()
 
 
 @pytest.fixture

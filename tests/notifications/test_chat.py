@@ -1,5 +1,6 @@
 """Chat and push channels: which URLs are accepted, where they lead, and how failures are reported."""
 
+import ipaddress
 import json
 import threading
 
@@ -141,3 +142,22 @@ def test_other_urls_are_refused_without_repeating_them(url: str) -> None:
     with pytest.raises(ChatUrlError) as refused:
         chat_service(url)
     assert not url or url not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("8.8.8.8", True),
+        ("2606:4700::1111", True),
+        ("64:ff9b::808:808", True),
+        ("10.0.0.1", False),
+        ("169.254.169.254", False),
+        ("::1", False),
+        ("::ffff:10.0.0.1", False),
+        ("64:ff9b::a00:1", False),
+        ("2002:a00:1::1", False),
+        ("::a00:1", False),
+    ],
+)
+def test_an_address_that_stands_for_a_private_one_is_not_public(address: str, expected: bool) -> None:
+    assert is_public(ipaddress.ip_address(address)) == expected

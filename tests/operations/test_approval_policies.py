@@ -20,6 +20,7 @@ from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import RecordFault
 from backoffice.operations.monitoring.inspection import inspect
 from backoffice.operations.refusals import Refusal
+from backoffice.operations.selectors import operations_waiting_for
 from backoffice.operations.states import Status
 from backoffice.policies.models import PolicyVersion, default_document, policy_in_effect
 from tests import factories
@@ -421,3 +422,28 @@ def test_an_approved_version_that_is_gone_raises_an_alarm(
     with lifted(connection):
         PolicyVersion.objects.all().delete()
     assert inspect(full=False).violations["altered_policy"]["references"] == [operation.reference]
+
+
+def test_a_proposed_policy_waits_for_the_other_administrator(
+    administrator: User, second_administrator: User, approver: User
+) -> None:
+    operation = proposed(administrator, {"levels": [{"needed": 1}]})
+    waiting = [
+        operation in operations_waiting_for(one) for one in (administrator, second_administrator, approver)
+    ]
+    assert waiting == [False, True, False]
+
+
+def test_an_approval_of_somebody_who_was_deactivated_puts_nothing_into_effect(
+    administrator: User, second_administrator: User, approver: User, second_approver: User
+) -> None:
+    """What is applied here is checked at no later moment."""
+    third, fourth = (factories.person(name, Role.ADMINISTRATOR) for name in ("Efe Obi", "Ayo Bello"))
+    put_in_effect({"when": {"kinds": ["approval_policy"]}, "levels": [{"needed": 2}]})
+    operation = proposed(administrator, {"levels": [{"needed": 1}]}, replaces=1)
+    factories.approve(operation, second_administrator)
+    User.objects.filter(pk=second_administrator.pk).update(is_active=False)
+    assert factories.approve(operation, third).status == Status.PENDING
+    assert policy_in_effect().number == 1
+    factories.approve(operation, fourth)
+    assert policy_in_effect().number == 2

@@ -41,7 +41,7 @@ APPROVALS = (
         "above the limit two people approve",
         "backoffice.operations.workflow.approvals:add_approval",
         {
-            "    if operation.status == Status.PENDING and policy.approval_progress(operation).is_complete:\n": (
+            "    if operation.status == Status.PENDING and policy.decided_progress(operation).is_complete:\n": (
                 "    if operation.status == Status.PENDING:\n"
             )
         },

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.decorators import permission_required
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -17,7 +17,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.accounts.setup_links import HandoverError, handover_of, show_handover
 from backoffice.core.web.submissions import shown_once
 from backoffice.governance.pages.team import VIEW_TEAM
-from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.operations import Approval, Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
 from backoffice.operations.states import Status
 
@@ -30,7 +30,8 @@ from backoffice.operations.states import Status
 @permission_required(VIEW_TEAM, raise_exception=True)
 def handover(request: StaffRequest, pk: UUID) -> HttpResponse:
     """GET asks for confirmation, POST shows it once. 404 for everybody but the preparer and the approver."""
-    involved = Q(preparer=request.user) | Q(approvals__approver=request.user)
+    approved = Approval.objects.filter(operation=OuterRef("pk"), approver=request.user)
+    involved = Q(preparer=request.user) | Exists(approved)
     operation = get_object_or_404(Operation.objects.filter(involved, status=Status.SUCCEEDED), pk=pk)
     found = handover_of(pk, request.user)
     data = request.POST if request.method == "POST" else None

@@ -30,10 +30,21 @@ class TooSlowError(Exception):
     """The call did not end in time."""
 
 
+_TRANSLATED = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
+
+
 def is_public(address: Address) -> bool:
-    """Whether it is an address of the internet."""
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_global and not (mapped or address).is_multicast
+    """Whether it is an address of the internet, and so is the IPv4 address that it may stand for."""
+    return all(one.is_global and not one.is_multicast for one in (address, *_embedded(address)))
+
+
+def _embedded(address: Address) -> Iterator[Address]:
+    """The IPv4 addresses to which gateways translate this IPv6 address: mapped, 6to4, Teredo, NAT64 and compatible."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return
+    yield from filter(None, (address.ipv4_mapped, address.sixtofour, *(address.teredo or ())))
+    if any(address in network for network in _TRANSLATED):
+        yield ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
 
 
 def is_public_or_loopback(address: Address) -> bool:

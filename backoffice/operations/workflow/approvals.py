@@ -91,7 +91,7 @@ def add_approval(
     approval.make_seal()
     approval.save(force_insert=True)
     given = operation.approvals.count()
-    if operation.status == Status.PENDING and policy.approval_progress(operation).is_complete:
+    if operation.status == Status.PENDING and policy.decided_progress(operation).is_complete:
         transition(operation, Status.APPROVED, decided_at=now)
     audit.record(
         Action.OPERATION_APPROVED,

@@ -116,6 +116,13 @@ def test_nobody_approves_a_change_of_their_own_rights(
     payload = changes.rights(second_administrator, Role.ADMINISTRATOR, Role.APPROVER)
     operation = changes.proposed(payload, administrator)
     refused_with(Refusal.OWN_RIGHTS, factories.approve, operation, second_administrator)
+    rejection = {
+        "actor": second_administrator,
+        "digest": operation.digest,
+        "second_factor_at": timezone.now(),
+        "reason": "I want to keep it as it is",
+    }
+    refused_with(Refusal.OWN_RIGHTS, approvals.reject_operation, operation.pk, **rejection)
     assert staff.role_names(second_administrator) == [Role.ADMINISTRATOR]
     assert list(selectors.operations_waiting_for(second_administrator)) == []
     page = text_of(show(sign_in(Client(), second_administrator), operation))
