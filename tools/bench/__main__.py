@@ -5,9 +5,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from tools.bench import client_reads, pages, payday, people, product
+from tools.bench import client_reads, pages, payday, people, product, waiting
 from tools.bench.databases import (
     BenchDatabase,
     drop_template,
@@ -53,6 +54,7 @@ class BenchSize:
     exported_on_sqlite: int = 100_000
     merged: int = 100_000
     payments: int = 500
+    waiting: int = 10_000
     seconds: float = 10.0
     rounds: int = 7
 
@@ -73,7 +75,7 @@ def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
         "P7": lambda: client_reads.client_read_measures(size.rounds),
         "product": product.product_measures,
         "P9": lambda: payday.payday_measures(size.payments),
-        "P10": lambda: people.people_measures(size.seconds),
+        "P10": lambda: chain(people.people_measures(size.seconds), waiting.waiting_measures(size.waiting)),
     }
 
 

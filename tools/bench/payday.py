@@ -39,14 +39,17 @@ def payday_measures(payments: int) -> Iterator[Measure]:
 
 
 @contextmanager
-def payday_stack(database: BenchDatabase, folder: Path) -> Iterator[Stack]:
-    """The product on this database, with a provider that asks for no one-time code."""
+def payday_stack(database: BenchDatabase, folder: Path, first_command: str = "") -> Iterator[Stack]:
+    """The product on this database, with what this Python code adds to it, and a provider that asks for no one-time
+    code.
+    """
     extra = {
         "COUNTERSIGN_DATABASE_URL": database.url,
         "COUNTERSIGN_LOG_LEVEL": "WARNING",
         **_broker(),
     }
     changes = {"extra": extra, "profile": "published", "settle_after": 0.0, "transactions": 300}
+    changes["first_command"] = first_command
     with temporary_stack(folder, **changes) as stack:
         yield stack
 
