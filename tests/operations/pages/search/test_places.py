@@ -23,7 +23,6 @@ NOT_OFFERED = {
     "accounts:sign_in",
     "operations:bulk_send",  # begins in the list of operations
     "operations:payout_files",  # opened as the form of its kind
-    "operations:saved_account",
     "operations:search",  # this page
     "prepare resolution",  # begins on the page of an unknown outcome
     "prepare resume",  # during a pause only: below
