@@ -1,6 +1,7 @@
 """Changing the register: who may, what is compared, and what takes effect."""
 
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -145,17 +146,20 @@ def test_a_retired_recipient_is_compared_with_nobody(preparer: User, approver: U
     assert cautions(registered.bank_account("0123456798")) == []
 
 
-@pytest.mark.parametrize("statement", ["update", "delete", "insert before"])
-def test_versions_are_append_only(preparer: User, approver: User, statement: str) -> None:
+FORBIDDEN: dict[str, Callable[[RecipientVersion], object]] = {
+    "update": lambda one: RecipientVersion.objects.filter(pk=one.pk).update(state=RecipientState.RETIRED),
+    "delete": lambda one: RecipientVersion.objects.filter(pk=one.pk).delete(),
+    "insert before": lambda one: registered.suggested(one.proposed_by),
+}
+
+
+@pytest.mark.parametrize("change", FORBIDDEN.values(), ids=FORBIDDEN)
+def test_versions_are_append_only(
+    preparer: User, approver: User, change: Callable[[RecipientVersion], object]
+) -> None:
     ada = registered.agreed(registered.bank_account(), preparer, approver)
-    versions = RecipientVersion.objects.filter(pk=ada.pk)
     with pytest.raises(DatabaseError), transaction.atomic():
-        if statement == "update":
-            versions.update(state=RecipientState.RETIRED)
-        elif statement == "delete":
-            versions.delete()
-        else:
-            registered.suggested(preparer)
+        change(ada)
 
 
 # The form
