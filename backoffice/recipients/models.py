@@ -111,10 +111,11 @@ class RecipientVersion(SealedRow):
 
     @property
     def detail(self) -> str:
-        """The holder and as much of the account as is needed to recognise it."""
+        """What the title does not say: the holder, and as much of the account as is needed to recognise it."""
         if self.type == RecipientType.BANK:
             return f"{self.name}, {self.bank} {mask_account(self.account)}"
-        return f"{self.account}, {self.network}" if self.network else self.account
+        named = [self.name] if self.alias else []
+        return ", ".join(filter(None, (*named, self.account, self.network)))
 
     @property
     def values(self) -> dict[str, str]:
