@@ -80,7 +80,7 @@ MONEY = ["Balances", "Transactions", "Statements", "Wallets", "Bank accounts", "
 CONTROL = ["Reconciliation", "Reports", "Settings"]
 EVERYTHING = [*WORK, *MONEY, *CONTROL]
 RECONCILIATION = ["Unmatched", "Unknown outcomes", "Incidents", "Balance continuity"]
-SETTINGS = ["API keys", "Webhooks"]
+SETTINGS = ["Approval policies", "API keys", "Webhooks"]
 KINDS = [
     "Conversions",
     "Withdrawals",
@@ -124,6 +124,7 @@ def test_the_menu_lists_what_the_user_may_open(
         ("auditor", "/settings/audit/", [*SETTINGS, "Audit log", "System"]),
         ("administrator", "/settings/system/", ["Team", *SETTINGS, "Audit log", "System"]),
         ("administrator", "/settings/team/", ["Team", *SETTINGS, "Audit log", "System"]),
+        ("approver", "/settings/policies/", SETTINGS),
         ("auditor", "/operations/", ["All operations", *KINDS]),
         ("auditor", "/transactions/", ["All transactions", "Provider summary"]),
         ("auditor", "/transactions/summary/", ["All transactions", "Provider summary"]),

@@ -22,6 +22,9 @@ NOT_OFFERED = {
     "accounts:second_factor",  # part of signing in, or of an action
     "accounts:sign_in",
     "operations:bulk_send",  # begins in the list of operations
+    # begin on the page of the approval policies
+    *("governance:policy_draft", "governance:policy_new_rule", "governance:policy_lists"),
+    *("governance:policy_replay", "governance:policy_try", "prepare approval_policy"),
     "operations:payout_files",  # opened as the form of its kind
     "operations:search",  # this page
     "prepare resolution",  # begins on the page of an unknown outcome
