@@ -165,12 +165,11 @@ class History:
     def _read_recipients(self) -> None:
         keys = self._keys - {""}
         to_them = Operation.objects.filter(IS_EXECUTED, recipient_key__isnull=False)
-        is_few = len(keys) <= _NAMED_AT_MOST
-        if is_few:
+        if len(keys) <= _NAMED_AT_MOST:
             to_them = to_them.filter(recipient_key__in=keys)
         first = to_them.order_by().values("recipient_key").annotate(first=Min("closed_at"))
         self._first_paid = {str(row["recipient_key"]): row["first"] for row in first}
-        self._approvals = approval_history(keys if is_few else None)
+        self._approvals = approval_history(keys)
 
     def _read_movements(self, subjects: Collection[Subject], of: set[TotalOf]) -> None:
         """Operations, and the rows of batches that wait, prepared from a week before the first of the subjects."""

@@ -56,20 +56,18 @@ def versions_in_effect(keys: Collection[str]) -> dict[str, RecipientVersion]:
     return newest
 
 
-def approval_history(keys: Collection[str] | None = None) -> dict[str, list[tuple[datetime, bool]]]:
-    """Of each key, or of these: since when it was approved or was not, in this order. Altered versions are ignored."""
+def approval_history(keys: Collection[str]) -> dict[str, list[tuple[datetime, bool]]]:
+    """Of each of these keys: since when it was approved or was not, in this order. Altered versions are ignored."""
     found: dict[str, list[tuple[datetime, bool]]] = {}
-    agreed = RecipientVersion.objects.exclude(state=RecipientState.SUGGESTED).order_by("key", "number")
-    versions = agreed.iterator() if keys is None else _versions(sorted(keys), agreed)
-    for version in versions:
-        if not version.is_altered:
+    for version in _versions(sorted(keys)):
+        if version.state != RecipientState.SUGGESTED and not version.is_altered:
             is_approved = version.state == RecipientState.APPROVED
             found.setdefault(version.key, []).append((version.since, is_approved))
     return found
 
 
-def _versions(keys: list[str], among: QuerySet[RecipientVersion] | None = None) -> Iterator[RecipientVersion]:
+def _versions(keys: list[str]) -> Iterator[RecipientVersion]:
     """All versions of these keys in the order of their numbers, in queries of a limited size."""
-    versions = RecipientVersion.objects.all() if among is None else among
     for start in range(0, len(keys), _AT_ONCE):
-        yield from versions.filter(key__in=keys[start : start + _AT_ONCE]).order_by("key", "number")
+        of_some = RecipientVersion.objects.filter(key__in=keys[start : start + _AT_ONCE])
+        yield from of_some.order_by("key", "number")

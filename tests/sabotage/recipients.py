@@ -57,7 +57,7 @@ RECIPIENTS = (
     Safeguard(
         "a forged recipient satisfies no condition of a policy",
         "backoffice.recipients.register:approval_history",
-        {"        if not version.is_altered:\n": "        if version.key:\n"},
+        {" and not version.is_altered:\n": ":\n"},
         _TESTS + "test_a_forged_recipient_satisfies_no_condition",
     ),
     Safeguard(
