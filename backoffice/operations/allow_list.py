@@ -20,7 +20,6 @@ from backoffice.operations.errors import (
 )
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.batch import BatchPayload
-from backoffice.operations.kinds.look_alike_warnings import warnings_of_payment
 from backoffice.operations.kinds.registry import AnyKind, read_content
 from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.operations import Operation
@@ -68,12 +67,7 @@ def cooling_until(version: RecipientVersion) -> datetime:
     return version.details_since + timedelta(hours=settings.RECIPIENT_COOLING_HOURS)
 
 
-def recipient_warnings(operation_id: UUID, kind: AnyKind, payload: Payload) -> list[str]:
-    """Cautions from the register for whoever prepares or approves a payment: similar accounts, and cooling."""
-    return [*warnings_of_payment(kind.recipient(payload)), *_cooling_warning(operation_id, kind, payload)]
-
-
-def _cooling_warning(operation_id: UUID, kind: AnyKind, payload: Payload) -> list[str]:
+def cooling_warning(operation_id: UUID, kind: AnyKind, payload: Payload) -> list[str]:
     """The caution that a recipient cannot be paid yet; empty if all can, or must not at all."""
     try:
         versions = versions_in_effect({key for key, _ in _paid_by(operation_id, kind, payload)})

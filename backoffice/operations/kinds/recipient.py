@@ -23,12 +23,11 @@ from backoffice.operations.kinds.base import (
     Recipient,
 )
 from backoffice.operations.kinds.form_fields import RecipientAccountForm, RecipientAccountPayload
-from backoffice.operations.kinds.look_alike_warnings import look_alike_warnings
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import PREPARE
 from backoffice.operations.refusals import Refusal
 from backoffice.recipients.keys import BANK_PREFIX, USER_PREFIX, address_key, bank_account_key, user_key
-from backoffice.recipients.look_alikes import namesakes
+from backoffice.recipients.look_alikes import mark_differences, namesakes, similar_recipients
 from backoffice.recipients.models import RecipientState, RecipientType, RecipientVersion
 from backoffice.recipients.register import newest_versions, version_in_effect
 from payments_gateway import AddressError, check_address
@@ -432,7 +431,7 @@ class RecipientKind(LocalKind[RecipientPayload]):
         of_account = payload.bank_account.account_warnings if payload.bank_account else []
         return [
             *of_account,
-            *look_alike_warnings(payload.type, payload.account, payload.key),
+            *_look_alike_warnings(payload),
             *_namesake_warnings(payload),
         ]
 
@@ -456,6 +455,25 @@ def _whole_account(payload: RecipientPayload) -> str:
     if payload.type == RecipientType.BANK:
         return f"{payload.account} · {payload.bank} ({payload.bank_code})"
     return GroupedCode(payload.account) if payload.type == RecipientType.ADDRESS else payload.account
+
+
+def _look_alike_warnings(payload: RecipientPayload) -> list[str]:
+    """Warnings about recipients of the register whose account can be mistaken for this one."""
+    return [
+        gettext(
+            "Similar to the account of {recipient}, but different. In the register: {earlier} · Now: {current} "
+            "(differences in brackets). Confirm the account with the recipient before you continue."
+        ).format(
+            recipient=other.title,
+            earlier=mark_differences(other.account, payload.account),
+            current=mark_differences(payload.account, other.account),
+        )
+        if other.account != payload.account
+        else gettext("{recipient} has the same account number at another bank, {bank}.").format(
+            recipient=other.title, bank=other.bank
+        )
+        for other in similar_recipients(payload.type, payload.account, payload.key)
+    ]
 
 
 def _namesake_warnings(payload: RecipientPayload) -> list[str]:

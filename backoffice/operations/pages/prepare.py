@@ -25,7 +25,7 @@ from backoffice.core.web.submissions import is_navigation
 from backoffice.ledger import balances
 from backoffice.ledger.models import Balance
 from backoffice.operations import policy, selectors
-from backoffice.operations.allow_list import check_recipients, recipient_warnings
+from backoffice.operations.allow_list import check_recipients, cooling_warning
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.errors import (
     ContentUnreadableError,
@@ -325,7 +325,7 @@ def _review_page(
         "submission": submission,
         "sentence": kind.sentence(payload),
         "facts": facts_of(kind, payload),
-        "cautions": [*kind.cautions(payload), *recipient_warnings(submission, KINDS[kind.name], payload)],
+        "cautions": [*kind.cautions(payload), *cooling_warning(submission, KINDS[kind.name], payload)],
         "first_payment": selectors.first_payment_warning(kind.recipient(payload).key),
         "digest": digest,
         "code": verification_code(digest),

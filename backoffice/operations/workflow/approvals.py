@@ -28,7 +28,6 @@ from backoffice.operations.delivery.release import add_release
 from backoffice.operations.errors import (
     ContentUnreadableError,
     MaybeExecutedError,
-    NotInBulkError,
     OperationError,
     ReasonMissingError,
     WrongStatusError,
@@ -36,7 +35,6 @@ from backoffice.operations.errors import (
 from backoffice.operations.kinds.access_review import AccessReviewPayload
 from backoffice.operations.kinds.approval_policy import ApprovalPolicyPayload
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
-from backoffice.operations.kinds.look_alike_warnings import warnings_of_payment
 from backoffice.operations.kinds.recipient import RecipientPayload
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resolution.case import ResolutionPayload
@@ -390,9 +388,6 @@ def _bulk_result(
 def _check_may_approve_in_bulk(operation: Operation, actor: User) -> None:
     try:
         policy.check_may_approve_in_bulk(operation)
-        kind, payload = read_content(operation)
-        if warnings_of_payment(kind.recipient(payload)):
-            raise NotInBulkError(Refusal.CAUTION_NOT_IN_BULK)
     except OperationError as exc:
         record_refusal(operation.pk, OperationAction.APPROVE, actor, exc)
         raise

@@ -7,21 +7,17 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, transaction
 from django.test import Client
-from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.operations import errors
-from backoffice.operations.allow_list import recipient_warnings
 from backoffice.operations.kinds.recipient import RecipientChange
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
-from backoffice.operations.workflow import approvals
 from backoffice.recipients.models import RecipientState, RecipientVersion
 from tests import factories
-from tests.operations.kinds.samples import SAMPLES
 from tests.operations.steps import text_of
 from tests.recipients import registered
 from tests.sandbox_process import SandboxProcess
@@ -142,34 +138,6 @@ def test_similar_user_names_are_a_caution(
 ) -> None:
     registered.agreed(registered.user(), preparer, approver)
     assert len(cautions(registered.user(username, name="Somebody"))) == is_similar
-
-
-def test_payments_are_compared_with_the_register(preparer: User, approver: User) -> None:
-    def warnings(kind: str, content: Any) -> int:
-        return len(recipient_warnings(uuid.uuid4(), KINDS[kind], content))
-
-    swapped = factories.payload(account_number="0123456798")
-    assert warnings("withdrawal", swapped) == 0
-    for added in (registered.bank_account(), registered.user(), registered.address()):
-        registered.agreed(added, preparer, approver)
-    poisoned = SAMPLES["wallet_transfer"].model_copy(update={"address": f"TQn9{'x' * 27}LSE"})
-    misspelt = SAMPLES["transfer"].model_copy(update={"receiver_username": "ng0zi.eze"})
-    assert [warnings("withdrawal", swapped), warnings("transfer", misspelt)] == [1, 1]
-    assert warnings("wallet_transfer", poisoned) == 1
-    registered.agreed(registered.bank_account("0123456798", name="KOLA EZE"), preparer, approver)
-    assert warnings("withdrawal", swapped) == 0
-
-
-def test_a_payment_to_a_similar_account_is_approved_on_its_own_page(preparer: User, approver: User) -> None:
-    registered.agreed(registered.bank_account(), preparer, approver)
-    similar, other = (
-        factories.prepared_to_another_account(preparer, account_number=number)
-        for number in ("0123456798", "9876543210")
-    )
-    chosen = [approvals.SelectedOperation(one, one.digest) for one in (similar, other)]
-    results = approvals.approve_operations(chosen, actor=approver, second_factor_at=timezone.now())
-    assert [one.result for one in results] == [approvals.BulkOutcome.REFUSED, approvals.BulkOutcome.DONE]
-    assert factories.approve(similar, approver).status == Status.APPROVED
 
 
 def test_a_retired_recipient_is_compared_with_nobody(preparer: User, approver: User) -> None:

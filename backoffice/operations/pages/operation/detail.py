@@ -25,7 +25,7 @@ from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
 from backoffice.operations import permissions, selectors
-from backoffice.operations.allow_list import recipient_warnings
+from backoffice.operations.allow_list import cooling_warning
 from backoffice.operations.delivery.balance_queue import QueuePosition, queue_position, with_queue
 from backoffice.operations.delivery.expected_wait import seconds_per_payment
 from backoffice.operations.delivery.release import release_operation
@@ -213,7 +213,7 @@ def _kind_texts(operation: Operation, waiting: Waiting | None = None) -> KindTex
         summary=decision_summary(operation, kind, payload, waiting),
         cautions=[]
         if operation.is_closed
-        else [*kind.cautions(payload), *recipient_warnings(operation.pk, kind, payload)],
+        else [*kind.cautions(payload), *cooling_warning(operation.pk, kind, payload)],
         attempts=[
             AttemptRow(
                 attempt, kind.outcome_facts(payload, attempt.result or {}), next_step(operation, attempt)
