@@ -26,7 +26,7 @@ def forget_kind(apps, schema_editor):
 
 def carry_over(apps, schema_editor):
     version = apps.get_model("recipients", "RecipientVersion")
-    known = set(version.objects.values_list("key", flat=True))  # if it was carried over before
+    known = dict.fromkeys(version.objects.values_list("key", flat=True))  # if it was carried over before
     for saved in apps.get_model("operations", "SavedAccount").objects.order_by("pk").iterator():
         if saved.recipient_key in known:
             continue
