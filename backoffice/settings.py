@@ -25,6 +25,17 @@ _APPROVAL_LIMITS_SETTING = "COUNTERSIGN_SECOND_APPROVAL_ABOVE"
 _APPROVAL_LIMIT = re.compile(r"(\w+)=([0-9]+(?:\.[0-9]+)?)", re.ASCII)
 
 
+_KINDS_THAT_PAY = ("withdrawal", "transfer", "wallet_transfer", "payment")
+
+
+def allow_listed_kinds(written: Iterable[str]) -> frozenset[str]:
+    """These kinds. Raises ImproperlyConfigured for any other name, so that no kind that was meant is left open."""
+    names = frozenset(filter(None, (item.strip() for item in written)))
+    if not names <= set(_KINDS_THAT_PAY):
+        raise ImproperlyConfigured(f"COUNTERSIGN_ALLOW_LIST: any of {', '.join(_KINDS_THAT_PAY)}")
+    return names
+
+
 def approval_limits(written: Iterable[str]) -> dict[str, Decimal]:
     """The limit of every currency: as configured (`NGN=10000000`), or the default.
 
@@ -157,6 +168,12 @@ NEW_RIGHTS_WAIT_HOURS: int = env.int("COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS", defaul
 #: With `1`, an operation whose transaction at the provider is not known holds back every other one of its balance.
 #: Otherwise it holds back only those with the same amount, which could be mistaken for it.
 STRICT_BALANCE_ORDER: bool = env.bool("COUNTERSIGN_STRICT_BALANCE_ORDER", default=False)
+#: Kinds of payments that can be made to approved recipients of the register only, such as `withdrawal,wallet_transfer`:
+#: any of `withdrawal`, `transfer`, `wallet_transfer` and `payment`.
+ALLOW_LIST: frozenset[str] = allow_listed_kinds(env.list("COUNTERSIGN_ALLOW_LIST", default=[]))
+#: Hours before which a recipient that was added, or whose name or currency was changed, cannot be paid by the kinds in
+#: `COUNTERSIGN_ALLOW_LIST`.
+RECIPIENT_COOLING_HOURS: int = env.int("COUNTERSIGN_RECIPIENT_COOLING_HOURS", default=0)
 ADMINISTRATORS_TO_SEND = 2  # nothing is sent while fewer administrators are active
 RELEASE_LIFETIME_MINUTES = 15  # how long a release waits to be sent if it has no one-time code
 #: The longest that one call to the provider may take; less than 30 only in the sandbox, for tests.
@@ -193,6 +210,7 @@ INSTALLED_APPS = [
     "backoffice.audit",
     "backoffice.accounts",
     "backoffice.policies",
+    "backoffice.recipients",
     "backoffice.ledger",
     "backoffice.operations",
     "backoffice.api_keys",

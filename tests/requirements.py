@@ -45,7 +45,7 @@ OF_ANY_ENGINE = (
     "tests/operations/kinds/wallet_transfers/test_form.py",
     "tests/operations/pages/bulk/",
     "tests/operations/pages/operation/",
-    "tests/operations/pages/saved_accounts/",
+    "tests/operations/pages/recipient_choice/",
     "tests/operations/pages/test_investigation.py",
     "tests/operations/pages/test_overview_groups.py",
     "tests/operations/pages/test_prepare.py",

@@ -167,6 +167,11 @@ class Action(models.TextChoices):
     PAYMENTS_PAUSED = "payments.paused", pgettext_lazy("audit action", "paused")
     PAYMENTS_RESUMED = "payments.resumed", pgettext_lazy("audit action", "resumed")
 
+    RECIPIENT_ADDED = "recipient.added", pgettext_lazy("audit action", "added the recipient")
+    RECIPIENT_CHANGED = "recipient.changed", pgettext_lazy("audit action", "changed the recipient")
+    RECIPIENT_RETIRED = "recipient.retired", pgettext_lazy("audit action", "retired the recipient")
+
+    # of earlier releases, in which one person saved bank accounts
     ACCOUNT_SAVED = "saved_account.saved", pgettext_lazy("audit action", "saved the recipient")
     ACCOUNT_RENAMED = "saved_account.renamed", pgettext_lazy("audit action", "renamed the recipient, now")
     ACCOUNT_DELETED = "saved_account.deleted", pgettext_lazy("audit action", "deleted the recipient")

@@ -1,9 +1,10 @@
-"""URLs of Settings, Team and Approval policies: people, groups, links, access reviews, rules; under /settings/."""
+"""URLs of Settings, Team, Recipients and Approval policies; under /settings/."""
 
 from django.urls import path
+from django.views.generic import RedirectView
 
 from backoffice.governance import policies
-from backoffice.governance.pages import access_review, bootstrap, handover, person, team
+from backoffice.governance.pages import access_review, bootstrap, handover, person, recipients, team
 
 app_name = "governance"
 urlpatterns = [
@@ -16,6 +17,14 @@ urlpatterns = [
     path("team/<int:pk>/", person.person, name="person"),
     path("team/<int:pk>/deactivate/", person.act, {"action": "deactivate"}, name="deactivate"),
     path("team/<int:pk>/end-sessions/", person.act, {"action": "end_sessions"}, name="end_sessions"),
+    path("recipients/", recipients.recipients, name="recipients"),
+    path("recipients/<uuid:pk>/", recipients.recipient, name="recipient"),
+    # the pages that saved bank accounts had in earlier releases
+    path(
+        "recipients/<int:pk>/",
+        RedirectView.as_view(url="/settings/recipients/", permanent=True),
+        name="recipient_before",
+    ),
     path("policies/", policies.in_effect, name="policies"),
     path("policies/versions/<int:number>/", policies.version, name="policy_version"),
     path("policies/try/", policies.try_operation, name="policy_try"),

@@ -16,18 +16,19 @@ from uuid import UUID
 from django.db.models import Min
 
 from backoffice.core.fields import SUM_CONTEXT
-from backoffice.operations.kinds.base import Debit, LocalKind, OperationKind, Payload, Recipient
+from backoffice.operations.kinds.base import Debit, LocalKind, OperationKind, Payload
 from backoffice.operations.kinds.batch import BatchKind, BatchPayload
 from backoffice.operations.kinds.registry import AnyKind, read_content
 from backoffice.operations.models.batches import IS_WAITING_ROW, BatchRow, PayoutFileRow
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.saved_items import SavedAccount
 from backoffice.operations.permissions import APPROVE
 from backoffice.operations.selectors import IS_EXECUTED
 from backoffice.operations.states import NOT_EXECUTED
 from backoffice.policies.document import PolicyDocument, TotalOf, Window
 from backoffice.policies.evaluator import DescribedOperation, Person, RecipientFacts, Totals
 from backoffice.policies.people import read_people
+from backoffice.recipients.keys import USER_PREFIX
+from backoffice.recipients.register import approval_history
 
 _LENGTHS = {Window.DAY: timedelta(hours=24), Window.WEEK: timedelta(days=7)}
 LONGEST_WINDOW = max(_LENGTHS.values())
@@ -149,7 +150,7 @@ class History:
         when = [rule.when for rule in document.rules]
         self._keys = {subject.recipient_key for subject in subjects} | {row.recipient_key for row in rows}
         self._first_paid: dict[str, datetime] = {}
-        self._saved: dict[str, datetime] = {}
+        self._approvals: dict[str, list[tuple[datetime, bool]]] = {}
         if any(each.recipient for each in when):
             self._read_recipients()
         self._people: dict[int, Person] = {}
@@ -164,12 +165,11 @@ class History:
     def _read_recipients(self) -> None:
         keys = self._keys - {""}
         to_them = Operation.objects.filter(IS_EXECUTED, recipient_key__isnull=False)
-        saved = SavedAccount.objects.all()
         if len(keys) <= _NAMED_AT_MOST:
-            to_them, saved = to_them.filter(recipient_key__in=keys), saved.filter(recipient_key__in=keys)
+            to_them = to_them.filter(recipient_key__in=keys)
         first = to_them.order_by().values("recipient_key").annotate(first=Min("closed_at"))
         self._first_paid = {str(row["recipient_key"]): row["first"] for row in first}
-        self._saved = dict(saved.values_list("recipient_key", "saved_at"))
+        self._approvals = approval_history(keys)
 
     def _read_movements(self, subjects: Collection[Subject], of: set[TotalOf]) -> None:
         """Operations, and the rows of batches that wait, prepared from a week before the first of the subjects."""
@@ -198,14 +198,19 @@ class History:
         """What was known of this recipient at this time; None for nobody."""
         if not key:
             return None
-        first, saved = self._first_paid.get(key), self._saved.get(key)
+        first = self._first_paid.get(key)
         return RecipientFacts(
             key=key,
             is_new=first is None or first > at,
-            is_saved=saved is not None and saved <= at,
-            is_provider_user=key.startswith(Recipient.user_key("")),
+            is_saved=self._was_approved(key, at),
+            is_provider_user=key.startswith(USER_PREFIX),
             network=network,
         )
+
+    def _was_approved(self, key: str, at: datetime) -> bool:
+        """Whether the register had it as approved at this time."""
+        before = [is_approved for since, is_approved in self._approvals.get(key, ()) if since <= at]
+        return bool(before) and before[-1]
 
     def totals(self, subject: Subject, debit: Debit, key: str, in_batch: Decimal | None = None) -> Totals:
         """The totals with this amount. `in_batch` is the sum of the batch's rows to the same recipient."""

@@ -1,7 +1,7 @@
 """Why an operation was refused. Nothing was changed; each message can be shown to the user."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from uuid import UUID
 
 from backoffice.accounts.rights import Restriction, RestrictionCause
@@ -275,8 +275,26 @@ class NoteMissingError(OperationError):
     code = Refusal.NOTE_MISSING
 
 
-class SavedAccountError(Exception):
-    """A bank account was not saved or renamed. The message says why and what to do."""
+class RecipientNotApprovedError(OperationError):
+    code = Refusal.RECIPIENT_NOT_APPROVED
+
+
+class RecipientAlteredError(OperationError):
+    code = Refusal.RECIPIENT_ALTERED
+
+
+class RecipientCurrencyError(OperationError):
+    """The register allows payments to the recipient in this currency only."""
+
+    def __init__(self, currency: str) -> None:
+        super().__init__(Refusal.RECIPIENT_CURRENCY, currency=currency)
+
+
+class RecipientCoolingError(OperationError):
+    """The recipient can be paid from this moment."""
+
+    def __init__(self, until: datetime) -> None:
+        super().__init__(Refusal.RECIPIENT_COOLING, until=f"{until.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
 
 
 class SavedViewError(Exception):

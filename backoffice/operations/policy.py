@@ -15,7 +15,7 @@ from backoffice.accounts.roles import Role, restriction_on, users_with_permissio
 from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount
-from backoffice.operations import errors, permissions, seals
+from backoffice.operations import allow_list, errors, permissions, seals
 from backoffice.operations.descriptions import Subject, batch_of, describe, subject_of
 from backoffice.operations.kinds.base import LocalKind, Payload
 from backoffice.operations.kinds.registry import KINDS, approval_permission_for, permission_for, read_content
@@ -195,11 +195,14 @@ def check_may_prepare(person: User, kind: str) -> None:
     check_permission(person, permission_for(kind))
 
 
-def check_proposal(person: User, kind: str, payload: Payload) -> None:
-    """Raises OperationError for a change of one's own rights, and for what the kind would refuse to apply."""
+def check_proposal(person: User, operation_id: UUID, kind: str, payload: Payload) -> None:
+    """Raises OperationError for a change of one's own rights, what the kind would refuse to apply, and a recipient that
+    must not be paid (`allow_list.check_recipients`).
+    """
     if person.pk in KINDS[kind].affected_people(payload):
         raise errors.OperationError(Refusal.OWN_RIGHTS)
     KINDS[kind].check_proposal(payload, person)
+    allow_list.check_recipients(operation_id, KINDS[kind], payload)
 
 
 def check_may_approve(
@@ -215,7 +218,14 @@ def check_may_approve(
     if operation.approvals.filter(approver=person).exists():
         raise errors.AlreadyApprovedError
     _check_preparer(operation)
+    _check_recipients(operation)
     _check_level(person, operation)
+
+
+def _check_recipients(operation: Operation) -> None:
+    """Raises the reason why the recipient, or one of the rows, may not be paid (`allow_list.check_recipients`)."""
+    kind, payload = read_content(operation)
+    allow_list.check_recipients(operation.pk, kind, payload)
 
 
 def check_confirmation(operation: Operation, typed: str) -> None:
@@ -312,6 +322,7 @@ def check_may_release(
     seals.check_record(operation, list(operation.approvals.all()), None, trusts_digests=True)
     check_is_sendable(operation)
     _check_batch(operation)
+    allow_list.check_payable(operation)
     if lacks_approvals(operation):
         raise errors.ApprovalsMissingError
     _check_in_time(operation)
@@ -331,7 +342,8 @@ def check_may_send(operation: Operation, release: Release, now: datetime) -> Non
     this moment.
 
     Raises ContentChangedError, ContentUnreadableError, ExpiredError, PermissionMissingError, AccountRestrictedError,
-    AlteredRecordError, and as `required_levels`: ApprovalsMissingError too if a policy was tightened since.
+    AlteredRecordError, as `allow_list.check_payable`, and as `required_levels`: ApprovalsMissingError too if a policy
+    was tightened since.
     """
     releaser, approvals = release.released_by, list(operation.approvals.select_related("approver"))
     check_content(operation, operation.digest)
@@ -350,6 +362,7 @@ def check_may_send(operation: Operation, release: Release, now: datetime) -> Non
     if operation.preparer_id not in entitled[prepare]:
         raise errors.PreparerNotEntitledError
     seals.check_record(operation, approvals, release, trusts_digests=True)
+    allow_list.check_payable(operation)
     counted = [approval for approval in approvals if approval.approver_id in signed]
     if not approval_progress(operation, counted).is_complete:
         raise errors.ApprovalsMissingError

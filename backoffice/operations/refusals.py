@@ -463,6 +463,35 @@ class Refusal(TextChoices):
         "policy_names_outdated",
         _("Rule {number} names {name}, but no person or group has this name now. Nothing was changed."),
     )
+    RECIPIENT_NOT_APPROVED = (
+        "recipient_not_approved",
+        _(
+            "Only approved recipients of the register can be paid, and this one is not among them. Nothing was done. "
+            "Add the recipient under Settings, Recipients; another person must approve it."
+        ),
+    )
+    RECIPIENT_COOLING = (
+        "recipient_cooling",
+        _("The recipient was added or changed lately, and can be paid from {until}. Nothing was sent."),
+    )
+    RECIPIENT_CURRENCY = (
+        "recipient_currency",
+        _("The register allows payments to this recipient in {currency} only. Nothing was done."),
+    )
+    RECIPIENT_ALTERED = (
+        "recipient_altered",
+        _(
+            "The register of recipients was altered outside Countersign. Nothing was sent or changed. Inform an "
+            "administrator."
+        ),
+    )
+    RECIPIENT_CHANGED = (
+        "recipient_changed",
+        _(
+            "The recipient is not, or no longer, in the register as this change needs it. Nothing was changed. Open "
+            "the recipient again, then prepare the change again."
+        ),
+    )
     FORM_INVALID = "form_invalid", _("The form was not accepted: {fields}.")
 
 

@@ -1,6 +1,6 @@
 """URLs of operations, transactions, payments and reconciliation.
 
-Also of the overview, incidents, unknown outcomes, saved accounts and views, the payment pause, the system,
+Also of the overview, incidents, unknown outcomes, saved views, the payment pause, the system,
 search, metrics.
 """
 
@@ -16,7 +16,6 @@ from backoffice.operations.pages import (
     pause,
     payments,
     prepare,
-    saved_accounts,
     saved_views,
     search,
     system,
@@ -46,13 +45,6 @@ urlpatterns = [
     path("operations/views/<int:pk>/delete/", saved_views.saved_view_delete, name="saved_view_delete"),
     path("reconciliation/unknown/", investigation.investigation, name="investigation"),
     path("operations/pause/", pause.pause, name="pause"),
-    path("settings/recipients/", saved_accounts.saved_accounts, name="saved_accounts"),
-    path("settings/recipients/<int:pk>/", saved_accounts.saved_account, name="saved_account"),
-    path(
-        "settings/recipients/<int:pk>/delete/",
-        saved_accounts.saved_account_delete,
-        name="saved_account_delete",
-    ),
     path("settings/system/", system.system, name="system"),
     path("reconciliation/incidents/", findings.incident_list, name="incidents"),
     path("reconciliation/incidents/<int:pk>/", findings.incident, name="incident"),
@@ -90,7 +82,6 @@ urlpatterns = [
     path("operations/<uuid:pk>/check/", detail.check_status, name="check_status"),
     path("operations/<uuid:pk>/case/", investigation.case, name="case"),
     path("operations/<uuid:pk>/evidence/", investigation.evidence, name="evidence"),
-    path("operations/<uuid:pk>/save-account/", detail.saved_account_create, name="saved_account_create"),
     path("operations/<uuid:pk>/payment/", payments.payment_refresh, name="payment_refresh"),
     path("operations/off-ramp-payments/", payments.payments, name="payments"),
     path("operations/off-ramp-payments/now/", payments.payments_refresh, name="payments_refresh"),

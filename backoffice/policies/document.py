@@ -111,8 +111,8 @@ class RecipientIs(TextChoices):
 
     NEW = "new", _("Not paid before")
     PAID_BEFORE = "paid_before", _("Paid before")
-    SAVED = "saved", _("Saved")
-    NOT_SAVED = "not_saved", _("Not saved")
+    SAVED = "saved", _("Approved in the register")
+    NOT_SAVED = "not_saved", _("Not approved in the register")
     PROVIDER_USER = "provider_user", _("User of the provider")
 
 

@@ -138,8 +138,8 @@ def _recipient_text(recipient: RecipientIs) -> str:
     return {
         RecipientIs.NEW: gettext("to new recipients"),
         RecipientIs.PAID_BEFORE: gettext("to recipients paid before"),
-        RecipientIs.SAVED: gettext("to saved recipients"),
-        RecipientIs.NOT_SAVED: gettext("to recipients that are not saved"),
+        RecipientIs.SAVED: gettext("to approved recipients"),
+        RecipientIs.NOT_SAVED: gettext("to recipients that are not approved"),
         RecipientIs.PROVIDER_USER: gettext("to users of the provider"),
     }[recipient]
 

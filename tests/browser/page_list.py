@@ -195,16 +195,12 @@ def reviewed(_office: People, page: Page) -> None:
     steps.review(page, payment)
 
 
-def saved_account(people: People, page: Page) -> None:
-    """One that is refused a name; it is saved from an operation first, under the longest word that goes in."""
-    page.goto(steps.prepared(people, PREPARER, steps.new_payment()))
-    page.get_by_text("Save recipient…").click()
-    page.get_by_label("Recipient name").fill(LONG_WORD[:60])
-    steps.press(page, "Save recipient")
-    page.goto("/settings/recipients/")
-    page.get_by_role("link", name=f"Edit {LONG_WORD[:60]}").click()
-    page.get_by_label("Recipient name").fill("")
-    steps.press(page, "Save name")
+def recipient_refused(_people: People, page: Page) -> None:
+    """A recipient under the longest word that goes in, without a reason."""
+    page.goto("/operations/prepare/recipient/?change=add&type=user")
+    page.get_by_label("Recipient's username").fill("ngozi.eze")
+    page.get_by_label("Name", exact=True).fill(LONG_WORD[:60])
+    steps.press(page, "Review details")
     expect(page.locator("[aria-invalid=true]")).to_have_count(1)
 
 
@@ -272,8 +268,11 @@ PAGES = [
     ),
     ListedPage(PREPARER, "withdrawal with another name", checked_account),
     ListedPage(PREPARER, "review", reviewed),
-    ListedPage(PREPARER, "saved accounts", at("/settings/recipients/")),
-    ListedPage(PREPARER, "a saved account", saved_account),
+    ListedPage(PREPARER, "recipients", at("/settings/recipients/")),
+    ListedPage(PREPARER, "recipients that nothing fits", at("/settings/recipients/?q=nobody")),
+    ListedPage(PREPARER, "a new recipient", at("/operations/prepare/recipient/?change=add")),
+    ListedPage(PREPARER, "a new address", at("/operations/prepare/recipient/?change=add&type=address")),
+    ListedPage(PREPARER, "recipient refused", recipient_refused),
     ListedPage(PREPARER, "balances", at("/money/balances/")),
     ListedPage(PREPARER, "transactions", at("/transactions/")),
     ListedPage(PREPARER, "transactions that no filter fits", at("/transactions/?currency=EUR")),

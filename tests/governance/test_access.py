@@ -30,8 +30,13 @@ ANSWERS = {
 
 
 def test_the_table_has_every_address() -> None:
-    """That of approval policies is in `test_policies`."""
-    of_the_team = {pattern.name for pattern in urls.urlpatterns if "polic" not in str(pattern.name)}
+    """Those of approval policies and recipients are in `test_policies` and `test_recipients`."""
+    elsewhere = ("polic", "recipient")
+    of_the_team = {
+        pattern.name
+        for pattern in urls.urlpatterns
+        if not any(part in str(pattern.name) for part in elsewhere)
+    }
     assert set(ANSWERS) == of_the_team
 
 

@@ -7,6 +7,7 @@ from tests.sabotage.database import DATABASE
 from tests.sabotage.forgery import FORGERY
 from tests.sabotage.policies import POLICIES
 from tests.sabotage.proof import PROOF
+from tests.sabotage.recipients import RECIPIENTS
 from tests.sabotage.record import RECORD
 from tests.sabotage.restored import RESTORED
 from tests.sabotage.sending import SENDING
@@ -18,6 +19,7 @@ from tests.sabotage.workshop import Safeguard
 SAFEGUARDS: tuple[Safeguard, ...] = (
     *APPROVALS,
     *POLICIES,
+    *RECIPIENTS,
     *ACCOUNTS,
     *TEAM,
     *BATCHES,

@@ -15,6 +15,7 @@ from backoffice.core import background, clock
 from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.core.leases import Lease, LeaseLostError, acquire_lease
 from backoffice.ledger import accounts as ledger
+from backoffice.operations.allow_list import problem_of_row
 from backoffice.operations.batches.earlier_payments import (
     RowPayment,
     earlier_payments,
@@ -144,6 +145,8 @@ def _check_row(kind: AnyKind, row: PayoutFileRow) -> None:
         raise ValueError(f"{kind.name} debits nothing")
     row.payload, row.recipient_key = payload.stored(), recipient.key
     row.currency, row.amount = debit.currency, debit.amount
+    problem = problem_of_row(kind.name, (recipient.key, debit.currency))
+    row.errors = [[kind.recipient_field, problem]] if problem else []
     match = _NAME_FLAGS.get(getattr(form, "match", None) or NameComparison.EXACT)
     if match:
         row.flags.append(match)

@@ -12,6 +12,7 @@ from backoffice.operations.kinds.callback_url import CallbackUrlKind
 from backoffice.operations.kinds.conversion import ConversionKind
 from backoffice.operations.kinds.otp_secret import OtpSecretKind
 from backoffice.operations.kinds.payment import PaymentKind
+from backoffice.operations.kinds.recipient import RecipientKind
 from backoffice.operations.kinds.registry import register
 from backoffice.operations.kinds.resolution.kind import ResolutionKind
 from backoffice.operations.kinds.resume import ResumeKind
@@ -37,6 +38,7 @@ register(
     CallbackUrlKind(),
     OtpSecretKind(),
     ApprovalPolicyKind(),
+    RecipientKind(),
     ResolutionKind(),
     ResumeKind(),
     StaffChangeKind(),

@@ -117,11 +117,6 @@ class Recipient:
     detail: str = ""
     key: str = ""
 
-    @staticmethod
-    def user_key(username: str) -> str:
-        """The key of a user of the provider; user names are case-insensitive."""
-        return f"user:{username.casefold()}"
-
     @property
     def account(self) -> str:
         """The searchable part of the key: the account number, address or user name."""
@@ -184,6 +179,7 @@ class LocalEffect(StrEnum):
     CHANGES_AUTHENTICATOR = "changes from which secret one-time codes are made"
     CREATES_OPERATIONS = "makes each row an operation"
     CHANGES_POLICY = "puts a version of the approval policies into effect"
+    CHANGES_RECIPIENT = "adds, changes or retires a recipient of the register"
     CHANGES_STAFF = "changes a person's account or a group"
     SIGNS_ACCESS_REVIEW = "records that two people reviewed who may do what"
 
@@ -296,6 +292,8 @@ class OperationKind(ABC, Generic[P]):
     takes_otp: ClassVar[bool] = False
     # The fields of its form that a file of payouts may have as columns; none if it cannot be prepared from a file.
     file_fields: ClassVar[tuple[str, ...]] = ()
+    # The one field of its form that says who is paid, beside which a recipient is refused; empty if there is none.
+    recipient_field: ClassVar[str] = ""
     # URL name of the page where it is prepared, if not by its form.
     prepared_on: ClassVar[str] = ""
     # URL name of the page with the content that is too long for the page of the operation, if there is one.
@@ -404,6 +402,8 @@ class MoneyKind(OperationKind[P]):
 
     section = KindSection.MONEY
     permission = PREPARE
+    # The field of its form that says who is paid, beside which a recipient is refused; empty if nobody is paid.
+    recipient_field: ClassVar[str] = ""
 
     @abstractmethod
     def debit(self, payload: P) -> Debit:

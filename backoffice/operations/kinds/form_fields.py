@@ -21,7 +21,8 @@ from backoffice.core.web.formatting import error_sentence, format_amount, mask_a
 from backoffice.ledger import accounts as ledger
 from backoffice.ledger import balances
 from backoffice.operations.kinds.base import Facts, KindForm, Payload, Recipient
-from backoffice.operations.models.saved_items import SavedAccount, bank_account_key
+from backoffice.recipients.keys import bank_account_key
+from backoffice.recipients.register import version_in_effect
 from payments_gateway import (
     AmountError,
     GatewayError,
@@ -450,7 +451,7 @@ class RecipientAccountForm(KindForm):
 
 def _outdated_saved_name(key: str, holder: str) -> str:
     """The name saved with the account, if it differs from the holder's; empty otherwise."""
-    saved = SavedAccount.objects.filter(recipient_key=key).first()
-    if saved is None or compare_names(saved.account_name, holder) is NameComparison.EXACT:
+    saved = version_in_effect(key)
+    if saved is None or compare_names(saved.name, holder) is NameComparison.EXACT:
         return ""
-    return saved.account_name
+    return saved.name

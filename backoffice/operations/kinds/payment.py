@@ -38,6 +38,7 @@ from backoffice.operations.kinds.form_fields import (
 )
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import PREPARE
+from backoffice.recipients.keys import user_key
 from payments_gateway import GatewayError, Payment, PaymentRequest, PaymentsGateway, comparable_reference
 
 INCOMING, OUTGOING = ("USDT",), ("NGN", "USD")
@@ -330,7 +331,7 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         if payload.payment_type == BANK:
             return payload.recipient
         name = payload.service_username
-        return Recipient(name, gettext("user of the provider"), key=Recipient.user_key(name))
+        return Recipient(name, gettext("user of the provider"), key=user_key(name))
 
     def decision_facts(self, payload: PaymentPayload) -> Facts:
         open_amount = gettext("at the provider's rate")

@@ -24,6 +24,7 @@ from backoffice.operations.kinds.base import (
 )
 from backoffice.operations.kinds.form_fields import AmountForm, amount_field, currency_field
 from backoffice.operations.models.reason_codes import MatchField
+from backoffice.recipients.keys import user_key
 from payments_gateway import PaymentsGateway, TransactionRecord, Transfer
 
 CURRENCIES = ("NGN", "USD")
@@ -85,6 +86,7 @@ class TransferKind(MoneyKind[TransferPayload]):
     plural = _("Transfers")
     page = KindPage("transfers", _("New transfer"))
     letter = "T"
+    recipient_field = "receiver_username"
     verb = pgettext_lazy("verb", "Transfer")
     file_fields = ("currency", "amount", "receiver_username", "memo", "duplicate_reason")
     payload_type = TransferPayload
@@ -102,7 +104,7 @@ class TransferKind(MoneyKind[TransferPayload]):
 
     def recipient(self, payload: TransferPayload) -> Recipient:
         name = payload.receiver_username
-        return Recipient(name, gettext("User of the provider"), key=Recipient.user_key(name))
+        return Recipient(name, gettext("User of the provider"), key=user_key(name))
 
     def facts(self, payload: TransferPayload) -> Facts:
         facts = self.decision_facts(payload)

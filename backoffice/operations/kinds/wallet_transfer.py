@@ -38,6 +38,8 @@ from backoffice.operations.kinds.form_fields import AmountForm, amount_field, cu
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import MatchField
 from backoffice.operations.states import BEFORE_SENDING, NOT_EXECUTED
+from backoffice.recipients.keys import address_key, normalised_address
+from backoffice.recipients.look_alikes import looks_alike, mark_differences, visible_ends
 from payments_gateway import (
     AddressError,
     AddressProof,
@@ -46,73 +48,6 @@ from payments_gateway import (
     WalletTransfer,
     check_address,
 )
-
-# Characters that people compare at either end, after the prefix common to all addresses of a network.
-COMPARED_CHARACTERS = 3
-# Up to this many differing characters between addresses of the same length count as a typing error.
-MAX_DIFFERENT_CHARACTERS = 4
-_COMMON_PREFIXES = ("0x", "bc1", "tb1", "T")
-_MIN_EQUAL_RUN = 3  # an equal part between two differences is shown separately only from this length
-
-
-def normalised_address(address: str) -> str:
-    """A canonical form of the address: lower case if its network ignores case (0x…, bc1…)."""
-    return address.lower() if address.lower().startswith(("0x", "bc1", "tb1")) else address
-
-
-def visible_ends(address: str) -> tuple[str, str]:
-    """What people notice of an address, in lower case: its start after the common prefix, and its end."""
-    common = next((len(start) for start in _COMMON_PREFIXES if address.startswith(start)), 0)
-    return address[: common + COMPARED_CHARACTERS].lower(), address[-COMPARED_CHARACTERS:].lower()
-
-
-def looks_alike(one: str, other: str) -> bool:
-    """Whether two different addresses can be mistaken for each other."""
-    if normalised_address(one) == normalised_address(other):
-        return False
-    return (
-        visible_ends(one) == visible_ends(other) or _count_differences(one, other) <= MAX_DIFFERENT_CHARACTERS
-    )
-
-
-def mark_differences(address: str, beside: str) -> str:
-    """The address, with what differs from the other one in square brackets."""
-    if len(address) != len(beside):
-        head, tail = (
-            _common_prefix_length(address, beside),
-            _common_prefix_length(address[::-1], beside[::-1]),
-        )
-        end = max(head, len(address) - tail)
-        return f"{address[:head]}[{address[head:end]}]{address[end:]}"
-    text, at = "", 0
-    for start, end in _differing_runs(address, beside):
-        text, at = f"{text}{address[at:start]}[{address[start:end]}]", end
-    return text + address[at:]
-
-
-def _count_differences(one: str, other: str) -> int:
-    if len(one) != len(other):
-        return max(len(one), len(other))
-    return sum(a != b for a, b in zip(normalised_address(one), normalised_address(other), strict=True))
-
-
-def _common_prefix_length(one: str, other: str) -> int:
-    pairs = zip(one, other, strict=False)
-    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-
-
-def _differing_runs(one: str, other: str) -> list[tuple[int, int]]:
-    """Start and end of each difference between equally long texts; short equal parts are included."""
-    runs: list[tuple[int, int]] = []
-    for place, (a, b) in enumerate(zip(normalised_address(one), normalised_address(other), strict=True)):
-        if a == b:
-            continue
-        if runs and place - runs[-1][1] < _MIN_EQUAL_RUN:
-            runs[-1] = (runs[-1][0], place + 1)
-        else:
-            runs.append((place, place + 1))
-    return runs
-
 
 CURRENCY = "USDT"
 """The cryptocurrency that every provider has balances in; the provider's list of wallets may name more."""
@@ -245,6 +180,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
     plural = _("Crypto transfers")
     page = KindPage("crypto-transfers", _("New crypto transfer"))
     letter = "X"
+    recipient_field = "address"
     verb = _("Send crypto")
     file_fields = ("currency", "amount", "network", "address", "wallet_type", "memo", "duplicate_reason")
     payload_type = WalletTransferPayload
@@ -265,9 +201,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
     def recipient(self, payload: WalletTransferPayload) -> Recipient:
         """The address, whatever the network: on all networks like Ethereum it belongs to the same holder."""
         detail = gettext("Address on {network}").format(network=payload.network)
-        return Recipient(
-            shortened(payload.address), detail, key=f"address:{normalised_address(payload.address)}"
-        )
+        return Recipient(shortened(payload.address), detail, key=address_key(payload.address))
 
     def facts(self, payload: WalletTransferPayload) -> Facts:
         given = ((gettext("Wallet type"), payload.wallet_type), (gettext("Memo"), payload.memo))

@@ -74,6 +74,7 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
     plural = _("Withdrawals")
     page = KindPage("withdrawals", _("New withdrawal"))
     letter = "W"
+    recipient_field = "account_number"
     verb = _("Withdraw")
     file_fields = (
         *("currency", "amount", "bank_code", "account_number", "typed_name", "name_reason", "memo"),

@@ -27,11 +27,13 @@ from backoffice.operations.delivery.otp import longest_lifetime
 from backoffice.operations.delivery.record import is_silent
 from backoffice.operations.kinds.approval_policy import ApprovalPolicyKind
 from backoffice.operations.kinds.base import LocalKind, MoneyKind
+from backoffice.operations.kinds.recipient import RecipientKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release, Secret
 from backoffice.operations.monitoring.database_rules import altered_rules
 from backoffice.operations.states import AWAITING_PROVIDER, EDGES, PROVEN_NOT_EXECUTED, Outcome, Status
 from backoffice.policies.models import PolicyVersion
+from backoffice.recipients.models import RecipientState, RecipientVersion
 
 CHUNK = 500
 SWEEPER_TOLERANCE = timedelta(minutes=2)  # how late the sweeper may be with its work
@@ -122,6 +124,24 @@ def altered_policy(_scope: InspectionScope) -> list[str]:
     ]
     missing = agreed.exclude(pk__in=[version.operation for version in versions])
     return altered + list(missing.order_by("reference").values_list("reference", flat=True))
+
+
+def altered_recipient(scope: InspectionScope) -> list[str]:
+    """A version of a recipient has no valid seal or no approved operation, or one that was approved is gone.
+
+    The seals of those whom the inspected operations pay; the operations of all.
+    """
+    agreed = Operation.objects.filter(kind=RecipientKind.name, status=Status.SUCCEEDED)
+    versions = RecipientVersion.objects.exclude(state=RecipientState.SUGGESTED)
+    invented = versions.exclude(operation__in=agreed.values("pk"))
+    missing = agreed.exclude(pk__in=versions.values("operation"))
+    found = [version.owner for version in invented.order_by("pk")]
+    found += missing.order_by("reference").values_list("reference", flat=True)
+    for chunk in scope.chunks():
+        paid = Operation.objects.filter(pk__in=chunk, recipient_key__isnull=False).order_by()
+        of_paid = versions.filter(key__in=paid.values("recipient_key"))
+        found += [version.owner for version in of_paid.order_by("pk") if version.is_altered]
+    return list(dict.fromkeys(found))
 
 
 # The status after each action of the log: a fixed one, or the one recorded in the entry (`_IN_ENTRY`).
@@ -329,6 +349,12 @@ INTEGRITY_CHECKS = (
             "Every version of the approval policies was approved by two people, and none was altered or deleted."
         ),
         altered_policy,
+        names_operations=False,
+    ),
+    IntegrityCheck(
+        "altered_recipient",
+        _("Every version of a recipient was approved by two people, and none was altered or deleted."),
+        altered_recipient,
         names_operations=False,
     ),
     IntegrityCheck(

@@ -16,14 +16,7 @@ _RECONCILIATION = frozenset(
 ) | {"ledger:continuity"}
 _OPERATIONS = frozenset(f"operations:{name}" for name in ("list", "kind", "payments"))
 _TRANSACTIONS = frozenset({"operations:transactions", "operations:transaction_summary"})
-_SETTINGS = frozenset(
-    {
-        "operations:saved_accounts",
-        "operations:saved_account",
-        "operations:system",
-        "notifications:undelivered",
-    }
-)
+_SETTINGS = frozenset({"operations:system", "notifications:undelivered"})
 _SETTINGS_APPS = frozenset({"api_keys", "audit", "governance", "webhooks"})
 
 

@@ -25,6 +25,7 @@ from backoffice.core.web.submissions import is_navigation
 from backoffice.ledger import balances
 from backoffice.ledger.models import Balance
 from backoffice.operations import policy, selectors
+from backoffice.operations.allow_list import check_recipients, cooling_warning
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.errors import (
     ContentUnreadableError,
@@ -38,7 +39,7 @@ from backoffice.operations.kinds.form_fields import AmountForm
 from backoffice.operations.kinds.otp_secret import OtpSecretForm
 from backoffice.operations.kinds.registry import KINDS, facts_of, read_content
 from backoffice.operations.models.operations import Operation, content_digest, verification_code
-from backoffice.operations.pages.saved_accounts import AccountOption, account_option, account_options
+from backoffice.operations.pages.recipient_choice import RecipientOption, recipient_option, recipient_options
 from backoffice.operations.workflow.prepare import (
     batches_paying,
     duplicate_payments,
@@ -48,8 +49,8 @@ from backoffice.operations.workflow.prepare import (
 )
 
 
-class AccountChoiceForm(forms.Form):
-    """The choice among saved and recent accounts, with a search text if there are many."""
+class RecipientChoiceForm(forms.Form):
+    """The choice among registered and recent recipients, with a search text if there are many."""
 
     prefix = "known"
 
@@ -62,34 +63,37 @@ class AccountChoiceForm(forms.Form):
         ),
     )
     account = forms.CharField(
-        label=_("Saved and recent recipients"),
+        label=_("Registered and recent recipients"),
         widget=forms.Select,
         error_messages={"required": _("Select a recipient. Nothing was filled in.")},
     )
 
-    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, user: User, kind: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.user = user
-        self.known = account_options(user, self._typed("text"))
+        self.user, self.kind = user, kind
+        self.known = recipient_options(user, kind, self._typed("text"))
         account: Any = self.fields["account"].widget
-        groups = ((gettext("Saved"), self.known.saved), (gettext("Recent"), self.known.recent))
+        groups = (
+            (gettext("Register"), self.known.registered),
+            (gettext("Recent"), self.known.recent),
+        )
         account.choices = [
-            ("", gettext("Select a recipient, or enter the account below")),
+            ("", gettext("Select a recipient, or enter one below")),
             *((name, [(one.ref, one.label) for one in accounts]) for name, accounts in groups if accounts),
         ]
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to choose from, whatever is typed."""
-        return not (self.known.saved or self.known.recent or self._typed("text"))
+        return not (self.known.registered or self.known.recent or self._typed("text"))
 
     @property
     def is_long(self) -> bool:
         """Whether the list is long enough to need a search text."""
         return self.known.has_more or bool(self._typed("text"))
 
-    def clean_account(self) -> AccountOption:
-        found = account_option(self.user, self.cleaned_data["account"])
+    def clean_account(self) -> RecipientOption:
+        found = recipient_option(self.user, self.kind, self.cleaned_data["account"])
         if found is None:
             raise forms.ValidationError(
                 gettext("This recipient is no longer available. Nothing was filled in. Select another.")
@@ -188,7 +192,7 @@ def _edit(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
 
 def _fill_in_account(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
     """The form with the chosen account filled in, all else as typed, and the bank's holder of the account."""
-    choice = AccountChoiceForm(request.POST, user=request.user)
+    choice = RecipientChoiceForm(request.POST, user=request.user, kind=kind.name)
     if not choice.is_valid():
         return _form_page(request, kind, _as_typed(request, kind), status=422, choice=choice)
     chosen = choice.cleaned_data["account"]
@@ -207,6 +211,11 @@ def _review(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
     duplicate = duplicates_with_unknown_outcome(kind, form.payload()).first()
     if duplicate is not None:
         return _refused(request, kind, form, waiting=DuplicateUnknownError(duplicate.reference, duplicate.pk))
+    try:
+        check_recipients(_submission(request), KINDS[kind.name], form.payload())
+    except OperationError as exc:
+        form.add_error(kind.recipient_field or None, str(exc))
+        return _refused(request, kind, form)
     duplicates = _unexplained_duplicates(request, kind, form)
     return (
         _refused(request, kind, form, duplicates=duplicates)
@@ -297,7 +306,9 @@ def _form_page(
         "original": _original(request, kind),
         "balances": reported,
         "full_balances": full_balances(kind, form, reported),
-        "choice": lambda: AccountChoiceForm(initial=_account_choice_values(request), user=request.user),
+        "choice": lambda: RecipientChoiceForm(
+            initial=_account_choice_values(request), user=request.user, kind=kind.name
+        ),
     }
     return render(request, "operations/prepare.html", context | shown, status=status)
 
@@ -314,7 +325,7 @@ def _review_page(
         "submission": submission,
         "sentence": kind.sentence(payload),
         "facts": facts_of(kind, payload),
-        "cautions": kind.cautions(payload),
+        "cautions": [*kind.cautions(payload), *cooling_warning(submission, KINDS[kind.name], payload)],
         "first_payment": selectors.first_payment_warning(kind.recipient(payload).key),
         "digest": digest,
         "code": verification_code(digest),
@@ -398,8 +409,8 @@ def _original(request: StaffRequest, kind: OperationKind[Any]) -> Operation | No
 def _account_choice_values(request: StaffRequest) -> dict[str, str]:
     """The chosen account and the search text, as submitted."""
     return {
-        name: request.POST.get(f"{AccountChoiceForm.prefix}-{name}", "")
-        for name in AccountChoiceForm.base_fields
+        name: request.POST.get(f"{RecipientChoiceForm.prefix}-{name}", "")
+        for name in RecipientChoiceForm.base_fields
     }
 
 

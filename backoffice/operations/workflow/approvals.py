@@ -35,6 +35,7 @@ from backoffice.operations.errors import (
 from backoffice.operations.kinds.access_review import AccessReviewPayload
 from backoffice.operations.kinds.approval_policy import ApprovalPolicyPayload
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
+from backoffice.operations.kinds.recipient import RecipientPayload
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resolution.case import ResolutionPayload
 from backoffice.operations.kinds.staff_change import StaffChangePayload
@@ -42,6 +43,7 @@ from backoffice.operations.lifecycle.access_review import sign_access_review
 from backoffice.operations.lifecycle.otp_secret import apply_otp_secret
 from backoffice.operations.lifecycle.pause import resume_payments
 from backoffice.operations.lifecycle.policy_version import apply_policy
+from backoffice.operations.lifecycle.recipient import apply_recipient, lock_recipient
 from backoffice.operations.lifecycle.staff_change import apply_staff_change, lock_staff
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal, transition
 from backoffice.operations.models.batches import Batch
@@ -191,6 +193,8 @@ def approve_operation(
             lock_staff(payload.person)
         if isinstance(payload, AccessReviewPayload | ApprovalPolicyPayload):
             lock_staff()
+        if isinstance(payload, RecipientPayload):
+            lock_recipient(payload.key)
         operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
         if operation.status == Status.APPROVED:
             _apply_local_effect(operation, actor)
@@ -221,6 +225,7 @@ _EFFECTS: dict[LocalEffect, Callable[[Operation, Any, User], None]] = {
     LocalEffect.CHANGES_AUTHENTICATOR: apply_otp_secret,
     LocalEffect.CREATES_OPERATIONS: _enqueue_rows,
     LocalEffect.CHANGES_POLICY: apply_policy,
+    LocalEffect.CHANGES_RECIPIENT: apply_recipient,
     LocalEffect.CHANGES_STAFF: apply_staff_change,
     LocalEffect.SIGNS_ACCESS_REVIEW: sign_access_review,
 }

@@ -128,12 +128,13 @@ def prepare_operation(
     SubmissionReusedError if the id has other content, DuplicatePendingError if another operation with the
     same content is pending or approved, DuplicateUnknownError if a duplicate's outcome is unknown,
     DuplicatePaymentError if the same was paid within a day and no reason is given, ReferenceUsedError if another
-    operation has its reference at the provider. A duplicate that was resolved as
-    not executed is linked as `prepared_from`. PolicyRefusedError if an approval policy refuses it. `otp_secret` is the
+    operation has its reference at the provider, RecipientNotApprovedError for a recipient that the allow-list
+    refuses. A duplicate that was resolved as not executed is linked as `prepared_from`. PolicyRefusedError if an
+    approval policy refuses it. `otp_secret` is the
     authenticator secret that the content has only a fingerprint of.
     """
     policy.check_may_prepare(actor, kind)
-    policy.check_proposal(actor, kind, payload)
+    policy.check_proposal(actor, operation_id, kind, payload)
     digest = content_digest(operation_id, kind, payload.stored())
     resolved = _resolved_duplicate(KINDS[kind], payload, but=operation_id)
     _check_not_duplicate(operation_id, KINDS[kind], payload)

@@ -13,7 +13,10 @@ from backoffice.accounts.rights import AccessReview
 from backoffice.api_keys.key_list import KeyRow, key_rows
 from backoffice.audit.models import Entry
 from backoffice.audit.pages import EntryFilterForm, find_entries
-from backoffice.reports.report import Column, ComputedReport, StoredReport
+from backoffice.governance.recipients import RecipientFilterForm
+from backoffice.recipients.models import RecipientState, RecipientType, RecipientVersion
+from backoffice.recipients.register import BY_NAME
+from backoffice.reports.report import Column, ComputedReport, StoredReport, labelled
 from backoffice.webhooks.deliveries import (
     NEWEST_FIRST,
     VIEW_PERMISSIONS,
@@ -55,6 +58,38 @@ STAFF = ComputedReport(
     ),
     rows=staff_rows,
     counted=staff_query,
+)
+
+
+def recipients_query(_user: User, form: RecipientFilterForm) -> QuerySet[RecipientVersion]:
+    """The newest versions that match the filters."""
+    return form.apply()
+
+
+RECIPIENTS = StoredReport(
+    name="recipients",
+    title=_("Recipients"),
+    about=_("The register of recipients: account, state, and who added and approved each."),
+    permissions=("operations.view_operation",),
+    form=RecipientFilterForm,
+    columns=(
+        Column("name", _("Name"), "name"),
+        Column("alias", _("Alias"), "alias"),
+        Column("type", _("Type"), labelled("type", RecipientType)),
+        Column("account", _("Account"), "account"),
+        Column("bank", _("Bank"), "bank"),
+        Column("bank_code", _("Bank code"), "bank_code"),
+        Column("network", _("Network"), "network"),
+        Column("currency", _("Currency"), "currency"),
+        Column("state", _("State"), labelled("state", RecipientState)),
+        Column("version", _("Version"), "number"),
+        Column("since", _("Since"), "since"),
+        Column("proposed_by", _("Added by"), "proposed_by__full_name"),
+        Column("approved_by", _("Approved by"), "approved_by__full_name"),
+        Column("notes", _("Notes"), "notes"),
+    ),
+    query=recipients_query,
+    order=BY_NAME,
 )
 
 

@@ -4,7 +4,14 @@ from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import PERMISSIONS
-from backoffice.reports.definitions.access import ACCESS_RIGHTS, API_KEYS, AUDIT_LOG, DELIVERIES, STAFF
+from backoffice.reports.definitions.access import (
+    ACCESS_RIGHTS,
+    API_KEYS,
+    AUDIT_LOG,
+    DELIVERIES,
+    RECIPIENTS,
+    STAFF,
+)
 from backoffice.reports.definitions.money import (
     BALANCES,
     BANK_ACCOUNTS,
@@ -42,6 +49,7 @@ REPORTS: dict[str, AnyReport] = {
         API_KEYS,
         DELIVERIES,
         INCIDENTS,
+        RECIPIENTS,
         STAFF,
         ACCESS_RIGHTS,
         AUDIT_LOG,

@@ -20,7 +20,7 @@ def test_a_selected_account_is_filled_in_and_keeps_other_input(shared_people: Pe
     page = shared_people.page_of(PREPARER, scripts=scripts)
     page.goto(WITHDRAWAL)
     page.get_by_label("Amount").fill("12.5")
-    known = page.get_by_label("Saved and recent recipients")
+    known = page.get_by_label("Registered and recent recipients")
     shown = known.locator("option", has_text=f"••{payment.account_number[-4:]} ").first.inner_text()
     known.select_option(label=shown)
     if not scripts:
@@ -37,7 +37,7 @@ def test_enter_submits_the_form_and_selects_no_account(shared_people: People) ->
     steps.prepared(shared_people, PREPARER, steps.new_payment())
     page = shared_people.page_of(PREPARER, scripts=False)
     page.goto(WITHDRAWAL)
-    page.get_by_label("Saved and recent recipients").select_option(index=1)
+    page.get_by_label("Registered and recent recipients").select_option(index=1)
     page.get_by_label("Account holder").fill("Typed by hand")
     page.get_by_label("Account holder").press("Enter")
     expect(page.get_by_label("Account holder")).to_have_value("Typed by hand")

@@ -16,6 +16,7 @@ from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
 from backoffice.operations.kinds.otp_secret import OtpSecretPayload
 from backoffice.operations.kinds.payment import PaymentPayload
+from backoffice.operations.kinds.recipient import RecipientChange, RecipientDetails, RecipientPayload
 from backoffice.operations.kinds.resolution.case import (
     ResolutionChoice,
     ResolutionPayload,
@@ -26,6 +27,7 @@ from backoffice.operations.kinds.staff_change import StaffChange, StaffChangePay
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 from backoffice.policies.document import Conditions, Level, PolicyDocument, Rule
+from backoffice.recipients.models import RecipientType
 from tests import factories
 
 _ENDS = KeyEndPayload(
@@ -149,6 +151,14 @@ SAMPLES: dict[str, Payload] = {
         added=1,
         changed=0,
         removed=0,
+    ),
+    "recipient": RecipientPayload(
+        change=RecipientChange.ADD,
+        type=RecipientType.USER,
+        key="user:ngozi.eze",
+        account="ngozi.eze",
+        details=RecipientDetails(name="Ngozi Eze", alias="Market", notes="Since May", currency="NGN"),
+        reason="The contract names it",
     ),
     "access_review": AccessReviewPayload(
         digest="5f2a" * 16, people=6, rights=9, findings="Two rights were taken away"

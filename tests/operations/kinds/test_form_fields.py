@@ -279,6 +279,7 @@ TYPED: dict[str, dict[str, str]] = {
     "api_key_switch": {"target": "0a1b2c3d"},
     "api_key_invalidate": {"short_hash": "0a1b2c3d"},
     "api_key_delete": {"short_hash": "0a1b2c3d"},
+    "recipient": {"type": "user", "receiver_username": "ada", "name": "Ada Obi", "reason": "The contract"},
     "resume": {"reason": "The key is ended"},
     "otp_secret": {"change": "remove"},
     "resolution": {"reason": "Confirmed by telephone"},

@@ -16,11 +16,9 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.ledger import accounts as ledger
 from backoffice.operations import errors
-from backoffice.operations.errors import SavedAccountError
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.pages import saved_accounts
 from backoffice.operations.workflow import approvals
 from backoffice.operations.workflow.approvals import ApproverConfirmation, BulkOutcome, SelectedOperation
 from payments_gateway import NotSentError
@@ -28,6 +26,7 @@ from tests import factories, stub_provider
 from tests.cached_reads import forget_reads
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.steps import do, show, status_of, text_of
+from tests.recipients import registered
 from tests.sandbox_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db
@@ -300,8 +299,7 @@ def test_the_check_while_typing_offers_the_statement(
 def test_an_outdated_saved_name_is_a_warning_too(
     as_preparer: Client, preparer: User, settings: Settings, sandbox: SandboxProcess
 ) -> None:
-    saved = factories.prepared(preparer)
-    saved_accounts.save_account(saved.pk, actor=preparer, name="Rent")
+    registered.suggested(preparer)
     forget_reads()
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     typed = {"account_number": "0123456789", "typed_name": "Somebody Else", "amount": "999"}
@@ -364,14 +362,6 @@ def test_a_payment_with_an_unchecked_name_is_marked_and_confirmed_too(preparer: 
         approvals.approve_operation(
             operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now()
         )
-
-
-def test_a_recipient_with_an_unchecked_name_is_not_saved(
-    as_preparer: Client, unchecked: Operation, preparer: User
-) -> None:
-    assert "Save recipient" not in text_of(show(as_preparer, unchecked))
-    with pytest.raises(SavedAccountError, match="the bank did not confirm the name"):
-        saved_accounts.save_account(unchecked.pk, actor=preparer, name="Rent")
 
 
 STORED_BEFORE: dict[str, Any] = {

@@ -8,6 +8,7 @@ from decimal import Decimal
 from django.db import connection, transaction
 from django.utils import timezone
 
+from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import CheckpointDestination, Entry, LastVerification
@@ -20,6 +21,7 @@ from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.policies.versions import put_in_effect
+from tests.recipients import registered
 
 
 def violated_checks(*, full: bool = True) -> set[str]:
@@ -103,6 +105,12 @@ def altered_record__of_which_the_log_has_another_approval(history: dict[str, Ope
         digest=pending.digest,
         status="pending",
     )
+
+
+@violation
+def altered_recipient(history: dict[str, Operation]) -> None:
+    somebody, other = User.objects.order_by("pk")[:2]
+    registered.many(somebody, other, 1)
 
 
 @violation

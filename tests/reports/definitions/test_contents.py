@@ -22,6 +22,7 @@ from backoffice.reports import report
 from tests import factories
 from tests.ledger import stored_transactions
 from tests.operations.kinds.samples import SAMPLES
+from tests.recipients import registered
 from tests.reports import odd_values
 from tests.reports.download import Download
 
@@ -218,6 +219,17 @@ def test_staff_are_exported_with_their_roles(
 
     assert rows[preparer.full_name]["roles"] == "Preparer"
     assert rows[preparer.full_name]["is_active"] == "true"
+
+
+def test_the_register_is_exported_as_it_is_filtered(download: Get, preparer: User, approver: User) -> None:
+    registered.agreed(registered.user(alias="Market", notes="=1+1"), preparer, approver)
+    registered.suggested(preparer)
+
+    (row,) = download("recipients", state="approved").rows
+
+    assert (row["name"], row["alias"], row["account"]) == ("Ngozi Eze", "Market", "ngozi.eze")
+    assert (row["state"], row["type"], row["notes"]) == ("Approved", "User of the provider", "'=1+1")
+    assert (row["proposed_by"], row["approved_by"]) == ("Tunde Bello", "Amara Okafor")
 
 
 def test_columns_can_be_selected_and_keep_their_order(download: Get, preparer: User) -> None:

@@ -22,6 +22,7 @@ LIST = reverse("reports:list")
 READERS = {
     "approvals": {"preparer", "approver", "auditor", "administrator"},
     "attempts": {"preparer", "approver", "auditor", "administrator"},
+    "recipients": {"preparer", "approver", "auditor", "administrator"},
     "staff": {"administrator"},
     "access-rights": {"administrator"},
     "operations": {"preparer", "approver", "auditor", "administrator"},

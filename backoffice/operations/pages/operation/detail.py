@@ -21,15 +21,15 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.access import does_not_extend_session
-from backoffice.accounts.models import User
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
 from backoffice.operations import permissions, selectors
+from backoffice.operations.allow_list import cooling_warning
 from backoffice.operations.delivery.balance_queue import QueuePosition, queue_position, with_queue
 from backoffice.operations.delivery.expected_wait import seconds_per_payment
 from backoffice.operations.delivery.release import release_operation
-from backoffice.operations.errors import ContentUnreadableError, OperationError, SavedAccountError
+from backoffice.operations.errors import ContentUnreadableError, OperationError
 from backoffice.operations.kinds.base import Facts, FieldMatch, MoneyKind
 from backoffice.operations.kinds.registry import (
     KINDS,
@@ -41,7 +41,6 @@ from backoffice.operations.kinds.registry import (
 from backoffice.operations.lifecycle import transitions
 from backoffice.operations.models.operations import Attempt, LookAlike, Operation
 from backoffice.operations.outcome import confirmation
-from backoffice.operations.pages import saved_accounts
 from backoffice.operations.pages.operation.forms import (
     ApprovalForm,
     ApproveAndSendForm,
@@ -70,7 +69,7 @@ from backoffice.operations.pages.operation.status import (
 )
 from backoffice.operations.pages.operation.waiting import Waiting, waiting_of
 from backoffice.operations.pages.payments import can_read_payments, created_payment
-from backoffice.operations.pages.saved_accounts import SavedAccountForm, is_savable, with_saved_name
+from backoffice.operations.pages.recipient_choice import can_be_registered, with_registered_recipient
 from backoffice.operations.policy import may_check_status, may_decide_any
 from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.states import AWAITING_PROVIDER, Status
@@ -100,7 +99,7 @@ def live(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 def operation_or_404(request: StaffRequest, pk: UUID) -> Operation:
     """The operation with all that its page shows; 404 if this user may not see it."""
-    visible = with_queue(with_saved_name(selectors.operation_page(request.user)))
+    visible = with_queue(with_registered_recipient(selectors.operation_page(request.user)))
     operation = get_object_or_404(visible, pk=pk)
     selectors.fetch_history(operation)
     return operation
@@ -121,7 +120,6 @@ def render_page(
     operation: Operation,
     *,
     refused: BaseDecisionForm | None = None,
-    saving: SavedAccountForm | None = None,
 ) -> HttpResponse:
     """The whole page; a refused form (422) keeps its input and shows the reason."""
     # Its own messages instead of those above the content, which the polling would leave as they are.
@@ -129,9 +127,7 @@ def render_page(
         "messages": (),
         "notices": _notices(request, operation),
     }
-    if saving is not None:
-        context["saving"] = saving
-    return render(request, "operations/detail.html", context, status=422 if refused or saving else 200)
+    return render(request, "operations/detail.html", context, status=422 if refused else 200)
 
 
 def _context(
@@ -164,7 +160,7 @@ def _context(
         "decision": _form(ApprovalForm, refused, request, wants) if panel.may_approve else None,
         "rejection": _form(RejectionForm, refused, request, wants) if panel.may_decide else None,
         "release": _form(ReleaseForm, refused, request, wants) if panel.may_release else None,
-        "saving": SavedAccountForm() if _may_save(request.user, operation) else None,
+        "can_be_registered": request.user.has_perm(permissions.PREPARE) and can_be_registered(operation),
         "timeline": timeline,
         "seen": fingerprint(operation, turn),
         "pace": poll_seconds(operation),
@@ -178,11 +174,6 @@ def _expected_wait(turn: QueuePosition | None) -> int | None:
     if turn is None or turn.blocked_by or not turn.ahead:
         return None
     return round(turn.ahead * seconds_per_payment()[turn.balance])
-
-
-def _may_save(person: User, operation: Operation) -> bool:
-    """Whether this user may save the account that it pays."""
-    return person.has_perm(permissions.PREPARE) and is_savable(operation)
 
 
 @dataclass(frozen=True)
@@ -220,7 +211,9 @@ def _kind_texts(operation: Operation, waiting: Waiting | None = None) -> KindTex
     return KindTexts(
         facts=facts_of(kind, payload),
         summary=decision_summary(operation, kind, payload, waiting),
-        cautions=[] if operation.is_closed else kind.cautions(payload),
+        cautions=[]
+        if operation.is_closed
+        else [*kind.cautions(payload), *cooling_warning(operation.pk, kind, payload)],
         attempts=[
             AttemptRow(
                 attempt, kind.outcome_facts(payload, attempt.result or {}), next_step(operation, attempt)
@@ -488,20 +481,3 @@ def _released_message(_operation: Operation) -> tuple[int, str]:
 def _rejected_message(operation: Operation) -> tuple[int, str]:
     text = gettext("Rejected. Nothing was sent. {person} will see your reason.")
     return messages.INFO, text.format(person=operation.preparer)
-
-
-@require_POST
-@permission_required(permissions.PREPARE, raise_exception=True)
-def saved_account_create(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """Save the account that this operation pays; if refused, the page shows the reason beside the name."""
-    operation = operation_or_404(request, pk)
-    form = SavedAccountForm(request.POST)
-    if form.is_valid():
-        try:
-            saved = saved_accounts.save_account(pk, actor=request.user, **form.cleaned_data)
-        except (SavedAccountError, ContentUnreadableError) as exc:
-            form.add_error("name", str(exc))
-        else:
-            messages.success(request, gettext("Recipient saved as “{name}”.").format(name=saved.name))
-            return redirect(operation)
-    return render_page(request, operation, saving=form)

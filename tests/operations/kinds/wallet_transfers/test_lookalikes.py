@@ -2,7 +2,7 @@
 
 import pytest
 
-from backoffice.operations.kinds.wallet_transfer import looks_alike, mark_differences
+from backoffice.recipients.look_alikes import looks_alike, mark_differences
 
 PAID = "0xabc1112223334445556667778889990001112def"
 

@@ -57,16 +57,10 @@ def test_a_message_goes_with_the_state_that_polling_replaces(
     assert html.index('id="operation"') < html.index("Approved. It is not sent until")
 
 
-def test_no_message_is_green_beside_a_red_status(
-    as_preparer: Client, as_approver: Client, operation: Operation
-) -> None:
+def test_no_message_is_green_beside_a_red_status(as_approver: Client, operation: Operation) -> None:
     do(as_approver, operation, "reject", reason="Wrong invoice")
     shown = text_of(show(as_approver, operation))
     assert '<p class="note info">Rejected. Nothing was sent.' in shown
-    other = factories.prepared(operation.preparer)
-    put(other, "approved", "sending", "unknown")
-    do(as_preparer, other, "save-account", name="Rent")
-    assert '<p class="note info">Recipient saved as “Rent”.</p>' in text_of(show(as_preparer, other))
 
 
 @pytest.mark.parametrize(

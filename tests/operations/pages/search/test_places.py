@@ -27,7 +27,6 @@ NOT_OFFERED = {
     *("governance:policy_draft", "governance:policy_new_rule", "governance:policy_lists"),
     *("governance:policy_replay", "governance:policy_try", "prepare approval_policy"),
     "operations:payout_files",  # opened as the form of its kind
-    "operations:saved_account",
     "operations:search",  # this page
     "prepare access_review",  # begins on the page with the report
     "prepare resolution",  # begins on the page of an unknown outcome

@@ -7,12 +7,11 @@ from django.test import Client
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.operations.errors import SavedAccountError
-from backoffice.operations.pages import saved_accounts
+from backoffice.operations.pages import recipient_choice
 from backoffice.operations.states import NOT_EXECUTED, Status
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
-from tests.operations.pages.saved_accounts.steps import PAYMENT, WITHDRAWAL, aged, labels, use
+from tests.operations.pages.recipient_choice.steps import PAYMENT, WITHDRAWAL, aged, labels, use
 from tests.operations.steps import text_of
 
 pytestmark = pytest.mark.django_db
@@ -59,18 +58,15 @@ def test_unexecuted_operations_do_not_make_an_account_recent(
     operation = aged(factories.prepared(preparer), 1, status)
     assert labels(as_preparer) == {}
     assert use(as_preparer, f"operation-{operation.pk}").status_code == 422
-    with pytest.raises(SavedAccountError, match="was not executed"):
-        saved_accounts.save_account(operation.pk, actor=preparer, name="Rent")
+    assert "Add to recipients" not in text_of(as_preparer.get(operation.get_absolute_url()))
 
 
 def test_old_operations_do_not_make_an_account_recent(as_preparer: Client, preparer: User) -> None:
-    aged(factories.prepared(preparer), saved_accounts.RECENT.days + 1)
+    aged(factories.prepared(preparer), recipient_choice.RECENT.days + 1)
     assert labels(as_preparer) == {}
 
 
-def test_operations_without_a_bank_account_cannot_be_saved(as_preparer: Client, preparer: User) -> None:
+def test_operations_without_a_bank_account_are_not_recent(as_preparer: Client, preparer: User) -> None:
     operation = factories.prepared_of_kind("transfer", SAMPLES["transfer"], preparer)
     assert labels(as_preparer) == {}
     assert use(as_preparer, f"operation-{operation.pk}").status_code == 422
-    assert "Save recipient" not in text_of(as_preparer.get(operation.get_absolute_url()))
-    assert as_preparer.post(f"/operations/{operation.pk}/save-account/", {"name": "x"}).status_code == 422

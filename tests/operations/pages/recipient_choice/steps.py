@@ -1,4 +1,4 @@
-"""What the tests of saved and recent bank accounts do and read."""
+"""What the tests of registered and recent recipients do and read."""
 
 import uuid
 from datetime import timedelta
@@ -8,12 +8,8 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from backoffice.accounts.models import User
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.saved_items import SavedAccount
-from backoffice.operations.pages import saved_accounts
 from backoffice.operations.states import CLOSED, Status
-from tests import factories
 from tests.append_only.triggers import lifted
 
 WITHDRAWAL, PAYMENT = "/operations/prepare/withdrawal/", "/operations/prepare/payment/"
@@ -35,25 +31,6 @@ TYPED = {
     "unchecked_for": "bank:058:999",
     "memo": "week 46",
 }
-
-
-def saved(preparer: User, name: str, **changes: Any) -> SavedAccount:
-    operation = factories.prepared(preparer, **changes)
-    return saved_accounts.save_account(operation.pk, actor=preparer, name=name)
-
-
-def many_saved(preparer: User, how_many: int) -> None:
-    SavedAccount.objects.bulk_create(
-        SavedAccount(
-            name=f"Supplier {number:03}",
-            recipient_key=f"bank:044:{number:010}",
-            bank="Access Bank",
-            account_name=f"HOLDER {number:03}",
-            saved_by=preparer,
-            saved_at=timezone.now(),
-        )
-        for number in range(how_many)
-    )
 
 
 def use(client: Client, ref: str, address: str = WITHDRAWAL, **changes: str) -> Any:

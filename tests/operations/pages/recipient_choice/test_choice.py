@@ -1,40 +1,45 @@
 """Choosing a known account in a form: what is filled in, what stays, and what people are warned of."""
 
+import logging
 import uuid
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
+from backoffice.operations.kinds.recipient import RecipientChange
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.models.saved_items import SavedAccount
-from tests.operations.pages.saved_accounts.steps import (
-    ACCOUNTS,
+from backoffice.recipients.models import RecipientVersion
+from tests import factories
+from tests.operations.pages.recipient_choice.steps import (
     BANK,
     NUMBER,
     PAYMENT,
     TYPED,
     WITHDRAWAL,
-    saved,
+    labels,
     use,
     values_of,
 )
 from tests.operations.steps import text_of
+from tests.recipients import registered
 from tests.sandbox_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db
 
 
 def test_a_selected_account_is_filled_in_and_keeps_other_input(
-    as_preparer: Client, rent: SavedAccount
+    as_preparer: Client, rent: RecipientVersion
 ) -> None:
-    answer = use(as_preparer, f"saved-{rent.pk}")
+    answer = use(as_preparer, f"registered-{rent.recipient}")
     values = values_of(answer)
     assert answer.status_code == 200
     filled_in = {
         "bank_code": BANK,
         "account_number": NUMBER,
-        "typed_name": rent.account_name,
+        "typed_name": rent.name,
         "name_reason": "",
         "unchecked_confirmed": "",
         "unchecked_reason": "",
@@ -45,9 +50,9 @@ def test_a_selected_account_is_filled_in_and_keeps_other_input(
 
 
 def test_the_name_at_the_bank_is_resolved_for_a_selected_account(
-    as_preparer: Client, rent: SavedAccount, holder: str
+    as_preparer: Client, rent: RecipientVersion, holder: str
 ) -> None:
-    html = text_of(use(as_preparer, f"saved-{rent.pk}"))
+    html = text_of(use(as_preparer, f"registered-{rent.recipient}"))
     assert "Filled in from “Rent”." in html
     assert f"<b>{holder}</b>" in html
     assert "The names match." in html
@@ -63,10 +68,10 @@ def test_a_recent_account_prefills_a_payment(as_preparer: Client, operation: Ope
 
 
 def test_the_account_partial_has_all_account_fields_and_no_amount(
-    as_preparer: Client, rent: SavedAccount
+    as_preparer: Client, rent: RecipientVersion
 ) -> None:
     """htmx takes these two elements out of the very page that is shown without JavaScript."""
-    html = text_of(use(as_preparer, f"saved-{rent.pk}"))
+    html = text_of(use(as_preparer, f"registered-{rent.recipient}"))
     account, _, rest = html.partition('<div id="account"')[2].partition('<div id="check"')
     for name in ("known-account", "bank_code", "account_number", "typed_name"):
         assert f'name="{name}"' in account
@@ -76,7 +81,7 @@ def test_the_account_partial_has_all_account_fields_and_no_amount(
     assert "The names match." in rest
 
 
-def test_enter_never_selects_an_account(as_preparer: Client, rent: SavedAccount) -> None:
+def test_enter_never_selects_an_account(as_preparer: Client, rent: RecipientVersion) -> None:
     """The first button of a form is what Enter presses."""
     html = text_of(as_preparer.get(WITHDRAWAL)).partition('id="prepare"')[2]
     assert html.index('value="check"') < html.index('value="use"')
@@ -86,17 +91,18 @@ def test_enter_never_selects_an_account(as_preparer: Client, rent: SavedAccount)
     "ref",
     [
         "",
-        "saved-0",
-        "saved-9" * 30,
-        "saved-x",
-        "saved-",
+        "registered-0",
+        "registered-9" * 30,
+        "registered-x",
+        "registered-",
+        f"registered-{uuid.UUID(int=7)}",
         "operation-x",
         f"operation-{uuid.UUID(int=7)}",
         "rent",
     ],
 )
 def test_a_missing_account_is_reported_at_the_selection(
-    as_preparer: Client, rent: SavedAccount, ref: str
+    as_preparer: Client, rent: RecipientVersion, ref: str
 ) -> None:
     answer = use(as_preparer, ref)
     assert answer.status_code == 422
@@ -111,8 +117,8 @@ def test_a_missing_account_is_reported_at_the_selection(
 def test_an_account_at_an_unlisted_bank_needs_a_new_bank(
     as_preparer: Client, preparer: User, sandbox: SandboxProcess
 ) -> None:
-    gone = saved(preparer, "Old bank", bank_code="000", bank="Gone Bank")
-    assert use(as_preparer, f"saved-{gone.pk}").status_code == 200
+    gone = registered.suggested(preparer, "Old bank", bank_code="000", bank="Gone Bank")
+    assert use(as_preparer, f"registered-{gone.recipient}").status_code == 200
     values = {**TYPED, "amount": "10", "bank_code": "000", "account_number": NUMBER, "step": "review"}
     assert "000 is not a valid code" in text_of(as_preparer.post(WITHDRAWAL, values))
 
@@ -120,9 +126,9 @@ def test_an_account_at_an_unlisted_bank_needs_a_new_bank(
 def test_a_changed_recipient_is_shown_to_preparer_and_approver(
     as_preparer: Client, as_approver: Client, preparer: User, holder: str
 ) -> None:
-    before = saved(preparer, "Rent", account_name="MUSA BEFORE")
+    before = registered.suggested(preparer, "Rent", name="MUSA BEFORE")
     message = f"The name at the bank was MUSA BEFORE when this recipient was saved, and is now {holder}."
-    assert message in text_of(use(as_preparer, f"saved-{before.pk}"))
+    assert message in text_of(use(as_preparer, f"registered-{before.recipient}"))
 
     # Typing the new name, so that the two names on the form agree, does not silence it.
     values = {**TYPED, "submission": str(uuid.uuid4()), "amount": "10", "bank_code": BANK}
@@ -131,16 +137,59 @@ def test_a_changed_recipient_is_shown_to_preparer_and_approver(
     assert message in text_of(review)
     prepared = {**values, "step": "prepare", "digest": review.context["digest"]}
     address = as_preparer.post(WITHDRAWAL, prepared)["Location"]
-    as_preparer.post(f"{ACCOUNTS}{before.pk}/delete/")
     html = text_of(as_approver.get(address))
     assert message in html
     assert "<dt>Name when saved</dt>" in html
 
 
 def test_an_unchanged_recipient_is_not_warned_of(
-    as_preparer: Client, rent: SavedAccount, holder: str
+    as_preparer: Client, rent: RecipientVersion, holder: str
 ) -> None:
     values = {**TYPED, "amount": "10", "bank_code": BANK, "account_number": NUMBER, "typed_name": holder}
     review = as_preparer.post(WITHDRAWAL, {**values, "step": "review"})
     assert review.status_code == 200
     assert review.context["cautions"] == []
+
+
+def test_a_user_and_an_address_are_filled_in_too(
+    as_preparer: Client, preparer: User, approver: User, sandbox: SandboxProcess
+) -> None:
+    user = registered.agreed(registered.user(alias="Market"), preparer, approver)
+    address = registered.agreed(registered.address(), preparer, approver)
+    transfer = use(as_preparer, f"registered-{user.recipient}", "/operations/prepare/transfer/")
+    assert values_of(transfer)["receiver_username"] == "ngozi.eze"
+    crypto = use(as_preparer, f"registered-{address.recipient}", "/operations/prepare/wallet_transfer/")
+    values = values_of(crypto)
+    assert (values["address"], values["network"]) == (address.account, "TRC20")
+    assert values["amount"] == "12,5 half typed"
+    assert use(as_preparer, f"registered-{user.recipient}", WITHDRAWAL).status_code == 422
+
+
+def test_a_retired_recipient_is_not_offered(
+    as_preparer: Client, preparer: User, approver: User, rent: RecipientVersion
+) -> None:
+    registered.agreed(registered.changed(rent, RecipientChange.RETIRE), preparer, approver)
+    assert labels(as_preparer) == {}
+    assert use(as_preparer, f"registered-{rent.recipient}").status_code == 422
+
+
+def test_a_kind_with_an_allow_list_offers_approved_recipients_only(
+    as_preparer: Client, preparer: User, rent: RecipientVersion, settings: Settings
+) -> None:
+    registered.suggested(preparer, "Diesel", number="1111112222")
+    factories.prepared(preparer)
+    assert [label.endswith("not approved") for label in labels(as_preparer)["Register"]] == [True, False]
+    settings.ALLOW_LIST = frozenset({"withdrawal"})
+    assert {group: len(found) for group, found in labels(as_preparer).items()} == {"Register": 1}
+
+
+def test_account_numbers_are_in_no_url_list_or_log(
+    as_preparer: Client, rent: RecipientVersion, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        pages = [as_preparer.get(WITHDRAWAL), as_preparer.get("/settings/recipients/")]
+        filled_in = text_of(use(as_preparer, f"registered-{rent.recipient}"))
+    assert [NUMBER in text_of(page) for page in pages] == [False] * 2
+    assert filled_in.count(NUMBER) == 1  # in its field
+    assert NUMBER not in caplog.text
+    assert not [entry for entry in Entry.objects.all() if NUMBER in f"{entry.target_label}{entry.detail}"]

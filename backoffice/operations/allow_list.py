@@ -1,0 +1,111 @@
+"""Who may be paid: by the kinds of `COUNTERSIGN_ALLOW_LIST`, approved recipients of the register only.
+
+A recipient that was added or changed lately can be prepared and approved, and is paid once its cooling has ended.
+"""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.translation import gettext
+
+from backoffice.core import clock
+from backoffice.core.web.formatting import exact_time
+from backoffice.operations.errors import (
+    RecipientAlteredError,
+    RecipientCoolingError,
+    RecipientCurrencyError,
+    RecipientNotApprovedError,
+)
+from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.batch import BatchPayload
+from backoffice.operations.kinds.registry import AnyKind, read_content
+from backoffice.operations.models.batches import BatchRow
+from backoffice.operations.models.operations import Operation
+from backoffice.recipients.models import AlteredRecipientError, RecipientState, RecipientVersion
+from backoffice.recipients.register import versions_in_effect
+
+_Paid = tuple[str, str]  # the key of a recipient, and the currency that it is paid in
+
+
+def is_allow_listed(kind: str) -> bool:
+    """Whether this kind pays approved recipients only."""
+    return kind in settings.ALLOW_LIST
+
+
+def check_recipients(operation_id: UUID, kind: AnyKind, payload: Payload) -> None:
+    """Raises RecipientNotApprovedError for a recipient that two people did not agree on, where they have to be.
+
+    RecipientCurrencyError for one that is paid in another currency, RecipientAlteredError for an altered register.
+    """
+    _check(_paid_by(operation_id, kind, payload))
+
+
+def check_payable(operation: Operation) -> None:
+    """The same of a stored operation that is about to be paid, and RecipientCoolingError before cooling has ended."""
+    kind, payload = read_content(operation)
+    for version in _check(_paid_by(operation.pk, kind, payload)).values():
+        until = cooling_until(version)
+        if until > clock.now():
+            raise RecipientCoolingError(until)
+
+
+def problem_of_row(kind: str, paid: _Paid) -> str:
+    """Why the row of a file would be refused; empty if it would not."""
+    if not is_allow_listed(kind):
+        return ""
+    try:
+        _check({paid})
+    except (RecipientNotApprovedError, RecipientCurrencyError, RecipientAlteredError) as exc:
+        return str(exc)
+    return ""
+
+
+def cooling_until(version: RecipientVersion) -> datetime:
+    """When the recipient can be paid."""
+    return version.details_since + timedelta(hours=settings.RECIPIENT_COOLING_HOURS)
+
+
+def cooling_warning(operation_id: UUID, kind: AnyKind, payload: Payload) -> list[str]:
+    """The caution that a recipient cannot be paid yet; empty if all can, or must not at all."""
+    try:
+        versions = versions_in_effect({key for key, _ in _paid_by(operation_id, kind, payload)})
+    except AlteredRecipientError:
+        return []
+    latest = max((cooling_until(version) for version in versions.values()), default=None)
+    if latest is None or latest <= clock.now():
+        return []
+    return [
+        gettext("The recipient was added or changed lately, and can be paid from {time}.").format(
+            time=exact_time(latest)
+        )
+    ]
+
+
+def _paid_by(operation_id: UUID, kind: AnyKind, payload: Payload) -> set[_Paid]:
+    """Whom it pays of those who must be approved; nobody if its kind pays everybody."""
+    if isinstance(payload, BatchPayload):
+        if not is_allow_listed(payload.row_kind):
+            return set()
+        rows = BatchRow.objects.filter(batch=operation_id).order_by()
+        return set(rows.values_list("recipient_key", "currency").distinct())
+    if not is_allow_listed(kind.name):
+        return set()
+    debit = kind.debit(payload)
+    return {(kind.recipient(payload).key, debit.currency if debit else "")}
+
+
+def _check(paid: Collection[_Paid]) -> dict[str, RecipientVersion]:
+    """The versions in effect of those who are paid."""
+    try:
+        versions = versions_in_effect({key for key, _ in paid})
+    except AlteredRecipientError as exc:
+        raise RecipientAlteredError from exc
+    for key, currency in sorted(paid):
+        version = versions.get(key)
+        if version is None or version.state != RecipientState.APPROVED:
+            raise RecipientNotApprovedError
+        if version.currency and currency and version.currency != currency:
+            raise RecipientCurrencyError(version.currency)
+    return versions

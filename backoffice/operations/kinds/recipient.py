@@ -1,0 +1,488 @@
+"""Recipient: add, change or retire one in the register. Needs a second person; nothing is sent to the provider."""
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.core.validators import RegexValidator
+from django.db.models import TextChoices
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from pydantic import BaseModel, ConfigDict
+
+from backoffice.accounts.models import User
+from backoffice.core.web.formatting import error_sentence, mask_account
+from backoffice.ledger import accounts as ledger
+from backoffice.operations.errors import OperationError
+from backoffice.operations.kinds.base import (
+    Facts,
+    GroupedCode,
+    LocalEffect,
+    LocalKind,
+    Payload,
+    Recipient,
+)
+from backoffice.operations.kinds.form_fields import RecipientAccountForm, RecipientAccountPayload
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.permissions import PREPARE
+from backoffice.operations.refusals import Refusal
+from backoffice.recipients.keys import BANK_PREFIX, USER_PREFIX, address_key, bank_account_key, user_key
+from backoffice.recipients.look_alikes import mark_differences, namesakes, similar_recipients
+from backoffice.recipients.models import RecipientState, RecipientType, RecipientVersion
+from backoffice.recipients.register import newest_versions, version_in_effect
+from payments_gateway import AddressError, check_address
+from payments_gateway.money import CURRENCIES
+
+
+class RecipientChange(TextChoices):
+    """What is changed in the register. The account of a recipient never is: another account is another recipient."""
+
+    ADD = "add", _("Add recipient")
+    CHANGE = "change", _("Change recipient")
+    RETIRE = "retire", _("Retire recipient")
+
+
+_CHANGED_FROM: dict[RecipientChange, set[RecipientState | None]] = {
+    RecipientChange.ADD: {None, RecipientState.SUGGESTED, RecipientState.RETIRED},
+    RecipientChange.CHANGE: {RecipientState.APPROVED},
+    RecipientChange.RETIRE: {RecipientState.APPROVED, RecipientState.SUGGESTED},
+}
+"""The state of a recipient before each change; None if it is not in the register."""
+
+
+class RecipientDetails(BaseModel):
+    """What can be changed of a recipient."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    name: str
+    alias: str = ""
+    notes: str = ""
+    currency: str = ""
+
+
+class RecipientPayload(Payload):
+    """The recipient as it is afterwards. `replaces` is the number of the version before; 0 for none or a suggestion.
+
+    `bank_account` says how the name of a bank account's holder was checked.
+    """
+
+    change: RecipientChange
+    type: RecipientType
+    key: str
+    replaces: int = 0
+    account: str
+    network: str = ""
+    bank_code: str = ""
+    bank: str = ""
+    details: RecipientDetails
+    before: RecipientDetails | None = None
+    bank_account: RecipientAccountPayload | None = None
+    reason: str
+
+    def identity(self) -> dict[str, Any]:
+        """Only one change of a recipient may be pending, whatever it is."""
+        return {"key": self.key}
+
+    @property
+    def title(self) -> str:
+        """The team's name for the recipient, or else its name."""
+        return self.details.alias or self.details.name
+
+    @property
+    def changes_payment(self) -> bool:
+        """Whether cooling begins again: for a recipient that was not approved, or another name or currency."""
+        if self.before is None or self.change != RecipientChange.CHANGE:
+            return True
+        after = (self.details.name, self.details.currency)
+        return after != (self.before.name, self.before.currency)
+
+
+def check_applicable(payload: RecipientPayload) -> None:
+    """Raise OperationError unless the register still is what this change was prepared for."""
+    newest = version_in_effect(payload.key)
+    state = RecipientState(newest.state) if newest else None
+    if state not in _CHANGED_FROM[payload.change] or payload.replaces != (newest.number if newest else 0):
+        raise OperationError(Refusal.RECIPIENT_CHANGED)
+    if newest and newest.is_altered:
+        raise OperationError(Refusal.RECIPIENT_ALTERED)
+
+
+def details_of(version: RecipientVersion) -> RecipientDetails:
+    """What can be changed of this version."""
+    return RecipientDetails(
+        name=version.name, alias=version.alias, notes=version.notes, currency=version.currency
+    )
+
+
+_ONE_LINE = RegexValidator(r"^[^\x00-\x1f\x7f]*\Z", _("Remove invisible characters."))
+_PLAIN_TEXT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+_OF_BANK = (
+    *("bank_code", "account_number", "typed_name", "name_reason"),
+    *("unchecked_confirmed", "unchecked_reason", "unchecked_for"),
+)
+_OF_TYPE: dict[RecipientType, tuple[str, ...]] = {
+    RecipientType.BANK: _OF_BANK,
+    RecipientType.ADDRESS: ("network", "address", "name"),
+    RecipientType.USER: ("receiver_username", "name"),
+}
+_DETAILS = ("alias", "currency", "notes")
+_FIXED = ("bank_code", "account_number", "network", "address", "receiver_username")
+"""Fields that say who is paid, which no change may touch."""
+
+
+class RecipientForm(RecipientAccountForm):
+    """Asks for what the change needs; `change`, `type` and `recipient` come with the address of the form."""
+
+    field_order = ("bank_code", "account_number", "typed_name", "name_reason", "network", "address")
+
+    change = forms.ChoiceField(
+        choices=RecipientChange.choices, initial=RecipientChange.ADD, widget=forms.HiddenInput
+    )
+    type = forms.ChoiceField(
+        choices=RecipientType.choices, initial=RecipientType.BANK, widget=forms.HiddenInput
+    )
+    recipient = forms.CharField(required=False, max_length=36, widget=forms.HiddenInput)
+    network = forms.ChoiceField(
+        label=_("Network"),
+        widget=forms.Select(attrs={"translate": "no"}),
+        help_text=_("Must be the recipient's network: on another network the money is lost."),
+    )
+    address = forms.CharField(
+        label=_("Address"),
+        max_length=128,
+        help_text=_("Copy it from the recipient's message, not from an earlier transaction."),
+        validators=[RegexValidator(r"^[\x21-\x7e]+\Z", _("Remove spaces and special characters."))],
+        widget=forms.TextInput(attrs=_PLAIN_TEXT),
+    )
+    receiver_username = forms.CharField(
+        label=_("Recipient's username"),
+        max_length=64,
+        help_text=_("Username at the provider. It cannot be checked: confirm it with the recipient."),
+        validators=[
+            RegexValidator(
+                r"^[A-Za-z0-9._@+-]+\Z", _("Use letters, digits and . _ - @ + only, without spaces.")
+            )
+        ],
+        widget=forms.TextInput(attrs=_PLAIN_TEXT),
+    )
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=120,
+        help_text=_("Who is paid there, as you know it."),
+        validators=[_ONE_LINE],
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    alias = forms.CharField(
+        label=_("Alias"),
+        required=False,
+        max_length=60,
+        help_text=_("The team's own name, such as “Rent Lagos”."),
+        validators=[_ONE_LINE],
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    currency = forms.ChoiceField(
+        label=_("Currency"),
+        required=False,
+        help_text=_("Payments in another currency are refused by the allow-list."),
+        widget=forms.Select(attrs={"translate": "no"}),
+    )
+    notes = forms.CharField(
+        label=_("Notes"),
+        required=False,
+        max_length=300,
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )
+    reason = forms.CharField(
+        label=_("Reason"),
+        max_length=300,
+        help_text=_("How you know that the details are right. Shown to the approver."),
+        widget=forms.Textarea(attrs={"rows": 2}),
+        error_messages={"required": _("Enter how you know that the details are right.")},
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.is_bound and self.initial.get("operation"):
+            self.initial = {**_values_paid_by(str(self.initial["operation"])), **self.initial}
+        self.kind_of_change = self._requested(RecipientChange, "change", RecipientChange.ADD)
+        self.target = self._requested_target()
+        self.recipient_type = self._requested(RecipientType, "type", RecipientType.BANK)
+        if self.target is not None:
+            self.recipient_type = RecipientType(self.target.type)
+        self.title = self.kind_of_change.label
+        self._offer_choices()
+        if self.target is not None:
+            self._take_over(self.target)
+        self.initial["change"], self.initial["type"] = self.kind_of_change.value, self.recipient_type.value
+        self._keep_needed_fields()
+
+    @property
+    def types(self) -> list[tuple[str, str, bool]]:
+        """The types to choose from when one is added: value, label, and whether it is chosen."""
+        if self.target is not None:
+            return []
+        return [(one.value, str(one.label), one == self.recipient_type) for one in RecipientType]
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        if self.kind_of_change != RecipientChange.ADD and self.target is None:
+            self.add_error(None, gettext("Choose the recipient in the list. Nothing was prepared."))
+        if values.get("network") and values.get("address"):
+            try:
+                check_address(values["network"], values["address"])
+            except AddressError as exc:
+                self.add_error("address", error_sentence(exc))
+        if not self.errors and not self.is_being_typed:
+            self._check_content()
+        return values
+
+    def content(self) -> RecipientPayload:
+        target, change = self.target, self.kind_of_change
+        newest = target or version_in_effect(self._key())
+        before = details_of(newest) if newest and newest.state != RecipientState.SUGGESTED else None
+        members: dict[str, Any] = {
+            "change": change,
+            "type": self.recipient_type,
+            "replaces": newest.number if newest else 0,
+            "before": before,
+            "reason": self.cleaned_data["reason"],
+        }
+        if change == RecipientChange.RETIRE and target is not None:
+            return RecipientPayload(**members, **_account_of(target), details=details_of(target))
+        bank_account = self._bank_account()
+        name = bank_account.account_name if bank_account else self.cleaned_data["name"]
+        details = {field: self.cleaned_data[field] for field in _DETAILS}
+        return RecipientPayload(
+            **members,
+            **self._account(bank_account),
+            details=RecipientDetails(name=name, **details),
+            bank_account=bank_account,
+        )
+
+    def _check_content(self) -> None:
+        """Say at once what preparing would refuse."""
+        payload = self.content()
+        try:
+            if payload.change == RecipientChange.CHANGE and payload.details == payload.before:
+                raise OperationError(Refusal.NOTHING_CHANGES)
+            check_applicable(payload)
+        except OperationError as exc:
+            self.add_error(None, str(exc))
+
+    def _bank_account(self) -> RecipientAccountPayload | None:
+        return RecipientAccountPayload(**self.account()) if "bank_code" in self.fields else None
+
+    def _account(self, bank_account: RecipientAccountPayload | None) -> dict[str, str]:
+        members = {"key": self._key()}
+        if bank_account is not None:
+            of_bank = {"bank_code": bank_account.bank_code, "bank": bank_account.bank}
+            return {**members, **of_bank, "account": bank_account.account_number}
+        if self.recipient_type == RecipientType.ADDRESS:
+            network = self.cleaned_data["network"]
+            return {**members, "account": self.cleaned_data["address"], "network": network}
+        return {**members, "account": self.cleaned_data["receiver_username"]}
+
+    def _key(self) -> str:
+        values = self.cleaned_data
+        if self.recipient_type == RecipientType.BANK:
+            return bank_account_key(values["bank_code"], values["account_number"])
+        if self.recipient_type == RecipientType.ADDRESS:
+            return address_key(values["address"])
+        return user_key(values["receiver_username"])
+
+    def _requested(self, choices: Any, name: str, otherwise: Any) -> Any:
+        requested = (self.data if self.is_bound else self.initial).get(name)
+        return choices(requested) if requested in choices.values else otherwise
+
+    def _requested_target(self) -> RecipientVersion | None:
+        """The newest version of the recipient that the address of the form names, if it may be changed in this way."""
+        requested = str((self.data if self.is_bound else self.initial).get("recipient") or "")
+        try:
+            found = newest_versions().filter(recipient=UUID(requested)).first()
+        except ValueError:
+            return None
+        if found is None or RecipientState(found.state) not in _CHANGED_FROM[self.kind_of_change]:
+            return None
+        return found
+
+    def _offer_choices(self) -> None:
+        networks = ledger.transfer_networks("USDT")
+        names = dict.fromkeys(name for of_currency in networks.values() for name in of_currency)
+        network: Any = self.fields["network"]
+        network.choices = [("", gettext("Select a network")), *((name, name) for name in names)]
+        currency: Any = self.fields["currency"]
+        offered = list(networks) if self.recipient_type == RecipientType.ADDRESS else CURRENCIES
+        currency.choices = [("", gettext("Any")), *((code, code) for code in offered)]
+
+    def _take_over(self, target: RecipientVersion) -> None:
+        """Fill in what is in the register. Who is paid cannot be changed."""
+        fixed = {**target.values, "recipient": str(target.recipient)}
+        fixed = {name: value for name, value in fixed.items() if name in (*_FIXED, "recipient")}
+        for name in fixed:
+            self.fields[name].widget = forms.HiddenInput()
+        if self.is_bound:
+            self.data = {**dict(self.data.items()), **fixed}
+        present = {"typed_name": target.name, "name": target.name}
+        present |= {name: getattr(target, name) for name in _DETAILS}
+        self.initial = {**present, **self.initial, **fixed}
+
+    def _keep_needed_fields(self) -> None:
+        """Leave out the fields that this change of this type does not need."""
+        needed = {"change", "type", "recipient", "reason", "duplicate_confirmed", "duplicate_reason"}
+        if self.kind_of_change != RecipientChange.RETIRE:
+            needed |= {*_OF_TYPE[self.recipient_type], *_DETAILS}
+        for name in [name for name in self.fields if name not in needed]:
+            del self.fields[name]
+
+
+def _values_paid_by(operation_id: str) -> dict[str, str]:
+    """The form's values for whoever this operation pays; empty if it pays nobody whom the register can have."""
+    try:
+        operation = Operation.objects.filter(pk=UUID(operation_id)).first()
+    except ValueError:
+        return {}
+    if operation is None or not operation.recipient_key:
+        return {}
+    paid = operation.payload
+    if operation.recipient_key.startswith(BANK_PREFIX):
+        account = {name: str(paid.get(name, "")) for name in ("bank_code", "account_number", "typed_name")}
+        return {"type": RecipientType.BANK.value, **account}
+    if operation.recipient_key.startswith(USER_PREFIX):
+        username = paid.get("receiver_username") or paid.get("service_username")
+        return {"type": RecipientType.USER.value, "receiver_username": str(username or "")}
+    address = {name: str(paid.get(name, "")) for name in ("address", "network")}
+    return {"type": RecipientType.ADDRESS.value, **address}
+
+
+def _account_of(version: RecipientVersion) -> dict[str, str]:
+    names = ("key", "account", "network", "bank_code", "bank")
+    return {name: getattr(version, name) for name in names}
+
+
+class RecipientKind(LocalKind[RecipientPayload]):
+    """Changes the register of recipients; approved by another person who may approve payments."""
+
+    name = "recipient"
+    label = _("Recipient")
+    plural = _("Recipients")
+    letter = "N"
+    verb = _("Add recipient")
+    permission = PREPARE
+    effect = LocalEffect.CHANGES_RECIPIENT
+    success_texts = (_("Register changed"), _("The change of the recipient is in effect."))
+    payload_type = RecipientPayload
+    form_type = RecipientForm
+
+    def sentence(self, payload: RecipientPayload) -> str:
+        texts = {
+            RecipientChange.ADD: gettext("Add recipient {name}, {account}"),
+            RecipientChange.CHANGE: gettext("Change recipient {name}, {account}"),
+            RecipientChange.RETIRE: gettext("Retire recipient {name}, {account}"),
+        }
+        return texts[payload.change].format(name=payload.title, account=_short_account(payload))
+
+    def recipient(self, payload: RecipientPayload) -> Recipient:
+        """Without a key: nobody is paid."""
+        return Recipient(payload.title, _short_account(payload))
+
+    def facts(self, payload: RecipientPayload) -> Facts:
+        before = payload.before if payload.change == RecipientChange.CHANGE else None
+        after = payload.details
+        changed = [
+            (gettext("Name"), after.name, before.name if before else ""),
+            (gettext("Alias"), after.alias, before.alias if before else ""),
+            (gettext("Currency"), after.currency, before.currency if before else ""),
+            (gettext("Notes"), after.notes, before.notes if before else ""),
+        ]
+        facts = [*self.decision_facts(payload), *(_changed_fact(*each) for each in changed if any(each[1:]))]
+        if payload.bank_account:
+            facts += payload.bank_account.account_facts[2:]
+        return [*facts, (gettext("Reason"), payload.reason)]
+
+    def decision_facts(self, payload: RecipientPayload) -> Facts:
+        return [
+            (gettext("Change"), str(RecipientChange(payload.change).label)),
+            (str(RecipientType(payload.type).label), _whole_account(payload)),
+            *([(gettext("Network"), payload.network)] if payload.network else []),
+        ]
+
+    def initial(self, payload: RecipientPayload) -> dict[str, Any]:
+        details = payload.details.model_dump(include={"name", "alias", "notes", "currency"})
+        values = {**details, "change": payload.change.value, "type": payload.type.value}
+        version = RecipientVersion(
+            type=payload.type,
+            account=payload.account,
+            network=payload.network,
+            bank_code=payload.bank_code,
+            name=payload.details.name,
+        )
+        if payload.change != RecipientChange.ADD:
+            newest = version_in_effect(payload.key)
+            values["recipient"] = str(newest.recipient) if newest else ""
+        return {**values, **version.values, "reason": payload.reason}
+
+    def acknowledgement(self, payload: RecipientPayload) -> str:
+        return payload.bank_account.acknowledgement if payload.bank_account else ""
+
+    def cautions(self, payload: RecipientPayload) -> list[str]:
+        if payload.change == RecipientChange.RETIRE:
+            return []
+        of_account = payload.bank_account.account_warnings if payload.bank_account else []
+        return [
+            *of_account,
+            *_look_alike_warnings(payload),
+            *_namesake_warnings(payload),
+        ]
+
+    def check_proposal(self, payload: RecipientPayload, preparer: User) -> None:
+        check_applicable(payload)
+
+
+def _changed_fact(label: str, after: str, before: str) -> tuple[str, str]:
+    if not before or before == after:
+        return label, after
+    return label, gettext("{after} (before: {before})").format(after=after or gettext("none"), before=before)
+
+
+def _short_account(payload: RecipientPayload) -> str:
+    if payload.type == RecipientType.BANK:
+        return f"{payload.bank} {mask_account(payload.account)}"
+    return payload.account if len(payload.account) <= 16 else f"{payload.account[:6]}…{payload.account[-6:]}"
+
+
+def _whole_account(payload: RecipientPayload) -> str:
+    if payload.type == RecipientType.BANK:
+        return f"{payload.account} · {payload.bank} ({payload.bank_code})"
+    return GroupedCode(payload.account) if payload.type == RecipientType.ADDRESS else payload.account
+
+
+def _look_alike_warnings(payload: RecipientPayload) -> list[str]:
+    """Warnings about recipients of the register whose account can be mistaken for this one."""
+    return [
+        gettext(
+            "Similar to the account of {recipient}, but different. In the register: {earlier} · Now: {current} "
+            "(differences in brackets). Confirm the account with the recipient before you continue."
+        ).format(
+            recipient=other.title,
+            earlier=mark_differences(other.account, payload.account),
+            current=mark_differences(payload.account, other.account),
+        )
+        if other.account != payload.account
+        else gettext("{recipient} has the same account number at another bank, {bank}.").format(
+            recipient=other.title, bank=other.bank
+        )
+        for other in similar_recipients(payload.type, payload.account, payload.key)
+    ]
+
+
+def _namesake_warnings(payload: RecipientPayload) -> list[str]:
+    """Warnings about recipients of the same name: whoever asks to pay a new account may not be who they say."""
+    names = {payload.details.name, payload.details.alias}
+    return [
+        gettext(
+            "The register already has {recipient} with another account, {account}. Ask the recipient, by a way known "
+            "to you, whether this account is theirs."
+        ).format(recipient=other.title, account=other.detail)
+        for other in namesakes(payload.type, names, payload.key)
+    ]

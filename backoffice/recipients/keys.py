@@ -1,0 +1,31 @@
+"""The key that identifies whoever is paid, whatever the name: of a bank account, an address or a user."""
+
+BANK_PREFIX = "bank:"
+ADDRESS_PREFIX = "address:"
+USER_PREFIX = "user:"
+
+
+def bank_account_key(bank_code: str, account_number: str) -> str:
+    """The key of a bank account; it does not depend on the holder's name."""
+    return f"{BANK_PREFIX}{bank_code}:{account_number}"
+
+
+def parse_bank_account_key(key: str) -> tuple[str, str]:
+    """The bank code and the account number in such a key."""
+    bank_code, _, account_number = key.removeprefix(BANK_PREFIX).partition(":")
+    return bank_code, account_number
+
+
+def normalised_address(address: str) -> str:
+    """A canonical form of the address: lower case if its network ignores case (0x…, bc1…)."""
+    return address.lower() if address.lower().startswith(("0x", "bc1", "tb1")) else address
+
+
+def address_key(address: str) -> str:
+    """The key of an address, whatever the network: on all networks like Ethereum it belongs to the same holder."""
+    return f"{ADDRESS_PREFIX}{normalised_address(address)}"
+
+
+def user_key(username: str) -> str:
+    """The key of a user of the provider; user names are case-insensitive."""
+    return f"{USER_PREFIX}{username.casefold()}"

@@ -1,0 +1,234 @@
+"""The allow-list where it decides: when a payment is prepared, approved, released and claimed."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.operations import errors
+from backoffice.operations.allow_list import cooling_until
+from backoffice.operations.delivery import send
+from backoffice.operations.kinds.recipient import RecipientChange
+from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.monitoring.inspection import inspect
+from backoffice.operations.states import Status
+from backoffice.recipients.models import RecipientState, RecipientVersion
+from backoffice.recipients.register import version_in_effect
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations.batches import payouts
+from tests.operations.kinds.samples import SAMPLES
+from tests.operations.steps import status_of
+from tests.policies.versions import put_in_effect
+from tests.recipients import registered
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def allow_list(settings: Settings) -> Settings:
+    settings.ALLOW_LIST = frozenset({"withdrawal", "transfer"})
+    return settings
+
+
+@pytest.fixture
+def ada(preparer: User, approver: User) -> RecipientVersion:
+    """The recipient of `factories.payload`, whom two people agreed on."""
+    return registered.agreed(registered.bank_account(), preparer, approver)
+
+
+def retire(version: RecipientVersion, preparer: User, approver: User) -> RecipientVersion:
+    return registered.agreed(registered.changed(version, RecipientChange.RETIRE), preparer, approver)
+
+
+def claim(operation: Operation) -> send.SendClaim | None:
+    release = Release.objects.select_related("operation").get(pk=operation.pk)
+    return send.claim_operation(operation.pk, send.preflight_read(release))
+
+
+def test_without_an_allow_list_everybody_is_paid(preparer: User) -> None:
+    assert factories.prepared(preparer).status == Status.PENDING
+
+
+def test_a_recipient_outside_the_register_is_not_prepared(preparer: User, allow_list: Settings) -> None:
+    with pytest.raises(errors.RecipientNotApprovedError):
+        factories.prepared(preparer)
+    assert not Operation.objects.exists()
+    assert factories.prepared_of_kind("wallet_transfer", SAMPLES["wallet_transfer"], preparer)
+
+
+def test_a_suggestion_is_no_approval(preparer: User, allow_list: Settings) -> None:
+    registered.suggested(preparer)
+    with pytest.raises(errors.RecipientNotApprovedError):
+        factories.prepared(preparer)
+
+
+def test_an_approved_recipient_is_paid(
+    preparer: User, approver: User, ada: RecipientVersion, allow_list: Settings, provider: StubProvider
+) -> None:
+    operation = factories.approved(preparer, approver)
+    factories.release(operation, approver)
+    assert claim(operation) is not None
+
+
+def test_a_retired_recipient_is_refused_at_the_approval(
+    preparer: User, approver: User, ada: RecipientVersion, allow_list: Settings
+) -> None:
+    operation = factories.prepared(preparer)
+    retire(ada, preparer, approver)
+    with pytest.raises(errors.RecipientNotApprovedError):
+        factories.approve(operation, approver)
+    assert status_of(operation) == Status.PENDING
+
+
+def test_a_retired_recipient_is_refused_at_the_release(
+    preparer: User, approver: User, ada: RecipientVersion, allow_list: Settings
+) -> None:
+    operation = factories.approved(preparer, approver)
+    retire(ada, preparer, approver)
+    with pytest.raises(errors.RecipientNotApprovedError):
+        factories.release(operation, approver)
+
+
+def test_a_retired_recipient_is_refused_at_the_claim_itself(
+    preparer: User, approver: User, ada: RecipientVersion, allow_list: Settings, provider: StubProvider
+) -> None:
+    operation = factories.approved(preparer, approver)
+    factories.release(operation, approver)
+    retire(ada, preparer, approver)
+    with pytest.raises(errors.RecipientNotApprovedError):
+        claim(operation)
+    assert provider.changes == []
+
+
+def test_a_kind_that_was_listed_since_is_refused_at_the_claim(
+    preparer: User, approver: User, settings: Settings, provider: StubProvider
+) -> None:
+    operation = factories.approved(preparer, approver)
+    factories.release(operation, approver)
+    settings.ALLOW_LIST = frozenset({"withdrawal"})
+    with pytest.raises(errors.RecipientNotApprovedError):
+        claim(operation)
+    assert provider.changes == []
+
+
+FORGED: dict[str, dict[str, Any]] = {
+    "retired, made approved again": {"state": RecipientState.APPROVED},
+    "without a seal": {"state": RecipientState.APPROVED, "seal": None},
+}
+
+
+@pytest.mark.parametrize("changes", FORGED.values(), ids=FORGED)
+def test_a_forged_recipient_is_not_paid(
+    preparer: User, approver: User, ada: RecipientVersion, allow_list: Settings, changes: dict[str, Any]
+) -> None:
+    operation = factories.approved(preparer, approver)
+    gone = retire(ada, preparer, approver)
+    with lifted(connection):
+        RecipientVersion.objects.filter(pk=gone.pk).update(**changes)
+    with pytest.raises(errors.RecipientAlteredError):
+        factories.release(operation, approver)
+    assert inspect(full=True).violations["altered_recipient"]
+
+
+def test_a_recipient_of_another_key_is_not_paid_under_its_seal(
+    preparer: User, approver: User, ada: RecipientVersion, allow_list: Settings
+) -> None:
+    with lifted(connection):
+        RecipientVersion.objects.filter(pk=ada.pk).update(key="bank:044:9999999999")
+    with pytest.raises(errors.RecipientAlteredError):
+        factories.prepared(preparer, account_number="9999999999")
+
+
+def test_the_currency_of_the_register_holds(preparer: User, approver: User, allow_list: Settings) -> None:
+    registered.agreed(registered.bank_account(currency="USD"), preparer, approver)
+    with pytest.raises(errors.RecipientCurrencyError, match="in USD only"):
+        factories.prepared(preparer)
+    assert factories.prepared(preparer, currency="USD", amount="10.00")
+
+
+def test_cooling_holds_the_payment_and_not_its_approval(
+    preparer: User, approver: User, ada: RecipientVersion, allow_list: Settings, provider: StubProvider
+) -> None:
+    operation = factories.approved(preparer, approver)
+    factories.release(operation, approver)
+    allow_list.RECIPIENT_COOLING_HOURS = 24
+    with pytest.raises(errors.RecipientCoolingError):
+        claim(operation)
+    second = factories.approved(preparer, approver)
+    with pytest.raises(errors.RecipientCoolingError, match="can be paid from"):
+        factories.release(second, approver)
+    assert provider.changes == []
+
+
+def test_cooling_begins_with_what_is_paid_and_not_with_notes(
+    preparer: User, approver: User, ada: RecipientVersion, settings: Settings
+) -> None:
+    settings.RECIPIENT_COOLING_HOURS = 24
+    noted = registered.agreed(registered.changed(ada, notes="Since May"), preparer, approver)
+    assert cooling_until(noted) == cooling_until(ada)
+    renamed = registered.agreed(registered.changed(noted, name="ADA EZE"), preparer, approver)
+    assert cooling_until(renamed) > cooling_until(ada)
+    gone = retire(renamed, preparer, approver)
+    again = registered.agreed(
+        registered.bank_account(name="ADA EZE", replaces=gone.number), preparer, approver
+    )
+    assert cooling_until(again) > cooling_until(renamed)
+
+
+def test_the_rows_of_a_batch_need_approved_recipients(
+    preparer: User, approver: User, allow_list: Settings
+) -> None:
+    file = payouts.checked(preparer, payouts.transfers(2))
+    errors_of_rows = [row.errors for row in file.rows.order_by("number")]
+    assert [errors[0][0] for errors in errors_of_rows] == ["receiver_username"] * 2
+    allow_list.ALLOW_LIST = frozenset()
+    batch = payouts.prepared(preparer, payouts.transfers(2))
+    allow_list.ALLOW_LIST = frozenset({"transfer"})
+    with pytest.raises(errors.RecipientNotApprovedError):
+        factories.approve(batch, approver)
+    for row in batch.rows.order_by("number"):
+        username = row.payload["receiver_username"]
+        registered.agreed(registered.user(username, name=f"Person {row.number}"), preparer, approver)
+    assert status_of(batch) == Status.PENDING
+    assert factories.approve(batch, approver).status == Status.APPROVED
+
+
+# Policies
+
+
+def test_saved_means_approved_in_the_register(preparer: User, approver: User) -> None:
+    put_in_effect({"when": {"recipient": "saved"}, "levels": [{"needed": 3}]})
+    registered.suggested(preparer)
+    needed = [factories.prepared(preparer).approvals_needed]
+    ada = registered.agreed(registered.bank_account(), preparer, approver)
+    needed.append(factories.prepared(preparer).approvals_needed)
+    retire(ada, preparer, approver)
+    needed.append(factories.prepared(preparer).approvals_needed)
+    assert needed == [1, 3, 1]
+
+
+def test_a_forged_recipient_satisfies_no_condition(
+    preparer: User, approver: User, ada: RecipientVersion
+) -> None:
+    put_in_effect({"when": {"recipient": "not_saved"}, "levels": [{"needed": 2}]})
+    with lifted(connection):
+        RecipientVersion.objects.filter(pk=ada.pk).update(
+            since=timezone.now() - timedelta(days=1), seal="x:y"
+        )
+    assert factories.prepared(preparer).approvals_needed == 2
+
+
+def test_a_version_of_which_the_approval_is_gone_is_found(
+    preparer: User, approver: User, ada: RecipientVersion
+) -> None:
+    assert "altered_recipient" not in inspect(full=True).violations
+    with lifted(connection):
+        RecipientVersion.objects.filter(pk=ada.pk).delete()
+    assert version_in_effect(ada.key) is None
+    assert Operation.objects.get().reference in str(inspect(full=True).violations["altered_recipient"])
