@@ -136,6 +136,7 @@ class Migration(migrations.Migration):
                             ("team_password_reset", "The password of a person's account was reset"),
                             ("team_second_factor_reset", "The second factor of a person was reset"),
                             ("team_roles_changed", "The roles of a person were changed"),
+                            ("policy_in_effect", "A new version of the approval policies is in effect"),
                             ("team_deactivated", "The account of a person was deactivated"),
                             ("team_reactivated", "The account of a person was reactivated"),
                             ("team_break_glass", "One person changed an account on the server (break-glass)"),

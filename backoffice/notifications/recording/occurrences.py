@@ -77,7 +77,9 @@ _NOTIFIED = {
 
 def _notified(people: People, happening: Happening) -> Collection[int]:
     operation = people.operations.get(happening.operation) if happening.operation else None
-    return people.notified(_NOTIFIED.get(happening.notice, Audience.ADMINISTRATORS), Concerned(operation=operation))
+    return people.notified(
+        _NOTIFIED.get(happening.notice, Audience.ADMINISTRATORS), Concerned(operation=operation)
+    )
 
 
 def _expiring(now: datetime) -> Iterator[Happening]:

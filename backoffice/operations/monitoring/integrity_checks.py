@@ -5,7 +5,7 @@ Rules that one query can check cover all operations; the others cover those of t
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -113,15 +113,32 @@ def altered_record(scope: InspectionScope) -> list[str]:
 
 
 def altered_policy(_scope: InspectionScope) -> list[str]:
-    """A version of the policies has no valid seal or no approved operation, or one that was approved is gone."""
-    versions = list(PolicyVersion.objects.all())
+    """A version of the policies has no valid seal or no approved operation, is not the one that the audit log has, or
+    one that was approved is gone.
+    """
+    versions = {version.number: version for version in PolicyVersion.objects.order_by("number")}
     agreed = Operation.objects.filter(kind=ApprovalPolicyKind.name, status=Status.SUCCEEDED)
     operations = set(agreed.values_list("pk", flat=True))
     altered = [
-        str(version) for version in versions if version.is_altered or version.operation not in operations
+        str(version)
+        for version in versions.values()
+        if version.is_altered or version.operation not in operations
     ]
-    missing = agreed.exclude(pk__in=[version.operation for version in versions])
-    return altered + list(missing.order_by("reference").values_list("reference", flat=True))
+    missing = agreed.exclude(pk__in=[version.operation for version in versions.values()])
+    altered += missing.order_by("reference").values_list("reference", flat=True)
+    return list(dict.fromkeys([*_versions_unlike_the_log(versions), *altered]))
+
+
+def _versions_unlike_the_log(versions: Mapping[int, PolicyVersion]) -> list[str]:
+    """The versions that the audit log has and the table has not, or otherwise, and the other way round."""
+    entries = Entry.objects.filter(action=Action.POLICY_IN_EFFECT).order_by("position")
+    recorded = list(entries.values_list("target_label", "detail"))
+    unlike = [
+        label
+        for number, (label, detail) in enumerate(recorded, start=1)
+        if number not in versions or not versions[number].is_in(detail)
+    ]
+    return unlike + [str(version) for number, version in versions.items() if number > len(recorded)]
 
 
 # The status after each action of the log: a fixed one, or the one recorded in the entry (`_IN_ENTRY`).

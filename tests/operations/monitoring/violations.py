@@ -112,6 +112,12 @@ def altered_policy(_history: dict[str, Operation]) -> None:
 
 
 @violation
+def altered_policy__that_the_log_still_has(_history: dict[str, Operation]) -> None:
+    """Deleted with its operation: only the log says that there was one."""
+    put_in_effect({"levels": [{"needed": 1}]}).delete()
+
+
+@violation
 def unrecorded_transition(history: dict[str, Operation]) -> None:
     Operation.objects.filter(pk=history["pending"].pk).update(
         status=Status.CANCELLED, closed_at=timezone.now()
