@@ -230,7 +230,7 @@ def test_the_replay_says_what_would_have_been_refused_needed_more_or_fewer(
     }
     as_administrator.post(f"{DRAFT}rules/1/", {"kinds": ["withdrawal"], "needed1": "2"})
     shown = page(as_administrator, f"{DRAFT}replay/")
-    assert "Refused 0 More approvals 2 Fewer approvals 0 The same 1" in shown
+    assert "Refused 0 More approvals 2 Fewer approvals 0 Unchanged 1" in shown
     assert f"{small.reference} Withdrawals NGN 250,000.00 1 → 2 1. Withdrawals need 2 other people" in shown
     rows = list(
         csv.DictReader(io.StringIO(as_administrator.get(f"{DRAFT}replay/?format=csv").content.decode()))
