@@ -5,7 +5,7 @@ from collections.abc import Callable
 from django.db.models import Q
 
 from backoffice.accounts import groups, setup_links, staff
-from backoffice.accounts.models import User
+from backoffice.accounts.models import SetupLink, User
 from backoffice.accounts.rights import AccountChange, RightsGrant
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
@@ -21,9 +21,13 @@ STAFFING_LOCK = "staffing"
 
 
 def lock_staff(*user_ids: int) -> None:
-    """Lock the staffing and these people until the commit, before anything that writes to the audit log."""
+    """Lock the staffing, these people and their links until the commit, before anything that writes to the audit log.
+
+    Who is shown half of a link locks the link and then the head of the log.
+    """
     lock_until_commit(STAFFING_LOCK)
     list(User.objects.select_for_update(no_key=True).filter(pk__in=user_ids).order_by("pk"))
+    list(SetupLink.objects.select_for_update().filter(user__in=user_ids).order_by("pk"))
 
 
 def apply_staff_change(operation: Operation, payload: StaffChangePayload, actor: User) -> None:
