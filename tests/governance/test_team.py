@@ -336,6 +336,13 @@ def test_nothing_is_sent_until_two_administrators_are_active(
     assert factories.release(operation, approver).status == Status.APPROVED
 
 
+def test_a_group_that_nobody_agreed_on_is_not_recorded(as_administrator: Client, approver: User) -> None:
+    groups.set_groups(approver, [groups.create_group("Treasury").pk], operation=uuid.uuid4())
+    shown = text_of(as_administrator.get(reverse("governance:person", args=[approver.pk])))
+    assert re.search(r"Group Treasury [\d-]+ Not recorded", shown)
+    assert re.search(r"Role Approver [\d-]+ Since the account was created", shown)
+
+
 def review(actor: User) -> Operation:
     members: dict[str, Any] = {
         "digest": report_digest(access_rows()),

@@ -122,13 +122,15 @@ _EFFECTS: dict[StaffChange, Callable[[Operation, StaffChangePayload, User], None
 def _set_groups(user: User, operation: Operation, payload: StaffChangePayload, actor: User) -> None:
     if payload.groups == payload.groups_before:
         return
-    groups.set_groups(user, [group.id for group in payload.groups], operation=operation.pk)
+    ids = [group.id for group in payload.groups]
+    groups.set_groups(user, ids, operation=operation.pk)
     audit.record(
         Action.STAFF_GROUPS_CHANGED,
         actor=actor,
         target=user,
         before=[group.name for group in payload.groups_before],
         after=[group.name for group in payload.groups],
+        group_ids=ids,
         operation=operation.reference,
     )
 

@@ -30,6 +30,7 @@ from backoffice.operations.kinds.base import LocalKind, MoneyKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release, Secret
 from backoffice.operations.monitoring.database_rules import altered_rules
+from backoffice.operations.monitoring.recorded_rights import unrecorded_rights
 from backoffice.operations.states import AWAITING_PROVIDER, EDGES, PROVEN_NOT_EXECUTED, Outcome, Status
 from backoffice.policies.models import PolicyVersion
 
@@ -115,7 +116,13 @@ def altered_record(scope: InspectionScope) -> list[str]:
 def altered_policy(_scope: InspectionScope) -> list[str]:
     """A version of the policies has no valid seal or no approved operation, is not the one that the audit log has, or
     one that was approved is gone.
+
+    Read again if something is found: a version may have been put into effect between the queries.
     """
+    return _altered_policies() and _altered_policies()
+
+
+def _altered_policies() -> list[str]:
     versions = {version.number: version for version in PolicyVersion.objects.order_by("number")}
     agreed = Operation.objects.filter(kind=ApprovalPolicyKind.name, status=Status.SUCCEEDED)
     operations = set(agreed.values_list("pk", flat=True))
@@ -139,6 +146,11 @@ def _versions_unlike_the_log(versions: Mapping[int, PolicyVersion]) -> list[str]
         if number not in versions or not versions[number].is_in(detail)
     ]
     return unlike + [str(version) for number, version in versions.items() if number > len(recorded)]
+
+
+def unrecorded_right(_scope: InspectionScope) -> list[str]:
+    """A person has other roles or groups than the audit log records, or a role other permissions."""
+    return unrecorded_rights()
 
 
 # The status after each action of the log: a fixed one, or the one recorded in the entry (`_IN_ENTRY`).
@@ -346,6 +358,14 @@ INTEGRITY_CHECKS = (
             "Every version of the approval policies was approved by two people, and none was altered or deleted."
         ),
         altered_policy,
+        names_operations=False,
+    ),
+    IntegrityCheck(
+        "unrecorded_right",
+        _(
+            "Every person has the roles and groups that the audit log records, and every role its permissions."
+        ),
+        unrecorded_right,
         names_operations=False,
     ),
     IntegrityCheck(
