@@ -44,7 +44,7 @@ from django.db import connection, connections  # noqa: E402
 from django.utils import timezone  # noqa: E402
 from pydantic import SecretStr  # noqa: E402
 
-from backoffice.accounts.models import User  # noqa: E402
+from backoffice.accounts.models import AuthenticatorDevice, User  # noqa: E402
 from backoffice.accounts.roles import Role  # noqa: E402
 from backoffice.accounts.staff import create_staff  # noqa: E402
 from backoffice.operations.delivery import restore_check  # noqa: E402
@@ -444,7 +444,12 @@ def run_cells(backup: str, moments: list[str]) -> list[dict[str, Any]]:
     preparer = create_staff(email="tunde@drill.example", full_name="Tunde Bello", roles=[Role.PREPARER])
     approver = create_staff(email="amara@drill.example", full_name="Amara Okafor", roles=[Role.APPROVER])
     for name in ("Zainab", "Kemi"):  # nothing is sent without two administrators
-        create_staff(email=f"{name.lower()}@drill.example", full_name=name, roles=[Role.ADMINISTRATOR])
+        person = create_staff(
+            email=f"{name.lower()}@drill.example", full_name=name, roles=[Role.ADMINISTRATOR]
+        )
+        device = AuthenticatorDevice(user=person, confirmed=True)
+        device.set_new_seed()
+        device.save(force_insert=True)
     return [
         run_cell(backup, moment, Decimal(1000 + place), preparer, approver)
         for place, moment in enumerate(moments)

@@ -15,7 +15,7 @@ from django.db import models
 from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.accounts.models import BreakGlassChange, User
+from backoffice.accounts.models import AuthenticatorDevice, BreakGlassChange, User
 from backoffice.accounts.rights import RestrictingManager, Restriction, RestrictionCause, RightsGrant
 
 _VIEW_PERMISSIONS = {"operations.view_operation", "ledger.view_balance", "ledger.view_transaction"}
@@ -116,9 +116,15 @@ def users_with_permission(permission: str) -> QuerySet[User]:
     return found
 
 
-def users_with_role(role: Role) -> QuerySet[User]:
-    """The active people who have this role, whatever restricts them."""
-    return User.objects.filter(is_active=True, groups__name=role)
+def enrolled_people() -> QuerySet[User]:
+    """The active people with a confirmed authenticator: nobody else can approve anything."""
+    confirmed = AuthenticatorDevice.objects.filter(user=OuterRef("pk"), confirmed=True)
+    return User.objects.filter(Exists(confirmed), is_active=True)
+
+
+def active_administrators() -> QuerySet[User]:
+    """The administrators among them, whatever restricts them."""
+    return enrolled_people().filter(groups__name=Role.ADMINISTRATOR)
 
 
 def restriction_on(user: User, permission: str) -> Restriction | None:

@@ -164,6 +164,7 @@ class Action(models.TextChoices):
         "incident.acknowledged",
         pgettext_lazy("audit action", "acknowledged an incident about"),
     )
+    POLICY_IN_EFFECT = "policy.put_into_effect", pgettext_lazy("audit action", "put into effect")
     PAYMENTS_PAUSED = "payments.paused", pgettext_lazy("audit action", "paused")
     PAYMENTS_RESUMED = "payments.resumed", pgettext_lazy("audit action", "resumed")
 

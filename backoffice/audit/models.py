@@ -17,6 +17,7 @@ from backoffice.core.web.formatting import labelled
 TARGET_PAGES = {
     "operations.operation": "operations:detail",
     "ledger.transaction": "operations:transaction",
+    "policies.policyversion": "governance:policy_version",
     "webhooks.delivery": "webhooks:delivery",
 }
 SENTENCES: dict[str, Callable[[Any], str]] = {}

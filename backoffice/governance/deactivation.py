@@ -11,6 +11,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.log import record
 from backoffice.operations import policy
 from backoffice.operations.errors import OperationError
+from backoffice.operations.kinds.satisfiability import check_governance_stays_satisfiable
 from backoffice.operations.kinds.staffing import Staffing, check_administrators
 from backoffice.operations.lifecycle.staff_change import lock_staff
 from backoffice.operations.permissions import APPROVE_GOVERNANCE
@@ -22,14 +23,17 @@ def deactivate_person(user_id: int, *, actor: User, second_factor_at: datetime |
     """Prevent the person from signing in, and end all sessions.
 
     Raises PermissionMissingError, AccountRestrictedError, SecondFactorStaleError, and OperationError for one's own
-    account, or if fewer than two active administrators would be left.
+    account, if fewer than two active administrators would be left, or if no change of staff or policy could be approved
+    any more under the policy in effect. People who only handle money can always be deactivated.
     """
     lock_staff(user_id)
     _check_may_act(actor, second_factor_at)
     if user_id == actor.pk:
         raise OperationError(Refusal.OWN_DEACTIVATION)
     before = Staffing.now()
-    check_administrators(before, before.without_person(user_id))
+    after = before.without_person(user_id)
+    check_administrators(before, after)
+    check_governance_stays_satisfiable(before, after)
     return staff.deactivate_staff(user_id, actor=actor, reason=reason)
 
 

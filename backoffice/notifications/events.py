@@ -92,6 +92,7 @@ class Notice(TextChoices):
     TEAM_GROUPS_CHANGED = "team_groups_changed", _("The groups of a person were changed")
     TEAM_GROUP_CHANGED = "team_group_changed", _("A group was created, renamed or retired")
     TEAM_START_CODE_REFUSED = "team_start_code_refused", _("A wrong start code was entered for an account")
+    POLICY_IN_EFFECT = "policy_in_effect", _("A new version of the approval policies is in effect")
     TEAM_DEACTIVATED = "team_deactivated", _("The account of a person was deactivated")
     TEAM_REACTIVATED = "team_reactivated", _("The account of a person was reactivated")
     TEAM_BREAK_GLASS = "team_break_glass", _("One person changed an account on the server (break-glass)")
@@ -137,6 +138,9 @@ _WAITS = Event(Notice.WAITS, Group.WAITING, Audience.DECIDERS, for_batch_rows=Fa
 _INCIDENTS = "operations:incidents"
 _GROUP_CHANGED = Event(
     Notice.TEAM_GROUP_CHANGED, Group.SECURITY, Audience.ADMINISTRATORS, "governance:groups"
+)
+_POLICY_IN_EFFECT = Event(
+    Notice.POLICY_IN_EFFECT, Group.SECURITY, Audience.ADMINISTRATORS, "governance:policies"
 )
 _START_CODE_REFUSED = Event(
     Notice.TEAM_START_CODE_REFUSED, Group.SECURITY, Audience.ADMINISTRATORS, "audit:list"
@@ -201,6 +205,7 @@ EVENTS: dict[Action, tuple[Event, ...]] = {
     Action.GROUP_CREATED: (_GROUP_CHANGED,),
     Action.GROUP_RENAMED: (_GROUP_CHANGED,),
     Action.GROUP_RETIRED: (_GROUP_CHANGED,),
+    Action.POLICY_IN_EFFECT: (_POLICY_IN_EFFECT,),
     Action.STAFF_DEACTIVATED: _about_account(Notice.DEACTIVATED, Notice.TEAM_DEACTIVATED),
     Action.STAFF_REACTIVATED: _about_account(Notice.REACTIVATED, Notice.TEAM_REACTIVATED),
     Action.BREAK_GLASS_USED: (

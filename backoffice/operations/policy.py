@@ -11,7 +11,7 @@ from django.db.models import CharField, Value
 
 from backoffice.accounts.models import User
 from backoffice.accounts.rights import RestrictionCause
-from backoffice.accounts.roles import Role, restriction_on, users_with_permission, users_with_role
+from backoffice.accounts.roles import active_administrators, restriction_on, users_with_permission
 from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount
@@ -333,7 +333,7 @@ def check_may_release(
 def _check_administrators() -> None:
     """Raises OperationError while fewer administrators are active than two people who check each other."""
     required = settings.ADMINISTRATORS_TO_SEND
-    if required and users_with_role(Role.ADMINISTRATOR).count() < required:
+    if required and active_administrators().count() < required:
         raise errors.OperationError(Refusal.ADMINISTRATORS_MISSING)
 
 

@@ -7,15 +7,20 @@ from functools import lru_cache
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Subquery
 from pydantic import ValidationError
 
+from backoffice.audit.actions import Action
 from backoffice.audit.canonical import canonical_time
+from backoffice.audit.models import Entry
 from backoffice.core.encryption import SealedRow, SealState
 from backoffice.policies.document import AmountBand, Conditions, Currencies, Level, PolicyDocument, Rule
 
 
 class AlteredPolicyError(Exception):
-    """The newest version was not stored by Countersign, or cannot be read by this release."""
+    """The newest version was not stored by Countersign, is not the newest of the audit log, or cannot be read by this
+    release.
+    """
 
 
 class PolicyVersion(SealedRow):
@@ -50,6 +55,11 @@ class PolicyVersion(SealedRow):
     def owner(self) -> str:
         return str(self)
 
+    def is_in(self, detail: Mapping[str, object] | None) -> bool:
+        """Whether this entry of the audit log records that exactly this version was put into effect."""
+        recorded = detail or {}
+        return (recorded.get("number"), recorded.get("digest")) == (self.number, self.digest)
+
     @property
     def is_altered(self) -> bool:
         """Whether the document or its row is not as it was stored."""
@@ -79,11 +89,21 @@ class PolicyInEffect:
 
 
 def policy_in_effect() -> PolicyInEffect:
-    """The newest version; without any, the rules of `SECOND_APPROVAL_ABOVE`. Raises AlteredPolicyError."""
-    newest = PolicyVersion.objects.first()
-    return (
-        PolicyInEffect(newest.number, newest.read()) if newest else PolicyInEffect(None, default_document())
-    )
+    """The newest version; without any, the rules of `SECOND_APPROVAL_ABOVE`.
+
+    Raises AlteredPolicyError, also unless it is the newest version that the audit log has. One query if there is a
+    version, so that a version put into effect meanwhile is in both or in neither.
+    """
+    logged = Entry.objects.filter(action=Action.POLICY_IN_EFFECT).order_by("-position")
+    versions = PolicyVersion.objects.annotate(logged=Subquery(logged.values("detail")[:1]))
+    newest = versions.first()
+    if newest is None:
+        if not logged.exists():
+            return PolicyInEffect(None, default_document())
+        newest = versions.first()  # the first version may have been put into effect since
+    if newest is None or not newest.is_in(newest.logged):
+        raise AlteredPolicyError
+    return PolicyInEffect(newest.number, newest.read())
 
 
 def default_document() -> PolicyDocument:

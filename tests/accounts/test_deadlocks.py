@@ -14,15 +14,19 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from backoffice.accounts import staff
-from backoffice.accounts.models import AuthenticatorDevice, StaffSession, User
+from backoffice.accounts.models import AuthenticatorDevice, SetupLink, StaffSession, User
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
 from backoffice.audit.models import Entry
+from backoffice.operations.kinds.staff_change import StaffChange
+from tests import factories
 from tests.accounts import steps
 from tests.factories import PASSWORD
+from tests.operations.kinds.staff import changes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SECONDS = 120
@@ -106,6 +110,22 @@ def test_saving_a_session_does_not_deadlock_with_ending_the_others(
             record(Action.SESSIONS_ENDED, actor=preparer)
         assert changed.result(timeout=SECONDS).status_code == 302
     assert Entry.objects.count() >= before + 2
+
+
+def test_a_new_link_does_not_deadlock_with_showing_the_one_before(
+    administrator: User, second_administrator: User
+) -> None:
+    invited = changes.agreed(changes.invitation(Role.APPROVER), administrator, second_administrator)
+    ada = User.objects.get(email="ada@countersign.example")
+    reset = changes.proposed(changes.of_person(StaffChange.SECOND_FACTOR, ada), administrator)
+    with ThreadPoolExecutor(1) as thread:
+        with transaction.atomic():
+            SetupLink.objects.filter(operation=invited.pk).update(link_shown_at=timezone.now())
+            approved = thread.submit(beside(lambda: factories.approve(reset, second_administrator)))
+            wait_until_blocked(approved)
+            record(Action.SETUP_LINK_SHOWN, actor=administrator, target=ada)
+        approved.result(timeout=SECONDS)
+    assert SetupLink.objects.get().operation == reset.pk
 
 
 def test_two_tabs_starting_enrolment_do_not_deadlock(client: Client, newcomer: User) -> None:

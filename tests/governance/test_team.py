@@ -34,6 +34,7 @@ from backoffice.operations.permissions import APPROVE
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import prepare
+from backoffice.policies.models import PolicyVersion
 from tests import factories
 from tests.operations.kinds.staff import changes
 from tests.policies.versions import put_in_effect
@@ -170,6 +171,52 @@ def test_two_active_administrators_remain(administrator: User, second_administra
     assert not deactivated(second_administrator, administrator).is_active
 
 
+def without_authenticator(name: str) -> User:
+    """An administrator who was invited and has not signed in yet."""
+    person = factories.person(name, Role.ADMINISTRATOR)
+    person.authenticators.all().delete()
+    return person
+
+
+def test_administrators_without_an_authenticator_do_not_count_among_those_who_remain(
+    administrator: User, second_administrator: User
+) -> None:
+    invited = without_authenticator("Third Person")
+    with pytest.raises(errors.OperationError) as refused:
+        deactivated(second_administrator, administrator)
+    assert refused.value.refusal["code"] == Refusal.TOO_FEW_ADMINISTRATORS
+    assert not deactivated(invited, administrator).is_active
+
+
+def test_an_administrator_without_whom_nothing_could_be_approved_remains(
+    administrator: User, second_administrator: User
+) -> None:
+    third, _invited = factories.person("Third Person", Role.ADMINISTRATOR), without_authenticator("Fourth A")
+    put_in_effect({"when": {"kinds": ["staff_change"]}, "levels": [{"needed": 2}]})
+    with pytest.raises(errors.PolicyUnsatisfiableError):
+        deactivated(third, administrator)
+    assert User.objects.get(pk=third.pk).is_active
+    factories.person("Bisi Ade", Role.ADMINISTRATOR)
+    assert not deactivated(third, administrator).is_active
+
+
+def test_whoever_only_handles_money_is_deactivated_whatever_the_policy_needs(
+    administrator: User, second_administrator: User, preparer: User, approver: User, second_approver: User
+) -> None:
+    put_in_effect({"when": {"kinds": ["withdrawal"]}, "levels": [{"needed": 2}]})
+    assert not deactivated(approver, administrator).is_active
+
+
+def test_an_administrator_is_deactivated_while_the_policy_is_altered(
+    administrator: User, second_administrator: User
+) -> None:
+    """It was altered by an intruder, perhaps with this account."""
+    third = factories.person("Third Person", Role.ADMINISTRATOR)
+    put_in_effect({"when": {"kinds": ["staff_change"]}, "levels": [{"needed": 2}]})
+    PolicyVersion.objects.update(seal=None)
+    assert not deactivated(third, administrator).is_active
+
+
 @pytest.mark.parametrize("action", [deactivation.deactivate_person, deactivation.end_sessions])
 def test_both_need_the_permission_and_a_fresh_second_factor(
     administrator: User, approver: User, outsider: User, action: Callable[..., User]
@@ -294,8 +341,18 @@ def test_nothing_is_sent_until_two_administrators_are_active(
     with pytest.raises(errors.OperationError) as refused:
         factories.release(operation, approver)
     assert refused.value.refusal["code"] == Refusal.ADMINISTRATORS_MISSING
+    without_authenticator("Third Person")
+    with pytest.raises(errors.OperationError):
+        factories.release(operation, approver)
     factories.person("Kemi Balogun", Role.ADMINISTRATOR)
     assert factories.release(operation, approver).status == Status.APPROVED
+
+
+def test_a_group_that_nobody_agreed_on_is_not_recorded(as_administrator: Client, approver: User) -> None:
+    groups.set_groups(approver, [groups.create_group("Treasury").pk], operation=uuid.uuid4())
+    shown = text_of(as_administrator.get(reverse("governance:person", args=[approver.pk])))
+    assert re.search(r"Group Treasury [\d-]+ Not recorded", shown)
+    assert re.search(r"Role Approver [\d-]+ Since the account was created", shown)
 
 
 def review(actor: User) -> Operation:

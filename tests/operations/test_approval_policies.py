@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
@@ -92,7 +93,8 @@ def test_a_refused_operation_is_not_prepared(preparer: User) -> None:
     with pytest.raises(errors.PolicyRefusedError, match="Ask Treasury first"):
         factories.prepared(preparer)
     assert not Operation.objects.exists()
-    assert Entry.objects.get().detail["refusal"] == {"code": "policy_refused", "reason": "Ask Treasury first"}
+    refused = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED)
+    assert refused.detail["refusal"] == {"code": "policy_refused", "reason": "Ask Treasury first"}
 
 
 def test_totals_count_what_waits_and_not_what_was_cancelled(preparer: User, approver: User) -> None:
@@ -421,7 +423,64 @@ def test_an_approved_version_that_is_gone_raises_an_alarm(
     factories.approve(operation, other)
     with lifted(connection):
         PolicyVersion.objects.all().delete()
-    assert inspect(full=False).violations["altered_policy"]["references"] == [operation.reference]
+    found = inspect(full=False).violations["altered_policy"]["references"]
+    assert found == ["Approval policy 1", operation.reference]
+
+
+def deleted_with_its_operation(operation: Operation) -> None:
+    """As somebody can who has the database alone."""
+    with lifted(connection):
+        PolicyVersion.objects.filter(operation=operation.pk).delete()
+        Approval.objects.filter(operation=operation.pk).delete()
+        Operation.objects.filter(pk=operation.pk).delete()
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_version_deleted_with_its_operation_stops_everything(
+    provider: StubProvider,
+    released: Operation,
+    preparer: User,
+    approver: User,
+    administrator: User,
+    before: int,
+) -> None:
+    """Neither the version before it decides, nor the settings."""
+    other = factories.person("Bisi Ade", Role.ADMINISTRATOR)
+    for _ in range(before):
+        put_in_effect({"levels": [{"needed": 1}]})
+    waiting = factories.prepared(preparer)
+    rule = {"when": ABOVE_MILLION, "levels": [{"needed": 2}]}
+    factories.approve(operation := proposed(administrator, rule, replaces=before), other)
+    deleted_with_its_operation(operation)
+    with pytest.raises(errors.PolicyAlteredError):
+        factories.prepared(preparer)
+    with pytest.raises(errors.PolicyAlteredError):
+        factories.approve(waiting, approver)
+    with pytest.raises(errors.PolicyAlteredError):
+        claim(released)
+    with pytest.raises(errors.PolicyAlteredError):
+        factories.approve(proposed(administrator, rule, replaces=before), other)
+    assert provider.posts == []
+    references = inspect(full=False).violations["altered_policy"]["references"]
+    assert references == [f"Approval policy {number}" for number in range(before + 1, 0, -1)]
+
+
+def test_a_version_that_is_not_in_the_audit_log_decides_nothing(preparer: User) -> None:
+    """Also with a valid seal, as after a theft of the keys."""
+    put_in_effect({"levels": [{"needed": 2}]})
+    with lifted(connection):
+        Entry.objects.filter(action=Action.POLICY_IN_EFFECT).delete()
+    with pytest.raises(errors.PolicyAlteredError):
+        factories.prepared(preparer)
+    assert "altered_policy" in inspect(full=False).violations
+
+
+def test_a_version_costs_one_query(preparer: User, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    with django_assert_num_queries(2):
+        assert policy_in_effect().number is None
+    put_in_effect({"levels": [{"needed": 2}]})
+    with django_assert_num_queries(1):
+        assert policy_in_effect().number == 1
 
 
 def test_a_proposed_policy_waits_for_the_other_administrator(

@@ -332,6 +332,7 @@ def test_an_inserted_operation_is_not_sent(provider: StubProvider, forged: Opera
 
 def test_an_inserted_operation_is_found_within_the_minute(provider: StubProvider, forged: Operation) -> None:
     """Although no other check finds anything."""
+    factories.record_rights()
     assert inspect(full=False).violations.keys() == {"altered_record"}
     assert (Incident.objects.get().operation, Release.objects.count()) == (forged, 0)
 

@@ -3,10 +3,13 @@
 import uuid
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
 from backoffice.accounts.groups import create_group, set_groups
 from backoffice.accounts.models import StaffGroup, User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
 from backoffice.operations.kinds.approval_policy import ApprovalPolicyPayload
 from backoffice.operations.models.operations import Operation
 from backoffice.policies.document import PolicyDocument
@@ -36,7 +39,11 @@ def put_in_effect(*rules: dict[str, Any], **members: Any) -> PolicyVersion:
         in_effect_since=timezone.now(),
     )
     version.make_seal()
-    version.save(force_insert=True)
+    with transaction.atomic():
+        version.save(force_insert=True)
+        audit.record(
+            Action.POLICY_IN_EFFECT, actor=None, target=version, number=version.number, digest=new.digest
+        )
     return version
 
 

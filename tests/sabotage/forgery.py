@@ -12,6 +12,20 @@ _CHECKED_AT_THE_CLAIM = {"    seals.check_record(operation, approvals, release, 
 
 FORGERY = (
     Safeguard(
+        "roles that the audit log does not record are found",
+        "backoffice.operations.monitoring.recorded_rights:_found",
+        {"        if staffing.roles[pk] != roles.get(pk)\n        or ": "        if "},
+        "tests/operations/kinds/staff/test_staff_change.py"
+        "::test_the_audit_log_has_the_rights_after_every_change",
+    ),
+    Safeguard(
+        "the permissions of the roles are compared with the table",
+        "backoffice.operations.monitoring.recorded_rights:_found",
+        {" + _roles_with_other_permissions()": ""},
+        "tests/operations/monitoring/test_integrity_checks.py"
+        "::test_each_violation_is_found_by_exactly_its_check",
+    ),
+    Safeguard(
         "an operation that was inserted into the database is not sent",
         "backoffice.operations.policy:check_may_send",
         _CHECKED_AT_THE_CLAIM,

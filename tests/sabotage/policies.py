@@ -106,6 +106,18 @@ POLICIES = (
         _TESTS + "test_an_altered_version_stops_everything",
     ),
     Safeguard(
+        "a version that the audit log has cannot be deleted with its operation",
+        "backoffice.policies.models:policy_in_effect",
+        {"    if newest is None or not newest.is_in(newest.logged):\n": "    if newest is None:\n"},
+        _TESTS + "test_a_version_deleted_with_its_operation_stops_everything[1]",
+    ),
+    Safeguard(
+        "the first version that the audit log has cannot be deleted with its operation",
+        "backoffice.policies.models:policy_in_effect",
+        {"        if not logged.exists():\n": "        if newest is None:\n"},
+        _TESTS + "test_a_version_deleted_with_its_operation_stops_everything[0]",
+    ),
+    Safeguard(
         "a version that is missing stops what was prepared under it",
         "backoffice.operations.policy:required_levels",
         {"        raise errors.PolicyAlteredError\n": "        return levels\n"},

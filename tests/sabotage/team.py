@@ -106,8 +106,26 @@ TEAM = (
     Safeguard(
         "two active administrators remain after a deactivation",
         f"{_DEACTIVATION}:deactivate_person",
-        {"    check_administrators(before, before.without_person(user_id))\n": ""},
+        {"    check_administrators(before, after)\n": ""},
         f"{_TEAM}::test_two_active_administrators_remain",
+    ),
+    Safeguard(
+        "administrators without an authenticator do not count among those who remain",
+        "backoffice.operations.kinds.staffing:check_administrators",
+        {", (before.enrolled_only(), after.enrolled_only())": ","},
+        f"{_TEAM}::test_administrators_without_an_authenticator_do_not_count_among_those_who_remain",
+    ),
+    Safeguard(
+        "one administrator cannot end all changes of staff and policy",
+        f"{_DEACTIVATION}:deactivate_person",
+        {"    check_governance_stays_satisfiable(before, after)\n": ""},
+        f"{_TEAM}::test_an_administrator_without_whom_nothing_could_be_approved_remains",
+    ),
+    Safeguard(
+        "administrators without an authenticator do not count for sending",
+        "backoffice.accounts.roles:active_administrators",
+        {"enrolled_people()": "User.objects.filter(is_active=True)"},
+        f"{_TEAM}::test_nothing_is_sent_until_two_administrators_are_active",
     ),
     Safeguard(
         "two active administrators remain after a change of staff",

@@ -118,6 +118,7 @@ class InMemoryDatabase:
         for name, roles in CAST.items():
             factories.person(name, *roles)
         factories.person(ADMINISTRATOR, Role.ADMINISTRATOR)
+        factories.record_rights()
         InMemoryDatabase._new = sqlite3.connect(":memory:", check_same_thread=False)
         self.raw.backup(InMemoryDatabase._new)
 

@@ -7,6 +7,7 @@ from backoffice.operations.kinds.base import ChangeKind, LocalKind
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.kinds.staffing import Staffing
+from backoffice.operations.permissions import APPROVE_GOVERNANCE
 from backoffice.policies.document import Conditions, PolicyDocument, Rule
 from backoffice.policies.evaluator import Person, can_be_satisfied, is_among
 from backoffice.policies.models import AlteredPolicyError, policy_in_effect
@@ -18,14 +19,8 @@ def check_satisfiable(document: PolicyDocument, staffing: Staffing) -> None:
     For each kind that a rule can decide, and each person who may prepare it, enough others who may approve it have to
     exist. People whose rights are withheld for a day count.
     """
-    checked: set[tuple[str, str, str]] = set()
-    for number, rule in enumerate(document.rules, start=1):
-        people = f"{rule.levels} {rule.when.preparer}"
-        for kind in _kinds_of(rule) if rule.levels else []:
-            combination = (people, kind.permission, kind.approval_permission)
-            if combination not in checked:
-                _check_rule(number, rule, kind, staffing)
-            checked.add(combination)
+    for unsatisfied in _unsatisfied(document, staffing):
+        raise unsatisfied
 
 
 def check_policy_stays_satisfiable(before: Staffing, after: Staffing) -> None:
@@ -41,22 +36,49 @@ def check_policy_stays_satisfiable(before: Staffing, after: Staffing) -> None:
         check_satisfiable(policy.document, after)
 
 
-def _is_satisfiable(document: PolicyDocument, staffing: Staffing) -> bool:
+def check_governance_stays_satisfiable(before: Staffing, after: Staffing) -> None:
+    """Raises PolicyUnsatisfiableError if a change of staff or policy could be approved before and not after.
+
+    Counts only people with an authenticator. Under an altered policy nothing can be approved in any case.
+    """
     try:
-        check_satisfiable(document, staffing)
-    except PolicyUnsatisfiableError:
-        return False
-    return True
+        document = policy_in_effect().document
+    except AlteredPolicyError:
+        return
+    known = [one.refusal for one in _unsatisfied(document, before.enrolled_only(), APPROVE_GOVERNANCE)]
+    for unsatisfied in _unsatisfied(document, after.enrolled_only(), APPROVE_GOVERNANCE):
+        if unsatisfied.refusal not in known:
+            raise unsatisfied
 
 
-def _check_rule(number: int, rule: Rule, kind: AnyKind, staffing: Staffing) -> None:
+def _is_satisfiable(document: PolicyDocument, staffing: Staffing) -> bool:
+    return next(_unsatisfied(document, staffing), None) is None
+
+
+def _unsatisfied(
+    document: PolicyDocument, staffing: Staffing, approval_permission: str = ""
+) -> Iterator[PolicyUnsatisfiableError]:
+    """What each rule lacks, for all kinds or those approved with this permission."""
+    checked: set[tuple[str, str, str]] = set()
+    for number, rule in enumerate(document.rules, start=1):
+        people = f"{rule.levels} {rule.when.preparer}"
+        for kind in _kinds_of(rule) if rule.levels else []:
+            combination = (people, kind.permission, kind.approval_permission)
+            if combination not in checked and approval_permission in {"", kind.approval_permission}:
+                yield from _unsatisfied_levels(number, rule, kind, staffing)
+            checked.add(combination)
+
+
+def _unsatisfied_levels(
+    number: int, rule: Rule, kind: AnyKind, staffing: Staffing
+) -> Iterator[PolicyUnsatisfiableError]:
     approvers = _people(staffing, kind.approval_permission)
     entitled = staffing.holders(kind.permission)
     for preparer in _preparers(rule, [person for person in approvers if person.id in entitled]):
         others = [person for person in approvers if person != preparer]
         for place, level in enumerate(rule.levels, start=1):
             if not can_be_satisfied(rule.levels[:place], others):
-                raise PolicyUnsatisfiableError(number, kind.name, level, preparer.name if preparer else "")
+                yield PolicyUnsatisfiableError(number, kind.name, level, preparer.name if preparer else "")
 
 
 def _people(staffing: Staffing, permission: str) -> list[Person]:

@@ -7,7 +7,7 @@ from typing import Self
 from backoffice.accounts.break_glass import REQUIRED_ADMINISTRATORS
 from backoffice.accounts.groups import active_groups, groups_of
 from backoffice.accounts.models import User
-from backoffice.accounts.roles import PERMISSIONS, Role
+from backoffice.accounts.roles import PERMISSIONS, Role, enrolled_people
 from backoffice.operations.errors import OperationError
 from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE
 from backoffice.operations.refusals import Refusal
@@ -18,22 +18,26 @@ NEW_PERSON = 0
 
 @dataclass(frozen=True)
 class Staffing:
-    """The active people by id: name, roles and ids of groups; and the groups that are not retired."""
+    """The active people by id: name, roles and ids of groups; who of them has an authenticator; and the groups that are
+    not retired.
+    """
 
     names: Mapping[int, str]
     roles: Mapping[int, frozenset[str]]
     groups: Mapping[int, frozenset[int]]
+    enrolled: frozenset[int]
     active_groups: frozenset[int]
 
     @classmethod
     def now(cls) -> Self:
-        """As it is in the database now. Four queries."""
+        """As it is in the database now. Five queries."""
         people = list(User.objects.filter(is_active=True).prefetch_related("groups"))
         memberships = groups_of(person.pk for person in people)
         return cls(
             names={person.pk: person.full_name for person in people},
             roles={person.pk: frozenset(role.name for role in person.groups.all()) for person in people},
             groups={person.pk: frozenset(memberships.get(person.pk, {})) for person in people},
+            enrolled=frozenset(enrolled_people().values_list("pk", flat=True)),
             active_groups=frozenset(active_groups().values_list("pk", flat=True)),
         )
 
@@ -67,6 +71,10 @@ class Staffing:
         roles = {role.value for role, names in PERMISSIONS.items() if permission in names}
         return frozenset(person for person, held in self.roles.items() if held & roles)
 
+    def enrolled_only(self) -> "Staffing":
+        """The same without the people who have no authenticator yet, since they can approve nothing."""
+        return replace(self, roles={key: held for key, held in self.roles.items() if key in self.enrolled})
+
     @property
     def administrators(self) -> frozenset[int]:
         return frozenset(person for person, held in self.roles.items() if Role.ADMINISTRATOR in held)
@@ -77,10 +85,13 @@ StaffingCheck = Callable[[Staffing, Staffing], None]
 
 
 def check_administrators(before: Staffing, after: Staffing) -> None:
-    """Raises OperationError if fewer than two active administrators would be left, and fewer than before."""
-    left = len(after.administrators)
-    if left < REQUIRED_ADMINISTRATORS and left < len(before.administrators):
-        raise OperationError(Refusal.TOO_FEW_ADMINISTRATORS)
+    """Raises OperationError if fewer than two active administrators would be left, and fewer than before: of all, or
+    of those with an authenticator.
+    """
+    for earlier, later in ((before, after), (before.enrolled_only(), after.enrolled_only())):
+        left = len(later.administrators)
+        if left < REQUIRED_ADMINISTRATORS and left < len(earlier.administrators):
+            raise OperationError(Refusal.TOO_FEW_ADMINISTRATORS)
 
 
 def check_somebody_approves(before: Staffing, after: Staffing) -> None:

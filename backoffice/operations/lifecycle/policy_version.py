@@ -2,6 +2,8 @@
 
 from backoffice.accounts.groups import active_groups
 from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.core.leases import lock_until_commit
 from backoffice.operations.errors import PolicyAlteredError, PolicyNamesOutdatedError, PolicyOutdatedError
@@ -15,8 +17,8 @@ from backoffice.policies.models import AlteredPolicyError, PolicyVersion, policy
 _VERSION_LOCK = "policy version"
 
 
-def apply_policy(operation: Operation, payload: ApprovalPolicyPayload, _actor: User) -> None:
-    """Make this document the newest version, in the transaction of the last approval.
+def apply_policy(operation: Operation, payload: ApprovalPolicyPayload, actor: User) -> None:
+    """Make this document the newest version, here and in the audit log, in the transaction of the last approval.
 
     Raises PolicyOutdatedError if another version was put into effect since, and as `check_policy`.
     """
@@ -32,6 +34,14 @@ def apply_policy(operation: Operation, payload: ApprovalPolicyPayload, _actor: U
     )
     version.make_seal()
     version.save(force_insert=True)
+    audit.record(
+        Action.POLICY_IN_EFFECT,
+        actor=actor,
+        target=version,
+        number=version.number,
+        digest=version.digest,
+        operation=operation.reference,
+    )
 
 
 def check_replaces_newest(number: int) -> None:

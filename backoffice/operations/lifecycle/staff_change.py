@@ -5,7 +5,7 @@ from collections.abc import Callable
 from django.db.models import Q
 
 from backoffice.accounts import groups, setup_links, staff
-from backoffice.accounts.models import User
+from backoffice.accounts.models import SetupLink, User
 from backoffice.accounts.rights import AccountChange, RightsGrant
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
@@ -21,9 +21,13 @@ STAFFING_LOCK = "staffing"
 
 
 def lock_staff(*user_ids: int) -> None:
-    """Lock the staffing and these people until the commit, before anything that writes to the audit log."""
+    """Lock the staffing, these people and their links until the commit, before anything that writes to the audit log.
+
+    Who is shown half of a link locks the link and then the head of the log.
+    """
     lock_until_commit(STAFFING_LOCK)
     list(User.objects.select_for_update(no_key=True).filter(pk__in=user_ids).order_by("pk"))
+    list(SetupLink.objects.select_for_update().filter(user__in=user_ids).order_by("pk"))
 
 
 def apply_staff_change(operation: Operation, payload: StaffChangePayload, actor: User) -> None:
@@ -118,13 +122,15 @@ _EFFECTS: dict[StaffChange, Callable[[Operation, StaffChangePayload, User], None
 def _set_groups(user: User, operation: Operation, payload: StaffChangePayload, actor: User) -> None:
     if payload.groups == payload.groups_before:
         return
-    groups.set_groups(user, [group.id for group in payload.groups], operation=operation.pk)
+    ids = [group.id for group in payload.groups]
+    groups.set_groups(user, ids, operation=operation.pk)
     audit.record(
         Action.STAFF_GROUPS_CHANGED,
         actor=actor,
         target=user,
         before=[group.name for group in payload.groups_before],
         after=[group.name for group in payload.groups],
+        group_ids=ids,
         operation=operation.reference,
     )
 

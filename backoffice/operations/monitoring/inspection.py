@@ -22,7 +22,7 @@ from django.utils.translation import gettext
 from backoffice.accounts.access_report import review_due_after
 from backoffice.accounts.models import BreakGlassChange, User
 from backoffice.accounts.rights import AccessReview
-from backoffice.accounts.roles import Role, users_with_role
+from backoffice.accounts.roles import active_administrators
 from backoffice.audit.canonical import GENESIS
 from backoffice.audit.models import ChainHead
 from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
@@ -320,7 +320,7 @@ def _counts() -> dict[str, Any]:
     return {
         "open_incidents": _count_of(open_incidents()),
         "open_break_glass": _count_of(BreakGlassChange.objects.unacknowledged()),
-        "active_administrators": _count_of(users_with_role(Role.ADMINISTRATOR)),
+        "active_administrators": _count_of(active_administrators()),
         "last_review": Subquery(AccessReview.objects.values("signed_at")[:1]),
         "first_account": Subquery(User.objects.order_by("created_at").values("created_at")[:1]),
     }

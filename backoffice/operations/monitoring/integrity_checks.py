@@ -5,7 +5,7 @@ Rules that one query can check cover all operations; the others cover those of t
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,6 +31,7 @@ from backoffice.operations.kinds.recipient import RecipientKind
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release, Secret
 from backoffice.operations.monitoring.database_rules import altered_rules
+from backoffice.operations.monitoring.recorded_rights import unrecorded_rights
 from backoffice.operations.states import AWAITING_PROVIDER, EDGES, PROVEN_NOT_EXECUTED, Outcome, Status
 from backoffice.policies.models import PolicyVersion
 from backoffice.recipients.models import RecipientState, RecipientVersion
@@ -115,15 +116,43 @@ def altered_record(scope: InspectionScope) -> list[str]:
 
 
 def altered_policy(_scope: InspectionScope) -> list[str]:
-    """A version of the policies has no valid seal or no approved operation, or one that was approved is gone."""
-    versions = list(PolicyVersion.objects.all())
+    """A version of the policies has no valid seal or no approved operation, is not the one that the audit log has, or
+    one that was approved is gone.
+
+    Read again if something is found: a version may have been put into effect between the queries.
+    """
+    return _altered_policies() and _altered_policies()
+
+
+def _altered_policies() -> list[str]:
+    versions = {version.number: version for version in PolicyVersion.objects.order_by("number")}
     agreed = Operation.objects.filter(kind=ApprovalPolicyKind.name, status=Status.SUCCEEDED)
     operations = set(agreed.values_list("pk", flat=True))
     altered = [
-        str(version) for version in versions if version.is_altered or version.operation not in operations
+        str(version)
+        for version in versions.values()
+        if version.is_altered or version.operation not in operations
     ]
-    missing = agreed.exclude(pk__in=[version.operation for version in versions])
-    return altered + list(missing.order_by("reference").values_list("reference", flat=True))
+    missing = agreed.exclude(pk__in=[version.operation for version in versions.values()])
+    altered += missing.order_by("reference").values_list("reference", flat=True)
+    return list(dict.fromkeys([*_versions_unlike_the_log(versions), *altered]))
+
+
+def _versions_unlike_the_log(versions: Mapping[int, PolicyVersion]) -> list[str]:
+    """The versions that the audit log has and the table has not, or otherwise, and the other way round."""
+    entries = Entry.objects.filter(action=Action.POLICY_IN_EFFECT).order_by("position")
+    recorded = list(entries.values_list("target_label", "detail"))
+    unlike = [
+        label
+        for number, (label, detail) in enumerate(recorded, start=1)
+        if number not in versions or not versions[number].is_in(detail)
+    ]
+    return unlike + [str(version) for number, version in versions.items() if number > len(recorded)]
+
+
+def unrecorded_right(_scope: InspectionScope) -> list[str]:
+    """A person has other roles or groups than the audit log records, or a role other permissions."""
+    return unrecorded_rights()
 
 
 def altered_recipient(scope: InspectionScope) -> list[str]:
@@ -355,6 +384,14 @@ INTEGRITY_CHECKS = (
         "altered_recipient",
         _("Every version of a recipient was approved by two people, and none was altered or deleted."),
         altered_recipient,
+        names_operations=False,
+    ),
+    IntegrityCheck(
+        "unrecorded_right",
+        _(
+            "Every person has the roles and groups that the audit log records, and every role its permissions."
+        ),
+        unrecorded_right,
         names_operations=False,
     ),
     IntegrityCheck(

@@ -49,6 +49,7 @@ def test_each_row_becomes_an_operation_of_the_same_people(preparer: User, approv
 
 def test_the_rows_of_a_batch_pass_every_integrity_check(preparer: User, approver: User) -> None:
     payouts.applied(preparer, approver, payouts.transfers(3))
+    factories.record_rights()
     assert inspect(full=True).violations == {}
 
 
@@ -397,6 +398,7 @@ def test_a_cancelled_batch_sends_no_further_row(
     jobs.JOBS["cancel_batch_rows"]()
     statuses = [one.status for one in payouts.row_operations(batch)]
     assert statuses == [Status.PROCESSING, Status.CANCELLED, Status.CANCELLED]
+    factories.record_rights()
     assert inspect(full=True).violations == {}
     with pytest.raises(errors.BatchClosedError):
         control.pause_batch(batch.pk, actor=approver)

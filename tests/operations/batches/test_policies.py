@@ -78,7 +78,7 @@ def test_rows_have_the_levels_of_their_batch(
         factories.release(row, approver)
         send.send_operation(row.pk)
     assert len(provider.posts) == 2
-    assert inspect(full=False).violations.keys() <= {"altered_policy"}
+    assert inspect(full=False).violations.keys() <= {"altered_policy", "unrecorded_right"}
 
 
 def test_a_policy_tightened_for_batches_holds_each_row_until_it_has_the_approvals(

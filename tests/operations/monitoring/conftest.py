@@ -7,6 +7,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
 from backoffice.operations.delivery import send
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation
@@ -15,6 +16,7 @@ from tests import factories
 from tests.operations import unknown_outcomes
 from tests.operations.monitoring.violations import CHECKPOINT_DESTINATION
 from tests.operations.provider_list import NAMED, OTP_REJECTED, REFUSED, record, sent, shows
+from tests.policies.versions import group
 from tests.stub_provider import StubProvider
 
 
@@ -64,6 +66,9 @@ def history(
     made["sent twice"] = _sent_after_a_refused_one_time_code(provider, preparer, approver)
     made["resolved"] = _settled_by_two(provider, preparer, approver, second_approver)
     made["unknown"] = sent(provider, preparer, approver, (502, "bad gateway"), account_number="0000000001")
+    factories.person("Zainab Musa", Role.ADMINISTRATOR)
+    group("Treasury", approver)
+    factories.record_rights()
     made["released"] = factories.release(factories.approved(preparer, approver), approver)
     return {name: Operation.objects.get(pk=each.pk) for name, each in made.items()}
 

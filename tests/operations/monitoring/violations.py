@@ -1,14 +1,18 @@
 """Violations made in the database past the services, each named after the integrity check that must find it."""
 
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from decimal import Decimal
 
+from django.contrib.auth.models import Group, Permission
 from django.db import connection, transaction
 from django.utils import timezone
 
-from backoffice.accounts.models import User
+from backoffice.accounts.groups import set_groups
+from backoffice.accounts.models import GroupMembership, StaffGroup, User
+from backoffice.accounts.roles import Role
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import CheckpointDestination, Entry, LastVerification
@@ -117,6 +121,38 @@ def altered_recipient(history: dict[str, Operation]) -> None:
 def altered_policy(_history: dict[str, Operation]) -> None:
     """Nobody approved it, although its seal is valid."""
     put_in_effect({"levels": [{"needed": 1}]})
+
+
+@violation
+def altered_policy__that_the_log_still_has(_history: dict[str, Operation]) -> None:
+    """Deleted with its operation: only the log says that there was one."""
+    put_in_effect({"levels": [{"needed": 1}]}).delete()
+
+
+@violation
+def unrecorded_right(history: dict[str, Operation]) -> None:
+    history["pending"].preparer.groups.add(Group.objects.get(name=Role.APPROVER))
+
+
+@violation
+def unrecorded_right__of_a_person_whom_nobody_invited(_history: dict[str, Operation]) -> None:
+    factories.person("Ola Stranger")
+
+
+@violation
+def unrecorded_right__by_a_group(history: dict[str, Operation]) -> None:
+    set_groups(history["pending"].preparer, [StaffGroup.objects.get().pk], operation=uuid.uuid4())
+
+
+@violation
+def unrecorded_right__of_a_person_who_left_a_group(_history: dict[str, Operation]) -> None:
+    GroupMembership.objects.all().delete()
+
+
+@violation
+def unrecorded_right__by_a_permission_of_the_role(_history: dict[str, Operation]) -> None:
+    approve = Permission.objects.get(codename="approve_operation")
+    Group.objects.get(name=Role.PREPARER).permissions.add(approve)
 
 
 @violation

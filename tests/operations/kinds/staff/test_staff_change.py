@@ -21,6 +21,7 @@ from backoffice.operations import errors, selectors
 from backoffice.operations.delivery import send
 from backoffice.operations.kinds.staff_change import StaffChange, StaffChangeForm
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
+from backoffice.operations.monitoring.recorded_rights import unrecorded_rights
 from backoffice.operations.permissions import APPROVE
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
@@ -276,6 +277,31 @@ def test_a_change_that_leaves_one_administrator_is_refused(
     refused_with(Refusal.TOO_FEW_ADMINISTRATORS, changes.proposed, payload, administrator)
     factories.person("Third Person", Role.ADMINISTRATOR)
     assert changes.proposed(payload, administrator).status == Status.PENDING
+
+
+def test_the_audit_log_has_the_rights_after_every_change(
+    administrator: User, second_administrator: User, approver: User
+) -> None:
+    factories.record_rights()
+    both = (administrator, second_administrator)
+    treasury, directors = groups.create_group("Treasury"), groups.create_group("Directors")
+    ada_s = changes.invitation(Role.APPROVER, Role.AUDITOR, groups=(treasury, directors))
+    changes.agreed(ada_s, *both)
+    assert unrecorded_rights() == []
+    ada = User.objects.get(email="ada@countersign.example")
+    changes.agreed(changes.rights(ada, Role.APPROVER, groups=(directors,)), *both)
+    assert unrecorded_rights() == []
+    changes.agreed(changes.of_group(StaffChange.RENAME_GROUP, "Board", directors), *both)
+    changes.agreed(changes.of_group(StaffChange.RETIRE_GROUP, group=treasury), *both)
+    assert unrecorded_rights() == []
+    directors.refresh_from_db()
+    changes.agreed(changes.of_group(StaffChange.RETIRE_GROUP, group=directors), *both)
+    assert unrecorded_rights() == []
+    staff.deactivate_staff(ada.pk, actor=administrator)
+    changes.agreed(changes.of_person(StaffChange.REACTIVATE, ada), *both)
+    assert unrecorded_rights() == []
+    ada.groups.clear()
+    assert unrecorded_rights() == [f"Ada Obi ({ada.pk})"]
 
 
 def test_the_last_approver_is_not_taken_from_those_who_prepare(

@@ -386,6 +386,7 @@ def test_releases_of_many_wait_as_long_as_sending_all_may_take(
     release_pending(start(*operations, actor=approver).pk)
     released = list(Release.objects.filter(operation__in=operations))
     assert [one.expires_at - one.released_at for one in released] == [timedelta(seconds=lifetime)] * 5
+    factories.record_rights()
     assert inspect(full=True).violations == {}
     monkeypatch.setattr(expected_wait, "_USUAL_SECONDS", 1e5)
     assert expected_wait.release_lifetime(operations) == expected_wait.LONGEST_RELEASE

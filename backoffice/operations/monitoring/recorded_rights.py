@@ -1,0 +1,52 @@
+"""Whether the rights in the database are those that the audit log records."""
+
+from collections.abc import Mapping
+
+from django.contrib.auth.models import Group
+
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import PERMISSIONS
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.operations.kinds.staffing import Staffing
+
+_ROLES_AFTER = {Action.STAFF_CREATED: "roles", Action.STAFF_ROLES_CHANGED: "after"}
+_GROUPS_AFTER = {Action.STAFF_GROUPS_CHANGED: "group_ids"}
+"""For each action that sets them, the member of its entry that has all of them afterwards."""
+
+
+def unrecorded_rights() -> list[str]:
+    """The active people whose roles or groups are not those of their newest entries, and the roles whose permissions
+    are not those of this release.
+
+    Read again if something is found: a change may have been made between the queries.
+    """
+    return _found() and _found()
+
+
+def _found() -> list[str]:
+    staffing = Staffing.now()
+    roles, groups = _recorded(_ROLES_AFTER), _recorded(_GROUPS_AFTER)
+    people = [
+        f"{name} ({pk})"
+        for pk, name in staffing.names.items()
+        if staffing.roles[pk] != roles.get(pk)
+        or staffing.groups[pk] != groups.get(pk, frozenset()) & staffing.active_groups
+    ]
+    return sorted(people) + _roles_with_other_permissions()
+
+
+def _recorded(members: Mapping[Action, str]) -> dict[int, frozenset[object]]:
+    """What the newest of these entries records for each person."""
+    entries = Entry.objects.filter(target_type=User._meta.label_lower, action__in=members)
+    found = entries.order_by("position").values_list("target_id", "action", "detail")
+    return {int(pk): frozenset(detail.get(members[Action(action)], [])) for pk, action, detail in found}
+
+
+def _roles_with_other_permissions() -> list[str]:
+    held: dict[str, set[str]] = {}
+    columns = ("name", "permissions__content_type__app_label", "permissions__codename")
+    for role, app, codename in Group.objects.values_list(*columns):
+        held.setdefault(role, set()).update({f"{app}.{codename}"} if codename else ())
+    expected = {role.value: names for role, names in PERMISSIONS.items()}
+    return sorted(role for role, names in held.items() if names != expected.get(role, set()))
