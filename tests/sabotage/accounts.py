@@ -108,7 +108,7 @@ ACCOUNTS = (
     Safeguard(
         "nobody acknowledges the change of their own account",
         "backoffice.operations.lifecycle.incidents:acknowledge_break_glass",
-        {"    if change.user == actor:\n": "    if actor is None:\n"},
+        {"    if change.is_about(actor):\n": "    if actor is None:\n"},
         f"{_RESTRICTED}::test_the_person_changed_cannot_acknowledge",
     ),
     Safeguard(
