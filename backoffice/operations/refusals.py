@@ -49,8 +49,8 @@ class Refusal(TextChoices):
     RECOVERY_WAIT = (
         "recovery_wait",
         _(
-            "Your account was reactivated, or you got a new second factor. You cannot approve or make changes of staff "
-            "before {until}. Other administrators can."
+            "Your account was reactivated, or you got a new second factor. You cannot approve changes of staff or of "
+            "approval policies, or deactivate accounts, before {until}. Another administrator can."
         ),
     )
     APPROVER_RIGHTS_NEW = (

@@ -114,7 +114,7 @@ ACCOUNTS = (
     Safeguard(
         "two people changed with break-glass do not acknowledge each other",
         "backoffice.operations.lifecycle.incidents:acknowledge_break_glass",
-        {"    policy.check_permission(actor, permissions.ACKNOWLEDGE)\n": ""},
+        {"    policy.check_permission(actor, permission_to_acknowledge(actor, change))\n": ""},
         f"{_RESTRICTED}::test_two_restricted_people_cannot_acknowledge_each_other",
     ),
     Safeguard(
