@@ -256,6 +256,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "backoffice.operations.pages.context_processors.waiting_count",
                 "backoffice.operations.pages.context_processors.payments_pause",
                 "backoffice.operations.pages.context_processors.unrecognised_transactions",
+                "backoffice.governance.pages.bootstrap.first_steps",
                 "backoffice.api_keys.pages.expiring_keys",
                 "backoffice.webhooks.pages.missing_webhooks",
                 "backoffice.notifications.pages.undelivered_notifications",

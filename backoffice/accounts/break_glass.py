@@ -134,7 +134,7 @@ def _active_administrators() -> QuerySet[User]:
 
 
 def _was_break_glass_used() -> bool:
-    return BreakGlassChange.objects.exists()
+    return BreakGlassChange.objects.at_shell().exists()
 
 
 def _check_may_give_rights(roles: Collection[str], command: ShellCommand) -> None:

@@ -261,19 +261,27 @@ class BreakGlassChangeManager(RestrictingManager["BreakGlassChange"]):
     def unacknowledged(self) -> QuerySet["BreakGlassChange"]:
         return self.filter(acknowledged_at__isnull=True)
 
+    def at_shell(self) -> QuerySet["BreakGlassChange"]:
+        return self.exclude(change=AccountChange.INVITED_ALONE)
+
+    def in_effect(self) -> QuerySet["BreakGlassChange"]:
+        return super().in_effect().exclude(change=AccountChange.INVITED_ALONE)
+
 
 class BreakGlassChange(models.Model):
-    """One change of an account by one person at the shell: an incident until another person acknowledges it.
+    """One change of an account by one person alone: an incident until another person acknowledges it.
 
-    The person whose account was changed can neither approve, send nor resolve for a day.
+    Made at the shell, or by the first administrator who invited the second one (`invited_by`); neither of these two
+    acknowledges that. After a change at the shell, the person can neither approve, send nor resolve for a day.
     """
 
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="break_glass_changes")
     change = models.CharField(max_length=32, choices=AccountChange)
     roles = models.JSONField(default=list)  # names of the person's roles after the change
-    reason = models.CharField(max_length=500)
-    os_user = models.CharField(max_length=255)
-    host = models.CharField(max_length=255)
+    reason = models.CharField(max_length=500, blank=True)
+    os_user = models.CharField(max_length=255, blank=True)
+    host = models.CharField(max_length=255, blank=True)
+    invited_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     at = models.DateTimeField()
     acknowledged_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     acknowledged_at = models.DateTimeField(null=True)
@@ -293,7 +301,21 @@ class BreakGlassChange(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(change__in=AccountChange.values), name="break_glass_known"),
             models.CheckConstraint(
-                condition=~Q(reason="") & ~Q(os_user="") & ~Q(host=""), name="break_glass_with_origin"
+                condition=(
+                    ~Q(change=AccountChange.INVITED_ALONE)
+                    & Q(invited_by__isnull=True)
+                    & ~Q(reason="")
+                    & ~Q(os_user="")
+                    & ~Q(host="")
+                )
+                | Q(
+                    change=AccountChange.INVITED_ALONE,
+                    invited_by__isnull=False,
+                    reason="",
+                    os_user="",
+                    host="",
+                ),
+                name="break_glass_with_origin",
             ),
             models.CheckConstraint(
                 condition=Q(acknowledged_at__isnull=True, acknowledged_by__isnull=True, note="")
@@ -301,7 +323,11 @@ class BreakGlassChange(models.Model):
                 name="break_glass_acknowledged_by_a_person_with_a_note",
             ),
             models.CheckConstraint(
-                condition=Q(acknowledged_by__isnull=True) | ~Q(acknowledged_by=F("user")),
+                condition=Q(acknowledged_by__isnull=True)
+                | (
+                    ~Q(acknowledged_by=F("user"))
+                    & (Q(invited_by__isnull=True) | ~Q(acknowledged_by=F("invited_by")))
+                ),
                 name="break_glass_acknowledged_by_another_person",
             ),
         ]
@@ -316,22 +342,37 @@ class BreakGlassChange(models.Model):
 
     @property
     def restricted_until(self) -> datetime:
-        """When the person may approve, send and resolve again."""
+        """When the person may approve, send and resolve again, after a change at the shell."""
         return self.at + RestrictionCause.BREAK_GLASS.lasts
 
     @property
     def is_open(self) -> bool:
         return self.acknowledged_at is None
 
+    @property
+    def was_at_shell(self) -> bool:
+        return self.change != AccountChange.INVITED_ALONE
+
+    def is_about(self, person: User) -> bool:
+        """Whether the person had a part in it, and so cannot acknowledge it."""
+        return person.pk in {self.user_id, self.invited_by_id}
+
+
+RESTRICTING: tuple[RestrictingManager[Any], ...] = (
+    BreakGlassChange.objects,
+    RightsGrant.objects,
+    RightsGrant.recoveries,
+)
+"""Every kind of change that restricts, one for each cause."""
+
 
 def latest_restricting_changes(person: str) -> dict[str, Subquery]:
     """Annotations with the time of the latest change in effect of each cause; `person` refers to the person's id."""
-    managers: tuple[RestrictingManager[Any], ...] = (BreakGlassChange.objects, RightsGrant.objects)
     return {
         f"{manager.cause.value}_at": Subquery(
             manager.in_effect().filter(user=OuterRef(person)).order_by("-at").values("at")[:1]
         )
-        for manager in managers
+        for manager in RESTRICTING
     }
 
 

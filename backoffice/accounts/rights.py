@@ -9,15 +9,17 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar, TypeVar
 
+from django.apps import apps
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.db import models
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 
 class AccountChange(models.TextChoices):
-    """What a command changed in an account. The label is the sentence, with its parameter in braces."""
+    """What was changed in an account. The label is the sentence, with its parameter in braces."""
 
     CREATED = "created", _("The account of {person} was created")
     ROLES_CHANGED = "roles_changed", _("The roles of {person} were changed")
@@ -25,6 +27,10 @@ class AccountChange(models.TextChoices):
     DEACTIVATED = "deactivated", _("The account of {person} was deactivated")
     PASSWORD_RESET = "password_reset", _("The password of {person} was reset")
     SECOND_FACTOR_RESET = "second_factor_reset", _("Password and second factor of {person} were reset")
+    INVITED_ALONE = (
+        "invited_alone",
+        _("The account of {person}, an administrator, was created by the first administrator alone"),
+    )
 
 
 class RestrictionCause(StrEnum):
@@ -32,6 +38,7 @@ class RestrictionCause(StrEnum):
 
     BREAK_GLASS = "break_glass"
     NEW_RIGHTS = "new_rights"
+    RECOVERED_ACCOUNT = "recovered_account"
 
     @property
     def lasts(self) -> timedelta:
@@ -48,6 +55,9 @@ class Restriction:
     cause: RestrictionCause
     until: datetime
 
+
+_RECOVERIES = (AccountChange.REACTIVATED, AccountChange.SECOND_FACTOR_RESET)
+_OTHERS_NEEDED = 2  # one to prepare and one to approve
 
 _Change = TypeVar("_Change", bound=models.Model)
 
@@ -72,12 +82,48 @@ class RightsGrantManager(RestrictingManager["RightsGrant"]):
     cause = RestrictionCause.NEW_RIGHTS
 
 
+class RecoveryManager(RestrictingManager["RightsGrant"]):
+    """Reactivations and resets of second factors.
+
+    They restrict only while two other administrators are free to agree on changes of staff, so that nobody waits for
+    people who wait themselves.
+    """
+
+    cause = RestrictionCause.RECOVERED_ACCOUNT
+
+    def in_effect(self) -> QuerySet["RightsGrant"]:
+        recent = self._recent()
+        return recent.alias(others=Subquery(self._free_administrators(recent))).filter(
+            others__gte=_OTHERS_NEEDED
+        )
+
+    def _recent(self) -> QuerySet["RightsGrant"]:
+        return super().in_effect().filter(change__in=_RECOVERIES)
+
+    def _free_administrators(self, recent: QuerySet["RightsGrant"]) -> QuerySet[Any, Any]:
+        """Their number, without the person of the grant in the outer query; nothing if there are none."""
+        by_break_glass: Any = apps.get_model("accounts", "BreakGlassChange")
+        free = (
+            get_user_model()
+            .objects.filter(
+                is_active=True,
+                groups__permissions__codename="approve_governance_change",
+                authenticators__confirmed=True,
+            )
+            .exclude(pk=OuterRef("user"))
+            .exclude(Exists(by_break_glass.objects.in_effect().filter(user=OuterRef("pk"))))
+            .exclude(Exists(recent.filter(user=OuterRef("pk"))))
+        )
+        return free.order_by().values(one=Value(1)).annotate(n=Count("pk", distinct=True)).values("n")
+
+
 class RightsGrant(models.Model):
     """Rights that two people gave to a third one: an account, a role, a group, or a new second factor.
 
-    The person can neither approve, send nor resolve for a day (`RestrictionCause.NEW_RIGHTS`). `roles` and `groups`
-    are those that the person did not have before: names of roles, ids of groups. The first administrator invites the
-    second one alone; only that has neither operation nor approver.
+    The person can neither approve, send nor resolve for a day (`RestrictionCause.NEW_RIGHTS`); after a recovery of the
+    account, nor agree on changes of staff (`RestrictionCause.RECOVERED_ACCOUNT`). `roles` and `groups` are those that
+    the person did not have before: names of roles, ids of groups. The first administrator invites the second one
+    alone; only that has neither operation nor approver.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="grants")
@@ -92,6 +138,7 @@ class RightsGrant(models.Model):
     )
 
     objects: ClassVar[RightsGrantManager] = RightsGrantManager()
+    recoveries: ClassVar[RecoveryManager] = RecoveryManager()
 
     class Meta:
         default_permissions = ()

@@ -15,8 +15,8 @@ from django.db import models
 from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.accounts.models import AuthenticatorDevice, BreakGlassChange, User
-from backoffice.accounts.rights import RestrictingManager, Restriction, RestrictionCause, RightsGrant
+from backoffice.accounts.models import RESTRICTING, AuthenticatorDevice, User
+from backoffice.accounts.rights import Restriction, RestrictionCause
 
 _VIEW_PERMISSIONS = {"operations.view_operation", "ledger.view_balance", "ledger.view_transaction"}
 _OVERSIGHT_PERMISSIONS = {"operations.resolve_operation", "operations.pause_payments"}
@@ -63,10 +63,12 @@ WITHHELD: dict[RestrictionCause, frozenset[str]] = {
     RestrictionCause.BREAK_GLASS: _MONEY_DECISIONS
     | {"operations.acknowledge_incident", "operations.approve_governance_change"},
     RestrictionCause.NEW_RIGHTS: _MONEY_DECISIONS,
+    RestrictionCause.RECOVERED_ACCOUNT: frozenset({"operations.approve_governance_change"}),
 }
 """What a person may not do while a change of the account is in effect, whatever the roles.
 
-New rights withhold only decisions about money: the first administrators have to invite the others at once.
+New rights withhold only decisions about money: the first administrators have to invite the others at once. A recovered
+account has new rights as well.
 """
 
 
@@ -109,8 +111,7 @@ def users_with_permission(permission: str) -> QuerySet[User]:
         groups__permissions__codename=codename,
         is_active=True,
     ).distinct()
-    changes: tuple[RestrictingManager[Any], ...] = (BreakGlassChange.objects, RightsGrant.objects)
-    for manager in changes:
+    for manager in RESTRICTING:
         if permission in WITHHELD[manager.cause]:
             found = found.exclude(Exists(manager.in_effect().filter(user=OuterRef("pk"))))
     return found

@@ -1,8 +1,10 @@
 """The second administrator: invited by the first one alone, on a page, while nobody else has an account."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from backoffice.accounts import staff
 from backoffice.accounts.break_glass import REQUIRED_ADMINISTRATORS
@@ -19,33 +21,40 @@ class NotBootstrappingError(Exception):
 
 @dataclass(frozen=True)
 class BootstrapState:
-    """Whether one administrator may still invite the second alone, and who was invited but never signed in."""
+    """Whether one administrator may still invite the second alone, and who was so invited but never signed in."""
 
     is_open: bool
-    invited: list[User]
+    invited: Sequence[User]
 
 
 def bootstrap_state() -> BootstrapState:
-    """Open while all accounts are administrators, only one of them ever signed in, and break-glass was never used.
+    """Open while all accounts are administrators, break-glass was never used, and there is only one of those who ever
+    signed in or have an active account made at the shell.
 
     That somebody signed in is never undone, so neither deactivating nor resetting an account opens it again.
     Three queries.
     """
     administrators = User.objects.filter(groups__name=Role.ADMINISTRATOR)
     has_others = User.objects.exclude(groups__name=Role.ADMINISTRATOR).exists()
-    people = list(administrators.order_by("full_name", "pk"))
-    started = [person for person in people if person.last_login is not None]
-    is_open = (
-        len(started) < REQUIRED_ADMINISTRATORS and not has_others and not BreakGlassChange.objects.exists()
-    )
-    invited = [person for person in people if person.last_login is None and person.is_active]
+    alone = BreakGlassChange.objects.filter(change=AccountChange.INVITED_ALONE, user=OuterRef("pk"))
+    people = list(administrators.annotate(invited_alone=Exists(alone)).order_by("full_name", "pk"))
+    invited = [
+        person for person in people if person.invited_alone and person.last_login is None and person.is_active
+    ]
+    started = [
+        person
+        for person in people
+        if person.last_login is not None or (person.is_active and not person.invited_alone)
+    ]
+    was_break_glass_used = BreakGlassChange.objects.at_shell().exists()
+    is_open = len(started) < REQUIRED_ADMINISTRATORS and not has_others and not was_break_glass_used
     return BootstrapState(is_open, invited)
 
 
 @transaction.atomic
 def invite_second_administrator(email: str, *, full_name: str, actor: User) -> tuple[User, str]:
-    """The second administrator and the token of the link; whoever was invited before and never signed in is
-    deactivated.
+    """The second administrator and the token of the link; whoever was invited here before and never signed in is
+    deactivated. An incident is open until a third person acknowledges it: one person has seen the whole link.
 
     Raises NotBootstrappingError, and EmailTakenError.
     """
@@ -54,14 +63,13 @@ def invite_second_administrator(email: str, *, full_name: str, actor: User) -> t
     if not state.is_open:
         raise NotBootstrappingError
     for person in state.invited:
-        if person != actor:
-            staff.deactivate_staff(person.pk, actor=actor, reason="Another administrator was invited instead")
+        staff.deactivate_staff(person.pk, actor=actor, reason="Another administrator was invited instead")
     user = staff.create_staff(email, full_name=full_name, roles=[Role.ADMINISTRATOR], actor=actor)
+    roles, now = [Role.ADMINISTRATOR.value], clock.now()
     RightsGrant.objects.create(
-        user=user,
-        change=AccountChange.CREATED,
-        roles=[Role.ADMINISTRATOR.value],
-        at=clock.now(),
-        prepared_by=actor,
+        user=user, change=AccountChange.CREATED, roles=roles, at=now, prepared_by=actor
+    )
+    BreakGlassChange.objects.create(
+        user=user, change=AccountChange.INVITED_ALONE, roles=roles, at=now, invited_by=actor
     )
     return user, staff.issue_setup_link(user.pk, actor=actor)

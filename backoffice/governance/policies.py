@@ -65,15 +65,22 @@ def version(request: StaffRequest, number: int) -> HttpResponse:
     found = {one.number: one for one in PolicyVersion.objects.filter(number__in=(number, number - 1))}
     if number not in found:
         raise Http404
-    stored, document = found[number], PolicyDocument.model_validate(found[number].document)
+    context: dict[str, Any] = {"version": found[number]}
+    document = _unaltered(found[number])
     before = found.get(number - 1)
-    old = PolicyDocument.model_validate(before.document) if before else PolicyDocument()
-    context = {
-        **_shown(PolicyInEffect(number, document)),
-        "version": stored,
-        "compared": compare(old, document),
-    }
+    if document is not None:
+        context |= _shown(PolicyInEffect(number, document))
+        old = _unaltered(before) if before else PolicyDocument()
+        context["compared"] = compare(old, document) if old is not None else None
     return render(request, "governance/policy_version.html", context)
+
+
+def _unaltered(stored: PolicyVersion) -> PolicyDocument | None:
+    """The document of this version; None if it was altered, or this release cannot read it."""
+    try:
+        return stored.read()
+    except AlteredPolicyError:
+        return None
 
 
 def _policy() -> PolicyInEffect:

@@ -1,5 +1,6 @@
 """The forms of approval policies: one rule, the lists and the time zone, and an operation to try."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -58,7 +59,11 @@ class PeopleChoices:
     def __init__(self) -> None:
         self.groups = {group.pk: group.name for group in active_groups()}
         people = User.objects.filter(is_active=True).order_by("full_name", "pk")
-        self.people = dict(people.values_list("pk", "full_name"))
+        found = list(people.values_list("pk", "full_name", "email"))
+        self.people = {pk: name for pk, name, _email in found}
+        times = Counter(self.people.values())
+        self.labels = {pk: f"{name}, {email}" if times[name] > 1 else name for pk, name, email in found}
+        """Names; with the email address where several people have the same."""
 
     @property
     def of_levels(self) -> list[tuple[str, str]]:
@@ -71,7 +76,7 @@ class PeopleChoices:
 
     @property
     def of_preparers(self) -> list[tuple[str, str]]:
-        people = [(f"person:{pk}", name) for pk, name in self.people.items()]
+        people = [(f"person:{pk}", label) for pk, label in self.labels.items()]
         return [("", gettext("Anyone")), *self._roles_and_groups, *people]
 
     @property
@@ -158,7 +163,7 @@ class RuleForm(forms.Form):
         self._set_choices("on_list", [("", gettext("Any")), *((name, name) for name in lists)])
         self._set_choices("preparer", people.of_preparers)
         self._set_choices("weekdays", [(day, weekday_name(day)) for day in range(7)])
-        named = [(str(pk), name) for pk, name in people.people.items()]
+        named = [(str(pk), label) for pk, label in people.labels.items()]
         for number in range(1, MOST_LEVELS + 1):
             self.fields[f"needed{number}"] = forms.IntegerField(
                 label=_("Approvals"), required=False, min_value=1, max_value=MOST_APPROVALS
@@ -392,7 +397,7 @@ class TryForm(forms.Form):
         kind: Any = self.fields["kind"]
         kind.choices = list(kind_names().items())
         preparer: Any = self.fields["preparer"]
-        preparer.choices = [(str(pk), name) for pk, name in people.people.items()]
+        preparer.choices = [(str(pk), label) for pk, label in people.labels.items()]
 
     def clean_currency(self) -> str:
         code: str = self.cleaned_data["currency"].strip().upper()

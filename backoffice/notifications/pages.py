@@ -9,11 +9,14 @@ from django.contrib.auth.decorators import permission_required
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
+from backoffice.accounts.access import url_with_next
+from backoffice.accounts.second_factor import has_fresh_second_factor
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.cached_reads import cached_in_process
 from backoffice.core.web.pagination import keyset_page
@@ -110,7 +113,10 @@ def preferences(request: StaffRequest) -> HttpResponse:
 @sensitive_post_parameters("url")
 @require_POST
 def chat_channel(request: StaffRequest) -> HttpResponse:
-    """Set or replace the person's chat channel."""
+    """Set or replace the person's chat channel, with a fresh second factor: notices about the account go there."""
+    if not has_fresh_second_factor(request):
+        messages.info(request, gettext("Nothing was saved. Enter a code first, then the URL once more."))
+        return redirect(url_with_next("accounts:second_factor", reverse("notifications:preferences")))
     form = ChatChannelForm(request.POST)
     if not form.is_valid():
         choices = services.choices_of(request.user)

@@ -26,6 +26,7 @@ class PermissionMissingError(OperationError):
 _CAUSES = {
     RestrictionCause.BREAK_GLASS: Refusal.ACCOUNT_RESTRICTED,
     RestrictionCause.NEW_RIGHTS: Refusal.NEW_RIGHTS_WAIT,
+    RestrictionCause.RECOVERED_ACCOUNT: Refusal.RECOVERY_WAIT,
 }
 
 

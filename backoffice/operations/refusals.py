@@ -46,6 +46,13 @@ class Refusal(TextChoices):
             "before {until}."
         ),
     )
+    RECOVERY_WAIT = (
+        "recovery_wait",
+        _(
+            "Your account was reactivated, or you got a new second factor. You cannot approve changes of staff or of "
+            "approval policies, or deactivate accounts, before {until}. Another administrator can."
+        ),
+    )
     APPROVER_RIGHTS_NEW = (
         "approver_rights_new",
         _(

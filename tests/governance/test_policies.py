@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils.html import strip_tags
@@ -23,6 +24,7 @@ from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from backoffice.policies.models import PolicyVersion
 from tests import factories
+from tests.append_only.triggers import lifted
 from tests.policies.versions import NGN, document, group, proposed, put_in_effect
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,6 +65,27 @@ def test_the_rules_in_effect_are_shown_as_sentences(as_administrator: Client, au
     assert "Transfers are refused: “No transfers”." in shown
     assert "Propose new version" not in shown
     assert "Removed" not in page(as_administrator, f"{SETTINGS}versions/1/")
+
+
+def test_an_altered_version_is_named_as_such(as_administrator: Client) -> None:
+    put_in_effect({"levels": [{"needed": 1}]}, {"levels": [{"needed": 2}]})
+    put_in_effect({"levels": [{"needed": 3}]})
+    with lifted(connection):
+        PolicyVersion.objects.filter(number=1).update(document={"rules": "none"})
+    assert "This version was altered" in page(as_administrator, f"{SETTINGS}versions/1/")
+    following = page(as_administrator, f"{SETTINGS}versions/2/")
+    assert "The previous version was altered" in following
+    assert "This version was altered" not in following
+
+
+def test_people_of_the_same_name_are_told_apart_by_their_address(as_administrator: Client) -> None:
+    for address in ("one@example.com", "two@example.com"):
+        factories.person("Same Name", Role.APPROVER, email=address)
+    shown = page(as_administrator, f"{DRAFT}rules/new/")
+    assert "Same Name, one@example.com" in shown
+    assert "Same Name, two@example.com" in shown
+    assert "Zainab Musa" in shown
+    assert "Zainab Musa," not in shown
 
 
 ROLES = ("preparer", "approver", "auditor", "administrator", "outsider")

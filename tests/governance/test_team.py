@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.core.checks import run_checks
+from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -16,8 +18,8 @@ from django.utils import timezone
 from backoffice import settings as product_settings
 from backoffice.accounts import groups
 from backoffice.accounts.access_report import REVIEW_INTERVAL, access_rows, report_digest
-from backoffice.accounts.models import SetupLink, StaffSession, User
-from backoffice.accounts.rights import AccessReview, RightsGrant
+from backoffice.accounts.models import BreakGlassChange, SetupLink, StaffSession, User
+from backoffice.accounts.rights import AccessReview, AccountChange, RightsGrant
 from backoffice.accounts.roles import Role, users_with_permission
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
@@ -29,6 +31,7 @@ from backoffice.governance.bootstrap import (
 )
 from backoffice.operations import errors
 from backoffice.operations.kinds.access_review import AccessReviewForm, AccessReviewPayload
+from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE
 from backoffice.operations.refusals import Refusal
@@ -312,6 +315,96 @@ def test_a_mistyped_address_is_corrected_by_another_invitation(first_administrat
     invite_second_administrator("right@example.com", full_name="I", actor=first_administrator)
     assert not User.objects.get(pk=wrong.pk).is_active
     assert SetupLink.objects.get().user.email == "right@example.com"
+
+
+def invited_second(actor: User) -> User:
+    """The second administrator, who has signed in."""
+    second, _token = invite_second_administrator("i@example.com", full_name="Ibrahim Sani", actor=actor)
+    User.objects.filter(pk=second.pk).update(last_login=timezone.now())
+    return second
+
+
+@pytest.mark.parametrize("role", [Role.APPROVER, Role.AUDITOR, Role.ADMINISTRATOR])
+def test_an_invitation_by_one_alone_is_red_until_a_third_person_acknowledges_it(
+    first_administrator: User, sign_in: SignIn, role: Role
+) -> None:
+    second = invited_second(first_administrator)
+    change = BreakGlassChange.objects.get()
+    address = reverse("operations:break_glass", args=[change.pk])
+    assert (change.change, change.invited_by, change.os_user) == (
+        AccountChange.INVITED_ALONE,
+        first_administrator,
+        "",
+    )
+    as_first = sign_in(Client(), first_administrator)
+    for place in ("operations:overview", "operations:incidents"):
+        assert "by one person alone" in text_of(as_first.get(reverse(place)))
+    assert "You are one of the two administrators" in text_of(as_first.get(address))
+    third = factories.person("Third Person", role)
+    client = sign_in(Client(), third)
+    assert "alone invited Ibrahim Sani" in text_of(client.get(address))
+    assert client.post(address, {"note": "Met both"}).status_code == 302
+    change.refresh_from_db()
+    assert (change.acknowledged_by, change.is_open) == (third, False)
+    assert "change by one person alone" not in text_of(as_first.get(reverse("operations:overview")))
+    assert second != third
+
+
+def test_neither_of_the_two_acknowledges_the_invitation(first_administrator: User) -> None:
+    second = invited_second(first_administrator)
+    change = BreakGlassChange.objects.get()
+    for person in (first_administrator, second):
+        with pytest.raises(errors.OwnAccountError):
+            incidents.acknowledge_break_glass(change.pk, actor=person, note="It was me")
+        with pytest.raises(IntegrityError), transaction.atomic():
+            BreakGlassChange.objects.update(acknowledged_by=person, acknowledged_at=timezone.now(), note="Me")
+    assert BreakGlassChange.objects.unacknowledged().exists()
+
+
+def test_the_second_administrator_approves_changes_of_staff_at_once(first_administrator: User) -> None:
+    second = invited_second(first_administrator)
+    assert [one.cause for one in second.restrictions] == ["new_rights"]
+    payload = changes.invitation(Role.APPROVER)
+    assert changes.agreed(payload, first_administrator, second).status == Status.SUCCEEDED
+
+
+def test_the_first_steps_leave_an_account_that_was_made_at_the_shell(first_administrator: User) -> None:
+    by_shell = factories.person("Kemi Balogun", Role.ADMINISTRATOR)
+    assert not bootstrap_state().is_open
+    with pytest.raises(NotBootstrappingError):
+        invite_second_administrator("i@example.com", full_name="I", actor=first_administrator)
+    assert User.objects.get(pk=by_shell.pk).is_active
+
+
+def test_an_account_made_at_the_shell_beside_an_invited_one_stays(first_administrator: User) -> None:
+    invite_second_administrator("i@example.com", full_name="I", actor=first_administrator)
+    User.objects.filter(pk=first_administrator.pk).update(last_login=None)
+    assert [person.email for person in bootstrap_state().invited] == ["i@example.com"]
+
+
+def governance_findings() -> list[str | None]:
+    found = [one.id for one in run_checks(include_deployment_checks=True)]
+    return [one for one in found if one and one.startswith("governance.")]
+
+
+def test_an_installation_with_one_administrator_is_warned_and_told_the_way_out(
+    first_administrator: User, sign_in: SignIn, settings: Any
+) -> None:
+    settings.ADMINISTRATORS_TO_SEND = 2
+    client = sign_in(Client(), first_administrator)
+    assert "staff create" not in text_of(client.get(reverse("operations:overview")))
+    factories.person("Tunde Bello", Role.PREPARER)
+    page = text_of(client.get(reverse("operations:overview")))
+    assert "Invite the second administrator" not in page
+    assert "manage.py staff create EMAIL --name NAME --role Administrator --break-glass REASON" in page
+    assert governance_findings() == ["governance.W001"]
+    factories.person("Kemi Balogun", Role.ADMINISTRATOR)
+    assert governance_findings() == []
+
+
+def test_a_new_installation_is_not_warned(settings: Any) -> None:
+    settings.ADMINISTRATORS_TO_SEND = 2
+    assert governance_findings() == []
 
 
 @pytest.mark.parametrize("what", ["other people", "break-glass", "a second who signed in"])

@@ -28,6 +28,7 @@ from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.notifications.receivers import HttpReceiver, MailServer
 from tests.notifications.steps import make_due, notices_of, sweep
+from tests.operations.steps import let_second_factor_age
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("mailbox")]
 NOTHING = Choice(by_email=False, by_chat=False, digest=Digest.AT_ONCE)
@@ -141,6 +142,17 @@ def test_the_url_of_a_chat_channel_is_never_shown_again(
     assert refused.status_code == 422
     assert b"a-token" not in refused.content
     assert ChatChannel.objects.get().decrypted() == chat_url
+
+
+def test_a_chat_channel_is_saved_with_a_fresh_second_factor_only(
+    client: Client, preparer: User, sign_in: SignIn, chat_url: str
+) -> None:
+    signed_in = sign_in(client, preparer)
+    let_second_factor_age(signed_in)
+    answer = signed_in.post(reverse("notifications:chat_channel"), {"url": chat_url})
+    assert answer.status_code == 302
+    assert answer["Location"].startswith(reverse("accounts:second_factor"))
+    assert not ChatChannel.objects.exists()
 
 
 def test_a_deleted_chat_channel_gets_nothing_more(

@@ -108,13 +108,13 @@ ACCOUNTS = (
     Safeguard(
         "nobody acknowledges the change of their own account",
         "backoffice.operations.lifecycle.incidents:acknowledge_break_glass",
-        {"    if change.user == actor:\n": "    if actor is None:\n"},
+        {"    if change.is_about(actor):\n": "    if actor is None:\n"},
         f"{_RESTRICTED}::test_the_person_changed_cannot_acknowledge",
     ),
     Safeguard(
         "two people changed with break-glass do not acknowledge each other",
         "backoffice.operations.lifecycle.incidents:acknowledge_break_glass",
-        {"    policy.check_permission(actor, permissions.ACKNOWLEDGE)\n": ""},
+        {"    policy.check_permission(actor, permission_to_acknowledge(actor, change))\n": ""},
         f"{_RESTRICTED}::test_two_restricted_people_cannot_acknowledge_each_other",
     ),
     Safeguard(

@@ -35,7 +35,9 @@ TEAM = (
     Safeguard(
         "two accounts that one person invited give that person no rights",
         "backoffice.operations.lifecycle.staff_change:apply_staff_change",
-        {"    if payload.person and payload.gives_rights:\n": "    if not payload.reason:\n"},
+        {
+            "    if payload.change == StaffChange.RIGHTS and payload.gives_rights:\n": "    if not payload.reason:\n"
+        },
         f"{_CHANGES}::test_two_accounts_invited_by_one_person_give_that_person_no_rights",
     ),
     Safeguard(
@@ -136,7 +138,7 @@ TEAM = (
     Safeguard(
         "the first steps do not return once a second administrator has signed in",
         "backoffice.governance.bootstrap:bootstrap_state",
-        {"        len(started) < REQUIRED_ADMINISTRATORS and": "        started is not None and"},
+        {"    is_open = len(started) < REQUIRED_ADMINISTRATORS and": "    is_open = started is not None and"},
         f"{_TEAM}::test_the_first_steps_end_for_good[a second who signed in]",
     ),
     Safeguard(
@@ -148,8 +150,45 @@ TEAM = (
     Safeguard(
         "the first steps end with the first use of break-glass",
         "backoffice.governance.bootstrap:bootstrap_state",
-        {" and not BreakGlassChange.objects.exists()": ""},
+        {" and not was_break_glass_used": ""},
         f"{_TEAM}::test_the_first_steps_end_for_good[break-glass]",
+    ),
+    Safeguard(
+        "the first steps do not replace an account that was made at the shell",
+        "backoffice.governance.bootstrap:bootstrap_state",
+        {" or (person.is_active and not person.invited_alone)": ""},
+        f"{_TEAM}::test_the_first_steps_leave_an_account_that_was_made_at_the_shell",
+    ),
+    Safeguard(
+        "an invitation by one person alone is an incident",
+        "backoffice.governance.bootstrap:invite_second_administrator",
+        {
+            "    BreakGlassChange.objects.create(\n        user=user, change=AccountChange.INVITED_ALONE, "
+            "roles=roles, at=now, invited_by=actor\n    )\n": ""
+        },
+        f"{_TEAM}::test_an_invitation_by_one_alone_is_red_until_a_third_person_acknowledges_it",
+    ),
+    Safeguard(
+        "who invited the second administrator alone does not acknowledge that",
+        "backoffice.accounts.models:BreakGlassChange.is_about",
+        {"{self.user_id, self.invited_by_id}": "{self.user_id}"},
+        f"{_TEAM}::test_neither_of_the_two_acknowledges_the_invitation",
+    ),
+    Safeguard(
+        "who got a new second factor or was reactivated waits before approving changes of staff",
+        "backoffice.accounts.roles",
+        {
+            '    RestrictionCause.RECOVERED_ACCOUNT: frozenset({"operations.approve_governance_change"}),\n': (
+                "    RestrictionCause.RECOVERED_ACCOUNT: frozenset(),\n"
+            )
+        },
+        f"{_CHANGES}::test_a_recovered_account_approves_no_changes_of_staff_for_24_hours",
+    ),
+    Safeguard(
+        "a chat channel is saved with a fresh second factor only",
+        "backoffice.notifications.pages:chat_channel",
+        {"    if not has_fresh_second_factor(request):\n": "    if request.user is None:\n"},
+        "tests/notifications/test_preferences.py::test_a_chat_channel_is_saved_with_a_fresh_second_factor_only",
     ),
     Safeguard(
         "nothing is sent until two administrators are active",

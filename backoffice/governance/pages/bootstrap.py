@@ -2,7 +2,7 @@
 
 from django import forms
 from django.contrib.auth.decorators import permission_required
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -43,8 +43,7 @@ def bootstrap(request: StaffRequest) -> HttpResponse:
         return redirect("governance:team")
     data = request.POST if request.method == "POST" else None
     form = SecondAdministratorForm(data, request=request, wants=DecisionRequirements())
-    invited = [person for person in state.invited if person != request.user]
-    context = {"form": form, "invited": invited}
+    context = {"form": form, "invited": state.invited}
     if form.is_valid():
         values = {name: form.cleaned_data[name] for name in ("full_name", "email")}
         try:
@@ -55,3 +54,8 @@ def bootstrap(request: StaffRequest) -> HttpResponse:
             shown = {"person": person, "shown": setup_address(request, token)}
             return render(request, "governance/second_administrator.html", shown)
     return render(request, "governance/bootstrap.html", context, status=422 if form.is_bound else 200)
+
+
+def first_steps(_request: HttpRequest) -> dict[str, object]:
+    """Context processor: `are_first_steps_open`, read only if a template uses it."""
+    return {"are_first_steps_open": lambda: bootstrap_state().is_open}

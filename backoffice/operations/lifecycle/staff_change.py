@@ -33,19 +33,20 @@ def lock_staff(*user_ids: int) -> None:
 def apply_staff_change(operation: Operation, payload: StaffChangePayload, actor: User) -> None:
     """Make the change, after the checks of its proposal. The caller holds `lock_staff`.
 
-    Raises OperationError if it can no longer be made, or if the person who gets rights brought in both people who
-    agreed on it.
+    Raises OperationError if it can no longer be made, or if the person who gets roles or groups brought in both people
+    who agreed on it.
     """
     check_applicable(payload)
-    if payload.person and payload.gives_rights:
+    if payload.change == StaffChange.RIGHTS and payload.gives_rights:
         _check_invited_by_others(payload.person, {operation.preparer_id, actor.pk})
     _EFFECTS[payload.change](operation, payload, actor)
 
 
 def _check_invited_by_others(person: int, agreed: set[int]) -> None:
-    """Otherwise one person could act as two through accounts that they invited themselves.
+    """Otherwise one person could get rights through two accounts that they invited themselves.
 
-    The invitation of the second administrator does not count: until then there is only one person.
+    The invitation of the second administrator does not count: until then there is only one person. Resets and
+    reactivations are not checked, or the first administrators could not be helped by those whom they invited.
     """
     invited = RightsGrant.objects.filter(
         Q(prepared_by=person) | Q(approved_by=person),

@@ -41,9 +41,7 @@ def hire(people: People, stack: Stack, name: str, *roles: str) -> str:
 def acknowledge(page: Page, name: str) -> None:
     """Find the incident from the overview, and close it."""
     page.goto("/")
-    expect(
-        page.get_by_role("alert").filter(has_text="1 account change by break-glass access")
-    ).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="1 account change by one person alone")).to_be_visible()
     page.get_by_role("link", name="View incidents").first.click()
     page.get_by_role("link", name=f"The account of {name} was created").click()
     expect(page.get_by_role("main")).to_contain_text(REASON)

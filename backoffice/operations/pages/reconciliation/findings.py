@@ -106,7 +106,7 @@ MOST_LOST_SHOWN = 50  # attempts, and transactions that may be theirs
 def incident_list(request: StaffRequest) -> HttpResponse:
     """Every incident, the newest first, and the result of the last inspection."""
     page = keyset_page(all_incidents(), order=NEWEST_INCIDENTS_FIRST, cursor=request.GET.get("cursor"))
-    changes = BreakGlassChange.objects.select_related("user", "acknowledged_by")
+    changes = BreakGlassChange.objects.select_related("user", "invited_by", "acknowledged_by")
     shown = changes.order_by(F("acknowledged_at").desc(nulls_first=True), *NEWEST_INCIDENTS_FIRST)
     context = {"page": page, "health": system_health(), "break_glass": shown[:MOST_BREAK_GLASS_SHOWN]}
     return render(request, "operations/incidents.html", context)
@@ -118,7 +118,8 @@ def incident(request: StaffRequest, pk: int) -> HttpResponse:
     """One incident with its evidence, and the form to acknowledge it."""
     found = get_object_or_404(all_incidents(), pk=pk)
     form = AcknowledgeForm(request.POST or None)
-    if request.method == "POST" and _acknowledged(request, form, incidents.acknowledge_incident, pk):
+    acknowledge, permission = incidents.acknowledge_incident, permissions.ACKNOWLEDGE
+    if request.method == "POST" and _acknowledged(request, form, acknowledge, pk, permission):
         return redirect("operations:incidents")
     context = {"incident": found, "form": form}
     context |= _lost_commits(found, found.pause, request.user) if found.pause else {"facts": found.facts}
@@ -174,18 +175,21 @@ def _restored_moment(found: Incident, pause: Pause) -> datetime:
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required(permissions.VIEW, raise_exception=True)
 def break_glass(request: StaffRequest, pk: int) -> HttpResponse:
-    """One change of an account with break-glass, and the form to acknowledge it."""
-    changes = BreakGlassChange.objects.select_related("user", "acknowledged_by")
+    """One change of an account by one person alone, and the form to acknowledge it."""
+    changes = BreakGlassChange.objects.select_related("user", "invited_by", "acknowledged_by")
     found = get_object_or_404(changes, pk=pk)
     form = AcknowledgeForm(request.POST or None)
-    if request.method == "POST" and _acknowledged(request, form, incidents.acknowledge_break_glass, pk):
+    acknowledge = incidents.acknowledge_break_glass
+    permission = incidents.permission_to_acknowledge(request.user, found)
+    if request.method == "POST" and _acknowledged(request, form, acknowledge, pk, permission):
         return redirect("operations:incidents")
     context = {
         "change": found,
         "roles": [str(Role(name).label) for name in found.roles if name in Role],
         "form": form,
-        "is_own": found.user == request.user,
-        "restriction": policy.restriction(request.user, permissions.ACKNOWLEDGE),
+        "is_own": found.is_about(request.user),
+        "may_acknowledge": request.user.has_perm(permission),
+        "restriction": policy.restriction(request.user, permission),
     }
     return render(
         request, "operations/break_glass.html", context, status=422 if request.method == "POST" else 200
@@ -193,9 +197,9 @@ def break_glass(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def _acknowledged(
-    request: StaffRequest, form: AcknowledgeForm, acknowledge: Callable[..., object], pk: int
+    request: StaffRequest, form: AcknowledgeForm, acknowledge: Callable[..., object], pk: int, permission: str
 ) -> bool:
-    if not request.user.has_perm(permissions.ACKNOWLEDGE):
+    if not request.user.has_perm(permission):
         raise PermissionDenied
     if not form.is_valid():
         return False

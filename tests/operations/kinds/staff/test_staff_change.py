@@ -419,6 +419,64 @@ def test_a_new_administrator_approves_changes_of_staff_at_once(
     assert changes.agreed(payload, administrator, ada).status == Status.SUCCEEDED
 
 
+def recovered(change: StaffChange, person: User, preparer: User, approver: User) -> User:
+    if change == StaffChange.REACTIVATE:
+        User.objects.filter(pk=person.pk).update(is_active=False)
+    changes.agreed(changes.of_person(change, User.objects.get(pk=person.pk)), preparer, approver)
+    User.objects.filter(pk=person.pk).update(last_login=timezone.now())
+    return User.objects.get(pk=person.pk)
+
+
+@pytest.mark.parametrize("change", [StaffChange.SECOND_FACTOR, StaffChange.REACTIVATE])
+def test_a_recovered_account_approves_no_changes_of_staff_for_24_hours(
+    administrator: User, second_administrator: User, change: StaffChange
+) -> None:
+    third = recovered(
+        change, factories.person("Third Person", Role.ADMINISTRATOR), administrator, second_administrator
+    )
+    operation = changes.proposed(changes.invitation(Role.AUDITOR), administrator)
+    refused_with(Refusal.RECOVERY_WAIT, factories.approve, operation, third)
+    RightsGrant.objects.update(at=timezone.now() - timedelta(hours=24.01))
+    assert factories.approve(operation, User.objects.get(pk=third.pk)).status == Status.SUCCEEDED
+
+
+@pytest.mark.parametrize("missing", ["deactivated", "no authenticator", "break-glass", "recovered"])
+def test_a_recovered_account_is_not_locked_out_if_others_cannot_act(
+    administrator: User, second_administrator: User, missing: str
+) -> None:
+    third = factories.person("Third Person", Role.ADMINISTRATOR)
+    third = recovered(StaffChange.SECOND_FACTOR, third, administrator, second_administrator)
+    operation = changes.proposed(changes.invitation(Role.AUDITOR), administrator)
+    if missing == "deactivated":
+        User.objects.filter(pk=second_administrator.pk).update(is_active=False)
+    elif missing == "no authenticator":
+        AuthenticatorDevice.objects.filter(user=second_administrator).delete()
+    elif missing == "break-glass":
+        factories.break_glass(second_administrator)
+    else:
+        RightsGrant.objects.create(
+            user=second_administrator,
+            change=AccountChange.SECOND_FACTOR_RESET,
+            at=timezone.now(),
+            operation=operation.pk,
+            prepared_by=administrator,
+            approved_by=third,
+        )
+    assert factories.approve(operation, third).status == Status.SUCCEEDED
+
+
+@pytest.mark.parametrize("change", [StaffChange.SECOND_FACTOR, StaffChange.REACTIVATE])
+def test_a_founder_is_helped_by_those_whom_both_founders_invited(
+    administrator: User, second_administrator: User, change: StaffChange
+) -> None:
+    invited = []
+    for name in ("Ada Obi", "Bola Ige"):
+        changes.agreed(changes.invitation(Role.ADMINISTRATOR, name=name), administrator, second_administrator)
+        invited.append(User.objects.get(full_name=name))
+    User.objects.filter(pk=second_administrator.pk).update(is_active=False)
+    assert recovered(change, administrator, *invited).is_active
+
+
 def test_break_glass_withholds_the_approval_of_changes_of_staff(
     administrator: User, second_administrator: User
 ) -> None:
