@@ -8,14 +8,14 @@ from django.core.checks import CheckMessage, Warning, register
 from django.db import DatabaseError
 
 from backoffice.accounts.models import User
-from backoffice.accounts.roles import Role, users_with_role
+from backoffice.accounts.roles import active_administrators
 
 
 @register(deploy=True)
 def check_administrators(**_of_django: Any) -> Iterable[CheckMessage]:
     """An installation with accounts has enough administrators to send. Before the first migration, nothing is found."""
     try:
-        active = users_with_role(Role.ADMINISTRATOR).count()
+        active = active_administrators().count()
         has_accounts = User.objects.exists()
     except DatabaseError:
         return []
