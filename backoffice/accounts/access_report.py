@@ -12,8 +12,8 @@ from typing import Any
 from django.db.models import JSONField, QuerySet, Subquery, Value
 from django.db.models.functions import Concat
 
-from backoffice.accounts.models import BreakGlassChange, User
-from backoffice.accounts.rights import AccessReview, RightsGrant
+from backoffice.accounts.models import User
+from backoffice.accounts.rights import AccessReview, BreakGlassChange, RightsGrant
 from backoffice.audit.canonical import canonical_time
 
 REVIEW_INTERVAL = timedelta(days=92)

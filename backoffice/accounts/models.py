@@ -6,7 +6,7 @@ import base64
 import re
 import secrets
 import uuid
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 from zoneinfo import available_timezones
@@ -27,14 +27,7 @@ from django.utils.translation import gettext_lazy as _
 from django_otp.models import Device, ThrottlingMixin, TimestampMixin
 from django_otp.oath import TOTP
 
-from backoffice.accounts.rights import (
-    AccountChange,
-    RestrictingManager,
-    Restriction,
-    RestrictionCause,
-    RightsGrant,
-    restrictions_of,
-)
+from backoffice.accounts.rights import Restriction, latest_restricting_changes, restrictions_of
 from backoffice.core.encryption import EncryptedRow
 
 
@@ -253,127 +246,6 @@ class GroupMembership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} in {self.group}"
-
-
-class BreakGlassChangeManager(RestrictingManager["BreakGlassChange"]):
-    cause = RestrictionCause.BREAK_GLASS
-
-    def unacknowledged(self) -> QuerySet["BreakGlassChange"]:
-        return self.filter(acknowledged_at__isnull=True)
-
-    def at_shell(self) -> QuerySet["BreakGlassChange"]:
-        return self.exclude(change=AccountChange.INVITED_ALONE)
-
-    def in_effect(self) -> QuerySet["BreakGlassChange"]:
-        return super().in_effect().exclude(change=AccountChange.INVITED_ALONE)
-
-
-class BreakGlassChange(models.Model):
-    """One change of an account by one person alone: an incident until another person acknowledges it.
-
-    Made at the shell, or by the first administrator who invited the second one (`invited_by`); neither of these two
-    acknowledges that. After a change at the shell, the person can neither approve, send nor resolve for a day.
-    """
-
-    user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="break_glass_changes")
-    change = models.CharField(max_length=32, choices=AccountChange)
-    roles = models.JSONField(default=list)  # names of the person's roles after the change
-    reason = models.CharField(max_length=500, blank=True)
-    os_user = models.CharField(max_length=255, blank=True)
-    host = models.CharField(max_length=255, blank=True)
-    invited_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
-    at = models.DateTimeField()
-    acknowledged_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
-    acknowledged_at = models.DateTimeField(null=True)
-    note = models.CharField(max_length=500, blank=True)
-
-    objects: ClassVar[BreakGlassChangeManager] = BreakGlassChangeManager()
-
-    class Meta:
-        default_permissions = ()
-        ordering = ("-at", "-pk")
-        indexes = [
-            models.Index(fields=["user", "at"], name="break_glass_restriction"),
-            models.Index(
-                fields=["-at", "-id"], name="break_glass_open", condition=Q(acknowledged_at__isnull=True)
-            ),
-        ]
-        constraints = [
-            models.CheckConstraint(condition=Q(change__in=AccountChange.values), name="break_glass_known"),
-            models.CheckConstraint(
-                condition=(
-                    ~Q(change=AccountChange.INVITED_ALONE)
-                    & Q(invited_by__isnull=True)
-                    & ~Q(reason="")
-                    & ~Q(os_user="")
-                    & ~Q(host="")
-                )
-                | Q(
-                    change=AccountChange.INVITED_ALONE,
-                    invited_by__isnull=False,
-                    reason="",
-                    os_user="",
-                    host="",
-                ),
-                name="break_glass_with_origin",
-            ),
-            models.CheckConstraint(
-                condition=Q(acknowledged_at__isnull=True, acknowledged_by__isnull=True, note="")
-                | (Q(acknowledged_at__isnull=False, acknowledged_by__isnull=False) & ~Q(note="")),
-                name="break_glass_acknowledged_by_a_person_with_a_note",
-            ),
-            models.CheckConstraint(
-                condition=Q(acknowledged_by__isnull=True)
-                | (
-                    ~Q(acknowledged_by=F("user"))
-                    & (Q(invited_by__isnull=True) | ~Q(acknowledged_by=F("invited_by")))
-                ),
-                name="break_glass_acknowledged_by_another_person",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.sentence
-
-    @property
-    def sentence(self) -> str:
-        """The change in words."""
-        return str(self.get_change_display()).format(person=self.user)
-
-    @property
-    def restricted_until(self) -> datetime:
-        """When the person may approve, send and resolve again, after a change at the shell."""
-        return self.at + RestrictionCause.BREAK_GLASS.lasts
-
-    @property
-    def is_open(self) -> bool:
-        return self.acknowledged_at is None
-
-    @property
-    def was_at_shell(self) -> bool:
-        return self.change != AccountChange.INVITED_ALONE
-
-    def is_about(self, person: User) -> bool:
-        """Whether the person had a part in it, and so cannot acknowledge it."""
-        return person.pk in {self.user_id, self.invited_by_id}
-
-
-RESTRICTING: tuple[RestrictingManager[Any], ...] = (
-    BreakGlassChange.objects,
-    RightsGrant.objects,
-    RightsGrant.recoveries,
-)
-"""Every kind of change that restricts, one for each cause."""
-
-
-def latest_restricting_changes(person: str) -> dict[str, Subquery]:
-    """Annotations with the time of the latest change in effect of each cause; `person` refers to the person's id."""
-    return {
-        f"{manager.cause.value}_at": Subquery(
-            manager.in_effect().filter(user=OuterRef(person)).order_by("-at").values("at")[:1]
-        )
-        for manager in RESTRICTING
-    }
 
 
 STEP_SECONDS = 30

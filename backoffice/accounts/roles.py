@@ -15,8 +15,8 @@ from django.db import models
 from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.accounts.models import RESTRICTING, AuthenticatorDevice, User
-from backoffice.accounts.rights import Restriction, RestrictionCause
+from backoffice.accounts.models import AuthenticatorDevice, User
+from backoffice.accounts.rights import RESTRICTING, Restriction, RestrictionCause
 
 _VIEW_PERMISSIONS = {"operations.view_operation", "ledger.view_balance", "ledger.view_transaction"}
 _OVERSIGHT_PERMISSIONS = {"operations.resolve_operation", "operations.pause_payments"}

@@ -8,8 +8,8 @@ from django.db.models import Exists, OuterRef
 
 from backoffice.accounts import staff
 from backoffice.accounts.break_glass import REQUIRED_ADMINISTRATORS
-from backoffice.accounts.models import BreakGlassChange, User
-from backoffice.accounts.rights import AccountChange, RightsGrant
+from backoffice.accounts.models import User
+from backoffice.accounts.rights import AccountChange, BreakGlassChange, RightsGrant
 from backoffice.accounts.roles import Role
 from backoffice.core import clock
 from backoffice.core.leases import lock_until_commit

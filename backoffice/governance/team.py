@@ -7,14 +7,8 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from backoffice.accounts.groups import active_groups
-from backoffice.accounts.models import (
-    AuthenticatorDevice,
-    GroupMembership,
-    StaffGroup,
-    StaffSession,
-    User,
-    latest_restricting_changes,
-)
+from backoffice.accounts.models import AuthenticatorDevice, GroupMembership, StaffGroup, StaffSession, User
+from backoffice.accounts.rights import latest_restricting_changes
 from backoffice.operations.kinds.staff_change import StaffChangeKind
 from backoffice.operations.models.operations import Approval, Operation
 from backoffice.operations.selectors import IS_OPEN

@@ -11,7 +11,8 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from backoffice.accounts import break_glass
-from backoffice.accounts.models import AuthenticatorDevice, BreakGlassChange, SetupLink, User
+from backoffice.accounts.models import AuthenticatorDevice, SetupLink, User
+from backoffice.accounts.rights import BreakGlassChange
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry

@@ -6,7 +6,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from backoffice.accounts.models import BreakGlassChange, User
+from backoffice.accounts.models import User
+from backoffice.accounts.rights import BreakGlassChange
 from backoffice.accounts.roles import Role
 from backoffice.operations.delivery import send
 from backoffice.operations.errors import AccountRestrictedError

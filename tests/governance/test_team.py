@@ -18,8 +18,8 @@ from django.utils import timezone
 from backoffice import settings as product_settings
 from backoffice.accounts import groups
 from backoffice.accounts.access_report import REVIEW_INTERVAL, access_rows, report_digest
-from backoffice.accounts.models import BreakGlassChange, SetupLink, StaffSession, User
-from backoffice.accounts.rights import AccessReview, AccountChange, RightsGrant
+from backoffice.accounts.models import SetupLink, StaffSession, User
+from backoffice.accounts.rights import AccessReview, AccountChange, BreakGlassChange, RightsGrant
 from backoffice.accounts.roles import Role, users_with_permission
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry

@@ -12,7 +12,8 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.accounts.models import BreakGlassChange, User
+from backoffice.accounts.models import User
+from backoffice.accounts.rights import BreakGlassChange
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import errors, selectors

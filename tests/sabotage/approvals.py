@@ -162,9 +162,7 @@ APPROVALS = (
         "an operation out of time is not claimed",
         "backoffice.operations.policy:check_may_send",
         {
-            "    _check_in_time(operation)\n    _check_batch(operation)\n    check_permission(releaser": (
-                "    _check_batch(operation)\n    check_permission(releaser"
-            )
+            "    _check_in_time(operation, now)\n": "",
         },
         "tests/operations/delivery/test_recheck_at_claim.py::test_an_expired_operation_is_not_sent",
     ),

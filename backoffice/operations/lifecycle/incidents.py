@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from django.db import transaction
 from django.db.models import QuerySet
 
-from backoffice.accounts.models import BreakGlassChange, User
+from backoffice.accounts.models import User
+from backoffice.accounts.rights import BreakGlassChange
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import plain

@@ -20,8 +20,8 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from backoffice.accounts.access_report import review_due_after
-from backoffice.accounts.models import BreakGlassChange, User
-from backoffice.accounts.rights import AccessReview
+from backoffice.accounts.models import User
+from backoffice.accounts.rights import AccessReview, BreakGlassChange
 from backoffice.accounts.roles import active_administrators
 from backoffice.audit.canonical import GENESIS
 from backoffice.audit.models import ChainHead
