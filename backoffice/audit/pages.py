@@ -66,6 +66,7 @@ _GROUP_LABELS = {
     "operation": _("Operations"),
     "batch": _("Batches"),
     "incident": _("Incidents"),
+    "policy": _("Approval policies"),
     "payments": _("Pauses of payments"),
     "recipient": _("Recipients"),
     "saved_account": _("Saved bank accounts"),
