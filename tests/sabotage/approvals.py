@@ -58,8 +58,8 @@ APPROVALS = (
         "backoffice.operations.policy:check_may_decide",
         {
             (
-                "    check_permission(person, approval_permission_for(operation.kind))\n    check_is_decidable"
-            ): "    check_is_decidable"
+                "    check_permission(person, approval_permission_for(operation.kind))\n    _check_not_affected"
+            ): "    _check_not_affected"
         },
         "tests/operations/workflow/test_approvals.py::test_only_approvers_can_approve_or_reject",
     ),
