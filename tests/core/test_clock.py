@@ -67,6 +67,7 @@ def test_nothing_but_the_selection_of_what_is_due_uses_a_recent_time() -> None:
         "operations/outcome/schedule.py": 2,  # checks that are due, and which of them share a reading
         "operations/delivery/send_queue.py": 3,  # the head of a queue; the claim decides
         "operations/delivery/send.py": 1,  # whether it is worth reading the provider
+        "notifications/delivery.py": 1,  # messages that are due
     }
 
 

@@ -11,11 +11,14 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from django.contrib.auth.models import Group
+from django.db import transaction
 from django.db.models import Min
 from pydantic import SecretStr
 
 from backoffice import tasks
 from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
 from backoffice.core import clock, isolation
 from backoffice.core.isolation import postponed
 from backoffice.core.models import LeaseRow
@@ -246,7 +249,10 @@ class HistoryActions:
         (self.away.discard if how == "back" else self.away.add)(person)
         roles = () if how == "without a role" else CAST[person]
         User.objects.filter(pk=self.people[person].pk).update(is_active=how != "gone")
-        self.people[person].groups.set(Group.objects.filter(name__in=roles))
+        user = self.people[person]
+        user.groups.set(Group.objects.filter(name__in=roles))
+        with transaction.atomic():
+            audit.record(Action.STAFF_ROLES_CHANGED, actor=None, target=user, before=[], after=sorted(roles))
 
     def run_to_the_horizon(self) -> None:
         """Without further faults, sweep whenever something is due, until nothing is or two weeks have passed."""

@@ -91,6 +91,7 @@ def test_the_processes_inherit_no_settings(tmp_path: Path, monkeypatch: pytest.M
         "COUNTERSIGN_DEMO": "1",
         "COUNTERSIGN_DATA_DIR": str(tmp_path),
         "COUNTERSIGN_PUBLIC_URL": "http://127.0.0.1:8000",
+        "COUNTERSIGN_EMAIL_URL": f"filemail:///{tmp_path}/mailbox",
         "COUNTERSIGN_GATEWAY_URL": "http://127.0.0.1:8001/v2",
         "COUNTERSIGN_GATEWAY_URL_V4": "http://127.0.0.1:8001/v4",
         "COUNTERSIGN_GATEWAY_PROFILE": "specification",

@@ -67,6 +67,7 @@ def test_a_missing_file_is_reported(settings: Settings, tmp_path: Path) -> None:
     assert "gone.pem cannot be read: the file or its folder does not exist." in error.msg
 
 
+@pytest.mark.django_db
 def test_webhook_errors_do_not_prevent_startup(settings: Settings, tmp_path: Path) -> None:
     settings.WEBHOOK_SECRET, settings.WEBHOOK_KEYS = "short", str(tmp_path / "gone.pem")
     call_command("check")

@@ -80,7 +80,7 @@ MONEY = ["Balances", "Transactions", "Statements", "Wallets", "Bank accounts", "
 CONTROL = ["Reconciliation", "Reports", "Settings"]
 EVERYTHING = [*WORK, *MONEY, *CONTROL]
 RECONCILIATION = ["Unmatched", "Unknown outcomes", "Incidents", "Balance continuity"]
-SETTINGS = ["Approval policies", "API keys", "Webhooks"]
+SETTINGS = ["Recipients", "Approval policies", "API keys", "Webhooks"]
 KINDS = [
     "Conversions",
     "Withdrawals",
@@ -118,7 +118,7 @@ def test_the_menu_lists_what_the_user_may_open(
         ("approver", "/reconciliation/unknown/", RECONCILIATION),
         ("approver", "/reconciliation/incidents/", RECONCILIATION),
         ("approver", "/reconciliation/continuity/", RECONCILIATION),
-        ("preparer", "/settings/recipients/", ["Recipients", *SETTINGS]),
+        ("preparer", "/settings/recipients/", SETTINGS),
         ("approver", "/settings/api-keys/", SETTINGS),
         ("approver", "/settings/webhooks/", SETTINGS),
         ("auditor", "/settings/audit/", [*SETTINGS, "Audit log", "System"]),

@@ -25,6 +25,7 @@ ABOVE = {
     "ledger:continuity": 9,
     "ledger:statements": 20,
     "operations:bulk_send": 7,
+    "operations:detail": 7,  # of a pending operation, while no approval policy was ever put into effect
     "operations:incidents": 7,
     "operations:overview": 9,
     "operations:system": 8,

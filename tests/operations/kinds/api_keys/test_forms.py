@@ -102,7 +102,7 @@ def test_ending_the_key_in_use_is_warned_of(
 def test_an_unidentifiable_own_key_is_warned_of(as_administrator: Client, provider: StubProvider) -> None:
     answer(provider, {}, listed=listing((OLD_HASH, "somebody's")))
     reviewed = review(as_administrator, "api_key_delete", short_hash=OLD_HASH)
-    assert "may use this key" in reviewed.context["cautions"][0]
+    assert "may be using this key" in reviewed.context["cautions"][0]
 
 
 def test_a_key_that_was_invalidated_can_be_deleted_and_not_invalidated_again(

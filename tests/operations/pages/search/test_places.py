@@ -21,6 +21,8 @@ ROLES = ("preparer", "approver", "auditor", "administrator")
 NOT_OFFERED = {
     "accounts:second_factor",  # part of signing in, or of an action
     "accounts:sign_in",
+    "notifications:preferences",  # a tab of the own account
+    "notifications:undelivered",  # linked from the System page
     "governance:bootstrap",  # begins on the overview of a new installation
     "operations:bulk_send",  # begins in the list of operations
     # begin on the page of the approval policies
