@@ -134,12 +134,18 @@ def provider(sandbox: SandboxProcess, wire: Proxy, settings: Settings) -> Sandbo
 
 
 @pytest.fixture
+def administrators(administrator: User, second_administrator: User) -> None:
+    """As many as there have to be before anything is sent."""
+
+
+@pytest.fixture
 def stage(
     forked_workers: ForkedWorkers,
     provider: SandboxProcess,
     wire: Proxy,
     preparer: User,
     approver: User,
+    administrators: None,
     round_number: int,
 ) -> FaultStage:
     """Workers, provider and two people, once per round of the campaign."""

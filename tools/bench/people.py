@@ -59,7 +59,7 @@ class Person:
         """Open the list and an operation in turn; approvers approve what waits."""
         for visit in itertools.count():
             listed = re.findall(r'class="row" href="([^"]+)"', self._timed(_LIST).text)
-            page = self._timed(listed[visit % len(listed)])
+            page = self._timed(listed[visit % len(listed)] if listed else _LIST)
             if self.name in APPROVERS and "/approve/" in page.text and "smoke" in page.text.lower():
                 began = time.monotonic()
                 with suppress(BrowserError):  # the other window was first

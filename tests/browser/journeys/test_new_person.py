@@ -81,7 +81,7 @@ def begin_work(people: People, stack: Stack, name: str, *roles: str) -> Page:
 
 def test_a_new_user_enrols_and_sees_the_recovery_codes_once(people: People, stack: Stack) -> None:
     page = people.browser()
-    link = hire(people, stack, "Bola Adeyemi", "Preparer")
+    link = hire(people, stack, "Ronke Adeyemi", "Preparer")
     choose_password(page, link)
     page.goto("/operations/prepare/withdrawal/")
     expect(page.get_by_role("heading", level=1)).to_have_text("Set up your authenticator")
@@ -103,7 +103,7 @@ def test_a_new_user_enrols_and_sees_the_recovery_codes_once(people: People, stac
     payment = steps.new_payment()
     steps.prepare(page, payment)
     [row] = steps.exported(people.page_of(APPROVER), payment)
-    assert (row["Status"], row["Prepared by"]) == ("pending", "Bola Adeyemi")
+    assert (row["Status"], row["Prepared by"]) == ("pending", "Ronke Adeyemi")
 
 
 def test_a_wrong_first_code_does_not_enrol_and_keeps_the_secret(people: People, stack: Stack) -> None:

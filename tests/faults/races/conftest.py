@@ -66,6 +66,7 @@ class Races(Racers):
         """
         overdue = Attempt.objects.filter(next_check_at__lt=clock.now())
         overdue.update(next_check_at=clock.now())
+        factories.record_rights()
         assert broken_rules(self._all) == {}
 
 
