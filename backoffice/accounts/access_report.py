@@ -31,7 +31,7 @@ class AccessRow:
     """One right of one active person. `agreed_by` names who prepared and who approved it, or who ran which command.
 
     Empty for a role from the beginning, of the first administrators or of an account older than its record; and for a
-    group that nobody agreed on, which is not a right that Countersign gave.
+    membership without an approved operation, which was not made with Countersign.
     """
 
     person: int

@@ -145,8 +145,8 @@ class SetupLink(models.Model):
     has 256 random bits, so it needs no slow hash; see `RecoveryCode`.
 
     A link that two people agreed on is useless without its start code: the preparer of the operation can see the
-    link, its approver the code, each once. So nobody can take over the account of another person alone, nor act as
-    two people by inviting two accounts.
+    link, its approver the code, each once. So it takes two people to open the account, and one person who invites two
+    accounts cannot use them both.
     """
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="setup_link")

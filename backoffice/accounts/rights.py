@@ -194,8 +194,8 @@ class RightsGrantManager(RestrictingManager["RightsGrant"]):
 class RecoveryManager(RestrictingManager["RightsGrant"]):
     """Reactivations and resets of second factors.
 
-    They restrict only while two other administrators are free to agree on changes of staff, so that nobody waits for
-    people who wait themselves.
+    They restrict only while two other administrators can approve changes of staff. Otherwise an installation would be
+    locked out for a day.
     """
 
     cause = RestrictionCause.RECOVERED_ACCOUNT

@@ -118,7 +118,7 @@ def users_with_permission(permission: str) -> QuerySet[User]:
 
 
 def enrolled_people() -> QuerySet[User]:
-    """The active people with a confirmed authenticator: nobody else can approve anything."""
+    """The active people with a confirmed authenticator. Only they can approve."""
     confirmed = AuthenticatorDevice.objects.filter(user=OuterRef("pk"), confirmed=True)
     return User.objects.filter(Exists(confirmed), is_active=True)
 

@@ -50,7 +50,7 @@ class Handover:
 
 
 def prepare_handover(user: User, *, operation: UUID, link_for: User, code_for: User) -> SetupLink:
-    """A link for this person that nobody has seen yet; it ends the person's earlier one.
+    """A new link for this person, to be shown later; it ends the person's earlier one.
 
     Within a change that has its own audit entry. Valid for `SETUP_LINK_LIFETIME` from now, whenever it is shown.
     """

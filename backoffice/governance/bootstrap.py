@@ -1,4 +1,4 @@
-"""The second administrator: invited by the first one alone, on a page, while nobody else has an account."""
+"""First start: the first administrator invites the second, on a page, while there is no other account."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ def bootstrap_state() -> BootstrapState:
     """Open while all accounts are administrators, break-glass was never used, and there is only one of those who ever
     signed in or have an active account made at the shell.
 
-    That somebody signed in is never undone, so neither deactivating nor resetting an account opens it again.
+    Once a second administrator has signed in it stays closed, also if that account is deactivated or reset.
     Three queries.
     """
     administrators = User.objects.filter(groups__name=Role.ADMINISTRATOR)

@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class NotificationsConfig(AppConfig):
-    """Tells people, by the channels that they chose, what waits for them and what happened."""
+    """Notifies people, on the channels that they chose, of what waits for them and of what happened."""
 
     name = "backoffice.notifications"
     label = "notifications"

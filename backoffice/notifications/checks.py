@@ -13,10 +13,10 @@ from backoffice.notifications.recording.outbox import email_is_on
 
 @register(deploy=True)
 def check_channels(**_of_django: Any) -> Iterable[CheckMessage]:
-    """Without a channel nobody hears of anything, and a chat URL that cannot be used is found here, not at night."""
+    """Warn if no channel is configured, and report a shared chat URL that cannot be used."""
     if not (email_is_on() or settings.NOTIFY_CHATS or settings.NOTIFY_WEBHOOKS):
         yield Warning(
-            "No channel for notifications is configured: nobody is notified of what waits, failed or is unknown.",
+            "No channel for notifications is configured. Waiting, failed and unknown operations notify no one.",
             hint="Set COUNTERSIGN_EMAIL_URL, COUNTERSIGN_NOTIFY_CHATS or COUNTERSIGN_NOTIFY_WEBHOOKS.",
             id="notifications.W001",
         )

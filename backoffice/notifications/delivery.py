@@ -85,7 +85,7 @@ def _deliver_to(channel: Channel, recipient: Recipient) -> int:
 
 
 def _claimed(channel: Channel, recipient: Recipient, claim: str) -> list[Message]:
-    """The messages that this call has claimed: nobody else delivers them until the claim ends."""
+    """The messages that this call has claimed. No other process delivers them until the claim ends."""
     now = clock.now()
     person, shared = recipient
     due = Message.objects.filter(channel=channel, person=person, shared=shared, due_at__lte=now)

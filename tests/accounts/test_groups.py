@@ -5,6 +5,7 @@ import uuid
 import pytest
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
+from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts import groups
 from backoffice.accounts.models import GroupMembership, User
@@ -15,12 +16,12 @@ OPERATION = uuid.UUID(int=7)
 
 
 def test_the_groups_of_people_are_read_in_one_query(
-    approver: User, second_approver: User, preparer: User, django_assert_num_queries: object
+    approver: User, second_approver: User, preparer: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     treasury, directors = groups.create_group("Treasury"), groups.create_group("Directors")
     groups.set_groups(approver, [treasury.pk, directors.pk], operation=OPERATION)
     groups.set_groups(second_approver, [directors.pk], operation=OPERATION)
-    with django_assert_num_queries(1):  # type: ignore[operator]
+    with django_assert_num_queries(1):
         found = groups.groups_of([approver.pk, second_approver.pk, preparer.pk])
     assert found == {
         approver.pk: {directors.pk: "Directors", treasury.pk: "Treasury"},

@@ -7,6 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
 from backoffice.governance import urls
 from tests import factories
 from tests.operations.kinds.staff import changes
@@ -69,6 +70,6 @@ def test_the_other_administrators_do_not_see_the_halves_of_a_link(
     second_administrator: User,
 ) -> None:
     operation = changes.agreed(changes.invitation("Auditor"), administrator, second_administrator)
-    third = factories.person("Third Person", "Administrator")  # type: ignore[arg-type]
+    third = factories.person("Third Person", Role.ADMINISTRATOR)
     address = reverse("governance:handover", args=[operation.pk])
     assert sign_in(client, third).post(address).status_code == 404
