@@ -2,11 +2,13 @@
 
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.cache import cache
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -290,6 +292,32 @@ def test_the_person_changed_cannot_acknowledge(as_approver: Client, approver: Us
             acknowledged_by=approver, acknowledged_at=timezone.now(), note="It was me"
         )
     assert BreakGlassChange.objects.get().is_open
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda changes: changes.update(at=timezone.now() - timedelta(days=2)),
+        lambda changes: changes.update(reason="Another one"),
+        lambda changes: changes._raw_delete("default"),
+    ],
+    ids=["backdate", "rewrite", "delete"],
+)
+def test_the_database_keeps_a_break_glass_change(
+    approver: User, write: Callable[[QuerySet[BreakGlassChange]], object]
+) -> None:
+    change = factories.break_glass(approver)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        write(BreakGlassChange.objects.all())
+    assert BreakGlassChange.objects.get().at == change.at
+
+
+def test_the_database_keeps_an_acknowledgement(approver: User, administrator: User) -> None:
+    change = factories.break_glass(approver)
+    incidents.acknowledge_break_glass(change.pk, actor=administrator, note="Called the operator")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        BreakGlassChange.objects.update(acknowledged_by=None, acknowledged_at=None, note="")
+    assert not BreakGlassChange.objects.get().is_open
 
 
 def test_two_restricted_people_cannot_acknowledge_each_other(

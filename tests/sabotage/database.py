@@ -152,4 +152,14 @@ DATABASE = (
         },
         "tests/audit/test_append_only.py::test_the_database_refuses_updates_and_deletes[update]",
     ),
+    Safeguard(
+        "trigger: rights that were granted stay",
+        "backoffice.accounts.migrations.0007_changes_of_rights_stay:CREATE_ON_SQLITE",
+        {
+            "CREATE TRIGGER rights_grant_no_update BEFORE UPDATE ON accounts_rightsgrant\n": (
+                "CREATE TRIGGER rights_grant_no_update BEFORE UPDATE ON accounts_rightsgrant WHEN 1 = 0\n"
+            )
+        },
+        "tests/operations/kinds/staff/test_staff_change.py::test_the_database_refuses_to_end_the_waiting_time[backdate]",
+    ),
 )

@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import IntegrityError, connection, transaction
+from django.db.models import QuerySet
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -27,6 +29,7 @@ from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
 from tests import factories
+from tests.append_only import triggers
 from tests.operations.batches import payouts
 from tests.operations.kinds.staff import changes
 from tests.operations.steps import show, status_of, text_of
@@ -368,13 +371,35 @@ def test_who_was_invited_cannot_approve_release_or_resolve_for_24_hours(
         assert newcomer not in users_with_permission(f"operations.{permission}")
 
 
+def granted(*, hours_ago: float) -> None:
+    """Backdate all rights granted so far, past the triggers that refuse it."""
+    with triggers.lifted(connection, ["accounts_rightsgrant"]):
+        RightsGrant.objects.update(at=timezone.now() - timedelta(hours=hours_ago))
+
+
 @pytest.mark.parametrize(("hours", "may"), [(23.99, False), (24.01, True)])
 def test_the_waiting_time_ends(newcomer: User, operation: Operation, hours: float, may: bool) -> None:
-    RightsGrant.objects.update(at=timezone.now() - timedelta(hours=hours))
+    granted(hours_ago=hours)
     if may:
         assert factories.approve(operation, newcomer).status == Status.APPROVED
     else:
         refused_with(Refusal.NEW_RIGHTS_WAIT, factories.approve, operation, newcomer)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda grants: grants.update(at=timezone.now() - timedelta(days=2)),
+        lambda grants: grants._raw_delete("default"),
+    ],
+    ids=["backdate", "delete"],
+)
+def test_the_database_refuses_to_end_the_waiting_time(
+    newcomer: User, operation: Operation, write: Callable[[QuerySet[RightsGrant]], object]
+) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        write(RightsGrant.objects.all())
+    refused_with(Refusal.NEW_RIGHTS_WAIT, factories.approve, operation, newcomer)
 
 
 def test_the_waiting_time_is_a_setting(newcomer: User, operation: Operation, settings: Settings) -> None:
@@ -436,7 +461,7 @@ def test_a_recovered_account_approves_no_changes_of_staff_for_24_hours(
     )
     operation = changes.proposed(changes.invitation(Role.AUDITOR), administrator)
     refused_with(Refusal.RECOVERY_WAIT, factories.approve, operation, third)
-    RightsGrant.objects.update(at=timezone.now() - timedelta(hours=24.01))
+    granted(hours_ago=24.01)
     assert factories.approve(operation, User.objects.get(pk=third.pk)).status == Status.SUCCEEDED
 
 
