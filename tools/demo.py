@@ -52,6 +52,9 @@ def main() -> int:
         extra={
             "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS": f"file://{folder / 'checkpoints.jsonl'}",
             "COUNTERSIGN_AUDIT_CHECKPOINT_KEYS": f"demo:{'D' * 43}=",
+            # Crypto goes to approved recipients only, and to a new one after a day: to show both.
+            "COUNTERSIGN_ALLOW_LIST": "wallet_transfer",
+            "COUNTERSIGN_RECIPIENT_COOLING_HOURS": "24",
             **optional_reads(arguments.profile),
         },
         first_command=UNRECOGNISED_TRANSACTION + DEPOSITS,

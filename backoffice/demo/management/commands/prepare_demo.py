@@ -17,6 +17,7 @@ from backoffice.demo.sample_data import (
     make_sample_withdrawals,
     new_sample_operations,
 )
+from backoffice.demo.sample_governance import make_sample_governance
 from backoffice.ledger.balances import refresh_balances
 from backoffice.operations.models.operations import Operation
 
@@ -45,6 +46,7 @@ class Command(BaseCommand):
 
 def _make_sample_data(otp: SecretStr) -> None:
     history = new_sample_operations(otp)
+    make_sample_governance(history)
     make_sample_withdrawals(history)
     make_sample_operations(history)
     make_sample_balances(refresh_balances())
