@@ -247,7 +247,7 @@ class Stack:
 
     def _prepare_database(self) -> None:
         if self.is_demo:
-            self.manage("prepare_demo", "--otp", self.one_time_code())
+            self.manage("prepare_demo")
             return
         self.manage("migrate", "--verbosity", "0", "--no-input")
         self.manage("collectstatic", "--verbosity", "0", "--no-input")

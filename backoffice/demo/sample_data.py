@@ -70,7 +70,9 @@ class SampleOperations:
         random.Random
     )  # approval times; a generator of its own, so that other random choices do not depend on it
     random: random.Random
-    otp: SecretStr
+    otp: Callable[
+        [], SecretStr
+    ]  # asked for at each release, because a code is accepted for a short time only
 
     def prepare(self, *, ending: str = "", amount: str = "", currency: str = "NGN") -> Operation:
         """A pending withdrawal to an account number with this ending; the sandbox reacts to some endings."""
@@ -112,7 +114,7 @@ class SampleOperations:
             actor=self.people["Amara"],
             digest=approved.digest,
             second_factor_at=timezone.now(),
-            otp=self.otp if KINDS[approved.kind].asks_for_otp else None,
+            otp=self.otp() if KINDS[approved.kind].asks_for_otp else None,
         )
 
     def send(self, operation: Operation) -> Operation:
@@ -218,8 +220,8 @@ class SampleOperations:
         )
 
 
-def new_sample_operations(otp: SecretStr) -> SampleOperations:
-    """A generator of sample operations, with a one-time code that the sandbox accepts repeatedly.
+def new_sample_operations(otp: Callable[[], SecretStr]) -> SampleOperations:
+    """A generator of sample operations, with one-time codes that the sandbox accepts repeatedly.
 
     The demo's people must exist.
     """

@@ -96,7 +96,7 @@ class Governance:
                 reason="Joins as finance director on Monday",
             ),
         )
-        stricter = [{**_rules()[0], "when": {**_rules()[0]["when"], "amount": {"above": "5000000"}}}]
+        stricter = [{**_rules()[0], "when": {**_rules()[0]["when"], "amount": {"above": "300000"}}}]
         self._prepare("Kemi", _NOW, "approval_policy", _policy(1, [*stricter, *_rules()[1:]], changed=1))
 
     def _change_staff(self, ago: timedelta, **members: Any) -> None:
@@ -148,7 +148,9 @@ class Governance:
 
 def _rules() -> list[dict[str, Any]]:
     """Four rules in the order in which they are tried."""
-    treasury, directors = ({"group": group.model_dump()} for group in _groups(TREASURY, DIRECTORS, in_order=True))
+    treasury, directors = (
+        {"group": group.model_dump()} for group in _groups(TREASURY, DIRECTORS, in_order=True)
+    )
     return [
         {
             "when": {

@@ -177,6 +177,7 @@ class RuleForm(forms.Form):
             self.fields[f"named{number}"] = forms.MultipleChoiceField(
                 label=_("Named people"),
                 required=False,
+                help_text=_("Only if “Of” is “Named people”."),
                 choices=named,
                 widget=forms.SelectMultiple(attrs={"size": 4}),
             )

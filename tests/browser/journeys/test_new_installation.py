@@ -56,7 +56,9 @@ class Newcomer:
         expect(self.page.get_by_role("heading", level=1)).to_contain_text(self.name.split()[0])
 
     def choose(self, link: str) -> None:
-        self.page.get_by_role("main").get_by_role("link", name=link, exact=True).first.click()
+        """Follow a link, whether or not it looks like a button."""
+        links = self.page.get_by_role("main").locator("a")
+        links.filter(has_text=re.compile(rf"^\s*{re.escape(link)}\s*$")).first.click()
 
     def press(self, button: str) -> None:
         steps.press(self.page, button)
