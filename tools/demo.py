@@ -114,6 +114,9 @@ Countersign is ready ({seconds:.0f} s).  The provider is simulated: no real mone
                  Prepare a withdrawal as Tunde Bello, then approve and send it as Amara Okafor.
   One-time code  To send, enter the provider's one-time code (not the authenticator code). It is shown below its
                  field, and with the rest of the simulation at {stack.sandbox}/_sandbox/
+  Settings       As Zainab Musa or Kemi Balogun: groups, approval policies and a stricter version that waits, an access
+                 review. As Amara Okafor: a withdrawal of NGN 12,500,000 that waits for its second level, and a
+                 recipient that looks like another
   Mailbox        {stack.web}/demo/mailbox/ shows the mails that would have been sent
   Data           {stack.folder}
   Logs           {stack.folder / "logs"}

@@ -55,7 +55,8 @@ def test_the_link_is_mailed_to_the_invited_person_and_not_shown(
     assert "/account/set-up/" not in page
     [sent] = mail.outbox
     assert sent.to == [person.email]
-    html = str(sent.alternatives[0][0])  # type: ignore[attr-defined]
+    assert isinstance(sent, mail.EmailMultiAlternatives)
+    html = str(sent.alternatives[0][0])
     assert LINK.findall(str(sent.body)) == LINK.findall(html)
     assert SetupLink.digests(LINK.findall(html)[0])[0] == SetupLink.objects.get().digest
     assert Action.SETUP_LINK_MAILED in actions_of(person)
