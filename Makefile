@@ -10,11 +10,14 @@ GATEWAY_PROFILE ?= specification
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo smoke drill test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
+.PHONY: demo trial smoke drill test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
 .PHONY: check types rules catalogues docs docs-tables database-rules messages pictures bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated provider
 	@$(BIN)/python -m tools.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT) --profile $(GATEWAY_PROFILE)
+
+trial: $(READY)  ## an empty installation on this machine, against a simulated provider; prints the link of the first administrator
+	@$(BIN)/python -m tools.trial --port $(PORT) --sandbox-port $(SANDBOX_PORT) --profile $(GATEWAY_PROFILE) $(ARGS)
 
 smoke: $(READY)  ## prepare, approve and send one withdrawal over HTTP, with its own data folder; prints one line of JSON
 	@$(BIN)/python -m tools.smoke

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -40,7 +41,7 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 def main() -> int:
     """Run the demo until Ctrl-C."""
-    arguments = _arguments()
+    arguments = arguments_of("demo", __doc__ or "").parse_args()
     folder = arguments.folder.resolve()
     stack = Stack(
         folder,
@@ -51,23 +52,31 @@ def main() -> int:
         extra={
             "COUNTERSIGN_AUDIT_CHECKPOINT_DESTINATIONS": f"file://{folder / 'checkpoints.jsonl'}",
             "COUNTERSIGN_AUDIT_CHECKPOINT_KEYS": f"demo:{'D' * 43}=",
+            # Crypto goes to approved recipients only, and to a new one after a day: to show both.
+            "COUNTERSIGN_ALLOW_LIST": "wallet_transfer",
+            "COUNTERSIGN_RECIPIENT_COOLING_HOURS": "24",
             **optional_reads(arguments.profile),
         },
         first_command=UNRECOGNISED_TRANSACTION + DEPOSITS,
     )
+    return run_until_stopped(stack, "demo", _welcome)
+
+
+def run_until_stopped(stack: Stack, name: str, welcome: Callable[[Stack, float], str]) -> int:
+    """Start everything, print the welcome, and run until Ctrl-C. Returns the exit status of `make <name>`."""
     for number in _STOP_SIGNALS:
         signal.signal(number, _stop)
     began = time.monotonic()
     print("Starting Countersign …", flush=True)
     try:
         with stack:
-            print(_welcome(stack, time.monotonic() - began), flush=True)
+            print(welcome(stack, time.monotonic() - began), flush=True)
             return _wait_for_exit(stack)
     except StackError as exc:
-        print(f"\nThe demo did not start. {exc}", file=sys.stderr)
+        print(f"\nThe {name} did not start. {exc}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nStopped. The data is kept: `make demo` continues with it, `make clean` deletes it.")
+        print(f"\nStopped. The data is kept: `make {name}` continues with it, `make clean` deletes it.")
         return 0
 
 
@@ -83,16 +92,17 @@ def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments_of(name: str, description: str) -> argparse.ArgumentParser:
+    """The arguments with which `make <name>` starts the processes, and the folder of its data."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--sandbox-port", type=int, default=8001)
     parser.add_argument("--profile", choices=PROFILES, default="specification", help="of the provider's API")
-    folder = os.environ.get("COUNTERSIGN_DATA_DIR") or ROOT / "var" / "demo"
+    folder = os.environ.get("COUNTERSIGN_DATA_DIR") or ROOT / "var" / name
     parser.add_argument(
-        "--folder", type=Path, default=folder, help="default: COUNTERSIGN_DATA_DIR, or var/demo"
+        "--folder", type=Path, default=folder, help=f"default: COUNTERSIGN_DATA_DIR, or var/{name}"
     )
-    return parser.parse_args()
+    return parser
 
 
 def _welcome(stack: Stack, seconds: float) -> str:
@@ -104,6 +114,9 @@ Countersign is ready ({seconds:.0f} s).  The provider is simulated: no real mone
                  Prepare a withdrawal as Tunde Bello, then approve and send it as Amara Okafor.
   One-time code  To send, enter the provider's one-time code (not the authenticator code). It is shown below its
                  field, and with the rest of the simulation at {stack.sandbox}/_sandbox/
+  Settings       As Zainab Musa or Kemi Balogun: groups, approval policies and a stricter version that waits, an access
+                 review. As Amara Okafor: a withdrawal of NGN 12,500,000 that waits for its second level, and a
+                 recipient that looks like another
   Mailbox        {stack.web}/demo/mailbox/ shows the mails that would have been sent
   Data           {stack.folder}
   Logs           {stack.folder / "logs"}

@@ -72,6 +72,7 @@ class Stack:
     transactions: int = 6000
     profile: ProfileName = "specification"  # of the simulated provider and of the product
     first_command: str = ""  # Python code run once, after the sample history of a new folder is made
+    is_demo: bool = True  # with the demo's people and history; otherwise the installation begins empty
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     watchdog: subprocess.Popen[str] | None = None
     lock: IO[bytes] | None = None
@@ -95,7 +96,7 @@ class Stack:
     def variables(self) -> dict[str, str]:
         """What the environment of each process has of its own."""
         return {
-            "COUNTERSIGN_DEMO": "1",
+            "COUNTERSIGN_DEMO": str(self.is_demo),
             "COUNTERSIGN_DATA_DIR": str(self.folder),
             "COUNTERSIGN_PUBLIC_URL": self.web,
             "COUNTERSIGN_EMAIL_URL": f"filemail:///{self.folder / 'mailbox'}",
@@ -111,6 +112,11 @@ class Stack:
     def environment(self) -> dict[str, str]:
         """The environment of each process."""
         return clean_environment(self.variables)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether this folder has no database yet."""
+        return not (self.folder / DATABASE).exists()
 
     def __enter__(self) -> Self:
         try:
@@ -133,10 +139,10 @@ class Stack:
         self.start_sandbox()
         self.webhook_keys.write_text(self.webhook_public_keys())
         self.set_sandbox(token_reuse=True, settle_after=0)  # while the sample history is made
-        is_new = not (self.folder / DATABASE).exists()
+        is_new = self.is_new
         for journal in (self.folder / "journal").glob("*") if is_new else ():
             journal.unlink()  # of a database that was deleted to begin anew
-        self.manage("prepare_demo", "--otp", self.one_time_code())
+        self._prepare_database()
         if is_new and self.first_command:
             self.manage("shell", "--verbosity", "0", "--command", self.first_command)
         self.set_sandbox(token_reuse=False, settle_after=self.settle_after)
@@ -238,6 +244,13 @@ class Stack:
         if self.lock is not None:
             self.lock.close()
             self.lock = None
+
+    def _prepare_database(self) -> None:
+        if self.is_demo:
+            self.manage("prepare_demo")
+            return
+        self.manage("migrate", "--verbosity", "0", "--no-input")
+        self.manage("collectstatic", "--verbosity", "0", "--no-input")
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         """Have its group killed once this process is gone: the kernel then closes the pipe that is read."""

@@ -83,13 +83,16 @@ def handover_of(operation: UUID, person: User) -> Handover | None:
 
 
 @transaction.atomic(durable=True)
-def show_handover(operation: UUID, *, actor: User, second_factor_at: datetime | None) -> str:
+def show_handover(
+    operation: UUID, *, actor: User, second_factor_at: datetime | None, by_mail: bool = False
+) -> str:
     """The token of the link, or the start code, made now and shown only now; the database keeps its hash.
 
+    With `by_mail` it is the link, which the caller mails to the person; a start code never is. Recorded as mailed.
     Raises NothingToHandOverError, HandoverFactorStaleError.
     """
     found = handover_of(operation, actor)
-    if found is None or found.shown_at is not None:
+    if found is None or found.shown_at is not None or (by_mail and not found.is_link):
         raise NothingToHandOverError
     if not is_second_factor_fresh(second_factor_at):
         raise HandoverFactorStaleError
@@ -97,9 +100,16 @@ def show_handover(operation: UUID, *, actor: User, second_factor_at: datetime | 
     unseen = {"link_shown_at": None} if found.is_link else {"code_shown_at": None}
     if SetupLink.objects.filter(pk=found.link.pk, operation=operation, **unseen).update(**changes) != 1:
         raise NothingToHandOverError
-    action = Action.SETUP_LINK_SHOWN if found.is_link else Action.START_CODE_SHOWN
+    link_action = Action.SETUP_LINK_MAILED if by_mail else Action.SETUP_LINK_SHOWN
+    action = link_action if found.is_link else Action.START_CODE_SHOWN
     record(action, actor=actor, target=found.link.user, operation=str(operation))
     return shown
+
+
+@transaction.atomic(durable=True)
+def record_shown_instead(person: User, *, actor: User) -> None:
+    """The mail with the link could not be sent, so the page shows the link to this person."""
+    record(Action.SETUP_LINK_SHOWN, actor=actor, target=person)
 
 
 def _new_half(*, is_link: bool) -> tuple[str, dict[str, object]]:

@@ -48,6 +48,7 @@ class Action(models.TextChoices):
         pgettext_lazy("audit action", "tried a one-time link that is not valid"),
     )
     SETUP_LINK_SHOWN = "setup_link.shown", pgettext_lazy("audit action", "viewed the one-time link of")
+    SETUP_LINK_MAILED = "setup_link.mailed", pgettext_lazy("audit action", "emailed the one-time link of")
     START_CODE_SHOWN = "setup_link.code_shown", pgettext_lazy("audit action", "viewed the start code of")
     START_CODE_REFUSED = (
         "setup_link.code_refused",

@@ -4,12 +4,14 @@ import json
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from django.conf import settings
 from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
+from pydantic import SecretStr
 
 from backoffice.accounts.models import STEP_SECONDS, AuthenticatorDevice, User
 from backoffice.accounts.roles import Role
@@ -80,23 +82,31 @@ def current_sign_in_code(device: AuthenticatorDevice) -> CurrentCode:
     return CurrentCode("" if used else f"{totp.token():06d}", STEP_SECONDS - int(now) % STEP_SECONDS)
 
 
-_CONSOLE_TIMEOUT = 0.5  # seconds
+_CONSOLE_TIMEOUT = 2.0  # seconds
 
 
 def current_one_time_code() -> CurrentCode | None:
     """The provider's one-time code of the type that is sent, as the sandbox reports it; None if it does not answer."""
+    try:
+        codes = _sandbox_codes()
+        if provider_profile().otp_type == "otp":
+            return CurrentCode(codes["otp"], None)
+        return CurrentCode("" if codes["used"] else codes["totp"], codes["secondsLeft"])
+    except (OSError, HTTPException, ValueError, KeyError):
+        return None
+
+
+def sandbox_totp() -> SecretStr:
+    """The merchant's authenticator code that the sandbox accepts now. Raises an error if it does not answer."""
+    return SecretStr(_sandbox_codes()["totp"])
+
+
+def _sandbox_codes() -> Any:
     sandbox = urlsplit(settings.GATEWAY_URL)
-    with closing(
-        HTTPConnection(sandbox.hostname or "", sandbox.port, timeout=_CONSOLE_TIMEOUT)
-    ) as connection:
-        try:
-            connection.request("GET", "/_sandbox/otp")
-            codes = json.load(connection.getresponse())
-            if provider_profile().otp_type == "otp":
-                return CurrentCode(codes["otp"], None)
-            return CurrentCode("" if codes["used"] else codes["totp"], codes["secondsLeft"])
-        except (OSError, HTTPException, ValueError, KeyError):
-            return None
+    connection = HTTPConnection(sandbox.hostname or "", sandbox.port, timeout=_CONSOLE_TIMEOUT)
+    with closing(connection):
+        connection.request("GET", "/_sandbox/otp")
+        return json.load(connection.getresponse())
 
 
 def _existing(member: DemoPerson) -> User | None:

@@ -70,7 +70,9 @@ class SampleOperations:
         random.Random
     )  # approval times; a generator of its own, so that other random choices do not depend on it
     random: random.Random
-    otp: SecretStr
+    otp: Callable[
+        [], SecretStr
+    ]  # asked for at each release, because a code is accepted for a short time only
 
     def prepare(self, *, ending: str = "", amount: str = "", currency: str = "NGN") -> Operation:
         """A pending withdrawal to an account number with this ending; the sandbox reacts to some endings."""
@@ -112,7 +114,7 @@ class SampleOperations:
             actor=self.people["Amara"],
             digest=approved.digest,
             second_factor_at=timezone.now(),
-            otp=self.otp if KINDS[approved.kind].asks_for_otp else None,
+            otp=self.otp() if KINDS[approved.kind].asks_for_otp else None,
         )
 
     def send(self, operation: Operation) -> Operation:
@@ -218,8 +220,8 @@ class SampleOperations:
         )
 
 
-def new_sample_operations(otp: SecretStr) -> SampleOperations:
-    """A generator of sample operations, with a one-time code that the sandbox accepts repeatedly.
+def new_sample_operations(otp: Callable[[], SecretStr]) -> SampleOperations:
+    """A generator of sample operations, with one-time codes that the sandbox accepts repeatedly.
 
     The demo's people must exist.
     """
@@ -247,9 +249,9 @@ def _plan(history: SampleOperations) -> list[Callable[[], object]]:
     return [*closed_operations, *[history.make_processing] * 2, *open_operations]
 
 
-_TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+TRON_ADDRESS = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 _FOREIGN_CALLBACK_URL = "https://hooks.example.com/countersign/"  # an operation to reject
-_EVM = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+EVM_ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
 
 def make_sample_operations(history: SampleOperations) -> None:
@@ -284,14 +286,14 @@ def _sent_payloads(history: SampleOperations) -> Iterator[tuple[str, Payload]]:
     yield "transfer", _transfer("kola.traders", "NGN", "385000.00", "Crates, November")
     yield "transfer", _transfer("lekki.freight", "USD", "740.50", "Container 118")
     yield "transfer", _transfer("nobody.knows", "NGN", "15000.00", "Deposit back")
-    yield "wallet_transfer", _crypto("TRC20", _TRON, "420.00")
+    yield "wallet_transfer", _crypto("TRC20", TRON_ADDRESS, "420.00")
     yield "payment", _payment(history, "250.00", "ada.obi@customers.example")
     yield "payment", _payment(history, "75.00", "musa.bello@customers.example")
 
 
 def _pending_payloads(history: SampleOperations) -> Iterator[tuple[str, Payload]]:
     yield "transfer", _transfer("kola.traders", "NGN", "96500.00", "Crates, December")
-    yield "wallet_transfer", _crypto("ERC20", _EVM, "310.00")
+    yield "wallet_transfer", _crypto("ERC20", EVM_ADDRESS, "310.00")
     yield "payment", _payment(history, "120.00", "ife.ade@customers.example")
 
 

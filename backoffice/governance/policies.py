@@ -316,7 +316,10 @@ def _replay_context(found: Replay, document: PolicyDocument, operation: Operatio
         "operation": operation,
         "changes": [(change.label, found.totals[change.value]) for change in Change],
         "headings": [change.label for change in Change],
-        "summary": [(kind, currency, list(counts.values())) for kind, currency, counts in found.summary],
+        "summary": [
+            (kind, currency, [(change.label, counts[change.value]) for change in Change])
+            for kind, currency, counts in found.summary
+        ],
         "changed": [(one, sentences[one.rule - 1]) for one in changed[:_LISTED]],
         "more": max(len(changed) - _LISTED, 0),
     }

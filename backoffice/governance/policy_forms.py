@@ -113,7 +113,10 @@ class RuleForm(forms.Form):
     """One rule: its conditions, all of which have to fit, and its outcome."""
 
     kinds = forms.MultipleChoiceField(
-        label=_("Kinds"), required=False, help_text=_("If none is selected, the rule applies to all kinds.")
+        label=_("Kinds"),
+        required=False,
+        help_text=_("If none is selected, the rule applies to all kinds."),
+        widget=forms.CheckboxSelectMultiple,
     )
     currencies = forms.CharField(
         label=_("Currencies"),
@@ -174,6 +177,7 @@ class RuleForm(forms.Form):
             self.fields[f"named{number}"] = forms.MultipleChoiceField(
                 label=_("Named people"),
                 required=False,
+                help_text=_("Only if “Of” is “Named people”."),
                 choices=named,
                 widget=forms.SelectMultiple(attrs={"size": 4}),
             )

@@ -6,9 +6,9 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
+from backoffice.core.web.mail import email_is_on
 from backoffice.notifications.channels.chat import ChatUrlError, chat_service
 from backoffice.notifications.events import Group
-from backoffice.notifications.recording.outbox import email_is_on
 
 
 @register(deploy=True)

@@ -238,6 +238,7 @@ SILENT = frozenset(
         Action.PASSWORD_REFUSED,
         Action.SETUP_LINK_REFUSED,
         Action.SETUP_LINK_SHOWN,
+        Action.SETUP_LINK_MAILED,
         Action.START_CODE_SHOWN,
         Action.ACCESS_REVIEWED,
         Action.SIGN_IN_REFUSED,

@@ -19,13 +19,13 @@ from backoffice.accounts.access import url_with_next
 from backoffice.accounts.second_factor import has_fresh_second_factor
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.cached_reads import cached_in_process
+from backoffice.core.web.mail import email_is_on
 from backoffice.core.web.pagination import keyset_page
 from backoffice.notifications import preferences as services
 from backoffice.notifications.channels.chat import ChatUrlError, chat_service
 from backoffice.notifications.events import CHOSEN_GROUPS, Group
 from backoffice.notifications.models import UNDELIVERED, Digest, Message
 from backoffice.notifications.preferences import Choice
-from backoffice.notifications.recording.outbox import email_is_on
 
 
 class ChoicesForm(forms.Form):

@@ -332,7 +332,7 @@ class Hindrance(TextChoices):
     PREPARED = "prepared", _("prepared it")
     APPROVED = "approved", _("approved already")
     DEACTIVATED = "deactivated", _("deactivated")
-    NO_PERMISSION = "no_permission", _("does not have permission to approve")
+    NO_PERMISSION = "no_permission", _("no permission to approve")
     WITHHELD = "withheld", _("must wait 24 hours (new account, rights or second factor)")
     ON_LEAVE = "on_leave", _("on leave")
     AFFECTED = "affected", _("the operation changes this person's rights")

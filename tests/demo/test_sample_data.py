@@ -21,7 +21,7 @@ def history(sandbox: SandboxProcess) -> SampleOperations:
     """As `make demo` makes it: the provider settles at once, and accepts its code several times."""
     sandbox.options(token_reuse=True, settle_after=0)
     ensure_people()
-    return new_sample_operations(SecretStr(sandbox.totp()))
+    return new_sample_operations(lambda: SecretStr(sandbox.totp()))
 
 
 def test_a_withdrawal_in_progress_succeeds_after_an_hour(

@@ -310,6 +310,16 @@ def test_the_first_administrator_invites_the_second_without_a_shell(
     assert changes.agreed(payload, first_administrator, ibrahim).status == Status.SUCCEEDED
 
 
+def test_the_team_page_lists_the_first_steps_until_somebody_prepares_and_somebody_approves(
+    as_administrator: Client, approver: User, preparer: User
+) -> None:
+    page = reverse("governance:team")
+    assert "Set up the team" not in text_of(as_administrator.get(page))
+    User.objects.filter(pk=approver.pk).update(is_active=False)
+    assert "Set up the team" in text_of(as_administrator.get(page))
+    assert "Set up the team" not in text_of(as_administrator.get(page, {"q": preparer.full_name}))
+
+
 def test_a_mistyped_address_is_corrected_by_another_invitation(first_administrator: User) -> None:
     wrong, _token = invite_second_administrator("wrong@example.com", full_name="I", actor=first_administrator)
     invite_second_administrator("right@example.com", full_name="I", actor=first_administrator)

@@ -4,6 +4,7 @@ from tests.sabotage.workshop import Safeguard
 
 _CHANGES = "tests/operations/kinds/staff/test_staff_change.py"
 _TEAM = "tests/governance/test_team.py"
+_MAIL = "tests/governance/test_setup_mail.py"
 _LINKS = "backoffice.accounts.setup_links"
 _DEACTIVATION = "backoffice.governance.deactivation"
 
@@ -62,6 +63,20 @@ TEAM = (
             ", operation=operation, **unseen": ", operation=operation",
         },
         f"{_TEAM}::test_link_and_code_are_shown_once_to_the_two_who_agreed",
+    ),
+    Safeguard(
+        "the start code is never in a mail",
+        "backoffice.governance.pages.handover:handover",
+        {
+            "found is not None and found.is_link and may_mail_links()": "found is not None and may_mail_links()"
+        },
+        f"{_MAIL}::test_the_start_code_is_never_mailed",
+    ),
+    Safeguard(
+        "a link is not written to the log in place of a mail",
+        "backoffice.governance.pages.setup_mail:may_mail_links",
+        {"email_is_on() and bool(settings.PUBLIC_URL)": "bool(settings.PUBLIC_URL)"},
+        f"{_MAIL}::test_without_mail_the_link_is_shown",
     ),
     Safeguard(
         "a half is shown with a fresh second factor only",

@@ -44,12 +44,17 @@ class Demo:
 
 @contextmanager
 def demo(
-    folder: Path | None, *, port: int | None = None, log: Path | None = None, **environment: str
+    folder: Path | None,
+    *,
+    port: int | None = None,
+    log: Path | None = None,
+    module: str = "tools.demo",
+    **environment: str,
 ) -> Iterator[Demo]:
     """The command in a folder, on free ports or on a given one; no process of it outlives the block."""
     ports = ["--port", str(port or free_port()), "--sandbox-port", str(free_port())]
     where = ["--folder", str(folder)] if folder else []
-    arguments = [sys.executable, "-m", "tools.demo", *ports, *where]
+    arguments = [sys.executable, "-m", module, *ports, *where]
     log = log or (folder or ROOT).parent / "said"
     environment = {**os.environ, **environment}
     with log.open("wb") as output:

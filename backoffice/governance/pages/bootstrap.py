@@ -18,7 +18,8 @@ from backoffice.governance.bootstrap import (
     bootstrap_state,
     invite_second_administrator,
 )
-from backoffice.governance.pages.handover import setup_address
+from backoffice.governance.pages.handover import mailed
+from backoffice.governance.pages.setup_mail import may_mail_links, setup_address
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
 from backoffice.operations.permissions import APPROVE_GOVERNANCE
 
@@ -37,13 +38,13 @@ class SecondAdministratorForm(BaseDecisionForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required(APPROVE_GOVERNANCE, raise_exception=True)
 def bootstrap(request: StaffRequest) -> HttpResponse:
-    """The invitation and its link, shown once. Leads to the Team page once two administrators have signed in."""
+    """The invitation and its link, shown once or mailed; the Team page once two administrators have signed in."""
     state = bootstrap_state()
     if not state.is_open:
         return redirect("governance:team")
     data = request.POST if request.method == "POST" else None
     form = SecondAdministratorForm(data, request=request, wants=DecisionRequirements())
-    context = {"form": form, "invited": state.invited}
+    context = {"form": form, "invited": state.invited, "may_mail": may_mail_links()}
     if form.is_valid():
         values = {name: form.cleaned_data[name] for name in ("full_name", "email")}
         try:
@@ -51,7 +52,10 @@ def bootstrap(request: StaffRequest) -> HttpResponse:
         except (EmailTakenError, NotBootstrappingError) as exc:
             form.add_error(None, str(exc) or gettext("Nothing was changed. Open the Team page."))
         else:
-            shown = {"person": person, "shown": setup_address(request, token)}
+            shown: dict[str, object] = {"person": person, "shown": setup_address(request, token)}
+            by_mail = may_mail_links() and "mail" in request.POST
+            if by_mail and mailed(request, person, shown, has_start_code=False):
+                return redirect("governance:team")
             return render(request, "governance/second_administrator.html", shown)
     return render(request, "governance/bootstrap.html", context, status=422 if form.is_bound else 200)
 

@@ -41,7 +41,15 @@ def team(request: StaffRequest) -> HttpResponse:
     found = find_members(team_members(timezone.now()), text).prefetch_related("groups")
     order, cursor = ("full_name", "id"), request.GET.get("cursor")
     page = keyset_page(found, order=order, cursor=cursor, size=PEOPLE_PER_PAGE)
-    context = {"page": page, "rows": team_rows(page.rows), "q": text, "review_due_at": overdue_review()}
+    rows = team_rows(page.rows)
+    is_whole = not (text or page.previous_cursor or page.next_cursor)
+    context = {
+        "page": page,
+        "rows": rows,
+        "q": text,
+        "review_due_at": overdue_review(),
+        "is_beginning": is_whole and not {Role.PREPARER.label, Role.APPROVER.label} <= roles_in(rows),
+    }
     return render(request, "governance/team.html", context)
 
 
@@ -64,6 +72,11 @@ def team_rows(people: list[User]) -> list[TeamRow]:
         )
         for person in people
     ]
+
+
+def roles_in(rows: Iterable[TeamRow]) -> set[object]:
+    """The roles, as the reader calls them, that active people of these rows have."""
+    return {role for row in rows if row.person.is_active for role in row.roles}
 
 
 def role_labels(person: User) -> list[str]:

@@ -11,10 +11,9 @@ from django.conf import settings
 
 from backoffice.accounts.models import User
 from backoffice.core import clock
+from backoffice.core.web.mail import email_is_on
 from backoffice.notifications.events import Group, Notice
 from backoffice.notifications.models import Channel, ChatChannel, Digest, Message, Preference
-
-CONSOLE = "django.core.mail.backends.console.EmailBackend"
 
 
 @dataclass(frozen=True)
@@ -28,11 +27,6 @@ class Happening:
     path: str
     people: Collection[int]
     operation: UUID | None = None
-
-
-def email_is_on() -> bool:
-    """Whether mails are delivered: not if they only go to the log of the process."""
-    return settings.EMAIL_BACKEND != CONSOLE
 
 
 def shared_name(address: str) -> str:

@@ -56,6 +56,11 @@ def debits_a_balance(kind_name: str) -> bool:
     return isinstance(KINDS.get(kind_name), MoneyKind)
 
 
+def local_kinds() -> list[str]:
+    """The names of the kinds that change Countersign only: nothing of them is sent to the provider."""
+    return [name for name, kind in KINDS.items() if isinstance(kind, LocalKind)]
+
+
 def permission_for(kind_name: str) -> str:
     """The permission to prepare and cancel operations of this kind, also of a kind since removed."""
     return KINDS[kind_name].permission if kind_name in KINDS else PREPARE

@@ -26,9 +26,9 @@ from backoffice.operations.delivery.expected_wait import LONGEST_RELEASE
 from backoffice.operations.delivery.otp import longest_lifetime
 from backoffice.operations.delivery.record import is_silent
 from backoffice.operations.kinds.approval_policy import ApprovalPolicyKind
-from backoffice.operations.kinds.base import LocalKind, MoneyKind
+from backoffice.operations.kinds.base import MoneyKind
 from backoffice.operations.kinds.recipient import RecipientKind
-from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.kinds.registry import KINDS, local_kinds
 from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release, Secret
 from backoffice.operations.monitoring.database_rules import altered_rules
 from backoffice.operations.monitoring.recorded_rights import unrecorded_rights
@@ -44,7 +44,7 @@ _HAS_LATER_ATTEMPT = Exists(
     Attempt.objects.filter(operation=OuterRef("operation"), number__gt=OuterRef("number"))
 )
 _MONEY_KINDS = [name for name, kind in KINDS.items() if isinstance(kind, MoneyKind)]
-_LOCAL_KINDS = [name for name, kind in KINDS.items() if isinstance(kind, LocalKind)]
+_LOCAL_KINDS = local_kinds()
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from django.db.models import Max, Q, QuerySet
 from backoffice.audit.models import Entry
 from backoffice.core import clock, leases
 from backoffice.ledger.models import Mirror, Transaction, TransactionChange
+from backoffice.operations.kinds.registry import local_kinds
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import DifferenceCode, difference
 from backoffice.operations.models.reconciliation import (
@@ -131,7 +132,9 @@ def _newest(rows: QuerySet[Any]) -> int:
 
 
 def _first_preparation() -> datetime | None:
-    return Operation.objects.order_by("prepared_at").values_list("prepared_at", flat=True).first()
+    """Of what is sent to the provider: while a new team is only set up, payments are still made elsewhere."""
+    sent = Operation.objects.exclude(kind__in=local_kinds())
+    return sent.order_by("prepared_at").values_list("prepared_at", flat=True).first()
 
 
 def _scope(state: ReconciliationState, mirror: Mirror) -> ReconciliationScope:

@@ -120,7 +120,9 @@ def test_a_long_list_is_paginated(as_auditor: Client, operation: Operation) -> N
 
 
 def test_an_empty_reconciliation_is_reported(as_auditor: Client) -> None:
-    assert "Reconciliation starts with the first operation prepared in Countersign." in show(as_auditor)
+    assert "Reconciliation starts with the first operation prepared in Countersign for the provider." in show(
+        as_auditor
+    )
 
 
 def test_days_without_movements_are_reported(as_auditor: Client, operation: Operation) -> None:

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.ledger.models import Mirror, Transaction
+from backoffice.operations.kinds.staff_change import StaffChange
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reconciliation import Comparison, ReconciliationResult
 from backoffice.operations.reconciliation.runner import reconcile
@@ -17,6 +18,7 @@ from backoffice.operations.states import Outcome
 from backoffice.operations.workflow import prepare
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
+from tests.operations.kinds.staff.changes import agreed, of_group
 from tests.operations.reconciliation.steps import (
     difference,
     listed,
@@ -159,6 +161,16 @@ def test_transactions_older_than_the_first_operation_are_ignored(operation: Oper
     listed("X-2", occurred_at=operation.prepared_at)
     reconcile()
     assert results() == {"X-2": ReconciliationResult.UNRECOGNISED}
+
+
+def test_setting_up_the_team_does_not_begin_the_comparison(
+    administrator: User, second_administrator: User
+) -> None:
+    """Until the first payment is prepared here, payments are made elsewhere."""
+    agreed(of_group(StaffChange.CREATE_GROUP, "Treasury"), administrator, second_administrator)
+    listed("X-1", occurred_at=timezone.now())
+    reconcile()
+    assert results() == {}
 
 
 def test_all_transactions_are_ignored_before_the_first_operation(db: None) -> None:

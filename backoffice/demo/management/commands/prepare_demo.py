@@ -3,20 +3,19 @@
 Safe to repeat: a database that has operations is kept, and only its balances are refreshed.
 """
 
-from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from pydantic import SecretStr
 
-from backoffice.demo.people import NotDemoDatabaseError, ensure_people
+from backoffice.demo.people import NotDemoDatabaseError, ensure_people, sandbox_totp
 from backoffice.demo.sample_data import (
     make_sample_balances,
     make_sample_operations,
     make_sample_withdrawals,
     new_sample_operations,
 )
+from backoffice.demo.sample_governance import make_sample_governance
 from backoffice.ledger.balances import refresh_balances
 from backoffice.operations.models.operations import Operation
 
@@ -25,9 +24,6 @@ class Command(BaseCommand):
     """Available in the demo only, because its app is installed there only."""
 
     help = "Prepare the demo: database, static files, people and sample operations."
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--otp", required=True, help="the provider's one-time code, from the sandbox")
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0, interactive=False)
@@ -39,12 +35,13 @@ class Command(BaseCommand):
         if Operation.objects.exists():
             refresh_balances()
         else:
-            _make_sample_data(SecretStr(options["otp"]))
+            _make_sample_data()
         self.stdout.write(f"{len(people)} people, {Operation.objects.count()} operations")
 
 
-def _make_sample_data(otp: SecretStr) -> None:
-    history = new_sample_operations(otp)
+def _make_sample_data() -> None:
+    history = new_sample_operations(sandbox_totp)
+    make_sample_governance(history)
     make_sample_withdrawals(history)
     make_sample_operations(history)
     make_sample_balances(refresh_balances())
