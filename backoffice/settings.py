@@ -223,6 +223,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "backoffice.core.telemetry.endpoints.HealthMiddleware",  # first: probes know neither host name nor TLS
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "backoffice.core.web.middleware.PageCompressionMiddleware",
@@ -286,6 +287,7 @@ else:
     # sent must not be pending again.
     _options = DATABASES["default"].setdefault("OPTIONS", {})
     _options["options"] = f"{_options.get('options', '')} -c synchronous_commit=on".strip()
+    _options.setdefault("connect_timeout", 5)  # seconds, until a page says that the database is away
     DATABASES["default"]["CONN_MAX_AGE"] = 60
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 

@@ -46,7 +46,7 @@ def run_each_isolated(
             done.append(_retry_if_disconnected(partial(work, row)))
         except Exception as exc:
             # Any exception: other rows must still be processed, and this failure is reported.
-            if _is_database_unavailable(exc):
+            if is_database_unavailable(exc):
                 raise
             _postpone(key, name, exc)
             try:
@@ -131,7 +131,7 @@ def _may_be_database_failure(exc: Exception) -> bool:
     return isinstance(exc, Error) and not isinstance(exc, (IntegrityError, DataError, ProgrammingError))
 
 
-def _is_database_unavailable(exc: Exception) -> bool:
+def is_database_unavailable(exc: Exception) -> bool:
     """Whether the database is unavailable or read-only. It is probed, since no error class shows it reliably.
 
     A timeout or a deadlock raises the same class, and concerns one row. The probe is an UPDATE that changes

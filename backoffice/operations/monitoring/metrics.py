@@ -1,10 +1,12 @@
 """The Prometheus metrics and their endpoint, read from the database at each request. Numbers only."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
+from django.db import Error as DatabaseError
 from django.db.models import Count, Min
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -29,6 +31,7 @@ from backoffice.operations.reconciliation.selectors import (
 )
 from backoffice.operations.states import OPEN, Status
 
+logger = logging.getLogger(__name__)
 _BREAKS_COUNTED = 10_000
 FURTHER_METRICS: list[Callable[[datetime], Iterable[GaugeMetricFamily]]] = []
 """Functions that give the metrics of apps that this one must not import; they register them."""
@@ -169,7 +172,11 @@ def metrics(request: HttpRequest) -> HttpResponse:
     """The metrics, for requests from this machine or with the configured token. No sign-in."""
     if not _may_read_metrics(request):
         return HttpResponse("Forbidden\n", status=403, content_type="text/plain")
-    return HttpResponse(render_metrics(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+    try:
+        return HttpResponse(render_metrics(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+    except DatabaseError as exc:
+        logger.exception("The metrics cannot be read: %s", type(exc).__name__)
+        return HttpResponse("database not available\n", status=503, content_type="text/plain")
 
 
 def _may_read_metrics(request: HttpRequest) -> bool:
