@@ -440,19 +440,28 @@ WHITENOISE_USE_FINDERS = DEBUG
 
 #: The level of the log, which goes to standard error.
 _LOG_LEVEL: str = env.str("COUNTERSIGN_LOG_LEVEL", default="INFO")
+#: The form of the log: `json`, one object per line, or `text`. Default: `text` in the sandbox, otherwise `json`.
+LOG_FORMAT: str = env.str("COUNTERSIGN_LOG_FORMAT", default="text" if _IN_SANDBOX else "json").strip()
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "request": {"()": "backoffice.core.logs.RequestIdFilter"},
+        "context": {"()": "backoffice.core.logs.ContextFilter"},
     },
     "formatters": {
-        "line": {
+        "text": {
             "class": "backoffice.core.logs.RedactingFormatter",
             "format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s",
+        },
+        "json": {"class": "backoffice.core.logs.JsonFormatter"},
+    },
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "filters": ["context"],
+            "formatter": "json" if LOG_FORMAT == "json" else "text",
         }
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "filters": ["request"], "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": _LOG_LEVEL},
     "loggers": {
         "django": {"handlers": []},  # Django's own console and mail handlers would bypass our formatter
@@ -535,6 +544,7 @@ def _check_safety() -> None:
             not webhooks or len(NOTIFY_WEBHOOK_SECRET) >= 32,
             "COUNTERSIGN_NOTIFY_WEBHOOK_SECRET needs 32 characters at least",
         ),
+        (LOG_FORMAT in {"text", "json"}, "COUNTERSIGN_LOG_FORMAT must be text or json"),
         (NOTIFY_LANGUAGE in dict(LANGUAGES), "COUNTERSIGN_NOTIFY_LANGUAGE must be en or fr"),
         (NOTIFY_GIVE_UP_HOURS > 0, "COUNTERSIGN_NOTIFY_GIVE_UP_HOURS must be greater than zero"),
     ]
