@@ -224,6 +224,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "backoffice.core.telemetry.endpoints.HealthMiddleware",  # first: probes know neither host name nor TLS
+    "backoffice.core.telemetry.http_metrics.RequestMetricsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "backoffice.core.web.middleware.PageCompressionMiddleware",

@@ -62,8 +62,12 @@ def ignore(*_args: object) -> None:
     """For `failed`, where no page shows the row: the log has the failure."""
 
 
-def run_isolated(name: str, job: Callable[[], int]) -> int | None:
+def run_isolated(
+    name: str, job: Callable[[], int], *, failed: Callable[[str, str], object] = ignore
+) -> int | None:
     """Run a whole job, so that its failure does not stop other jobs. Returns its count, None if it failed.
+
+    `failed` gets its name and that of the exception.
 
     After an unexpected failure this thread skips the job for a minute; after a failure of the database the
     next round tries again.
@@ -79,6 +83,7 @@ def run_isolated(name: str, job: Callable[[], int]) -> int | None:
             close_old_connections()  # the next job needs a working connection
         else:
             _postpone(key, f"The job {name}", exc)
+        failed(name, type(exc).__name__)
     return None
 
 
