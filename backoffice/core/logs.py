@@ -145,6 +145,8 @@ def redact_secrets(text: str) -> str:
         settings.WEBHOOK_SECRET,
         settings.AUDIT_CHECKPOINT_TOKEN,
         settings.NOTIFY_WEBHOOK_SECRET,
+        settings.METRICS_TOKEN,
+        settings.SENTRY_DSN,
         *settings.NOTIFY_CHATS,
     )
     configured = (settings.SECRET_KEY, *tokens, *keys)

@@ -6,8 +6,8 @@ killed loses what it had not stored. Nothing of a call is kept but its kind, its
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -48,6 +48,8 @@ class _Count:
     slowest: float = 0.0
 
 
+AROUND_CALLS: list[Callable[[Call], AbstractContextManager[None]]] = []
+"""Context managers around each call, for traces."""
 _pending: dict[tuple[datetime, Call, CallOutcome], _Count] = {}
 _lock = threading.Lock()
 
@@ -58,7 +60,10 @@ def counted(call: Call) -> Iterator[None]:
     started = time.perf_counter()
     outcome = CallOutcome.FAILED
     try:
-        yield
+        with ExitStack() as stack:
+            for around in AROUND_CALLS:
+                stack.enter_context(around(call))
+            yield
         outcome = CallOutcome.OK
     except GatewayError as exc:
         outcome = _outcome(exc)
