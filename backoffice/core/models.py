@@ -142,6 +142,21 @@ class ProcessRow(models.Model):
         return f"{self.kind} {self.pid} on {self.machine}"
 
 
+class KnownKey(models.Model):
+    """Since when this installation has used a configured key: its id, never the key."""
+
+    purpose = models.CharField(max_length=16)  # `encryption` or `checkpoints`
+    key_id = models.CharField(max_length=120)
+    since = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["purpose", "key_id"], name="known_key_once")]
+
+    def __str__(self) -> str:
+        return f"{self.purpose} {self.key_id}"
+
+
 class ProviderCallCount(models.Model):
     """Calls of the provider that began within one minute, of one kind and outcome (see `telemetry.provider_calls`).
 

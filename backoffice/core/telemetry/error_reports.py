@@ -1,8 +1,8 @@
 """Error reports to Sentry, if `SENTRY_DSN` is set and the extra is installed: a handler of the log.
 
 A report is built from scratch: the types of the exceptions, the places in the code, and the request id by which the
-log has the rest. No text of an exception, no value of a variable and nothing of the request is sent: they can hold names,
-amounts and secrets.
+log has the rest. No text of an exception, no value of a variable and nothing of the request is sent: they can hold
+names, amounts and secrets.
 """
 
 import logging

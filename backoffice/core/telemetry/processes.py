@@ -11,36 +11,50 @@ import shutil
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from django.conf import settings
 from django.db import Error, connection, connections
 from django.utils import timezone
 
-from backoffice.core import clock
+from backoffice.core import clock, credentials
 from backoffice.core.leases import acquire_lease
-from backoffice.core.models import ProcessRow
+from backoffice.core.models import KnownKey, ProcessRow
 from backoffice.core.telemetry import provider_calls
 from backoffice.core.telemetry.readiness import State, part_states
+from payments_gateway import NotSentError
 
 logger = logging.getLogger(__name__)
 INTERVAL = timedelta(seconds=15)
 SILENT_AFTER = timedelta(minutes=1)  # a process that reported nothing for so long does not run, or hangs
 KEPT = timedelta(days=1)
+STATISTICS_OF = timedelta(hours=1)
 _PRUNE_EVERY = timedelta(minutes=10)
 _LEASE = "prune-process-reports"
 
 
+class KeyAge(TypedDict):
+    """A key by its id, and since when it is used."""
+
+    purpose: str  # `encryption`, `checkpoints`, `provider`
+    id: str
+    since: str | None  # ISO 8601; None for the API key of the environment
+
+
 class Report(TypedDict):
-    """What a process reports of itself."""
+    """What a process reports of itself, and of what all share: the newest report is shown."""
 
     version: str  # of Countersign
     python: str
     failed_parts: list[str]  # of `readiness`
     disk_free: int  # bytes on the disk of the data folder
     disk_total: int
+    database_size: int  # bytes
+    keys: list[KeyAge]
+    provider: list[dict[str, Any]]  # `CallStatistics` of the last hour
 
 
 class _Reporting:
@@ -100,7 +114,32 @@ def _own_report() -> Report:
         failed_parts=[part for part, state in part_states().items() if state == State.FAILED],
         disk_free=disk.free,
         disk_total=disk.total,
+        database_size=database_size(),
+        keys=[*_known_keys(), *_api_key()],
+        provider=[asdict(one) for one in provider_calls.statistics_since(timezone.now() - STATISTICS_OF)],
     )
+
+
+def _known_keys() -> list[KeyAge]:
+    configured = {"encryption": settings.ENCRYPTION_KEYS, "checkpoints": settings.AUDIT_CHECKPOINT_KEYS}
+    ids = [
+        (purpose, item.partition(":")[0].strip()) for purpose, items in configured.items() for item in items
+    ]
+    known = {(row.purpose, row.key_id): row.since for row in KnownKey.objects.all()}
+    new = [KnownKey(purpose=purpose, key_id=key_id, since=clock.now()) for purpose, key_id in ids]
+    new = [row for row in new if (row.purpose, row.key_id) not in known]
+    if new:
+        KnownKey.objects.bulk_create(new, ignore_conflicts=True)
+    known |= {(row.purpose, row.key_id): row.since for row in new}
+    return [KeyAge(purpose=one[0], id=one[1], since=known[one].isoformat()) for one in ids]
+
+
+def _api_key() -> list[KeyAge]:
+    try:
+        key = credentials.key_in_use()
+    except NotSentError:
+        return []  # `failed_parts` names it
+    return [KeyAge(purpose="provider", id=key.name, since=key.since and key.since.isoformat())]
 
 
 def prune_if_due() -> None:

@@ -1,8 +1,11 @@
-"""The System page: version, audit log and its checkpoints, integrity checks, background jobs, ids of keys."""
+"""The System page: what needs attention, then processes, jobs, provider, audit log, keys, database and retention.
+
+It shows what the database and the configuration say, and what processes reported; it asks no other server.
+"""
 
 import platform
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Any
 
 import django
 from django.conf import settings
@@ -20,11 +23,21 @@ from backoffice.audit.models import Entry, LastVerification
 from backoffice.audit.verification import fault_sentence
 from backoffice.core import encryption
 from backoffice.core.gateway import OtpMode, otp_mode
+from backoffice.core.telemetry.retention import RETENTION_RULES
 from backoffice.operations.delivery import journal
 from backoffice.operations.kinds.base import GroupedCode
 from backoffice.operations.models.monitoring import Heartbeat
 from backoffice.operations.models.otp import otp_secret_in_use
 from backoffice.operations.monitoring.inspection import system_health
+from backoffice.operations.pages.system.attention import (
+    FURTHER_ATTENTION,
+    of_evidence,
+    of_integrity,
+    of_jobs,
+    of_processes,
+    of_provider,
+)
+from backoffice.operations.pages.system.processes import Processes
 
 JOB_LATE_AFTER = timedelta(minutes=5)
 _OTP_MODES = {
@@ -41,45 +54,57 @@ _TONES = {
 }
 
 
-@dataclass(frozen=True)
-class Job:
-    """A job of the sweeper, and when it last ended a round."""
-
-    name: str
-    at: datetime
-    is_late: bool
-
-
 @require_safe
 @permission_required("audit.view_entry", raise_exception=True)
 def system(request: StaffRequest) -> HttpResponse:
-    """The state of the installation, from the database and the configuration only. It shows no secret."""
+    """The state of the installation. It shows no secret."""
     now = timezone.now()
-    otp_secret = otp_secret_in_use()
     last_verification = LastVerification.objects.filter(pk=1).first()
+    fault = last_verification.fault if last_verification else None
+    chain_fault = fault_sentence(fault) if fault else ""
+    destinations, health, processes = destination_states(now), system_health(), Processes()
+    jobs = list(Heartbeat.objects.order_by("job"))
+    late = [job.job for job in jobs if job.at is not None and now - job.at > JOB_LATE_AFTER]
+    journal_problem = journal.folder_problem()
+    otp = _otp()
+    attention = [
+        *of_integrity(health, chain_fault),
+        *of_processes(processes),
+        *of_jobs(late, [job for job in jobs if job.is_failing]),
+        *of_evidence(destinations, journal_problem.label if journal_problem else ""),
+        *of_provider(processes, lacks_otp_secret=otp["otp_managed"] and otp["otp_secret"] is None),
+        *(one for further in FURTHER_ATTENTION for one in further()),
+    ]
     context = {
+        "attention": sorted(attention, key=lambda one: not one.is_urgent),
         "versions": _versions(),
         "head": Entry.objects.only("position", "hash", "at").order_by("-position").first(),
         "last_verification": last_verification,
-        "chain_fault": fault_sentence(last_verification.fault)
-        if last_verification and last_verification.fault
-        else "",
-        "destinations": [(state, _TONES[state.status]) for state in destination_states(now)],
-        "health": system_health(),
-        "jobs": [
-            Job(beat.job, beat.at, now - beat.at > JOB_LATE_AFTER)
-            for beat in Heartbeat.objects.order_by("job")
-        ],
+        "chain_fault": chain_fault,
+        "destinations": [(state, _TONES[state.status]) for state in destinations],
+        "health": health,
+        "processes": processes,
+        "jobs": jobs,
+        "late_jobs": late,
         "journal": journal.own_path(),
-        "journal_problem": journal.folder_problem(),
-        "otp_mode": _OTP_MODES[otp_mode()],
-        "otp_managed": otp_mode() == OtpMode.MANAGED,
-        "otp_secret": otp_secret,
-        "otp_fingerprint": GroupedCode(otp_secret.fingerprint) if otp_secret else "",
+        "journal_problem": journal_problem,
         "encryption_key_ids": encryption.key_ids(),
         "checkpoint_keys": public_keys(),
+        "retention": RETENTION_RULES,
+        **otp,
     }
     return render(request, "operations/system.html", context)
+
+
+def _otp() -> dict[str, Any]:
+    """How one-time codes are obtained, and the stored secret."""
+    secret = otp_secret_in_use()
+    return {
+        "otp_mode": _OTP_MODES[otp_mode()],
+        "otp_managed": otp_mode() == OtpMode.MANAGED,
+        "otp_secret": secret,
+        "otp_fingerprint": GroupedCode(secret.fingerprint) if secret else "",
+    }
 
 
 def _versions() -> list[tuple[str, str]]:
