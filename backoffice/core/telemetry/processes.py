@@ -86,6 +86,9 @@ def _run(step: Callable[[], None]) -> None:
         step()
     except (Error, OSError) as exc:
         logger.warning("The process could not report (%s)", type(exc).__name__)
+    except Exception:
+        # Any exception: the process works on, and the thread must report again.
+        logger.exception("The process could not report")
 
 
 def report(kind: str, started_at: datetime) -> None:

@@ -147,7 +147,12 @@ def statistics_since(moment: datetime) -> list[CallStatistics]:
         ProviderCallCount.objects.filter(minute__gte=moment.replace(second=0, microsecond=0))
         .order_by("call")
         .values_list("call")
-        .annotate(Sum("calls"), Sum("calls", filter=bad, default=0), Sum("seconds"), Max("slowest"))
+        .annotate(
+            number=Sum("calls"),
+            bad=Sum("calls", filter=bad, default=0),
+            took=Sum("seconds"),
+            longest=Max("slowest"),
+        )
     )
     return [
         CallStatistics(Call(call), calls, failed, seconds / calls if calls else 0.0, slowest)

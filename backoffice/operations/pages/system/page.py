@@ -11,6 +11,7 @@ import django
 from django.conf import settings
 from django.contrib.auth.decorators import permission_required
 from django.db import connection
+from django.db.models import Subquery
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -59,9 +60,8 @@ _TONES = {
 def system(request: StaffRequest) -> HttpResponse:
     """The state of the installation. It shows no secret."""
     now = timezone.now()
-    last_verification = LastVerification.objects.filter(pk=1).first()
-    fault = last_verification.fault if last_verification else None
-    chain_fault = fault_sentence(fault) if fault else ""
+    head = _head()
+    chain_fault = fault_sentence(head.fault) if head and head.fault else ""
     destinations, health, processes = destination_states(now), system_health(), Processes()
     jobs = list(Heartbeat.objects.order_by("job"))
     late = [job.job for job in jobs if job.at is not None and now - job.at > JOB_LATE_AFTER]
@@ -78,8 +78,7 @@ def system(request: StaffRequest) -> HttpResponse:
     context = {
         "attention": sorted(attention, key=lambda one: not one.is_urgent),
         "versions": _versions(),
-        "head": Entry.objects.only("position", "hash", "at").order_by("-position").first(),
-        "last_verification": last_verification,
+        "head": head,
         "chain_fault": chain_fault,
         "destinations": [(state, _TONES[state.status]) for state in destinations],
         "health": health,
@@ -94,6 +93,18 @@ def system(request: StaffRequest) -> HttpResponse:
         **otp,
     }
     return render(request, "operations/system.html", context)
+
+
+def _head() -> Any:
+    """The newest entry of the audit log, with the result of the last verification; None if there is no entry."""
+    last = LastVerification.objects.filter(pk=1)
+    verification = {
+        "verified_at": Subquery(last.values("at")),
+        "verified": Subquery(last.values("verified")),
+        "fault": Subquery(last.values("fault")),
+    }
+    newest = Entry.objects.only("position", "hash", "at").order_by("-position")
+    return newest.annotate(**verification).first()
 
 
 def _otp() -> dict[str, Any]:
