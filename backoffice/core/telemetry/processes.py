@@ -142,7 +142,7 @@ def _api_key() -> list[KeyAge]:
         key = credentials.key_in_use()
     except NotSentError:
         return []  # `failed_parts` names it
-    return [KeyAge(purpose="provider", id=key.name, since=key.since and key.since.isoformat())]
+    return [KeyAge(purpose="provider", id=key.name, since=key.since.isoformat() if key.since else None)]
 
 
 def prune_if_due() -> None:

@@ -54,20 +54,27 @@ class MissingMigrationsError(Exception):
     """The database lacks migrations of this release."""
 
 
+class BrokerAwayError(Exception):
+    """The broker cannot be reached, or refuses."""
+
+
 def _succeeds(part: Part, check: Callable[[], None]) -> State:
     try:
         check()
-    except (DatabaseError, MissingMigrationsError, ImproperlyConfigured, NotSentError) as exc:
-        logger.warning("Not ready: %s (%s)", part, type(exc).__name__)
-        return State.FAILED
-    except (KombuError, CeleryError, OSError, *broker_errors()) as exc:
-        logger.warning("Not ready: %s (%s)", part, type(exc).__name__)
+    except (
+        DatabaseError,
+        MissingMigrationsError,
+        ImproperlyConfigured,
+        NotSentError,
+        BrokerAwayError,
+    ) as exc:
+        logger.warning("Not ready: %s (%s)", part, type(exc.__cause__ or exc).__name__)
         return State.FAILED
     return State.OK
 
 
 @cache
-def broker_errors() -> tuple[type[Exception], ...]:
+def broker_errors() -> tuple[type[BaseException], ...]:
     """What the client library of the configured broker raises."""
     with app.connection_for_write() as broker:
         return tuple({*broker.connection_errors, *broker.channel_errors})
@@ -106,7 +113,12 @@ def _check_keys() -> None:
 
 
 def check_broker() -> None:
-    """Connect to the broker. Raises what its client library raises."""
-    with app.connection_for_write() as broker:
-        broker.ensure_connection(max_retries=1, timeout=1)
-        broker.default_channel.close()
+    """Connect to the broker. Raises BrokerAwayError."""
+    try:
+        with app.connection_for_write() as broker:
+            broker.ensure_connection(max_retries=1, timeout=1)
+            _ = broker.default_channel  # Redis connects only here
+    except (KombuError, CeleryError, OSError) as exc:
+        raise BrokerAwayError from exc
+    except broker_errors() as exc:
+        raise BrokerAwayError from exc

@@ -7,15 +7,14 @@ from gunicorn.config import Config
 from gunicorn.glogging import Logger
 
 
-class GunicornLogger(Logger):  # type: ignore[misc]  # gunicorn has no annotations
+class GunicornLogger(Logger):
     """Passes gunicorn's lines to the root logger. Its level remains gunicorn's `--log-level`.
 
-    It writes no access log: the application does, without query strings (`RequestContextMiddleware`).
+    Its access log is off by default: the application writes one, without query strings (`RequestContextMiddleware`).
     """
 
     def setup(self, cfg: Config) -> None:
-        cfg.set("accesslog", None)
-        super().setup(cfg)
+        Logger.setup(self, cfg)
         logging.config.dictConfig(settings.LOGGING)
         for logger in (self.error_log, self.access_log):
             logger.handlers.clear()

@@ -18,7 +18,7 @@ from backoffice.celery import broker_options
 from backoffice.core import credentials
 from backoffice.core.models import GatewayKey
 from backoffice.core.telemetry import readiness
-from backoffice.core.telemetry.readiness import Part, State
+from backoffice.core.telemetry.readiness import BrokerAwayError, Part, State
 
 READY = {"database": "ok", "migrations": "ok", "keys": "ok", "broker": "ok"}
 
@@ -98,7 +98,7 @@ def test_a_broker_that_is_away_is_named_and_can_be_excluded(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> None:
-        raise OperationalError("redis://user:password@host refused")
+        raise BrokerAwayError from OperationalError("redis://user:password@host refused")
 
     monkeypatch.setattr(readiness, "check_broker", refuse)
     answer = client.get("/readyz")

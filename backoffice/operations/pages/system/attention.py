@@ -119,7 +119,9 @@ def of_jobs(late: Sequence[str], failing: Sequence[Heartbeat]) -> Iterator[Atten
 def of_evidence(destinations: Sequence[DestinationState], journal_problem: str) -> Iterator[Attention]:
     """The journal of sent requests, and the head of the log outside the database."""
     if journal_problem:
-        yield Attention(journal_problem, gettext("Ask the operator to correct the folder."), "#journal")
+        yield Attention(
+            journal_problem, gettext("See the journal of sent requests."), "#journal", is_urgent=False
+        )
     if not destinations and settings.ENVIRONMENT != "sandbox":
         yield Attention(
             gettext("The audit log is not stored outside the database."),

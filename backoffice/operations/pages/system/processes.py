@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models.functions import Now
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from backoffice.core import clock
 from backoffice.core.models import ProcessRow
 from backoffice.core.telemetry.processes import SILENT_AFTER
 from backoffice.core.telemetry.readiness import Part
@@ -76,8 +77,9 @@ class Processes:
     """All that processes reported in the last day. One query."""
 
     def __init__(self) -> None:
-        self._rows = list(ProcessRow.objects.order_by("machine", "kind", "-at"))
-        self._silent_before = clock.recent() - SILENT_AFTER
+        rows = ProcessRow.objects.annotate(now=Now()).order_by("machine", "kind", "-at")
+        self._rows = list(rows)
+        self._silent_before = (self._rows[0].now if self._rows else timezone.now()) - SILENT_AFTER
         newest = max(self._rows, key=lambda row: row.at, default=None)
         self.newest: dict[str, Any] = newest.report if newest else {}
 
