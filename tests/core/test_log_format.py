@@ -101,7 +101,7 @@ def test_every_request_has_one_line_in_the_access_log(
     factories.sign_in(client, preparer)
     answer = client.get("/operations/", {"q": "ADA OBI 0123456789"})
     [line] = [
-        one for one in json_lines() if one["logger"] == "backoffice.access" and one["path"] == "/operations/"
+        one for one in json_lines() if one["logger"] == "countersign.access" and one["path"] == "/operations/"
     ]
     assert (line["method"], line["status"], line["user_id"]) == ("GET", 200, preparer.pk)
     assert line["request_id"] == answer["X-Request-ID"]
@@ -117,7 +117,7 @@ def test_a_webhook_address_and_a_one_time_link_are_redacted_in_the_access_log(
     settings.WEBHOOK_SECRET = "canary" * 6
     client.post(f"/hooks/{'canary' * 6}/", b"{}", content_type="application/json")
     client.get("/account/set-up/canary-of-the-link/")
-    assert log_lines().count("backoffice.access") == 2
+    assert log_lines().count("countersign.access") == 2
     assert "canary" not in log_lines()
 
 
@@ -126,7 +126,7 @@ def test_a_decision_names_its_operation(client: Client, preparer: User, json_lin
     operation = factories.prepared(preparer)
     factories.sign_in(client, preparer)
     client.post(f"{operation.get_absolute_url()}cancel/")
-    line = [one for one in json_lines() if one["logger"] == "backoffice.access"][-1]
+    line = [one for one in json_lines() if one["logger"] == "countersign.access"][-1]
     assert (line["operation"], line["user_id"]) == (operation.reference, preparer.pk)
 
 

@@ -20,7 +20,7 @@ from backoffice.core.web import request_context
 
 _COMPRESSIBLE = re.compile(r"(text/html|application/json)\s*(;|$)")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{8,36}")  # an id of a proxy, such as a UUID with or without dashes
-access_log = logging.getLogger("backoffice.access")
+access_log = logging.getLogger("countersign.access")
 _WITH_PORT = re.compile(r"\[([^\]]+)\](?::[0-9]+)?|([^:]+):[0-9]+")
 
 
