@@ -6,6 +6,9 @@ import sys
 
 from django.core.management import execute_from_command_line
 
+from backoffice.core.logs import log_uncaught_exceptions
+
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
+    log_uncaught_exceptions()
     execute_from_command_line(sys.argv)

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterable
 from datetime import timedelta
 from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,6 +35,14 @@ def allow_listed_kinds(written: Iterable[str]) -> frozenset[str]:
     if not names <= set(_KINDS_THAT_PAY):
         raise ImproperlyConfigured(f"COUNTERSIGN_ALLOW_LIST: any of {', '.join(_KINDS_THAT_PAY)}")
     return names
+
+
+def is_installed(package: str) -> bool:
+    """Whether an optional package can be imported."""
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # the package around it is missing
+        return False
 
 
 def approval_limits(written: Iterable[str]) -> dict[str, Decimal]:
@@ -223,6 +232,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "backoffice.core.telemetry.endpoints.HealthMiddleware",  # first: probes know neither host name nor TLS
+    "backoffice.core.telemetry.http_metrics.RequestMetricsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "backoffice.core.web.middleware.PageCompressionMiddleware",
@@ -286,6 +297,7 @@ else:
     # sent must not be pending again.
     _options = DATABASES["default"].setdefault("OPTIONS", {})
     _options["options"] = f"{_options.get('options', '')} -c synchronous_commit=on".strip()
+    _options.setdefault("connect_timeout", 5)  # seconds, until a page says that the database is away
     DATABASES["default"]["CONN_MAX_AGE"] = 60
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 
@@ -436,22 +448,54 @@ STORAGES = {
 }
 WHITENOISE_USE_FINDERS = DEBUG
 
+#: Send errors to Sentry, or a server that speaks its protocol: types of exceptions and places in the code, no texts, no
+#: values, no requests. Needs the extra `sentry`. Default: nothing is sent.
+SENTRY_DSN: str = env.str("COUNTERSIGN_SENTRY_DSN", default="").strip()
+#: Send traces by OpenTelemetry (OTLP over HTTP) to this address, such as `http://127.0.0.1:4318/v1/traces`: routes and
+#: durations, no paths and no values. Needs the extra `otel`. Default: nothing is sent.
+OTEL_ENDPOINT: str = env.str("COUNTERSIGN_OTEL_ENDPOINT", default="").strip()
+_EXTRAS = (
+    ("COUNTERSIGN_SENTRY_DSN", "sentry", SENTRY_DSN, "sentry_sdk"),
+    ("COUNTERSIGN_OTEL_ENDPOINT", "otel", OTEL_ENDPOINT, "opentelemetry.exporter"),
+)
+# Settings whose packages are not installed, and the extra that has them; `check --deploy` warns.
+MISSING_EXTRAS = {
+    name: extra for name, extra, value, package in _EXTRAS if value and not is_installed(package)
+}
+_REPORTS_ERRORS = bool(SENTRY_DSN) and "COUNTERSIGN_SENTRY_DSN" not in MISSING_EXTRAS
+if OTEL_ENDPOINT and "COUNTERSIGN_OTEL_ENDPOINT" not in MISSING_EXTRAS:
+    INSTALLED_APPS.append("backoffice.core.telemetry.tracing.TracingConfig")
+    MIDDLEWARE.insert(1, "backoffice.core.telemetry.tracing.TracingMiddleware")
 #: The level of the log, which goes to standard error.
 _LOG_LEVEL: str = env.str("COUNTERSIGN_LOG_LEVEL", default="INFO")
+#: The form of the log: `json`, one object per line, or `text`. Default: `text` in the sandbox, otherwise `json`.
+LOG_FORMAT: str = env.str("COUNTERSIGN_LOG_FORMAT", default="text" if _IN_SANDBOX else "json").strip()
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "request": {"()": "backoffice.core.logs.RequestIdFilter"},
+        "context": {"()": "backoffice.core.logs.ContextFilter"},
     },
     "formatters": {
-        "line": {
+        "text": {
             "class": "backoffice.core.logs.RedactingFormatter",
             "format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s",
-        }
+        },
+        "json": {"class": "backoffice.core.logs.JsonFormatter"},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "filters": ["request"], "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": _LOG_LEVEL},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "filters": ["context"],
+            "formatter": "json" if LOG_FORMAT == "json" else "text",
+        },
+        **(
+            {"reports": {"()": "backoffice.core.telemetry.error_reports.ErrorReportHandler"}}
+            if _REPORTS_ERRORS
+            else {}
+        ),
+    },
+    "root": {"handlers": ["stderr", *(["reports"] if _REPORTS_ERRORS else [])], "level": _LOG_LEVEL},
     "loggers": {
         "django": {"handlers": []},  # Django's own console and mail handlers would bypass our formatter
         "django.request": {"level": "ERROR"},
@@ -533,6 +577,7 @@ def _check_safety() -> None:
             not webhooks or len(NOTIFY_WEBHOOK_SECRET) >= 32,
             "COUNTERSIGN_NOTIFY_WEBHOOK_SECRET needs 32 characters at least",
         ),
+        (LOG_FORMAT in {"text", "json"}, "COUNTERSIGN_LOG_FORMAT must be text or json"),
         (NOTIFY_LANGUAGE in dict(LANGUAGES), "COUNTERSIGN_NOTIFY_LANGUAGE must be en or fr"),
         (NOTIFY_GIVE_UP_HOURS > 0, "COUNTERSIGN_NOTIFY_GIVE_UP_HOURS must be greater than zero"),
     ]

@@ -7,7 +7,11 @@ from functools import partial
 from uuid import UUID
 
 from celery import shared_task
+from celery.signals import worker_process_init, worker_ready
 
+from backoffice.core.logs import log_uncaught_exceptions
+from backoffice.core.models import ProcessRow
+from backoffice.core.telemetry import processes
 from backoffice.core.web.request_context import call_context
 from backoffice.ledger.mirror import sync
 from backoffice.operations.batches.checking import CHECK_TASK, check_file
@@ -19,6 +23,15 @@ from backoffice.operations.workflow.bulk_release import RELEASE_MANY_TASK, relea
 from backoffice.reports.exports import runner
 from backoffice.reports.exports.services import RUN_TASK
 from backoffice.webhooks import processing
+
+
+@worker_ready.connect
+@worker_process_init.connect
+def start_reporting(**_of_celery: object) -> None:
+    """Report that the worker runs; each process of its pool does so, too."""
+    log_uncaught_exceptions()
+    processes.start(ProcessRow.Kind.WORKER)
+
 
 _task = partial(shared_task, ignore_result=True, acks_late=False, max_retries=0)
 

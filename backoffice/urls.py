@@ -4,6 +4,10 @@ from django.conf import settings
 from django.urls import URLPattern, include, path, re_path
 from django.views.generic import RedirectView
 
+from backoffice.core.telemetry.endpoints import failed_request
+
+handler500 = failed_request
+
 
 def moved(old: str, new: str) -> URLPattern:
     """Redirects the old address, and every address below it, so that bookmarks and links in messages still work."""

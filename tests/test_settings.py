@@ -185,6 +185,7 @@ def test_postgresql_commits_are_synchronous_and_url_options_are_kept() -> None:
     assert database["OPTIONS"] == {
         "sslmode": "require",
         "options": "-c lock_timeout=5s -c synchronous_commit=on",
+        "connect_timeout": 5,
     }
 
 

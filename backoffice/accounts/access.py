@@ -31,6 +31,7 @@ from backoffice.accounts.sessions import SessionStore, StaffRequest
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
 from backoffice.core.logs import redact_secrets
+from backoffice.core.web.request_context import set_user
 
 NEXT_PARAMETER = "next"
 
@@ -148,7 +149,10 @@ class StaffOnlyMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        zone = request.user.time_zone if isinstance(request.user, User) else settings.TIME_ZONE
+        zone = settings.TIME_ZONE
+        if isinstance(request.user, User):
+            zone = request.user.time_zone
+            set_user(request.user.pk)
         language = language_of(request)
         with timezone.override(ZoneInfo(zone)), translation.override(language):
             response = self.get_response(request)

@@ -13,6 +13,7 @@ class CoreConfig(AppConfig):
         """
         from backoffice.core import encryption
         from backoffice.core.gateway import check_configuration
+        from backoffice.core.telemetry import checks as checks  # importing it registers them
 
         encryption.check_encryption_keys()
         check_configuration()

@@ -21,6 +21,8 @@ from django.utils.translation import gettext_noop
 from pydantic import SecretStr
 
 from backoffice.core import credentials
+from backoffice.core.telemetry import provider_calls
+from backoffice.core.telemetry.provider_calls import Call
 from payments_gateway import (
     CredentialsError,
     GatewayConfig,
@@ -156,7 +158,9 @@ def _client(deadline: float, counted_key: UUID | None, *configured: str) -> Paym
     config = _client_configuration(deadline, *configured)
     is_limited = deadline in _PAGE_TIMEOUTS
     if counted_key is None:
-        return PaymentsGateway(config, transport=(LimitedTransport if is_limited else Transport)(config))
+        return PaymentsGateway(
+            config, transport=(LimitedTransport if is_limited else CountedTransport)(config)
+        )
     counting = LimitedCountingTransport if is_limited else CountingTransport
     return PaymentsGateway(config, transport=counting(config, counted_key))
 
@@ -175,7 +179,19 @@ def _client_configuration(deadline: float, *configured: str) -> GatewayConfig:
     )
 
 
-class LimitedTransport(Transport):
+class CountedTransport(Transport):
+    """Counts the calls of the provider, by outcome and with their duration, for monitoring."""
+
+    def read(self, *args: Any, **kwargs: Any) -> Any:
+        with provider_calls.counted(Call.READ):
+            return super().read(*args, **kwargs)
+
+    def send_once(self, *args: Any, **kwargs: Any) -> Any:
+        with provider_calls.counted(Call.CHANGE):
+            return super().send_once(*args, **kwargs)
+
+
+class LimitedTransport(CountedTransport):
     """Allows three simultaneous reads per process and refuses more, for pages that can show the last reported
     values.
 
@@ -194,8 +210,8 @@ class LimitedTransport(Transport):
             _READ_SLOTS.release()
 
 
-class CountingTransport(Transport):
-    """Counts the calls made with a recently switched key, and those that the provider refused because of the
+class CountingTransport(CountedTransport):
+    """Also counts the calls made with a recently switched key, and those that the provider refused because of the
     key.
     """
 

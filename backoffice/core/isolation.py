@@ -46,7 +46,7 @@ def run_each_isolated(
             done.append(_retry_if_disconnected(partial(work, row)))
         except Exception as exc:
             # Any exception: other rows must still be processed, and this failure is reported.
-            if _is_database_unavailable(exc):
+            if is_database_unavailable(exc):
                 raise
             _postpone(key, name, exc)
             try:
@@ -62,8 +62,12 @@ def ignore(*_args: object) -> None:
     """For `failed`, where no page shows the row: the log has the failure."""
 
 
-def run_isolated(name: str, job: Callable[[], int]) -> int | None:
+def run_isolated(
+    name: str, job: Callable[[], int], *, failed: Callable[[str, str], object] = ignore
+) -> int | None:
     """Run a whole job, so that its failure does not stop other jobs. Returns its count, None if it failed.
+
+    `failed` gets its name and that of the exception.
 
     After an unexpected failure this thread skips the job for a minute; after a failure of the database the
     next round tries again.
@@ -79,6 +83,7 @@ def run_isolated(name: str, job: Callable[[], int]) -> int | None:
             close_old_connections()  # the next job needs a working connection
         else:
             _postpone(key, f"The job {name}", exc)
+        failed(name, type(exc).__name__)
     return None
 
 
@@ -131,7 +136,7 @@ def _may_be_database_failure(exc: Exception) -> bool:
     return isinstance(exc, Error) and not isinstance(exc, (IntegrityError, DataError, ProgrammingError))
 
 
-def _is_database_unavailable(exc: Exception) -> bool:
+def is_database_unavailable(exc: Exception) -> bool:
     """Whether the database is unavailable or read-only. It is probed, since no error class shows it reliably.
 
     A timeout or a deadlock raises the same class, and concerns one row. The probe is an UPDATE that changes

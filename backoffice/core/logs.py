@@ -1,10 +1,19 @@
-"""Log formatting: adds the request id and redacts secrets.
+"""Log formatting: one line per event, with its context, and without secrets.
 
+Two forms: readable text for development, and JSON for production, one object per line. Both have the same fields.
 Redacted are configured secrets, those given to `register_secret`, and the values of fields named like secrets.
 """
 
+import json
 import logging
 import re
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from types import TracebackType
 
 from django.conf import settings
 
@@ -28,9 +37,21 @@ def register_secret(secret: str) -> None:
     _registered_secrets.add(secret)
 
 
-class RequestIdFilter(logging.Filter):
+FIELDS = ("operation", "user_id", "method", "path", "status", "duration_seconds", "bytes")
+"""What a line has besides its message, if it is known. Other attributes of a record are not written: libraries put
+requests, arguments and results there.
+"""
+
+
+class ContextFilter(logging.Filter):
+    """Adds the context of the request or job, unless the record names its own."""
+
     def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = request_context.current().request_id or "-"
+        context = request_context.current()
+        record.request_id = context.request_id or "-"
+        for name, value in (("operation", context.operation), ("user_id", context.user_id)):
+            if value and not hasattr(record, name):
+                setattr(record, name, value)
         return True
 
 
@@ -44,6 +65,76 @@ class RedactingFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return redact_secrets(super().format(record))
 
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
+        fields = "".join(f" {name}={_in_one_line(value)}" for name, value in _fields(record))
+        return super().formatMessage(record) + fields
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line, ASCII only. Secrets are redacted in each value, so that the line remains JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        members: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "process": process_name(),
+            "pid": record.process,
+            "request_id": getattr(record, "request_id", "-"),
+            "message": record.getMessage(),
+            **dict(_fields(record)),
+        }
+        if record.exc_info:
+            members["exception"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            members["stack"] = self.formatStack(record.stack_info)
+        return json.dumps({name: _redacted(value) for name, value in members.items()})
+
+
+def _fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
+    for name in FIELDS:
+        value = getattr(record, name, None)
+        if value is not None:
+            yield name, value
+
+
+def _in_one_line(value: object) -> str:
+    text = str(value)
+    return text if text.isprintable() else json.dumps(text)
+
+
+def _redacted(value: object) -> object:
+    return value if isinstance(value, int | float | None) else redact_secrets(str(value))
+
+
+@cache
+def process_name() -> str:
+    """What this process is: `web`, `worker`, `sweeper`, or the name of the command."""
+    program, *arguments = [*sys.argv, ""]
+    path = Path(program)
+    name = path.parent.name if path.name == "__main__.py" else path.stem
+    command = arguments[0] if name == "manage" else name
+    return {"gunicorn": "web", "runserver": "web", "celery": "worker", "sweep": "sweeper"}.get(
+        command, command
+    )
+
+
+def log_uncaught_exceptions() -> None:
+    """Write what ends this process or one of its threads to the log, redacted. For the entry points of processes."""
+    sys.excepthook = _log_uncaught
+    threading.excepthook = lambda found: _log_uncaught(
+        found.exc_type, found.exc_value or found.exc_type(), found.exc_traceback
+    )
+    logging.captureWarnings(True)
+
+
+def _log_uncaught(kind: type[BaseException], exc: BaseException, trace: TracebackType | None) -> None:
+    is_configured = bool(logging.getLogger().handlers)  # not if the settings are refused
+    if is_configured and not issubclass(kind, KeyboardInterrupt | SystemExit):
+        logging.getLogger(__name__).critical("Uncaught exception", exc_info=(kind, exc, trace))
+    else:
+        sys.__excepthook__(kind, exc, trace)
+
 
 def redact_secrets(text: str) -> str:
     """The text with known secrets, one-time links and the values of fields named like secrets replaced by dots."""
@@ -54,6 +145,8 @@ def redact_secrets(text: str) -> str:
         settings.WEBHOOK_SECRET,
         settings.AUDIT_CHECKPOINT_TOKEN,
         settings.NOTIFY_WEBHOOK_SECRET,
+        settings.METRICS_TOKEN,
+        settings.SENTRY_DSN,
         *settings.NOTIFY_CHATS,
     )
     configured = (settings.SECRET_KEY, *tokens, *keys)

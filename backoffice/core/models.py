@@ -1,10 +1,13 @@
-"""Models of core: the API keys used to call the provider, leases, cached reads, and answers to submitted forms."""
+"""Models of core: the API keys used to call the provider, leases, cached reads, answers to submitted forms, and what
+processes report of themselves.
+"""
 
 import uuid
 
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from backoffice.core.encryption import EncryptedRow
 
@@ -109,3 +112,69 @@ class AnsweredForm(models.Model):
 
     def __str__(self) -> str:
         return str(self.pk)
+
+
+class ProcessRow(models.Model):
+    """The last sign of life of one process (see `telemetry.processes`)."""
+
+    class Kind(models.TextChoices):
+        WEB = "web", _("Web")
+        WORKER = "worker", _("Worker")
+        SWEEPER = "sweeper", _("Sweeper")
+
+    machine = models.CharField(max_length=255)
+    kind = models.CharField(max_length=8, choices=Kind)
+    pid = models.PositiveBigIntegerField()
+    started_at = models.DateTimeField()
+    at = models.DateTimeField(db_index=True)
+    report = models.JSONField(default=dict)  # see `telemetry.processes.Report`
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["machine", "kind", "pid"], name="process_one_row"),
+            models.CheckConstraint(
+                condition=Q(kind__in=["web", "worker", "sweeper"]), name="process_kind_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.pid} on {self.machine}"
+
+
+class KnownKey(models.Model):
+    """Since when this installation has used a configured key: its id, never the key."""
+
+    purpose = models.CharField(max_length=16)  # `encryption` or `checkpoints`
+    key_id = models.CharField(max_length=120)
+    since = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["purpose", "key_id"], name="known_key_once")]
+
+    def __str__(self) -> str:
+        return f"{self.purpose} {self.key_id}"
+
+
+class ProviderCallCount(models.Model):
+    """Calls of the provider that began within one minute, of one kind and outcome (see `telemetry.provider_calls`).
+
+    What is older than a day is added up in one row of each kind and outcome, so that totals never fall.
+    """
+
+    minute = models.DateTimeField()
+    call = models.CharField(max_length=8)
+    outcome = models.CharField(max_length=8)
+    calls = models.PositiveBigIntegerField(default=0)
+    seconds = models.FloatField(default=0)  # of all calls together
+    slowest = models.FloatField(default=0)  # seconds
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["minute", "call", "outcome"], name="provider_call_count_one_row"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.call} {self.outcome} {self.minute:%H:%M}"

@@ -91,10 +91,21 @@ def record_heartbeat(job: str) -> None:
     """Record that a job of the sweeper finished a round; writes at most every `HEARTBEAT_INTERVAL`."""
     now = clock.now()
     last = Heartbeat.objects.filter(job=job).first()
-    if last is None:
+    if last is not None and last.at is None:
+        Heartbeat.objects.filter(job=job).update(at=now)
+    elif last is None or last.at is None:
         Heartbeat.objects.bulk_create([Heartbeat(job=job, at=now)], ignore_conflicts=True)
     elif now - last.at >= HEARTBEAT_INTERVAL:
         Heartbeat.objects.filter(job=job).update(at=now)
+
+
+def record_job_failure(job: str, error: str) -> None:
+    """Record that a round of this job failed, with the name of the exception."""
+    now = clock.now()
+    failure = Heartbeat(job=job, failed_at=now, error=error[:120])
+    Heartbeat.objects.bulk_create(
+        [failure], update_conflicts=True, unique_fields=["job"], update_fields=["failed_at", "error"]
+    )
 
 
 JOBS = {

@@ -18,12 +18,12 @@ from backoffice.operations.pages import (
     prepare,
     saved_views,
     search,
-    system,
     transactions,
 )
 from backoffice.operations.pages.batches import batch, files
 from backoffice.operations.pages.operation import detail
 from backoffice.operations.pages.reconciliation import findings, investigation
+from backoffice.operations.pages.system.page import system
 
 app_name = "operations"
 urlpatterns = [
@@ -45,7 +45,7 @@ urlpatterns = [
     path("operations/views/<int:pk>/delete/", saved_views.saved_view_delete, name="saved_view_delete"),
     path("reconciliation/unknown/", investigation.investigation, name="investigation"),
     path("operations/pause/", pause.pause, name="pause"),
-    path("settings/system/", system.system, name="system"),
+    path("settings/system/", system, name="system"),
     path("reconciliation/incidents/", findings.incident_list, name="incidents"),
     path("reconciliation/incidents/<int:pk>/", findings.incident, name="incident"),
     path("reconciliation/incidents/break-glass/<int:pk>/", findings.break_glass, name="break_glass"),

@@ -52,6 +52,24 @@ ACCOUNTS = (
         f"{_COMMANDS}::test_one_administrator_beside_other_people_is_no_new_installation",
     ),
     Safeguard(
+        "no value of a JSON line has a secret",
+        "backoffice.core.logs:_redacted",
+        {"redact_secrets(str(value))": "str(value)"},
+        "tests/core/test_log_format.py::test_a_secret_is_redacted_in_each_value_and_the_line_remains_json",
+    ),
+    Safeguard(
+        "an error report has no text of an exception",
+        "backoffice.core.telemetry.error_reports:_exception",
+        {'"value": ""': '"value": str(exc)'},
+        "tests/core/telemetry/test_reports.py::test_an_error_report_has_types_and_places_and_nothing_else",
+    ),
+    Safeguard(
+        "the request id of a client is not taken over",
+        "backoffice.core.web.middleware:_proxy_request_id",
+        {" if settings.TRUST_FORWARDED_FOR else": " if settings.ALLOWED_HOSTS else"},
+        "tests/core/test_log_format.py::test_the_id_of_the_trusted_proxy_is_taken_if_it_is_well_formed",
+    ),
+    Safeguard(
         "a one-time link is in no log line",
         "backoffice.core.logs:redact_secrets",
         {r'_SETUP_LINK.sub(r"\1•••", text)': "text"},

@@ -1,12 +1,12 @@
 """Context of the current request or background job: its id and client address, for the audit log and the
-logs. Also closes the connection of a client that is too slow.
+logs, and for the logs also the user and the operation. Also closes the connection of a client that is too slow.
 """
 
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.http import HttpRequest
 
@@ -18,6 +18,8 @@ class CallContext:
     request_id: str = ""  # empty outside both
     address: str | None = None  # of the client; None in the background or if it is unknown
     by_request: bool = False
+    user_id: int | None = None  # of the person who is signed in
+    operation: str = ""  # the reference of the operation that is worked on
 
 
 _call: ContextVar[CallContext] = ContextVar("call", default=CallContext())  # noqa: B039 - frozen
@@ -32,6 +34,27 @@ def current() -> CallContext:
 def call_context(*, request_id: str, address: str | None = None, by_request: bool = False) -> Iterator[None]:
     """Sets the context within the block, for a request (`by_request`) or a background job."""
     token = _call.set(CallContext(request_id, address, by_request))
+    try:
+        yield
+    finally:
+        _call.reset(token)
+
+
+def set_user(user_id: int) -> None:
+    """Name the signed-in person in the log lines of the current request."""
+    _call.set(replace(_call.get(), user_id=user_id))
+
+
+def set_operation(reference: str) -> None:
+    """Name the operation in the log lines of the current request. In a job use `about_operation`."""
+    if _call.get().by_request:
+        _call.set(replace(_call.get(), operation=reference))
+
+
+@contextmanager
+def about_operation(reference: str) -> Iterator[None]:
+    """Names the operation in the log lines of the block."""
+    token = _call.set(replace(_call.get(), operation=reference))
     try:
         yield
     finally:

@@ -25,6 +25,7 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock, encryption, fault_points
 from backoffice.core.gateway import gateway
 from backoffice.core.web.formatting import stored_error
+from backoffice.core.web.request_context import about_operation
 from backoffice.ledger import provider_list
 from backoffice.operations import policy
 from backoffice.operations.delivery import balance_queue, journal, look_alikes, restore_check
@@ -158,9 +159,10 @@ def send_operation(operation_id: UUID, run: SendingRun | None = None) -> bool:
         or _waits_for_code(release)
     ):
         return False
-    claim = _read_and_claim(release, run)
-    if claim is not None:
-        _send_claimed(claim, run)
+    with about_operation(release.operation.reference):
+        claim = _read_and_claim(release, run)
+        if claim is not None:
+            _send_claimed(claim, run)
     return claim is not None
 
 

@@ -266,13 +266,20 @@ class Inspection(models.Model):
 
 
 class Heartbeat(models.Model):
-    """When a job of the sweeper last finished a round, in any process."""
+    """When a job of the sweeper last finished a round, and when and how it last failed, in any process."""
 
     job = models.CharField(max_length=40, primary_key=True)
-    at = models.DateTimeField()
+    at = models.DateTimeField(null=True)  # empty while it has only failed
+    failed_at = models.DateTimeField(null=True)
+    error = models.CharField(max_length=120, blank=True)  # the name of the exception, without its text
 
     class Meta:
         default_permissions = ()
 
     def __str__(self) -> str:
         return self.job
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether it failed since it last finished a round."""
+        return self.failed_at is not None and (self.at is None or self.failed_at > self.at)

@@ -23,6 +23,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.canonical import canonical_time
 from backoffice.core.encryption import EncryptedRow, SealedRow
 from backoffice.core.fields import ExactDecimalField, normalized_text
+from backoffice.core.web.request_context import set_operation
 from backoffice.operations.models import reason_codes
 from backoffice.operations.models.reason_codes import Blocker, CheckResult
 from backoffice.operations.states import (
@@ -93,7 +94,9 @@ class OperationManager(models.Manager["Operation"]):
         SQLite has no row locks: there the transaction holds the only write lock from its BEGIN IMMEDIATE. On
         both engines the compare-and-set of each transition decides in the end.
         """
-        return self.select_for_update(of=("self",)).select_related("preparer").get(pk=pk)
+        operation = self.select_for_update(of=("self",)).select_related("preparer").get(pk=pk)
+        set_operation(operation.reference)
+        return operation
 
     def holding_reference(self, kind: str, reference: str) -> models.QuerySet["Operation"]:
         """The operations of a kind under this reference at the provider, ignoring case.

@@ -1,19 +1,22 @@
 """The Prometheus metrics and their endpoint, read from the database at each request. Numbers only."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
+from django.db import Error as DatabaseError
 from django.db.models import Count, Min
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from backoffice.core.telemetry.http_metrics import render_http_metrics
 from backoffice.core.web.middleware import is_from_this_machine
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.statements.continuity import open_break_count, unchecked_currencies
@@ -21,6 +24,7 @@ from backoffice.operations.models.monitoring import Heartbeat, is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.monitoring.inspection import SystemHealth, system_health
 from backoffice.operations.monitoring.integrity_checks import INTEGRITY_CHECKS
+from backoffice.operations.monitoring.process_metrics import process_metrics
 from backoffice.operations.reconciliation.selectors import (
     ReconciliationFilter,
     reconciliation_state,
@@ -29,6 +33,7 @@ from backoffice.operations.reconciliation.selectors import (
 )
 from backoffice.operations.states import OPEN, Status
 
+logger = logging.getLogger(__name__)
 _BREAKS_COUNTED = 10_000
 FURTHER_METRICS: list[Callable[[datetime], Iterable[GaugeMetricFamily]]] = []
 """Functions that give the metrics of apps that this one must not import; they register them."""
@@ -38,17 +43,17 @@ def render_metrics() -> bytes:
     """All metrics in Prometheus' text format, as they are at this moment.
 
     A registry of its own for each request: every process reports the same, since all values come from the
-    database.
+    database. Only those of requests are counted by the web workers of this machine.
     """
     registry = CollectorRegistry()
     registry.register(_MetricsCollector())
-    return generate_latest(registry)
+    return generate_latest(registry) + render_http_metrics()
 
 
 class _MetricsCollector(Collector):
     """The present state of the database as gauges."""
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         now = timezone.now()
         last = system_health()
         yield from _inspection(last)
@@ -61,10 +66,11 @@ class _MetricsCollector(Collector):
         yield from _continuity()
         yield from _reconciliation(now)
         yield from _sweeper(now)
+        yield from process_metrics()
         for further in FURTHER_METRICS:
             yield from further(now)
 
-    def describe(self) -> Iterator[GaugeMetricFamily]:
+    def describe(self) -> Iterator[Metric]:
         """Empty, so that registering does not query the database."""
         return iter(())
 
@@ -151,7 +157,8 @@ def _reconciliation(now: datetime) -> Iterator[GaugeMetricFamily]:
 def _sweeper(now: datetime) -> Iterator[GaugeMetricFamily]:
     family = _family("sweeper_age_seconds", "Time since a job of the sweeper last ended a round", "job")
     for heartbeat in Heartbeat.objects.order_by("job"):
-        family.add_metric([heartbeat.job], (now - heartbeat.at).total_seconds())
+        if heartbeat.at is not None:
+            family.add_metric([heartbeat.job], (now - heartbeat.at).total_seconds())
     yield family
 
 
@@ -169,7 +176,11 @@ def metrics(request: HttpRequest) -> HttpResponse:
     """The metrics, for requests from this machine or with the configured token. No sign-in."""
     if not _may_read_metrics(request):
         return HttpResponse("Forbidden\n", status=403, content_type="text/plain")
-    return HttpResponse(render_metrics(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+    try:
+        return HttpResponse(render_metrics(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+    except DatabaseError as exc:
+        logger.exception("The metrics cannot be read: %s", type(exc).__name__)
+        return HttpResponse("database not available\n", status=503, content_type="text/plain")
 
 
 def _may_read_metrics(request: HttpRequest) -> bool:

@@ -16,6 +16,7 @@ from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock, fault_points
+from backoffice.core.web.request_context import about_operation
 from backoffice.ledger.provider_list import ListReading
 from backoffice.operations.delivery.record import next_check_time, release_balance
 from backoffice.operations.lifecycle.transitions import transition
@@ -55,10 +56,11 @@ def confirm_operation(
     attempt = operation.attempts.filter(closed_at__isnull=True).first()
     if attempt is None or operation.status not in AWAITING_PROVIDER:
         return operation
-    match = find_match(operation, attempt, reading)
-    fault_points.reach("confirm.seen")
-    operation = _record_check(operation_id, attempt, match, actor)
-    fault_points.reach("confirm.closed")
+    with about_operation(operation.reference):
+        match = find_match(operation, attempt, reading)
+        fault_points.reach("confirm.seen")
+        operation = _record_check(operation_id, attempt, match, actor)
+        fault_points.reach("confirm.closed")
     return operation
 
 

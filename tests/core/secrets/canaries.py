@@ -14,6 +14,7 @@ from django.db import connection
 
 from backoffice.accounts.models import StaffSession
 from backoffice.accounts.sessions import SessionStore
+from backoffice.core.logs import JsonFormatter
 
 # Where a secret is shown on purpose, to the person whom it belongs to, once.
 SHOWN_ONCE = {"/account/authenticator/": {"seed", "recovery code"}}
@@ -68,8 +69,10 @@ class Sinks:
     def logs(self) -> Iterator[tuple[str, bytes]]:
         """What the handler wrote, and the records themselves as a careless handler would write them."""
         yield "standard error", self.log_lines().encode()
+        as_json = JsonFormatter()
         plain = logging.Formatter("%(message)s")
         for record in self.caplog.records:
+            yield f"JSON of {record.name}", as_json.format(record).encode()
             yield f"record of {record.name}", f"{plain.format(record)} {record.args!r}".encode()
 
 

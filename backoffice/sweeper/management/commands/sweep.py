@@ -16,6 +16,8 @@ from django.db import Error, close_old_connections
 from backoffice.api_keys.key_list import refresh_keys_if_due
 from backoffice.audit.checkpoints import deliver_checkpoints_due, verify_log_due
 from backoffice.core import background, isolation
+from backoffice.core.models import ProcessRow
+from backoffice.core.telemetry import processes
 from backoffice.core.web.request_context import call_context
 from backoffice.ledger.balances import take_due_snapshot
 from backoffice.ledger.mirror.sync import sync_if_due
@@ -70,6 +72,7 @@ class Command(BaseCommand):
             done = sum(isolation.run_isolated(name, job) or 0 for name, job in JOBS_ONCE.items())
             self.stdout.write(f"{done} due items processed")
             return
+        processes.start(ProcessRow.Kind.SWEEPER)
         stop = background.stop_requested  # long jobs check it between two steps
         stop.clear()
         for name in (signal.SIGTERM, signal.SIGINT):
@@ -102,7 +105,7 @@ def _run_round(name: str, job: Callable[[], int], *, is_due: bool) -> bool:
         if is_due:
             close_old_connections()
         with call_context(request_id=f"sweep-{name}"):
-            is_done = isolation.run_isolated(name, job) is not None
+            is_done = isolation.run_isolated(name, job, failed=operations.record_job_failure) is not None
             if is_done and is_due:
                 operations.record_heartbeat(name)
             return is_done

@@ -1,0 +1,20 @@
+"""The deployment check of error reports and traces."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Tags, Warning, register
+
+
+@register(Tags.security, deploy=True)
+def check_extras(**_of_django: Any) -> Iterable[CheckMessage]:
+    """Warn of a setting whose extra is not installed: nothing is reported then, and the process works."""
+    return [
+        Warning(
+            f"{setting} is set, but the extra is not installed: nothing is reported.",
+            hint=f"Install countersign[{extra}], or remove the setting.",
+            id="core.W001",
+        )
+        for setting, extra in settings.MISSING_EXTRAS.items()
+    ]

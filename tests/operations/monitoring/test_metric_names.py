@@ -1,0 +1,151 @@
+"""The metrics by their conventions, and everything that names them: alert rules, dashboard and documentation."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.test import Client
+from django.utils import timezone
+from prometheus_client.parser import text_string_to_metric_families
+
+from backoffice.core.models import ProcessRow, ProviderCallCount
+from backoffice.operations import jobs
+from backoffice.operations.monitoring.metrics import render_metrics
+from tools.processes import ROOT
+
+pytestmark = pytest.mark.django_db
+FOLDER = ROOT / "deploy" / "monitoring"
+DOCS = ROOT / "docs" / "operator"
+NAME = re.compile(r"countersign_\w+")
+RULES = yaml.safe_load((FOLDER / "alerts.yml").read_text())["groups"][0]["rules"]
+
+
+@pytest.fixture(autouse=True)
+def something_to_report(client: Client, db: None) -> None:
+    now = timezone.now()
+    ProcessRow.objects.create(
+        machine="a",
+        kind="web",
+        pid=1,
+        started_at=now,
+        at=now,
+        report={"disk_free": 5, "failed_parts": ["broker"]},
+    )
+    ProviderCallCount.objects.create(minute=now, call="read", outcome="ok", calls=3, seconds=1.5, slowest=1)
+    jobs.record_heartbeat("send_due")
+    client.get("/account/sign-in/")
+
+
+def samples() -> dict[str, set[str]]:
+    """The names of the samples, and the labels of each."""
+    found: dict[str, set[str]] = {}
+    for family in text_string_to_metric_families(render_metrics().decode()):
+        for sample in family.samples:
+            found.setdefault(sample.name, set()).update(sample.labels)
+    return found
+
+
+def families() -> set[str]:
+    return {line.split()[2] for line in render_metrics().decode().splitlines() if line.startswith("# HELP")}
+
+
+def expressions() -> Iterator[str]:
+    yield from (rule["expr"] for rule in RULES)
+    dashboard = json.loads((FOLDER / "grafana-dashboard.json").read_text())
+    yield from (target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", []))
+
+
+def test_names_have_prefix_and_base_units() -> None:
+    for name in families() - {"countersign_integrity_violations"}:
+        assert NAME.fullmatch(name)
+        assert not re.search(r"_(ms|milliseconds|minutes|hours|kb|mb|megabytes|percent)(_|$)", name)
+    assert {name for name in samples() if name.endswith("_total")} == {
+        "countersign_http_requests_total",
+        "countersign_provider_calls_total",
+    }
+
+
+def test_rules_and_dashboard_use_existing_metrics_and_labels() -> None:
+    known = samples()
+    used = list(expressions())
+    assert len(used) > 40
+    for expression in used:
+        names = set(NAME.findall(expression))
+        assert names <= known.keys(), expression
+        labels = set[str]().union(*(known[name] for name in names))
+        assert set(re.findall(r"by \((\w+)(?:, (\w+))?\)", expression)) <= {
+            (first, second) for first in labels for second in ("", *labels)
+        }, expression
+
+
+def test_every_alert_has_its_section_in_the_runbook_and_a_line_in_its_table() -> None:
+    runbook = (DOCS / "runbook.md").read_text()
+    sections = {
+        re.sub(r"[^\w-]", "", title.lower().replace(" ", "-"))
+        for title in re.findall(r"^## (.*)", runbook, re.M)
+    }
+    for rule in RULES:
+        section = rule["annotations"]["runbook"]
+        assert section in sections
+        assert f"[`{rule['alert']}`](#{section})" in runbook
+        assert rule["labels"]["severity"] in {"page", "urgent", "ticket"}
+        assert rule["annotations"]["summary"]
+
+
+def test_the_documentation_lists_exactly_the_existing_metrics() -> None:
+    listed = re.findall(r"^\| `(countersign_\w+)` \|", (DOCS / "monitoring.md").read_text(), re.M)
+    assert sorted(listed) == sorted(families())
+
+
+def test_the_runbook_names_no_other_metrics() -> None:
+    assert set(NAME.findall((DOCS / "runbook.md").read_text())) <= samples().keys() | families()
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_promtool_accepts_rules_configuration_and_metrics(tmp_path: Path) -> None:
+    for arguments in (
+        ("check", "rules", "alerts.yml"),
+        ("check", "config", "--syntax-only", "prometheus.yml"),
+    ):
+        subprocess.run(["promtool", *arguments], cwd=FOLDER, check=True, capture_output=True)
+    subprocess.run(["promtool", "check", "metrics"], input=render_metrics(), check=True, capture_output=True)
+
+
+def test_processes_count_while_they_report() -> None:
+    now = timezone.now()
+    ProcessRow.objects.create(
+        machine="b", kind="web", pid=1, started_at=now, at=now - timedelta(minutes=2), report={}
+    )
+    text = render_metrics().decode()
+    assert 'countersign_processes{kind="web"} 1.0' in text
+    assert 'countersign_processes{kind="sweeper"} 0.0' in text
+    assert 'countersign_processes_not_ready{part="broker"} 1.0' in text
+    assert 'countersign_disk_free_bytes{machine="a"} 5.0' in text
+    assert 'machine="b"' not in text
+
+
+def test_calls_of_the_provider_are_counters() -> None:
+    text = render_metrics().decode()
+    assert 'countersign_provider_calls_total{call="read",outcome="ok"} 3.0' in text
+    assert 'countersign_provider_calls_total{call="change",outcome="unknown"} 0.0' in text
+    assert 'countersign_provider_call_duration_seconds_sum{call="read"} 1.5' in text
+
+
+@pytest.mark.parametrize(("method", "label"), [("GET", "GET"), ("PURGE", "other")])
+def test_requests_are_counted_with_bounded_labels(client: Client, method: str, label: str) -> None:
+    def count() -> Any:
+        pattern = rf'^countersign_http_requests_total{{method="{label}",status="405"}} (\S+)'
+        found = re.search(pattern, render_metrics().decode(), re.M)
+        return float(found[1]) if found else 0.0
+
+    before = count()
+    address = "/account/sign-out/" if method == "GET" else "/account/sign-in/"
+    answer = client.generic(method, address)
+    assert count() == before + (answer.status_code == 405)
