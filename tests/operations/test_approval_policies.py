@@ -476,7 +476,8 @@ def test_a_version_that_is_not_in_the_audit_log_decides_nothing(preparer: User) 
 
 
 def test_a_version_costs_one_query(preparer: User, django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    with django_assert_num_queries(2):
+    factories.prepared(preparer)
+    with django_assert_num_queries(1):
         assert policy_in_effect().number is None
     put_in_effect({"levels": [{"needed": 2}]})
     with django_assert_num_queries(1):
