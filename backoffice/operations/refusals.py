@@ -46,6 +46,13 @@ class Refusal(TextChoices):
             "before {until}."
         ),
     )
+    ON_LEAVE = (
+        "on_leave",
+        _(
+            "You are on leave until {until}, and {stand_in} approves for you. End the delegation under My account to "
+            "approve yourself. Nothing was changed."
+        ),
+    )
     RECOVERY_WAIT = (
         "recovery_wait",
         _(

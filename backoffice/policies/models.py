@@ -14,6 +14,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.canonical import canonical_time
 from backoffice.audit.models import ChainHead, Entry
 from backoffice.core.encryption import SealedRow, SealState
+from backoffice.policies import delegations as delegations
 from backoffice.policies.document import AmountBand, Conditions, Currencies, Level, PolicyDocument, Rule
 
 

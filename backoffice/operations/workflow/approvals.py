@@ -24,6 +24,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import background, clock
 from backoffice.operations import policy
+from backoffice.operations.approval.progress import approval_progress, approved_for
 from backoffice.operations.delivery.release import add_release
 from backoffice.operations.errors import (
     ContentUnreadableError,
@@ -78,7 +79,7 @@ def add_approval(
 ) -> Operation:
     """Approve inside the caller's transaction; the last approval needed sets `approved`. Sends nothing."""
     operation = Operation.objects.get_locked(operation_id)
-    policy.check_may_approve(actor, operation, digest=digest, second_factor_at=second_factor_at)
+    delegation = policy.check_may_approve(actor, operation, digest=digest, second_factor_at=second_factor_at)
     policy.check_confirmation(operation, confirmation.typed)
     policy.check_acknowledged(operation, acknowledged=confirmation.acknowledged)
     now = clock.now()
@@ -89,11 +90,13 @@ def add_approval(
         digest=digest,
         comment=comment,
         approved_at=now,
+        on_behalf_of=delegation.person if delegation else None,
+        delegation=delegation,
     )
     approval.make_seal()
     approval.save(force_insert=True)
     given = operation.approvals.count()
-    if operation.status == Status.PENDING and policy.decided_progress(operation).is_complete:
+    if operation.status == Status.PENDING and approval_progress(operation).is_complete:
         transition(operation, Status.APPROVED, decided_at=now)
     audit.record(
         Action.OPERATION_APPROVED,
@@ -105,6 +108,7 @@ def add_approval(
         needed=operation.approvals_needed,
         status=operation.status,
         **({"warning_confirmed": True} if confirmation.acknowledged else {}),
+        **approved_for(approval),
     )
     return operation
 

@@ -113,7 +113,7 @@ def decision_summary(
         moves_money=kind is not None and kind.exposure(payload) is not None,
         balance=getattr(operation, "balance_amount", None),
         balance_as_of=getattr(operation, "balance_as_of", None),
-        given=[str(approval.approver) for approval in operation.approvals.all()],
+        given=[approval.approved_by for approval in operation.approvals.all()],
         needed=operation.approvals_needed,
         waiting=waiting,
         first_payment=first_payment_text(operation) if kind else "",

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from backoffice.accounts import staff
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
-from backoffice.operations import selectors
+from backoffice.operations.approval import waiting
 from backoffice.operations.delivery import release, send
 from backoffice.operations.errors import (
     ContentChangedError,
@@ -89,9 +89,9 @@ def test_an_expired_release_is_shown_as_none(as_approver: Client, released: Oper
 def test_an_operation_with_an_expired_release_waits_for_sending_again(
     approver: User, released: Operation
 ) -> None:
-    assert released not in selectors.operations_waiting_for(approver)
+    assert released not in waiting.operations_waiting_for(approver)
     let_the_release_run_out(released)
-    assert released in selectors.operations_waiting_for(approver)
+    assert released in waiting.operations_waiting_for(approver)
 
 
 def test_a_release_removed_by_the_sweeper_is_explained(as_approver: Client, released: Operation) -> None:
