@@ -170,6 +170,8 @@ class Action(models.TextChoices):
 
     RECIPIENT_ADDED = "recipient.added", pgettext_lazy("audit action", "added the recipient")
     RECIPIENT_CHANGED = "recipient.changed", pgettext_lazy("audit action", "changed the recipient")
+    DELEGATION_AGREED = "delegation.agreed", pgettext_lazy("audit action", "agreed on the delegation")
+    DELEGATION_ENDED = "delegation.ended", pgettext_lazy("audit action", "ended the delegation")
     RECIPIENT_RETIRED = "recipient.retired", pgettext_lazy("audit action", "retired the recipient")
 
     # of earlier releases, in which one person saved bank accounts

@@ -32,7 +32,7 @@ from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, RELEA
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import BEFORE_SENDING, EDGES, NOT_EXECUTED, Status
 from backoffice.policies.delegations import Delegation
-from backoffice.policies.document import approvals_in
+from backoffice.policies.document import Levels, approvals_in
 
 
 def check_may_prepare(person: User, kind: str) -> None:
@@ -120,18 +120,18 @@ def check_is_decidable(
     check_content(operation, digest)
 
 
-def check_may_approve_in_bulk(operation: Operation) -> None:
+def check_may_approve_in_bulk(operation: Operation, levels: Levels | None = None) -> None:
     """Raises NotInBulkError for an operation that must be approved on its own page.
 
     Rejecting is always possible in bulk. By the stricter of the version it was prepared under and the one in effect.
-    Also raises as `required_levels`.
+    `levels` are those of a page with many (`requirements.levels_of_many`). Also raises as `required_levels`.
     """
     kind, payload = read_content(operation)
     if kind.excluded_from_bulk:
         raise errors.NotInBulkError(Refusal.KIND_NOT_IN_BULK)
     if payload.duplicate_reason:
         raise errors.NotInBulkError(Refusal.DUPLICATE_NOT_IN_BULK)
-    if approvals_in(required_levels(operation)) > 1:
+    if approvals_in(required_levels(operation) if levels is None else levels) > 1:
         raise errors.NotInBulkError(Refusal.TWO_APPROVALS_NOT_IN_BULK)
     if kind.confirmation(payload) is not None:
         raise errors.NotInBulkError(Refusal.CONFIRMATION_NOT_IN_BULK)

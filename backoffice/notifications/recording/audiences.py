@@ -13,8 +13,10 @@ from backoffice.operations.approval import waiting
 from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import ACKNOWLEDGE, PROPOSE, VIEW
+from backoffice.policies.delegations import Delegation
 
 OPERATION, PERSON = Operation._meta.label_lower, User._meta.label_lower
+DELEGATION = Delegation._meta.label_lower
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Concerned:
     actor: int | None = None
     subject: int | None = None
     operation: Operation | None = None
+    delegates: frozenset[int] = frozenset()
 
 
 class People:
@@ -54,7 +57,9 @@ class People:
         if entry.target_type == OPERATION:
             return Concerned(entry.actor_id, entry.actor_id, self.operations.get(UUID(entry.target_id)))
         subject = int(entry.target_id) if entry.target_type == PERSON else entry.actor_id
-        return Concerned(entry.actor_id, subject)
+        delegates = frozenset(entry.detail[name] for name in ("person", "stand_in") if name in entry.detail)
+        is_delegation = entry.target_type == DELEGATION
+        return Concerned(entry.actor_id, subject, delegates=delegates if is_delegation else frozenset())
 
     def notified(self, audience: Audience, concerned: Concerned) -> Collection[int]:
         """The ids of the people of this audience."""
@@ -101,6 +106,7 @@ _AUDIENCES: dict[Audience, Callable[[People, Concerned], Collection[int]]] = {
     Audience.RESPONDERS: lambda people, _: people.responders,
     Audience.ADMINISTRATORS: lambda people, _: people.administrators,
     Audience.EVERYBODY: lambda people, _: people.everybody,
+    Audience.DELEGATES: lambda _, concerned: concerned.delegates,
     Audience.ACTOR: lambda _, concerned: _one(concerned.actor),
     Audience.SUBJECT: lambda _, concerned: _one(concerned.subject),
     Audience.OTHER_ADMINISTRATORS: lambda people, concerned: people.administrators - {concerned.subject},

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from backoffice.core import clock
 from backoffice.operations.approval.progress import (
@@ -63,7 +64,7 @@ def answer(operation: Operation, levels: Levels, staff: Staff, approvals: Sequen
     found = progress(levels, given, preparer_id=operation.preparer_id)
     if found.open is None:
         return Approvers(levels, found, counted, [], staff.delegations)
-    terms = {
+    terms: dict[str, Any] = {
         "people": people,
         "leaves": leaves_of(staff.delegations, clock.recent()) if staff.delegations else (),
         "preparer_id": operation.preparer_id,

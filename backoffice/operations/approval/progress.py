@@ -34,12 +34,12 @@ def approvals_of(operation: Operation) -> list[Approval]:
 
 def people_of(approvals: Iterable[Approval]) -> frozenset[int]:
     """Everybody who approved, and everybody for whom a stand-in did."""
-    return frozenset(pk for approval in approvals for pk in approval.people)
+    return frozenset(pk for approval in approvals for pk in approval.involved)
 
 
 def counting(approvals: Iterable[Approval], entitled: Collection[int]) -> list[Approval]:
     """Those of these approvals that count while these people may approve."""
-    return [one for one in approvals if one.people <= set(entitled) and _is_covered(one)]
+    return [one for one in approvals if one.involved <= set(entitled) and _is_covered(one)]
 
 
 def _is_covered(approval: Approval) -> bool:

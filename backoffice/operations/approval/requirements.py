@@ -117,21 +117,37 @@ def required_levels(operation: Operation) -> Levels:
     return stricter(levels, requirement.levels)
 
 
-def remembered_levels(operations: Collection[Operation], version: int) -> dict[UUID, Levels]:
-    """The levels of operations that wait, for lists; without those that cannot be approved at all.
+def levels_of_many(operations: Collection[Operation]) -> dict[UUID, Levels]:
+    """The same for a page with many, in few queries; without those that cannot be approved at all, of which
+    `required_levels` says why. Needs `preparer`.
+    """
+    try:
+        policy = current_policy()
+    except errors.PolicyAlteredError:
+        return {}
+    levels = {one.pk: one.required_levels for one in operations if one.policy_version == policy.number}
+    older = [one for one in operations if one.pk not in levels]
+    return levels | (remembered_levels(older, policy.number or 0, policy) if older else {})
+
+
+def remembered_levels(
+    operations: Collection[Operation], version: int, policy: PolicyInEffect | None = None
+) -> dict[UUID, Levels]:
+    """The levels of operations that were prepared under earlier versions, for lists; without those that cannot be
+    approved at all.
 
     What this version requires of an operation never changes, so a process works it out once. Nothing is decided by it.
-    Needs `preparer`.
     """
     unknown = [one for one in operations if (one.pk, version) not in _remembered]
     if len(_remembered) > _REMEMBERED_AT_MOST:
         _remembered.clear()
+        unknown = list(operations)
     try:
-        policy = current_policy() if unknown else None
+        policy = policy or (current_policy() if unknown else None)
     except errors.PolicyAlteredError:
         return {}
-    for operation, levels in _levels_of_many(unknown, policy) if policy and policy.number == version else ():
-        _remembered[operation.pk, version] = levels
+    if unknown and policy and (policy.number or 0) == version:
+        _remembered.update(((one.pk, version), levels) for one, levels in _levels_of_many(unknown, policy))
     found = {one.pk: _remembered.get((one.pk, version)) for one in operations}
     return {pk: levels for pk, levels in found.items() if levels is not None}
 

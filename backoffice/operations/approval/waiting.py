@@ -80,7 +80,7 @@ def _is_waiting(user: User, evaluated: Evaluated) -> Q:
     if _may_now(user, APPROVE_GOVERNANCE):
         can |= by_everyone & of_others & Q(kind__in=governance)
     can |= Q(pk__in=evaluated.able)
-    can &= is_present & ~Exists(given)
+    can &= is_present & Q(~Exists(given))
     if _may_now(user, RELEASE):
         stands_still = Q(release__isnull=True) | Q(release__expires_at__lte=Now())
         can |= Q(stands_still, ~Q(pk__in=evaluated.lacking), status=Status.APPROVED)

@@ -309,7 +309,7 @@ class Approval(SealedRow):
         return {**decision, "on_behalf_of": self.on_behalf_of_id, "delegation": self.delegation_id}
 
     @property
-    def people(self) -> frozenset[int]:
+    def involved(self) -> frozenset[int]:
         """Who approved, and for whom if a stand-in did. None of them approves the operation again."""
         return frozenset(filter(None, (self.approver_id, self.on_behalf_of_id)))
 

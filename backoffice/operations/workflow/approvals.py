@@ -36,11 +36,13 @@ from backoffice.operations.errors import (
 from backoffice.operations.kinds.access_review import AccessReviewPayload
 from backoffice.operations.kinds.approval_policy import ApprovalPolicyPayload
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
+from backoffice.operations.kinds.delegation import DelegationPayload
 from backoffice.operations.kinds.recipient import RecipientPayload
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resolution.case import ResolutionPayload
 from backoffice.operations.kinds.staff_change import StaffChangePayload
 from backoffice.operations.lifecycle.access_review import sign_access_review
+from backoffice.operations.lifecycle.delegation import lock_delegations, start_delegation
 from backoffice.operations.lifecycle.otp_secret import apply_otp_secret
 from backoffice.operations.lifecycle.pause import resume_payments
 from backoffice.operations.lifecycle.policy_version import apply_policy
@@ -197,6 +199,8 @@ def approve_operation(
             lock_staff(payload.person)
         if isinstance(payload, AccessReviewPayload | ApprovalPolicyPayload):
             lock_staff()
+        if isinstance(payload, DelegationPayload):
+            lock_delegations()
         if isinstance(payload, RecipientPayload):
             lock_recipient(payload.key)
         operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
@@ -231,6 +235,7 @@ _EFFECTS: dict[LocalEffect, Callable[[Operation, Any, User], None]] = {
     LocalEffect.CHANGES_POLICY: apply_policy,
     LocalEffect.CHANGES_RECIPIENT: apply_recipient,
     LocalEffect.CHANGES_STAFF: apply_staff_change,
+    LocalEffect.STARTS_DELEGATION: start_delegation,
     LocalEffect.SIGNS_ACCESS_REVIEW: sign_access_review,
 }
 

@@ -142,7 +142,5 @@ def waiting_text(waiting: Waiting) -> str:
     if waiting.is_tightened:
         text = gettext("The approval policies were tightened after the approval: it needs {level}.")
     else:
-        text = gettext(
-            "An approval does not count any more, because its approver may not approve: it needs {level}."
-        )
+        text = gettext("Another person can approve instead: it needs {level}.")
     return text.format(level=waiting.open_level)

@@ -132,8 +132,8 @@ def test_an_invalid_approval_is_explained_with_prepare_again(
     send.send_operation(released.pk)
     html = text_of(show(sign_in(Client(), second_approver), released))
     assert "Approval no longer valid" in html
-    assert "An approver no longer has permission to approve, so this operation will not be sent." in html
-    assert "The preparer must cancel it and prepare it again." in html
+    assert "An approver no longer has permission to approve, so this operation is not sent." in html
+    assert "Another person can approve instead" in html
     assert ">Send<" not in html
 
 
