@@ -148,6 +148,14 @@ class Action(models.TextChoices):
         pgettext_lazy("audit action", "received a contradictory response about"),
     )
     OPERATION_ESCALATED = "operation.escalated", pgettext_lazy("audit action", "requested a review of")
+    OPERATION_WAITING_ESCALATED = (
+        "operation.waiting_escalated",
+        pgettext_lazy("audit action", "escalated, because it waited long,"),
+    )
+    OPERATION_WITHOUT_APPROVERS = (
+        "operation.without_approvers",
+        pgettext_lazy("audit action", "found too few people who can approve"),
+    )
     OPERATION_SUCCEEDED = "operation.succeeded", pgettext_lazy("audit action", "recorded the success of")
     OPERATION_FAILED = "operation.failed", pgettext_lazy("audit action", "recorded the failure of")
     OPERATION_ACTION_REFUSED = (

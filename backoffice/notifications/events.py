@@ -35,6 +35,7 @@ class Notice(TextChoices):
     WAITS = "waits", _("Waits for your decision")
     EXPIRES_SOON = "expires_soon", _("Expires soon and waits for your decision")
     ESCALATED = "escalated", _("Has waited long for a decision")
+    WITHOUT_APPROVERS = "without_approvers", _("Too few people can approve it")
     APPROVED = "approved", _("Approved")
     REJECTED = "rejected", _("Rejected")
     CANCELLED = "cancelled", _("Cancelled")
@@ -111,7 +112,7 @@ class Audience(StrEnum):
     EVERYBODY = "everybody"  # who may see operations
     ACTOR = "actor"
     SUBJECT = "subject"  # the person whom the entry concerns: its target, or its actor
-    DELEGATES = "delegates"  # the two people of a delegation
+    NAMED = "named"  # whom the entry names: the two people of a delegation, or those to whom it was escalated
     OTHER_ADMINISTRATORS = "other_administrators"  # all but the person whom the entry concerns
     OTHER_RESPONDERS = "other_responders"
 
@@ -155,6 +156,8 @@ EVENTS: dict[Action, tuple[Event, ...]] = {
         Event(Notice.APPROVED, Group.DECISIONS, Audience.OWNERS, for_batch_rows=False),
         _WAITS,
     ),
+    Action.OPERATION_WAITING_ESCALATED: (Event(Notice.ESCALATED, Group.WAITING, Audience.NAMED),),
+    Action.OPERATION_WITHOUT_APPROVERS: (Event(Notice.WITHOUT_APPROVERS, Group.PROBLEMS, Audience.NAMED),),
     Action.OPERATION_REJECTED: (Event(Notice.REJECTED, Group.DECISIONS, Audience.OWNERS),),
     Action.OPERATION_CANCELLED: (
         Event(Notice.CANCELLED, Group.DECISIONS, Audience.OWNERS, for_batch_rows=False),
@@ -210,10 +213,10 @@ EVENTS: dict[Action, tuple[Event, ...]] = {
     Action.GROUP_RETIRED: (_GROUP_CHANGED,),
     Action.POLICY_IN_EFFECT: (_POLICY_IN_EFFECT,),
     Action.DELEGATION_AGREED: (
-        Event(Notice.DELEGATION_AGREED, Group.SECURITY, Audience.DELEGATES, "governance:delegations"),
+        Event(Notice.DELEGATION_AGREED, Group.SECURITY, Audience.NAMED, "governance:delegations"),
     ),
     Action.DELEGATION_ENDED: (
-        Event(Notice.DELEGATION_ENDED, Group.SECURITY, Audience.DELEGATES, "governance:delegations"),
+        Event(Notice.DELEGATION_ENDED, Group.SECURITY, Audience.NAMED, "governance:delegations"),
     ),
     Action.STAFF_DEACTIVATED: _about_account(Notice.DEACTIVATED, Notice.TEAM_DEACTIVATED),
     Action.STAFF_REACTIVATED: _about_account(Notice.REACTIVATED, Notice.TEAM_REACTIVATED),

@@ -26,7 +26,7 @@ class Concerned:
     actor: int | None = None
     subject: int | None = None
     operation: Operation | None = None
-    delegates: frozenset[int] = frozenset()
+    named: frozenset[int] = frozenset()
 
 
 class People:
@@ -54,12 +54,14 @@ class People:
 
     def concerned_by(self, entry: Entry) -> Concerned:
         """What an audit entry is about. A person who is not its target is its actor."""
+        named = frozenset(entry.detail.get("notified", ())) if entry.target_type == OPERATION else frozenset()
         if entry.target_type == OPERATION:
-            return Concerned(entry.actor_id, entry.actor_id, self.operations.get(UUID(entry.target_id)))
+            operation = self.operations.get(UUID(entry.target_id))
+            return Concerned(entry.actor_id, entry.actor_id, operation, named)
+        if entry.target_type == DELEGATION:
+            named = frozenset({entry.detail["person"], entry.detail["stand_in"]})
         subject = int(entry.target_id) if entry.target_type == PERSON else entry.actor_id
-        delegates = frozenset(entry.detail[name] for name in ("person", "stand_in") if name in entry.detail)
-        is_delegation = entry.target_type == DELEGATION
-        return Concerned(entry.actor_id, subject, delegates=delegates if is_delegation else frozenset())
+        return Concerned(entry.actor_id, subject, named=named)
 
     def notified(self, audience: Audience, concerned: Concerned) -> Collection[int]:
         """The ids of the people of this audience."""
@@ -106,7 +108,7 @@ _AUDIENCES: dict[Audience, Callable[[People, Concerned], Collection[int]]] = {
     Audience.RESPONDERS: lambda people, _: people.responders,
     Audience.ADMINISTRATORS: lambda people, _: people.administrators,
     Audience.EVERYBODY: lambda people, _: people.everybody,
-    Audience.DELEGATES: lambda _, concerned: concerned.delegates,
+    Audience.NAMED: lambda _, concerned: concerned.named,
     Audience.ACTOR: lambda _, concerned: _one(concerned.actor),
     Audience.SUBJECT: lambda _, concerned: _one(concerned.subject),
     Audience.OTHER_ADMINISTRATORS: lambda people, concerned: people.administrators - {concerned.subject},

@@ -1,14 +1,17 @@
 """Why an operation waits: the levels done and open, who can approve now, and for everybody else why not."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
 from backoffice.core.web.formatting import local_time
 from backoffice.operations.approval import requirements
 from backoffice.operations.approval.approvers import Approvers, approvers_of
+from backoffice.operations.approval.escalation import ADMINISTRATORS
 from backoffice.operations.approval.progress import in_whose_right
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import LocalKind
@@ -60,6 +63,7 @@ class Waiting:
     refusal: str = ""
     is_tightened: bool = False
     has_lost_approvals: bool = False
+    escalated: str = ""
 
     @property
     def people_missing(self) -> int:
@@ -133,6 +137,17 @@ def _reasons(found: Approvers) -> list[WaitingReason]:
         for reason in Hindrance
         if reason in reasons
     ]
+
+
+def with_escalation(waiting: Waiting | None, timeline: Iterable[Entry]) -> Waiting | None:
+    """The same, saying to whom it was escalated last, and when."""
+    found = [entry for entry in timeline if entry.action == Action.OPERATION_WAITING_ESCALATED]
+    if waiting is None or not found:
+        return waiting
+    to = str(found[-1].detail.get("to", ""))
+    shown = gettext("administrators") if to == ADMINISTRATORS else to
+    text = gettext("Escalated to {people} on {time}.").format(people=shown, time=local_time(found[-1].at))
+    return replace(waiting, escalated=text)
 
 
 def waiting_text(waiting: Waiting) -> str:
