@@ -102,9 +102,7 @@ def policy_in_effect() -> PolicyInEffect:
     columns = {**newest, "logged": Subquery(logged.values("detail")[:1])}
     # The head of the log is the one row that is there in any case, unless nothing was ever recorded.
     head = ChainHead.objects.filter(pk=1)
-    found: dict[str, Any] = (
-        head.values(**{f"newest_{name}": column for name, column in columns.items()}).first() or {}
-    )
+    found: Any = head.values(**{f"newest_{name}": column for name, column in columns.items()}).first() or {}
     values: dict[str, Any]
     detail, values = found.get("newest_logged"), {name: found.get(f"newest_{name}") for name in names}
     if values["number"] is None and detail is None and (found or not PolicyVersion.objects.exists()):

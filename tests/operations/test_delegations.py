@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
 from django.utils import timezone
@@ -142,7 +143,7 @@ def test_a_person_for_whom_somebody_approved_does_not_approve_again(
 def test_a_stand_in_does_not_approve_what_the_person_on_leave_prepared(
     away: User, approver: User, treasury: StaffGroup
 ) -> None:
-    away.groups.add(factories.Group.objects.get(name=Role.PREPARER))
+    away.groups.add(Group.objects.get(name=Role.PREPARER))
     put_in_effect(levels((1, of_people(away))))
     operation = factories.prepared(User.objects.get(pk=away.pk))
     delegated(away, approver, treasury)
@@ -154,7 +155,7 @@ def test_a_stand_in_does_not_approve_what_the_person_on_leave_prepared(
 def test_a_stand_in_does_not_approve_what_the_stand_in_prepared(
     away: User, approver: User, treasury: StaffGroup
 ) -> None:
-    approver.groups.add(factories.Group.objects.get(name=Role.PREPARER))
+    approver.groups.add(Group.objects.get(name=Role.PREPARER))
     put_in_effect(levels((1, of_people(away))))
     operation = factories.prepared(User.objects.get(pk=approver.pk))
     delegated(away, approver, treasury)
@@ -376,7 +377,7 @@ def test_an_administrator_approves_a_delegation(
 def test_the_stand_in_does_not_approve_it(
     away: User, approver: User, treasury: StaffGroup, administrator: User
 ) -> None:
-    approver.groups.add(factories.Group.objects.get(name=Role.ADMINISTRATOR))
+    approver.groups.add(Group.objects.get(name=Role.ADMINISTRATOR))
     operation = proposed(away, approver, treasury)
     assert operation not in operations_waiting_for(User.objects.get(pk=approver.pk))
     refused(Refusal.OWN_RIGHTS, lambda: factories.approve(operation, approver))

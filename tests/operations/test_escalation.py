@@ -1,18 +1,18 @@
 """What waits too long goes to the next level, once; what nobody can approve goes to administrators."""
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.test import Client
-from pytest_django import DjangoAssertNumQueries
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
-from backoffice.notifications.models import Message
-from backoffice.notifications.recording.audit_feed import record_events_due
+from backoffice.notifications.events import EVENTS
+from backoffice.notifications.recording.audiences import People
 from backoffice.operations.approval import escalation
 from backoffice.operations.approval.escalation import escalate_due
 from tests import factories
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def every_time(monkeypatch: pytest.MonkeyPatch, settings: SettingsWrapper) -> None:
+def every_time(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     monkeypatch.setattr(escalation, "acquire_lease", lambda *_: True)
     settings.NOTIFY_ESCALATE_HOURS = 24
 
@@ -37,6 +37,13 @@ def recorded(action: Action) -> list[Entry]:
     return list(Entry.objects.filter(action=action))
 
 
+def notified(entry: Entry) -> set[int]:
+    """The people whom the notifications of this entry go to."""
+    people = People([UUID(entry.target_id)])
+    [event] = EVENTS[Action(entry.action)]
+    return set(people.notified(event.audience, people.concerned_by(entry)))
+
+
 def test_the_next_level_is_notified_once(
     preparer: User, approver: User, second_approver: User, administrator: User
 ) -> None:
@@ -46,10 +53,7 @@ def test_the_next_level_is_notified_once(
     assert [escalate(hours) for hours in (23, 25, 26)] == [0, 1, 0]
     [entry] = recorded(Action.OPERATION_WAITING_ESCALATED)
     assert (entry.detail["to"], entry.detail["notified"]) == ("Directors", [second_approver.pk])
-    record_events_due()
-    assert set(Message.objects.filter(notice="escalated").values_list("person", flat=True)) == {
-        second_approver.pk
-    }
+    assert notified(entry) == {second_approver.pk}
     page = factories.sign_in(Client(), second_approver).get(operation.get_absolute_url()).content.decode()
     assert "Escalated to Directors on" in page
 
@@ -64,7 +68,7 @@ def test_without_a_next_level_administrators_are_notified(
 
 
 def test_nothing_is_escalated_unless_the_deployment_says_so(
-    preparer: User, approver: User, settings: SettingsWrapper
+    preparer: User, approver: User, settings: Settings
 ) -> None:
     settings.NOTIFY_ESCALATE_HOURS = 0
     factories.prepared(preparer)
@@ -80,8 +84,7 @@ def test_administrators_hear_at_once_that_nobody_is_left(
     assert [escalate(0), escalate(1)] == [1, 0]
     [entry] = recorded(Action.OPERATION_WITHOUT_APPROVERS)
     assert (entry.target_id, entry.detail["notified"]) == (str(operation.pk), [administrator.pk])
-    record_events_due()
-    assert Message.objects.filter(notice="without_approvers", person=administrator).exists()
+    assert notified(entry) == {administrator.pk}
 
 
 def test_many_take_as_few_queries_as_one(
