@@ -144,7 +144,7 @@ def test_unsafe_settings_stop_the_start(
     assert message in getattr(started, "stderr", "")
 
 
-def test_a_person_sends_five_tests_an_hour(preparer: User, approver: User) -> None:
+def test_a_person_sends_five_tests_an_hour(mailbox: MailServer, preparer: User, approver: User) -> None:
     for _ in range(5):
         preferences.send_test_message(preparer)
     with pytest.raises(preferences.TestLimitError):
