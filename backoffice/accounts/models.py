@@ -397,10 +397,10 @@ class RecoveryCode(models.Model):
         ]
 
 
-_SEPARATOR = ","
+SEPARATOR = ","
 
 
-class _StringAggregate(Aggregate):
+class StringAggregate(Aggregate):
     """Joins the texts of many rows with commas, on both engines."""
 
     function = "GROUP_CONCAT"
@@ -411,7 +411,7 @@ class _StringAggregate(Aggregate):
             compiler,
             connection,
             function="STRING_AGG",
-            template=f"%(function)s(%(expressions)s, '{_SEPARATOR}')",
+            template=f"%(function)s(%(expressions)s, '{SEPARATOR}')",
         )
 
 
@@ -430,7 +430,7 @@ class StaffSessionManager(BaseSessionManager["StaffSession"]):
             Permission.objects.filter(group__user=OuterRef("user"))
             .order_by()
             .values("group__user")
-            .annotate(names=_StringAggregate(Concat("content_type__app_label", Value("."), "codename")))
+            .annotate(names=StringAggregate(Concat("content_type__app_label", Value("."), "codename")))
             .values("names")
         )
         return (
@@ -466,7 +466,7 @@ class StaffSession(AbstractBaseSession):
         """Give the person the permission names and the restrictions that `live_with_person` loaded."""
         joined = vars(self).get("joined_permission_names") or ""
         if self.user is not None:
-            self.user.permission_names = frozenset(joined.split(_SEPARATOR)) - {""}
+            self.user.permission_names = frozenset(joined.split(SEPARATOR)) - {""}
             self.user.restrictions = restrictions_of(vars(self))
 
     @property

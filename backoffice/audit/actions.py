@@ -149,6 +149,14 @@ class Action(models.TextChoices):
         pgettext_lazy("audit action", "received a contradictory response about"),
     )
     OPERATION_ESCALATED = "operation.escalated", pgettext_lazy("audit action", "requested a review of")
+    OPERATION_WAITING_ESCALATED = (
+        "operation.waiting_escalated",
+        pgettext_lazy("audit action", "escalated, because it waited long,"),
+    )
+    OPERATION_WITHOUT_APPROVERS = (
+        "operation.without_approvers",
+        pgettext_lazy("audit action", "found too few people who can approve"),
+    )
     OPERATION_SUCCEEDED = "operation.succeeded", pgettext_lazy("audit action", "recorded the success of")
     OPERATION_FAILED = "operation.failed", pgettext_lazy("audit action", "recorded the failure of")
     OPERATION_ACTION_REFUSED = (
@@ -171,6 +179,8 @@ class Action(models.TextChoices):
 
     RECIPIENT_ADDED = "recipient.added", pgettext_lazy("audit action", "added the recipient")
     RECIPIENT_CHANGED = "recipient.changed", pgettext_lazy("audit action", "changed the recipient")
+    DELEGATION_AGREED = "delegation.agreed", pgettext_lazy("audit action", "agreed on the delegation")
+    DELEGATION_ENDED = "delegation.ended", pgettext_lazy("audit action", "ended the delegation")
     RECIPIENT_RETIRED = "recipient.retired", pgettext_lazy("audit action", "retired the recipient")
 
     # of earlier releases, in which one person saved bank accounts

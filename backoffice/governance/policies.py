@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -12,6 +13,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from pydantic import ValidationError
 
+from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
 from backoffice.governance.policy_forms import (
@@ -290,9 +292,16 @@ def replay_draft(request: StaffRequest) -> HttpResponse:
     return _replay_page(request, _draft(request)[1], None)
 
 
+def may_replay(user: User) -> bool:
+    """Whether this user may replay past operations, which takes seconds: who may propose policies, and auditors."""
+    return user.has_perm(permissions.PROPOSE) or user.has_perm("audit.view_entry")
+
+
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def replay_proposal(request: StaffRequest, pk: UUID) -> HttpResponse:
+    if not may_replay(request.user):
+        raise PermissionDenied
     operation, payload = _proposal_or_404(request, pk)
     return _replay_page(request, payload.document, operation)
 

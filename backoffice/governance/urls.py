@@ -4,7 +4,15 @@ from django.urls import path
 from django.views.generic import RedirectView
 
 from backoffice.governance import policies
-from backoffice.governance.pages import access_review, bootstrap, handover, person, recipients, team
+from backoffice.governance.pages import (
+    access_review,
+    bootstrap,
+    delegations,
+    handover,
+    person,
+    recipients,
+    team,
+)
 
 app_name = "governance"
 urlpatterns = [
@@ -25,6 +33,8 @@ urlpatterns = [
         RedirectView.as_view(url="/settings/recipients/", permanent=True),
         name="recipient_before",
     ),
+    path("delegations/", delegations.delegations, name="delegations"),
+    path("delegations/<int:pk>/end/", delegations.end, name="end_delegation"),
     path("policies/", policies.in_effect, name="policies"),
     path("policies/versions/<int:number>/", policies.version, name="policy_version"),
     path("policies/try/", policies.try_operation, name="policy_try"),

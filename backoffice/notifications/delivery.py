@@ -30,9 +30,9 @@ from backoffice.notifications.contents import Contents, contents_of, operations_
 from backoffice.notifications.events import Group, Notice
 from backoffice.notifications.models import Channel, ChatChannel, Message, Problem
 from backoffice.notifications.recording.outbox import shared_address
+from backoffice.operations.approval.waiting import operations_waiting_for
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import VIEW
-from backoffice.operations.selectors import operations_waiting_for
 
 logger = logging.getLogger(__name__)
 CLAIMED_FOR = timedelta(minutes=5)  # much longer than any delivery takes

@@ -35,6 +35,7 @@ class Notice(TextChoices):
     WAITS = "waits", _("Waits for your decision")
     EXPIRES_SOON = "expires_soon", _("Expires soon and waits for your decision")
     ESCALATED = "escalated", _("Has waited long for a decision")
+    WITHOUT_APPROVERS = "without_approvers", _("Too few people can approve it")
     APPROVED = "approved", _("Approved")
     REJECTED = "rejected", _("Rejected")
     CANCELLED = "cancelled", _("Cancelled")
@@ -93,6 +94,8 @@ class Notice(TextChoices):
     TEAM_GROUP_CHANGED = "team_group_changed", _("A group was created, renamed or retired")
     TEAM_START_CODE_REFUSED = "team_start_code_refused", _("A wrong start code was entered for an account")
     POLICY_IN_EFFECT = "policy_in_effect", _("A new version of the approval policies is in effect")
+    DELEGATION_AGREED = "delegation_agreed", _("A delegation to or from you was approved")
+    DELEGATION_ENDED = "delegation_ended", _("A delegation to or from you was ended early")
     TEAM_DEACTIVATED = "team_deactivated", _("The account of a person was deactivated")
     TEAM_REACTIVATED = "team_reactivated", _("The account of a person was reactivated")
     TEAM_BREAK_GLASS = "team_break_glass", _("One person changed an account on the server (break-glass)")
@@ -109,6 +112,7 @@ class Audience(StrEnum):
     EVERYBODY = "everybody"  # who may see operations
     ACTOR = "actor"
     SUBJECT = "subject"  # the person whom the entry concerns: its target, or its actor
+    NAMED = "named"  # whom the entry names: the two people of a delegation, or those to whom it was escalated
     OTHER_ADMINISTRATORS = "other_administrators"  # all but the person whom the entry concerns
     OTHER_RESPONDERS = "other_responders"
 
@@ -152,6 +156,8 @@ EVENTS: dict[Action, tuple[Event, ...]] = {
         Event(Notice.APPROVED, Group.DECISIONS, Audience.OWNERS, for_batch_rows=False),
         _WAITS,
     ),
+    Action.OPERATION_WAITING_ESCALATED: (Event(Notice.ESCALATED, Group.WAITING, Audience.NAMED),),
+    Action.OPERATION_WITHOUT_APPROVERS: (Event(Notice.WITHOUT_APPROVERS, Group.PROBLEMS, Audience.NAMED),),
     Action.OPERATION_REJECTED: (Event(Notice.REJECTED, Group.DECISIONS, Audience.OWNERS),),
     Action.OPERATION_CANCELLED: (
         Event(Notice.CANCELLED, Group.DECISIONS, Audience.OWNERS, for_batch_rows=False),
@@ -206,6 +212,12 @@ EVENTS: dict[Action, tuple[Event, ...]] = {
     Action.GROUP_RENAMED: (_GROUP_CHANGED,),
     Action.GROUP_RETIRED: (_GROUP_CHANGED,),
     Action.POLICY_IN_EFFECT: (_POLICY_IN_EFFECT,),
+    Action.DELEGATION_AGREED: (
+        Event(Notice.DELEGATION_AGREED, Group.SECURITY, Audience.NAMED, "governance:delegations"),
+    ),
+    Action.DELEGATION_ENDED: (
+        Event(Notice.DELEGATION_ENDED, Group.SECURITY, Audience.NAMED, "governance:delegations"),
+    ),
     Action.STAFF_DEACTIVATED: _about_account(Notice.DEACTIVATED, Notice.TEAM_DEACTIVATED),
     Action.STAFF_REACTIVATED: _about_account(Notice.REACTIVATED, Notice.TEAM_REACTIVATED),
     Action.BREAK_GLASS_USED: (

@@ -136,7 +136,14 @@ def delete_chat_channel(request: StaffRequest) -> HttpResponse:
 @require_POST
 def send_test(request: StaffRequest) -> HttpResponse:
     """Send a test message to every channel of the person."""
-    number = services.send_test_message(request.user)
+    try:
+        number = services.send_test_message(request.user)
+    except services.TestLimitError:
+        text = gettext(
+            "{count} test messages were sent within the last hour. Nothing was sent. Try again later."
+        )
+        messages.warning(request, text.format(count=services.TESTS_PER_HOUR))
+        return redirect("notifications:preferences")
     if not number:
         messages.warning(request, gettext("No channel is set up. Nothing was sent."))
         return redirect("notifications:preferences")

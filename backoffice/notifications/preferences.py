@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.db import transaction
 from django.urls import reverse
@@ -13,7 +14,7 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.notifications.channels.chat import chat_service
 from backoffice.notifications.events import CHOSEN_GROUPS, Group, Notice
-from backoffice.notifications.models import ChatChannel, Digest, Preference
+from backoffice.notifications.models import ChatChannel, Digest, Message, Preference
 from backoffice.notifications.recording.outbox import Happening, Outbox
 
 
@@ -79,10 +80,27 @@ def delete_chat_channel(person: User) -> bool:
     return True
 
 
+TESTS_PER_HOUR = 5
+
+
+class TestLimitError(Exception):
+    """The person has sent as many test messages within an hour as are allowed; nothing was stored."""
+
+
 @transaction.atomic
 def send_test_message(person: User) -> int:
-    """Store a test message for each channel of the person; returns how many. They are delivered within seconds."""
+    """Store a test message for each channel of the person; returns how many. They are delivered within seconds.
+
+    Raises TestLimitError after `TESTS_PER_HOUR` in an hour.
+    """
+    User.objects.get_locked(person.pk)  # so that two requests at once are counted
+    now = clock.now()
+    lately = Message.objects.filter(
+        person=person, notice=Notice.TEST, created_at__gt=now - timedelta(hours=1)
+    )
+    if lately.order_by().values("event").distinct().count() >= TESTS_PER_HOUR:
+        raise TestLimitError
     outbox = Outbox()
     event, page = f"test:{secrets.token_hex(8)}", reverse("notifications:preferences")
-    outbox.add(Happening(event, Notice.TEST, Group.SECURITY, clock.now(), page, (person.pk,)))
+    outbox.add(Happening(event, Notice.TEST, Group.SECURITY, now, page, (person.pk,)))
     return outbox.store()

@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from backoffice.core import clock
 from backoffice.core.isolation import POSTPONED_SECONDS, ignore, run_each_isolated
+from backoffice.operations.approval.escalation import escalate_due
 from backoffice.operations.batches import checking, control, creation
 from backoffice.operations.delivery import balance_queue, restore_check
 from backoffice.operations.delivery.journal import JournalError
@@ -114,6 +115,7 @@ JOBS = {
     "check_payout_files": checking.check_due,
     "compare_with_journals": restore_check.compare_with_journals,
     "expire_due": expire_due,
+    "escalate_due": escalate_due,
     "release_due": release_due,
     "send_due": send_due,
     "check_due": check_due,

@@ -1,9 +1,7 @@
 """Who may do what to which operation. Functions named "check" raise the reason; those named "may" return a bool."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -14,180 +12,27 @@ from backoffice.accounts.rights import RestrictionCause
 from backoffice.accounts.roles import active_administrators, restriction_on, users_with_permission
 from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.core import clock
-from backoffice.core.web.formatting import format_amount
 from backoffice.operations import allow_list, errors, permissions, seals
-from backoffice.operations.descriptions import Subject, batch_of, describe, subject_of
+from backoffice.operations.approval.progress import (
+    affected_people,
+    approval_progress,
+    approvals_of,
+    counting,
+    delegation_to_approve,
+    lacks_approvals,
+    people_of,
+)
+from backoffice.operations.approval.requirements import required_levels
 from backoffice.operations.kinds.base import LocalKind, Payload
 from backoffice.operations.kinds.registry import KINDS, approval_permission_for, permission_for, read_content
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.monitoring import LostAttempt
-from backoffice.operations.models.operations import Approval, Operation, Release
-from backoffice.operations.models.reason_codes import ApprovalRule, coded, rule_sentence
+from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, RELEASE
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import BEFORE_SENDING, EDGES, NOT_EXECUTED, Status
-from backoffice.policies.document import LAST_RULE, Levels, approvals_in
-from backoffice.policies.evaluator import (
-    Decision,
-    DescribedOperation,
-    Evaluator,
-    Person,
-    Progress,
-    is_among,
-    progress,
-    stricter,
-    strictest,
-)
-from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, policy_in_effect
-from backoffice.policies.people import names_nobody, read_people
-
-
-@dataclass(frozen=True)
-class ApprovalRequirement:
-    """Whose approvals are needed, in which order; the rule that requires them, as stored; and its version, None for
-    the rules of `SECOND_APPROVAL_ABOVE`. `refusal` is why a policy refuses it; usually empty.
-    """
-
-    levels: Levels
-    rule: dict[str, Any]
-    version: int | None
-    refusal: str = ""
-
-    @property
-    def approvals(self) -> int:
-        """How many approvals are needed together."""
-        return approvals_in(self.levels)
-
-    @property
-    def sentence(self) -> str:
-        """The rule in words."""
-        return rule_sentence(self.rule)
-
-
-def approval_requirement(subject: Subject) -> ApprovalRequirement:
-    """What the policy in effect requires of this content. Raises PolicyAlteredError."""
-    return requirement_under(_policy_in_effect(), subject)
-
-
-def requirement_under(policy: PolicyInEffect, subject: Subject) -> ApprovalRequirement:
-    """What this policy requires: of all amounts, the strictest."""
-    operations = describe(policy.document, subject)
-    decision = strictest(Evaluator(policy.document).decide(operation) for operation in operations)
-    rule = decision.rule
-    return ApprovalRequirement(
-        rule.levels or LAST_RULE.levels,
-        _stored_rule(policy, decision, operations),
-        policy.number,
-        rule.refuse,
-    )
-
-
-def _stored_rule(
-    policy: PolicyInEffect, decision: Decision, operations: Sequence[DescribedOperation]
-) -> dict[str, Any]:
-    rule = decision.rule
-    if policy.number is not None:
-        is_last = decision.number > len(policy.document.rules)
-        code = ApprovalRule.LAST_OF_POLICY if is_last else ApprovalRule.POLICY
-        return {
-            **coded(code, version=str(policy.number), number=str(decision.number)),
-            "policy_rule": rule.model_dump(mode="json"),
-        }
-    band, currencies = rule.when.amount, rule.when.currencies
-    if band and band.above is not None and currencies:
-        limit = f"{currencies.codes[0]} {format_amount(band.above, currencies.codes[0])}"
-        return dict(coded(ApprovalRule.TWO_ABOVE_LIMIT, limit=limit))
-    if currencies:
-        currency = next(one.currency for one in operations if one.currency not in {"", *currencies.codes})
-        return dict(coded(ApprovalRule.TWO_WITHOUT_LIMIT, currency=currency))
-    return dict(coded(ApprovalRule.ONE_APPROVER))
-
-
-def _policy_in_effect() -> PolicyInEffect:
-    try:
-        return policy_in_effect()
-    except AlteredPolicyError as exc:
-        raise errors.PolicyAlteredError from exc
-
-
-def check_not_refused(requirement: ApprovalRequirement) -> None:
-    """Raises PolicyRefusedError with the reason that the policy gives."""
-    if requirement.refusal:
-        raise errors.PolicyRefusedError(requirement.refusal)
-
-
-def required_levels(operation: Operation) -> Levels:
-    """The levels under which it was prepared, and what the version in effect requires beyond them.
-
-    So a loosened policy frees nothing that waits, and a tightened one holds. Raises PolicyRefusedError,
-    PolicyAlteredError if versions are missing or altered, and ContentUnreadableError.
-    """
-    levels = operation.required_levels
-    policy = _policy_in_effect()
-    if policy.number == operation.policy_version:
-        return levels
-    if (policy.number or 0) < (operation.policy_version or 0):
-        raise errors.PolicyAlteredError
-    requirement = requirement_under(policy, subject_of(operation))
-    check_not_refused(requirement)
-    batch = batch_of(operation)
-    if batch is not None:
-        of_batch = _requirement_of_batch(batch, policy)
-        check_not_refused(of_batch)
-        requirement = replace(requirement, levels=stricter(requirement.levels, of_batch.levels))
-    return stricter(levels, requirement.levels)
-
-
-def _requirement_of_batch(batch: Operation, policy: PolicyInEffect) -> ApprovalRequirement:
-    """What the policy requires of the whole batch, decided once in a process for all of its rows."""
-    key = (batch.pk, policy.number or 0, policy.document.digest)
-    if key not in _of_batches:
-        _of_batches.clear()
-        _of_batches[key] = requirement_under(policy, subject_of(batch))
-    return _of_batches[key]
-
-
-_of_batches: dict[tuple[UUID, int, str], ApprovalRequirement] = {}
-
-
-def approval_progress(operation: Operation, approvals: Sequence[Approval] | None = None) -> Progress:
-    """How far these approvals, or all, complete what is required of the operation now. Raises as `required_levels`."""
-    levels = required_levels(operation)
-    given = list(operation.approvals.select_related("approver")) if approvals is None else approvals
-    return progress(levels, _approvers(operation, levels, given), preparer_id=operation.preparer_id)
-
-
-def decided_progress(operation: Operation) -> Progress:
-    """How far the approvals complete what is required, when one was just given.
-
-    What is applied by the last approval is checked at no later moment, so only approvals of people who are still
-    entitled count for it. What is sent is checked again when it is claimed.
-    """
-    if not isinstance(KINDS[operation.kind], LocalKind):
-        return approval_progress(operation)
-    approve = approval_permission_for(operation.kind)
-    given = list(operation.approvals.select_related("approver"))
-    entitled = _entitled({approve: {approval.approver_id for approval in given}})[approve]
-    return approval_progress(operation, [one for one in given if one.approver_id in entitled])
-
-
-def _approvers(operation: Operation, levels: Levels, approvals: Sequence[Approval]) -> list[Person]:
-    """Who approved, in their order, with their roles and groups in the database now if a level asks for them."""
-    ids = [approval.approver_id for approval in sorted(approvals, key=lambda one: (one.approved_at, one.pk))]
-    if names_nobody(levels):
-        return [Person(id=pk, name="") for pk in ids]
-    people = {person.id: person for person in read_people(approval_permission_for(operation.kind), ids)}
-    return [people[pk] for pk in ids]
-
-
-def _check_level(person: User, operation: Operation) -> None:
-    """Raises NotInLevelError unless this user is among the people of the level that is open now."""
-    found = approval_progress(operation).open
-    if found is None or found.level.of.is_everyone:
-        return
-    [described] = read_people(approval_permission_for(operation.kind), [person.pk])
-    if not is_among(described, found.level.of):
-        raise errors.NotInLevelError(found.level)
+from backoffice.policies.delegations import Delegation
+from backoffice.policies.document import Levels, approvals_in
 
 
 def check_may_prepare(person: User, kind: str) -> None:
@@ -207,19 +52,22 @@ def check_proposal(person: User, operation_id: UUID, kind: str, payload: Payload
 
 def check_may_approve(
     person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
-) -> None:
-    """Raises the reason why this user may not approve this content now; AlteredRecordError before any other in it."""
+) -> Delegation | None:
+    """The delegation by which this user approves this content; None in the own right.
+
+    Raises the reason why the user may not approve it now; AlteredRecordError before any other in it.
+    """
     check_permission(person, approval_permission_for(operation.kind))
     _check_awaits_approval(operation)
     _check_not_affected(person, operation)
     seals.check_record(operation, list(operation.approvals.all()), None)
     check_is_decidable(person, operation, digest=digest)
     check_second_factor(second_factor_at)
-    if operation.approvals.filter(approver=person).exists():
+    if person.pk in people_of(operation.approvals.all()):
         raise errors.AlreadyApprovedError
     _check_preparer(operation)
     _check_recipients(operation)
-    _check_level(person, operation)
+    return delegation_to_approve(person, operation)
 
 
 def _check_recipients(operation: Operation) -> None:
@@ -272,17 +120,18 @@ def check_is_decidable(
     check_content(operation, digest)
 
 
-def check_may_approve_in_bulk(operation: Operation) -> None:
+def check_may_approve_in_bulk(operation: Operation, levels: Levels | None = None) -> None:
     """Raises NotInBulkError for an operation that must be approved on its own page.
 
-    Rejecting is always possible in bulk. Also raises ContentUnreadableError.
+    Rejecting is always possible in bulk. By the stricter of the version it was prepared under and the one in effect.
+    `levels` are those of a page with many (`requirements.levels_of_many`). Also raises as `required_levels`.
     """
     kind, payload = read_content(operation)
     if kind.excluded_from_bulk:
         raise errors.NotInBulkError(Refusal.KIND_NOT_IN_BULK)
     if payload.duplicate_reason:
         raise errors.NotInBulkError(Refusal.DUPLICATE_NOT_IN_BULK)
-    if operation.approvals_needed > 1:
+    if approvals_in(required_levels(operation) if levels is None else levels) > 1:
         raise errors.NotInBulkError(Refusal.TWO_APPROVALS_NOT_IN_BULK)
     if kind.confirmation(payload) is not None:
         raise errors.NotInBulkError(Refusal.CONFIRMATION_NOT_IN_BULK)
@@ -345,25 +194,24 @@ def check_may_send(operation: Operation, release: Release, now: datetime) -> Non
     AlteredRecordError, as `allow_list.check_payable`, and as `required_levels`: ApprovalsMissingError too if a policy
     was tightened since.
     """
-    releaser, approvals = release.released_by, list(operation.approvals.select_related("approver"))
+    releaser, approvals = release.released_by, approvals_of(operation)
     check_content(operation, operation.digest)
     read_content(operation)
     _check_in_time(operation, now)
     _check_batch(operation)
-    approvers = {approval.approver_id for approval in approvals if approval.digest == operation.digest}
+    approvers = people_of(one for one in approvals if one.digest == operation.digest)
     approve, prepare = approval_permission_for(operation.kind), permission_for(operation.kind)
     entitled = _entitled({RELEASE: {releaser.pk}, approve: approvers, prepare: {operation.preparer_id}})
     if releaser.pk not in entitled[RELEASE]:
         raise _reason_not_entitled(releaser, RELEASE)
     _check_other_person(releaser, operation)
-    signed = entitled[approve] - {operation.preparer_id}
-    if len(signed) < operation.approvals_needed:
+    counted = counting(approvals, entitled[approve] - {operation.preparer_id})
+    if len(counted) < operation.approvals_needed:
         raise errors.PermissionMissingError(_reason_approval_lost(operation))
     if operation.preparer_id not in entitled[prepare]:
         raise errors.PreparerNotEntitledError
     seals.check_record(operation, approvals, release, trusts_digests=True)
     allow_list.check_payable(operation)
-    counted = [approval for approval in approvals if approval.approver_id in signed]
     if not approval_progress(operation, counted).is_complete:
         raise errors.ApprovalsMissingError
 
@@ -393,7 +241,7 @@ def may_decide(person: User, operation: Operation) -> bool:
         operation.status == Status.PENDING
         and may_now(person, approval_permission_for(operation.kind))
         and person.pk != operation.preparer_id
-        and person.pk not in _affected_people(operation)
+        and person.pk not in affected_people(operation)
     )
 
 
@@ -443,7 +291,7 @@ def _is_entitled(person: User, permission: str) -> bool:
     return users_with_permission(permission).filter(pk=person.pk).exists()
 
 
-def _entitled(people: dict[str, set[int]]) -> dict[str, set[int]]:
+def _entitled(people: Mapping[str, Collection[int]]) -> dict[str, set[int]]:
     """Those of these people, by permission, who have it in the database now. One query."""
     queries = [
         users_with_permission(permission)
@@ -473,17 +321,8 @@ def reason_approval_lost(kind: str, approvers: Iterable[User]) -> Refusal:
     return Refusal.APPROVER_RIGHTS_NEW if causes else Refusal.APPROVER_NOT_ENTITLED
 
 
-def _affected_people(operation: Operation) -> frozenset[int]:
-    """The people whose rights it changes; nobody if its content cannot be read, since then it cannot be approved."""
-    try:
-        kind, payload = read_content(operation)
-    except errors.ContentUnreadableError:
-        return frozenset()
-    return kind.affected_people(payload)
-
-
 def _check_not_affected(person: User, operation: Operation) -> None:
-    if person.pk in _affected_people(operation):
+    if person.pk in affected_people(operation):
         raise errors.OperationError(Refusal.OWN_RIGHTS)
 
 
@@ -543,14 +382,6 @@ def _check_awaits_approval(operation: Operation) -> None:
         raise _wrong_status(operation)
 
 
-def lacks_approvals(operation: Operation) -> bool:
-    """Whether an approved operation needs more approvals since a policy was tightened. Raises as `required_levels`."""
-    if operation.status != Status.APPROVED or isinstance(KINDS.get(operation.kind), LocalKind):
-        return False
-    given = list(operation.approvals.select_related("approver"))
-    return len(given) >= operation.approvals_needed and not approval_progress(operation, given).is_complete
-
-
 def _wrong_status(operation: Operation) -> errors.WrongStatusError:
     return errors.WrongStatusError(Refusal.STATUS_CHANGED, status=operation.status)
 
@@ -596,5 +427,5 @@ def may_check_status(person: User) -> bool:
 
 
 def has_approved(person: User, operation: Operation) -> bool:
-    """Whether this user has approved the operation already."""
-    return any(approval.approver_id == person.pk for approval in operation.approvals.all())
+    """Whether this user has approved the operation already, or a stand-in for this user."""
+    return person.pk in people_of(operation.approvals.all())

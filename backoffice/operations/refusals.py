@@ -46,6 +46,52 @@ class Refusal(TextChoices):
             "before {until}."
         ),
     )
+    ON_LEAVE = (
+        "on_leave",
+        _(
+            "You are on leave until {until}, and {stand_in} approves for you. End the delegation under My account to "
+            "approve yourself. Nothing was changed."
+        ),
+    )
+    DELEGATION_TO_ONESELF = (
+        "delegation_to_oneself",
+        _("Nobody can stand in for themselves. Choose another person. Nothing was changed."),
+    )
+    DELEGATION_OF_ANOTHER = (
+        "delegation_of_another",
+        _("Each approver names a stand-in for the own leave. Nothing was changed."),
+    )
+    DELEGATION_PERIOD = (
+        "delegation_period",
+        _(
+            "The last day must not be before the first day, and at most six months after it. Nothing was changed."
+        ),
+    )
+    DELEGATION_OVER = ("delegation_over", _("This delegation has ended. Nothing was changed."))
+    DELEGATION_NOT_ENTITLED = (
+        "delegation_not_entitled",
+        _(
+            "Both people must be active approvers, without new rights in the last 24 hours. Nothing was changed. Try "
+            "again later, or choose another person."
+        ),
+    )
+    DELEGATION_GROUP = (
+        "delegation_group",
+        _("Both people must be in the same group. Nothing was changed. Choose another person."),
+    )
+    DELEGATION_OVERLAPS = (
+        "delegation_overlaps",
+        _(
+            "Another delegation of this person is in effect on some of these days. Nothing was changed. End it first."
+        ),
+    )
+    DELEGATION_CHAIN = (
+        "delegation_chain",
+        _(
+            "A stand-in cannot have a stand-in: one of both people already is, or has, a stand-in on some of these "
+            "days. Nothing was changed."
+        ),
+    )
     RECOVERY_WAIT = (
         "recovery_wait",
         _(

@@ -209,8 +209,9 @@ def _log_faults(
     terms = [operation.rule, operation.policy_version, operation.levels]
     if prepared != [[operation.preparer_id, operation.current_digest(), operation.kind, *terms]]:
         faults.append(RecordFault.LOGGED_PREPARATION)
-    approved = _recorded(entries, Action.OPERATION_APPROVED, "digest", "needed")
-    given = [[one.approver_id, operation.digest, operation.approvals_needed] for one in approvals]
+    approved = _recorded(entries, Action.OPERATION_APPROVED, "digest", "needed", "on_behalf_of")
+    terms_of = [operation.digest, operation.approvals_needed]
+    given = [[one.approver_id, *terms_of, one.on_behalf_of_id] for one in approvals]
     if sorted(approved, key=str) != sorted(given, key=str):
         faults.append(RecordFault.LOGGED_APPROVALS)
     if release is not None and not _is_released_by(release, operation, entries):

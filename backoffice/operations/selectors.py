@@ -1,8 +1,8 @@
 """Queries for operations: visible to a user, open, waiting for a user, and matching a search text."""
 
 import re
+from collections import defaultdict
 from collections.abc import Collection
-from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -18,25 +18,21 @@ from django.db.models import (
     When,
     prefetch_related_objects,
 )
-from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
-from backoffice.accounts.roles import restriction_on, users_with_permission
+from backoffice.accounts.roles import users_with_permission
 from backoffice.core.web.formatting import searched_amount
 from backoffice.ledger.models import Balance
-from backoffice.operations.errors import ContentUnreadableError
 from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.registry import (
     KINDS,
-    approval_permission_for,
     kinds_approved_with,
-    read_content,
 )
 from backoffice.operations.models.monitoring import Incident, LostAttempt
 from backoffice.operations.models.operations import Approval, Attempt, LookAlike, Operation
 from backoffice.operations.models.saved_items import FilteredList, SavedView
-from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, PREPARE, PROPOSE, RELEASE, VIEW
+from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, PREPARE, VIEW
 from backoffice.operations.states import IN_FLIGHT, Status
 
 NEWEST_FIRST = ("-prepared_at", "-id")
@@ -46,37 +42,11 @@ IS_OPEN = Q(closed_at__isnull=True)
 """Not in a final state: a constraint keeps the two equal, and a partial index holds these rows in order."""
 
 
-def is_waiting_for(user: User) -> Q:
-    """Whether this user, not being the preparer, can approve it or release it now."""
-    can = Q(pk__in=[])
-    signed = Approval.objects.filter(operation=OuterRef("pk"), approver=user)
-    governance = kinds_approved_with(APPROVE_GOVERNANCE)
-    if _may_now(user, APPROVE):
-        can |= Q(~Exists(signed), ~Q(kind__in=governance), status=Status.PENDING)
-    if _may_now(user, APPROVE_GOVERNANCE):
-        # Only changes of staff name a person; without that member the comparison would be neither true nor false.
-        of_others = Q(payload__person__isnull=True) | ~Q(payload__person=user.pk)
-        can |= Q(~Exists(signed), of_others, kind__in=governance, status=Status.PENDING)
-    if _may_now(user, RELEASE):
-        stands_still = Q(release__isnull=True) | Q(release__expires_at__lte=Now())
-        can |= Q(stands_still, status=Status.APPROVED)
-    return can & ~Q(preparer=user) & IS_OPEN
-
-
-def _may_now(user: User, permission: str) -> bool:
-    return user.has_perm(permission) and restriction_on(user, permission) is None
-
-
 def visible_operations(user: User) -> QuerySet[Operation]:
     """What this user may see: everything, or nothing."""
     if not user.has_perm(VIEW):
         return Operation.objects.none()
     return Operation.objects.select_related("preparer")
-
-
-def operations_waiting_for(user: User) -> QuerySet[Operation]:
-    """What this user can approve or release now, the newest first."""
-    return visible_operations(user).filter(is_waiting_for(user))
 
 
 # An off-ramp payment that succeeded was created: whether its customer ever paid is not known here.
@@ -180,7 +150,9 @@ def _history() -> dict[str, QuerySet[Any]]:
         default=entitled,
     )
     return {
-        "approvals": Approval.objects.select_related("approver").annotate(still_entitled=still_entitled),
+        "approvals": Approval.objects.select_related("approver", "on_behalf_of", "delegation").annotate(
+            still_entitled=still_entitled
+        ),
         "attempts": Attempt.objects.select_related("released_by", "resolution"),
         "incidents": Incident.objects.select_related("acknowledged_by"),
         "look_alikes": LookAlike.objects.select_related("declared_by"),
@@ -188,24 +160,19 @@ def _history() -> dict[str, QuerySet[Any]]:
     }
 
 
-def possible_approvers(operation: Operation) -> list[User]:
-    """Who may still approve it: the active people with the permission, except its preparer and its approvers."""
-    done = {operation.preparer_id, *(approval.approver_id for approval in operation.approvals.all())}
-    with suppress(ContentUnreadableError):
-        kind, payload = read_content(operation)
-        done |= kind.affected_people(payload)
-    entitled = users_with_permission(approval_permission_for(operation.kind))
-    return list(entitled.exclude(pk__in=done).order_by("full_name", "pk"))
-
-
 def _preparer_is_entitled() -> Case:
     """Whether the preparer has the permission that the operation's kind requires."""
-    changes = [kind.name for kind in KINDS.values() if kind.permission == PROPOSE]
-    proposes, prepares = (
-        Exists(users_with_permission(permission).filter(pk=OuterRef("preparer")))
-        for permission in (PROPOSE, PREPARE)
+    by_permission: dict[str, list[str]] = defaultdict(list)
+    for kind in KINDS.values():
+        by_permission[kind.permission].append(kind.name)
+    return Case(
+        *(
+            When(kind__in=kinds, then=Exists(users_with_permission(name).filter(pk=OuterRef("preparer"))))
+            for name, kinds in by_permission.items()
+            if name != PREPARE
+        ),
+        default=Exists(users_with_permission(PREPARE).filter(pk=OuterRef("preparer"))),
     )
-    return Case(When(kind__in=changes, then=proposes), default=prepares)
 
 
 def operations_by_transaction(user: User, transaction_ids: Collection[str]) -> dict[str, Operation]:

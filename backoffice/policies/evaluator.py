@@ -4,11 +4,12 @@ Nothing here reads a database or a clock, so the answer is the same on both engi
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.db.models import TextChoices
@@ -44,6 +45,7 @@ class Person:
     may_approve: bool = True  # by a role
     is_withheld: bool = False  # added, or given a right, within the last 24 hours
     is_on_leave: bool = False
+    stand_in_id: int | None = None  # who approved for this person, of an approval that was given
 
 
 @dataclass(frozen=True)
@@ -314,9 +316,15 @@ def progress(levels: Levels, approvers: Iterable[Person], *, preparer_id: int) -
     """How far these people's approvals, in their order, complete the levels.
 
     Each counts once, for the first level that is not complete and that the person belongs to; the preparer's never
-    does. No approval counts for a later level while an earlier one is open.
+    does. A stand-in's approval counts as that of the person on leave, and neither of both counts again. No approval
+    counts for a later level while an earlier one is open.
     """
-    unused = list({one.id: one for one in approvers if one.id != preparer_id}.values())
+    unused, used = [], {preparer_id}
+    for one in approvers:
+        people = {one.id} if one.stand_in_id is None else {one.id, one.stand_in_id}
+        if not people & used:
+            unused.append(one)
+            used |= people
     found: list[LevelProgress] = []
     for level in levels:
         is_open = any(one.missing for one in found)
@@ -340,9 +348,17 @@ class Hindrance(TextChoices):
 
 
 def hindrance(
-    person: Person, level: Level, *, preparer_id: int, approved: Collection[int]
+    person: Person,
+    level: Level,
+    *,
+    preparer_id: int,
+    approved: Collection[int],
+    affected: Collection[int] = (),
 ) -> Hindrance | None:
-    """Why this person cannot approve at this level now; None if nothing prevents it."""
+    """Why this person cannot approve at this level now; None if nothing prevents it.
+
+    `approved` are those who approved it, and those for whom somebody did; `affected`, those whose rights it changes.
+    """
     reasons = (
         (person.id == preparer_id, Hindrance.PREPARED),
         (person.id in approved, Hindrance.APPROVED),
@@ -350,9 +366,58 @@ def hindrance(
         (not person.may_approve, Hindrance.NO_PERMISSION),
         (person.is_withheld, Hindrance.WITHHELD),
         (person.is_on_leave, Hindrance.ON_LEAVE),
+        (person.id in affected, Hindrance.AFFECTED),
         (not is_among(person, level.of), Hindrance.NOT_IN_LEVEL),
     )
     return next((reason for applies, reason in reasons if applies), None)
+
+
+@dataclass(frozen=True)
+class Leave:
+    """One person is on leave, and another one of the same group approves for that person, if already allowed to."""
+
+    away: int
+    stand_in: int
+    group: int
+    can_act: bool = True
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Whether a person can approve now: why not, or in whose place; in the person's own right if both are None."""
+
+    hindrance: Hindrance | None = None
+    in_place_of: Person | None = None
+
+
+def capacity(
+    person: Person,
+    level: Level,
+    *,
+    people: Mapping[int, Person],
+    leaves: Iterable[Leave],
+    preparer_id: int,
+    approved: Collection[int],
+    affected: Collection[int] = (),
+) -> Capacity:
+    """Whether this person can approve at this level now, in the own right or for somebody on leave.
+
+    A stand-in needs what every approver needs but the level itself; the person on leave must be able to approve but
+    for the leave. There is no chain: a stand-in on leave has no stand-in for this.
+    """
+    terms: dict[str, Any] = {"preparer_id": preparer_id, "approved": approved, "affected": affected}
+    own = hindrance(person, level, **terms)
+    if own is not Hindrance.NOT_IN_LEVEL:
+        return Capacity(own)
+    for leave in leaves:
+        away = people.get(leave.away)
+        if away is None or leave.stand_in != person.id or not leave.can_act or away.id == person.id:
+            continue
+        if leave.group not in person.groups & away.groups:
+            continue
+        if hindrance(replace(away, is_on_leave=False), level, **terms) is None:
+            return Capacity(in_place_of=away)
+    return Capacity(own)
 
 
 def can_be_satisfied(levels: Levels, approvers: Collection[Person]) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -12,8 +13,9 @@ from pydantic import ValidationError
 
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import canonical_time
-from backoffice.audit.models import Entry
+from backoffice.audit.models import ChainHead, Entry
 from backoffice.core.encryption import SealedRow, SealState
+from backoffice.policies import delegations as delegations
 from backoffice.policies.document import AmountBand, Conditions, Currencies, Level, PolicyDocument, Rule
 
 
@@ -91,19 +93,24 @@ class PolicyInEffect:
 def policy_in_effect() -> PolicyInEffect:
     """The newest version; without any, the rules of `SECOND_APPROVAL_ABOVE`.
 
-    Raises AlteredPolicyError, also unless it is the newest version that the audit log has. One query if there is a
-    version, so that a version put into effect meanwhile is in both or in neither.
+    Raises AlteredPolicyError, also unless it is the newest version that the audit log has. One query, also if there is
+    no version, so that a version put into effect meanwhile is in both or in neither.
     """
     logged = Entry.objects.filter(action=Action.POLICY_IN_EFFECT).order_by("-position")
-    versions = PolicyVersion.objects.annotate(logged=Subquery(logged.values("detail")[:1]))
-    newest = versions.first()
-    if newest is None:
-        if not logged.exists():
-            return PolicyInEffect(None, default_document())
-        newest = versions.first()  # the first version may have been put into effect since
-    if newest is None or not newest.is_in(newest.logged):
+    names = [field.attname for field in PolicyVersion._meta.concrete_fields]
+    newest = {name: Subquery(PolicyVersion.objects.order_by("-number").values(name)[:1]) for name in names}
+    columns = {**newest, "logged": Subquery(logged.values("detail")[:1])}
+    # The head of the log is the one row that is there in any case, unless nothing was ever recorded.
+    head = ChainHead.objects.filter(pk=1)
+    found: Any = head.values(**{f"newest_{name}": column for name, column in columns.items()}).first() or {}
+    values: dict[str, Any]
+    detail, values = found.get("newest_logged"), {name: found.get(f"newest_{name}") for name in names}
+    if values["number"] is None and detail is None and (found or not PolicyVersion.objects.exists()):
+        return PolicyInEffect(None, default_document())
+    version = PolicyVersion(**values)
+    if values["number"] is None or not version.is_in(detail):
         raise AlteredPolicyError
-    return PolicyInEffect(newest.number, newest.read())
+    return PolicyInEffect(version.number, version.read())
 
 
 def default_document() -> PolicyDocument:

@@ -1,23 +1,48 @@
-"""People as policies see them: their roles and groups, and whether they may approve now."""
+"""People as policies see them: their roles and groups, who of them is on leave, and whether they may approve now."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-from django.contrib.auth.models import Permission
-from django.db.models import Exists, OuterRef
+from django.contrib.auth.models import Group, Permission
+from django.db.models import CharField, Exists, F, FilteredRelation, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Cast, Now
 
-from backoffice.accounts.groups import groups_of
-from backoffice.accounts.models import User
+from backoffice.accounts.models import SEPARATOR, GroupMembership, StringAggregate, User
 from backoffice.accounts.roles import users_with_permission
+from backoffice.policies.delegations import Delegation
 from backoffice.policies.document import Levels, People
 from backoffice.policies.evaluator import Person
+
+_COLUMNS = tuple(field.attname for field in Delegation._meta.concrete_fields)
+
+
+@dataclass(frozen=True)
+class Staff:
+    """People by name, and the delegations of those of them who are on leave."""
+
+    people: Sequence[Person]
+    delegations: Sequence[Delegation]
+
+    @cached_property
+    def by_id(self) -> dict[int, Person]:
+        return {person.id: person for person in self.people}
 
 
 def read_people(
     permission: str, ids: Collection[int] | None = None, *, asked: Iterable[People] | None = None
-) -> list[Person]:
-    """These people, or all, by name. `permission` is the one to approve.
+) -> Sequence[Person]:
+    """These people, or all, by name. See `read_staff`."""
+    return read_staff(permission, ids, asked=asked).people
 
-    Roles and groups are read, with a query each, if one of `asked` needs them, or if nothing is said about it.
+
+def read_staff(
+    permission: str, ids: Collection[int] | None = None, *, asked: Iterable[People] | None = None
+) -> Staff:
+    """These people, or all, with who of them is on leave. One query.
+
+    `permission` is the one to approve. Roles and groups are read if one of `asked` needs them, or if nothing is said
+    about it; groups of those who are on leave, and of their stand-ins, only then.
     """
     wanted = list(asked) if asked is not None else None
     app, _, codename = permission.partition(".")
@@ -27,25 +52,65 @@ def read_people(
     users = User.objects.order_by("full_name", "pk").annotate(
         holds_permission=Exists(held),
         is_entitled=Exists(users_with_permission(permission).filter(pk=OuterRef("pk"))),
+        leave=FilteredRelation(
+            "delegations",
+            condition=Q(
+                delegations__starts_at__lte=Now(),
+                delegations__ends_at__gt=Now(),
+                delegations__ended_at__isnull=True,
+            ),
+        ),
+        **{f"leave_{name}": F(f"leave__{name}") for name in _COLUMNS},
     )
-    has_roles = wanted is None or any(people.role for people in wanted)
-    if has_roles:
-        users = users.prefetch_related("groups")
-    found = list(users if ids is None else users.filter(pk__in=ids))
-    has_groups = wanted is None or any(people.group for people in wanted)
-    groups = groups_of([user.pk for user in found]) if has_groups else {}
-    return [
-        Person(
-            id=user.pk,
-            name=user.full_name,
-            roles=frozenset(group.name for group in user.groups.all()) if has_roles else frozenset(),
-            groups=frozenset(groups.get(user.pk, ())),
-            is_active=user.is_active,
-            may_approve=user.holds_permission,
-            is_withheld=user.holds_permission and user.is_active and not user.is_entitled,
-        )
-        for user in found
-    ]
+    if wanted is None or any(people.role for people in wanted):
+        users = users.annotate(role_names=joined_roles("pk"))
+    if wanted is None or not all(people.is_everyone for people in wanted):
+        users = users.annotate(group_ids=joined_groups("pk"))
+    found = {user.pk: user for user in (users if ids is None else users.filter(pk__in=ids))}
+    return Staff([_person(user) for user in found.values()], list(_delegations(found.values())))
+
+
+def _person(user: User) -> Person:
+    found = vars(user)
+    return Person(
+        id=user.pk,
+        name=user.full_name,
+        roles=read_roles(found.get("role_names")),
+        groups=read_groups(found.get("group_ids")),
+        is_active=user.is_active,
+        may_approve=found["holds_permission"],
+        is_withheld=found["holds_permission"] and user.is_active and not found["is_entitled"],
+        is_on_leave=found["leave_id"] is not None,
+    )
+
+
+def _delegations(users: Iterable[User]) -> Iterable[Delegation]:
+    for user in users:
+        found = vars(user)
+        if found["leave_id"] is not None:
+            yield Delegation(**{name: found[f"leave_{name}"] for name in _COLUMNS})
+
+
+def joined_roles(person: str) -> Subquery:
+    """The names of the roles of the person to whose id `person` refers, for `read_roles`."""
+    roles: QuerySet[Group] = Group.objects.filter(user=OuterRef(person))
+    names = roles.order_by().values("user").annotate(names=StringAggregate("name"))
+    return Subquery(names.values("names"), output_field=CharField())
+
+
+def joined_groups(person: str) -> Subquery:
+    """The ids of the groups of that person that are not retired, for `read_groups`."""
+    memberships = GroupMembership.objects.filter(user=OuterRef(person), group__retired_at__isnull=True)
+    ids = memberships.order_by().values("user").annotate(ids=StringAggregate(Cast("group", CharField())))
+    return Subquery(ids.values("ids"), output_field=CharField())
+
+
+def read_roles(joined: str | None) -> frozenset[str]:
+    return frozenset((joined or "").split(SEPARATOR)) - {""}
+
+
+def read_groups(joined: str | None) -> frozenset[int]:
+    return frozenset(int(each) for each in (joined or "").split(SEPARATOR) if each)
 
 
 def names_nobody(levels: Levels) -> bool:

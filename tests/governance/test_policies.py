@@ -103,7 +103,7 @@ ANSWERS = {
     "policy_propose":         ("post", 403, 403, 403, 422, 403),
     "policy_replay":          ("get",  403, 403, 403, 200, 403),
     "policy_proposal":        ("get",  200, 200, 200, 200, 403),
-    "policy_proposal_replay": ("get",  200, 200, 200, 200, 403),
+    "policy_proposal_replay": ("get",  403, 403, 200, 200, 403),
 }  # fmt: skip
 
 

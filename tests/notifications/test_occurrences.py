@@ -65,10 +65,10 @@ def test_what_was_decided_does_not_expire(preparer: User, approver: User) -> Non
     assert find(before_expiry(operation, 60)) == 0
 
 
-def test_what_waits_long_is_told_to_administrators_if_the_deployment_says_so(
+def test_what_waits_long_to_be_sent_is_told_to_administrators_if_the_deployment_says_so(
     preparer: User, approver: User, administrator: User, settings: Settings
 ) -> None:
-    operation = factories.prepared(preparer)
+    operation = factories.approved(preparer, approver)
     a_day_later = operation.prepared_at + timedelta(hours=25)
     assert find(a_day_later) == 0
     settings.NOTIFY_ESCALATE_HOURS = 24

@@ -1,6 +1,7 @@
 """The pages, their addresses against every role, the metrics and the checks of the configuration."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.core.checks import run_checks
@@ -10,7 +11,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
-from backoffice.notifications import urls
+from backoffice.notifications import preferences, urls
 from backoffice.notifications.delivery import deliver_email_due
 from backoffice.notifications.models import Message
 from backoffice.notifications.recording.audit_feed import record_events_due
@@ -141,3 +142,13 @@ def test_unsafe_settings_stop_the_start(
 ) -> None:
     started = start_settings(**variables)
     assert message in getattr(started, "stderr", "")
+
+
+def test_a_person_sends_five_tests_an_hour(mailbox: MailServer, preparer: User, approver: User) -> None:
+    for _ in range(5):
+        preferences.send_test_message(preparer)
+    with pytest.raises(preferences.TestLimitError):
+        preferences.send_test_message(preparer)
+    preferences.send_test_message(approver)
+    Message.objects.update(created_at=timezone.now() - timedelta(hours=2))
+    preferences.send_test_message(preparer)

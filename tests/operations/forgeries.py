@@ -10,7 +10,7 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
-from backoffice.operations import policy
+from backoffice.operations.approval import requirements
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.registry import KINDS
@@ -39,7 +39,7 @@ def forge(
     """
     now = timezone.now()
     subject = Subject(uuid.uuid4(), KINDS[kind], payload, preparer.pk, str(preparer), now)
-    forged = prepare.draft_operation(subject, preparer, policy.approval_requirement(subject), None)
+    forged = prepare.draft_operation(subject, preparer, requirements.approval_requirement(subject), None)
     approval = Approval(
         operation=forged, approver=approver, preparer=preparer, digest=forged.digest, approved_at=now
     )

@@ -7,10 +7,10 @@ from decimal import Decimal
 import pytest
 from pytest_django import Settings
 
+from backoffice.operations.approval.requirements import ApprovalRequirement, requirement_under
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.kinds.base import Debit, Payload
 from backoffice.operations.kinds.withdrawal import WithdrawalKind
-from backoffice.operations.policy import ApprovalRequirement, requirement_under
 from backoffice.policies.models import PolicyInEffect, default_document
 from backoffice.settings import _DEFAULT_APPROVAL_LIMITS
 from payments_gateway.money import CURRENCIES

@@ -18,7 +18,8 @@ from backoffice.accounts.models import User
 from backoffice.accounts.rights import BreakGlassChange
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.operations import errors, selectors
+from backoffice.operations import errors
+from backoffice.operations.approval import waiting
 from backoffice.operations.delivery import send
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
@@ -216,10 +217,10 @@ def test_the_panel_says_why_nothing_is_offered(
 
 
 def test_nothing_waits_for_a_restricted_person(operation: Operation, approver: User) -> None:
-    assert list(selectors.operations_waiting_for(approver)) == [operation]
+    assert list(waiting.operations_waiting_for(approver)) == [operation]
     factories.break_glass(approver)
     restricted = User.objects.get(pk=approver.pk)
-    assert list(selectors.operations_waiting_for(restricted)) == []
+    assert list(waiting.operations_waiting_for(restricted)) == []
 
 
 def test_the_bulk_page_skips_what_a_restricted_person_selects(

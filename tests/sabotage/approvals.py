@@ -41,7 +41,7 @@ APPROVALS = (
         "above the limit two people approve",
         "backoffice.operations.workflow.approvals:add_approval",
         {
-            "    if operation.status == Status.PENDING and policy.decided_progress(operation).is_complete:\n": (
+            "    if operation.status == Status.PENDING and approval_progress(operation).is_complete:\n": (
                 "    if operation.status == Status.PENDING:\n"
             )
         },
@@ -114,7 +114,7 @@ APPROVALS = (
     Safeguard(
         "approvals are counted anew at the claim",
         "backoffice.operations.policy:check_may_send",
-        {"    if len(signed) < operation.approvals_needed:": "    if signed is None:"},
+        {"    if len(counted) < operation.approvals_needed:": "    if counted is None:"},
         (
             "tests/operations/delivery/test_recheck_at_claim.py::test_the_approver_must_still_have_the_pe"
             "rmission"

@@ -3,6 +3,7 @@
 from tests.sabotage.workshop import Safeguard
 
 _TESTS = "tests/operations/test_approval_policies.py::"
+_STAND_INS = "tests/operations/test_delegations.py::"
 POLICIES = (
     Safeguard(
         "a level needs at least one approval",
@@ -27,7 +28,7 @@ POLICIES = (
     Safeguard(
         "the preparer counts for no level",
         "backoffice.policies.evaluator:progress",
-        {" for one in approvers if one.id != preparer_id}": " for one in approvers}"},
+        {"    unused, used = [], {preparer_id}\n": "    unused, used = [], set()\n"},
         "tests/policies/test_evaluator.py::test_the_preparer_never_counts",
     ),
     Safeguard(
@@ -39,13 +40,13 @@ POLICIES = (
     Safeguard(
         "levels are completed in their order",
         "backoffice.operations.policy:check_may_approve",
-        {"    _check_level(person, operation)\n": ""},
+        {"    return delegation_to_approve(person, operation)\n": "    return None\n"},
         _TESTS + "test_an_approval_counts_for_the_open_level_only",
     ),
     Safeguard(
         "an operation that a policy refuses is not prepared",
         "backoffice.operations.workflow.prepare:prepare_operation",
-        {"    policy.check_not_refused(requirement)\n": ""},
+        {"    requirements.check_not_refused(requirement)\n": ""},
         _TESTS + "test_a_refused_operation_is_not_prepared",
     ),
     Safeguard(
@@ -61,26 +62,26 @@ POLICIES = (
     ),
     Safeguard(
         "the stricter of the version it was prepared under and of the one in effect",
-        "backoffice.operations.policy:required_levels",
+        "backoffice.operations.approval.requirements:required_levels",
         {"    return stricter(levels, requirement.levels)\n": "    return requirement.levels\n"},
         _TESTS + "test_a_loosened_policy_frees_nothing_that_waits",
     ),
     Safeguard(
         "a version that was tightened since holds",
-        "backoffice.operations.policy:required_levels",
+        "backoffice.operations.approval.requirements:required_levels",
         {"    return stricter(levels, requirement.levels)\n": "    return levels\n"},
         _TESTS + "test_a_tightened_policy_holds_what_is_released",
     ),
     Safeguard(
         "a version that was tightened for batches holds their rows",
-        "backoffice.operations.policy:required_levels",
+        "backoffice.operations.approval.requirements:required_levels",
         {"levels=stricter(requirement.levels, of_batch.levels)": "levels=requirement.levels"},
         "tests/operations/batches/test_policies.py"
         "::test_a_policy_tightened_for_batches_holds_each_row_until_it_has_the_approvals",
     ),
     Safeguard(
         "a version that refuses now holds what waits",
-        "backoffice.operations.policy:required_levels",
+        "backoffice.operations.approval.requirements:required_levels",
         {"    check_not_refused(requirement)\n": ""},
         _TESTS + "test_a_policy_that_refuses_now_holds_what_waits",
     ),
@@ -108,18 +109,20 @@ POLICIES = (
     Safeguard(
         "a version that the audit log has cannot be deleted with its operation",
         "backoffice.policies.models:policy_in_effect",
-        {"    if newest is None or not newest.is_in(newest.logged):\n": "    if newest is None:\n"},
+        {
+            '    if values["number"] is None or not version.is_in(detail):\n': '    if values["number"] is None:\n'
+        },
         _TESTS + "test_a_version_deleted_with_its_operation_stops_everything[1]",
     ),
     Safeguard(
         "the first version that the audit log has cannot be deleted with its operation",
         "backoffice.policies.models:policy_in_effect",
-        {"        if not logged.exists():\n": "        if newest is None:\n"},
+        {" is None and detail is None and (": " is None and ("},
         _TESTS + "test_a_version_deleted_with_its_operation_stops_everything[0]",
     ),
     Safeguard(
         "a version that is missing stops what was prepared under it",
-        "backoffice.operations.policy:required_levels",
+        "backoffice.operations.approval.requirements:required_levels",
         {"        raise errors.PolicyAlteredError\n": "        return levels\n"},
         _TESTS + "test_a_missing_version_stops_what_was_prepared_under_it",
     ),
@@ -146,5 +149,71 @@ POLICIES = (
         "backoffice.operations.lifecycle.policy_version:check_replaces_newest",
         {"    if newest != number:\n": "    if newest < 0:\n"},
         _TESTS + "test_a_version_that_was_prepared_beside_another_is_not_applied",
+    ),
+    Safeguard(
+        "a delegation is approved by neither of its two people",
+        "backoffice.operations.kinds.delegation:DelegationKind",
+        {"        return frozenset({payload.stand_in})\n": "        return frozenset()\n"},
+        _STAND_INS + "test_the_stand_in_does_not_approve_it",
+    ),
+    Safeguard(
+        "each approver names a stand-in for the own leave only",
+        "backoffice.operations.kinds.delegation:DelegationKind",
+        {"        if payload.person != preparer.pk:\n": "        if payload.person == 0:\n"},
+        _STAND_INS + "test_nobody_proposes_for_another_person",
+    ),
+    Safeguard(
+        "there is no circle of delegations",
+        "backoffice.operations.lifecycle.delegation:start_delegation",
+        {"    check_delegation(payload)\n": ""},
+        _STAND_INS + "test_of_two_that_were_prepared_beside_each_other_one_begins",
+    ),
+    Safeguard(
+        "a stand-in approves only what the person on leave could approve",
+        "backoffice.policies.evaluator:capacity",
+        {
+            "        if hindrance(replace(away, is_on_leave=False), level, **terms) is None:\n": "        if away:\n"
+        },
+        _STAND_INS + "test_a_stand_in_does_not_approve_what_the_person_on_leave_prepared",
+    ),
+    Safeguard(
+        "a stand-in is in the group of the person on leave",
+        "backoffice.policies.evaluator:capacity",
+        {"        if leave.group not in person.groups & away.groups:\n": "        if not leave.group:\n"},
+        _STAND_INS + "test_a_stand_in_has_no_more_than_the_person_on_leave[in_another_group]",
+    ),
+    Safeguard(
+        "a stand-in waits as for every new right",
+        "backoffice.policies.delegations:Delegation",
+        {"return self.acts_from <= moment < self.ends": "return self.starts_at <= moment < self.ends"},
+        _STAND_INS + "test_a_stand_in_acts_in_the_period_and_after_the_waiting_time_only[changes0]",
+    ),
+    Safeguard(
+        "a delegation that Countersign did not store gives nothing",
+        "backoffice.policies.delegations:Delegation",
+        {" and self.seal_state() == SealState.VALID": ""},
+        _STAND_INS + "test_a_forged_delegation_gives_nothing",
+    ),
+    Safeguard(
+        "a person for whom a stand-in approved does not approve again",
+        "backoffice.operations.models.operations:Approval",
+        {"(self.approver_id, self.on_behalf_of_id)": "(self.approver_id,)"},
+        _STAND_INS + "test_a_person_for_whom_somebody_approved_does_not_approve_again",
+    ),
+    Safeguard(
+        "the seal covers for whom a stand-in approved",
+        "backoffice.operations.models.operations:Approval",
+        {
+            '        return {**decision, "on_behalf_of": self.on_behalf_of_id, "delegation": self.delegation_id}\n': (
+                "        return decision\n"
+            )
+        },
+        _STAND_INS + "test_the_seal_covers_for_whom_it_was_given[delegation]",
+    ),
+    Safeguard(
+        "approvals of people who lost their rights do not count",
+        "backoffice.operations.approval.progress:lacks_approvals",
+        {"counting_approvals(operation, given)": "given"},
+        _STAND_INS + "test_approvals_of_people_who_lost_their_rights_do_not_count",
     ),
 )

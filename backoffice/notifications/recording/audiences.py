@@ -9,13 +9,14 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import users_with_permission
 from backoffice.audit.models import Entry
 from backoffice.notifications.events import Audience
+from backoffice.operations.approval import waiting
 from backoffice.operations.models.batches import BatchRow
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.permissions import ACKNOWLEDGE, PROPOSE, RELEASE, VIEW
-from backoffice.operations.selectors import possible_approvers
-from backoffice.operations.states import Status
+from backoffice.operations.permissions import ACKNOWLEDGE, PROPOSE, VIEW
+from backoffice.policies.delegations import Delegation
 
 OPERATION, PERSON = Operation._meta.label_lower, User._meta.label_lower
+DELEGATION = Delegation._meta.label_lower
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Concerned:
     actor: int | None = None
     subject: int | None = None
     operation: Operation | None = None
+    named: frozenset[int] = frozenset()
 
 
 class People:
@@ -32,8 +34,10 @@ class People:
 
     def __init__(self, operations: Iterable[UUID] = ()) -> None:
         ids = set(operations)
-        found = Operation.objects.filter(pk__in=ids).prefetch_related("approvals", "attempts")
+        found = Operation.objects.filter(pk__in=ids).select_related("preparer")
+        found = found.prefetch_related("approvals__delegation", "attempts")
         self.operations = {operation.pk: operation for operation in found}
+        self._deciders: dict[UUID, Collection[int]] = {}
         self.batch_rows = set(BatchRow.objects.filter(operation__in=ids).values_list("operation", flat=True))
 
     @cached_property
@@ -48,16 +52,16 @@ class People:
     def everybody(self) -> frozenset[int]:
         return _with_permission(VIEW)
 
-    @cached_property
-    def releasers(self) -> frozenset[int]:
-        return _with_permission(RELEASE)
-
     def concerned_by(self, entry: Entry) -> Concerned:
         """What an audit entry is about. A person who is not its target is its actor."""
+        named = frozenset(entry.detail.get("notified", ())) if entry.target_type == OPERATION else frozenset()
         if entry.target_type == OPERATION:
-            return Concerned(entry.actor_id, entry.actor_id, self.operations.get(UUID(entry.target_id)))
+            operation = self.operations.get(UUID(entry.target_id))
+            return Concerned(entry.actor_id, entry.actor_id, operation, named)
+        if entry.target_type == DELEGATION:
+            named = frozenset({entry.detail["person"], entry.detail["stand_in"]})
         subject = int(entry.target_id) if entry.target_type == PERSON else entry.actor_id
-        return Concerned(entry.actor_id, subject)
+        return Concerned(entry.actor_id, subject, named=named)
 
     def notified(self, audience: Audience, concerned: Concerned) -> Collection[int]:
         """The ids of the people of this audience."""
@@ -65,9 +69,9 @@ class People:
 
     def deciders(self, operation: Operation) -> Collection[int]:
         """Who can approve it, or release it, now; nobody if it does not wait for a decision any more."""
-        if operation.status == Status.PENDING:
-            return [person.pk for person in possible_approvers(operation)]
-        return self.releasers - {operation.preparer_id} if operation.status == Status.APPROVED else ()
+        if operation.pk not in self._deciders:
+            self._deciders[operation.pk] = waiting.deciders(operation)
+        return self._deciders[operation.pk]
 
     def owners(self, operation: Operation) -> set[int]:
         """Its preparer, and who released its last attempt."""
@@ -104,6 +108,7 @@ _AUDIENCES: dict[Audience, Callable[[People, Concerned], Collection[int]]] = {
     Audience.RESPONDERS: lambda people, _: people.responders,
     Audience.ADMINISTRATORS: lambda people, _: people.administrators,
     Audience.EVERYBODY: lambda people, _: people.everybody,
+    Audience.NAMED: lambda _, concerned: concerned.named,
     Audience.ACTOR: lambda _, concerned: _one(concerned.actor),
     Audience.SUBJECT: lambda _, concerned: _one(concerned.subject),
     Audience.OTHER_ADMINISTRATORS: lambda people, concerned: people.administrators - {concerned.subject},

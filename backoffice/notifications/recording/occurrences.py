@@ -98,12 +98,15 @@ def _expiring(now: datetime) -> Iterator[Happening]:
 
 
 def _waiting_long(now: datetime) -> Iterator[Happening]:
-    """Operations that wait for longer than the deployment allows: to the administrators."""
+    """Approved operations that wait to be sent for longer than the deployment allows: to the administrators.
+
+    What waits for an approval is escalated to the next level (`operations.approval.escalation`).
+    """
     if not settings.NOTIFY_ESCALATE_HOURS:
         return
     long_ago = now - timedelta(hours=settings.NOTIFY_ESCALATE_HOURS)
     waiting = Operation.objects.filter(
-        status__in=BEFORE_SENDING, prepared_at__lte=long_ago, release__isnull=True, batch_row__isnull=True
+        status=Status.APPROVED, decided_at__lte=long_ago, release__isnull=True, batch_row__isnull=True
     )
     for operation in waiting.only("pk"):
         yield _about(operation, Notice.ESCALATED, Group.WAITING, now)

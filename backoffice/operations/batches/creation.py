@@ -16,7 +16,9 @@ from backoffice.core import fault_points
 from backoffice.core.background import raise_if_stop_requested
 from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.core.leases import lock_until_commit
-from backoffice.operations import policy, seals
+from backoffice.operations import seals
+from backoffice.operations.approval import requirements
+from backoffice.operations.approval.progress import approvals_of, approved_for
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.errors import AlteredRecordError
 from backoffice.operations.kinds.registry import KINDS
@@ -60,7 +62,7 @@ def _create_chunk(batch_id: UUID) -> bool:
     batch = Operation.objects.get_locked(batch_id)
     if batch.status != Status.APPROVED:
         return False
-    approvals = list(batch.approvals.select_related("approver").order_by("approved_at", "pk"))
+    approvals = sorted(approvals_of(batch), key=lambda one: (one.approved_at, one.pk))
     seals.check_record(batch, approvals, None)
     rows = list(batch.rows.filter(IS_WAITING_ROW).order_by("number")[: CHUNK + 1])
     lock_until_commit(RECIPIENTS_LOCK)
@@ -92,7 +94,7 @@ def _drafts(batch: Operation, rows: list[BatchRow]) -> list[Operation]:
     """The operations of these rows, sealed and not stored. Raises AlteredRecordError for a row with other content."""
     drafts = []
     letter = KINDS[rows[0].kind].letter if rows else ""
-    terms = policy.ApprovalRequirement(batch.required_levels, batch.rule, batch.policy_version)
+    terms = requirements.ApprovalRequirement(batch.required_levels, batch.rule, batch.policy_version)
     references = unused_references(letter, len(rows))
     with translation.override(
         settings.LANGUAGE_CODE
@@ -137,6 +139,8 @@ def _approval(operation: Operation, given: Approval) -> Approval:
         preparer=operation.preparer,
         digest=operation.digest,
         approved_at=given.approved_at,
+        on_behalf_of=given.on_behalf_of,
+        delegation=given.delegation,
     )
     approval.make_seal()
     return approval
@@ -155,5 +159,6 @@ def _entries(batch: Operation, operation: Operation, approvals: list[Approval]) 
     for given, approval in enumerate(approvals, start=1):
         status = Status.APPROVED if given >= operation.approvals_needed else Status.PENDING
         details = {**content, "given": given, "needed": operation.approvals_needed, "status": status}
+        details |= approved_for(approval)
         entries.append(audit.NewEntry(Action.OPERATION_APPROVED, approval.approver, operation, details))
     return entries

@@ -10,6 +10,7 @@ from backoffice.operations.kinds.bank_account import BankAccountKind
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.kinds.callback_url import CallbackUrlKind
 from backoffice.operations.kinds.conversion import ConversionKind
+from backoffice.operations.kinds.delegation import DelegationKind
 from backoffice.operations.kinds.otp_secret import OtpSecretKind
 from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.recipient import RecipientKind
@@ -38,6 +39,7 @@ register(
     CallbackUrlKind(),
     OtpSecretKind(),
     ApprovalPolicyKind(),
+    DelegationKind(),
     RecipientKind(),
     ResolutionKind(),
     ResumeKind(),

@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
 from backoffice.audit.canonical import canonical_time
@@ -34,6 +35,7 @@ from backoffice.operations.states import (
     Outcome,
     Status,
 )
+from backoffice.policies.delegations import Delegation
 from backoffice.policies.document import Level, Levels, read_levels
 from payments_gateway import TransactionRecord
 
@@ -276,12 +278,24 @@ class Approval(SealedRow):
     digest = models.CharField(max_length=64)
     comment = models.CharField(max_length=500, blank=True)
     approved_at = models.DateTimeField()
+    # Whom a stand-in approved for, and the delegation; both null for an approval in the approver's own right.
+    on_behalf_of = models.ForeignKey(
+        User, on_delete=models.PROTECT, null=True, related_name="approvals_by_stand_ins", editable=False
+    )
+    delegation = models.ForeignKey(
+        Delegation, on_delete=models.PROTECT, null=True, related_name="approvals", editable=False
+    )
 
     class Meta:
         default_permissions = ()
         ordering = ("approved_at",)
         constraints = [
             models.UniqueConstraint(fields=["operation", "approver"], name="approval_once_per_person"),
+            models.UniqueConstraint(
+                fields=["operation", "on_behalf_of"],
+                condition=Q(on_behalf_of__isnull=False),
+                name="approval_once_for_a_person",
+            ),
             models.CheckConstraint(
                 condition=~Q(approver=F("preparer")), name="approval_never_by_the_preparer"
             ),
@@ -291,8 +305,23 @@ class Approval(SealedRow):
         return f"{self.approver} approved {self.operation_id}"
 
     def sealed_content(self) -> dict[str, object]:
-        """That this person approved this content under this policy."""
-        return self.operation.decision("approved", self.approver_id, self.approved_at, self.digest)
+        """That this person approved this content under this policy, and for whom if a stand-in did."""
+        decision = self.operation.decision("approved", self.approver_id, self.approved_at, self.digest)
+        if self.on_behalf_of_id is None and self.delegation_id is None:
+            return decision
+        return {**decision, "on_behalf_of": self.on_behalf_of_id, "delegation": self.delegation_id}
+
+    @property
+    def involved(self) -> frozenset[int]:
+        """Who approved, and for whom if a stand-in did. None of them approves the operation again."""
+        return frozenset(filter(None, (self.approver_id, self.on_behalf_of_id)))
+
+    @property
+    def approved_by(self) -> str:
+        """`Ada Obi`, or `Ada Obi for Chidi Eze`. Needs `approver` and `on_behalf_of`."""
+        if self.on_behalf_of is None:
+            return str(self.approver)
+        return gettext("{stand_in} for {person}").format(stand_in=self.approver, person=self.on_behalf_of)
 
     @property
     def owner(self) -> str:

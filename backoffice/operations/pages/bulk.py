@@ -21,6 +21,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.operations import permissions, policy
+from backoffice.operations.approval.requirements import levels_of_many
 from backoffice.operations.errors import AlreadyApprovedError, ContentUnreadableError, OperationError
 from backoffice.operations.kinds.base import Facts
 from backoffice.operations.kinds.registry import debits_a_balance, facts_of, read_content
@@ -41,6 +42,7 @@ from backoffice.operations.workflow.approvals import (
     BulkResult,
     SelectedOperation,
 )
+from backoffice.policies.document import Levels
 
 
 class _BulkForm(BaseDecisionForm):
@@ -92,14 +94,16 @@ class BulkRow:
 
 def bulk_rows(person: User, operations: Iterable[Operation], decision: BulkDecision) -> list[BulkRow]:
     """A row for each operation. The services check every permission again."""
+    rows = list(operations)
+    levels = levels_of_many(rows) if decision is BulkDecision.APPROVE else {}
     return [
         BulkRow(
             operation,
             _facts(operation),
             first_payment_text(operation),
-            _skip_reason(person, operation, decision),
+            _skip_reason(person, operation, decision, levels.get(operation.pk)),
         )
-        for operation in operations
+        for operation in rows
     ]
 
 
@@ -119,7 +123,7 @@ def _facts(operation: Operation) -> Facts:
         return []
 
 
-def _skip_reason(person: User, operation: Operation, decision: BulkDecision) -> str:
+def _skip_reason(person: User, operation: Operation, decision: BulkDecision, levels: Levels | None) -> str:
     try:
         if has_approved(person, operation) and decision is BulkDecision.APPROVE:
             raise AlreadyApprovedError
@@ -128,7 +132,7 @@ def _skip_reason(person: User, operation: Operation, decision: BulkDecision) -> 
         policy.check_is_decidable(person, operation, digest=operation.digest, now=timezone.now())
         read_content(operation)
         if decision is BulkDecision.APPROVE:
-            policy.check_may_approve_in_bulk(operation)
+            policy.check_may_approve_in_bulk(operation, levels)
     except OperationError as exc:
         return str(exc)
     return ""

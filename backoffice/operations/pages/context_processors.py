@@ -4,11 +4,11 @@ from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
 from backoffice.accounts.models import User
+from backoffice.operations.approval import waiting
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.permissions import VIEW
 from backoffice.operations.policy import may_decide_any
 from backoffice.operations.reconciliation.selectors import cached_open_case_count, cached_unrecognised_count
-from backoffice.operations.selectors import operations_waiting_for
 
 _RECONCILIATION = frozenset(
     f"operations:{name}"
@@ -39,7 +39,7 @@ def waiting_count(request: HttpRequest) -> dict[str, object]:
     person = getattr(request, "user", None)
     if not isinstance(person, User) or not may_decide_any(person):
         return {"waiting_count": 0}
-    return {"waiting_count": SimpleLazyObject(lambda: operations_waiting_for(person).count())}
+    return {"waiting_count": SimpleLazyObject(lambda: waiting.waiting_count(person))}
 
 
 def payments_pause(request: HttpRequest) -> dict[str, object]:

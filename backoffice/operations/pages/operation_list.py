@@ -26,6 +26,7 @@ from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger.accounts import cached_supported_wallets
 from backoffice.ledger.transactions.filters import known_facets
 from backoffice.operations import permissions, selectors
+from backoffice.operations.approval.waiting import is_waiting_for
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.saved_items import FilteredList
@@ -33,7 +34,6 @@ from backoffice.operations.policy import may_decide_any
 from backoffice.operations.selectors import (
     IS_OPEN,
     NEWEST_FIRST,
-    is_waiting_for,
     matches_text,
     saved_views_for,
 )

@@ -24,10 +24,11 @@ from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.statements.continuity import cached_break_count
 from backoffice.ledger.transactions.volumes import currency_flows
 from backoffice.operations import permissions
+from backoffice.operations.approval.waiting import operations_waiting_for
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.monitoring.inspection import system_health
 from backoffice.operations.policy import may_decide_any
-from backoffice.operations.selectors import IS_OPEN, operations_waiting_for, visible_operations
+from backoffice.operations.selectors import IS_OPEN, visible_operations
 from backoffice.operations.states import CLOSED, NEEDS_ATTENTION, OPEN, Status
 from payments_gateway import CURRENCIES, GatewayError
 

@@ -24,8 +24,9 @@ from backoffice.core.web.formatting import format_amount
 from backoffice.core.web.submissions import is_navigation
 from backoffice.ledger import balances
 from backoffice.ledger.models import Balance
-from backoffice.operations import policy, selectors
+from backoffice.operations import selectors
 from backoffice.operations.allow_list import check_recipients, cooling_warning
+from backoffice.operations.approval import requirements
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.errors import (
     ContentUnreadableError,
@@ -329,7 +330,7 @@ def _review_page(
         "first_payment": selectors.first_payment_warning(kind.recipient(payload).key),
         "digest": digest,
         "code": verification_code(digest),
-        "requirement": policy.approval_requirement(subject),
+        "requirement": requirements.approval_requirement(subject),
         "balances": [row for row in balances.stored_balances() if debit and row.currency == debit.currency],
         "changed": changed,
     }

@@ -24,6 +24,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import background, clock
 from backoffice.operations import policy
+from backoffice.operations.approval.progress import approval_progress, approved_for
 from backoffice.operations.delivery.release import add_release
 from backoffice.operations.errors import (
     ContentUnreadableError,
@@ -35,11 +36,13 @@ from backoffice.operations.errors import (
 from backoffice.operations.kinds.access_review import AccessReviewPayload
 from backoffice.operations.kinds.approval_policy import ApprovalPolicyPayload
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
+from backoffice.operations.kinds.delegation import DelegationPayload
 from backoffice.operations.kinds.recipient import RecipientPayload
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resolution.case import ResolutionPayload
 from backoffice.operations.kinds.staff_change import StaffChangePayload
 from backoffice.operations.lifecycle.access_review import sign_access_review
+from backoffice.operations.lifecycle.delegation import lock_delegations, start_delegation
 from backoffice.operations.lifecycle.otp_secret import apply_otp_secret
 from backoffice.operations.lifecycle.pause import resume_payments
 from backoffice.operations.lifecycle.policy_version import apply_policy
@@ -78,7 +81,7 @@ def add_approval(
 ) -> Operation:
     """Approve inside the caller's transaction; the last approval needed sets `approved`. Sends nothing."""
     operation = Operation.objects.get_locked(operation_id)
-    policy.check_may_approve(actor, operation, digest=digest, second_factor_at=second_factor_at)
+    delegation = policy.check_may_approve(actor, operation, digest=digest, second_factor_at=second_factor_at)
     policy.check_confirmation(operation, confirmation.typed)
     policy.check_acknowledged(operation, acknowledged=confirmation.acknowledged)
     now = clock.now()
@@ -89,11 +92,13 @@ def add_approval(
         digest=digest,
         comment=comment,
         approved_at=now,
+        on_behalf_of=delegation.person if delegation else None,
+        delegation=delegation,
     )
     approval.make_seal()
     approval.save(force_insert=True)
     given = operation.approvals.count()
-    if operation.status == Status.PENDING and policy.decided_progress(operation).is_complete:
+    if operation.status == Status.PENDING and approval_progress(operation).is_complete:
         transition(operation, Status.APPROVED, decided_at=now)
     audit.record(
         Action.OPERATION_APPROVED,
@@ -105,6 +110,7 @@ def add_approval(
         needed=operation.approvals_needed,
         status=operation.status,
         **({"warning_confirmed": True} if confirmation.acknowledged else {}),
+        **approved_for(approval),
     )
     return operation
 
@@ -193,6 +199,8 @@ def approve_operation(
             lock_staff(payload.person)
         if isinstance(payload, AccessReviewPayload | ApprovalPolicyPayload):
             lock_staff()
+        if isinstance(payload, DelegationPayload):
+            lock_delegations()
         if isinstance(payload, RecipientPayload):
             lock_recipient(payload.key)
         operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
@@ -227,6 +235,7 @@ _EFFECTS: dict[LocalEffect, Callable[[Operation, Any, User], None]] = {
     LocalEffect.CHANGES_POLICY: apply_policy,
     LocalEffect.CHANGES_RECIPIENT: apply_recipient,
     LocalEffect.CHANGES_STAFF: apply_staff_change,
+    LocalEffect.STARTS_DELEGATION: start_delegation,
     LocalEffect.SIGNS_ACCESS_REVIEW: sign_access_review,
 }
 

@@ -17,6 +17,7 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.core.leases import lock_until_commit
 from backoffice.operations import policy
+from backoffice.operations.approval import requirements
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.errors import (
     DuplicatePaymentError,
@@ -143,8 +144,8 @@ def prepare_operation(
     # Without this lock, two concurrent operations would not see each other and both stay below a limit for totals.
     lock_until_commit(TOTALS_LOCK)
     subject = Subject(operation_id, KINDS[kind], payload, actor.pk, str(actor), clock.now())
-    requirement = policy.approval_requirement(subject)
-    policy.check_not_refused(requirement)
+    requirement = requirements.approval_requirement(subject)
+    requirements.check_not_refused(requirement)
     with translation.override(
         settings.LANGUAGE_CODE
     ):  # what is stored is in one language, whoever prepares it
@@ -211,7 +212,7 @@ def _check_reference_unused(operation_id: UUID, kind: OperationKind[Any], payloa
 def draft_operation(
     subject: Subject,
     actor: User,
-    requirement: policy.ApprovalRequirement,
+    requirement: requirements.ApprovalRequirement,
     prepared_from: UUID | None,
     *,
     reference: str = "",

@@ -5,7 +5,8 @@ from itertools import islice
 from operator import attrgetter
 
 from django import forms
-from django.db.models import Case, F, Q, QuerySet, When
+from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
+from django.db.models.functions import Concat
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -65,7 +66,7 @@ def _payment_reference(operation: Operation) -> str:
 
 
 def _approvers(operation: Operation) -> str:
-    return "; ".join(approval.approver.full_name for approval in operation.approvals.all())
+    return "; ".join(approval.approved_by for approval in operation.approvals.all())
 
 
 def _approval_times(operation: Operation) -> str:
@@ -132,6 +133,13 @@ def approvals_query(user: User, form: PeriodForm) -> QuerySet[Approval]:
     )
 
 
+_APPROVED_BY = Case(
+    When(on_behalf_of__isnull=True, then=F("approver__full_name")),
+    default=Concat("approver__full_name", Value(" for "), "on_behalf_of__full_name"),
+    output_field=CharField(),
+)
+"""As `Approval.approved_by`, which is in one language in a file."""
+
 APPROVALS = StoredReport(
     name="approvals",
     title=_("Approvals"),
@@ -140,7 +148,7 @@ APPROVALS = StoredReport(
     form=PeriodForm,
     columns=(
         Column("approved_at", _("Approved at"), "approved_at"),
-        Column("approved_by", _("Approved by"), "approver__full_name"),
+        Column("approved_by", _("Approved by"), _APPROVED_BY),
         Column("reference", _("Reference"), "operation__reference"),
         Column("kind", _("Kind"), "operation__kind"),
         Column("sentence", _("Description"), "operation__sentence"),

@@ -6,7 +6,8 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.core import clock
 from backoffice.governance.policy_replay import Change, replay
-from backoffice.operations import errors, policy
+from backoffice.operations import errors
+from backoffice.operations.approval import progress
 from backoffice.operations.batches import creation
 from backoffice.operations.delivery import send
 from backoffice.operations.models.operations import Operation, Release
@@ -55,7 +56,7 @@ def test_totals_count_the_rows_of_a_batch_once(preparer: User, approver: User) -
     assert [one.change for one in replay(document(*rules), clock.now()).operations] == [Change.SAME]
     put_in_effect(*rules, {"levels": [{"needed": 1}]})
     row = payouts.row_operations(batch)[0]
-    assert policy.approval_progress(row).is_complete
+    assert progress.approval_progress(row).is_complete
     waiting = payouts.prepared(preparer, payouts.transfers(3, amount="10.00"))
     assert waiting.approvals_needed == 1
     assert payouts.prepared(preparer, payouts.transfers(1, amount="180.00")).approvals_needed == 2

@@ -1,6 +1,6 @@
 """One valid payload of each kind, for the rules that hold for all of them. A new kind adds a line here."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.batch import BatchPayload, CurrencyTotal
 from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
+from backoffice.operations.kinds.delegation import DelegationPayload
 from backoffice.operations.kinds.otp_secret import OtpSecretPayload
 from backoffice.operations.kinds.payment import PaymentPayload
 from backoffice.operations.kinds.recipient import RecipientChange, RecipientDetails, RecipientPayload
@@ -159,6 +160,18 @@ SAMPLES: dict[str, Payload] = {
         account="ngozi.eze",
         details=RecipientDetails(name="Ngozi Eze", alias="Market", notes="Since May", currency="NGN"),
         reason="The contract names it",
+    ),
+    "delegation": DelegationPayload(
+        person=1,
+        person_name="Chidi Eze",
+        stand_in=2,
+        stand_in_name="Ada Obi",
+        group=1,
+        group_name="Treasury",
+        first_day=date(2026, 12, 1),
+        last_day=date(2026, 12, 7),
+        time_zone="Africa/Lagos",
+        reason="Annual leave",
     ),
     "access_review": AccessReviewPayload(
         digest="5f2a" * 16, people=6, rights=9, findings="Two rights were taken away"

@@ -21,7 +21,8 @@ from backoffice.core import clock
 from backoffice.core.web.formatting import code_sentence
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger import balances
-from backoffice.operations import permissions, policy
+from backoffice.operations import permissions
+from backoffice.operations.approval import requirements
 from backoffice.operations.batches import files, submission
 from backoffice.operations.batches.columns import (
     csv_template,
@@ -270,7 +271,7 @@ def _checked_context(request: StaffRequest, file: PayoutFile) -> dict[str, Any]:
         "columns": used,
         "shows_all": shows_all,
         "totals": [(total, reported.get(total.currency)) for total in totals],
-        "requirement": policy.approval_requirement(_subject(request, file, totals)),
+        "requirement": requirements.approval_requirement(_subject(request, file, totals)),
     }
 
 

@@ -67,7 +67,7 @@ from backoffice.operations.pages.operation.status import (
     poll_seconds,
     steps,
 )
-from backoffice.operations.pages.operation.waiting import Waiting, waiting_of
+from backoffice.operations.pages.operation.waiting import Waiting, waiting_of, with_escalation
 from backoffice.operations.pages.payments import can_read_payments, created_payment
 from backoffice.operations.pages.recipient_choice import can_be_registered, with_registered_recipient
 from backoffice.operations.policy import may_check_status, may_decide_any
@@ -133,8 +133,8 @@ def render_page(
 def _context(
     request: StaffRequest, operation: Operation, *, refused: BaseDecisionForm | None = None
 ) -> dict[str, Any]:
-    waiting = waiting_of(operation)
     timeline, turn = audit_timeline(operation), queue_position(operation)
+    waiting = with_escalation(waiting_of(operation), timeline)
     kind_texts = _kind_texts(operation, waiting)
     wants = decision_requirements(operation)
     panel = panel_for(request.user, operation, turn, waiting)

@@ -113,7 +113,7 @@ def decision_summary(
         moves_money=kind is not None and kind.exposure(payload) is not None,
         balance=getattr(operation, "balance_amount", None),
         balance_as_of=getattr(operation, "balance_as_of", None),
-        given=[str(approval.approver) for approval in operation.approvals.all()],
+        given=[approval.approved_by for approval in operation.approvals.all()],
         needed=operation.approvals_needed,
         waiting=waiting,
         first_payment=first_payment_text(operation) if kind else "",
@@ -206,8 +206,10 @@ def panel_for(
 ) -> DecisionPanel:
     """What this user sees beside the facts. Uses only what `selectors.operation_page` has fetched."""
     title, text = _title_and_text(person, operation, turn)
-    if waiting and operation.status == Status.APPROVED:
-        title, text = gettext("Needs more approvals"), waiting_text(waiting)
+    if waiting and operation.status == Status.APPROVED and not _may_be_paid_already(operation):
+        is_lost = has_approval_lost_validity(operation)
+        title = gettext("Approval no longer valid") if is_lost else gettext("Needs more approvals")
+        text = f"{_invalid_text(operation)} {waiting_text(waiting)}" if is_lost else waiting_text(waiting)
     decides = policy.may_decide(person, operation) and not has_approved(person, operation)
     approves = waiting is not None and waiting.may_approve(person)
     return DecisionPanel(
@@ -533,8 +535,7 @@ def _invalid_text(operation: Operation) -> str:
     lost = policy.reason_approval_lost(operation.kind, approvers)
     if lost is not Refusal.APPROVER_NOT_ENTITLED:
         return str(lost.label)
-    text = gettext("An approver no longer has permission to approve, so this operation will not be sent.")
-    return f"{text} {_PREPARE_AGAIN}"
+    return gettext("An approver no longer has permission to approve, so this operation is not sent.")
 
 
 def _released_text(operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:

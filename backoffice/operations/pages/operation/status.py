@@ -156,7 +156,7 @@ def _prepared_note(operation: Operation) -> str:
 def _approved_note(operation: Operation) -> str:
     if operation.status == Status.REJECTED:
         return gettext("rejected")
-    names = ", ".join(str(approval.approver) for approval in operation.approvals.all())
+    names = ", ".join(approval.approved_by for approval in operation.approvals.all())
     missing = approvals_missing(operation)
     if operation.status == Status.PENDING:
         still = gettext("{missing} of {needed} still needed").format(

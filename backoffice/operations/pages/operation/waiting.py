@@ -1,21 +1,25 @@
 """Why an operation waits: the levels done and open, who can approve now, and for everybody else why not."""
 
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
-from backoffice.operations import policy
-from backoffice.operations.errors import ContentUnreadableError, OperationError
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.core.web.formatting import local_time
+from backoffice.operations.approval import requirements
+from backoffice.operations.approval.approvers import Approvers, approvers_of
+from backoffice.operations.approval.escalation import ADMINISTRATORS
+from backoffice.operations.approval.progress import in_whose_right
+from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds.base import LocalKind
-from backoffice.operations.kinds.registry import KINDS, approval_permission_for, read_content
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from backoffice.policies.document import Levels
-from backoffice.policies.evaluator import Hindrance, LevelProgress, Person, Progress, hindrance, progress
-from backoffice.policies.people import read_people
+from backoffice.policies.evaluator import Capacity, Hindrance, Person
 from backoffice.policies.sentences import level_text
 
 MOST_NAMES = 20
@@ -40,16 +44,26 @@ class WaitingReason:
 
 
 @dataclass(frozen=True)
+class AblePerson:
+    """Who can approve now: `Ada Obi`, or `Ada Obi for Chidi Eze`."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True)
 class Waiting:
     """What an operation waits for. `refusal` is why nobody can approve it at all; usually empty."""
 
     levels: Sequence[WaitingLevel]
     open_level: str
     missing: int
-    able: Sequence[Person]
+    able: Sequence["AblePerson"]
     reasons: Sequence[WaitingReason]
     refusal: str = ""
     is_tightened: bool = False
+    has_lost_approvals: bool = False
+    escalated: str = ""
 
     @property
     def people_missing(self) -> int:
@@ -61,85 +75,87 @@ class Waiting:
 
 
 def waiting_of(operation: Operation) -> Waiting | None:
-    """What a pending operation waits for, or an approved one since a policy was tightened; None otherwise."""
+    """What a pending operation waits for, or an approved one that lacks approvals now; None otherwise."""
     is_sent = not isinstance(KINDS.get(operation.kind), LocalKind)
     if operation.status != Status.PENDING and not (operation.status == Status.APPROVED and is_sent):
         return None
     try:
-        levels = policy.required_levels(operation)
+        levels = requirements.required_levels(operation)
     except OperationError as exc:
         return Waiting([], "", 0, [], [], refusal=str(exc))
-    if operation.status == Status.APPROVED and levels == operation.required_levels:
+    is_whole = all(getattr(one, "still_entitled", True) for one in operation.approvals.all())
+    if operation.status == Status.APPROVED and is_whole and levels == operation.required_levels:
         return None
     return _described(operation, levels)
 
 
 def _described(operation: Operation, levels: Levels) -> Waiting | None:
-    asked = [level.of for level in levels]
-    people = {one.id: one for one in read_people(approval_permission_for(operation.kind), asked=asked)}
-    approvals = list(operation.approvals.all())
-    found = progress(
-        levels, [people[one.approver_id] for one in approvals], preparer_id=operation.preparer_id
-    )
-    if operation.status == Status.APPROVED and found.is_complete:
+    found = approvers_of(operation, levels)
+    if operation.status == Status.APPROVED and found.progress.is_complete:
         return None
+    names = {in_whose_right(one): one.approved_by for one in found.counted}
     shown = [
-        WaitingLevel(level_text(one.level), [people[pk].name for pk in one.given], one.missing)
-        for one in found.levels
+        WaitingLevel(level_text(one.level), [names[pk] for pk in one.given], one.missing)
+        for one in found.progress.levels
     ]
-    hindered, able = _sorted_people(operation, found, list(people.values()))
+    is_open = found.progress.open
     return Waiting(
         shown,
-        level_text(found.open.level) if found.open else "",
-        found.missing,
-        able,
-        hindered,
+        level_text(is_open.level) if is_open else "",
+        found.progress.missing,
+        [AblePerson(person.id, _acting(person, can)) for person, can in found.able],
+        _reasons(found),
         is_tightened=levels != operation.required_levels,
+        has_lost_approvals=len(found.counted) < len(operation.approvals.all()),
     )
 
 
-def _sorted_people(
-    operation: Operation, found: Progress, people: Sequence[Person]
-) -> tuple[list[WaitingReason], list[Person]]:
-    if found.open is None:
-        return [], []
-    approved = {one.approver_id for one in operation.approvals.all()}
+def _acting(person: Person, can: Capacity) -> str:
+    if can.in_place_of is None:
+        return person.name
+    return gettext("{stand_in} for {person}").format(stand_in=person.name, person=can.in_place_of.name)
+
+
+def _reasons(found: Approvers) -> list[WaitingReason]:
+    """Those who cannot approve by their reasons; who is on leave with the stand-in."""
+    people = {person.id: person.name for person, _ in found.capacities}
+    leaves = {one.person_id: one for one in found.delegations}
     reasons: dict[Hindrance, list[str]] = {}
-    able = []
-    affected = _affected_people(operation)
-    for person in people:
-        reason = _reason(operation, found.open, person, approved, affected)
-        if reason is None:
-            able.append(person)
-        else:
-            reasons.setdefault(reason, []).append(person.name)
-    order = [reason for reason in Hindrance if reason in reasons]
+    for person, can in found.capacities:
+        if can.hindrance is None:
+            continue
+        name, leave = person.name, leaves.get(person.id)
+        if can.hindrance is Hindrance.ON_LEAVE and leave is not None:
+            name = gettext("{person} (until {until}; stand-in: {stand_in})").format(
+                person=name, until=local_time(leave.ends_at), stand_in=people.get(leave.stand_in_id, "")
+            )
+        reasons.setdefault(can.hindrance, []).append(name)
     return [
         WaitingReason(
             str(reason.label), reasons[reason][:MOST_NAMES], max(len(reasons[reason]) - MOST_NAMES, 0)
         )
-        for reason in order
-    ], able
+        for reason in Hindrance
+        if reason in reasons
+    ]
 
 
-def _reason(
-    operation: Operation, level: LevelProgress, person: Person, approved: set[int], affected: frozenset[int]
-) -> Hindrance | None:
-    reason = hindrance(person, level.level, preparer_id=operation.preparer_id, approved=approved)
-    return Hindrance.AFFECTED if reason is None and person.id in affected else reason
-
-
-def _affected_people(operation: Operation) -> frozenset[int]:
-    with suppress(ContentUnreadableError):
-        kind, payload = read_content(operation)
-        return kind.affected_people(payload)
-    return frozenset()
+def with_escalation(waiting: Waiting | None, timeline: Iterable[Entry]) -> Waiting | None:
+    """The same, saying to whom it was escalated last, and when."""
+    found = [entry for entry in timeline if entry.action == Action.OPERATION_WAITING_ESCALATED]
+    if waiting is None or not found:
+        return waiting
+    to = str(found[-1].detail.get("to", ""))
+    shown = gettext("administrators") if to == ADMINISTRATORS else to
+    text = gettext("Escalated to {people} on {time}.").format(people=shown, time=local_time(found[-1].at))
+    return replace(waiting, escalated=text)
 
 
 def waiting_text(waiting: Waiting) -> str:
     """Why an approved operation is not sent yet."""
     if waiting.refusal:
         return waiting.refusal
-    return gettext("The approval policies were tightened after the approval: it needs {level}.").format(
-        level=waiting.open_level
-    )
+    if waiting.is_tightened:
+        text = gettext("The approval policies were tightened after the approval: it needs {level}.")
+    else:
+        text = gettext("Another person can approve instead: it needs {level}.")
+    return text.format(level=waiting.open_level)

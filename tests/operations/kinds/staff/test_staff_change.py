@@ -19,7 +19,8 @@ from backoffice.accounts.rights import AccountChange, RightsGrant
 from backoffice.accounts.roles import Role, users_with_permission
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.operations import errors, selectors
+from backoffice.operations import errors
+from backoffice.operations.approval import waiting
 from backoffice.operations.delivery import send
 from backoffice.operations.kinds.staff_change import StaffChange, StaffChangeForm
 from backoffice.operations.models.operations import Approval, Attempt, Operation, Release
@@ -90,7 +91,7 @@ def test_an_approver_of_payments_does_not_approve_a_change_of_staff(
     operation = changes.proposed(changes.invitation(Role.APPROVER), administrator)
     with pytest.raises(errors.PermissionMissingError):
         factories.approve(operation, approver)
-    assert operation not in selectors.operations_waiting_for(approver)
+    assert operation not in waiting.operations_waiting_for(approver)
     address = reverse("operations:approve", args=[operation.pk])
     assert sign_in(Client(), approver).post(address).status_code == 403
 
@@ -104,9 +105,9 @@ def test_a_change_of_staff_waits_for_the_other_administrator_only(
     administrator: User, second_administrator: User, approver: User
 ) -> None:
     operation = changes.proposed(changes.invitation(Role.APPROVER), administrator)
-    assert list(selectors.operations_waiting_for(second_administrator)) == [operation]
-    assert list(selectors.operations_waiting_for(administrator)) == []
-    assert selectors.possible_approvers(operation) == [second_administrator]
+    assert list(waiting.operations_waiting_for(second_administrator)) == [operation]
+    assert list(waiting.operations_waiting_for(administrator)) == []
+    assert waiting.deciders(operation) == {second_administrator.pk}
 
 
 def test_nobody_prepares_a_change_of_their_own_rights(administrator: User) -> None:
@@ -128,7 +129,7 @@ def test_nobody_approves_a_change_of_their_own_rights(
     }
     refused_with(Refusal.OWN_RIGHTS, approvals.reject_operation, operation.pk, **rejection)
     assert staff.role_names(second_administrator) == [Role.ADMINISTRATOR]
-    assert list(selectors.operations_waiting_for(second_administrator)) == []
+    assert list(waiting.operations_waiting_for(second_administrator)) == []
     page = text_of(show(sign_in(Client(), second_administrator), operation))
     assert "Waiting for approval" in page
     assert 'name="digest"' not in page

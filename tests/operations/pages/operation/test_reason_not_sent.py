@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from backoffice.accounts import staff
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
-from backoffice.operations import selectors
+from backoffice.operations.approval import waiting
 from backoffice.operations.delivery import release, send
 from backoffice.operations.errors import (
     ContentChangedError,
@@ -89,9 +89,9 @@ def test_an_expired_release_is_shown_as_none(as_approver: Client, released: Oper
 def test_an_operation_with_an_expired_release_waits_for_sending_again(
     approver: User, released: Operation
 ) -> None:
-    assert released not in selectors.operations_waiting_for(approver)
+    assert released not in waiting.operations_waiting_for(approver)
     let_the_release_run_out(released)
-    assert released in selectors.operations_waiting_for(approver)
+    assert released in waiting.operations_waiting_for(approver)
 
 
 def test_a_release_removed_by_the_sweeper_is_explained(as_approver: Client, released: Operation) -> None:
@@ -132,8 +132,8 @@ def test_an_invalid_approval_is_explained_with_prepare_again(
     send.send_operation(released.pk)
     html = text_of(show(sign_in(Client(), second_approver), released))
     assert "Approval no longer valid" in html
-    assert "An approver no longer has permission to approve, so this operation will not be sent." in html
-    assert "The preparer must cancel it and prepare it again." in html
+    assert "An approver no longer has permission to approve, so this operation is not sent." in html
+    assert "Another person can approve instead" in html
     assert ">Send<" not in html
 
 

@@ -1,0 +1,126 @@
+"""What waits too long for an approval goes to the next level, and what nobody can approve to administrators: each once.
+
+A job of the sweeper. The audit entry says to whom; the notifications of these people are made from it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import translation
+
+from backoffice.accounts.roles import users_with_permission
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.core import clock
+from backoffice.core.leases import acquire_lease
+from backoffice.operations.approval.approvers import Approvers, answer
+from backoffice.operations.approval.requirements import levels_of_many
+from backoffice.operations.kinds.registry import approval_permission_for
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.permissions import PROPOSE
+from backoffice.operations.states import Status
+from backoffice.policies.evaluator import is_among
+from backoffice.policies.people import Staff, read_staff
+from backoffice.policies.sentences import level_text, people_text
+
+INTERVAL = timedelta(minutes=1)
+ADMINISTRATORS = "administrators"
+"""To whom it goes if no level follows."""
+_ACTIONS = (Action.OPERATION_WAITING_ESCALATED, Action.OPERATION_WITHOUT_APPROVERS)
+
+
+@dataclass(frozen=True)
+class Escalation:
+    """One entry to record: the level that is open, in words, and whom it goes to. `to` is empty for administrators."""
+
+    operation: Operation
+    action: Action
+    place: int  # of the open level, from 1
+    level: str
+    to: str
+    people: Sequence[int]
+
+
+def escalate_due() -> int:
+    """Record what is due, every minute; returns how many. A level of an operation is escalated once."""
+    if not acquire_lease("escalation", INTERVAL):
+        return 0
+    waiting = Operation.objects.filter(status=Status.PENDING).select_related("preparer")
+    operations = list(
+        waiting.prefetch_related("approvals__delegation", "approvals__approver", "approvals__on_behalf_of")
+    )
+    if not operations:
+        return 0
+    known = _recorded(operations)
+    with translation.override(settings.LANGUAGE_CODE):
+        due = [
+            one
+            for one in _found(operations, clock.now())
+            if (str(one.operation.pk), one.action, one.place) not in known
+        ]
+    for one in due:
+        with transaction.atomic():
+            audit.record(
+                one.action,
+                actor=None,
+                target=one.operation,
+                place=one.place,
+                level=one.level,
+                to=one.to or ADMINISTRATORS,
+                notified=list(one.people),
+            )
+    return len(due)
+
+
+def _recorded(operations: Iterable[Operation]) -> set[tuple[str, str, object]]:
+    entries = Entry.objects.filter(
+        action__in=_ACTIONS,
+        target_type=Operation._meta.label_lower,
+        target_id__in=[str(operation.pk) for operation in operations],
+    )
+    return {
+        (target, action, detail.get("place"))
+        for target, action, detail in entries.values_list("target_id", "action", "detail")
+    }
+
+
+def _found(operations: Sequence[Operation], now: datetime) -> Iterator[Escalation]:
+    levels = levels_of_many(operations)
+    staff = {name: read_staff(name) for name in {approval_permission_for(one.kind) for one in operations}}
+    administrators = sorted(users_with_permission(PROPOSE).order_by().values_list("pk", flat=True))
+    for operation in operations:
+        if operation.pk not in levels:
+            continue
+        approvals = list(operation.approvals.all())
+        people = staff[approval_permission_for(operation.kind)]
+        found = answer(operation, levels[operation.pk], people, approvals)
+        if found.progress.open is None:
+            continue
+        place = found.progress.levels.index(found.progress.open) + 1
+        text = level_text(found.progress.open.level)
+        if found.missing_people:
+            action = Action.OPERATION_WITHOUT_APPROVERS
+            yield Escalation(operation, action, place, text, "", administrators)
+        since = max([operation.prepared_at, *(one.approved_at for one in found.counted)])
+        hours = settings.NOTIFY_ESCALATE_HOURS
+        if hours and now - since >= timedelta(hours=hours):
+            to, notified = _next_level(operation, found, people, place)
+            action = Action.OPERATION_WAITING_ESCALATED
+            yield Escalation(operation, action, place, text, to, notified or administrators)
+
+
+def _next_level(operation: Operation, found: Approvers, staff: Staff, place: int) -> tuple[str, list[int]]:
+    """The people of the next level in words, and their ids; nothing if no level follows, or nobody is in it."""
+    if place >= len(found.levels) or found.levels[place].of.is_everyone:
+        return "", []
+    following = found.levels[place].of
+    people = [
+        one.id
+        for one in staff.people
+        if one.is_active and one.may_approve and is_among(one, following) and one.id != operation.preparer_id
+    ]
+    return people_text(following) if people else "", people

@@ -1,0 +1,192 @@
+"""What the approval policies require of an operation: when it is prepared, and as long as it waits."""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from backoffice.core.web.formatting import format_amount
+from backoffice.operations import errors
+from backoffice.operations.descriptions import History, Subject, batch_of, describe, describe_with, subject_of
+from backoffice.operations.kinds.batch import BatchKind
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.reason_codes import ApprovalRule, coded, rule_sentence
+from backoffice.policies.document import LAST_RULE, Levels, approvals_in
+from backoffice.policies.evaluator import Decision, DescribedOperation, Evaluator, stricter, strictest
+from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, policy_in_effect
+
+
+@dataclass(frozen=True)
+class ApprovalRequirement:
+    """Whose approvals are needed, in which order; the rule that requires them, as stored; and its version, None for
+    the rules of `SECOND_APPROVAL_ABOVE`. `refusal` is why a policy refuses it; usually empty.
+    """
+
+    levels: Levels
+    rule: dict[str, Any]
+    version: int | None
+    refusal: str = ""
+
+    @property
+    def approvals(self) -> int:
+        """How many approvals are needed together."""
+        return approvals_in(self.levels)
+
+    @property
+    def sentence(self) -> str:
+        """The rule in words."""
+        return rule_sentence(self.rule)
+
+
+def approval_requirement(subject: Subject) -> ApprovalRequirement:
+    """What the policy in effect requires of this content. Raises PolicyAlteredError."""
+    return requirement_under(current_policy(), subject)
+
+
+def requirement_under(policy: PolicyInEffect, subject: Subject) -> ApprovalRequirement:
+    """What this policy requires: of all amounts, the strictest."""
+    return _requirement(policy, describe(policy.document, subject))
+
+
+def _requirement(policy: PolicyInEffect, operations: Sequence[DescribedOperation]) -> ApprovalRequirement:
+    decision = strictest(Evaluator(policy.document).decide(operation) for operation in operations)
+    rule = decision.rule
+    return ApprovalRequirement(
+        rule.levels or LAST_RULE.levels,
+        _stored_rule(policy, decision, operations),
+        policy.number,
+        rule.refuse,
+    )
+
+
+def _stored_rule(
+    policy: PolicyInEffect, decision: Decision, operations: Sequence[DescribedOperation]
+) -> dict[str, Any]:
+    rule = decision.rule
+    if policy.number is not None:
+        is_last = decision.number > len(policy.document.rules)
+        code = ApprovalRule.LAST_OF_POLICY if is_last else ApprovalRule.POLICY
+        return {
+            **coded(code, version=str(policy.number), number=str(decision.number)),
+            "policy_rule": rule.model_dump(mode="json"),
+        }
+    band, currencies = rule.when.amount, rule.when.currencies
+    if band and band.above is not None and currencies:
+        limit = f"{currencies.codes[0]} {format_amount(band.above, currencies.codes[0])}"
+        return dict(coded(ApprovalRule.TWO_ABOVE_LIMIT, limit=limit))
+    if currencies:
+        currency = next(one.currency for one in operations if one.currency not in {"", *currencies.codes})
+        return dict(coded(ApprovalRule.TWO_WITHOUT_LIMIT, currency=currency))
+    return dict(coded(ApprovalRule.ONE_APPROVER))
+
+
+def current_policy() -> PolicyInEffect:
+    """The policy in effect. Raises PolicyAlteredError."""
+    try:
+        return policy_in_effect()
+    except AlteredPolicyError as exc:
+        raise errors.PolicyAlteredError from exc
+
+
+def check_not_refused(requirement: ApprovalRequirement) -> None:
+    """Raises PolicyRefusedError with the reason that the policy gives."""
+    if requirement.refusal:
+        raise errors.PolicyRefusedError(requirement.refusal)
+
+
+def required_levels(operation: Operation) -> Levels:
+    """The levels under which it was prepared, and what the version in effect requires beyond them.
+
+    So a loosened policy frees nothing that waits, and a tightened one holds. Raises PolicyRefusedError,
+    PolicyAlteredError if versions are missing or altered, and ContentUnreadableError.
+    """
+    levels = operation.required_levels
+    policy = current_policy()
+    if policy.number == operation.policy_version:
+        return levels
+    if (policy.number or 0) < (operation.policy_version or 0):
+        raise errors.PolicyAlteredError
+    requirement = requirement_under(policy, subject_of(operation))
+    check_not_refused(requirement)
+    batch = batch_of(operation)
+    if batch is not None:
+        of_batch = _requirement_of_batch(batch, policy)
+        check_not_refused(of_batch)
+        requirement = replace(requirement, levels=stricter(requirement.levels, of_batch.levels))
+    return stricter(levels, requirement.levels)
+
+
+def levels_of_many(operations: Collection[Operation]) -> dict[UUID, Levels]:
+    """The same for a page with many, in few queries; without those that cannot be approved at all, of which
+    `required_levels` says why. Needs `preparer`.
+    """
+    try:
+        policy = current_policy()
+    except errors.PolicyAlteredError:
+        return {}
+    levels = {one.pk: one.required_levels for one in operations if one.policy_version == policy.number}
+    older = [one for one in operations if one.pk not in levels]
+    return levels | (remembered_levels(older, policy.number or 0, policy) if older else {})
+
+
+def remembered_levels(
+    operations: Collection[Operation], version: int, policy: PolicyInEffect | None = None
+) -> dict[UUID, Levels]:
+    """The levels of operations that were prepared under earlier versions, for lists; without those that cannot be
+    approved at all.
+
+    What this version requires of an operation never changes, so a process works it out once. Nothing is decided by it.
+    """
+    unknown = [one for one in operations if (one.pk, version) not in _remembered]
+    if len(_remembered) > _REMEMBERED_AT_MOST:
+        _remembered.clear()
+        unknown = list(operations)
+    try:
+        policy = policy or (current_policy() if unknown else None)
+    except errors.PolicyAlteredError:
+        return {}
+    if unknown and policy and (policy.number or 0) == version:
+        _remembered.update(((one.pk, version), levels) for one, levels in _levels_of_many(unknown, policy))
+    found = {one.pk: _remembered.get((one.pk, version)) for one in operations}
+    return {pk: levels for pk, levels in found.items() if levels is not None}
+
+
+_remembered: dict[tuple[UUID, int], Levels | None] = {}
+_REMEMBERED_AT_MOST = 50_000
+
+
+def _levels_of_many(
+    operations: Collection[Operation], policy: PolicyInEffect
+) -> Iterator[tuple[Operation, Levels | None]]:
+    """As `required_levels`, with the history of all read at once; None for what cannot be approved."""
+    subjects = {}
+    for operation in operations:
+        if operation.prepared_from_id is None and operation.kind != BatchKind.name:
+            with suppress(errors.ContentUnreadableError):
+                subjects[operation.pk] = subject_of(operation)
+    history = History(policy.document, list(subjects.values()))
+    for operation in operations:
+        subject = subjects.get(operation.pk)
+        try:
+            if subject is None:  # a batch, a row of one, or a copy of another operation
+                yield operation, required_levels(operation)
+                continue
+            described = describe_with(subject, history)
+            requirement = _requirement(policy, described)
+            check_not_refused(requirement)
+            yield operation, stricter(operation.required_levels, requirement.levels)
+        except errors.OperationError:
+            yield operation, None
+
+
+def _requirement_of_batch(batch: Operation, policy: PolicyInEffect) -> ApprovalRequirement:
+    """What the policy requires of the whole batch, decided once in a process for all of its rows."""
+    key = (batch.pk, policy.number or 0, policy.document.digest)
+    if key not in _of_batches:
+        _of_batches.clear()
+        _of_batches[key] = requirement_under(policy, subject_of(batch))
+    return _of_batches[key]
+
+
+_of_batches: dict[tuple[UUID, int, str], ApprovalRequirement] = {}

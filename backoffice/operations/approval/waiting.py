@@ -1,0 +1,277 @@
+"""What waits for whom: whoever can approve it at the level that is open now, or release it.
+
+Most operations can be approved by everyone with the permission, which the database answers. Those of which a level asks
+for certain people, those prepared under another version of the policies, and those whose approvals no longer count are
+few: one query reads them, and the evaluator answers.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Case, CharField, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models.functions import Cast, Coalesce, Now
+
+from backoffice.accounts.models import SEPARATOR, StringAggregate, User
+from backoffice.accounts.roles import restriction_on, users_with_permission
+from backoffice.core import clock
+from backoffice.core.cached_reads import cached_in_process
+from backoffice.operations.approval.approvers import approvers_of
+from backoffice.operations.approval.progress import (
+    affected_people,
+    counting,
+)
+from backoffice.operations.approval.requirements import remembered_levels
+from backoffice.operations.errors import OperationError
+from backoffice.operations.kinds.base import LocalKind
+from backoffice.operations.kinds.registry import KINDS, approval_permission_for, kinds_approved_with
+from backoffice.operations.models.operations import Approval, Operation
+from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, RELEASE
+from backoffice.operations.selectors import IS_OPEN, visible_operations
+from backoffice.operations.states import Status
+from backoffice.policies.delegations import Delegation, in_effect, leaves_of
+from backoffice.policies.document import MOST_APPROVALS, Level, Levels, stored_levels
+from backoffice.policies.evaluator import Leave, Person, capacity, progress
+from backoffice.policies.models import PolicyVersion
+from backoffice.policies.people import joined_groups, joined_roles, read_groups, read_people, read_roles
+
+BADGE_SECONDS = 1.0
+
+
+def operations_waiting_for(user: User) -> QuerySet[Operation]:
+    """What this user can approve or release now, the newest first."""
+    return visible_operations(user).filter(is_waiting_for(user))
+
+
+def waiting_count(user: User) -> int:
+    """How many; which of them wait for certain people may be a second old."""
+    found = cached_in_process(f"waiting-{user.pk}", lambda: _evaluated(user), BADGE_SECONDS)
+    return visible_operations(user).filter(_is_waiting(user, found)).count()
+
+
+def is_waiting_for(user: User) -> Q:
+    """Whether this user can approve it at the level that is open, or release it, now. One query; a second one if the
+    user is a stand-in now.
+    """
+    return _is_waiting(user, _evaluated(user))
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Of the operations of `_asking`: which the user can approve now, and which lack approvals, whoever gives them."""
+
+    able: frozenset[UUID] = frozenset()
+    lacking: frozenset[UUID] = frozenset()
+
+
+def _is_waiting(user: User, evaluated: Evaluated) -> Q:
+    can = Q(pk__in=[])
+    given = Approval.objects.filter(Q(approver=user) | Q(on_behalf_of=user), operation=OuterRef("pk"))
+    governance = kinds_approved_with(APPROVE_GOVERNANCE)
+    is_present = ~Q(Exists(in_effect().filter(person=user)))
+    # Only changes of people name a person; without that member the comparison would be neither true nor false.
+    of_others = Q(payload__person__isnull=True) | ~Q(payload__person=user.pk)
+    of_others &= Q(payload__stand_in__isnull=True) | ~Q(payload__stand_in=user.pk)
+    by_everyone = Q(_IS_OF_EVERYONE, _is_of_version_in_effect(), status=Status.PENDING)
+    if _may_now(user, APPROVE):
+        can |= by_everyone & ~Q(kind__in=governance)
+    if _may_now(user, APPROVE_GOVERNANCE):
+        can |= by_everyone & of_others & Q(kind__in=governance)
+    can |= Q(pk__in=evaluated.able)
+    can &= is_present & Q(~Exists(given))
+    if _may_now(user, RELEASE):
+        stands_still = Q(release__isnull=True) | Q(release__expires_at__lte=Now())
+        can |= Q(stands_still, ~Q(pk__in=evaluated.lacking), status=Status.APPROVED)
+    return can & ~Q(preparer=user) & IS_OPEN
+
+
+def _may_now(user: User, permission: str) -> bool:
+    return user.has_perm(permission) and restriction_on(user, permission) is None
+
+
+_IS_OF_EVERYONE = Q(levels__isnull=True)
+for _needed in range(1, MOST_APPROVALS + 1):
+    _IS_OF_EVERYONE |= Q(levels=stored_levels((Level(needed=_needed),)))
+
+
+def _newest_version() -> Coalesce:
+    newest = PolicyVersion.objects.order_by("-number").values("number")[:1]
+    return Coalesce(Subquery(newest), 0)
+
+
+def _is_of_version_in_effect() -> Q:
+    # Not in the condition itself: its expression has to be one that a filter can compare.
+    return Q(policy_version=_newest_version()) | Q(
+        ~Exists(PolicyVersion.objects.all()), policy_version__isnull=True
+    )
+
+
+def _asking(user: User) -> QuerySet[Operation]:
+    """The open operations about which the evaluator is asked, once for each approval, with what it has to know of the
+    approval and of the user.
+    """
+    local = [kind.name for kind in KINDS.values() if isinstance(kind, LocalKind)]
+    may_approve = users_with_permission(APPROVE).order_by().values("pk")
+    doubtful = Approval.objects.filter(operation=OuterRef("pk")).exclude(
+        approver__in=may_approve, on_behalf_of__isnull=True
+    )
+    waits = Q(status=Status.PENDING) & ~Q(_IS_OF_EVERYONE, _is_of_version_in_effect())
+    lacks = Q(
+        ~Q(_is_of_version_in_effect()) | Q(Exists(doubtful)), ~Q(kind__in=local), status=Status.APPROVED
+    )
+    counted = Coalesce("approvals__on_behalf_of", "approvals__approver")
+    acting = in_effect().filter(stand_in=user).order_by().values("stand_in")
+    ids = acting.annotate(ids=StringAggregate(Cast("pk", CharField())))
+    own = Value(user.pk)
+    return (
+        Operation.objects.filter(IS_OPEN, waits | lacks)
+        .select_related("preparer")
+        .annotate(
+            newest=_newest_version(),
+            own=own,
+            counted=counted,
+            given=F("approvals__pk"),
+            by=F("approvals__approver"),
+            instead_of=F("approvals__on_behalf_of"),
+            delegation=F("approvals__delegation"),
+            given_at=F("approvals__approved_at"),
+            by_entitled=_is_entitled("approvals__approver"),
+            other_entitled=_is_entitled("approvals__on_behalf_of"),
+            counted_roles=joined_roles("counted"),
+            counted_groups=joined_groups("counted"),
+            own_roles=joined_roles("own"),
+            own_groups=joined_groups("own"),
+            acting=Subquery(ids.values("ids"), output_field=CharField()),
+        )
+        .order_by("pk", "given_at", "given")
+    )
+
+
+def _is_entitled(person: str) -> Case:
+    """Whether this person may approve operations of the kind."""
+    governance = kinds_approved_with(APPROVE_GOVERNANCE)
+    entitled, of_governance = (
+        Exists(users_with_permission(permission).filter(pk=OuterRef(person)))
+        for permission in (APPROVE, APPROVE_GOVERNANCE)
+    )
+    return Case(When(kind__in=governance, then=of_governance), default=entitled)
+
+
+def _evaluated(user: User) -> Evaluated:
+    if not any(_may_now(user, name) for name in (APPROVE, APPROVE_GOVERNANCE, RELEASE)):
+        return Evaluated()
+    found: dict[UUID, list[Operation]] = defaultdict(list)
+    for row in _asking(user):
+        found[row.pk].append(row)
+    if not found:
+        return Evaluated()
+    context = _Context.read(user, [row for rows in found.values() for row in rows])
+    levels = _levels([rows[0] for rows in found.values()])
+    # Without levels, no approval can release it.
+    answers = {pk: context.answer(found[pk], levels[pk]) for pk in levels}
+    complete = {pk for pk, (_, is_complete) in answers.items() if is_complete}
+    able = {pk for pk, (is_able, _) in answers.items() if is_able}
+    return Evaluated(frozenset(able), frozenset(found.keys() - complete))
+
+
+def _levels(rows: Sequence[Operation]) -> dict[UUID, Levels]:
+    older = [row for row in rows if (row.policy_version or 0) != _of(row, "newest")]
+    differ = {row.pk for row in older}
+    levels = {row.pk: row.required_levels for row in rows if row.pk not in differ}
+    return levels | (remembered_levels(older, _of(rows[0], "newest")) if older else {})
+
+
+def _of(row: Operation, name: str) -> Any:
+    return vars(row)[name]
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What is the same for all operations: the user, for whom the user acts, and delegations of approvals given."""
+
+    user: User
+    people: dict[str, dict[int, Person]]  # by the permission to approve
+    leaves: Sequence[Leave]
+    delegations: dict[int, Delegation]
+
+    @classmethod
+    def read(cls, user: User, rows: Sequence[Operation]) -> "_Context":
+        acting = {int(each) for each in (_of(rows[0], "acting") or "").split(SEPARATOR) if each}
+        used = {_of(row, "delegation") for row in rows} - {None}
+        found = Delegation.objects.in_bulk(acting | used) if acting | used else {}
+        away = {found[pk].person_id for pk in acting}
+        people: dict[str, dict[int, Person]] = {}
+        for permission in (APPROVE, APPROVE_GOVERNANCE):
+            own = Person(
+                id=user.pk,
+                name=str(user),
+                roles=read_roles(_of(rows[0], "own_roles")),
+                groups=read_groups(_of(rows[0], "own_groups")),
+                may_approve=_may_now(user, permission),
+            )
+            others = read_people(permission, away) if away else []
+            people[permission] = {one.id: one for one in (own, *others)}
+        leaves = leaves_of([found[pk] for pk in acting], clock.recent()) if acting else []
+        return cls(user, people, leaves, found)
+
+    def answer(self, rows: Sequence[Operation], levels: Levels) -> tuple[bool, bool]:
+        """Whether the user can approve this operation now, and whether its levels are complete."""
+        operation = rows[0]
+        given = [row for row in rows if _of(row, "given") is not None]
+        counted = [
+            Person(
+                id=_of(row, "counted"),
+                name="",
+                roles=read_roles(_of(row, "counted_roles")),
+                groups=read_groups(_of(row, "counted_groups")),
+                stand_in_id=_of(row, "by") if _of(row, "instead_of") else None,
+            )
+            for row in given
+            if self._counts(row)
+        ]
+        found = progress(levels, counted, preparer_id=operation.preparer_id)
+        if found.open is None:
+            return False, True
+        people = self.people[approval_permission_for(operation.kind)]
+        answer = capacity(
+            people[self.user.pk],
+            found.open.level,
+            people=people,
+            leaves=self.leaves,
+            preparer_id=operation.preparer_id,
+            approved={_of(row, name) for row in given for name in ("by", "instead_of")},
+            affected=affected_people(operation),
+        )
+        return answer.hindrance is None, False
+
+    def _counts(self, row: Operation) -> bool:
+        approval = Approval(
+            approver_id=_of(row, "by"),
+            on_behalf_of_id=_of(row, "instead_of"),
+            delegation=self.delegations.get(_of(row, "delegation")),
+            approved_at=_of(row, "given_at"),
+        )
+        entitled = {_of(row, "by")} if _of(row, "by_entitled") else set()
+        if _of(row, "other_entitled"):
+            entitled.add(_of(row, "instead_of"))
+        return bool(counting([approval], entitled))
+
+
+def deciders(operation: Operation) -> frozenset[int]:
+    """Who can approve it now, or release it; nobody if it does not wait for a decision any more."""
+    releasers: frozenset[int] = frozenset()
+    if operation.status == Status.APPROVED:
+        may_release = users_with_permission(RELEASE).exclude(pk=operation.preparer_id)
+        releasers = frozenset(may_release.order_by().values_list("pk", flat=True))
+    elif operation.status != Status.PENDING:
+        return frozenset()
+    try:
+        found = approvers_of(operation)
+    except OperationError:
+        return frozenset()
+    is_sent = not isinstance(KINDS.get(operation.kind), LocalKind)
+    if operation.status == Status.APPROVED and (found.progress.is_complete or not is_sent):
+        return releasers if is_sent else frozenset()
+    return frozenset(person.id for person, _ in found.able)
