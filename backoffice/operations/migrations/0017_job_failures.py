@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("operations", "0015_recipients"),
+        ("operations", "0016_delegations"),
     ]
 
     operations = [
