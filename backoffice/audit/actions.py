@@ -172,6 +172,8 @@ class Action(models.TextChoices):
     RECIPIENT_CHANGED = "recipient.changed", pgettext_lazy("audit action", "changed the recipient")
     RECIPIENT_RETIRED = "recipient.retired", pgettext_lazy("audit action", "retired the recipient")
 
+    RECIPIENTS_IMPORTED = "recipient.imported", pgettext_lazy("audit action", "added the recipients of")
+
     # of earlier releases, in which one person saved bank accounts
     ACCOUNT_SAVED = "saved_account.saved", pgettext_lazy("audit action", "saved the recipient")
     ACCOUNT_RENAMED = "saved_account.renamed", pgettext_lazy("audit action", "renamed the recipient, now")

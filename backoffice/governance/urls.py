@@ -4,7 +4,15 @@ from django.urls import path
 from django.views.generic import RedirectView
 
 from backoffice.governance import policies
-from backoffice.governance.pages import access_review, bootstrap, handover, person, recipients, team
+from backoffice.governance.pages import (
+    access_review,
+    bootstrap,
+    handover,
+    person,
+    recipient_files,
+    recipients,
+    team,
+)
 
 app_name = "governance"
 urlpatterns = [
@@ -18,6 +26,7 @@ urlpatterns = [
     path("team/<int:pk>/deactivate/", person.act, {"action": "deactivate"}, name="deactivate"),
     path("team/<int:pk>/end-sessions/", person.act, {"action": "end_sessions"}, name="end_sessions"),
     path("recipients/", recipients.recipients, name="recipients"),
+    path("recipients/import/", recipient_files.recipient_files, name="recipient_files"),
     path("recipients/<uuid:pk>/", recipients.recipient, name="recipient"),
     # the pages that saved bank accounts had in earlier releases
     path(

@@ -261,6 +261,7 @@ SILENT = frozenset(
         Action.RECIPIENT_ADDED,
         Action.RECIPIENT_CHANGED,
         Action.RECIPIENT_RETIRED,
+        Action.RECIPIENTS_IMPORTED,
         Action.ACCOUNT_SAVED,
         Action.ACCOUNT_RENAMED,
         Action.ACCOUNT_DELETED,

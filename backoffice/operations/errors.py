@@ -284,6 +284,13 @@ class RecipientAlteredError(OperationError):
     code = Refusal.RECIPIENT_ALTERED
 
 
+class ImportOutdatedError(OperationError):
+    """A recipient of the file is not, or no longer, in the register as its row needs it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(Refusal.IMPORT_OUTDATED, name=name)
+
+
 class RecipientCurrencyError(OperationError):
     """The register allows payments to the recipient in this currency only."""
 

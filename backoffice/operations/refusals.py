@@ -499,6 +499,13 @@ class Refusal(TextChoices):
             "the recipient again, then prepare the change again."
         ),
     )
+    IMPORT_OUTDATED = (
+        "import_outdated",
+        _(
+            "{name} was added to the register, or changed, after the file was checked. Nothing was added. Reject this "
+            "import, and upload the file again without this recipient."
+        ),
+    )
     FORM_INVALID = "form_invalid", _("The form was not accepted: {fields}.")
 
 

@@ -97,9 +97,13 @@ class RecipientVersion(SealedRow):
         return self.detail if is_named_by_bank else f"{self.title} · {self.detail}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
+        self.set_derived()
+        super().save(*args, **kwargs)
+
+    def set_derived(self) -> None:
+        """Set what only finds the version. `save` does it; before `bulk_create` the caller has to."""
         self.sort_key = sort_key(self.title)[:200]
         self.search_text = searchable(self.name, self.alias, self.account)
-        super().save(*args, **kwargs)
 
     def get_absolute_url(self) -> str:
         return reverse("governance:recipient", args=[self.recipient])

@@ -10,11 +10,11 @@ from django.utils import translation
 from backoffice.accounts.models import User
 from backoffice.core.leases import lock_until_commit
 from backoffice.operations import policy
-from backoffice.operations.batches.checking import payment_of
 from backoffice.operations.batches.earlier_payments import earlier_payments
 from backoffice.operations.batches.files import own_file, restart_check
+from backoffice.operations.batches.payout_rows import payment_of
 from backoffice.operations.errors import FileNotReadyError, FileOutdatedError
-from backoffice.operations.kinds.base import Debit
+from backoffice.operations.kinds.base import Debit, MoneyKind
 from backoffice.operations.kinds.batch import BatchKind, BatchPayload, currency_totals
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import (
@@ -55,6 +55,8 @@ def _submit(file_id: UUID, actor: User) -> Operation:
     policy.check_may_prepare(actor, BatchKind.name)
     if file.state == FileState.SUBMITTED:
         return Operation.objects.get(pk=file.pk)
+    if not isinstance(KINDS[file.kind], MoneyKind):
+        raise FileNotReadyError
     if file.state != FileState.CHECKED or file.error_count or not file.row_count:
         raise FileNotReadyError
     lock_until_commit(RECIPIENTS_LOCK)

@@ -13,6 +13,7 @@ from backoffice.operations.kinds.conversion import ConversionKind
 from backoffice.operations.kinds.otp_secret import OtpSecretKind
 from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.recipient import RecipientKind
+from backoffice.operations.kinds.recipient_import import RecipientImportKind
 from backoffice.operations.kinds.registry import register
 from backoffice.operations.kinds.resolution.kind import ResolutionKind
 from backoffice.operations.kinds.resume import ResumeKind
@@ -39,6 +40,7 @@ register(
     OtpSecretKind(),
     ApprovalPolicyKind(),
     RecipientKind(),
+    RecipientImportKind(),
     ResolutionKind(),
     ResumeKind(),
     StaffChangeKind(),

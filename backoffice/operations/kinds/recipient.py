@@ -101,11 +101,17 @@ class RecipientPayload(Payload):
 def check_applicable(payload: RecipientPayload) -> None:
     """Raise OperationError unless the register still is what this change was prepared for."""
     newest = version_in_effect(payload.key)
-    state = RecipientState(newest.state) if newest else None
-    if state not in _CHANGED_FROM[payload.change] or payload.replaces != (newest.number if newest else 0):
+    if not is_applicable(payload, newest):
         raise OperationError(Refusal.RECIPIENT_CHANGED)
     if newest and newest.is_altered:
         raise OperationError(Refusal.RECIPIENT_ALTERED)
+
+
+def is_applicable(payload: RecipientPayload, newest: RecipientVersion | None) -> bool:
+    """Whether the change was prepared for this version, the newest of its key; None if there is none."""
+    state = RecipientState(newest.state) if newest else None
+    is_expected = state in _CHANGED_FROM[payload.change]
+    return is_expected and payload.replaces == (newest.number if newest else 0)
 
 
 def details_of(version: RecipientVersion) -> RecipientDetails:

@@ -36,6 +36,7 @@ from backoffice.operations.kinds.access_review import AccessReviewPayload
 from backoffice.operations.kinds.approval_policy import ApprovalPolicyPayload
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
 from backoffice.operations.kinds.recipient import RecipientPayload
+from backoffice.operations.kinds.recipient_import import RecipientImportPayload
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resolution.case import ResolutionPayload
 from backoffice.operations.kinds.staff_change import StaffChangePayload
@@ -43,7 +44,12 @@ from backoffice.operations.lifecycle.access_review import sign_access_review
 from backoffice.operations.lifecycle.otp_secret import apply_otp_secret
 from backoffice.operations.lifecycle.pause import resume_payments
 from backoffice.operations.lifecycle.policy_version import apply_policy
-from backoffice.operations.lifecycle.recipient import apply_recipient, lock_recipient
+from backoffice.operations.lifecycle.recipient import (
+    apply_import,
+    apply_recipient,
+    lock_recipient,
+    lock_register,
+)
 from backoffice.operations.lifecycle.staff_change import apply_staff_change, lock_staff
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal, transition
 from backoffice.operations.models.batches import Batch
@@ -195,6 +201,8 @@ def approve_operation(
             lock_staff()
         if isinstance(payload, RecipientPayload):
             lock_recipient(payload.key)
+        if isinstance(payload, RecipientImportPayload):
+            lock_register()
         operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
         if operation.status == Status.APPROVED:
             _apply_local_effect(operation, actor)
@@ -226,6 +234,7 @@ _EFFECTS: dict[LocalEffect, Callable[[Operation, Any, User], None]] = {
     LocalEffect.CREATES_OPERATIONS: _enqueue_rows,
     LocalEffect.CHANGES_POLICY: apply_policy,
     LocalEffect.CHANGES_RECIPIENT: apply_recipient,
+    LocalEffect.IMPORTS_RECIPIENTS: apply_import,
     LocalEffect.CHANGES_STAFF: apply_staff_change,
     LocalEffect.SIGNS_ACCESS_REVIEW: sign_access_review,
 }

@@ -1,0 +1,94 @@
+"""Recipients are imported from files: the rows of an import, the triggers that keep them, and the kind applied here."""
+
+from importlib import import_module
+
+import django.db.models.deletion
+from django.db import migrations, models
+
+_triggers = import_module("backoffice.operations.migrations.0002_status_and_content_triggers")
+_codes = import_module("backoffice.operations.migrations.0010_managed_one_time_codes")
+_recipients = import_module("backoffice.operations.migrations.0015_recipients")
+KINDS_NOW = (*_recipients.KINDS_NOW, "recipient_import")
+
+ROW_TRIGGERS = (
+    # What is approved is all rows as they are: none is added, changed or removed afterwards.
+    _triggers.Trigger(
+        "imported_row_before_decision",
+        "INSERT",
+        "operations_importedrow",
+        "EXISTS (SELECT 1 FROM operations_operation WHERE id = NEW.operation_id AND status <> 'pending')",
+        "the import was decided",
+    ),
+    _triggers.Trigger(
+        "imported_row_keeps_content", "UPDATE", "operations_importedrow", "1 = 1", "a row does not change"
+    ),
+    _triggers.Trigger(
+        "imported_row_stays", "DELETE", "operations_importedrow", "1 = 1", "a row is not removed"
+    ),
+)
+
+
+def create_triggers(apps, schema_editor):
+    is_sqlite = schema_editor.connection.vendor == "sqlite"
+    create = _triggers._create_on_sqlite if is_sqlite else _triggers._create_on_postgresql
+    _codes.replace_trigger(schema_editor, _codes.known_edges(KINDS_NOW))
+    for trigger in ROW_TRIGGERS:
+        create(schema_editor, trigger)
+
+
+def drop_triggers(apps, schema_editor):
+    for trigger in ROW_TRIGGERS:
+        if schema_editor.connection.vendor == "sqlite":
+            schema_editor.execute(f"DROP TRIGGER {trigger.name}")
+        else:
+            schema_editor.execute(f"DROP TRIGGER {trigger.name} ON {trigger.table}")
+            schema_editor.execute(f"DROP FUNCTION {trigger.name}()")
+    _codes.replace_trigger(schema_editor, _codes.known_edges(_recipients.KINDS_NOW))
+
+
+class Migration(migrations.Migration):
+    dependencies = [("operations", "0015_recipients")]
+
+    operations = [
+        migrations.AddField("payoutfilerow", "similar", models.JSONField(default=list)),
+        migrations.CreateModel(
+            name="ImportedRow",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("payload", models.JSONField()),
+                ("digest", models.CharField(max_length=64)),
+                ("recipient_key", models.CharField(max_length=200)),
+                ("flags", models.JSONField(default=list)),
+                ("similar", models.JSONField(default=list)),
+                ("attention", models.PositiveSmallIntegerField(default=0)),
+                (
+                    "operation",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="imported_rows",
+                        to="operations.operation",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("number",),
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(fields=["operation", "-attention", "number"], name="imported_row_flagged")
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("operation", "number"), name="imported_row_number_once"),
+                    models.UniqueConstraint(
+                        fields=("operation", "recipient_key"), name="imported_row_recipient_once"
+                    ),
+                ],
+            },
+        ),
+        migrations.RunPython(create_triggers, drop_triggers),
+    ]
