@@ -174,6 +174,9 @@ ALLOW_LIST: frozenset[str] = allow_listed_kinds(env.list("COUNTERSIGN_ALLOW_LIST
 #: Hours before which a recipient that was added, or whose name or currency was changed, cannot be paid by the kinds in
 #: `COUNTERSIGN_ALLOW_LIST`.
 RECIPIENT_COOLING_HOURS: int = env.int("COUNTERSIGN_RECIPIENT_COOLING_HOURS", default=0)
+#: With `0`, a payment to a bank account of an approved recipient waits while the name of the account's holder cannot be
+#: read from the bank before sending. Otherwise it is sent under the approved name, and its attempt says so.
+SEND_WITHOUT_NAME_CHECK: bool = env.bool("COUNTERSIGN_SEND_WITHOUT_NAME_CHECK", default=True)
 ADMINISTRATORS_TO_SEND = 2  # nothing is sent while fewer administrators are active
 RELEASE_LIFETIME_MINUTES = 15  # how long a release waits to be sent if it has no one-time code
 #: The longest that one call to the provider may take; less than 30 only in the sandbox, for tests.

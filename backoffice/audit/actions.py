@@ -156,6 +156,10 @@ class Action(models.TextChoices):
     )
     OPERATION_APPLIED = "operation.applied", pgettext_lazy("audit action", "applied")
     OPERATION_RESOLVED = "operation.resolved", pgettext_lazy("audit action", "resolved")
+    OPERATION_HELD = (
+        "operation.held",
+        pgettext_lazy("audit action", "held because of another name at the bank"),
+    )
     BATCH_PAUSED = "batch.paused", pgettext_lazy("audit action", "paused the sending of")
     BATCH_RESUMED = "batch.resumed", pgettext_lazy("audit action", "resumed the sending of")
     BATCH_CANCELLED = "batch.cancelled", pgettext_lazy("audit action", "cancelled the unsent operations of")

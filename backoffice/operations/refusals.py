@@ -274,6 +274,24 @@ class Refusal(TextChoices):
         "look_alike_reason_missing",
         _("Enter why that transaction is a different payment. Nothing was sent."),
     )
+    HOLDER_CHANGED = (
+        "holder_changed",
+        _(
+            "The name at the bank is now {current}; {approved} was approved. Nothing was sent. Confirm the account "
+            "with the recipient, by a way known to you."
+        ),
+    )
+    HOLDER_NOT_FOUND = (
+        "holder_not_found",
+        _(
+            "The bank no longer finds the account that was approved for {approved}. Nothing was sent. Confirm the "
+            "account with the recipient, by a way known to you."
+        ),
+    )
+    HOLDER_REASON_MISSING = (
+        "holder_reason_missing",
+        _("Enter how you know that the account is right. Nothing was sent."),
+    )
     LIST_TOO_LONG = (
         "list_too_long",
         _(

@@ -34,7 +34,7 @@ from backoffice.operations.kinds.registry import (
     read_content,
 )
 from backoffice.operations.models.monitoring import Incident, LostAttempt
-from backoffice.operations.models.operations import Approval, Attempt, LookAlike, Operation
+from backoffice.operations.models.operations import Approval, Attempt, HolderChange, LookAlike, Operation
 from backoffice.operations.models.saved_items import FilteredList, SavedView
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, PREPARE, PROPOSE, RELEASE, VIEW
 from backoffice.operations.states import IN_FLIGHT, Status
@@ -183,6 +183,7 @@ def _history() -> dict[str, QuerySet[Any]]:
         "approvals": Approval.objects.select_related("approver").annotate(still_entitled=still_entitled),
         "attempts": Attempt.objects.select_related("released_by", "resolution"),
         "incidents": Incident.objects.select_related("acknowledged_by"),
+        "holder_changes": HolderChange.objects.select_related("confirmed_by"),
         "look_alikes": LookAlike.objects.select_related("declared_by"),
         "lost_attempts": LostAttempt.objects.select_related("attempt__resolution"),
     }

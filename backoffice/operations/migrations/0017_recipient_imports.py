@@ -1,8 +1,12 @@
-"""Recipients are imported from files: the rows of an import, the triggers that keep them, and the kind applied here."""
+"""Recipients are imported from files: the rows of an import, the triggers that keep them, and the kind applied here.
+
+And the names of account holders that the bank gives at sending, where they differ from the approved ones.
+"""
 
 from importlib import import_module
 
 import django.db.models.deletion
+from django.conf import settings
 from django.db import migrations, models
 
 _triggers = import_module("backoffice.operations.migrations.0002_status_and_content_triggers")
@@ -47,7 +51,10 @@ def drop_triggers(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("operations", "0015_recipients")]
+    dependencies = [
+        ("operations", "0015_recipients"),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+    ]
 
     operations = [
         migrations.AddField("payoutfilerow", "similar", models.JSONField(default=list)),
@@ -86,6 +93,62 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(fields=("operation", "number"), name="imported_row_number_once"),
                     models.UniqueConstraint(
                         fields=("operation", "recipient_key"), name="imported_row_recipient_once"
+                    ),
+                ],
+            },
+        ),
+        migrations.AddField("release", "holder_names", models.JSONField(null=True, editable=False)),
+        migrations.AddField("attempt", "name_not_checked", models.JSONField(null=True)),
+        migrations.CreateModel(
+            name="HolderChange",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("approved_name", models.CharField(max_length=200)),
+                ("name", models.CharField(blank=True, max_length=200)),
+                ("found_at", models.DateTimeField()),
+                ("confirmed_at", models.DateTimeField(null=True)),
+                ("reason", models.CharField(blank=True, max_length=500)),
+                (
+                    "confirmed_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "operation",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="holder_changes",
+                        to="operations.operation",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("found_at", "pk"),
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(fields=("operation", "name"), name="holder_change_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("confirmed_at__isnull", True), ("confirmed_by__isnull", True), ("reason", "")
+                            ),
+                            models.Q(
+                                ("confirmed_at__isnull", False),
+                                ("confirmed_by__isnull", False),
+                                models.Q(("reason", ""), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="holder_change_confirmed_with_reason",
                     ),
                 ],
             },

@@ -24,6 +24,7 @@ from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
+from backoffice.ledger.accounts import unresolved_sentence
 from backoffice.operations import permissions, selectors
 from backoffice.operations.allow_list import cooling_warning
 from backoffice.operations.delivery.balance_queue import QueuePosition, queue_position, with_queue
@@ -184,6 +185,12 @@ class AttemptRow:
     facts: Facts
     next_step: str
 
+    @property
+    def name_not_checked(self) -> str:
+        """Why the name at the bank could not be read before sending; empty if it was, or none is needed."""
+        cause = self.attempt.name_not_checked
+        return unresolved_sentence(cause) if cause else ""
+
 
 @dataclass(frozen=True)
 class KindTexts:
@@ -240,6 +247,7 @@ def decision_requirements(operation: Operation) -> DecisionRequirements:
         confirmation=kind.confirmation(payload),
         acknowledgement=kind.acknowledgement(payload),
         look_alikes=undeclared,
+        holder_changes=[one for one in operation.holder_changes.all() if one.confirmed_at is None],
     )
 
 
@@ -379,7 +387,7 @@ def release(request: StaffRequest, pk: UUID) -> HttpResponse:
         operation,
         form,
         OperationAction.RELEASE,
-        ("digest", "otp", "another_payment"),
+        ("digest", "otp", "statement"),
         _released_message,
     )
 

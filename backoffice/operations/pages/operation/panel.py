@@ -306,6 +306,12 @@ _ADVICE_AFTER_REFUSAL: dict[str, Promise | str] = {
     Refusal.LOOK_ALIKE: _(
         "If that transaction is a different payment, enter the reason, then choose “Send”."
     ),
+    **dict.fromkeys(
+        (Refusal.HOLDER_CHANGED, Refusal.HOLDER_NOT_FOUND),
+        _(
+            "If the account is right, enter how you know it, then choose “Send”. Otherwise cancel the operation."
+        ),
+    ),
     Refusal.OTP_OF_OTHER_CONTENT: _("Choose “Send” again and enter a new one-time code."),
     **dict.fromkeys(
         (Refusal.APPROVER_RESTRICTED, Refusal.APPROVER_RIGHTS_NEW, Refusal.LIST_TOO_LONG), ""
