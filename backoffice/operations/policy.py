@@ -26,7 +26,7 @@ from backoffice.operations.models.reason_codes import ApprovalRule, coded, rule_
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, RELEASE
 from backoffice.operations.refusals import Refusal
 from backoffice.operations.states import BEFORE_SENDING, EDGES, NOT_EXECUTED, Status
-from backoffice.policies.document import LAST_RULE, Levels, approvals_in
+from backoffice.policies.document import LAST_RULE, Level, Levels, approvals_in
 from backoffice.policies.evaluator import (
     Decision,
     DescribedOperation,
@@ -117,6 +117,16 @@ def check_not_refused(requirement: ApprovalRequirement) -> None:
 
 
 def required_levels(operation: Operation) -> Levels:
+    """The levels of its rules (`agreed_levels`), and one more approval while cooling holds its recipient and an
+    approval may take the place of the time. Raises as `agreed_levels`, and RecipientAlteredError.
+    """
+    levels = agreed_levels(operation)
+    if not settings.RECIPIENT_COOLING_EXTRA_APPROVAL or allow_list.held_until(operation) is None:
+        return levels
+    return (*levels, Level(needed=1))
+
+
+def agreed_levels(operation: Operation) -> Levels:
     """The levels under which it was prepared, and what the version in effect requires beyond them.
 
     So a loosened policy frees nothing that waits, and a tightened one holds. Raises PolicyRefusedError,
@@ -152,23 +162,29 @@ _of_batches: dict[tuple[UUID, int, str], ApprovalRequirement] = {}
 
 def approval_progress(operation: Operation, approvals: Sequence[Approval] | None = None) -> Progress:
     """How far these approvals, or all, complete what is required of the operation now. Raises as `required_levels`."""
-    levels = required_levels(operation)
+    return _progress(operation, required_levels(operation), approvals)
+
+
+def _progress(operation: Operation, levels: Levels, approvals: Sequence[Approval] | None = None) -> Progress:
     given = list(operation.approvals.select_related("approver")) if approvals is None else approvals
     return progress(levels, _approvers(operation, levels, given), preparer_id=operation.preparer_id)
 
 
 def decided_progress(operation: Operation) -> Progress:
-    """How far the approvals complete what is required, when one was just given.
+    """How far the approvals complete what its rules require, when one was just given.
+
+    The approval that takes the place of cooling is not waited for: cooling may end before it is given.
 
     What is applied by the last approval is checked at no later moment, so only approvals of people who are still
     entitled count for it. What is sent is checked again when it is claimed.
     """
     if not isinstance(KINDS[operation.kind], LocalKind):
-        return approval_progress(operation)
+        return _progress(operation, agreed_levels(operation))
     approve = approval_permission_for(operation.kind)
     given = list(operation.approvals.select_related("approver"))
     entitled = _entitled({approve: {approval.approver_id for approval in given}})[approve]
-    return approval_progress(operation, [one for one in given if one.approver_id in entitled])
+    counted = [one for one in given if one.approver_id in entitled]
+    return _progress(operation, agreed_levels(operation), counted)
 
 
 def _approvers(operation: Operation, levels: Levels, approvals: Sequence[Approval]) -> list[Person]:
@@ -544,7 +560,10 @@ def _check_awaits_approval(operation: Operation) -> None:
 
 
 def lacks_approvals(operation: Operation) -> bool:
-    """Whether an approved operation needs more approvals since a policy was tightened. Raises as `required_levels`."""
+    """Whether an approved operation needs more approvals: a policy was tightened, or cooling holds its recipient.
+
+    Raises as `required_levels`.
+    """
     if operation.status != Status.APPROVED or isinstance(KINDS.get(operation.kind), LocalKind):
         return False
     given = list(operation.approvals.select_related("approver"))

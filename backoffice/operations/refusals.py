@@ -466,8 +466,8 @@ class Refusal(TextChoices):
     APPROVALS_MISSING = (
         "approvals_missing",
         _(
-            "The approval policies that are in effect now require more approvals. Nothing was sent. Once the missing "
-            "approvals are given, choose “Send” again."
+            "The approval policies that are in effect now, or a recipient that was added or changed recently, require "
+            "more approvals. Nothing was sent. Once the missing approvals are given, choose “Send” again."
         ),
     )
     POLICY_OUTDATED = (
@@ -497,7 +497,7 @@ class Refusal(TextChoices):
     )
     RECIPIENT_COOLING = (
         "recipient_cooling",
-        _("The recipient was added or changed lately, and can be paid from {until}. Nothing was sent."),
+        _("The recipient was added or changed recently, and can be paid from {until}. Nothing was sent."),
     )
     RECIPIENT_CURRENCY = (
         "recipient_currency",

@@ -502,7 +502,7 @@ class Attempt(models.Model):
     # Ids of transactions listed within CLOCK_SKEW before sending that match the content of this operation.
     watermark_seen_ids = models.JSONField(null=True)
 
-    # Why the bank's name of the account's holder could not be read before sending (`ledger.unresolved_cause`); usually null.
+    # Why the bank's name of the account's holder could not be read before sending; usually null.
     name_not_checked = models.JSONField(null=True)
 
     outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.OPEN)

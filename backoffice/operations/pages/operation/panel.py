@@ -207,7 +207,9 @@ def panel_for(
     """What this user sees beside the facts. Uses only what `selectors.operation_page` has fetched."""
     title, text = _title_and_text(person, operation, turn)
     if waiting and operation.status == Status.APPROVED:
-        title, text = gettext("Needs more approvals"), waiting_text(waiting)
+        is_held = waiting.is_held and not waiting.open_level
+        title = gettext("Cannot be sent yet") if is_held else gettext("Needs more approvals")
+        text = waiting_text(waiting)
     decides = policy.may_decide(person, operation) and not has_approved(person, operation)
     approves = waiting is not None and waiting.may_approve(person)
     return DecisionPanel(
@@ -218,6 +220,7 @@ def panel_for(
         may_approve_and_send=approves
         and waiting is not None
         and waiting.missing == 1
+        and not waiting.is_held
         and policy.may_now(person, permissions.RELEASE)
         and not is_applied_locally(operation)
         and not _cannot_be_sent_now(operation, turn),

@@ -3,11 +3,15 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 
+from django.conf import settings
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
+from backoffice.core.web.formatting import exact_time
 from backoffice.operations import policy
+from backoffice.operations.allow_list import held_until
 from backoffice.operations.errors import ContentUnreadableError, OperationError
 from backoffice.operations.kinds.base import LocalKind
 from backoffice.operations.kinds.registry import KINDS, approval_permission_for, read_content
@@ -41,7 +45,10 @@ class WaitingReason:
 
 @dataclass(frozen=True)
 class Waiting:
-    """What an operation waits for. `refusal` is why nobody can approve it at all; usually empty."""
+    """What an operation waits for. `refusal` is why nobody can approve it at all; usually empty.
+
+    `cooling_until` is when the time ends that its recipient cannot be paid before, if that holds it.
+    """
 
     levels: Sequence[WaitingLevel]
     open_level: str
@@ -50,6 +57,12 @@ class Waiting:
     reasons: Sequence[WaitingReason]
     refusal: str = ""
     is_tightened: bool = False
+    cooling_until: datetime | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether only time lets it be sent, however many approve it."""
+        return self.cooling_until is not None and not settings.RECIPIENT_COOLING_EXTRA_APPROVAL
 
     @property
     def people_missing(self) -> int:
@@ -61,20 +74,20 @@ class Waiting:
 
 
 def waiting_of(operation: Operation) -> Waiting | None:
-    """What a pending operation waits for, or an approved one since a policy was tightened; None otherwise."""
+    """What a pending operation waits for, or an approved one held by a tightened policy or by cooling; else None."""
     is_sent = not isinstance(KINDS.get(operation.kind), LocalKind)
     if operation.status != Status.PENDING and not (operation.status == Status.APPROVED and is_sent):
         return None
     try:
-        levels = policy.required_levels(operation)
+        levels, until = policy.required_levels(operation), held_until(operation)
     except OperationError as exc:
         return Waiting([], "", 0, [], [], refusal=str(exc))
     if operation.status == Status.APPROVED and levels == operation.required_levels:
-        return None
-    return _described(operation, levels)
+        return Waiting([], "", 0, [], [], cooling_until=until) if until else None
+    return _described(operation, levels, until)
 
 
-def _described(operation: Operation, levels: Levels) -> Waiting | None:
+def _described(operation: Operation, levels: Levels, until: datetime | None) -> Waiting | None:
     asked = [level.of for level in levels]
     people = {one.id: one for one in read_people(approval_permission_for(operation.kind), asked=asked)}
     approvals = list(operation.approvals.all())
@@ -95,6 +108,7 @@ def _described(operation: Operation, levels: Levels) -> Waiting | None:
         able,
         hindered,
         is_tightened=levels != operation.required_levels,
+        cooling_until=until,
     )
 
 
@@ -140,6 +154,15 @@ def waiting_text(waiting: Waiting) -> str:
     """Why an approved operation is not sent yet."""
     if waiting.refusal:
         return waiting.refusal
+    if waiting.cooling_until and not waiting.open_level:
+        text = gettext("The recipient was added or changed recently, and can be paid from {time}.")
+        return text.format(time=exact_time(waiting.cooling_until))
+    if waiting.cooling_until:
+        text = gettext(
+            "The recipient was added or changed recently, and can be paid from {time}. With one more approval "
+            "({level}) it can be sent at once."
+        )
+        return text.format(time=exact_time(waiting.cooling_until), level=waiting.open_level)
     return gettext("The approval policies were tightened after the approval: it needs {level}.").format(
         level=waiting.open_level
     )
