@@ -86,7 +86,7 @@ def _is_within_ceiling(operation: Operation, version: RecipientVersion) -> bool:
     )
     others = sent.exclude(pk=operation.pk).exclude(status__in=NOT_EXECUTED).values_list("amount", flat=True)
     total = sum((amount for amount in others if amount is not None), operation.amount)
-    return total <= ceiling
+    return bool(total <= ceiling)
 
 
 def problem_of_row(kind: str, paid: _Paid) -> str:

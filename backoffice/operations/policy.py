@@ -1,6 +1,6 @@
 """Who may do what to which operation. Functions named "check" raise the reason; those named "may" return a bool."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -288,9 +288,10 @@ def check_is_decidable(
     check_content(operation, digest)
 
 
-def check_may_approve_in_bulk(operation: Operation) -> None:
+def check_may_approve_in_bulk(operation: Operation, *, alike: Container[str | None]) -> None:
     """Raises NotInBulkError for an operation that must be approved on its own page.
 
+    `alike` are the keys of payees that can be mistaken for a recipient of the register (`look_alikes_of_payees`).
     Rejecting is always possible in bulk. Also raises ContentUnreadableError.
     """
     kind, payload = read_content(operation)
@@ -304,7 +305,7 @@ def check_may_approve_in_bulk(operation: Operation) -> None:
         raise errors.NotInBulkError(Refusal.CONFIRMATION_NOT_IN_BULK)
     if kind.acknowledgement(payload):
         raise errors.NotInBulkError(Refusal.ACKNOWLEDGEMENT_NOT_IN_BULK)
-    if kind.cautions(payload):
+    if kind.cautions(payload) or operation.recipient_key in alike:
         raise errors.NotInBulkError(Refusal.CAUTION_NOT_IN_BULK)
 
 

@@ -12,11 +12,12 @@ from backoffice.operations.batches.earlier_payments import (
     earlier_payments,
     repeated_in_file,
 )
-from backoffice.operations.batches.row_rules import RowRules
+from backoffice.operations.batches.row_rules import RowRules, stored_similarity
 from backoffice.operations.kinds.base import KindForm, MoneyKind
 from backoffice.operations.kinds.form_fields import NameComparison
 from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.models.batches import PayoutFileRow, RowFlag
+from backoffice.operations.payee_look_alikes import look_alikes_of_payees
 
 NAME_FLAGS = {
     NameComparison.CLOSE: RowFlag.NAME_CLOSE,
@@ -49,7 +50,7 @@ class PayoutRows(RowRules):
 
     def check(self, row: PayoutFileRow) -> None:
         form, kind = self._form(row.cells), self.kind
-        row.payload, row.flags = None, []
+        row.payload, row.flags, row.similar = None, [], []
         row.errors = [
             [name if name in kind.file_fields else "", " ".join(map(str, errors))]
             for name, errors in form.errors.items()
@@ -80,7 +81,7 @@ class PayoutRows(RowRules):
                 row.flags += earlier.flags(payment)
 
     def check_whole(self, rows: Sequence[PayoutFileRow]) -> Collection[PayoutFileRow]:
-        """Rows that repeat each other, and the largest of each currency."""
+        """Rows that repeat each other, the largest of each currency, and payees like a recipient of the register."""
         by_number = {row.number: row for row in rows}
         problems = repeated_in_file({number: payment_of(row) for number, row in by_number.items()})
         largest = {row.currency: row for row in sorted(rows, key=lambda row: row.amount or 0)}
@@ -89,6 +90,12 @@ class PayoutRows(RowRules):
         for row in largest.values():
             row.flags = [*dict.fromkeys([*row.flags, RowFlag.LARGEST])]
         changed = {row.number: row for row in largest.values()}
+        alike = look_alikes_of_payees({row.recipient_key for row in rows})
+        for row in rows:
+            if found := alike.get(row.recipient_key):
+                row.flags = [*row.flags, RowFlag.SIMILAR_ACCOUNT]
+                row.similar = [stored_similarity(RowFlag.SIMILAR_ACCOUNT, one) for one in found]
+                changed[row.number] = row
         return (changed | {number: by_number[number] for number in problems}).values()
 
     def _form(self, cells: dict[str, str]) -> KindForm:

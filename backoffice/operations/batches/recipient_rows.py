@@ -8,13 +8,12 @@ from django.utils.translation import gettext
 
 from backoffice.operations.batches.columns import FileColumns
 from backoffice.operations.batches.payout_rows import NAME_FLAGS
-from backoffice.operations.batches.row_rules import RowRules
+from backoffice.operations.batches.row_rules import RowRules, stored_similarity
 from backoffice.operations.kinds.form_fields import NameComparison
 from backoffice.operations.kinds.recipient import RecipientChange, RecipientForm, RecipientPayload
 from backoffice.operations.models.batches import PayoutFileRow, RowFlag
 from backoffice.recipients.comparison import (
     ComparedAccount,
-    SimilarAccount,
     Similarities,
     compare_with_register,
 )
@@ -145,20 +144,6 @@ def _flags(found: Similarities) -> list[RowFlag]:
 
 
 def _stored(found: Similarities) -> list[dict[str, Any]]:
-    """Whom the row can be mistaken for, as JSON: the flag, and the other recipient or row."""
-    return [
-        {"flag": flag.value, "title": one.title, "account": one.account, "bank": one.bank, "row": one.number}
-        for flag, others in ((RowFlag.SIMILAR_ACCOUNT, found.accounts), (RowFlag.SAME_NAME, found.names))
-        for one in others
-    ]
-
-
-def similar_text(stored: dict[str, Any]) -> str:
-    """One of these in words."""
-    other = SimilarAccount(stored["title"], stored["account"], stored["bank"], stored["row"])
-    account = f"{other.account} · {other.bank}" if other.bank else other.account
-    if other.number:
-        return gettext("Row {row}: {name}, {account}").format(
-            row=other.number, name=other.title, account=account
-        )
-    return f"{other.title}, {account}"
+    """Whom the row can be mistaken for."""
+    kinds = ((RowFlag.SIMILAR_ACCOUNT, found.accounts), (RowFlag.SAME_NAME, found.names))
+    return [stored_similarity(flag, one) for flag, others in kinds for one in others]

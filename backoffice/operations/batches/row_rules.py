@@ -1,10 +1,14 @@
 """What the rows of a file become: its columns, and how a row is checked on its own and beside the others."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from django.utils.translation import gettext
 
 from backoffice.operations.batches.columns import FileColumns
-from backoffice.operations.models.batches import PayoutFileRow
+from backoffice.operations.models.batches import PayoutFileRow, RowFlag
+from backoffice.recipients.comparison import SimilarAccount
 
 
 class RowRules(ABC):
@@ -33,3 +37,23 @@ class RowRules(ABC):
 
         `rows` are those with a payload, without their cells.
         """
+
+
+def stored_similarity(flag: RowFlag, one: SimilarAccount) -> dict[str, Any]:
+    """Another recipient, or row of the file, for which a row can be mistaken, as JSON."""
+    return {
+        "flag": flag.value,
+        "title": one.title,
+        "account": one.account,
+        "bank": one.bank,
+        "row": one.number,
+    }
+
+
+def similar_text(stored: Mapping[str, Any]) -> str:
+    """One of these in words."""
+    account = " · ".join(filter(None, (stored["account"], stored["bank"])))
+    named = ", ".join(filter(None, (stored["title"], account)))
+    if stored["row"]:
+        return gettext("Row {row}: {recipient}").format(row=stored["row"], recipient=named)
+    return named

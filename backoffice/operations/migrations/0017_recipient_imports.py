@@ -97,6 +97,7 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.AddField("batchrow", "similar", models.JSONField(null=True)),
         migrations.AddField("release", "holder_names", models.JSONField(null=True, editable=False)),
         migrations.AddField("attempt", "name_not_checked", models.JSONField(null=True)),
         migrations.CreateModel(

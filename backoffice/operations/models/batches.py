@@ -224,6 +224,7 @@ class BatchRow(models.Model):
     payload = models.JSONField()
     digest = models.CharField(max_length=64)  # of the operation that it becomes
     flags = models.JSONField(default=list)
+    similar = models.JSONField(null=True)  # recipients of the register that its payee can be mistaken for
     attention = models.PositiveSmallIntegerField(
         default=0
     )  # how early the approver should check it; 0 for no flag

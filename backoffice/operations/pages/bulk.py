@@ -1,6 +1,6 @@
 """Approve or reject several operations: the confirmation page with totals, and the results."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -26,6 +26,7 @@ from backoffice.operations.kinds.base import Facts
 from backoffice.operations.kinds.registry import debits_a_balance, facts_of, read_content
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, reason_field
+from backoffice.operations.payee_look_alikes import look_alikes_of_payees
 from backoffice.operations.policy import has_approved
 from backoffice.operations.selectors import (
     NEWEST_FIRST,
@@ -92,12 +93,15 @@ class BulkRow:
 
 def bulk_rows(person: User, operations: Iterable[Operation], decision: BulkDecision) -> list[BulkRow]:
     """A row for each operation. The services check every permission again."""
+    operations = list(operations)
+    approves = decision is BulkDecision.APPROVE
+    alike = look_alikes_of_payees({one.recipient_key or "" for one in operations}) if approves else {}
     return [
         BulkRow(
             operation,
             _facts(operation),
             first_payment_text(operation),
-            _skip_reason(person, operation, decision),
+            _skip_reason(person, operation, decision, alike),
         )
         for operation in operations
     ]
@@ -119,7 +123,9 @@ def _facts(operation: Operation) -> Facts:
         return []
 
 
-def _skip_reason(person: User, operation: Operation, decision: BulkDecision) -> str:
+def _skip_reason(
+    person: User, operation: Operation, decision: BulkDecision, alike: Container[str | None]
+) -> str:
     try:
         if has_approved(person, operation) and decision is BulkDecision.APPROVE:
             raise AlreadyApprovedError
@@ -128,7 +134,7 @@ def _skip_reason(person: User, operation: Operation, decision: BulkDecision) -> 
         policy.check_is_decidable(person, operation, digest=operation.digest, now=timezone.now())
         read_content(operation)
         if decision is BulkDecision.APPROVE:
-            policy.check_may_approve_in_bulk(operation)
+            policy.check_may_approve_in_bulk(operation, alike=alike)
     except OperationError as exc:
         return str(exc)
     return ""

@@ -5,7 +5,7 @@ of one does not affect the others.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -56,6 +56,7 @@ from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import ClosingReason, coded
 from backoffice.operations.outcome.resolution import check_meaning_unchanged, resolve_operation
+from backoffice.operations.payee_look_alikes import look_alikes_of_payees
 from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.states import Status
 
@@ -320,8 +321,11 @@ def approve_operations(
     Idempotent: what this user has approved before is only reported.
     """
 
+    choices = list(choices)
+    alike = look_alikes_of_payees({choice.operation.recipient_key or "" for choice in choices})
+
     def decide(choice: SelectedOperation) -> str:
-        _check_may_approve_in_bulk(choice.operation, actor)
+        _check_may_approve_in_bulk(choice.operation, actor, alike)
         changed = approve_operation(
             choice.operation.pk,
             actor=actor,
@@ -394,9 +398,9 @@ def _bulk_result(
         return BulkResult(choice.operation, BulkOutcome.REFUSED, str(_NOT_CONFIRMED))
 
 
-def _check_may_approve_in_bulk(operation: Operation, actor: User) -> None:
+def _check_may_approve_in_bulk(operation: Operation, actor: User, alike: Container[str | None]) -> None:
     try:
-        policy.check_may_approve_in_bulk(operation)
+        policy.check_may_approve_in_bulk(operation, alike=alike)
     except OperationError as exc:
         record_refusal(operation.pk, OperationAction.APPROVE, actor, exc)
         raise

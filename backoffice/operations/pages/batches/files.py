@@ -31,7 +31,7 @@ from backoffice.operations.batches.checking import rules_of
 from backoffice.operations.batches.columns import csv_template, xlsx_template
 from backoffice.operations.batches.payout_rows import payout_kinds
 from backoffice.operations.batches.reading import MAX_MEGABYTES, UnreadableFileError
-from backoffice.operations.batches.recipient_rows import similar_text
+from backoffice.operations.batches.row_rules import similar_text
 from backoffice.operations.batches.totals import file_totals
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.errors import OperationError

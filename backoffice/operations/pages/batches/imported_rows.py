@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions
-from backoffice.operations.batches.recipient_rows import similar_text
+from backoffice.operations.batches.row_rules import similar_text
 from backoffice.operations.kinds.recipient import RecipientPayload
 from backoffice.operations.kinds.recipient_import import RecipientImportKind
 from backoffice.operations.kinds.registry import read_content

@@ -71,6 +71,7 @@ from backoffice.operations.pages.operation.status import (
 from backoffice.operations.pages.operation.waiting import Waiting, waiting_of
 from backoffice.operations.pages.payments import can_read_payments, created_payment
 from backoffice.operations.pages.recipient_choice import can_be_registered, with_registered_recipient
+from backoffice.operations.payee_look_alikes import look_alike_warnings
 from backoffice.operations.policy import may_check_status, may_decide_any
 from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.states import AWAITING_PROVIDER, Status
@@ -220,7 +221,11 @@ def _kind_texts(operation: Operation, waiting: Waiting | None = None) -> KindTex
         summary=decision_summary(operation, kind, payload, waiting),
         cautions=[]
         if operation.is_closed
-        else [*kind.cautions(payload), *cooling_warning(operation.pk, kind, payload)],
+        else [
+            *kind.cautions(payload),
+            *look_alike_warnings(kind, payload),
+            *cooling_warning(operation.pk, kind, payload),
+        ],
         attempts=[
             AttemptRow(
                 attempt, kind.outcome_facts(payload, attempt.result or {}), next_step(operation, attempt)
