@@ -23,14 +23,16 @@ _TYPES = {
 _AT_ONCE = 500
 
 
-def look_alike_warnings(kind: AnyKind, payload: Payload) -> list[str]:
+def look_alike_warnings(kind: AnyKind, payload: Payload, state: str | None = None) -> list[str]:
     """Warnings about recipients with a similar account; none if nobody, or an approved recipient, is paid.
 
-    Two queries.
+    `state` is the state of the payee in the register, if it was read already; empty if it is not in the register.
     """
     key = kind.recipient(payload).key
-    version = version_in_effect(key) if key else None
-    if not key or (version and version.state == RecipientState.APPROVED):
+    if key and state is None:
+        version = version_in_effect(key)
+        state = version.state if version else ""
+    if not key or state == RecipientState.APPROVED:
         return []
     compared = _compared(key)
     found = similar_recipients(compared.type, compared.account, key)

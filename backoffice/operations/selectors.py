@@ -129,7 +129,7 @@ def _first_payment_text(in_progress: int, created: int) -> str:
 
 
 def operations_with_history(user: User) -> QuerySet[Operation]:
-    """Operations with their approvals, attempts, incidents and look-alikes, in five queries."""
+    """Operations with their approvals, attempts, incidents and look-alikes, in six queries."""
     found = visible_operations(user).select_related("release", "prepared_from", "secret__viewer")
     return found.prefetch_related(*(Prefetch(name, rows) for name, rows in _history().items()))
 

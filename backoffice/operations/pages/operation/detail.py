@@ -16,7 +16,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import get_language, gettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
@@ -24,6 +24,7 @@ from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
+from backoffice.core.cached_reads import cached_in_process
 from backoffice.ledger.accounts import unresolved_sentence
 from backoffice.operations import permissions, selectors
 from backoffice.operations.allow_list import cooling_warning
@@ -31,9 +32,10 @@ from backoffice.operations.delivery.balance_queue import QueuePosition, queue_po
 from backoffice.operations.delivery.expected_wait import seconds_per_payment
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.errors import ContentUnreadableError, OperationError
-from backoffice.operations.kinds.base import Facts, FieldMatch, MoneyKind
+from backoffice.operations.kinds.base import Facts, FieldMatch, MoneyKind, Payload
 from backoffice.operations.kinds.registry import (
     KINDS,
+    AnyKind,
     approval_permission_for,
     facts_of,
     permission_for,
@@ -223,7 +225,7 @@ def _kind_texts(operation: Operation, waiting: Waiting | None = None) -> KindTex
         if operation.is_closed
         else [
             *kind.cautions(payload),
-            *look_alike_warnings(kind, payload),
+            *_look_alikes_of_payee(operation, kind, payload),
             *cooling_warning(operation.pk, kind, payload),
         ],
         attempts=[
@@ -238,6 +240,19 @@ def _kind_texts(operation: Operation, waiting: Waiting | None = None) -> KindTex
             if isinstance(kind, MoneyKind)
         ],
     )
+
+
+def _look_alikes_of_payee(operation: Operation, kind: AnyKind, payload: Payload) -> list[str]:
+    """The warnings of the last minute: the page is loaded again while it is open, and nothing is decided by them."""
+    state = getattr(operation, "registered_state", "") or ""
+    return cached_in_process(
+        f"look-alikes-of-payee-{operation.pk}-{state}-{get_language()}",
+        lambda: look_alike_warnings(kind, payload, state),
+        _LOOK_ALIKES_KEPT_SECONDS,
+    )
+
+
+_LOOK_ALIKES_KEPT_SECONDS = 60
 
 
 def decision_requirements(operation: Operation) -> DecisionRequirements:
