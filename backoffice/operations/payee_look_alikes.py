@@ -67,11 +67,11 @@ def _compared(key: str) -> ComparedAccount:
 
 def _warning(compared: ComparedAccount, other: RecipientVersion) -> str:
     if other.account == compared.account:
-        text = gettext("The recipient {recipient} has the same account number at another bank, {bank}.")
+        text = gettext("The recipient {recipient} has the same account number at another bank: {bank}.")
         return text.format(recipient=other.title, bank=other.bank)
     return gettext(
-        "Similar to the account of the recipient {recipient}, but different. In the register: {earlier} · Now: "
-        "{current} (differences in brackets). Confirm the account with the recipient before you continue."
+        "Similar to the account of the recipient {recipient}, but not the same. Known account: {earlier} · This "
+        "account: {current} (differences in brackets). Confirm the account with the recipient before you continue."
     ).format(
         recipient=other.title,
         earlier=mark_differences(other.account, compared.account),

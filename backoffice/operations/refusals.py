@@ -278,14 +278,14 @@ class Refusal(TextChoices):
         "holder_changed",
         _(
             "The name at the bank is now {current}; {approved} was approved. Nothing was sent. Confirm the account "
-            "with the recipient, by a way known to you."
+            "with the recipient through a contact that you already know."
         ),
     )
     HOLDER_NOT_FOUND = (
         "holder_not_found",
         _(
             "The bank no longer finds the account that was approved for {approved}. Nothing was sent. Confirm the "
-            "account with the recipient, by a way known to you."
+            "account with the recipient through a contact that you already know."
         ),
     )
     HOLDER_REASON_MISSING = (
@@ -491,8 +491,8 @@ class Refusal(TextChoices):
     RECIPIENT_NOT_APPROVED = (
         "recipient_not_approved",
         _(
-            "Only approved recipients of the register can be paid, and this one is not among them. Nothing was done. "
-            "Add the recipient under Settings, Recipients; another person must approve it."
+            "Only approved recipients can be paid, and this recipient is not approved. Nothing was done. Add the "
+            "recipient under Settings, Recipients; another person must approve it."
         ),
     )
     RECIPIENT_COOLING = (
@@ -501,20 +501,19 @@ class Refusal(TextChoices):
     )
     RECIPIENT_CURRENCY = (
         "recipient_currency",
-        _("The register allows payments to this recipient in {currency} only. Nothing was done."),
+        _("This recipient is approved for payments in {currency} only. Nothing was done."),
     )
     RECIPIENT_ALTERED = (
         "recipient_altered",
         _(
-            "The register of recipients was altered outside Countersign. Nothing was sent or changed. Inform an "
-            "administrator."
+            "The recipients were altered outside Countersign. Nothing was sent or changed. Inform an administrator."
         ),
     )
     RECIPIENT_CHANGED = (
         "recipient_changed",
         _(
-            "The recipient is not, or no longer, in the register as this change needs it. Nothing was changed. Open "
-            "the recipient again, then prepare the change again."
+            "The recipient already exists, or was changed in the meantime. Nothing was changed. Open the recipient, "
+            "then prepare the change again."
         ),
     )
     IMPORT_OUTDATED = (

@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from backoffice.accounts.models import User
 from backoffice.audit.canonical import canonical_time
@@ -33,9 +34,9 @@ class RecipientType(models.TextChoices):
 class RecipientState(models.TextChoices):
     """Whether two people agreed on paying a recipient. Suggestions were saved by one person."""
 
-    SUGGESTED = "suggested", _("Suggested")
-    APPROVED = "approved", _("Approved")
-    RETIRED = "retired", _("Retired")
+    SUGGESTED = "suggested", pgettext_lazy("recipient", "Suggested")
+    APPROVED = "approved", pgettext_lazy("recipient", "Approved")
+    RETIRED = "retired", pgettext_lazy("recipient", "Retired")
 
 
 class RecipientVersion(SealedRow):

@@ -14,6 +14,7 @@ from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.recipient import RecipientPayload
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import RowFlag
+from backoffice.operations.selectors import first_payment_warning
 from backoffice.operations.workflow import approvals
 from backoffice.recipients.comparison import ComparedAccount, compare_with_register
 from backoffice.recipients.models import RecipientType
@@ -123,3 +124,9 @@ def test_many_are_compared_in_one_pass(
     with django_assert_num_queries(1):
         found = compare_with_register(compared)
     assert found
+
+
+@pytest.mark.parametrize("kind", PAID)
+def test_every_paying_kind_says_that_somebody_new_is_paid(kind: str) -> None:
+    warning = first_payment_warning(KINDS[kind].recipient(SAMPLES[kind]).key)
+    assert warning.startswith("Recipient not paid before.")

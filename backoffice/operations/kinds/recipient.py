@@ -376,7 +376,7 @@ class RecipientKind(LocalKind[RecipientPayload]):
     verb = _("Add recipient")
     permission = PREPARE
     effect = LocalEffect.CHANGES_RECIPIENT
-    success_texts = (_("Register changed"), _("The change of the recipient is in effect."))
+    success_texts = (_("Recipient updated"), _("The change to the recipient is in effect."))
     payload_type = RecipientPayload
     form_type = RecipientForm
 
@@ -467,8 +467,8 @@ def _look_alike_warnings(payload: RecipientPayload) -> list[str]:
     """Warnings about recipients of the register whose account can be mistaken for this one."""
     return [
         gettext(
-            "Similar to the account of {recipient}, but different. In the register: {earlier} · Now: {current} "
-            "(differences in brackets). Confirm the account with the recipient before you continue."
+            "Similar to the account of {recipient}, but not the same. Known account: {earlier} · This account: "
+            "{current} (differences in brackets). Confirm the account with the recipient before you continue."
         ).format(
             recipient=other.title,
             earlier=mark_differences(other.account, payload.account),
@@ -487,8 +487,8 @@ def _namesake_warnings(payload: RecipientPayload) -> list[str]:
     names = {payload.details.name, payload.details.alias}
     return [
         gettext(
-            "The register already has {recipient} with another account, {account}. Ask the recipient, by a way known "
-            "to you, whether this account is theirs."
+            "{recipient} is already a recipient, with another account: {account}. Confirm this account with the "
+            "recipient through a contact that you already know."
         ).format(recipient=other.title, account=other.detail)
         for other in namesakes(payload.type, names, payload.key)
     ]

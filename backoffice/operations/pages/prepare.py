@@ -75,7 +75,7 @@ class RecipientChoiceForm(forms.Form):
         self.known = recipient_options(user, kind, self._typed("text"))
         account: Any = self.fields["account"].widget
         groups = (
-            (gettext("Register"), self.known.registered),
+            (gettext("Recipients"), self.known.registered),
             (gettext("Recent"), self.known.recent),
         )
         account.choices = [
