@@ -1,4 +1,4 @@
-"""A sender that dies between reading the holder's name and the claim; a name that changes; a bank that cannot answer."""
+"""A sender that dies between reading the name of an account's holder and the claim, and a name that changes."""
 
 import pytest
 
