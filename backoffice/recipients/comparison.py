@@ -73,10 +73,11 @@ class _Index:
 
     def __init__(self, compared: Mapping[int, ComparedAccount]) -> None:
         self._compared = compared
+        self._slips = _either_half if len(compared) <= _FEW else _with_one_left_out
         self._by_trait: dict[tuple[object, ...], list[int]] = defaultdict(list)
         self._by_name: dict[str, list[int]] = defaultdict(list)
         for number, one in compared.items():
-            for trait in _traits(one.type, one.account):
+            for trait in self._traits(one.type, one.account):
                 self._by_trait[trait].append(number)
             for name in _folded(one.names):
                 self._by_name[name].append(number)
@@ -90,7 +91,9 @@ class _Index:
     ) -> None:
         """Add the other one to all that it can be mistaken for, and to all that go by its name."""
         near = {
-            number for trait in _traits(other.type, other.account) for number in self._by_trait.get(trait, ())
+            number
+            for trait in self._traits(other.type, other.account)
+            for number in self._by_trait.get(trait, ())
         }
         for number in near - {but}:
             one = self._compared[number]
@@ -102,6 +105,23 @@ class _Index:
             if one.key != other.key and one.type == other.type:
                 _add(found[number].names, shown)
 
+    def _traits(self, kind: RecipientType, account: str) -> Iterator[tuple[object, ...]]:
+        """What two accounts have in common at least if `is_similar`, and others may have too."""
+        if kind == RecipientType.BANK:
+            yield from (("bank", rest) for rest in self._slips(account))
+        elif kind == RecipientType.ADDRESS:
+            yield ("ends", *visible_ends(account))
+            # Four differences leave one of five parts as it is.
+            same, parts = normalised_address(account), MAX_DIFFERENT_CHARACTERS + 1
+            size = max(len(same) // parts, 1)
+            for place in range(parts):
+                yield "part", len(same), place, same[place * size : (place + 1) * size]
+        else:
+            folded = account.casefold()
+            yield "user", folded.translate(CONFUSABLE)
+            if len(folded) > SHORT_NAME:
+                yield from (("slip", rest) for rest in self._slips(folded))
+
 
 def _add(shown: list[SimilarAccount], one: SimilarAccount) -> None:
     if len(shown) < MOST_NAMED and one not in shown:
@@ -112,22 +132,14 @@ def _folded(names: tuple[str, ...]) -> set[str]:
     return {name.casefold() for name in names if name}
 
 
-def _traits(kind: RecipientType, account: str) -> Iterator[tuple[object, ...]]:
-    """What two accounts have in common at least if `is_similar`, and others may have too."""
-    if kind == RecipientType.BANK:
-        yield from (("bank", rest) for rest in _with_one_left_out(account))
-    elif kind == RecipientType.ADDRESS:
-        yield ("ends", *visible_ends(account))
-        # Four differences leave one of five parts as it is.
-        same, parts = normalised_address(account), MAX_DIFFERENT_CHARACTERS + 1
-        size = max(len(same) // parts, 1)
-        for place in range(parts):
-            yield "part", len(same), place, same[place * size : (place + 1) * size]
-    else:
-        folded = account.casefold()
-        yield "user", folded.translate(CONFUSABLE)
-        if len(folded) > SHORT_NAME:
-            yield from (("slip", rest) for rest in _with_one_left_out(folded))
+_FEW = 100
+"""Up to so many accounts it is faster to look up halves, which others have too, than all that one slip leaves."""
+
+
+def _either_half(text: str) -> set[str]:
+    """The start and the end of the text, of which one slip leaves one as it is, also in a text longer by one."""
+    halves = {max((len(text) + longer) // 2 - 1, 1) for longer in (-1, 0, 1)}
+    return {part for half in halves for part in (f"{text[:half]}…", f"…{text[-half:]}")}
 
 
 def _with_one_left_out(text: str) -> set[str]:

@@ -100,8 +100,9 @@ def test_a_batch_without_look_alikes_has_the_digest_of_earlier_releases(preparer
         (RecipientType.USER, "ngozi.eze", "ngozi.ez"),
     ],
 )
+@pytest.mark.parametrize("beside", [0, 200])
 def test_many_are_compared_as_one_is(
-    preparer: User, approver: User, kind: RecipientType, account: str, other: str
+    preparer: User, approver: User, beside: int, kind: RecipientType, account: str, other: str
 ) -> None:
     make: dict[RecipientType, Any] = {
         RecipientType.BANK: registered.bank_account,
@@ -109,7 +110,11 @@ def test_many_are_compared_as_one_is(
         RecipientType.USER: registered.user,
     }
     registered.agreed(make[kind](other, "Supplier"), preparer, approver)
-    found = compare_with_register({1: ComparedAccount(kind, "its key", account)})
+    others = {
+        number: ComparedAccount(RecipientType.USER, f"key {number}", f"somebody.else.{number * 1117}")
+        for number in range(2, beside + 2)
+    }
+    found = compare_with_register({1: ComparedAccount(kind, "its key", account)} | others)
     assert [one.account for one in found[1].accounts] == [other]
 
 
