@@ -6,7 +6,7 @@ from backoffice.core.models import CachedReadRow
 from backoffice.ledger import accounts as ledger
 from backoffice.operations.models.operations import Attempt, HolderChange, Operation, Release
 from backoffice.operations.states import Status
-from tests import factories
+from tests.faults.harness import operations
 from tests.faults.harness.figures import compare_with_provider
 from tests.faults.harness.stage import FaultStage, statuses
 from tests.recipients import registered
@@ -20,8 +20,9 @@ def released(stage: FaultStage, name: str) -> Operation:
     """A withdrawal to a registered account, approved under this name and released, whose name must be read again."""
     account = registered.bank_account(number=NUMBER, name=name)
     registered.agreed(account, stage.preparer, stage.approver)
-    operation = factories.approved(stage.preparer, stage.approver, account_name=name, typed_name=name)
-    factories.release(operation, stage.approver)
+    paid = {"account_number": NUMBER, "bank_code": BANK, "account_name": name, "typed_name": name}
+    operation = operations.approved("withdrawal", stage.preparer, stage.approver, **paid)
+    operations.release(operation, stage.approver, stage.provider)
     CachedReadRow.objects.filter(key__startswith="holder:").delete()
     return operation
 
@@ -41,4 +42,5 @@ def test_a_name_that_changed_between_approval_and_sending_holds_it(stage: FaultS
     stage.enqueue(operation)
     assert (statuses([operation]), Release.objects.count()) == ({Status.APPROVED}, 0)
     assert HolderChange.objects.get().name == ledger.holder_today(NUMBER, BANK).name
-    stage.assert_never_sent([operation])
+    stage.enqueue(operation, operation)
+    assert stage.provider.ledger()["orders"] == []
