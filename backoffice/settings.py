@@ -50,17 +50,25 @@ def approval_limits(written: Iterable[str]) -> dict[str, Decimal]:
 
     Raises ImproperlyConfigured for anything else, so that no limit that was meant to be set is ignored.
     """
+    return {**_DEFAULT_APPROVAL_LIMITS, **amounts_by_currency(_APPROVAL_LIMITS_SETTING, written)}
+
+
+def amounts_by_currency(setting: str, written: Iterable[str]) -> dict[str, Decimal]:
+    """The amounts that this setting names, such as `NGN=50000,USD=100`.
+
+    Raises ImproperlyConfigured for anything else.
+    """
     limits: dict[str, Decimal] = {}
     for item in written:
         found = _APPROVAL_LIMIT.fullmatch(item.strip())
         if found is None or found[1] not in CURRENCIES or found[1] in limits:
             raise ImproperlyConfigured(
-                f"{_APPROVAL_LIMITS_SETTING} must be like NGN=10000000,USD=10000: "
+                f"{setting} must be like NGN=10000000,USD=10000: "
                 f"each of {', '.join(CURRENCIES)} at most once, "
                 "digits and one point only"
             )
         limits[found[1]] = Decimal(found[2])
-    return {**_DEFAULT_APPROVAL_LIMITS, **limits}
+    return limits
 
 
 # A comment with `#:` describes the variable below it; the configuration page of the docs is generated from these.
@@ -183,6 +191,18 @@ ALLOW_LIST: frozenset[str] = allow_listed_kinds(env.list("COUNTERSIGN_ALLOW_LIST
 #: Hours before which a recipient that was added, or whose name or currency was changed, cannot be paid by the kinds in
 #: `COUNTERSIGN_ALLOW_LIST`.
 RECIPIENT_COOLING_HOURS: int = env.int("COUNTERSIGN_RECIPIENT_COOLING_HOURS", default=0)
+#: What a recipient can be paid in total before the hours of `COUNTERSIGN_RECIPIENT_COOLING_HOURS` have passed, such as
+#: `NGN=50000,USD=100`. Nothing in a currency that is not named.
+RECIPIENT_COOLING_CEILINGS = amounts_by_currency(
+    "COUNTERSIGN_RECIPIENT_COOLING_CEILINGS", env.list("COUNTERSIGN_RECIPIENT_COOLING_CEILINGS", default=[])
+)
+#: With `1`, a payment that those hours hold can be sent once one person more has approved it than its rules require.
+RECIPIENT_COOLING_EXTRA_APPROVAL: bool = env.bool(
+    "COUNTERSIGN_RECIPIENT_COOLING_EXTRA_APPROVAL", default=False
+)
+#: With `0`, a payment to a bank account of an approved recipient waits while the name of the account's holder cannot be
+#: read from the bank before sending. Otherwise it is sent under the approved name, and its attempt says so.
+SEND_WITHOUT_NAME_CHECK: bool = env.bool("COUNTERSIGN_SEND_WITHOUT_NAME_CHECK", default=True)
 ADMINISTRATORS_TO_SEND = 2  # nothing is sent while fewer administrators are active
 RELEASE_LIFETIME_MINUTES = 15  # how long a release waits to be sent if it has no one-time code
 #: The longest that one call to the provider may take; less than 30 only in the sandbox, for tests.

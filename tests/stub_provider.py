@@ -17,6 +17,7 @@ Answer = tuple[int, str]
 class StubProvider:
     """Answers GET plausibly, and POST, PUT and DELETE as defined by `answer_post`.
 
+    `answer_resolve`, where a test sets it, answers the reads of account holders, which `resolved` counts.
     `balance`, `records`, `accounts`, `callback` and `keys` are its data, as JSON. `posts` are the bodies of requests
     that change something, `changes` their methods and paths; `keys_shown` the API keys of all requests. Its clock is
     `clock_behind` ours; None leaves out the header Date.
@@ -25,6 +26,7 @@ class StubProvider:
     def __init__(self) -> None:
         self.posts: list[str] = []
         self.changes: list[str] = []
+        self.resolved: list[str] = []
         self.keys_shown: list[str] = []
         self.records = "[]"
         self.accounts = "[]"
@@ -33,6 +35,7 @@ class StubProvider:
         self.wallet = '{"addresses": []}'
         self.callback = '"https://hooks.example.com/before"'
         self.answer_post: Callable[[], Answer] = lambda: (200, '{"data": {"transactionId": "T-1"}}')
+        self.answer_resolve: Callable[[], Answer] | None = None
         self.before_get: Callable[[], object] = lambda: None
         self.clock_behind: timedelta | None = timedelta()
         self.url = ""
@@ -80,6 +83,10 @@ def serving(stub: Stub) -> Iterator[Stub]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            if stub.answer_resolve is not None and self.path.endswith("/bank/resolve"):
+                stub.resolved.append(body.decode())
+                self._answer(*stub.answer_resolve())
+                return
             stub.posts.append(body.decode())
             stub.keys_shown.append(self.headers["X-Api-Key"])
             stub.changes.append(f"{self.command} {self.path}")

@@ -165,6 +165,10 @@ class Action(models.TextChoices):
     )
     OPERATION_APPLIED = "operation.applied", pgettext_lazy("audit action", "applied")
     OPERATION_RESOLVED = "operation.resolved", pgettext_lazy("audit action", "resolved")
+    OPERATION_HELD = (
+        "operation.held",
+        pgettext_lazy("audit action", "held because of another name at the bank"),
+    )
     BATCH_PAUSED = "batch.paused", pgettext_lazy("audit action", "paused the sending of")
     BATCH_RESUMED = "batch.resumed", pgettext_lazy("audit action", "resumed the sending of")
     BATCH_CANCELLED = "batch.cancelled", pgettext_lazy("audit action", "cancelled the unsent operations of")
@@ -182,6 +186,8 @@ class Action(models.TextChoices):
     DELEGATION_AGREED = "delegation.agreed", pgettext_lazy("audit action", "agreed on the delegation")
     DELEGATION_ENDED = "delegation.ended", pgettext_lazy("audit action", "ended the delegation")
     RECIPIENT_RETIRED = "recipient.retired", pgettext_lazy("audit action", "retired the recipient")
+
+    RECIPIENTS_IMPORTED = "recipient.imported", pgettext_lazy("audit action", "added the recipients of")
 
     # of earlier releases, in which one person saved bank accounts
     ACCOUNT_SAVED = "saved_account.saved", pgettext_lazy("audit action", "saved the recipient")

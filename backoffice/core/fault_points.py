@@ -14,6 +14,7 @@ NAMES = frozenset(
     {
         "batch.chunk_created",  # the next rows of a batch are operations, others wait
         "release.committed",  # the release is committed, the worker not notified
+        "send.name_resolved",  # the name of the account's holder is read, nothing else yet
         "send.before_claim",  # the watermark is read
         "send.claimed",  # the attempt is stored, nothing is sent
         "send.before_request",  # the connection for the request is not made yet

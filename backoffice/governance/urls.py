@@ -10,6 +10,7 @@ from backoffice.governance.pages import (
     delegations,
     handover,
     person,
+    recipient_files,
     recipients,
     team,
 )
@@ -26,6 +27,7 @@ urlpatterns = [
     path("team/<int:pk>/deactivate/", person.act, {"action": "deactivate"}, name="deactivate"),
     path("team/<int:pk>/end-sessions/", person.act, {"action": "end_sessions"}, name="end_sessions"),
     path("recipients/", recipients.recipients, name="recipients"),
+    path("recipients/import/", recipient_files.recipient_files, name="recipient_files"),
     path("recipients/<uuid:pk>/", recipients.recipient, name="recipient"),
     # the pages that saved bank accounts had in earlier releases
     path(

@@ -3,12 +3,13 @@ bank account, and what the provider supports: banks, networks and minimum amount
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 from itertools import chain
 from uuid import UUID
 
+from django.core.cache import cache
 from django.db.models import TextChoices
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -42,7 +43,10 @@ from payments_gateway import (
 )
 
 _NO_SUCCESS = 300  # HTTP statuses from here on report an error; below it, the error's text gives the cause
-_HOLDER_KEPT_FOR = timedelta(minutes=2)
+_HOLDER_KEPT_FOR = timedelta(days=1)
+_HOLDER_FRESH_FOR_FORMS = timedelta(minutes=2)
+_HOLDERS_UNREADABLE = "holders-unreadable"
+_HOLDERS_RETRY_SECONDS = 60
 _ACCOUNTS_PER_PAGE = (
     100  # of the first page, the only one read: the merchant has few accounts at the provider
 )
@@ -81,13 +85,58 @@ def resolve_account_holder(account_number: str, bank_code: str) -> AccountHolder
 
     Raises RejectedError if the provider finds no such account, another GatewayError if it cannot answer.
     """
-    holder = CachedRead(
+    return _read_holder(account_number, bank_code, _HOLDER_FRESH_FOR_FORMS)
+
+
+@dataclass(frozen=True)
+class HolderToday:
+    """The holder of a bank account as read within a day; without a name, the bank knows no such account.
+
+    `cause` says why it cannot be read now (`unresolved_cause`); usually empty.
+    """
+
+    name: str = ""
+    cause: Mapping[str, str] = field(default_factory=dict)
+
+
+def holder_today(account_number: str, bank_code: str) -> HolderToday:
+    """The holder as read at most a day ago, by a form or before a payment; otherwise read now. Raises GatewayError."""
+    try:
+        return HolderToday(_read_holder(account_number, bank_code, _HOLDER_KEPT_FOR).account_name)
+    except NotFoundError:
+        return HolderToday()
+
+
+def holder_if_readable(account_number: str, bank_code: str) -> HolderToday:
+    """The same, with a `cause` in place of an error.
+
+    After a read that failed, this process makes no other for a minute, so that a provider that cannot answer delays
+    one payment of many and not each of them.
+    """
+    failed: Mapping[str, str] | None = cache.get(_HOLDERS_UNREADABLE)
+    if failed:
+        known = _holder_read(account_number, bank_code, _HOLDER_KEPT_FOR).cached().value
+        return HolderToday(known.account_name) if known else HolderToday(cause=failed)
+    try:
+        return holder_today(account_number, bank_code)
+    except GatewayError as exc:
+        cause = unresolved_cause(exc)
+        if cause["code"] != UnresolvedCause.REFUSED:
+            cache.set(_HOLDERS_UNREADABLE, cause, _HOLDERS_RETRY_SECONDS)
+        return HolderToday(cause=cause)
+
+
+def _holder_read(account_number: str, bank_code: str, fresh_for: timedelta) -> CachedRead[AccountHolder]:
+    return CachedRead(
         f"holder:{bank_code}:{account_number}",
         TypeAdapter(AccountHolder),
         keep_for=_HOLDER_KEPT_FOR,
-        fresh_for=_HOLDER_KEPT_FOR,
+        fresh_for=fresh_for,
     )
-    return holder.fetch(
+
+
+def _read_holder(account_number: str, bank_code: str, fresh_for: timedelta) -> AccountHolder:
+    return _holder_read(account_number, bank_code, fresh_for).fetch(
         lambda: gateway(deadline=FORM_CHECK_TIMEOUT).banks.resolve(
             account_number=account_number, bank_code=bank_code
         )

@@ -44,6 +44,7 @@ class Notice(TextChoices):
     SUCCEEDED = "succeeded", _("Sent, and confirmed by the provider")
     APPLIED = "applied", _("Applied")
     FAILED = "failed", _("Failed")
+    HELD = "held", _("Not sent: the name at the bank differs from the approved one")
     RETURNED = "returned", _("Not executed: returned to approved")
     RESOLVED = "resolved", _("Unknown outcome resolved by two people")
     OUTCOME_UNKNOWN = "outcome_unknown", _("Outcome unknown")
@@ -168,6 +169,7 @@ EVENTS: dict[Action, tuple[Event, ...]] = {
     ),
     Action.OPERATION_APPLIED: (Event(Notice.APPLIED, Group.OUTCOMES, Audience.OWNERS),),
     Action.OPERATION_FAILED: (Event(Notice.FAILED, Group.OUTCOMES, Audience.OWNERS),),
+    Action.OPERATION_HELD: (Event(Notice.HELD, Group.PROBLEMS, Audience.OWNERS),),
     Action.OPERATION_RETURNED: (Event(Notice.RETURNED, Group.OUTCOMES, Audience.OWNERS), _WAITS),
     Action.OPERATION_RESOLVED: (Event(Notice.RESOLVED, Group.OUTCOMES, Audience.OWNERS),),
     Action.OPERATION_OUTCOME_UNKNOWN: (
@@ -274,6 +276,7 @@ SILENT = frozenset(
         Action.RECIPIENT_ADDED,
         Action.RECIPIENT_CHANGED,
         Action.RECIPIENT_RETIRED,
+        Action.RECIPIENTS_IMPORTED,
         Action.ACCOUNT_SAVED,
         Action.ACCOUNT_RENAMED,
         Action.ACCOUNT_DELETED,

@@ -1,6 +1,7 @@
 """Who may be paid: by the kinds of `COUNTERSIGN_ALLOW_LIST`, approved recipients of the register only.
 
-A recipient that was added or changed lately can be prepared and approved, and is paid once its cooling has ended.
+A payment to a recipient that was added or changed recently can be prepared and approved. It is sent once cooling has
+ended, or before within a ceiling, or with one more approval, as the settings permit.
 """
 
 from collections.abc import Collection
@@ -11,7 +12,7 @@ from django.conf import settings
 from django.utils.translation import gettext
 
 from backoffice.core import clock
-from backoffice.core.web.formatting import exact_time
+from backoffice.core.web.formatting import exact_time, format_amount
 from backoffice.operations.errors import (
     RecipientAlteredError,
     RecipientCoolingError,
@@ -22,7 +23,8 @@ from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.batch import BatchPayload
 from backoffice.operations.kinds.registry import AnyKind, read_content
 from backoffice.operations.models.batches import BatchRow
-from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.states import NOT_EXECUTED
 from backoffice.recipients.models import AlteredRecipientError, RecipientState, RecipientVersion
 from backoffice.recipients.register import versions_in_effect
 
@@ -43,12 +45,48 @@ def check_recipients(operation_id: UUID, kind: AnyKind, payload: Payload) -> Non
 
 
 def check_payable(operation: Operation) -> None:
-    """The same of a stored operation that is about to be paid, and RecipientCoolingError before cooling has ended."""
+    """The same of a stored operation that is about to be paid, and RecipientCoolingError before cooling has ended.
+
+    Where one more approval may take the place of cooling, `approval.requirements.required_levels` requires it instead.
+    """
     kind, payload = read_content(operation)
-    for version in _check(_paid_by(operation.pk, kind, payload)).values():
+    _check(_paid_by(operation.pk, kind, payload))
+    until = held_until(operation)
+    if until is not None and not settings.RECIPIENT_COOLING_EXTRA_APPROVAL:
+        raise RecipientCoolingError(until)
+
+
+def held_until(operation: Operation) -> datetime | None:
+    """When cooling ends for the recipient of this operation, if it holds it; None if nothing does.
+
+    It does not hold what stays, with all that was sent to the recipient since cooling began, within the ceiling.
+    """
+    if not settings.RECIPIENT_COOLING_HOURS or not is_allow_listed(operation.kind):
+        return None
+    kind, payload = read_content(operation)
+    try:
+        found = versions_in_effect({key for key, _ in _paid_by(operation.pk, kind, payload)})
+    except AlteredRecipientError as exc:
+        raise RecipientAlteredError from exc
+    for version in found.values():
         until = cooling_until(version)
-        if until > clock.now():
-            raise RecipientCoolingError(until)
+        if until > clock.now() and not _is_within_ceiling(operation, version):
+            return until
+    return None
+
+
+def _is_within_ceiling(operation: Operation, version: RecipientVersion) -> bool:
+    ceiling = settings.RECIPIENT_COOLING_CEILINGS.get(operation.currency)
+    if ceiling is None or operation.amount is None:
+        return False
+    sent = Operation.objects.filter(
+        recipient_key=version.key,
+        currency=operation.currency,
+        pk__in=Attempt.objects.filter(started_at__gte=version.details_since).values("operation"),
+    )
+    others = sent.exclude(pk=operation.pk).exclude(status__in=NOT_EXECUTED).values_list("amount", flat=True)
+    total = sum((amount for amount in others if amount is not None), operation.amount)
+    return bool(total <= ceiling)
 
 
 def problem_of_row(kind: str, paid: _Paid) -> str:
@@ -68,19 +106,30 @@ def cooling_until(version: RecipientVersion) -> datetime:
 
 
 def cooling_warning(operation_id: UUID, kind: AnyKind, payload: Payload) -> list[str]:
-    """The caution that a recipient cannot be paid yet; empty if all can, or must not at all."""
+    """The caution that a recipient cannot be paid yet, and what can be before; empty if all can, or must not at all."""
+    paid = _paid_by(operation_id, kind, payload)
     try:
-        versions = versions_in_effect({key for key, _ in _paid_by(operation_id, kind, payload)})
+        versions = versions_in_effect({key for key, _ in paid})
     except AlteredRecipientError:
         return []
     latest = max((cooling_until(version) for version in versions.values()), default=None)
     if latest is None or latest <= clock.now():
         return []
-    return [
-        gettext("The recipient was added or changed lately, and can be paid from {time}.").format(
+    texts = [
+        gettext("The recipient was added or changed recently, and can be paid from {time}.").format(
             time=exact_time(latest)
         )
     ]
+    ceilings = settings.RECIPIENT_COOLING_CEILINGS
+    texts += [
+        gettext("Before that, {amount} in total can be paid.").format(
+            amount=f"{currency} {format_amount(ceilings[currency], currency)}"
+        )
+        for currency in sorted({currency for _, currency in paid if currency in ceilings})
+    ]
+    if settings.RECIPIENT_COOLING_EXTRA_APPROVAL:
+        texts.append(gettext("With one more approval it can be sent at once."))
+    return [" ".join(texts)]
 
 
 def _paid_by(operation_id: UUID, kind: AnyKind, payload: Payload) -> set[_Paid]:

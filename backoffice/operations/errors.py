@@ -222,6 +222,18 @@ class LookAlikeError(OperationError):
         super().__init__(Refusal.LOOK_ALIKE, transactions=", ".join(transaction_ids))
 
 
+class HolderChangedError(OperationError):
+    """The bank gives another name of the account's holder now than was approved; none if it finds no account."""
+
+    def __init__(self, approved: str, current: str) -> None:
+        code = Refusal.HOLDER_CHANGED if current else Refusal.HOLDER_NOT_FOUND
+        super().__init__(code, approved=approved, **({"current": current} if current else {}))
+
+
+class HolderReasonMissingError(OperationError):
+    code = Refusal.HOLDER_REASON_MISSING
+
+
 class ListTooLongError(OperationError):
     """The provider's list could not be read in time before sending."""
 
@@ -282,6 +294,13 @@ class RecipientNotApprovedError(OperationError):
 
 class RecipientAlteredError(OperationError):
     code = Refusal.RECIPIENT_ALTERED
+
+
+class ImportOutdatedError(OperationError):
+    """A recipient of the file is not, or no longer, in the register as its row needs it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(Refusal.IMPORT_OUTDATED, name=name)
 
 
 class RecipientCurrencyError(OperationError):

@@ -1,6 +1,6 @@
 """Who may do what to which operation. Functions named "check" raise the reason; those named "may" return a bool."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -120,11 +120,14 @@ def check_is_decidable(
     check_content(operation, digest)
 
 
-def check_may_approve_in_bulk(operation: Operation, levels: Levels | None = None) -> None:
+def check_may_approve_in_bulk(
+    operation: Operation, levels: Levels | None = None, *, alike: Container[str | None]
+) -> None:
     """Raises NotInBulkError for an operation that must be approved on its own page.
 
     Rejecting is always possible in bulk. By the stricter of the version it was prepared under and the one in effect.
-    `levels` are those of a page with many (`requirements.levels_of_many`). Also raises as `required_levels`.
+    `levels` are those of a page with many (`requirements.levels_of_many`). `alike` are the keys of payees that can be
+    mistaken for a recipient of the register (`look_alikes_of_payees`). Also raises as `required_levels`.
     """
     kind, payload = read_content(operation)
     if kind.excluded_from_bulk:
@@ -137,7 +140,7 @@ def check_may_approve_in_bulk(operation: Operation, levels: Levels | None = None
         raise errors.NotInBulkError(Refusal.CONFIRMATION_NOT_IN_BULK)
     if kind.acknowledgement(payload):
         raise errors.NotInBulkError(Refusal.ACKNOWLEDGEMENT_NOT_IN_BULK)
-    if kind.cautions(payload):
+    if kind.cautions(payload) or operation.recipient_key in alike:
         raise errors.NotInBulkError(Refusal.CAUTION_NOT_IN_BULK)
 
 

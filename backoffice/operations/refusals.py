@@ -320,6 +320,24 @@ class Refusal(TextChoices):
         "look_alike_reason_missing",
         _("Enter why that transaction is a different payment. Nothing was sent."),
     )
+    HOLDER_CHANGED = (
+        "holder_changed",
+        _(
+            "The name at the bank is now {current}; {approved} was approved. Nothing was sent. Confirm the account "
+            "with the recipient through a contact that you already know."
+        ),
+    )
+    HOLDER_NOT_FOUND = (
+        "holder_not_found",
+        _(
+            "The bank no longer finds the account that was approved for {approved}. Nothing was sent. Confirm the "
+            "account with the recipient through a contact that you already know."
+        ),
+    )
+    HOLDER_REASON_MISSING = (
+        "holder_reason_missing",
+        _("Enter how you know that the account is right. Nothing was sent."),
+    )
     LIST_TOO_LONG = (
         "list_too_long",
         _(
@@ -494,8 +512,8 @@ class Refusal(TextChoices):
     APPROVALS_MISSING = (
         "approvals_missing",
         _(
-            "The approval policies that are in effect now require more approvals. Nothing was sent. Once the missing "
-            "approvals are given, choose “Send” again."
+            "The approval policies that are in effect now, or a recipient that was added or changed recently, require "
+            "more approvals. Nothing was sent. Once the missing approvals are given, choose “Send” again."
         ),
     )
     POLICY_OUTDATED = (
@@ -519,30 +537,36 @@ class Refusal(TextChoices):
     RECIPIENT_NOT_APPROVED = (
         "recipient_not_approved",
         _(
-            "Only approved recipients of the register can be paid, and this one is not among them. Nothing was done. "
-            "Add the recipient under Settings, Recipients; another person must approve it."
+            "Only approved recipients can be paid, and this recipient is not approved. Nothing was done. Add the "
+            "recipient under Settings, Recipients; another person must approve it."
         ),
     )
     RECIPIENT_COOLING = (
         "recipient_cooling",
-        _("The recipient was added or changed lately, and can be paid from {until}. Nothing was sent."),
+        _("The recipient was added or changed recently, and can be paid from {until}. Nothing was sent."),
     )
     RECIPIENT_CURRENCY = (
         "recipient_currency",
-        _("The register allows payments to this recipient in {currency} only. Nothing was done."),
+        _("This recipient is approved for payments in {currency} only. Nothing was done."),
     )
     RECIPIENT_ALTERED = (
         "recipient_altered",
         _(
-            "The register of recipients was altered outside Countersign. Nothing was sent or changed. Inform an "
-            "administrator."
+            "The recipients were altered outside Countersign. Nothing was sent or changed. Inform an administrator."
         ),
     )
     RECIPIENT_CHANGED = (
         "recipient_changed",
         _(
-            "The recipient is not, or no longer, in the register as this change needs it. Nothing was changed. Open "
-            "the recipient again, then prepare the change again."
+            "The recipient already exists, or was changed in the meantime. Nothing was changed. Open the recipient, "
+            "then prepare the change again."
+        ),
+    )
+    IMPORT_OUTDATED = (
+        "import_outdated",
+        _(
+            "{name} was added to the register, or changed, after the file was checked. Nothing was added. Reject this "
+            "import, and upload the file again without this recipient."
         ),
     )
     FORM_INVALID = "form_invalid", _("The form was not accepted: {fields}.")

@@ -16,6 +16,7 @@ from backoffice.core.encryption import SealedRow, SealState
 from backoffice.operations.errors import AlteredRecordError
 from backoffice.operations.kinds.base import Debit
 from backoffice.operations.kinds.batch import ROWS_DIGEST, currency_totals
+from backoffice.operations.kinds.recipient_import import IMPORT_DIGEST, is_as_approved
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import BatchRow, row_operation_id, rows_digest
 from backoffice.operations.models.operations import Approval, Operation, Release, content_digest
@@ -99,6 +100,9 @@ class _BatchFaults:
     def of(
         self, operation: Operation, approvals: Sequence[Approval], entries: Sequence[Entry]
     ) -> list[RecordFault]:
+        if IMPORT_DIGEST in operation.payload:
+            is_whole = operation.is_closed or is_as_approved(operation)
+            return [] if is_whole else [RecordFault.BATCH_ROWS]
         if ROWS_DIGEST in operation.payload:
             # What approvers see is compared while they decide; later each row is compared with its digest.
             is_shown_right = operation.status != Status.PENDING or _has_its_totals(operation)

@@ -30,7 +30,7 @@ from backoffice.operations.kinds.registry import (
     kinds_approved_with,
 )
 from backoffice.operations.models.monitoring import Incident, LostAttempt
-from backoffice.operations.models.operations import Approval, Attempt, LookAlike, Operation
+from backoffice.operations.models.operations import Approval, Attempt, HolderChange, LookAlike, Operation
 from backoffice.operations.models.saved_items import FilteredList, SavedView
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, PREPARE, VIEW
 from backoffice.operations.states import IN_FLIGHT, Status
@@ -99,7 +99,7 @@ def _first_payment_text(in_progress: int, created: int) -> str:
 
 
 def operations_with_history(user: User) -> QuerySet[Operation]:
-    """Operations with their approvals, attempts, incidents and look-alikes, in five queries."""
+    """Operations with their approvals, attempts, incidents and look-alikes, in six queries."""
     found = visible_operations(user).select_related("release", "prepared_from", "secret__viewer")
     return found.prefetch_related(*(Prefetch(name, rows) for name, rows in _history().items()))
 
@@ -155,6 +155,7 @@ def _history() -> dict[str, QuerySet[Any]]:
         ),
         "attempts": Attempt.objects.select_related("released_by", "resolution"),
         "incidents": Incident.objects.select_related("acknowledged_by"),
+        "holder_changes": HolderChange.objects.select_related("confirmed_by"),
         "look_alikes": LookAlike.objects.select_related("declared_by"),
         "lost_attempts": LostAttempt.objects.select_related("attempt__resolution"),
     }

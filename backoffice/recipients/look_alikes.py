@@ -13,7 +13,7 @@ MAX_DIFFERENT_CHARACTERS = 4
 _COMMON_PREFIXES = ("0x", "bc1", "tb1", "T")
 _MIN_EQUAL_RUN = 3  # an equal part between two differences is shown separately only from this length
 _SHOWN = 3
-_CONFUSABLE = str.maketrans({"0": "o", "1": "l", "i": "l", "5": "s", "_": "", "-": "", ".": ""})
+CONFUSABLE = str.maketrans({"0": "o", "1": "l", "i": "l", "5": "s", "_": "", "-": "", ".": ""})
 
 
 def visible_ends(address: str) -> tuple[str, str]:
@@ -73,7 +73,7 @@ def similar_recipients(kind: RecipientType, account: str, key: str) -> list[Reci
         others = others.filter(_shares_a_part(account))
     found: list[RecipientVersion] = []
     for other in others.order_by("pk").iterator():
-        if _is_similar(kind, account, other.account):
+        if is_similar(kind, account, other.account):
             found.append(other)
         if len(found) == _SHOWN:
             break
@@ -89,17 +89,18 @@ def namesakes(kind: RecipientType, names: set[str], key: str) -> list[RecipientV
     return list(others.filter(same).order_by("pk")[:_SHOWN]) if same else []
 
 
-def _is_similar(kind: RecipientType, one: str, other: str) -> bool:
+def is_similar(kind: RecipientType, one: str, other: str) -> bool:
+    """Whether two accounts of this type can be mistaken for each other."""
     if kind == RecipientType.ADDRESS:
         return looks_alike(one, other)
     if kind == RecipientType.BANK:
         return one == other or is_one_slip_away(one, other)
     folded, other_folded = one.casefold(), other.casefold()
-    plain = folded.translate(_CONFUSABLE) == other_folded.translate(_CONFUSABLE)
-    return plain or (len(folded) > _SHORT_NAME and is_one_slip_away(folded, other_folded))
+    plain = folded.translate(CONFUSABLE) == other_folded.translate(CONFUSABLE)
+    return plain or (len(folded) > SHORT_NAME and is_one_slip_away(folded, other_folded))
 
 
-_SHORT_NAME = 3
+SHORT_NAME = 3
 """User names of so few characters differ by one from too many others."""
 
 

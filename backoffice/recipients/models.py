@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from backoffice.accounts.models import User
 from backoffice.audit.canonical import canonical_time
@@ -33,9 +34,9 @@ class RecipientType(models.TextChoices):
 class RecipientState(models.TextChoices):
     """Whether two people agreed on paying a recipient. Suggestions were saved by one person."""
 
-    SUGGESTED = "suggested", _("Suggested")
-    APPROVED = "approved", _("Approved")
-    RETIRED = "retired", _("Retired")
+    SUGGESTED = "suggested", pgettext_lazy("recipient", "Suggested")
+    APPROVED = "approved", pgettext_lazy("recipient", "Approved")
+    RETIRED = "retired", pgettext_lazy("recipient", "Retired")
 
 
 class RecipientVersion(SealedRow):
@@ -97,9 +98,13 @@ class RecipientVersion(SealedRow):
         return self.detail if is_named_by_bank else f"{self.title} · {self.detail}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
+        self.set_derived()
+        super().save(*args, **kwargs)
+
+    def set_derived(self) -> None:
+        """Set what only finds the version. `save` does it; before `bulk_create` the caller has to."""
         self.sort_key = sort_key(self.title)[:200]
         self.search_text = searchable(self.name, self.alias, self.account)
-        super().save(*args, **kwargs)
 
     def get_absolute_url(self) -> str:
         return reverse("governance:recipient", args=[self.recipient])

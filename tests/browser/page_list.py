@@ -270,6 +270,7 @@ PAGES = [
     ListedPage(PREPARER, "review", reviewed),
     ListedPage(PREPARER, "recipients", at("/settings/recipients/")),
     ListedPage(PREPARER, "recipients that nothing fits", at("/settings/recipients/?q=nobody")),
+    ListedPage(PREPARER, "import recipients", at("/settings/recipients/import/")),
     ListedPage(PREPARER, "a new recipient", at("/operations/prepare/recipient/?change=add")),
     ListedPage(PREPARER, "a new address", at("/operations/prepare/recipient/?change=add&type=address")),
     ListedPage(PREPARER, "recipient refused", recipient_refused),

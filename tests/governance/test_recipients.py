@@ -38,6 +38,7 @@ def as_approver(sign_in: SignIn, approver: User) -> Client:
 #                     preparer approver auditor administrator outsider
 ANSWERS = {
     "recipients":       (200, 200, 200, 200, 403),
+    "recipient_files":  (200, 403, 403, 403, 403),
     "recipient":        (200, 200, 200, 200, 403),
     "recipient_before": (301, 301, 301, 301, 301),
 }  # fmt: skip

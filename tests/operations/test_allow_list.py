@@ -1,10 +1,12 @@
 """The allow-list where it decides: when a payment is prepared, approved, released and claimed."""
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -22,7 +24,8 @@ from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations.batches import payouts
 from tests.operations.kinds.samples import SAMPLES
-from tests.operations.steps import status_of
+from tests.operations.provider_list import NAMED
+from tests.operations.steps import show, status_of, text_of
 from tests.policies.versions import put_in_effect
 from tests.recipients import registered
 from tests.stub_provider import StubProvider
@@ -163,7 +166,7 @@ def test_cooling_holds_the_payment_and_not_its_approval(
     second = factories.approved(preparer, approver)
     with pytest.raises(errors.RecipientCoolingError, match="can be paid from"):
         factories.release(second, approver)
-    assert provider.changes == []
+    assert {*provider.changes} <= {"POST /v2/bank/resolve"}
 
 
 def test_cooling_begins_with_what_is_paid_and_not_with_notes(
@@ -179,6 +182,82 @@ def test_cooling_begins_with_what_is_paid_and_not_with_notes(
         registered.bank_account(name="ADA EZE", replaces=gone.number), preparer, approver
     )
     assert cooling_until(again) > cooling_until(renamed)
+
+
+def test_below_the_ceiling_a_new_recipient_is_paid_at_once(
+    preparer: User, approver: User, ada: RecipientVersion, allow_list: Settings, provider: StubProvider
+) -> None:
+    allow_list.RECIPIENT_COOLING_HOURS = 24
+    allow_list.RECIPIENT_COOLING_CEILINGS = {"NGN": Decimal("300000.00")}
+    operation = factories.approved(preparer, approver)
+    factories.release(operation, approver)
+    assert claim(operation) is not None
+    above = factories.approved(preparer, approver, amount="300000.01")
+    with pytest.raises(errors.RecipientCoolingError):
+        factories.release(above, approver)
+    other_currency = factories.approved(preparer, approver, currency="USD", amount="1.00")
+    with pytest.raises(errors.RecipientCoolingError):
+        factories.release(other_currency, approver)
+
+
+def test_the_ceiling_is_for_all_payments_together(
+    preparer: User, approver: User, ada: RecipientVersion, allow_list: Settings, provider: StubProvider
+) -> None:
+    provider.answer_post = lambda: NAMED
+    allow_list.RECIPIENT_COOLING_HOURS = 24
+    allow_list.RECIPIENT_COOLING_CEILINGS = {"NGN": Decimal("300000.00")}
+    first = factories.release(factories.approved(preparer, approver, amount="200000.00"), approver)
+    second = factories.approved(preparer, approver, amount="150000.00")
+    factories.release(second, approver)
+    assert send.send_operation(first.pk)
+    with pytest.raises(errors.RecipientCoolingError):
+        claim(second)
+
+
+def test_one_more_approval_takes_the_place_of_cooling(
+    preparer: User,
+    approver: User,
+    second_approver: User,
+    ada: RecipientVersion,
+    allow_list: Settings,
+    provider: StubProvider,
+    as_approver: Client,
+) -> None:
+    operation = factories.approved(preparer, approver)
+    factories.release(operation, approver)
+    allow_list.RECIPIENT_COOLING_HOURS = 24
+    allow_list.RECIPIENT_COOLING_EXTRA_APPROVAL = True
+    with pytest.raises(errors.ApprovalsMissingError):
+        claim(operation)
+    assert status_of(operation) == Status.APPROVED
+    assert "With one more approval" in text_of(show(as_approver, operation))
+    factories.approve(Operation.objects.get(pk=operation.pk), second_approver)
+    assert claim(operation) is not None
+
+
+def test_the_rules_alone_decide_when_it_is_approved_and_one_more_when_it_is_released(
+    preparer: User, approver: User, second_approver: User, ada: RecipientVersion, allow_list: Settings
+) -> None:
+    allow_list.RECIPIENT_COOLING_HOURS = 24
+    allow_list.RECIPIENT_COOLING_EXTRA_APPROVAL = True
+    operation = factories.approved(preparer, approver)
+    with pytest.raises(errors.ApprovalsMissingError):
+        factories.release(operation, approver)
+    with pytest.raises(errors.AlreadyApprovedError):
+        factories.approve(operation, approver)
+    factories.approve(operation, second_approver)
+    assert factories.release(operation, second_approver)
+
+
+def test_the_page_says_what_cooling_holds_and_until_when(
+    preparer: User, approver: User, ada: RecipientVersion, allow_list: Settings, as_approver: Client
+) -> None:
+    operation = factories.approved(preparer, approver)
+    allow_list.RECIPIENT_COOLING_HOURS = 24
+    page = text_of(show(as_approver, operation))
+    assert "Cannot be sent yet" in page
+    assert "added or changed recently, and can be paid from" in page
+    assert "/release/" not in page
 
 
 def test_the_rows_of_a_batch_need_approved_recipients(

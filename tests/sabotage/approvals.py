@@ -41,7 +41,7 @@ APPROVALS = (
         "above the limit two people approve",
         "backoffice.operations.workflow.approvals:add_approval",
         {
-            "    if operation.status == Status.PENDING and approval_progress(operation).is_complete:\n": (
+            "    if operation.status == Status.PENDING and decided_progress(operation).is_complete:\n": (
                 "    if operation.status == Status.PENDING:\n"
             )
         },

@@ -62,26 +62,26 @@ POLICIES = (
     ),
     Safeguard(
         "the stricter of the version it was prepared under and of the one in effect",
-        "backoffice.operations.approval.requirements:required_levels",
+        "backoffice.operations.approval.requirements:agreed_levels",
         {"    return stricter(levels, requirement.levels)\n": "    return requirement.levels\n"},
         _TESTS + "test_a_loosened_policy_frees_nothing_that_waits",
     ),
     Safeguard(
         "a version that was tightened since holds",
-        "backoffice.operations.approval.requirements:required_levels",
+        "backoffice.operations.approval.requirements:agreed_levels",
         {"    return stricter(levels, requirement.levels)\n": "    return levels\n"},
         _TESTS + "test_a_tightened_policy_holds_what_is_released",
     ),
     Safeguard(
         "a version that was tightened for batches holds their rows",
-        "backoffice.operations.approval.requirements:required_levels",
+        "backoffice.operations.approval.requirements:agreed_levels",
         {"levels=stricter(requirement.levels, of_batch.levels)": "levels=requirement.levels"},
         "tests/operations/batches/test_policies.py"
         "::test_a_policy_tightened_for_batches_holds_each_row_until_it_has_the_approvals",
     ),
     Safeguard(
         "a version that refuses now holds what waits",
-        "backoffice.operations.approval.requirements:required_levels",
+        "backoffice.operations.approval.requirements:agreed_levels",
         {"    check_not_refused(requirement)\n": ""},
         _TESTS + "test_a_policy_that_refuses_now_holds_what_waits",
     ),
@@ -122,7 +122,7 @@ POLICIES = (
     ),
     Safeguard(
         "a version that is missing stops what was prepared under it",
-        "backoffice.operations.approval.requirements:required_levels",
+        "backoffice.operations.approval.requirements:agreed_levels",
         {"        raise errors.PolicyAlteredError\n": "        return levels\n"},
         _TESTS + "test_a_missing_version_stops_what_was_prepared_under_it",
     ),

@@ -3,6 +3,8 @@
 from tests.sabotage.workshop import Safeguard
 
 _TESTS = "tests/operations/test_allow_list.py::"
+_HOLDERS = "tests/operations/delivery/test_holder_names.py::"
+_IMPORTS = "tests/operations/batches/test_recipient_imports.py::"
 RECIPIENTS = (
     Safeguard(
         "a recipient that is not approved is not paid at the claim itself",
@@ -51,8 +53,62 @@ RECIPIENTS = (
     Safeguard(
         "a recipient is not paid before cooling has ended",
         "backoffice.operations.allow_list:check_payable",
-        {"            raise RecipientCoolingError(until)\n": "            continue\n"},
+        {"        raise RecipientCoolingError(until)\n": "        return\n"},
         _TESTS + "test_cooling_holds_the_payment_and_not_its_approval",
+    ),
+    Safeguard(
+        "the ceiling of cooling is for all payments to a recipient together",
+        "backoffice.operations.allow_list:_is_within_ceiling",
+        {"sum((amount for amount in others if amount is not None), operation.amount)": "operation.amount"},
+        _TESTS + "test_the_ceiling_is_for_all_payments_together",
+    ),
+    Safeguard(
+        "the approval that takes the place of cooling is needed at the claim",
+        "backoffice.operations.approval.requirements:required_levels",
+        {"    return (*levels, Level(needed=1))\n": "    return levels\n"},
+        _TESTS + "test_one_more_approval_takes_the_place_of_cooling",
+    ),
+    Safeguard(
+        "a payment whose holder has another name is not sent",
+        "backoffice.operations.delivery.holder_names:check_unchanged",
+        {"        raise FoundHolderError(payload.account_name, name)\n": "        return {}\n"},
+        _HOLDERS + "test_a_name_that_changed_since_the_approval_holds_the_payment",
+    ),
+    Safeguard(
+        "a name that is only similar holds a payment too",
+        "backoffice.operations.delivery.holder_names:check_unchanged",
+        {"is NameComparison.EXACT": "is not NameComparison.DIFFERENT"},
+        _HOLDERS + "test_a_name_that_changed_since_the_approval_holds_the_payment",
+    ),
+    Safeguard(
+        "exactly the name is confirmed that was seen",
+        "backoffice.operations.delivery.release:_confirm_holder",
+        {" or set(confirmed_holder.names) != {one.name for one in changes}": ""},
+        _HOLDERS + "test_it_is_released_again_only_with_the_name_that_was_seen",
+    ),
+    Safeguard(
+        "a name is confirmed with a second factor of after it was found",
+        "backoffice.operations.delivery.release:_confirm_holder",
+        {" or second_factor_at < max(one.found_at for one in changes)": ""},
+        _HOLDERS + "test_it_needs_a_second_factor_after_the_name_was_found",
+    ),
+    Safeguard(
+        "the seal of a release covers the names that it confirms",
+        "backoffice.operations.models.operations:Release.sealed_content",
+        {'            **({"holder_names": self.holder_names} if self.holder_names else {}),\n': ""},
+        _HOLDERS + "test_a_confirmation_written_into_the_database_does_not_count",
+    ),
+    Safeguard(
+        "the rows of an import are those that were approved",
+        "backoffice.operations.kinds.recipient_import:is_as_approved",
+        {"row.digest != row_digest(operation.pk, row.number, row.payload)": "not row.digest"},
+        _IMPORTS + "test_rows_altered_after_submission_are_not_approved",
+    ),
+    Safeguard(
+        "an import is applied to the register that it was checked against",
+        "backoffice.operations.lifecycle.recipient:apply_import",
+        {"    check_all_applicable(added)\n": ""},
+        _IMPORTS + "test_one_recipient_that_was_added_meanwhile_stops_the_whole_import",
     ),
     Safeguard(
         "a forged recipient satisfies no condition of a policy",

@@ -141,7 +141,7 @@ class HistoryActions:
         own = {debit.transaction_id for debit in self.oracle.debits_of(operation.pk)}
         if not found or own & set(found):
             return {}
-        return {"another_payment": release.AnotherPayment(tuple(found), "Paid for another invoice")}
+        return {"statement": release.AnotherPayment(tuple(found), "Paid for another invoice")}
 
     def order(self, kind: str, amount: int) -> UUID:
         """The normal case: one person prepares, others who are present approve and release."""

@@ -1,4 +1,4 @@
-"""Notices of delegations, of escalated operations and of those that too few people can approve."""
+"""Notices of delegations, of escalated and held operations, and of those that too few people can approve."""
 
 from django.db import migrations, models
 
@@ -26,6 +26,7 @@ class Migration(migrations.Migration):
                     ("succeeded", "Sent, and confirmed by the provider"),
                     ("applied", "Applied"),
                     ("failed", "Failed"),
+                    ("held", "Not sent: the name at the bank differs from the approved one"),
                     ("returned", "Not executed: returned to approved"),
                     ("resolved", "Unknown outcome resolved by two people"),
                     ("outcome_unknown", "Outcome unknown"),

@@ -15,7 +15,7 @@ from backoffice.accounts.roles import users_with_permission
 from backoffice.core import clock
 from backoffice.core.web.formatting import local_time
 from backoffice.operations import errors
-from backoffice.operations.approval.requirements import required_levels
+from backoffice.operations.approval.requirements import agreed_levels, required_levels
 from backoffice.operations.kinds.base import LocalKind
 from backoffice.operations.kinds.registry import KINDS, approval_permission_for, read_content
 from backoffice.operations.models.operations import Approval, Operation
@@ -66,9 +66,20 @@ def counting_approvals(operation: Operation, approvals: Sequence[Approval] | Non
 
 def approval_progress(operation: Operation, approvals: Sequence[Approval] | None = None) -> Progress:
     """How far its approvals that count now, or these, complete what is required. Raises as `required_levels`."""
-    levels = required_levels(operation)
     given = counting_approvals(operation) if approvals is None else approvals
-    return progress(levels, _approvers(operation, levels, given), preparer_id=operation.preparer_id)
+    return _progress(operation, required_levels(operation), given)
+
+
+def decided_progress(operation: Operation) -> Progress:
+    """How far its approvals that count now complete what its rules require. Raises as `agreed_levels`.
+
+    The approval that takes the place of cooling is not waited for: cooling may end before it is given.
+    """
+    return _progress(operation, agreed_levels(operation), counting_approvals(operation))
+
+
+def _progress(operation: Operation, levels: Levels, approvals: Sequence[Approval]) -> Progress:
+    return progress(levels, _approvers(operation, levels, approvals), preparer_id=operation.preparer_id)
 
 
 def in_whose_right(approval: Approval) -> int:
@@ -145,8 +156,8 @@ def affected_people(operation: Operation) -> frozenset[int]:
 
 
 def lacks_approvals(operation: Operation) -> bool:
-    """Whether an approved operation needs more approvals, since a policy was tightened, or an approver may no longer
-    approve. Raises as `required_levels`.
+    """Whether an approved operation needs more approvals, since a policy was tightened, an approver may no longer
+    approve, or cooling holds its recipient. Raises as `required_levels`.
     """
     if operation.status != Status.APPROVED or isinstance(KINDS.get(operation.kind), LocalKind):
         return False

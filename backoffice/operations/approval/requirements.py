@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+
 from backoffice.core.web.formatting import format_amount
-from backoffice.operations import errors
+from backoffice.operations import allow_list, errors
 from backoffice.operations.descriptions import History, Subject, batch_of, describe, describe_with, subject_of
 from backoffice.operations.kinds.batch import BatchKind
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import ApprovalRule, coded, rule_sentence
-from backoffice.policies.document import LAST_RULE, Levels, approvals_in
+from backoffice.policies.document import LAST_RULE, Level, Levels, approvals_in
 from backoffice.policies.evaluator import Decision, DescribedOperation, Evaluator, stricter, strictest
 from backoffice.policies.models import AlteredPolicyError, PolicyInEffect, policy_in_effect
 
@@ -96,6 +98,16 @@ def check_not_refused(requirement: ApprovalRequirement) -> None:
 
 
 def required_levels(operation: Operation) -> Levels:
+    """The levels of its rules (`agreed_levels`), and one more approval while cooling holds its recipient and an
+    approval may take the place of the time. Raises as `agreed_levels`, and RecipientAlteredError.
+    """
+    levels = agreed_levels(operation)
+    if not settings.RECIPIENT_COOLING_EXTRA_APPROVAL or allow_list.held_until(operation) is None:
+        return levels
+    return (*levels, Level(needed=1))
+
+
+def agreed_levels(operation: Operation) -> Levels:
     """The levels under which it was prepared, and what the version in effect requires beyond them.
 
     So a loosened policy frees nothing that waits, and a tightened one holds. Raises PolicyRefusedError,
@@ -119,7 +131,7 @@ def required_levels(operation: Operation) -> Levels:
 
 def levels_of_many(operations: Collection[Operation]) -> dict[UUID, Levels]:
     """The same for a page with many, in few queries; without those that cannot be approved at all, of which
-    `required_levels` says why. Needs `preparer`.
+    `agreed_levels` says why. Needs `preparer`.
     """
     try:
         policy = current_policy()
@@ -159,7 +171,7 @@ _REMEMBERED_AT_MOST = 50_000
 def _levels_of_many(
     operations: Collection[Operation], policy: PolicyInEffect
 ) -> Iterator[tuple[Operation, Levels | None]]:
-    """As `required_levels`, with the history of all read at once; None for what cannot be approved."""
+    """As `agreed_levels`, with the history of all read at once; None for what cannot be approved."""
     subjects = {}
     for operation in operations:
         if operation.prepared_from_id is None and operation.kind != BatchKind.name:
@@ -170,7 +182,7 @@ def _levels_of_many(
         subject = subjects.get(operation.pk)
         try:
             if subject is None:  # a batch, a row of one, or a copy of another operation
-                yield operation, required_levels(operation)
+                yield operation, agreed_levels(operation)
                 continue
             described = describe_with(subject, history)
             requirement = _requirement(policy, described)

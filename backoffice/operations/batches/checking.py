@@ -1,11 +1,10 @@
-"""Check a file of payouts in the background: each row by the form of its kind, then the rows against each other.
+"""Check the rows of a file in the background: each by the rules for its sort, then the rows against each other.
 
 A check is continued where it stopped: by the next message, or by the sweeper. One process at a time has the lease.
 """
 
 import time
 from datetime import timedelta
-from decimal import Decimal
 from uuid import UUID
 
 from django.db import transaction
@@ -15,17 +14,13 @@ from backoffice.core import background, clock
 from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.core.leases import Lease, LeaseLostError, acquire_lease
 from backoffice.ledger import accounts as ledger
-from backoffice.operations.allow_list import problem_of_row
-from backoffice.operations.batches.earlier_payments import (
-    RowPayment,
-    earlier_payments,
-    repeated_in_file,
-)
+from backoffice.operations.batches.payout_rows import PayoutRows
 from backoffice.operations.batches.reading import UnreadableFileError, read_rows
-from backoffice.operations.kinds.base import KindForm
-from backoffice.operations.kinds.form_fields import NameComparison
-from backoffice.operations.kinds.registry import KINDS, AnyKind
-from backoffice.operations.models.batches import FileState, PayoutFile, PayoutFileRow, RowFlag
+from backoffice.operations.batches.recipient_rows import RecipientRows
+from backoffice.operations.batches.row_rules import RowRules
+from backoffice.operations.kinds.recipient import RecipientKind
+from backoffice.operations.kinds.registry import KINDS
+from backoffice.operations.models.batches import FileState, PayoutFile, PayoutFileRow
 from payments_gateway import GatewayError, RateLimitedError
 
 CHECK_TASK = "operations.check_payout_file"
@@ -35,10 +30,11 @@ _LEASE = timedelta(seconds=60)
 _RATE_LIMIT_PAUSE = timedelta(seconds=5)
 _STORED_AT_ONCE = 500
 _CHECKED = ("payload", "errors", "has_errors", "flags", "currency", "amount", "recipient_key")
-_NAME_FLAGS = {
-    NameComparison.CLOSE: RowFlag.NAME_CLOSE,
-    NameComparison.DIFFERENT: RowFlag.NAME_DIFFERENT,
-}
+
+
+def rules_of(kind: str) -> RowRules:
+    """The rules for the rows of a file of this kind."""
+    return RecipientRows() if kind == RecipientKind.name else PayoutRows(KINDS[kind])
 
 
 def check_file(file_id: UUID, *, seconds: float = TASK_SECONDS) -> bool:
@@ -99,16 +95,18 @@ def _store_rows(file: PayoutFile, lease: Lease) -> bool:
 
 def _check_chunk(file: PayoutFile, lease: Lease) -> None:
     """Check the next rows, up to one for which the provider accepts no more requests now."""
-    kind = KINDS[file.kind]
+    rules = rules_of(file.kind)
     following = file.rows.order_by("number")[file.checked_count : file.checked_count + CHUNK]
     checked: list[PayoutFileRow] = []
     for row in following:
-        if not _read_holder(row.cells):
+        if not _read_holder(*rules.account(row.cells)):
             file.next_check_at = clock.now() + _RATE_LIMIT_PAUSE
             break
-        _check_row(kind, row)
+        rules.check(row)
         checked.append(row)
-    _compare_with_earlier(kind, checked)
+    rules.check_together(checked)
+    for row in checked:
+        row.has_errors = bool(row.errors)
     with transaction.atomic():
         lease.verify()
         PayoutFileRow.objects.bulk_update(checked, _CHECKED)
@@ -116,9 +114,8 @@ def _check_chunk(file: PayoutFile, lease: Lease) -> None:
         file.save(update_fields=["checked_count", "next_check_at"])
 
 
-def _read_holder(cells: dict[str, str]) -> bool:
+def _read_holder(number: str, bank: str) -> bool:
     """Read the holder of the row's account, so that the form finds the answer; False if it has to wait."""
-    number, bank = cells.get("account_number", ""), cells.get("bank_code", "")
     if not (number.isdecimal() and len(number) == 10 and bank in ledger.banks()):
         return True
     try:
@@ -130,72 +127,16 @@ def _read_holder(cells: dict[str, str]) -> bool:
     return True
 
 
-def _check_row(kind: AnyKind, row: PayoutFileRow) -> None:
-    form = row_form(kind, row.cells)
-    row.payload, row.flags = None, []
-    row.errors = [
-        [name if name in kind.file_fields else "", " ".join(map(str, errors))]
-        for name, errors in form.errors.items()
-    ]
-    if row.errors:
-        return
-    payload = form.payload()
-    debit, recipient = kind.debit(payload), kind.recipient(payload)
-    if debit is None:
-        raise ValueError(f"{kind.name} debits nothing")
-    row.payload, row.recipient_key = payload.stored(), recipient.key
-    row.currency, row.amount = debit.currency, debit.amount
-    problem = problem_of_row(kind.name, (recipient.key, debit.currency))
-    row.errors = [[kind.recipient_field, problem]] if problem else []
-    match = _NAME_FLAGS.get(getattr(form, "match", None) or NameComparison.EXACT)
-    if match:
-        row.flags.append(match)
-    elif kind.cautions(payload):
-        row.flags.append(RowFlag.CAUTION)
-
-
-def row_form(kind: AnyKind, cells: dict[str, str]) -> KindForm:
-    """The form of the kind, filled in as the row says. The balance is compared with the total of the file."""
-    confirmed = "on" if cells.get("duplicate_reason") else ""
-    form = kind.form_type({**cells, "duplicate_confirmed": confirmed})
-    if hasattr(form, "reads_balance"):
-        form.reads_balance = False
-    return form
-
-
-def _compare_with_earlier(kind: AnyKind, rows: list[PayoutFileRow]) -> None:
-    """Add what is wrong with the rows, or to be checked first, because of other payments."""
-    earlier = earlier_payments({row.recipient_key for row in rows if row.payload})
-    for row in rows:
-        if row.payload:
-            payment = payment_of(row)
-            problem = earlier.problem(payment)
-            row.errors += [["duplicate_reason", problem]] if problem else []
-            row.flags += earlier.flags(payment)
-        row.has_errors = bool(row.errors)
-
-
-def payment_of(row: PayoutFileRow) -> RowPayment:
-    """What a row without errors of its own pays."""
-    reason = str((row.payload or {}).get("duplicate_reason", ""))
-    return RowPayment(row.recipient_key, row.currency, row.amount or Decimal(0), reason)
-
-
 def _finish(file: PayoutFile, lease: Lease) -> None:
-    """Compare the rows with each other, and mark the largest of each currency."""
-    rows = {row.number: row for row in file.rows.defer("cells") if row.payload}
-    problems = repeated_in_file({number: payment_of(row) for number, row in rows.items()})
-    largest = {row.currency: row for row in sorted(rows.values(), key=lambda row: row.amount or 0)}
-    for number, problem in problems.items():
-        rows[number].errors = [*rows[number].errors, ["duplicate_reason", problem]]
-        rows[number].has_errors = True
-    for row in largest.values():
-        row.flags = [*dict.fromkeys([*row.flags, RowFlag.LARGEST])]
-    changed = {row.number: row for row in [*largest.values(), *(rows[number] for number in problems)]}
+    """Compare the rows with each other, and end the check."""
+    rows = [row for row in file.rows.defer("cells") if row.payload]
+    changed = rules_of(file.kind).check_whole(rows)
+    for row in changed:
+        row.has_errors = bool(row.errors)
     with transaction.atomic():
         lease.verify()
         PayoutFileRow.objects.bulk_update(
-            changed.values(), ["errors", "has_errors", "flags"], batch_size=_STORED_AT_ONCE
+            changed, ["errors", "has_errors", "flags", "similar"], batch_size=_STORED_AT_ONCE
         )
         file.error_count = file.rows.filter(has_errors=True).count()
         file.state, file.next_check_at = FileState.CHECKED, None

@@ -1,4 +1,7 @@
-"""Upload a file of payouts, choose its columns, and have it checked. A file belongs to the person who uploaded it."""
+"""Upload a file of payouts or recipients, choose its columns, and have it checked.
+
+A file belongs to the person who uploaded it.
+"""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -8,12 +11,10 @@ from django.db import transaction
 from backoffice.accounts.models import User
 from backoffice.core import background, clock
 from backoffice.operations import policy
-from backoffice.operations.batches.checking import CHECK_TASK
+from backoffice.operations.batches.checking import CHECK_TASK, rules_of
 from backoffice.operations.batches.columns import guess_mapping
 from backoffice.operations.batches.reading import read_header
 from backoffice.operations.errors import FileNotReadyError
-from backoffice.operations.kinds.batch import BatchKind
-from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import ColumnMapping, FileState, PayoutFile
 from backoffice.operations.models.operations import Operation
 
@@ -27,7 +28,7 @@ def upload_file(
 
     Raises PermissionMissingError, and UnreadableFileError if its header cannot be read or no row follows.
     """
-    policy.check_may_prepare(actor, BatchKind.name)
+    policy.check_may_prepare(actor, kind)
     headers = read_header(content)
     last = ColumnMapping.objects.filter(person=actor, kind=kind).first()
     return PayoutFile.objects.create(
@@ -36,7 +37,7 @@ def upload_file(
         name=name[-_LONGEST_NAME:],
         content=content,
         headers=headers,
-        mapping=guess_mapping(KINDS[kind], headers, last.mapping if last else {}),
+        mapping=guess_mapping(rules_of(kind).columns, headers, last.mapping if last else {}),
         language=language,
         retry_of=retry_of,
         uploaded_at=clock.now(),

@@ -10,11 +10,11 @@ from django.utils import translation
 from backoffice.accounts.models import User
 from backoffice.core.leases import lock_until_commit
 from backoffice.operations import policy
-from backoffice.operations.batches.checking import payment_of
 from backoffice.operations.batches.earlier_payments import earlier_payments
 from backoffice.operations.batches.files import own_file, restart_check
+from backoffice.operations.batches.payout_rows import payment_of
 from backoffice.operations.errors import FileNotReadyError, FileOutdatedError
-from backoffice.operations.kinds.base import Debit
+from backoffice.operations.kinds.base import Debit, MoneyKind
 from backoffice.operations.kinds.batch import BatchKind, BatchPayload, currency_totals
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import (
@@ -55,6 +55,8 @@ def _submit(file_id: UUID, actor: User) -> Operation:
     policy.check_may_prepare(actor, BatchKind.name)
     if file.state == FileState.SUBMITTED:
         return Operation.objects.get(pk=file.pk)
+    if not isinstance(KINDS[file.kind], MoneyKind):
+        raise FileNotReadyError
     if file.state != FileState.CHECKED or file.error_count or not file.row_count:
         raise FileNotReadyError
     lock_until_commit(RECIPIENTS_LOCK)
@@ -106,6 +108,7 @@ def _batch_row(file: PayoutFile, row: PayoutFileRow) -> BatchRow:
         payload=stored,
         digest=content_digest(row_operation_id(file.pk, row.number), kind.name, stored),
         flags=row.flags,
+        similar=row.similar or None,
         attention=sum(ATTENTION[RowFlag(flag)] for flag in row.flags),
         recipient=recipient.name,
         recipient_detail=recipient.detail,
@@ -123,6 +126,7 @@ def _payload(file: PayoutFile, rows: list[BatchRow]) -> BatchPayload:
         count=len(rows),
         totals=tuple(currency_totals(Debit(row.currency, row.amount) for row in rows)),
         rows_digest=rows_digest(row.digest for row in rows),
+        similar_accounts=sum(RowFlag.SIMILAR_ACCOUNT in each for each in flags),
         new_recipients=sum(RowFlag.NEW_RECIPIENT in each for each in flags),
         names_differ=sum(bool(_NAME_FLAGS & each) for each in flags),
         repeated=sum(RowFlag.REPEATED in each for each in flags),

@@ -6,6 +6,7 @@ A release is created, expires or is withdrawn here; `delivery.send` consumes it.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
+from typing import TypeAlias
 from uuid import UUID
 
 from django.conf import settings
@@ -27,6 +28,8 @@ from backoffice.operations.delivery.expected_wait import release_lifetime
 from backoffice.operations.errors import (
     AlreadyReleasedError,
     AlteredRecordError,
+    HolderChangedError,
+    HolderReasonMissingError,
     LookAlikeError,
     LookAlikeReasonMissingError,
     OperationError,
@@ -56,6 +59,18 @@ class AnotherPayment:
 
 
 @dataclass(frozen=True)
+class ConfirmedHolder:
+    """A person's confirmation that an account is right although the bank names another holder than was approved."""
+
+    names: tuple[str, ...]
+    reason: str
+
+
+Statement: TypeAlias = AnotherPayment | ConfirmedHolder
+"""What the person who releases again states about what stopped the release before."""
+
+
+@dataclass(frozen=True)
 class OrderTerms:
     """What a sealed order of several releases allows each of them: how long it may wait to be sent, and how old the
     second factor of the order may be when it is made.
@@ -74,21 +89,23 @@ def release_operation(
     digest: str,
     second_factor_at: datetime | None,
     otp: SecretStr | None = None,
-    another_payment: AnotherPayment | None = None,
+    statement: Statement | None = None,
     terms: OrderTerms | None = None,
 ) -> Operation:
     """Release an approved operation; a worker sends it when its turn at the balance comes.
 
-    If an earlier release was stopped by look-alikes, `another_payment` has to declare that each of them is a
-    different payment.
+    If an earlier release was stopped by look-alikes, `statement` has to declare that each of them is a
+    different payment; if the bank named another holder, it has to confirm the account. Never both at once, since a
+    release is stopped by one of them, and the next one settles it.
 
     The provider's one-time code is stored encrypted and bound to this content while it is valid; a
     release without a code lasts at least `RELEASE_LIFETIME_MINUTES`, longer behind a long queue. `terms` are those of
     an order of several releases. Raises PermissionMissingError, SelfApprovalError, WrongStatusError, ExpiredError,
     ContentChangedError, SecondFactorStaleError, PaymentsPausedError, OtpMissingError, OtpUsedError,
-    AlreadyReleasedError, LookAlikeError, LookAlikeReasonMissingError, and AlteredRecordError, with an incident.
+    AlreadyReleasedError, LookAlikeError, LookAlikeReasonMissingError, HolderChangedError, HolderReasonMissingError,
+    and AlteredRecordError, with an incident.
     """
-    return add_release(operation_id, actor, digest, second_factor_at, otp, another_payment, terms)
+    return add_release(operation_id, actor, digest, second_factor_at, otp, statement, terms)
 
 
 @transaction.atomic
@@ -174,7 +191,7 @@ def add_release(
     digest: str,
     second_factor_at: datetime | None,
     otp: SecretStr | None,
-    another_payment: AnotherPayment | None = None,
+    statement: Statement | None = None,
     terms: OrderTerms | None = None,
 ) -> Operation:
     """Release inside the caller's transaction."""
@@ -194,8 +211,14 @@ def add_release(
     kind, payload = read_content(operation)
     if kind.asks_for_otp and not (otp and otp.get_secret_value().strip()):
         raise OtpMissingError
-    _declare_look_alikes(operation, actor, second_factor_at, another_payment)
+    _declare_look_alikes(
+        operation, actor, second_factor_at, statement if isinstance(statement, AnotherPayment) else None
+    )
+    _confirm_holder(
+        operation, actor, second_factor_at, statement if isinstance(statement, ConfirmedHolder) else None
+    )
     declared = {one.transaction_id: one.reason for one in operation.look_alikes.all()}
+    holders = {one.name: one.reason for one in operation.holder_changes.all()}
     debit, now = kind.debit(payload), clock.now()
     release = Release(
         operation=operation,
@@ -204,12 +227,14 @@ def add_release(
         expires_at=_expiry(operation, now, terms),
         balance=debit.currency if debit else None,
         look_alikes=list(declared),
+        holder_names=list(holders) or None,
     )
     if otp is not None and kind.asks_for_otp:
         _add_code(release, otp.get_secret_value().strip())
     release.make_seal()
     release.save(force_insert=True)
     detail = {"other_payments": declared} if declared else {}
+    detail |= {"confirmed_holders": holders} if holders else {}
     audit.record(Action.OPERATION_RELEASED, actor=actor, target=operation, digest=digest, **detail)
     # Again: audit entries follow one another, so a pause that was recorded before this one is seen now.
     if is_paused():
@@ -256,6 +281,7 @@ def renew_release(operation: Operation, attempt: Attempt) -> None:
         expires_at=_expiry(operation, now),
         balance=attempt.balance,
         look_alikes=[one.transaction_id for one in operation.look_alikes.all() if one.declared_at],
+        holder_names=[one.name for one in operation.holder_changes.all() if one.confirmed_at] or None,
     )
     release.make_seal()
     release.save(force_insert=True)
@@ -295,6 +321,29 @@ def _declare_look_alikes(
     if second_factor_at is None or second_factor_at < max(found_at.values()):
         raise SecondFactorStaleError
     found.update(declared_by=actor, declared_at=clock.now(), reason=another_payment.reason.strip())
+
+
+def _confirm_holder(
+    operation: Operation,
+    actor: User,
+    second_factor_at: datetime | None,
+    confirmed_holder: ConfirmedHolder | None,
+) -> None:
+    """Record why the account is right although the bank names another holder.
+
+    Exactly those names are confirmed that the person saw, with a second factor confirmed after they were found.
+    """
+    found = operation.holder_changes.filter(confirmed_at__isnull=True)
+    changes = list(found)
+    if not changes:
+        return
+    if confirmed_holder is None or set(confirmed_holder.names) != {one.name for one in changes}:
+        raise HolderChangedError(changes[-1].approved_name, changes[-1].name)
+    if not confirmed_holder.reason.strip():
+        raise HolderReasonMissingError
+    if second_factor_at is None or second_factor_at < max(one.found_at for one in changes):
+        raise SecondFactorStaleError
+    found.update(confirmed_by=actor, confirmed_at=clock.now(), reason=confirmed_holder.reason.strip())
 
 
 def _expire_if_late(operation: Operation) -> bool:

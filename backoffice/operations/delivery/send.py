@@ -28,7 +28,7 @@ from backoffice.core.web.formatting import stored_error
 from backoffice.core.web.request_context import about_operation
 from backoffice.ledger import provider_list
 from backoffice.operations import policy
-from backoffice.operations.delivery import balance_queue, journal, look_alikes, restore_check
+from backoffice.operations.delivery import balance_queue, holder_names, journal, look_alikes, restore_check
 from backoffice.operations.delivery import otp as one_time_codes
 from backoffice.operations.delivery.record import (
     SendResult,
@@ -97,6 +97,8 @@ class PreflightRead:
     read_at: datetime
     # Ids of transactions already in the list that match the content of this operation.
     seen_ids: tuple[str, ...] = ()
+    # Why the bank's name of the holder could not be read; empty if it is the approved one, or none is needed.
+    name_not_checked: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -191,13 +193,23 @@ def _read_and_claim(release: Release, run: SendingRun) -> SendClaim | None:
     except (journal.JournalError, one_time_codes.CodeNotReadyError) as exc:
         logger.warning("%s was not sent: %s It is retried.", release.operation.reference, exc)
         record_blocker(operation_id, exc.blocker, **exc.parameters)
-    except look_alikes.FoundLookAlikesError as exc:
-        look_alikes.stop_release(release, exc)
+    except (holder_names.FoundHolderError, look_alikes.FoundLookAlikesError) as exc:
+        _stop_for_people(release, exc)
     except OperationError as exc:
         withdraw_release(release, exc)
     else:
         return claim
     return None
+
+
+def _stop_for_people(
+    release: Release, found: holder_names.FoundHolderError | look_alikes.FoundLookAlikesError
+) -> None:
+    """End the release until a person has compared what was found, and states that it may be sent."""
+    if isinstance(found, holder_names.FoundHolderError):
+        holder_names.stop_release(release, found)
+    else:
+        look_alikes.stop_release(release, found)
 
 
 def _waits_for_code(release: Release) -> bool:
@@ -263,6 +275,7 @@ def _claim(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
         digest=operation.digest,
         attempt=attempt.number,
         released_by=str(release.released_by),
+        **({"name_not_checked": preflight.name_not_checked} if preflight.name_not_checked else {}),
     )
     begin_by = attempt.started_at + timedelta(seconds=settings.SEND_WITHIN_SECONDS)
     # After the audit entry, as in every approval: two transactions that need both locks take them in one order.
@@ -368,7 +381,8 @@ def preflight_read(release: Release, run: SendingRun | None = None) -> Preflight
     """Read the provider's list just before sending.
 
     Raises GatewayError, UnstableListError, and OperationError if the content is unreadable or seems to be
-    executed already, from here or elsewhere, or if reading takes longer than `PREFLIGHT_SECONDS`.
+    executed already, from here or elsewhere, if reading takes longer than `PREFLIGHT_SECONDS`, or if the bank names
+    another holder of the account than was approved.
     """
     operation, run = release.operation, run or SendingRun()
     kind, payload = read_content(operation)
@@ -379,6 +393,8 @@ def preflight_read(release: Release, run: SendingRun | None = None) -> Preflight
         newest_attempt, newest = run.reading(operation, release.balance)
         watermark = provider_list.read_watermark(newest, recent_period=Attempt.CLOCK_SKEW)
         return PreflightRead(watermark, newest_attempt, clock.now())
+    name_not_checked = holder_names.check_unchanged(release, payload)
+    fault_points.reach("send.name_resolved")
     first = operation.attempts.order_by("number").first()
     check_time = _time_limit(PREFLIGHT_SECONDS)
     if first is not None:
@@ -394,7 +410,7 @@ def preflight_read(release: Release, run: SendingRun | None = None) -> Preflight
     )
     look_alikes.check_none_new(release, kind, payload, watermark)
     seen = [record.transaction_id for record in watermark.recent if kind.is_match(payload, record)]
-    return PreflightRead(watermark, newest_attempt, clock.now(), tuple(seen))
+    return PreflightRead(watermark, newest_attempt, clock.now(), tuple(seen), name_not_checked)
 
 
 def _time_limit(seconds: float) -> Callable[[], None]:
@@ -496,6 +512,7 @@ def _open_attempt(operation: Operation, release: Release, preflight: PreflightRe
         watermark_balance=watermark.balance,
         watermark_provider_time=watermark.provider_time,
         watermark_seen_ids=list(not_ours),
+        name_not_checked=preflight.name_not_checked or None,
     )
 
 

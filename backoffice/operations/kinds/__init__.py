@@ -14,6 +14,7 @@ from backoffice.operations.kinds.delegation import DelegationKind
 from backoffice.operations.kinds.otp_secret import OtpSecretKind
 from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.recipient import RecipientKind
+from backoffice.operations.kinds.recipient_import import RecipientImportKind
 from backoffice.operations.kinds.registry import register
 from backoffice.operations.kinds.resolution.kind import ResolutionKind
 from backoffice.operations.kinds.resume import ResumeKind
@@ -41,6 +42,7 @@ register(
     ApprovalPolicyKind(),
     DelegationKind(),
     RecipientKind(),
+    RecipientImportKind(),
     ResolutionKind(),
     ResumeKind(),
     StaffChangeKind(),

@@ -181,6 +181,7 @@ class LocalEffect(StrEnum):
     CHANGES_POLICY = "puts a version of the approval policies into effect"
     CHANGES_RECIPIENT = "adds, changes or retires a recipient of the register"
     STARTS_DELEGATION = "lets another person approve during a leave"
+    IMPORTS_RECIPIENTS = "adds the recipients of a file to the register"
     CHANGES_STAFF = "changes a person's account or a group"
     SIGNS_ACCESS_REVIEW = "records that two people reviewed who may do what"
 

@@ -65,6 +65,9 @@ class BatchPayload(Payload):
     names_differ: int
     repeated: int
     retry_of: str  # the reference of the batch whose failed rows these are; empty for none
+    similar_accounts: int = 0  # rows whose payee can be mistaken for a recipient of the register
+
+    ADDED = frozenset({"similar_accounts"})
 
 
 class BatchForm(KindForm):
@@ -145,6 +148,10 @@ class BatchKind(LocalKind[BatchPayload]):
 
     def cautions(self, payload: BatchPayload) -> list[str]:
         texts = (
+            (
+                payload.similar_accounts,
+                gettext("Rows whose account is similar to that of a recipient in the register: {count}."),
+            ),
             (payload.new_recipients, gettext("Recipients not paid before: {count}.")),
             (payload.names_differ, gettext("Rows whose name differs from the name at the bank: {count}.")),
             (payload.repeated, gettext("Rows that repeat a payment of the last 30 days: {count}.")),

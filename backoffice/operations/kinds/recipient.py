@@ -101,11 +101,17 @@ class RecipientPayload(Payload):
 def check_applicable(payload: RecipientPayload) -> None:
     """Raise OperationError unless the register still is what this change was prepared for."""
     newest = version_in_effect(payload.key)
-    state = RecipientState(newest.state) if newest else None
-    if state not in _CHANGED_FROM[payload.change] or payload.replaces != (newest.number if newest else 0):
+    if not is_applicable(payload, newest):
         raise OperationError(Refusal.RECIPIENT_CHANGED)
     if newest and newest.is_altered:
         raise OperationError(Refusal.RECIPIENT_ALTERED)
+
+
+def is_applicable(payload: RecipientPayload, newest: RecipientVersion | None) -> bool:
+    """Whether the change was prepared for this version, the newest of its key; None if there is none."""
+    state = RecipientState(newest.state) if newest else None
+    is_expected = state in _CHANGED_FROM[payload.change]
+    return is_expected and payload.replaces == (newest.number if newest else 0)
 
 
 def details_of(version: RecipientVersion) -> RecipientDetails:
@@ -370,7 +376,7 @@ class RecipientKind(LocalKind[RecipientPayload]):
     verb = _("Add recipient")
     permission = PREPARE
     effect = LocalEffect.CHANGES_RECIPIENT
-    success_texts = (_("Register changed"), _("The change of the recipient is in effect."))
+    success_texts = (_("Recipient updated"), _("The change to the recipient is in effect."))
     payload_type = RecipientPayload
     form_type = RecipientForm
 
@@ -461,8 +467,8 @@ def _look_alike_warnings(payload: RecipientPayload) -> list[str]:
     """Warnings about recipients of the register whose account can be mistaken for this one."""
     return [
         gettext(
-            "Similar to the account of {recipient}, but different. In the register: {earlier} · Now: {current} "
-            "(differences in brackets). Confirm the account with the recipient before you continue."
+            "Similar to the account of {recipient}, but not the same. Known account: {earlier} · This account: "
+            "{current} (differences in brackets). Confirm the account with the recipient before you continue."
         ).format(
             recipient=other.title,
             earlier=mark_differences(other.account, payload.account),
@@ -481,8 +487,8 @@ def _namesake_warnings(payload: RecipientPayload) -> list[str]:
     names = {payload.details.name, payload.details.alias}
     return [
         gettext(
-            "The register already has {recipient} with another account, {account}. Ask the recipient, by a way known "
-            "to you, whether this account is theirs."
+            "{recipient} is already a recipient, with another account: {account}. Confirm this account with the "
+            "recipient through a contact that you already know."
         ).format(recipient=other.title, account=other.detail)
         for other in namesakes(payload.type, names, payload.key)
     ]

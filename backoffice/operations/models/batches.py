@@ -1,7 +1,8 @@
-"""Payouts from a file: the file while it is checked, and the rows of a batch, which two people approve as a whole.
+"""Rows from a file: the file while it is checked, and the rows of a batch, which two people approve as a whole.
 
 A file and its rows may change until they are submitted, and prove nothing. The rows of a batch never change: a trigger
-keeps them, and the digest that its approvers approve covers the digest of each row's operation, in order.
+keeps them, and the digest that its approvers approve covers the digest of each row's operation, in order. So it is with
+the rows of an import of recipients.
 """
 
 import hashlib
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
 
 MAX_ROWS = 5_000
+RECIPIENT = "recipient"
+"""The kind of a file whose rows are recipients."""
 
 
 def row_operation_id(batch: UUID, number: int) -> UUID:
@@ -71,9 +74,13 @@ class RowFlag(models.TextChoices):
     REPEATED = "repeated", _("Repeated payment")
     LARGEST = "largest", _("Largest amount")
     CAUTION = "caution", _("Warning")
+    SIMILAR_ACCOUNT = "similar_account", _("Similar account")
+    SAME_NAME = "same_name", _("Same name, other account")
 
 
 ATTENTION = {
+    RowFlag.SIMILAR_ACCOUNT: 128,
+    RowFlag.SAME_NAME: 64,
     RowFlag.NAME_DIFFERENT: 32,
     RowFlag.CAUTION: 16,
     RowFlag.REPEATED: 8,
@@ -85,11 +92,11 @@ ATTENTION = {
 
 
 class PayoutFile(models.Model):
-    """An uploaded file, until its rows are submitted as a batch. The batch has the id of the file."""
+    """An uploaded file, until its rows are submitted as a batch or as an import of recipients, which has its id."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     uploader = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
-    kind = models.CharField(max_length=32)  # of the operations that its rows become
+    kind = models.CharField(max_length=32)  # of the operations that its rows become, or that would store one
     name = models.CharField(max_length=120)
     content = models.BinaryField()  # empty once it is submitted
     headers = models.JSONField(default=list)
@@ -124,6 +131,11 @@ class PayoutFile(models.Model):
         return reverse("operations:payout_file", args=[self.pk])
 
     @property
+    def is_import(self) -> bool:
+        """Whether its rows are recipients, which become one operation; otherwise each is a payout."""
+        return self.kind == RECIPIENT
+
+    @property
     def problem_sentence(self) -> str:
         """Why it cannot be read, in words."""
         return code_sentence(FileProblem, self.problem) if self.problem else ""
@@ -139,6 +151,7 @@ class PayoutFileRow(models.Model):
     errors = models.JSONField(default=list)  # pairs of a field, or "", and a sentence
     has_errors = models.BooleanField(default=False)
     flags = models.JSONField(default=list)
+    similar = models.JSONField(default=list)  # whom a recipient can be mistaken for
     currency = models.CharField(max_length=12, blank=True)
     amount = ExactDecimalField(null=True)
     recipient_key = models.CharField(max_length=200, blank=True)
@@ -211,6 +224,7 @@ class BatchRow(models.Model):
     payload = models.JSONField()
     digest = models.CharField(max_length=64)  # of the operation that it becomes
     flags = models.JSONField(default=list)
+    similar = models.JSONField(null=True)  # recipients of the register that its payee can be mistaken for
     attention = models.PositiveSmallIntegerField(
         default=0
     )  # how early the approver should check it; 0 for no flag
@@ -240,6 +254,37 @@ class BatchRow(models.Model):
 
     def __str__(self) -> str:
         return f"Row {self.number} of {self.batch_id}"
+
+    @property
+    def flag_labels(self) -> list[str]:
+        return [str(RowFlag(flag).label) for flag in self.flags]
+
+
+class ImportedRow(models.Model):
+    """A row of an import of recipients, as it was prepared and approved: the recipient that it adds."""
+
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="imported_rows")
+    number = models.PositiveIntegerField()
+    payload = models.JSONField()
+    digest = models.CharField(max_length=64)  # over the payload, the import and the number
+    recipient_key = models.CharField(max_length=200)
+    flags = models.JSONField(default=list)
+    similar = models.JSONField(default=list)
+    attention = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("number",)
+        constraints = [
+            models.UniqueConstraint(fields=["operation", "number"], name="imported_row_number_once"),
+            models.UniqueConstraint(
+                fields=["operation", "recipient_key"], name="imported_row_recipient_once"
+            ),
+        ]
+        indexes = [models.Index(fields=["operation", "-attention", "number"], name="imported_row_flagged")]
+
+    def __str__(self) -> str:
+        return f"Row {self.number} of {self.operation_id}"
 
     @property
     def flag_labels(self) -> list[str]:

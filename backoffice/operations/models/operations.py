@@ -152,6 +152,7 @@ class Operation(SealedRow):
         approvals: RelatedManager["Approval"]
         attempts: RelatedManager["Attempt"]
         look_alikes: RelatedManager["LookAlike"]
+        holder_changes: RelatedManager["HolderChange"]
 
     class Meta:
         default_permissions = ("view",)
@@ -346,6 +347,8 @@ class Release(SealedRow):
     balance = models.CharField(max_length=12, null=True, editable=False)  # noqa: DJ001 - as in the attempt
     # Ids of similar transactions at the provider that the releaser has seen and declared another payment.
     look_alikes = models.JSONField(default=list, editable=False)
+    # Other names of the account's holder than the approved one that the releaser has confirmed; null if none.
+    holder_names = models.JSONField(null=True, editable=False)
     encrypted_otp = models.BinaryField(null=True)
     # Why sending it failed so far, and since when; null if nothing blocks it.
     blocker = models.CharField(max_length=32, choices=Blocker, null=True, editable=False)  # noqa: DJ001 - null for none
@@ -375,6 +378,7 @@ class Release(SealedRow):
             **operation.decision("released", self.released_by_id, self.released_at, operation.digest),
             "expires_at": canonical_time(self.expires_at),
             "look_alikes": self.look_alikes,
+            **({"holder_names": self.holder_names} if self.holder_names else {}),
             "balance": self.balance,
         }
 
@@ -426,6 +430,37 @@ class LookAlike(models.Model):
     def as_record(self) -> TransactionRecord:
         """The record as the client read it."""
         return TransactionRecord.model_validate(self.record)
+
+
+class HolderChange(models.Model):
+    """Another name of a bank account's holder than the one that was approved, as the bank gave it before sending.
+
+    Empty if the bank no longer finds the account. The operation is not sent until a person has seen both names and
+    confirmed, with a reason, that the account is right.
+    """
+
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="holder_changes")
+    approved_name = models.CharField(max_length=200)
+    name = models.CharField(max_length=200, blank=True)
+    found_at = models.DateTimeField()
+    confirmed_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    confirmed_at = models.DateTimeField(null=True)
+    reason = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("found_at", "pk")
+        constraints = [
+            models.UniqueConstraint(fields=["operation", "name"], name="holder_change_once"),
+            models.CheckConstraint(
+                condition=Q(confirmed_at__isnull=True, confirmed_by__isnull=True, reason="")
+                | (Q(confirmed_at__isnull=False, confirmed_by__isnull=False) & ~Q(reason="")),
+                name="holder_change_confirmed_with_reason",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} instead of {self.approved_name}"
 
 
 # Maximum length of a provider's transaction id. The specification sets none; this is what an index can hold.
@@ -498,6 +533,9 @@ class Attempt(models.Model):
     watermark_provider_time = models.DateTimeField(null=True, db_index=True)
     # Ids of transactions listed within CLOCK_SKEW before sending that match the content of this operation.
     watermark_seen_ids = models.JSONField(null=True)
+
+    # Why the bank's name of the account's holder could not be read before sending; usually null.
+    name_not_checked = models.JSONField(null=True)
 
     outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.OPEN)
     response_status = models.PositiveSmallIntegerField(null=True)

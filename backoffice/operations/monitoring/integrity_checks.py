@@ -28,7 +28,9 @@ from backoffice.operations.delivery.record import is_silent
 from backoffice.operations.kinds.approval_policy import ApprovalPolicyKind
 from backoffice.operations.kinds.base import MoneyKind
 from backoffice.operations.kinds.recipient import RecipientKind
+from backoffice.operations.kinds.recipient_import import RecipientImportKind
 from backoffice.operations.kinds.registry import KINDS, local_kinds
+from backoffice.operations.models.batches import ImportedRow
 from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release, Secret
 from backoffice.operations.monitoring.database_rules import altered_rules
 from backoffice.operations.monitoring.recorded_rights import unrecorded_rights
@@ -160,17 +162,31 @@ def altered_recipient(scope: InspectionScope) -> list[str]:
 
     The seals of those whom the inspected operations pay; the operations of all.
     """
-    agreed = Operation.objects.filter(kind=RecipientKind.name, status=Status.SUCCEEDED)
+    kinds = (RecipientKind.name, RecipientImportKind.name)
+    agreed = Operation.objects.filter(kind__in=kinds, status=Status.SUCCEEDED)
     versions = RecipientVersion.objects.exclude(state=RecipientState.SUGGESTED)
     invented = versions.exclude(operation__in=agreed.values("pk"))
     missing = agreed.exclude(pk__in=versions.values("operation"))
     found = [version.owner for version in invented.order_by("pk")]
     found += missing.order_by("reference").values_list("reference", flat=True)
+    found += _incomplete_imports(agreed)
     for chunk in scope.chunks():
         paid = Operation.objects.filter(pk__in=chunk, recipient_key__isnull=False).order_by()
         of_paid = versions.filter(key__in=paid.values("recipient_key"))
         found += [version.owner for version in of_paid.order_by("pk") if version.is_altered]
     return list(dict.fromkeys(found))
+
+
+def _incomplete_imports(agreed: QuerySet[Operation]) -> list[str]:
+    """Imports of which not every row has its version."""
+    counts = RecipientVersion.objects.filter(operation=OuterRef("pk")).order_by().values("operation")
+    added = Coalesce(Subquery(counts.annotate(n=Count("pk")).values("n")), 0)
+    rows = ImportedRow.objects.filter(operation=OuterRef("pk")).order_by().values("operation")
+    imported = agreed.filter(kind=RecipientImportKind.name).annotate(
+        added=added, imported=Coalesce(Subquery(rows.annotate(n=Count("pk")).values("n")), 0)
+    )
+    lacking = imported.exclude(added=F("imported"))
+    return list(lacking.order_by("reference").values_list("reference", flat=True))
 
 
 # The status after each action of the log: a fixed one, or the one recorded in the entry (`_IN_ENTRY`).

@@ -1,6 +1,6 @@
 """Approve or reject several operations: the confirmation page with totals, and the results."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -27,6 +27,7 @@ from backoffice.operations.kinds.base import Facts
 from backoffice.operations.kinds.registry import debits_a_balance, facts_of, read_content
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, reason_field
+from backoffice.operations.payee_look_alikes import look_alikes_of_payees
 from backoffice.operations.policy import has_approved
 from backoffice.operations.selectors import (
     NEWEST_FIRST,
@@ -95,13 +96,15 @@ class BulkRow:
 def bulk_rows(person: User, operations: Iterable[Operation], decision: BulkDecision) -> list[BulkRow]:
     """A row for each operation. The services check every permission again."""
     rows = list(operations)
-    levels = levels_of_many(rows) if decision is BulkDecision.APPROVE else {}
+    approves = decision is BulkDecision.APPROVE
+    levels = levels_of_many(rows) if approves else {}
+    alike = look_alikes_of_payees({one.recipient_key or "" for one in rows}) if approves else {}
     return [
         BulkRow(
             operation,
             _facts(operation),
             first_payment_text(operation),
-            _skip_reason(person, operation, decision, levels.get(operation.pk)),
+            _skip_reason(person, operation, decision, levels=levels.get(operation.pk), alike=alike),
         )
         for operation in rows
     ]
@@ -123,7 +126,14 @@ def _facts(operation: Operation) -> Facts:
         return []
 
 
-def _skip_reason(person: User, operation: Operation, decision: BulkDecision, levels: Levels | None) -> str:
+def _skip_reason(
+    person: User,
+    operation: Operation,
+    decision: BulkDecision,
+    *,
+    levels: Levels | None,
+    alike: Container[str | None],
+) -> str:
     try:
         if has_approved(person, operation) and decision is BulkDecision.APPROVE:
             raise AlreadyApprovedError
@@ -132,7 +142,7 @@ def _skip_reason(person: User, operation: Operation, decision: BulkDecision, lev
         policy.check_is_decidable(person, operation, digest=operation.digest, now=timezone.now())
         read_content(operation)
         if decision is BulkDecision.APPROVE:
-            policy.check_may_approve_in_bulk(operation, levels)
+            policy.check_may_approve_in_bulk(operation, levels, alike=alike)
     except OperationError as exc:
         return str(exc)
     return ""

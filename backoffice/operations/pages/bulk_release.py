@@ -29,6 +29,7 @@ from backoffice.operations.delivery.expected_wait import OPERATIONS_PER_CODE, ex
 from backoffice.operations.errors import (
     AlreadyReleasedError,
     ExpiredError,
+    HolderChangedError,
     LookAlikeError,
     OperationError,
     SelfApprovalError,
@@ -280,7 +281,9 @@ def _selection(request: StaffRequest) -> SendSelection:
     else:
         form = OperationFilterForm({**request.GET.dict(), "tab": "waiting", "status": Status.APPROVED})
         found = form.chosen(request.user).apply(found) if form.is_valid() else found.none()
-    found = found.select_related("preparer", "release").prefetch_related("look_alikes", "lost_attempts")
+    found = found.select_related("preparer", "release").prefetch_related(
+        "look_alikes", "holder_changes", "lost_attempts"
+    )
     ordered = list(found.order_by("prepared_at", "id")[: MAX_OPERATIONS + 1])
     now = timezone.now()
     rows = [
@@ -314,10 +317,18 @@ def _check_is_sendable(person: User, operation: Operation, now: datetime) -> Non
         raise ExpiredError
     if may_have_been_sent(operation):
         raise OperationError(Refusal.SENT_BEFORE_RESTORE)
-    open_look_alikes = [one.transaction_id for one in operation.look_alikes.all() if one.declared_at is None]
-    if open_look_alikes:
-        raise LookAlikeError(open_look_alikes)
+    _check_nothing_to_compare(operation)
     if restricted := policy.restriction(person, permissions.RELEASE):
         raise restricted
     policy.check_content(operation, operation.digest)
     policy.check_is_sendable(operation)
+
+
+def _check_nothing_to_compare(operation: Operation) -> None:
+    """Raise the reason why a person has to compare something on the operation's own page first."""
+    look_alikes = [one.transaction_id for one in operation.look_alikes.all() if one.declared_at is None]
+    if look_alikes:
+        raise LookAlikeError(look_alikes)
+    for change in operation.holder_changes.all():
+        if change.confirmed_at is None:
+            raise HolderChangedError(change.approved_name, change.name)

@@ -41,6 +41,7 @@ from backoffice.operations.kinds.otp_secret import OtpSecretForm
 from backoffice.operations.kinds.registry import KINDS, facts_of, read_content
 from backoffice.operations.models.operations import Operation, content_digest, verification_code
 from backoffice.operations.pages.recipient_choice import RecipientOption, recipient_option, recipient_options
+from backoffice.operations.payee_look_alikes import look_alike_warnings
 from backoffice.operations.workflow.prepare import (
     batches_paying,
     duplicate_payments,
@@ -75,7 +76,7 @@ class RecipientChoiceForm(forms.Form):
         self.known = recipient_options(user, kind, self._typed("text"))
         account: Any = self.fields["account"].widget
         groups = (
-            (gettext("Register"), self.known.registered),
+            (gettext("Recipients"), self.known.registered),
             (gettext("Recent"), self.known.recent),
         )
         account.choices = [
@@ -326,7 +327,11 @@ def _review_page(
         "submission": submission,
         "sentence": kind.sentence(payload),
         "facts": facts_of(kind, payload),
-        "cautions": [*kind.cautions(payload), *cooling_warning(submission, KINDS[kind.name], payload)],
+        "cautions": [
+            *kind.cautions(payload),
+            *look_alike_warnings(KINDS[kind.name], payload),
+            *cooling_warning(submission, KINDS[kind.name], payload),
+        ],
         "first_payment": selectors.first_payment_warning(kind.recipient(payload).key),
         "digest": digest,
         "code": verification_code(digest),

@@ -1,4 +1,4 @@
-"""Choose whom to pay when preparing: recipients of the register, and bank accounts that were paid lately."""
+"""Choose whom to pay when preparing: recipients of the register, and bank accounts that were paid recently."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

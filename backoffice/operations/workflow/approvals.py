@@ -5,7 +5,7 @@ of one does not affect the others.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +24,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import background, clock
 from backoffice.operations import policy
-from backoffice.operations.approval.progress import approval_progress, approved_for
+from backoffice.operations.approval.progress import approved_for, decided_progress
 from backoffice.operations.delivery.release import add_release
 from backoffice.operations.errors import (
     ContentUnreadableError,
@@ -38,6 +38,7 @@ from backoffice.operations.kinds.approval_policy import ApprovalPolicyPayload
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
 from backoffice.operations.kinds.delegation import DelegationPayload
 from backoffice.operations.kinds.recipient import RecipientPayload
+from backoffice.operations.kinds.recipient_import import RecipientImportPayload
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resolution.case import ResolutionPayload
 from backoffice.operations.kinds.staff_change import StaffChangePayload
@@ -46,13 +47,19 @@ from backoffice.operations.lifecycle.delegation import lock_delegations, start_d
 from backoffice.operations.lifecycle.otp_secret import apply_otp_secret
 from backoffice.operations.lifecycle.pause import resume_payments
 from backoffice.operations.lifecycle.policy_version import apply_policy
-from backoffice.operations.lifecycle.recipient import apply_recipient, lock_recipient
+from backoffice.operations.lifecycle.recipient import (
+    apply_import,
+    apply_recipient,
+    lock_recipient,
+    lock_register,
+)
 from backoffice.operations.lifecycle.staff_change import apply_staff_change, lock_staff
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal, transition
 from backoffice.operations.models.batches import Batch
 from backoffice.operations.models.operations import Approval, Operation, Release
 from backoffice.operations.models.reason_codes import ClosingReason, coded
 from backoffice.operations.outcome.resolution import check_meaning_unchanged, resolve_operation
+from backoffice.operations.payee_look_alikes import look_alikes_of_payees
 from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.states import Status
 
@@ -98,7 +105,7 @@ def add_approval(
     approval.make_seal()
     approval.save(force_insert=True)
     given = operation.approvals.count()
-    if operation.status == Status.PENDING and approval_progress(operation).is_complete:
+    if operation.status == Status.PENDING and decided_progress(operation).is_complete:
         transition(operation, Status.APPROVED, decided_at=now)
     audit.record(
         Action.OPERATION_APPROVED,
@@ -190,23 +197,31 @@ def approve_operation(
     if isinstance(payload, ResolutionPayload):
         check_meaning_unchanged(payload)
     with transaction.atomic():
-        # Lock order: what it changes first, the head of the audit log last, as in every other service that changes
-        # the same. The audit entry of the approval locks the head until the end of the transaction, so it would be
-        # too late to lock anything after it.
-        if isinstance(payload, ResolutionPayload):
-            Operation.objects.get_locked(payload.operation)
-        if isinstance(payload, StaffChangePayload):
-            lock_staff(payload.person)
-        if isinstance(payload, AccessReviewPayload | ApprovalPolicyPayload):
-            lock_staff()
-        if isinstance(payload, DelegationPayload):
-            lock_delegations()
-        if isinstance(payload, RecipientPayload):
-            lock_recipient(payload.key)
+        _lock_what_it_changes(payload)
         operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
         if operation.status == Status.APPROVED:
             _apply_local_effect(operation, actor)
     return operation
+
+
+def _lock_what_it_changes(payload: object) -> None:
+    """Lock what the effect of this content changes, before anything else.
+
+    The head of the audit log comes last, as in every other service that changes the same: the entry of the approval
+    locks it until the end of the transaction, so it would be too late to lock anything after it.
+    """
+    if isinstance(payload, ResolutionPayload):
+        Operation.objects.get_locked(payload.operation)
+    if isinstance(payload, StaffChangePayload):
+        lock_staff(payload.person)
+    if isinstance(payload, AccessReviewPayload | ApprovalPolicyPayload):
+        lock_staff()
+    if isinstance(payload, DelegationPayload):
+        lock_delegations()
+    if isinstance(payload, RecipientPayload):
+        lock_recipient(payload.key)
+    if isinstance(payload, RecipientImportPayload):
+        lock_register()
 
 
 def _payload_of(operation_id: UUID) -> object:
@@ -234,6 +249,7 @@ _EFFECTS: dict[LocalEffect, Callable[[Operation, Any, User], None]] = {
     LocalEffect.CREATES_OPERATIONS: _enqueue_rows,
     LocalEffect.CHANGES_POLICY: apply_policy,
     LocalEffect.CHANGES_RECIPIENT: apply_recipient,
+    LocalEffect.IMPORTS_RECIPIENTS: apply_import,
     LocalEffect.CHANGES_STAFF: apply_staff_change,
     LocalEffect.STARTS_DELEGATION: start_delegation,
     LocalEffect.SIGNS_ACCESS_REVIEW: sign_access_review,
@@ -320,8 +336,11 @@ def approve_operations(
     Idempotent: what this user has approved before is only reported.
     """
 
+    choices = list(choices)
+    alike = look_alikes_of_payees({choice.operation.recipient_key or "" for choice in choices})
+
     def decide(choice: SelectedOperation) -> str:
-        _check_may_approve_in_bulk(choice.operation, actor)
+        _check_may_approve_in_bulk(choice.operation, actor, alike)
         changed = approve_operation(
             choice.operation.pk,
             actor=actor,
@@ -394,9 +413,9 @@ def _bulk_result(
         return BulkResult(choice.operation, BulkOutcome.REFUSED, str(_NOT_CONFIRMED))
 
 
-def _check_may_approve_in_bulk(operation: Operation, actor: User) -> None:
+def _check_may_approve_in_bulk(operation: Operation, actor: User, alike: Container[str | None]) -> None:
     try:
-        policy.check_may_approve_in_bulk(operation)
+        policy.check_may_approve_in_bulk(operation, alike=alike)
     except OperationError as exc:
         record_refusal(operation.pk, OperationAction.APPROVE, actor, exc)
         raise

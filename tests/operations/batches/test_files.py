@@ -11,6 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.operations.batches import checking, columns, files, reading
+from backoffice.operations.batches.payout_rows import PayoutRows
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import MAX_ROWS, FileProblem
 from tests.operations.batches import payouts
@@ -81,10 +82,11 @@ def test_a_workbook_with_entities_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", ["withdrawal", "transfer", "wallet_transfer"])
 def test_the_templates_name_the_fields_in_both_formats(kind: str) -> None:
-    for content in (columns.csv_template(KINDS[kind]), columns.xlsx_template(KINDS[kind])):
+    found = PayoutRows(KINDS[kind]).columns
+    for content in (columns.csv_template(found), columns.xlsx_template(found)):
         header = next(reading.read_rows(content)).cells
         assert header == KINDS[kind].file_fields
-        assert columns.guess_mapping(KINDS[kind], header, {}) == {name: name for name in header}
+        assert columns.guess_mapping(found, header, {}) == {name: name for name in header}
 
 
 @pytest.mark.django_db

@@ -204,7 +204,7 @@ def test_it_is_released_again_only_with_a_reason_for_exactly_what_was_found(
 ) -> None:
     _stopped(provider, released)
     with pytest.raises(error):
-        factories.release(released, approver, another_payment=declaration)
+        factories.release(released, approver, statement=declaration)
     assert not Release.objects.exists()
     assert LookAlike.objects.get().declared_at is None
 
@@ -219,7 +219,7 @@ def test_the_second_factor_must_be_newer_than_the_finding(
             released,
             approver,
             second_factor_at=before,
-            another_payment=AnotherPayment(("T-ELSEWHERE",), "Another invoice"),
+            statement=AnotherPayment(("T-ELSEWHERE",), "Another invoice"),
         )
 
 
@@ -228,9 +228,7 @@ def test_a_declared_transaction_is_part_of_the_release_and_its_audit_entry(
 ) -> None:
     provider.answer_post = lambda: NAMED
     _stopped(provider, released)
-    factories.release(
-        released, approver, another_payment=AnotherPayment(("T-ELSEWHERE",), " Another invoice ")
-    )
+    factories.release(released, approver, statement=AnotherPayment(("T-ELSEWHERE",), " Another invoice "))
     assert Release.objects.get().look_alikes == ["T-ELSEWHERE"]
     entry = Entry.objects.filter(action=Action.OPERATION_RELEASED).latest("position")
     assert entry.detail["other_payments"] == {"T-ELSEWHERE": "Another invoice"}
@@ -245,7 +243,7 @@ def test_a_declared_transaction_is_never_matched_to_the_operation(
 ) -> None:
     provider.answer_post = lambda: NAMELESS
     _stopped(provider, released)
-    factories.release(released, approver, another_payment=AnotherPayment(("T-ELSEWHERE",), "Another invoice"))
+    factories.release(released, approver, statement=AnotherPayment(("T-ELSEWHERE",), "Another invoice"))
     before = [record("T-DEPOSIT", type="deposit"), record("T-ELSEWHERE")]
     shows(provider, *before)
     send.send_operation(released.pk)
@@ -258,7 +256,7 @@ def test_a_further_similar_transaction_stops_it_again(
     provider: StubProvider, released: Operation, approver: User
 ) -> None:
     _stopped(provider, released)
-    factories.release(released, approver, another_payment=AnotherPayment(("T-ELSEWHERE",), "Another invoice"))
+    factories.release(released, approver, statement=AnotherPayment(("T-ELSEWHERE",), "Another invoice"))
     shows(provider, record("T-FURTHER"), record("T-ELSEWHERE"))
     send.send_operation(released.pk)
     assert (status_of(released), provider.posts) == (Status.APPROVED, [])

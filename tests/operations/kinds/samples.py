@@ -18,6 +18,7 @@ from backoffice.operations.kinds.delegation import DelegationPayload
 from backoffice.operations.kinds.otp_secret import OtpSecretPayload
 from backoffice.operations.kinds.payment import PaymentPayload
 from backoffice.operations.kinds.recipient import RecipientChange, RecipientDetails, RecipientPayload
+from backoffice.operations.kinds.recipient_import import RecipientImportPayload
 from backoffice.operations.kinds.resolution.case import (
     ResolutionChoice,
     ResolutionPayload,
@@ -172,6 +173,18 @@ SAMPLES: dict[str, Payload] = {
         last_day=date(2026, 12, 7),
         time_zone="Africa/Lagos",
         reason="Annual leave",
+    ),
+    "recipient_import": RecipientImportPayload(
+        file_name="suppliers.csv",
+        count=2,
+        recipients_digest="5f2a" * 16,
+        bank_accounts=1,
+        addresses=0,
+        users=1,
+        similar_accounts=1,
+        same_names=0,
+        names_differ=0,
+        reason="The list of suppliers, signed by Finance",
     ),
     "access_review": AccessReviewPayload(
         digest="5f2a" * 16, people=6, rights=9, findings="Two rights were taken away"

@@ -118,7 +118,7 @@ def test_the_same_number_at_another_bank_is_a_caution(preparer: User, approver: 
 def test_a_known_name_with_another_account_is_a_caution(preparer: User, approver: User) -> None:
     registered.agreed(registered.bank_account(), preparer, approver)
     [found] = cautions(registered.bank_account("9876543210", name="Ada Chidinma Obi"))
-    assert found.startswith("The register already has ADA CHIDINMA OBI with another account")
+    assert found.startswith("ADA CHIDINMA OBI is already a recipient, with another account")
 
 
 def test_an_address_with_the_same_ends_is_a_caution(preparer: User, approver: User) -> None:

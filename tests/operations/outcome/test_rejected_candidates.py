@@ -143,7 +143,7 @@ def test_a_transaction_listed_before_sending_is_rejected(
     operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
     other = AnotherPayment(("T-7", "T-6", "T-5"), "Paid by card")
-    send.send_operation(factories.release(operation, approver, another_payment=other).pk)
+    send.send_operation(factories.release(operation, approver, statement=other).pk)
     assert set(Attempt.objects.get().watermark_seen_ids or ()) == {"T-7", "T-6", "T-5"}
     let_pass(listing_delay())
     assert confirmed(operation, provider, *shown).status == Status.UNKNOWN

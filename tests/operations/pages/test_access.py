@@ -14,6 +14,7 @@ from backoffice.operations.models.reason_codes import IncidentKind
 from tests import factories
 from tests.ledger.stored_transactions import stored
 from tests.operations.batches import payouts
+from tests.recipients import recipient_files
 from tests.requirements import opened_by
 
 pytestmark = pytest.mark.django_db
@@ -40,6 +41,7 @@ ANSWERS = {
     "payout_file_submit": ("post", 302, 403, 403, 403, 403),
     "payout_file_delete": ("post", 302, 403, 403, 403, 403),
     "payout_file_errors": ("get", 200, 403, 403, 403, 403),
+    "imported_rows":    ("get",  200, 200, 200, 200, 403),
     "batch":            ("get",  200, 200, 200, 200, 403),
     "batch_live":       ("get",  200, 200, 200, 200, 403),
     "batch_pause":      ("post", 302, 302, 403, 302, 403),
@@ -135,6 +137,7 @@ def _arguments(name: str, preparer: User) -> list[object]:
         "transaction": lambda: stored().pk,
         "bulk_release": lambda: factories.bulk_release(preparer).pk,
         "payout_file": lambda: payouts.checked(preparer, payouts.transfers(2)).pk,
+        "imported_rows": lambda: recipient_files.prepared(preparer, recipient_files.users(2)).pk,
         "batch": lambda: payouts.prepared(preparer, payouts.transfers(2)).pk,
     }
     for begins_with, make in made.items():

@@ -1,4 +1,7 @@
-"""Payouts from a file: upload it, choose its columns, correct what its check found, submit it for approval."""
+"""Rows from a file: upload payouts, choose the columns of a file, correct what its check found, submit it for approval.
+
+Files of recipients are uploaded on the pages of recipients, and continue here.
+"""
 
 import csv
 import io
@@ -9,6 +12,7 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
+from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import get_language, gettext
@@ -23,15 +27,12 @@ from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger import balances
 from backoffice.operations import permissions
 from backoffice.operations.approval import requirements
-from backoffice.operations.batches import files, submission
-from backoffice.operations.batches.columns import (
-    csv_template,
-    field_labels,
-    needed_fields,
-    row_kinds,
-    xlsx_template,
-)
+from backoffice.operations.batches import files, recipient_import, submission
+from backoffice.operations.batches.checking import rules_of
+from backoffice.operations.batches.columns import csv_template, xlsx_template
+from backoffice.operations.batches.payout_rows import payout_kinds
 from backoffice.operations.batches.reading import MAX_MEGABYTES, UnreadableFileError
+from backoffice.operations.batches.row_rules import similar_text
 from backoffice.operations.batches.totals import file_totals
 from backoffice.operations.descriptions import Subject
 from backoffice.operations.errors import OperationError
@@ -39,6 +40,7 @@ from backoffice.operations.kinds.batch import BatchKind, BatchPayload, CurrencyT
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.batches import (
     MAX_ROWS,
+    RECIPIENT,
     FileProblem,
     FileState,
     PayoutFile,
@@ -54,23 +56,15 @@ _FORMATS: dict[str, tuple[Callable[[Any], bytes], str]] = {
 }
 
 
-class UploadForm(forms.Form):
-    """Asks for a file, and what its rows are."""
+class FileForm(forms.Form):
+    """Asks for a file."""
 
-    kind = forms.ChoiceField(label=_("Each row is a"), widget=forms.RadioSelect)
     file = forms.FileField(
         label=_("File"),
         help_text=_("CSV in UTF-8 or Excel (.xlsx), the names of the columns in the first row."),
         widget=forms.FileInput(attrs={"accept": ".csv,.xlsx"}),
         error_messages={"required": _("Choose a file.")},
     )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        kinds = row_kinds()
-        field: Any = self.fields["kind"]
-        field.choices = [(kind.name, kind.label) for kind in kinds]
-        field.initial = kinds[0].name
 
     def clean_file(self) -> Any:
         uploaded = self.cleaned_data["file"]
@@ -79,20 +73,61 @@ class UploadForm(forms.Form):
             raise forms.ValidationError(code_sentence(FileProblem, problem))
         return uploaded
 
+    def store(self, request: StaffRequest, kind: str) -> PayoutFile | None:
+        """The stored file, whose rows are of this kind; None, with the error beside the field, if it cannot be read."""
+        uploaded = self.cleaned_data["file"]
+        try:
+            return files.upload_file(
+                actor=request.user,
+                kind=kind,
+                name=uploaded.name,
+                content=uploaded.read(),
+                language=get_language() or "en",
+            )
+        except UnreadableFileError as exc:
+            self.add_error("file", code_sentence(FileProblem, exc.problem))
+            return None
+
+
+class UploadForm(FileForm):
+    """Asks for a file, and what its rows are."""
+
+    kind = forms.ChoiceField(label=_("Each row is a"), widget=forms.RadioSelect)
+
+    field_order = ("kind", "file")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        kinds = payout_kinds()
+        field: Any = self.fields["kind"]
+        field.choices = [(kind.name, kind.label) for kind in kinds]
+        field.initial = kinds[0].name
+
+
+class ImportReasonForm(forms.Form):
+    """Asks, once for all rows, by what the approver can judge the recipients."""
+
+    reason = forms.CharField(
+        label=_("Reason"),
+        max_length=300,
+        help_text=_("How you know that the details are right. Shown to the approver."),
+        widget=forms.Textarea(attrs={"rows": 2}),
+        error_messages={"required": _("Enter how you know that the details are right.")},
+    )
+
 
 class ColumnsForm(forms.Form):
     """Asks which column of the file has each field."""
 
     def __init__(self, *args: Any, file: PayoutFile, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        kind = KINDS[file.kind]
-        needed = needed_fields(kind)
+        fields = rules_of(file.kind).columns
         columns = [("", gettext("Not in the file")), *((name, name) for name in file.headers)]
-        for name, label in field_labels(kind).items():
+        for name, label in fields.labels.items():
             self.fields[name] = forms.ChoiceField(
                 label=label,
                 choices=columns,
-                required=name in needed,
+                required=name in fields.needed,
                 initial=file.mapping.get(name, ""),
                 error_messages={"required": gettext("Select the column.")},
                 widget=forms.Select(attrs={"translate": "no"}),
@@ -119,32 +154,28 @@ def payout_files(request: StaffRequest) -> HttpResponse:
     """The form for a file, the templates, and this person's last files."""
     form = UploadForm(request.POST, request.FILES) if request.method == "POST" else UploadForm()
     if form.is_bound and form.is_valid():
-        uploaded = form.cleaned_data["file"]
-        try:
-            file = files.upload_file(
-                actor=request.user,
-                kind=form.cleaned_data["kind"],
-                name=uploaded.name,
-                content=uploaded.read(),
-                language=get_language() or "en",
-            )
-        except UnreadableFileError as exc:
-            form.add_error("file", code_sentence(FileProblem, exc.problem))
-        else:
+        file = form.store(request, form.cleaned_data["kind"])
+        if file is not None:
             return redirect(file)
-    recent = PayoutFile.objects.filter(uploader=request.user).defer("content")[:RECENT_FILES]
-    context = {"form": form, "kinds": row_kinds(), "files": recent, "max_rows": MAX_ROWS}
+    recent = recent_files(request, is_import=False)
+    context = {"form": form, "kinds": payout_kinds(), "files": recent, "max_rows": MAX_ROWS}
     return render(request, "operations/batches/upload.html", context, status=422 if form.errors else 200)
+
+
+def recent_files(request: StaffRequest, *, is_import: bool) -> QuerySet[PayoutFile]:
+    """This person's last files, of recipients or of payouts."""
+    own = PayoutFile.objects.filter(uploader=request.user).defer("content")
+    return (own.filter(kind=RECIPIENT) if is_import else own.exclude(kind=RECIPIENT))[:RECENT_FILES]
 
 
 @require_safe
 @permission_required(permissions.PREPARE, raise_exception=True)
 def payout_template(_request: StaffRequest, kind: str, suffix: str) -> HttpResponse:
-    """An empty file with the columns of this kind."""
-    if suffix not in _FORMATS or kind not in {one.name for one in row_kinds()}:
+    """An empty file with the columns of these payouts, or of recipients."""
+    if suffix not in _FORMATS or kind not in {RECIPIENT, *(one.name for one in payout_kinds())}:
         raise Http404
     make, content_type = _FORMATS[suffix]
-    return _attachment(make(KINDS[kind]), f"{kind}.{suffix}", content_type)
+    return _attachment(make(rules_of(kind).columns), f"{kind}.{suffix}", content_type)
 
 
 @require_safe
@@ -184,15 +215,23 @@ def payout_file_check(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @permission_required(permissions.PREPARE, raise_exception=True)
 def payout_file_submit(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """Submit the rows as a batch or as an import of recipients."""
     file = _own(request, pk)
+    form = ImportReasonForm(request.POST if file.is_import else None)
+    if file.is_import and file.state == FileState.CHECKED and not form.is_valid():
+        return _file_page(request, file, reason=form)
     try:
-        batch = submission.submit_file(pk, actor=request.user)
+        if file.is_import:
+            reason = form.cleaned_data["reason"] if form.is_valid() else ""
+            operation = recipient_import.submit_recipients(pk, actor=request.user, reason=reason)
+        else:
+            operation = submission.submit_file(pk, actor=request.user)
     except OperationError as exc:
         messages.error(request, str(exc))
         return redirect(file)
     text = gettext("Submitted for approval. Another person must approve it.")
-    messages.success(request, text, extra_tags=batch.status)
-    return redirect(batch)
+    messages.success(request, text, extra_tags=operation.status)
+    return redirect(operation)
 
 
 @require_POST
@@ -205,7 +244,7 @@ def payout_file_delete(request: StaffRequest, pk: UUID) -> HttpResponse:
         messages.error(request, str(exc))
         return redirect(file)
     messages.info(request, gettext("File deleted. Nothing was prepared."))
-    return redirect("operations:payout_files")
+    return redirect("governance:recipient_files" if file.is_import else "operations:payout_files")
 
 
 @require_safe
@@ -213,16 +252,15 @@ def payout_file_delete(request: StaffRequest, pk: UUID) -> HttpResponse:
 def payout_file_errors(request: StaffRequest, pk: UUID) -> HttpResponse:
     """All rows as CSV with a column of errors, to be corrected and uploaded again."""
     file = _own(request, pk)
-    kind = KINDS[file.kind]
-    labels = field_labels(kind)
+    labels = rules_of(file.kind).columns.labels
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow([*kind.file_fields, "errors"])
+    writer.writerow([*labels, "errors"])
     for row in file.rows.iterator(chunk_size=500):
         problems = "; ".join(
             f"{labels[name]}: {problem}" if name else problem for name, problem in row.errors
         )
-        cells = [row.cells.get(name, "") for name in kind.file_fields]
+        cells = [row.cells.get(name, "") for name in labels]
         writer.writerow([_without_formula(cell) for cell in [*cells, problems]])
     content = b"\xef\xbb\xbf" + text.getvalue().encode()
     return _attachment(
@@ -246,30 +284,42 @@ def _own(request: StaffRequest, pk: UUID) -> PayoutFile:
     return get_object_or_404(PayoutFile.objects.defer("content"), pk=pk, uploader=request.user)
 
 
-def _file_page(request: StaffRequest, file: PayoutFile, form: ColumnsForm | None = None) -> HttpResponse:
+def _file_page(
+    request: StaffRequest,
+    file: PayoutFile,
+    form: ColumnsForm | None = None,
+    reason: ImportReasonForm | None = None,
+) -> HttpResponse:
+    """The page of a file in its state. `form` or `reason` is a form that was refused."""
     context: dict[str, Any] = {"file": file, "kind": KINDS[file.kind]}
     if file.state in {FileState.UPLOADED, FileState.UNREADABLE} or form:
         context["form"] = form or ColumnsForm(file=file)
     elif file.state == FileState.CHECKED:
-        context |= _checked_context(request, file)
-    return render(request, "operations/batches/file.html", context, status=422 if form else 200)
+        context |= _checked_context(request, file) | {"reason": reason or ImportReasonForm()}
+    status = 422 if form or reason else 200
+    return render(request, "operations/batches/file.html", context, status=status)
 
 
 def _checked_context(request: StaffRequest, file: PayoutFile) -> dict[str, Any]:
     shows_all = "all" in request.GET or not file.error_count
     rows = file.rows.all() if shows_all else file.rows.filter(has_errors=True)
     page = keyset_page(rows, order=("number",), cursor=request.GET.get("cursor"))
-    totals = file_totals(file)
-    reported = {balance.currency: balance for balance in balances.stored_balances()}
     named = {
         name for row in page.rows for name in (*filter(row.cells.get, row.cells), *(n for n, _ in row.errors))
     }
-    used = {name: label for name, label in field_labels(KINDS[file.kind]).items() if name in named}
+    used = {name: label for name, label in rules_of(file.kind).columns.labels.items() if name in named}
     return {
         "page": page,
         "rows": [_shown(row, used) for row in page.rows],
         "columns": used,
         "shows_all": shows_all,
+    } | ({} if file.is_import else _totals_context(request, file))
+
+
+def _totals_context(request: StaffRequest, file: PayoutFile) -> dict[str, Any]:
+    totals = file_totals(file)
+    reported = {balance.currency: balance for balance in balances.stored_balances()}
+    return {
         "totals": [(total, reported.get(total.currency)) for total in totals],
         "requirement": requirements.approval_requirement(_subject(request, file, totals)),
     }
@@ -305,4 +355,5 @@ def _shown(row: PayoutFileRow, labels: dict[str, str]) -> dict[str, Any]:
         ],
         "problem": " ".join(problems.get("", ())),
         "flags": [str(RowFlag(flag).label) for flag in row.flags],
+        "similar": [similar_text(one) for one in row.similar],
     }

@@ -16,7 +16,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import get_language, gettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
@@ -24,15 +24,18 @@ from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit.models import Entry
+from backoffice.core.cached_reads import cached_in_process
+from backoffice.ledger.accounts import unresolved_sentence
 from backoffice.operations import permissions, selectors
 from backoffice.operations.allow_list import cooling_warning
 from backoffice.operations.delivery.balance_queue import QueuePosition, queue_position, with_queue
 from backoffice.operations.delivery.expected_wait import seconds_per_payment
 from backoffice.operations.delivery.release import release_operation
 from backoffice.operations.errors import ContentUnreadableError, OperationError
-from backoffice.operations.kinds.base import Facts, FieldMatch, MoneyKind
+from backoffice.operations.kinds.base import Facts, FieldMatch, MoneyKind, Payload
 from backoffice.operations.kinds.registry import (
     KINDS,
+    AnyKind,
     approval_permission_for,
     facts_of,
     permission_for,
@@ -70,6 +73,7 @@ from backoffice.operations.pages.operation.status import (
 from backoffice.operations.pages.operation.waiting import Waiting, waiting_of, with_escalation
 from backoffice.operations.pages.payments import can_read_payments, created_payment
 from backoffice.operations.pages.recipient_choice import can_be_registered, with_registered_recipient
+from backoffice.operations.payee_look_alikes import look_alike_warnings
 from backoffice.operations.policy import may_check_status, may_decide_any
 from backoffice.operations.refusals import OperationAction, Refusal
 from backoffice.operations.states import AWAITING_PROVIDER, Status
@@ -184,6 +188,12 @@ class AttemptRow:
     facts: Facts
     next_step: str
 
+    @property
+    def name_not_checked(self) -> str:
+        """Why the name at the bank could not be read before sending; empty if it was, or none is needed."""
+        cause = self.attempt.name_not_checked
+        return unresolved_sentence(cause) if cause else ""
+
 
 @dataclass(frozen=True)
 class KindTexts:
@@ -213,7 +223,11 @@ def _kind_texts(operation: Operation, waiting: Waiting | None = None) -> KindTex
         summary=decision_summary(operation, kind, payload, waiting),
         cautions=[]
         if operation.is_closed
-        else [*kind.cautions(payload), *cooling_warning(operation.pk, kind, payload)],
+        else [
+            *kind.cautions(payload),
+            *_look_alikes_of_payee(operation, kind, payload),
+            *cooling_warning(operation.pk, kind, payload),
+        ],
         attempts=[
             AttemptRow(
                 attempt, kind.outcome_facts(payload, attempt.result or {}), next_step(operation, attempt)
@@ -228,6 +242,19 @@ def _kind_texts(operation: Operation, waiting: Waiting | None = None) -> KindTex
     )
 
 
+def _look_alikes_of_payee(operation: Operation, kind: AnyKind, payload: Payload) -> list[str]:
+    """The warnings of the last minute: the page is loaded again while it is open, and nothing is decided by them."""
+    state = getattr(operation, "registered_state", "") or ""
+    return cached_in_process(
+        f"look-alikes-of-payee-{operation.pk}-{state}-{get_language()}",
+        lambda: look_alike_warnings(kind, payload, state),
+        _LOOK_ALIKES_KEPT_SECONDS,
+    )
+
+
+_LOOK_ALIKES_KEPT_SECONDS = 60
+
+
 def decision_requirements(operation: Operation) -> DecisionRequirements:
     """What the kind requires for a decision; nothing if the content cannot be read."""
     try:
@@ -240,6 +267,7 @@ def decision_requirements(operation: Operation) -> DecisionRequirements:
         confirmation=kind.confirmation(payload),
         acknowledgement=kind.acknowledgement(payload),
         look_alikes=undeclared,
+        holder_changes=[one for one in operation.holder_changes.all() if one.confirmed_at is None],
     )
 
 
@@ -379,7 +407,7 @@ def release(request: StaffRequest, pk: UUID) -> HttpResponse:
         operation,
         form,
         OperationAction.RELEASE,
-        ("digest", "otp", "another_payment"),
+        ("digest", "otp", "statement"),
         _released_message,
     )
 

@@ -18,9 +18,9 @@ from backoffice.accounts.second_factor import (
 )
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.forms import OneTimeCodeInput
-from backoffice.operations.delivery.release import AnotherPayment
+from backoffice.operations.delivery.release import AnotherPayment, ConfirmedHolder
 from backoffice.operations.kinds.base import TypedConfirmation
-from backoffice.operations.models.operations import LookAlike
+from backoffice.operations.models.operations import HolderChange, LookAlike
 from backoffice.operations.workflow.approvals import ApproverConfirmation
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class DecisionRequirements:
     confirmation: TypedConfirmation | None = None
     acknowledgement: str = ""  # to be confirmed with a tick before it is approved
     look_alikes: Sequence[LookAlike] = ()  # to be declared another payment before it is sent
+    holder_changes: Sequence[HolderChange] = ()  # other names at the bank, to be confirmed before it is sent
 
 
 class BaseDecisionForm(forms.Form):
@@ -177,31 +178,61 @@ class ReleaseForm(BaseDecisionForm):
         help_text=_("Compare the records first. Your reason is recorded with the release."),
         missing=_("Enter why that transaction is a different payment. Nothing was sent."),
     )
+    confirmed_holder = reason_field(
+        label=_("How you know that the account is right"),
+        help_text=_("Compare both names first. Your reason is recorded with the release."),
+        missing=_("Enter how you know that the account is right. Nothing was sent."),
+    )
 
     def __init__(self, *args: Any, wants: DecisionRequirements, **kwargs: Any) -> None:
         super().__init__(*args, wants=wants, **kwargs)
         self.look_alikes = wants.look_alikes
+        self.holder_changes = wants.holder_changes
         if not wants.look_alikes:
             del self.fields["another_payment"]
         elif "code" in self.fields:
             self.fields["code"].help_text = gettext("Required because a similar transaction was found.")
+        if not wants.holder_changes:
+            del self.fields["confirmed_holder"]
+        elif "code" in self.fields:
+            self.fields["code"].help_text = gettext("Required because the name at the bank differs.")
 
     def _needs_newer_second_factor(self, wants: DecisionRequirements) -> bool:
-        """Whether look-alikes were found after the last confirmation."""
+        """Whether look-alikes or other names were found after the last confirmation."""
         confirmed = second_factor_at(self.request)
-        return any(confirmed is None or confirmed < one.found_at for one in wants.look_alikes)
+        found = [one.found_at for one in wants.look_alikes] + [one.found_at for one in wants.holder_changes]
+        return any(confirmed is None or confirmed < at for at in found)
+
+    def clean(self) -> dict[str, Any]:
+        """Make what was found, and settled, one statement: only one of the two fields is ever shown."""
+        values = super().clean()
+        found = [values.pop(name, None) for name in ("another_payment", "confirmed_holder")]
+        return {**values, "statement": found[0] or found[1]}
 
     def clean_another_payment(self) -> AnotherPayment:
         is_seen = self.data.get("look_alikes") == self.look_alikes_seen
         ids = [one.transaction_id for one in self.look_alikes] if is_seen else []
         return AnotherPayment(tuple(ids), self.cleaned_data["another_payment"])
 
+    def clean_confirmed_holder(self) -> ConfirmedHolder:
+        is_seen = self.data.get("holders") == self.holders_seen
+        names = [one.name for one in self.holder_changes] if is_seen else []
+        return ConfirmedHolder(tuple(names), self.cleaned_data["confirmed_holder"])
+
     @property
     def look_alikes_seen(self) -> str:
         """A digest of exactly the transactions shown, because a form may not have thousands of fields."""
-        ids = sorted(one.transaction_id for one in self.look_alikes)
-        return hashlib.sha256(json.dumps(ids).encode()).hexdigest()
+        return _digest([one.transaction_id for one in self.look_alikes])
+
+    @property
+    def holders_seen(self) -> str:
+        """A digest of exactly the names shown."""
+        return _digest([one.name for one in self.holder_changes])
 
     def clean_otp(self) -> SecretStr | None:
         otp = self.cleaned_data["otp"]
         return SecretStr(otp) if otp else None
+
+
+def _digest(shown: list[str]) -> str:
+    return hashlib.sha256(json.dumps(sorted(shown)).encode()).hexdigest()

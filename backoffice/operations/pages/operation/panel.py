@@ -208,7 +208,7 @@ def panel_for(
     title, text = _title_and_text(person, operation, turn)
     if waiting and operation.status == Status.APPROVED and not _may_be_paid_already(operation):
         is_lost = has_approval_lost_validity(operation)
-        title = gettext("Approval no longer valid") if is_lost else gettext("Needs more approvals")
+        title = _title_of_waiting(waiting, is_lost=is_lost)
         text = f"{_invalid_text(operation)} {waiting_text(waiting)}" if is_lost else waiting_text(waiting)
     decides = policy.may_decide(person, operation) and not has_approved(person, operation)
     approves = waiting is not None and waiting.may_approve(person)
@@ -220,6 +220,7 @@ def panel_for(
         may_approve_and_send=approves
         and waiting is not None
         and waiting.missing == 1
+        and not waiting.is_held
         and policy.may_now(person, permissions.RELEASE)
         and not is_applied_locally(operation)
         and not _cannot_be_sent_now(operation, turn),
@@ -230,6 +231,13 @@ def panel_for(
         may_resolve=_may_be_resolved(operation) and policy.may_now(person, permissions.RESOLVE),
         is_applied_locally=is_applied_locally(operation),
     )
+
+
+def _title_of_waiting(waiting: Waiting, *, is_lost: bool) -> str:
+    if is_lost:
+        return gettext("Approval no longer valid")
+    is_held = waiting.is_held and not waiting.open_level
+    return gettext("Cannot be sent yet") if is_held else gettext("Needs more approvals")
 
 
 def _may_be_resolved(operation: Operation) -> bool:
@@ -307,6 +315,12 @@ _REFUSED_AT_CLAIM: dict[str, Promise] = {
 _ADVICE_AFTER_REFUSAL: dict[str, Promise | str] = {
     Refusal.LOOK_ALIKE: _(
         "If that transaction is a different payment, enter the reason, then choose “Send”."
+    ),
+    **dict.fromkeys(
+        (Refusal.HOLDER_CHANGED, Refusal.HOLDER_NOT_FOUND),
+        _(
+            "If the account is right, enter how you know it, then choose “Send”. Otherwise cancel the operation."
+        ),
     ),
     Refusal.OTP_OF_OTHER_CONTENT: _("Choose “Send” again and enter a new one-time code."),
     **dict.fromkeys(

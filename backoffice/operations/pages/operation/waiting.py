@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
+from django.conf import settings
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.core.web.formatting import local_time
+from backoffice.core.web.formatting import exact_time, local_time
+from backoffice.operations.allow_list import held_until
 from backoffice.operations.approval import requirements
 from backoffice.operations.approval.approvers import Approvers, approvers_of
 from backoffice.operations.approval.escalation import ADMINISTRATORS
@@ -53,7 +56,10 @@ class AblePerson:
 
 @dataclass(frozen=True)
 class Waiting:
-    """What an operation waits for. `refusal` is why nobody can approve it at all; usually empty."""
+    """What an operation waits for. `refusal` is why nobody can approve it at all; usually empty.
+
+    `cooling_until` is when the time ends that its recipient cannot be paid before, if that holds it.
+    """
 
     levels: Sequence[WaitingLevel]
     open_level: str
@@ -64,6 +70,12 @@ class Waiting:
     is_tightened: bool = False
     has_lost_approvals: bool = False
     escalated: str = ""
+    cooling_until: datetime | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether only time lets it be sent, however many approve it."""
+        return self.cooling_until is not None and not settings.RECIPIENT_COOLING_EXTRA_APPROVAL
 
     @property
     def people_missing(self) -> int:
@@ -75,21 +87,21 @@ class Waiting:
 
 
 def waiting_of(operation: Operation) -> Waiting | None:
-    """What a pending operation waits for, or an approved one that lacks approvals now; None otherwise."""
+    """What a pending operation waits for, or an approved one that lacks approvals or is held by cooling; else None."""
     is_sent = not isinstance(KINDS.get(operation.kind), LocalKind)
     if operation.status != Status.PENDING and not (operation.status == Status.APPROVED and is_sent):
         return None
     try:
-        levels = requirements.required_levels(operation)
+        levels, until = requirements.required_levels(operation), held_until(operation)
     except OperationError as exc:
         return Waiting([], "", 0, [], [], refusal=str(exc))
     is_whole = all(getattr(one, "still_entitled", True) for one in operation.approvals.all())
     if operation.status == Status.APPROVED and is_whole and levels == operation.required_levels:
-        return None
-    return _described(operation, levels)
+        return Waiting([], "", 0, [], [], cooling_until=until) if until else None
+    return _described(operation, levels, until)
 
 
-def _described(operation: Operation, levels: Levels) -> Waiting | None:
+def _described(operation: Operation, levels: Levels, until: datetime | None) -> Waiting | None:
     found = approvers_of(operation, levels)
     if operation.status == Status.APPROVED and found.progress.is_complete:
         return None
@@ -107,6 +119,7 @@ def _described(operation: Operation, levels: Levels) -> Waiting | None:
         _reasons(found),
         is_tightened=levels != operation.required_levels,
         has_lost_approvals=len(found.counted) < len(operation.approvals.all()),
+        cooling_until=until,
     )
 
 
@@ -154,6 +167,15 @@ def waiting_text(waiting: Waiting) -> str:
     """Why an approved operation is not sent yet."""
     if waiting.refusal:
         return waiting.refusal
+    if waiting.cooling_until and not waiting.open_level:
+        text = gettext("The recipient was added or changed recently, and can be paid from {time}.")
+        return text.format(time=exact_time(waiting.cooling_until))
+    if waiting.cooling_until:
+        text = gettext(
+            "The recipient was added or changed recently, and can be paid from {time}. With one more approval "
+            "({level}) it can be sent at once."
+        )
+        return text.format(time=exact_time(waiting.cooling_until), level=waiting.open_level)
     if waiting.is_tightened:
         text = gettext("The approval policies were tightened after the approval: it needs {level}.")
     else:

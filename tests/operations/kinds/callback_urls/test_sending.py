@@ -79,7 +79,9 @@ def test_an_equivalent_old_address_counts_as_unchanged(
 
 def test_a_callback_url_change_is_approved_on_its_own_page_only(administrator: User) -> None:
     with pytest.raises(NotInBulkError):
-        check_may_approve_in_bulk(factories.prepared_of_kind("callback_url", sample(), administrator))
+        check_may_approve_in_bulk(
+            factories.prepared_of_kind("callback_url", sample(), administrator), alike=()
+        )
 
 
 @pytest.mark.parametrize("status", [200, 500])

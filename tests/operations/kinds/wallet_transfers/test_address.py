@@ -56,7 +56,7 @@ def test_the_page_requires_the_end_of_the_address(as_approver: Client, preparer:
 
 def test_a_wallet_transfer_cannot_be_approved_in_bulk(preparer: User) -> None:
     with pytest.raises(errors.NotInBulkError):
-        policy.check_may_approve_in_bulk(prepared(preparer))
+        policy.check_may_approve_in_bulk(prepared(preparer), alike=())
 
 
 def test_a_lookalike_of_a_paid_address_is_shown(

@@ -28,6 +28,7 @@ NOT_OFFERED = {
     # begin on the page of the approval policies
     *("governance:policy_draft", "governance:policy_new_rule", "governance:policy_lists"),
     *("governance:policy_replay", "governance:policy_try", "prepare approval_policy"),
+    *("governance:recipient_files", "prepare recipient_import"),  # begin in the list of recipients
     "operations:payout_files",  # opened as the form of its kind
     "operations:search",  # this page
     "prepare access_review",  # begins on the page with the report

@@ -1,0 +1,113 @@
+"""Rows of a file that are payouts: each is checked by the form of its kind, and becomes an operation."""
+
+from collections.abc import Collection, Sequence
+from decimal import Decimal
+
+from django.utils.translation import gettext
+
+from backoffice.operations.allow_list import problem_of_row
+from backoffice.operations.batches.columns import FileColumns
+from backoffice.operations.batches.earlier_payments import (
+    RowPayment,
+    earlier_payments,
+    repeated_in_file,
+)
+from backoffice.operations.batches.row_rules import RowRules, stored_similarity
+from backoffice.operations.kinds.base import KindForm, MoneyKind
+from backoffice.operations.kinds.form_fields import NameComparison
+from backoffice.operations.kinds.registry import KINDS, AnyKind
+from backoffice.operations.models.batches import PayoutFileRow, RowFlag
+from backoffice.operations.payee_look_alikes import look_alikes_of_payees
+
+NAME_FLAGS = {
+    NameComparison.CLOSE: RowFlag.NAME_CLOSE,
+    NameComparison.DIFFERENT: RowFlag.NAME_DIFFERENT,
+}
+
+
+def payout_kinds() -> list[AnyKind]:
+    """The kinds that can be paid from a file, in the order of the registry."""
+    return [kind for kind in KINDS.values() if isinstance(kind, MoneyKind) and kind.file_fields]
+
+
+class PayoutRows(RowRules):
+    """The rules for payouts of one kind."""
+
+    def __init__(self, kind: AnyKind) -> None:
+        self.kind = kind
+
+    @property
+    def columns(self) -> FileColumns:
+        asked = {name: self.kind.form_type.base_fields[name] for name in self.kind.file_fields}
+        return FileColumns(
+            labels={name: str(field.label) for name, field in asked.items()},
+            needed=tuple(name for name, field in asked.items() if field.required),
+            sheet=gettext("Payouts"),
+        )
+
+    def account(self, cells: dict[str, str]) -> tuple[str, str]:
+        return cells.get("account_number", ""), cells.get("bank_code", "")
+
+    def check(self, row: PayoutFileRow) -> None:
+        form, kind = self._form(row.cells), self.kind
+        row.payload, row.flags, row.similar = None, [], []
+        row.errors = [
+            [name if name in kind.file_fields else "", " ".join(map(str, errors))]
+            for name, errors in form.errors.items()
+        ]
+        if row.errors:
+            return
+        payload = form.payload()
+        debit, recipient = kind.debit(payload), kind.recipient(payload)
+        if debit is None:
+            raise ValueError(f"{kind.name} debits nothing")
+        row.payload, row.recipient_key = payload.stored(), recipient.key
+        row.currency, row.amount = debit.currency, debit.amount
+        problem = problem_of_row(kind.name, (recipient.key, debit.currency))
+        row.errors = [[kind.recipient_field, problem]] if problem else []
+        match = NAME_FLAGS.get(getattr(form, "match", None) or NameComparison.EXACT)
+        if match:
+            row.flags.append(match)
+        elif kind.cautions(payload):
+            row.flags.append(RowFlag.CAUTION)
+
+    def check_together(self, rows: Sequence[PayoutFileRow]) -> None:
+        earlier = earlier_payments({row.recipient_key for row in rows if row.payload})
+        for row in rows:
+            if row.payload:
+                payment = payment_of(row)
+                problem = earlier.problem(payment)
+                row.errors += [["duplicate_reason", problem]] if problem else []
+                row.flags += earlier.flags(payment)
+
+    def check_whole(self, rows: Sequence[PayoutFileRow]) -> Collection[PayoutFileRow]:
+        """Rows that repeat each other, the largest of each currency, and payees like a recipient of the register."""
+        by_number = {row.number: row for row in rows}
+        problems = repeated_in_file({number: payment_of(row) for number, row in by_number.items()})
+        largest = {row.currency: row for row in sorted(rows, key=lambda row: row.amount or 0)}
+        for number, problem in problems.items():
+            by_number[number].errors = [*by_number[number].errors, ["duplicate_reason", problem]]
+        for row in largest.values():
+            row.flags = [*dict.fromkeys([*row.flags, RowFlag.LARGEST])]
+        changed = {row.number: row for row in largest.values()}
+        alike = look_alikes_of_payees({row.recipient_key for row in rows})
+        for row in rows:
+            if found := alike.get(row.recipient_key):
+                row.flags = [*row.flags, RowFlag.SIMILAR_ACCOUNT]
+                row.similar = [stored_similarity(RowFlag.SIMILAR_ACCOUNT, one) for one in found]
+                changed[row.number] = row
+        return (changed | {number: by_number[number] for number in problems}).values()
+
+    def _form(self, cells: dict[str, str]) -> KindForm:
+        """The form of the kind, filled in as the row says. The balance is compared with the total of the file."""
+        confirmed = "on" if cells.get("duplicate_reason") else ""
+        form = self.kind.form_type({**cells, "duplicate_confirmed": confirmed})
+        if hasattr(form, "reads_balance"):
+            form.reads_balance = False
+        return form
+
+
+def payment_of(row: PayoutFileRow) -> RowPayment:
+    """What a row without errors of its own pays."""
+    reason = str((row.payload or {}).get("duplicate_reason", ""))
+    return RowPayment(row.recipient_key, row.currency, row.amount or Decimal(0), reason)

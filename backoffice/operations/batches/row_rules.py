@@ -1,0 +1,59 @@
+"""What the rows of a file become: its columns, and how a row is checked on its own and beside the others."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from django.utils.translation import gettext
+
+from backoffice.operations.batches.columns import FileColumns
+from backoffice.operations.models.batches import PayoutFileRow, RowFlag
+from backoffice.recipients.comparison import SimilarAccount
+
+
+class RowRules(ABC):
+    """The rules for one sort of rows. They change the rows given; the check stores them."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> FileColumns:
+        """The columns of a file, with labels in the reader's language."""
+
+    @abstractmethod
+    def account(self, cells: dict[str, str]) -> tuple[str, str]:
+        """The account number and bank code of the row, whose holder is read before it is checked; empty for none."""
+
+    @abstractmethod
+    def check(self, row: PayoutFileRow) -> None:
+        """Set payload, errors, flags and recipient of a row."""
+
+    @abstractmethod
+    def check_together(self, rows: Sequence[PayoutFileRow]) -> None:
+        """Add to some checked rows what other records say about them, with few queries for all."""
+
+    @abstractmethod
+    def check_whole(self, rows: Sequence[PayoutFileRow]) -> Collection[PayoutFileRow]:
+        """Add what all rows of the file say about each other, once all are checked; returns the changed rows.
+
+        `rows` are those with a payload, without their cells.
+        """
+
+
+def stored_similarity(flag: RowFlag, one: SimilarAccount) -> dict[str, Any]:
+    """Another recipient, or row of the file, for which a row can be mistaken, as JSON."""
+    return {
+        "flag": flag.value,
+        "title": one.title,
+        "account": one.account,
+        "bank": one.bank,
+        "row": one.number,
+    }
+
+
+def similar_text(stored: Mapping[str, Any]) -> str:
+    """One of these in words."""
+    account = " · ".join(filter(None, (stored["account"], stored["bank"])))
+    named = ", ".join(filter(None, (stored["title"], account)))
+    if stored["row"]:
+        return gettext("Row {row}: {recipient}").format(row=stored["row"], recipient=named)
+    return named

@@ -1,0 +1,79 @@
+"""Recipients of the register that can be mistaken for whoever a payment pays, where that one is not approved itself.
+
+Whoever asks to be paid at an account like that of a known supplier may not be that supplier.
+"""
+
+from collections.abc import Collection
+
+from django.utils.translation import gettext
+
+from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.registry import AnyKind
+from backoffice.recipients.comparison import ComparedAccount, SimilarAccount, compare_with_register
+from backoffice.recipients.keys import ADDRESS_PREFIX, BANK_PREFIX, USER_PREFIX
+from backoffice.recipients.look_alikes import mark_differences, similar_recipients
+from backoffice.recipients.models import RecipientState, RecipientType, RecipientVersion
+from backoffice.recipients.register import newest_versions, version_in_effect
+
+_TYPES = {
+    BANK_PREFIX: RecipientType.BANK,
+    ADDRESS_PREFIX: RecipientType.ADDRESS,
+    USER_PREFIX: RecipientType.USER,
+}
+_AT_ONCE = 500
+
+
+def look_alike_warnings(kind: AnyKind, payload: Payload, state: str | None = None) -> list[str]:
+    """Warnings about recipients with a similar account; none if nobody, or an approved recipient, is paid.
+
+    `state` is the state of the payee in the register, if it was read already; empty if it is not in the register.
+    """
+    key = kind.recipient(payload).key
+    if key and state is None:
+        version = version_in_effect(key)
+        state = version.state if version else ""
+    if not key or state == RecipientState.APPROVED:
+        return []
+    compared = _compared(key)
+    found = similar_recipients(compared.type, compared.account, key)
+    return [_warning(compared, other) for other in found]
+
+
+def look_alikes_of_payees(keys: Collection[str]) -> dict[str, list[SimilarAccount]]:
+    """Of each of these keys that is no approved recipient: recipients with a similar account. One pass over all."""
+    approved: set[str] = set()
+    wanted = sorted(set(keys) - {""})
+    for start in range(0, len(wanted), _AT_ONCE):
+        known = newest_versions().filter(key__in=wanted[start : start + _AT_ONCE])
+        approved.update(known.filter(state=RecipientState.APPROVED).values_list("key", flat=True))
+    others = [key for key in wanted if key not in approved]
+    if not others:
+        return {}
+    found = compare_with_register({number: _compared(key) for number, key in enumerate(others, start=1)})
+    of_keys = {
+        others[number - 1]: [one for one in alike.accounts if not one.number]
+        for number, alike in found.items()
+    }
+    return {key: alike for key, alike in of_keys.items() if alike}
+
+
+def _compared(key: str) -> ComparedAccount:
+    prefix = next(prefix for prefix in _TYPES if key.startswith(prefix))
+    account = key.removeprefix(prefix)
+    if prefix == BANK_PREFIX:
+        account = account.rpartition(":")[2]
+    return ComparedAccount(_TYPES[prefix], key, account)
+
+
+def _warning(compared: ComparedAccount, other: RecipientVersion) -> str:
+    if other.account == compared.account:
+        text = gettext("The recipient {recipient} has the same account number at another bank: {bank}.")
+        return text.format(recipient=other.title, bank=other.bank)
+    return gettext(
+        "Similar to the account of the recipient {recipient}, but not the same. Known account: {earlier} · This "
+        "account: {current} (differences in brackets). Confirm the account with the recipient before you continue."
+    ).format(
+        recipient=other.title,
+        earlier=mark_differences(other.account, compared.account),
+        current=mark_differences(compared.account, other.account),
+    )
