@@ -104,12 +104,17 @@ run: $(READY)  ## the web process alone, configured by the environment
 clean:  ## delete the demo's data and everything installed
 	rm -rf var site .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
-lock: $(READY)  ## upgrade the locked versions of all dependencies
-	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-header --extra dev pyproject.toml --output-file requirements.lock
+# What production installs, and the rest. `requirements-dev.lock` leaves out what the other one names.
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header $(ARGS) pyproject.toml
+lock: $(READY)  ## lock the dependencies that pyproject.toml names; with ARGS=--upgrade to their newest versions
+	$(COMPILE) --output-file requirements.lock
+	$(COMPILE) --extra dev --constraint requirements.lock --no-annotate --output-file requirements-dev.lock \
+		$$(sed -nE 's/^([A-Za-z0-9._-]+)(\[[^]]*\])?==.*/--no-emit-package \1/p' requirements.lock)
 
-$(READY): requirements.lock
-	@echo "Installing what requirements.lock names …"
+$(READY): requirements.lock requirements-dev.lock
+	@echo "Installing what requirements.lock and requirements-dev.lock name …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		--requirement requirements.lock --requirement requirements-dev.lock
 	@touch $@
