@@ -288,6 +288,13 @@ else:
     _options["options"] = f"{_options.get('options', '')} -c synchronous_commit=on".strip()
     DATABASES["default"]["CONN_MAX_AGE"] = 60
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+#: The same database, with the role that owns its tables and migrates. Only `manage.py migrate` uses it, so give it to
+#: no process that runs. The role of COUNTERSIGN_DATABASE_URL may then read and insert, and change what its work
+#: changes. Default: one role for both.
+_MIGRATION_DATABASE_URL: str = env.str("COUNTERSIGN_MIGRATION_DATABASE_URL", default="").strip()
+MIGRATION_DATABASE: dict[str, Any] = (
+    dict(env.db_url_config(_MIGRATION_DATABASE_URL)) if _MIGRATION_DATABASE_URL else {}
+)
 
 # Background work. A message only wakes a worker; the database is the record of what is to be done.
 # The default broker keeps its messages in folders under DATA_DIR and needs no server.

@@ -16,7 +16,11 @@ from tools.processes import ROOT
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 LOCKED = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==")
 HOST = re.compile(r"//|@ |--(?:extra-)?index-url|--find-links|--trusted-host|\b[\w-]+\.(?:com|io|net|org)\b")
-RUNTIME = (*(ROOT / "backoffice").rglob("*.py"), *(ROOT / "payments_gateway").rglob("*.py"), ROOT / "manage.py")
+RUNTIME = (
+    *(ROOT / "backoffice").rglob("*.py"),
+    *(ROOT / "payments_gateway").rglob("*.py"),
+    ROOT / "manage.py",
+)
 OURS = {"backoffice", "payments_gateway"}
 
 

@@ -21,6 +21,7 @@ from django.urls import reverse
 
 from backoffice.accounts.models import User
 from backoffice.audit.canonical import canonical_time
+from backoffice.core.database.writes import NEVER_DELETED, appended
 from backoffice.core.encryption import EncryptedRow, SealedRow
 from backoffice.core.fields import ExactDecimalField, normalized_text
 from backoffice.operations.models import reason_codes
@@ -108,6 +109,8 @@ class OperationManager(models.Manager["Operation"]):
 
 class Operation(SealedRow):
     """One movement of money or one sensitive change, from its preparation to its proven outcome."""
+
+    WRITES = NEVER_DELETED
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     reference = models.CharField(max_length=12, unique=True)
@@ -266,6 +269,8 @@ class Operation(SealedRow):
 
 class Approval(SealedRow):
     """One person's approval of exactly one content."""
+
+    WRITES = appended("seal")
 
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="approvals")
     approver = models.ForeignKey(User, on_delete=models.PROTECT, related_name="approvals")
@@ -442,6 +447,8 @@ class AttemptManager(models.Manager["Attempt"]):
 
 class Attempt(models.Model):
     """One try to send, committed before the connection is made; its `begun_at` before the first byte is sent."""
+
+    WRITES = NEVER_DELETED
 
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="attempts")
     number = models.PositiveSmallIntegerField()
