@@ -4,6 +4,7 @@ Every default suits development against the sandbox. Outside the sandbox no sett
 process refuses to start with one (`_check_safety`, at the end).
 """
 
+import os
 import re
 import tomllib
 from collections.abc import Iterable
@@ -57,6 +58,11 @@ def approval_limits(written: Iterable[str]) -> dict[str, Decimal]:
 # A comment with `#:` describes the variable below it; the configuration page of the docs is generated from these.
 env = environ.FileAwareEnv()  # COUNTERSIGN_…_FILE names a file that holds the value
 BASE_DIR = Path(__file__).resolve().parent.parent
+#: The file of variables that `manage.py setup` stored; a variable of the process takes precedence. Empty: none is
+#: read. Default: `.env` in the project folder.
+_ENV_FILE = env.str("COUNTERSIGN_ENV_FILE", default=str(BASE_DIR / ".env"))
+if _ENV_FILE and Path(_ENV_FILE).is_file() and os.access(_ENV_FILE, os.R_OK):
+    env.read_env(_ENV_FILE)
 VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 
 # == Installation
@@ -218,6 +224,7 @@ INSTALLED_APPS = [
     "backoffice.governance",
     "backoffice.reports",
     "backoffice.notifications",
+    "backoffice.installation",
     "backoffice.sweeper",
     *(["backoffice.demo"] if DEMO else []),
 ]

@@ -34,7 +34,12 @@ _KILL_AT_END_OF_INPUT = 'for group in $(cat); do kill -s KILL -- "-$group"; done
 def clean_environment(own: Mapping[str, str]) -> dict[str, str]:
     """The environment of a process of the product: no COUNTERSIGN_ variable of the caller, only these."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
-    return {**inherited, "DJANGO_SETTINGS_MODULE": "backoffice.settings", "PYTHONPATH": str(ROOT), **own}
+    fixed = {
+        "DJANGO_SETTINGS_MODULE": "backoffice.settings",
+        "COUNTERSIGN_ENV_FILE": "",
+        "PYTHONPATH": str(ROOT),
+    }
+    return {**inherited, **fixed, **own}
 
 
 def run_python(

@@ -86,7 +86,7 @@ def _statements(role: str, tables: list[str]) -> Iterator[Composable]:
         "ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT SELECT, INSERT ON TABLES TO {role}",
         "ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT USAGE, SELECT ON SEQUENCES TO {role}",
     ):
-        yield SQL(statement).format(schema=Identifier(_schema()), **names)  # type: ignore[arg-type]
+        yield SQL(statement).format(schema=Identifier(_schema()), **names)
     declared = rights_by_table()
     for table in tables:
         rights = declared.get(table, READ_ALONE)

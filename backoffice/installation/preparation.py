@@ -1,0 +1,112 @@
+"""The first half of `manage.py setup`, before there are settings: the files of variables, and the database.
+
+The other half (`management/commands/setup.py`) runs with the settings that these files make.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from backoffice.installation import environment_file
+from backoffice.installation.database import (
+    DatabaseSetupError,
+    DatabaseUrls,
+    check_database,
+    new_urls,
+    prepare_database,
+)
+from backoffice.installation.environment_file import EnvironmentFileError
+from backoffice.installation.questions import (
+    DATA_DIR,
+    DATABASE_URL,
+    MIGRATION_DATABASE_URL,
+    MissingAnswersError,
+    answered,
+    ask_at_terminal,
+)
+
+ADMIN_DATABASE_URL = "COUNTERSIGN_SETUP_DATABASE_URL"
+"""Of a role that may create roles and databases. Read by setup alone and stored nowhere."""
+FAILURES = (MissingAnswersError, DatabaseSetupError, EnvironmentFileError, OSError)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command, for both of its halves."""
+    parser.add_argument(
+        "--env-file", type=Path, default=Path(".env"), help="where the variables are stored (default: .env)"
+    )
+    parser.add_argument("--no-input", action="store_true", help="ask nothing: use the environment alone")
+    parser.add_argument(
+        "--administrator",
+        action="append",
+        default=[],
+        metavar='"NAME <EMAIL>"',
+        help="one of the first two administrators; give it twice",
+    )
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Store what is missing and set up the database; the process's environment has all variables afterwards.
+
+    Ends the process with a message if something is missing or wrong.
+    """
+    parser = argparse.ArgumentParser(prog="manage.py setup", add_help=False)
+    add_arguments(parser)
+    options, _of_django = parser.parse_known_args(arguments)
+    if {"-h", "--help"} & set(arguments):
+        return
+    try:
+        _prepare(options.env_file, is_asked=sys.stdin.isatty() and not options.no_input)
+    except FAILURES as exc:
+        sys.exit(f"{exc}\nSetup is not complete. Run it again: it continues where it stopped.")
+
+
+def migration_file(env_file: Path) -> Path:
+    """The file with the password of the role that owns the tables: for `manage.py migrate` alone."""
+    return env_file.with_name(f"{env_file.name}.migrate")
+
+
+def _prepare(env_file: Path, *, is_asked: bool) -> None:
+    for file in (env_file, migration_file(env_file)):
+        os.environ.update(
+            {name: os.environ.get(name, value) for name, value in environment_file.read(file).items()}
+        )
+    stored = environment_file.read(env_file)
+    values = answered(os.environ, stored, ask_at_terminal if is_asked else None)
+    urls = _database_urls()
+    Path(values[DATA_DIR]).mkdir(mode=0o700, parents=True, exist_ok=True)
+    _store(env_file, {**values, DATABASE_URL: urls.runs})
+    if urls.owns:
+        _store(migration_file(env_file), {MIGRATION_DATABASE_URL: urls.owns})
+    administrator = os.environ.get(ADMIN_DATABASE_URL, "")
+    if administrator:
+        prepare_database(administrator, urls, _report)
+    for url in filter(None, (urls.runs, urls.owns)):
+        if url.startswith(("postgres:", "postgresql:")):
+            check_database(url)
+    os.environ.update({**values, DATABASE_URL: urls.runs, MIGRATION_DATABASE_URL: urls.owns})
+
+
+def _database_urls() -> DatabaseUrls:
+    runs, owns = os.environ.get(DATABASE_URL, ""), os.environ.get(MIGRATION_DATABASE_URL, "")
+    administrator = os.environ.get(ADMIN_DATABASE_URL, "")
+    if runs and (owns or not administrator):
+        return DatabaseUrls(runs, owns)
+    if not administrator:
+        raise MissingAnswersError(
+            f"Not set: {DATABASE_URL}, or {ADMIN_DATABASE_URL} (postgres://… of a role that may create roles and the "
+            "database, used once and not stored)"
+        )
+    made = new_urls(administrator)
+    return DatabaseUrls(runs or made.runs, owns or made.owns)
+
+
+def _store(file: Path, values: dict[str, str]) -> None:
+    added = environment_file.add(file, values)
+    _report(f"{file}: added {len(added)} variables" if added else f"{file}: nothing to add")
+
+
+def _report(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
