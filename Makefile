@@ -10,7 +10,7 @@ GATEWAY_PROFILE ?= specification
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo smoke drill test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
+.PHONY: demo smoke rehearse drill test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
 .PHONY: check types rules catalogues docs docs-tables database-rules messages pictures bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated provider
@@ -18,6 +18,9 @@ demo: $(READY)  ## the whole product on this machine, against a simulated provid
 
 smoke: $(READY)  ## prepare, approve and send one withdrawal over HTTP, with its own data folder; prints one line of JSON
 	@$(BIN)/python -m tools.smoke
+
+rehearse: $(READY)  ## the production form on this machine against the sandbox, with one payment over TLS; ARGS=--stay keeps it running
+	@$(BIN)/python -m tools.rehearse $(ARGS)
 
 drill: $(READY)  ## restore the database to each moment of a payment, from copy, dump, base backup and standby; prints one line of JSON
 	@$(BIN)/python -m tools.drill $(ARGS)

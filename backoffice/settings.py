@@ -77,7 +77,8 @@ JOURNAL_DIR = Path(env.str("COUNTERSIGN_JOURNAL_DIR", default=str(DATA_DIR / "jo
 if JOURNAL_DIR == DATA_DIR / "journal":
     JOURNAL_DIR.mkdir(mode=0o700, exist_ok=True)
 
-#: `sandbox`, `staging` or `production`; shown on every page. One deployment serves one merchant in one environment.
+#: `sandbox`, `rehearsal`, `staging` or `production`; shown on every page. One deployment serves one merchant in one
+#: environment. A rehearsal is the production form against the sandbox, on loopback (`make rehearse`).
 ENVIRONMENT: str = env.str("COUNTERSIGN_ENVIRONMENT", default="sandbox")
 #: Demo people, money and operations, with sign-in codes on the sign-in page. Set by `make demo`; refused outside the
 #: sandbox on loopback.
@@ -85,6 +86,8 @@ DEMO: bool = env.bool("COUNTERSIGN_DEMO", default=False)
 #: Django's debug mode; refused outside the sandbox.
 DEBUG: bool = env.bool("COUNTERSIGN_DEBUG", default=False)
 _IN_SANDBOX = ENVIRONMENT == "sandbox"
+# No real money can move there either, so what takes a day may take less. Everything else is as in production.
+_AGAINST_SANDBOX = _IN_SANDBOX or ENVIRONMENT == "rehearsal"
 #: The https address under which people and the provider reach this installation. Used to recognise our own callback
 #: URL, for links in emails and for the one-time links of `manage.py staff`. Without it scheduled reports cannot be
 #: saved and no email is sent.
@@ -166,10 +169,11 @@ CONVERSION_LIFETIME_MINUTES: int = env.int("COUNTERSIGN_CONVERSION_LIFETIME_MINU
 #: currency that is not named keeps its default. Default: `NGN=10000000,USD=10000,USDT=10000`.
 SECOND_APPROVAL_ABOVE = approval_limits(env.list("COUNTERSIGN_SECOND_APPROVAL_ABOVE", default=[]))
 #: Hours for which a person whose account was made or changed with `--break-glass` can neither approve, send nor
-#: resolve. Less than 24 only in the sandbox.
+#: resolve. Less than 24 only in the sandbox and in a rehearsal.
 BREAK_GLASS_RESTRICTION_HOURS: int = env.int("COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS", default=24)
 #: Hours for which a person who was invited or reactivated, got a role or a group, or had the second factor reset can
-#: neither approve, send nor resolve. Changes of people are not affected. Less than 24 only in the sandbox.
+#: neither approve, send nor resolve. Changes of people are not affected. Less than 24 only in the sandbox and in a
+#: rehearsal.
 NEW_RIGHTS_WAIT_HOURS: int = env.int("COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS", default=24)
 #: With `1`, an operation whose transaction at the provider is not known holds back every other one of its balance.
 #: Otherwise it holds back only those with the same amount, which could be mistaken for it.
@@ -480,14 +484,17 @@ def _check_safety() -> None:
     gateways = [urlsplit(GATEWAY_URL), urlsplit(GATEWAY_URL_V4)]
     are_staging_hosts = [GATEWAY_STAGING_HOST_MARKER in (url.hostname or "") for url in gateways]
     checks = [
-        (ENVIRONMENT in {"sandbox", "staging", "production"}, "COUNTERSIGN_ENVIRONMENT is not known"),
+        (
+            ENVIRONMENT in {"sandbox", "rehearsal", "staging", "production"},
+            "COUNTERSIGN_ENVIRONMENT is not known",
+        ),
         (
             not DEMO or (_IN_SANDBOX and all(is_loopback(host) for host in ALLOWED_HOSTS)),
             "COUNTERSIGN_DEMO shows sign-in codes: it needs the sandbox environment and loopback hosts only",
         ),
         (
-            not (DEMO or _IN_SANDBOX) or all(is_loopback(url.hostname) for url in gateways),
-            "In the sandbox COUNTERSIGN_GATEWAY_URL and _V4 must be loopback addresses",
+            not (DEMO or _AGAINST_SANDBOX) or all(is_loopback(url.hostname) for url in gateways),
+            "In the sandbox and in a rehearsal COUNTERSIGN_GATEWAY_URL and _V4 must be loopback addresses",
         ),
         (
             not PUBLIC_URL or urlsplit(PUBLIC_URL).scheme == "https" or _IN_SANDBOX,
@@ -498,11 +505,11 @@ def _check_safety() -> None:
             "COUNTERSIGN_SEND_DEADLINE_SECONDS is too short: the provider may take 30 seconds",
         ),
         (
-            _IN_SANDBOX or BREAK_GLASS_RESTRICTION_HOURS >= 24,
+            _AGAINST_SANDBOX or BREAK_GLASS_RESTRICTION_HOURS >= 24,
             "COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS is too short: 24 hours at least",
         ),
         (
-            _IN_SANDBOX or NEW_RIGHTS_WAIT_HOURS >= 24,
+            _AGAINST_SANDBOX or NEW_RIGHTS_WAIT_HOURS >= 24,
             "COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS is too short: 24 hours at least",
         ),
         (
@@ -517,11 +524,12 @@ def _check_safety() -> None:
             "COUNTERSIGN_ENCRYPTION_KEYS is not set",
         ),
         (
-            _IN_SANDBOX or GATEWAY_API_KEY not in {"", _SANDBOX_API_KEY},
+            _AGAINST_SANDBOX or GATEWAY_API_KEY not in {"", _SANDBOX_API_KEY},
             "COUNTERSIGN_GATEWAY_API_KEY is not set",
         ),
         (
-            _IN_SANDBOX or all(url.scheme == "https" and not is_loopback(url.hostname) for url in gateways),
+            _AGAINST_SANDBOX
+            or all(url.scheme == "https" and not is_loopback(url.hostname) for url in gateways),
             "COUNTERSIGN_GATEWAY_URL and _V4 must be https addresses of the provider",
         ),
         (

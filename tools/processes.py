@@ -166,15 +166,19 @@ class Stack:
         self.wait_for("web", f"{self.web}/account/sign-in/")
 
     def run(self, name: str, *arguments: str) -> None:
-        """Start one process in its own process group; its output goes to `logs/<name>.log`.
+        """Start Python in its own process group; its output goes to `logs/<name>.log`.
 
         It ends with this process, even if that is killed.
         """
+        self.run_program(name, sys.executable, *arguments)
+
+    def run_program(self, name: str, program: str, *arguments: str) -> None:
+        """The same with another program."""
         logs = self.folder / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         with (logs / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
-                [sys.executable, *arguments],
+                [program, *arguments],
                 cwd=ROOT,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
