@@ -10,7 +10,7 @@ GATEWAY_PROFILE ?= specification
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo smoke rehearse drill test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
+.PHONY: demo smoke rehearse upgrade-check drill test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
 .PHONY: check types rules catalogues docs docs-tables database-rules messages pictures bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated provider
@@ -20,7 +20,10 @@ smoke: $(READY)  ## prepare, approve and send one withdrawal over HTTP, with its
 	@$(BIN)/python -m tools.smoke
 
 rehearse: $(READY)  ## the production form on this machine against the sandbox, with one payment over TLS; ARGS=--stay keeps it running
-	@$(BIN)/python -m tools.rehearse $(ARGS)
+	@$(BIN)/python -m tools.rehearsal.rehearse $(ARGS)
+
+upgrade-check: $(READY)  ## the code of the last release makes a payment on the schema of this state; prints one line of JSON
+	@$(BIN)/python -m tools.upgrade.check
 
 drill: $(READY)  ## restore the database to each moment of a payment, from copy, dump, base backup and standby; prints one line of JSON
 	@$(BIN)/python -m tools.drill $(ARGS)
@@ -70,6 +73,7 @@ rules: $(READY)
 	$(BIN)/djhtml --tabwidth 2 --check $$(git ls-files 'templates/*.html')
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/django-admin makemigrations --check --dry-run --pythonpath . --settings payments_gateway.sandbox.settings
+	$(BIN)/python -m tools.upgrade.lint
 	$(BIN)/python -m tools.deploy_check
 
 catalogues: $(READY)  ## fail on a text without a translation

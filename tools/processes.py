@@ -43,13 +43,21 @@ def clean_environment(own: Mapping[str, str]) -> dict[str, str]:
 
 
 def run_python(
-    *arguments: str, own: Mapping[str, str], given: str = "", timeout: float | None = None
+    *arguments: str,
+    own: Mapping[str, str],
+    given: str = "",
+    timeout: float | None = None,
+    folder: Path = ROOT,
+    program: str = sys.executable,
 ) -> "subprocess.CompletedProcess[str]":
-    """Run Python with this input in a clean environment with these variables, whatever its exit status."""
+    """Run Python with this input in a clean environment with these variables, whatever its exit status.
+
+    `folder` is the project whose modules it finds; `program` is another one than Python.
+    """
     return subprocess.run(  # noqa: S603 - our own interpreter and arguments
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env=clean_environment(own),
+        [program, *arguments],
+        cwd=folder,
+        env={**clean_environment(own), "PYTHONPATH": str(folder)},
         input=given,
         capture_output=True,
         text=True,

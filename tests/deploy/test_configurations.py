@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tools import nginx
 from tools.processes import ROOT
+from tools.rehearsal import nginx
 
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))

@@ -24,10 +24,11 @@ from psycopg.sql import SQL, Identifier
 
 from backoffice.installation import environment_file
 from payments_gateway.sandbox import API_KEY
-from tools import nginx, smoke
+from tools import smoke
 from tools.browser import BrowserError, HttpBrowser
-from tools.certificates import write_certificate
 from tools.processes import Stack, StackError, free_port, run_python
+from tools.rehearsal import nginx
+from tools.rehearsal.certificates import write_certificate
 
 DATABASE = os.environ.get("REHEARSAL_DATABASE", "postgres://postgres@127.0.0.1:5432/countersign_rehearsal")
 BROKER = os.environ.get("REHEARSAL_BROKER", "redis://127.0.0.1:6379/7")

@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
-from tools.certificates import write_certificate
 from tools.processes import ROOT
+from tools.rehearsal.certificates import write_certificate
 
 PROGRAM = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 
