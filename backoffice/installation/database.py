@@ -63,6 +63,16 @@ def prepare_database(administrator: str, urls: DatabaseUrls, report: Report) -> 
         _arrange(inside, database, runs=_user(urls.runs), owns=_user(urls.owns), report=report)
 
 
+def holds_installation(url: str) -> bool:
+    """Whether the database exists and was migrated."""
+    try:
+        with psycopg.connect(url, connect_timeout=10) as connection:
+            found = connection.execute("SELECT to_regclass('django_migrations') IS NOT NULL").fetchone()
+    except psycopg.OperationalError:
+        return False
+    return bool(found and found[0])
+
+
 def check_database(url: str) -> None:
     """Raises DatabaseSetupError unless the role can connect."""
     _connected(url).close()
@@ -116,6 +126,11 @@ def _exists(connection: "psycopg.Connection[tuple[object, ...]]", query: Literal
 
 def _user(url: str) -> str:
     return unquote(urlsplit(url).username or "")
+
+
+def on_server(administrator: str, url: str) -> str:
+    """The database of `url`, for the administrator of its server."""
+    return _with_database(administrator, urlsplit(url).path.strip("/"))
 
 
 def _with_database(url: str, database: str) -> str:

@@ -14,13 +14,16 @@ from backoffice.installation.database import (
     DatabaseSetupError,
     DatabaseUrls,
     check_database,
+    holds_installation,
     new_urls,
+    on_server,
     prepare_database,
 )
 from backoffice.installation.environment_file import EnvironmentFileError
 from backoffice.installation.questions import (
     DATA_DIR,
     DATABASE_URL,
+    KEYS,
     MIGRATION_DATABASE_URL,
     MissingAnswersError,
     answered,
@@ -76,6 +79,7 @@ def _prepare(env_file: Path, *, is_asked: bool) -> None:
     stored = environment_file.read(env_file)
     values = answered(os.environ, stored, ask_at_terminal if is_asked else None)
     urls = _database_urls()
+    _check_keys_are_not_made_anew(urls, stored)
     Path(values[DATA_DIR]).mkdir(mode=0o700, parents=True, exist_ok=True)
     _store(env_file, {**values, DATABASE_URL: urls.runs})
     if urls.owns:
@@ -87,6 +91,18 @@ def _prepare(env_file: Path, *, is_asked: bool) -> None:
         if url.startswith(("postgres:", "postgresql:")):
             check_database(url)
     os.environ.update({**values, DATABASE_URL: urls.runs, MIGRATION_DATABASE_URL: urls.owns})
+
+
+def _check_keys_are_not_made_anew(urls: DatabaseUrls, stored: dict[str, str]) -> None:
+    """With other keys an installation could neither read its secrets nor verify its seals and checkpoints."""
+    made = [name for name in KEYS if not (stored.get(name) or os.environ.get(name))]
+    administrator = os.environ.get(ADMIN_DATABASE_URL, "")
+    looked_at = on_server(administrator, urls.runs) if administrator else urls.runs
+    if made and looked_at.startswith(("postgres:", "postgresql:")) and holds_installation(looked_at):
+        raise MissingAnswersError(
+            f"The database holds an installation already, and its keys are not set: {', '.join(made)}. Set them "
+            "as they are for its processes."
+        )
 
 
 def _database_urls() -> DatabaseUrls:

@@ -86,6 +86,14 @@ def test_an_empty_server_becomes_an_installation_with_two_links(tmp_path: Path, 
         assert said in second.stdout
     assert "/account/set-up/" not in second.stdout
 
+    elsewhere = tmp_path / "elsewhere"  # without the keys of this installation
+    elsewhere.mkdir()
+    third = setup(elsewhere, server, *TWO)
+    assert third.returncode == 1
+    assert "holds an installation already" in third.stderr
+    assert "COUNTERSIGN_ENCRYPTION_KEYS" in third.stderr
+    assert list(elsewhere.iterdir()) == []
+
 
 def test_a_database_that_cannot_be_reached_is_named(tmp_path: Path, server: str) -> None:
     elsewhere = urlsplit(server)._replace(netloc="postgres@127.0.0.1:1").geturl()

@@ -18,3 +18,4 @@ def test_every_table_with_a_trigger_against_changes_is_declared_as_such() -> Non
         found = {table for table, name in cursor.fetchall() if name.endswith(("_no_delete", "_append_only"))}
     assert Entry._meta.db_table in found
     assert {table for table in found if rights_by_table()[table].delete} == set()
+    assert rights_by_table()[Entry._meta.db_table].columns == frozenset()
