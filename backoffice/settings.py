@@ -58,14 +58,15 @@ def approval_limits(written: Iterable[str]) -> dict[str, Decimal]:
 # A comment with `#:` describes the variable below it; the configuration page of the docs is generated from these.
 env = environ.FileAwareEnv()  # COUNTERSIGN_…_FILE names a file that holds the value
 BASE_DIR = Path(__file__).resolve().parent.parent
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
+
+# == Installation
 #: The file of variables that `manage.py setup` stored; a variable of the process takes precedence. Empty: none is
 #: read. Default: `.env` in the project folder.
 _ENV_FILE = env.str("COUNTERSIGN_ENV_FILE", default=str(BASE_DIR / ".env"))
 if _ENV_FILE and Path(_ENV_FILE).is_file() and os.access(_ENV_FILE, os.R_OK):
-    env.read_env(_ENV_FILE)
-VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
+    environ.Env.read_env(_ENV_FILE)
 
-# == Installation
 #: The folder for exports, collected static files and, unless configured otherwise, the database and the broker.
 #: Default: `var` in the project folder.
 DATA_DIR = Path(env.str("COUNTERSIGN_DATA_DIR", default=str(BASE_DIR / "var")))
@@ -304,7 +305,7 @@ else:
 #: changes. Default: one role for both.
 _MIGRATION_DATABASE_URL: str = env.str("COUNTERSIGN_MIGRATION_DATABASE_URL", default="").strip()
 MIGRATION_DATABASE: dict[str, Any] = (
-    dict(env.db_url_config(_MIGRATION_DATABASE_URL)) if _MIGRATION_DATABASE_URL else {}
+    dict(environ.Env.db_url_config(_MIGRATION_DATABASE_URL)) if _MIGRATION_DATABASE_URL else {}
 )
 
 # Background work. A message only wakes a worker; the database is the record of what is to be done.

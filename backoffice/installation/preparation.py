@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import psycopg
+
 from backoffice.installation import environment_file
 from backoffice.installation.database import (
     DatabaseSetupError,
@@ -32,7 +34,7 @@ from backoffice.installation.questions import (
 
 ADMIN_DATABASE_URL = "COUNTERSIGN_SETUP_DATABASE_URL"
 """Of a role that may create roles and databases. Read by setup alone and stored nowhere."""
-FAILURES = (MissingAnswersError, DatabaseSetupError, EnvironmentFileError, OSError)
+FAILURES = (MissingAnswersError, DatabaseSetupError, EnvironmentFileError, OSError, psycopg.Error)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
