@@ -57,5 +57,5 @@ def rights_by_table() -> dict[str, TableRights]:
 def _rights_on(model: type[models.Model]) -> TableRights:
     writes: Writes = getattr(model, "WRITES", _OF_DJANGO.get(model._meta.label_lower, ANY))
     names = () if isinstance(writes.update, bool) else writes.update
-    columns = frozenset(field.column for field in model._meta.concrete_fields if field.name in names)
+    columns = frozenset(str(field.column) for field in model._meta.concrete_fields if field.name in names)
     return TableRights(writes.insert, writes.delete, None if writes.update is True else columns)
