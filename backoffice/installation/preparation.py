@@ -42,6 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--env-file", type=Path, default=Path(".env"), help="where the variables are stored (default: .env)"
     )
+    parser.add_argument(
+        "--migration-env-file",
+        type=Path,
+        help="where the password of the role that owns the tables is stored (default: the same name with .migrate)",
+    )
     parser.add_argument("--no-input", action="store_true", help="ask nothing: use the environment alone")
     parser.add_argument(
         "--administrator",
@@ -63,18 +68,17 @@ def main(arguments: Sequence[str]) -> None:
     if {"-h", "--help"} & set(arguments):
         return
     try:
-        _prepare(options.env_file, is_asked=sys.stdin.isatty() and not options.no_input)
+        owner_file = options.migration_env_file or options.env_file.with_name(
+            f"{options.env_file.name}.migrate"
+        )
+        _prepare(options.env_file, owner_file, is_asked=sys.stdin.isatty() and not options.no_input)
     except FAILURES as exc:
         sys.exit(f"{exc}\nSetup is not complete. Run it again: it continues where it stopped.")
 
 
-def migration_file(env_file: Path) -> Path:
-    """The file with the password of the role that owns the tables: for `manage.py migrate` alone."""
-    return env_file.with_name(f"{env_file.name}.migrate")
-
-
-def _prepare(env_file: Path, *, is_asked: bool) -> None:
-    for file in (env_file, migration_file(env_file)):
+def _prepare(env_file: Path, owner_file: Path, *, is_asked: bool) -> None:
+    """`owner_file` is for `manage.py migrate` alone: no process that runs may read it."""
+    for file in (env_file, owner_file):
         os.environ.update(
             {name: os.environ.get(name, value) for name, value in environment_file.read(file).items()}
         )
@@ -85,7 +89,7 @@ def _prepare(env_file: Path, *, is_asked: bool) -> None:
     Path(values[DATA_DIR]).mkdir(mode=0o700, parents=True, exist_ok=True)
     _store(env_file, {**values, DATABASE_URL: urls.runs})
     if urls.owns:
-        _store(migration_file(env_file), {MIGRATION_DATABASE_URL: urls.owns})
+        _store(owner_file, {MIGRATION_DATABASE_URL: urls.owns})
     administrator = os.environ.get(ADMIN_DATABASE_URL, "")
     if administrator:
         prepare_database(administrator, urls, _report)

@@ -89,6 +89,8 @@ def test_containers_run_without_root_on_a_root_that_cannot_be_written() -> None:
         service = services[name]
         assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
         assert service["security_opt"] == ["no-new-privileges:true"]
+        knows_owner = "owner-secrets:/owner-secrets" in service["volumes"]
+        assert knows_owner is (name == "setup")  # the password of the role that owns the tables
     lines = (DEPLOY / "Dockerfile").read_text().splitlines()
     assert [line for line in lines if line.startswith("USER")] == ["USER 10001:10001"]
     assert "RUN /source/deploy/install.sh /source /srv/countersign" in lines
