@@ -115,6 +115,7 @@ class Transaction(models.Model):
     """
 
     WRITES = NEVER_DELETED
+    TRIGGERS_INSERT_INTO = ("ledger_names",)
 
     id = models.BigAutoField(primary_key=True)
     transaction_id = models.TextField()

@@ -122,6 +122,10 @@ class Rehearsal(Stack):
         browser.session.verify = str(self.certificate)
         return browser
 
+    def count_in_logs(self, text: str) -> int:
+        """How often the text is in the logs of the processes."""
+        return sum(log.read_text(errors="replace").count(text) for log in (self.folder / "logs").iterdir())
+
     def _gunicorn(self) -> tuple[str, ...]:
         bind = ("--bind", f"127.0.0.1:{self.web_port}", "--log-level", "warning")
         return ("-m", "gunicorn", "backoffice.wsgi", *bind, "--worker-class", "gthread", "--threads", "8")
@@ -169,12 +173,15 @@ def run(rehearsal: Rehearsal) -> dict[str, Any]:
     page = approver.get(operation)
     approver.submit(page, "/approve-and-send/", otp=rehearsal.one_time_code())
     status = smoke.wait_until_closed(approver, operation)
+    rehearsal.manage("mirror")
+    rehearsal.manage("check_integrity", "--full")
     ledger = requests.get(f"{rehearsal.sandbox}/_sandbox/ledger", timeout=10).json()
     return {
         "status": status,
         **smoke.provider_debits(ledger),
         "audit_entries": smoke.verified_entries(rehearsal),
         "says_rehearsal": all("REHEARSAL" in shown.text for shown in (page, preparer.get("/"))),
+        "refused_by_database": rehearsal.count_in_logs("permission denied"),
         "tls": "nginx" if nginx.PROGRAM else "gunicorn",
         "database_role": urlsplit(rehearsal.variables["COUNTERSIGN_DATABASE_URL"]).username,
         "warnings": sorted(set(rehearsal.warnings)),
@@ -214,6 +221,7 @@ def is_passed(observations: dict[str, Any]) -> bool:
         and observations["debits_at_provider"] == 1
         and observations["audit_entries"] > 0
         and observations["says_rehearsal"]
+        and observations["refused_by_database"] == 0
         and observations["warnings"] == []
     )
 

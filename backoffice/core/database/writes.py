@@ -1,6 +1,7 @@
 """What the role that runs may do to the rows of a model's table, besides reading them.
 
-A model says so with `WRITES`; without it, rows may be inserted, updated and deleted.
+A model says so with `WRITES`; without it, rows may be inserted, updated and deleted. `TRIGGERS_INSERT_INTO` names
+tables without a model, into which triggers of its table insert with the rights of the role that runs.
 """
 
 from typing import NamedTuple
@@ -46,12 +47,14 @@ class TableRights(NamedTuple):
 
 READ_ALONE = TableRights(insert=False, delete=False, columns=frozenset())
 """Of a table that no installed model has."""
+INSERTED = TableRights(insert=True, delete=False, columns=frozenset())
 
 
 def rights_by_table() -> dict[str, TableRights]:
-    """The rights on the table of each installed model."""
+    """The rights on the table of each installed model, and on those that their triggers insert into."""
     found = apps.get_models(include_auto_created=True, include_swapped=True)
-    return {model._meta.db_table: _rights_on(model) for model in found}
+    by_triggers = {table: INSERTED for model in found for table in getattr(model, "TRIGGERS_INSERT_INTO", ())}
+    return by_triggers | {model._meta.db_table: _rights_on(model) for model in found}
 
 
 def _rights_on(model: type[models.Model]) -> TableRights:

@@ -80,6 +80,9 @@ def test_the_role_that_runs_does_the_whole_work(
     assert run_next_export() == 1
     assert ExportJob.objects.get(pk=job.pk).state == ExportState.DONE
     assert verify_chain().fault is None
+    role = database_role()
+    assert role is not None
+    assert role.name == runtime_role
 
 
 def test_what_is_only_added_can_be_neither_changed_nor_deleted(runtime_role: str) -> None:
