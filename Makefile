@@ -10,7 +10,8 @@ GATEWAY_PROFILE ?= specification
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo trial smoke drill test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
+.PHONY: demo trial smoke rehearse upgrade-check drill test test-contract test-faults faults-on-postgresql faults-on-sqlite
+.PHONY: sabotage test-simulation
 .PHONY: check types rules catalogues docs docs-tables database-rules messages pictures bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated provider
@@ -21,6 +22,12 @@ trial: $(READY)  ## an empty installation on this machine, against a simulated p
 
 smoke: $(READY)  ## prepare, approve and send one withdrawal over HTTP, with its own data folder; prints one line of JSON
 	@$(BIN)/python -m tools.smoke
+
+rehearse: $(READY)  ## the production form on this machine against the sandbox, with one payment over TLS; ARGS=--stay keeps it running
+	@$(BIN)/python -m tools.rehearsal.rehearse $(ARGS)
+
+upgrade-check: $(READY)  ## the code of the last release makes a payment on the schema of this state; prints one line of JSON
+	@$(BIN)/python -m tools.upgrade.check
 
 drill: $(READY)  ## restore the database to each moment of a payment, from copy, dump, base backup and standby; prints one line of JSON
 	@$(BIN)/python -m tools.drill $(ARGS)
@@ -70,6 +77,7 @@ rules: $(READY)
 	$(BIN)/djhtml --tabwidth 2 --check $$(git ls-files 'templates/*.html')
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/django-admin makemigrations --check --dry-run --pythonpath . --settings payments_gateway.sandbox.settings
+	$(BIN)/python -m tools.upgrade.lint
 	$(BIN)/python -m tools.deploy_check
 
 catalogues: $(READY)  ## fail on a text without a translation
@@ -107,12 +115,17 @@ run: $(READY)  ## the web process alone, configured by the environment
 clean:  ## delete the demo's data and everything installed
 	rm -rf var site .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
-lock: $(READY)  ## upgrade the locked versions of all dependencies
-	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-header --extra dev pyproject.toml --output-file requirements.lock
+# What production installs, and the rest. `requirements-dev.lock` leaves out what the other one names.
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header $(ARGS) pyproject.toml
+lock: $(READY)  ## lock the dependencies that pyproject.toml names; with ARGS=--upgrade to their newest versions
+	$(COMPILE) --output-file requirements.lock
+	$(COMPILE) --extra dev --constraint requirements.lock --no-annotate --output-file requirements-dev.lock \
+		$$(sed -nE 's/^([A-Za-z0-9._-]+)(\[[^]]*\])?==.*/--no-emit-package \1/p' requirements.lock)
 
-$(READY): requirements.lock
-	@echo "Installing what requirements.lock names …"
+$(READY): requirements.lock requirements-dev.lock
+	@echo "Installing what requirements.lock and requirements-dev.lock name …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		--requirement requirements.lock --requirement requirements-dev.lock
 	@touch $@

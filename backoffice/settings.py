@@ -4,6 +4,7 @@ Every default suits development against the sandbox. Outside the sandbox no sett
 process refuses to start with one (`_check_safety`, at the end).
 """
 
+import os
 import re
 import tomllib
 from collections.abc import Iterable
@@ -77,6 +78,12 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 
 # == Installation
+#: The file of variables that `manage.py setup` stored; a variable of the process takes precedence. Empty: none is
+#: read. Default: `.env` in the project folder.
+_ENV_FILE = env.str("COUNTERSIGN_ENV_FILE", default=str(BASE_DIR / ".env"))
+if _ENV_FILE and Path(_ENV_FILE).is_file() and os.access(_ENV_FILE, os.R_OK):
+    environ.Env.read_env(_ENV_FILE)
+
 #: The folder for exports, collected static files and, unless configured otherwise, the database and the broker.
 #: Default: `var` in the project folder.
 DATA_DIR = Path(env.str("COUNTERSIGN_DATA_DIR", default=str(BASE_DIR / "var")))
@@ -88,7 +95,8 @@ JOURNAL_DIR = Path(env.str("COUNTERSIGN_JOURNAL_DIR", default=str(DATA_DIR / "jo
 if JOURNAL_DIR == DATA_DIR / "journal":
     JOURNAL_DIR.mkdir(mode=0o700, exist_ok=True)
 
-#: `sandbox`, `staging` or `production`; shown on every page. One deployment serves one merchant in one environment.
+#: `sandbox`, `rehearsal`, `staging` or `production`; shown on every page. One deployment serves one merchant in one
+#: environment. A rehearsal is the production form against the sandbox, on loopback (`make rehearse`).
 ENVIRONMENT: str = env.str("COUNTERSIGN_ENVIRONMENT", default="sandbox")
 #: Demo people, money and operations, with sign-in codes on the sign-in page. Set by `make demo`; refused outside the
 #: sandbox on loopback.
@@ -96,6 +104,8 @@ DEMO: bool = env.bool("COUNTERSIGN_DEMO", default=False)
 #: Django's debug mode; refused outside the sandbox.
 DEBUG: bool = env.bool("COUNTERSIGN_DEBUG", default=False)
 _IN_SANDBOX = ENVIRONMENT == "sandbox"
+# No real money can move there either, so what takes a day may take less. Everything else is as in production.
+_AGAINST_SANDBOX = _IN_SANDBOX or ENVIRONMENT == "rehearsal"
 #: The https address under which people and the provider reach this installation. Used to recognise our own callback
 #: URL, for links in emails and for the one-time links of `manage.py staff`. Without it scheduled reports cannot be
 #: saved and no email is sent.
@@ -177,10 +187,11 @@ CONVERSION_LIFETIME_MINUTES: int = env.int("COUNTERSIGN_CONVERSION_LIFETIME_MINU
 #: currency that is not named keeps its default. Default: `NGN=10000000,USD=10000,USDT=10000`.
 SECOND_APPROVAL_ABOVE = approval_limits(env.list("COUNTERSIGN_SECOND_APPROVAL_ABOVE", default=[]))
 #: Hours for which a person whose account was made or changed with `--break-glass` can neither approve, send nor
-#: resolve. Less than 24 only in the sandbox.
+#: resolve. Less than 24 only in the sandbox and in a rehearsal.
 BREAK_GLASS_RESTRICTION_HOURS: int = env.int("COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS", default=24)
 #: Hours for which a person who was invited or reactivated, got a role or a group, or had the second factor reset can
-#: neither approve, send nor resolve. Changes of people are not affected. Less than 24 only in the sandbox.
+#: neither approve, send nor resolve. Changes of people are not affected. Less than 24 only in the sandbox and in a
+#: rehearsal.
 NEW_RIGHTS_WAIT_HOURS: int = env.int("COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS", default=24)
 #: With `1`, an operation whose transaction at the provider is not known holds back every other one of its balance.
 #: Otherwise it holds back only those with the same amount, which could be mistaken for it.
@@ -247,6 +258,7 @@ INSTALLED_APPS = [
     "backoffice.governance",
     "backoffice.reports",
     "backoffice.notifications",
+    "backoffice.installation",
     "backoffice.sweeper",
     *(["backoffice.demo"] if DEMO else []),
 ]
@@ -320,6 +332,13 @@ else:
     _options.setdefault("connect_timeout", 5)  # seconds, until a page says that the database is away
     DATABASES["default"]["CONN_MAX_AGE"] = 60
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+#: The same database, with the role that owns its tables and migrates. Only `manage.py migrate` uses it, so give it to
+#: no process that runs. The role of COUNTERSIGN_DATABASE_URL may then read and insert, and change what its work
+#: changes. Default: one role for both.
+_MIGRATION_DATABASE_URL: str = env.str("COUNTERSIGN_MIGRATION_DATABASE_URL", default="").strip()
+MIGRATION_DATABASE: dict[str, Any] = (
+    dict(environ.Env.db_url_config(_MIGRATION_DATABASE_URL)) if _MIGRATION_DATABASE_URL else {}
+)
 
 # Background work. A message only wakes a worker; the database is the record of what is to be done.
 # The default broker keeps its messages in folders under DATA_DIR and needs no server.
@@ -531,14 +550,17 @@ def _check_safety() -> None:
     gateways = [urlsplit(GATEWAY_URL), urlsplit(GATEWAY_URL_V4)]
     are_staging_hosts = [GATEWAY_STAGING_HOST_MARKER in (url.hostname or "") for url in gateways]
     checks = [
-        (ENVIRONMENT in {"sandbox", "staging", "production"}, "COUNTERSIGN_ENVIRONMENT is not known"),
+        (
+            ENVIRONMENT in {"sandbox", "rehearsal", "staging", "production"},
+            "COUNTERSIGN_ENVIRONMENT is not known",
+        ),
         (
             not DEMO or (_IN_SANDBOX and all(is_loopback(host) for host in ALLOWED_HOSTS)),
             "COUNTERSIGN_DEMO shows sign-in codes: it needs the sandbox environment and loopback hosts only",
         ),
         (
-            not (DEMO or _IN_SANDBOX) or all(is_loopback(url.hostname) for url in gateways),
-            "In the sandbox COUNTERSIGN_GATEWAY_URL and _V4 must be loopback addresses",
+            not (DEMO or _AGAINST_SANDBOX) or all(is_loopback(url.hostname) for url in gateways),
+            "In the sandbox and in a rehearsal COUNTERSIGN_GATEWAY_URL and _V4 must be loopback addresses",
         ),
         (
             not PUBLIC_URL or urlsplit(PUBLIC_URL).scheme == "https" or _IN_SANDBOX,
@@ -549,11 +571,11 @@ def _check_safety() -> None:
             "COUNTERSIGN_SEND_DEADLINE_SECONDS is too short: the provider may take 30 seconds",
         ),
         (
-            _IN_SANDBOX or BREAK_GLASS_RESTRICTION_HOURS >= 24,
+            _AGAINST_SANDBOX or BREAK_GLASS_RESTRICTION_HOURS >= 24,
             "COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS is too short: 24 hours at least",
         ),
         (
-            _IN_SANDBOX or NEW_RIGHTS_WAIT_HOURS >= 24,
+            _AGAINST_SANDBOX or NEW_RIGHTS_WAIT_HOURS >= 24,
             "COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS is too short: 24 hours at least",
         ),
         (
@@ -568,11 +590,12 @@ def _check_safety() -> None:
             "COUNTERSIGN_ENCRYPTION_KEYS is not set",
         ),
         (
-            _IN_SANDBOX or GATEWAY_API_KEY not in {"", _SANDBOX_API_KEY},
+            _AGAINST_SANDBOX or GATEWAY_API_KEY not in {"", _SANDBOX_API_KEY},
             "COUNTERSIGN_GATEWAY_API_KEY is not set",
         ),
         (
-            _IN_SANDBOX or all(url.scheme == "https" and not is_loopback(url.hostname) for url in gateways),
+            _AGAINST_SANDBOX
+            or all(url.scheme == "https" and not is_loopback(url.hostname) for url in gateways),
             "COUNTERSIGN_GATEWAY_URL and _V4 must be https addresses of the provider",
         ),
         (

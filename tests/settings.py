@@ -10,6 +10,7 @@ os.environ["COUNTERSIGN_DATABASE_URL"] = os.environ.get(
     "COUNTERSIGN_TEST_DATABASE_URL", f"sqlite:///{_folder / 'countersign.sqlite3'}"
 )
 os.environ["COUNTERSIGN_ENVIRONMENT"] = "sandbox"
+os.environ["COUNTERSIGN_ENV_FILE"] = ""
 
 from backoffice.settings import *  # noqa: E402, F403
 from backoffice.settings import DATABASES, INSTALLED_APPS  # noqa: E402

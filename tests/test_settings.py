@@ -11,7 +11,16 @@ from django.db import connection
 
 from backoffice import settings as product_settings
 from payments_gateway.sandbox import API_KEY as SANDBOX_API_KEY
-from tests.core.environments import DEMO, PRODUCTION, SANDBOX, STAGING, Start, settings_in, starts_in
+from tests.core.environments import (
+    DEMO,
+    PRODUCTION,
+    REHEARSAL,
+    SANDBOX,
+    STAGING,
+    Start,
+    settings_in,
+    starts_in,
+)
 
 StartProcess = Callable[..., "subprocess.CompletedProcess[str]"]
 ALL_ZERO_KEY = base64.b64encode(bytes(32)).decode()
@@ -28,6 +37,7 @@ STARTS = {
         "COUNTERSIGN_GATEWAY_URL": "https://preview.service.example/v2",
         "COUNTERSIGN_GATEWAY_URL_V4": "https://preview.service.example/v4",
     },
+    "rehearsal": REHEARSAL,
     "production": PRODUCTION,
 }
 
@@ -43,6 +53,12 @@ REFUSED = [
     (DEMO, "ALLOWED_HOSTS", "countersign.example"),
     (DEMO, "ALLOWED_HOSTS", "localhost,*"),
     (DEMO, "GATEWAY_URL", "https://api.service.example/v2"),
+    (REHEARSAL, "GATEWAY_URL", "https://api.service.example/v2"),
+    (REHEARSAL, "SECRET_KEY", None),
+    (REHEARSAL, "ENCRYPTION_KEYS", None),
+    (REHEARSAL, "DEBUG", "true"),
+    (REHEARSAL, "PUBLIC_URL", "http://localhost"),
+    (STAGING, "NEW_RIGHTS_WAIT_HOURS", "0"),
     (STAGING, "DEMO", "true"),
     (STAGING, "DEBUG", "true"),
     (STAGING, "FAULT_POINT", "send.claimed=kill"),
@@ -139,6 +155,27 @@ def test_the_process_ends_with_the_error_as_its_last_line(start_settings: StartP
     assert refused.returncode != 0
     last_words = refused.stderr.strip().splitlines()[-1]
     assert last_words.endswith("ImproperlyConfigured: COUNTERSIGN_DEBUG must be off outside the sandbox")
+
+
+def test_a_rehearsal_has_the_transport_of_production() -> None:
+    rehearsal, production = settings_in(REHEARSAL), settings_in(PRODUCTION)
+    names = [
+        name
+        for name in production
+        if name.startswith(("SECURE_", "SESSION_", "CSRF_", "STORAGES", "MIDDLEWARE"))
+    ]
+    assert len(names) > 15
+    assert [name for name in names if rehearsal[name] != production[name]] == []
+
+
+def test_variables_of_the_file_count_unless_the_process_has_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "env"
+    file.write_text("COUNTERSIGN_LOG_LEVEL=DEBUG\nCOUNTERSIGN_GATEWAY_API_USER=of-the-file\n")
+    file.chmod(0o600)
+    named = {"COUNTERSIGN_ENV_FILE": str(file)}
+    assert settings_in(named)["GATEWAY_API_USER"] == "of-the-file"
+    assert settings_in({**named, "COUNTERSIGN_GATEWAY_API_USER": "own"})["GATEWAY_API_USER"] == "own"
+    assert settings_in({"COUNTERSIGN_ENV_FILE": ""})["GATEWAY_API_USER"] == "countersign-demo"
 
 
 def test_the_sandboxs_printed_key_is_refused() -> None:

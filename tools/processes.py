@@ -34,17 +34,30 @@ _KILL_AT_END_OF_INPUT = 'for group in $(cat); do kill -s KILL -- "-$group"; done
 def clean_environment(own: Mapping[str, str]) -> dict[str, str]:
     """The environment of a process of the product: no COUNTERSIGN_ variable of the caller, only these."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
-    return {**inherited, "DJANGO_SETTINGS_MODULE": "backoffice.settings", "PYTHONPATH": str(ROOT), **own}
+    fixed = {
+        "DJANGO_SETTINGS_MODULE": "backoffice.settings",
+        "COUNTERSIGN_ENV_FILE": "",
+        "PYTHONPATH": str(ROOT),
+    }
+    return {**inherited, **fixed, **own}
 
 
 def run_python(
-    *arguments: str, own: Mapping[str, str], given: str = "", timeout: float | None = None
+    *arguments: str,
+    own: Mapping[str, str],
+    given: str = "",
+    timeout: float | None = None,
+    folder: Path = ROOT,
+    program: str = sys.executable,
 ) -> "subprocess.CompletedProcess[str]":
-    """Run Python with this input in a clean environment with these variables, whatever its exit status."""
+    """Run Python with this input in a clean environment with these variables, whatever its exit status.
+
+    `folder` is the project whose modules it finds; `program` is another one than Python.
+    """
     return subprocess.run(  # noqa: S603 - our own interpreter and arguments
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env=clean_environment(own),
+        [program, *arguments],
+        cwd=folder,
+        env={**clean_environment(own), "PYTHONPATH": str(folder)},
         input=given,
         capture_output=True,
         text=True,
@@ -167,15 +180,19 @@ class Stack:
         self.wait_for("web", f"{self.web}/account/sign-in/")
 
     def run(self, name: str, *arguments: str) -> None:
-        """Start one process in its own process group; its output goes to `logs/<name>.log`.
+        """Start Python in its own process group; its output goes to `logs/<name>.log`.
 
         It ends with this process, even if that is killed.
         """
+        self.run_program(name, sys.executable, *arguments)
+
+    def run_program(self, name: str, program: str, *arguments: str) -> None:
+        """The same with another program."""
         logs = self.folder / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         with (logs / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
-                [sys.executable, *arguments],
+                [program, *arguments],
                 cwd=ROOT,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,

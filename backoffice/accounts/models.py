@@ -28,6 +28,7 @@ from django_otp.models import Device, ThrottlingMixin, TimestampMixin
 from django_otp.oath import TOTP
 
 from backoffice.accounts.rights import Restriction, latest_restricting_changes, restrictions_of
+from backoffice.core.database.writes import NEVER_DELETED
 from backoffice.core.encryption import EncryptedRow
 
 
@@ -74,6 +75,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     Permissions come from roles alone: permissions assigned to one person and Django's superuser flag are
     ignored, so every permission can be traced to a role.
     """
+
+    WRITES = NEVER_DELETED
 
     email = models.EmailField(_("email address"), unique=True)
     full_name = models.CharField(max_length=120)

@@ -17,6 +17,8 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, 
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
+from backoffice.core.database.writes import APPEND_ONLY, appended
+
 
 class AccountChange(models.TextChoices):
     """What was changed in an account. The label is the sentence, with its parameter in braces."""
@@ -97,6 +99,8 @@ class BreakGlassChange(models.Model):
     Made at the shell, or by the first administrator who invited the second one (`invited_by`); neither of these two
     acknowledges that. After a change at the shell, the person can neither approve, send nor resolve for a day.
     """
+
+    WRITES = appended("acknowledged_by", "acknowledged_at", "note")
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="break_glass_changes"
@@ -234,6 +238,8 @@ class RightsGrant(models.Model):
     alone; only that has neither operation nor approver.
     """
 
+    WRITES = APPEND_ONLY
+
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="grants")
     change = models.CharField(max_length=32, choices=AccountChange)
     roles = models.JSONField(default=list)
@@ -293,6 +299,8 @@ def latest_restricting_changes(person: str) -> dict[str, Subquery]:
 
 class AccessReview(models.Model):
     """A review of who may do what, signed off by two people. `rows` is the report that they agreed on."""
+
+    WRITES = APPEND_ONLY
 
     operation = models.UUIDField(unique=True)
     signed_at = models.DateTimeField()

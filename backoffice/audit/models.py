@@ -10,6 +10,7 @@ from django.utils.translation import gettext
 
 from backoffice.audit import canonical
 from backoffice.audit.actions import Action
+from backoffice.core.database.writes import APPEND_ONLY, NEVER_DELETED
 from backoffice.core.web.formatting import labelled
 
 # How an entry is shown. The audit app must not import the others: the URL names of their pages are listed
@@ -26,6 +27,8 @@ SENTENCES: dict[str, Callable[[Any], str]] = {}
 
 class Entry(models.Model):
     """One recorded action. Never updated and never deleted: database triggers refuse both."""
+
+    WRITES = APPEND_ONLY
 
     position = models.PositiveBigIntegerField(primary_key=True)
     at = models.DateTimeField()
@@ -107,6 +110,8 @@ class Entry(models.Model):
 
 class ChainHead(models.Model):
     """Position and hash of the newest entry, in a single row, so that a truncated log is detected."""
+
+    WRITES = NEVER_DELETED
 
     position = models.PositiveBigIntegerField(default=0)
     hash = models.CharField(max_length=64, default=canonical.GENESIS)

@@ -12,6 +12,7 @@ class CoreConfig(AppConfig):
         profile or key stops the start.
         """
         from backoffice.core import encryption
+        from backoffice.core.database import role as role  # importing it registers its check
         from backoffice.core.gateway import check_configuration
         from backoffice.core.telemetry import checks as checks  # importing it registers them
 

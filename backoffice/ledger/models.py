@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+from backoffice.core.database.writes import APPEND_ONLY, NEVER_DELETED
 from backoffice.core.fields import DecimalSumField, ExactDecimalField, UnsignedDecimalField
 from backoffice.core.web.formatting import format_amount
 from payments_gateway import TransactionRecord
@@ -113,6 +114,9 @@ class Transaction(models.Model):
     amount, then by `id`. A record that is missing at the provider is kept, with `missing_since`.
     """
 
+    WRITES = NEVER_DELETED
+    TRIGGERS_INSERT_INTO = ("ledger_names",)
+
     id = models.BigAutoField(primary_key=True)
     transaction_id = models.TextField()
     # No database constraint: only the sync writes both tables, one of which has ten million rows.
@@ -193,6 +197,8 @@ class TransactionChange(models.Model):
 
     Append-only: database triggers reject updates and deletes.
     """
+
+    WRITES = APPEND_ONLY
 
     transaction = models.ForeignKey(Transaction, on_delete=models.PROTECT, related_name="changes")
     seen_at = models.DateTimeField()

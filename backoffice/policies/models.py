@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import canonical_time
 from backoffice.audit.models import ChainHead, Entry
+from backoffice.core.database.writes import appended
 from backoffice.core.encryption import SealedRow, SealState
 from backoffice.policies import delegations as delegations
 from backoffice.policies.document import AmountBand, Conditions, Currencies, Level, PolicyDocument, Rule
@@ -27,6 +28,8 @@ class AlteredPolicyError(Exception):
 
 class PolicyVersion(SealedRow):
     """One version of the document, and the operation by which two people agreed on it."""
+
+    WRITES = appended("seal")
 
     number = models.PositiveIntegerField(primary_key=True)
     document = models.JSONField()

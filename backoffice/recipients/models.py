@@ -15,6 +15,7 @@ from django.utils.translation import pgettext_lazy
 
 from backoffice.accounts.models import User
 from backoffice.audit.canonical import canonical_time
+from backoffice.core.database.writes import appended
 from backoffice.core.encryption import SealedRow, SealState
 from backoffice.core.web.formatting import mask_account, sort_key
 
@@ -45,6 +46,8 @@ class RecipientVersion(SealedRow):
     `details_since` is when name and currency were last changed: cooling begins there. `is_newest`, `sort_key` and
     `search_text` only find versions: nothing is decided by them.
     """
+
+    WRITES = appended("is_newest", "seal")
 
     recipient = models.UUIDField(default=uuid.uuid4)
     number = models.PositiveIntegerField()

@@ -27,6 +27,13 @@ STAGING = {
     "COUNTERSIGN_GATEWAY_URL": "https://staging.service.example/v2",
     "COUNTERSIGN_GATEWAY_URL_V4": "https://staging.service.example/v4",
 }
+REHEARSAL = {
+    **PRODUCTION,
+    "COUNTERSIGN_ENVIRONMENT": "rehearsal",
+    "COUNTERSIGN_GATEWAY_URL": "http://127.0.0.1:8001/v2",
+    "COUNTERSIGN_GATEWAY_URL_V4": "http://127.0.0.1:8001/v4",
+    "COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS": "0",
+}
 SANDBOX: dict[str, str] = {}
 DEMO = {"COUNTERSIGN_DEMO": "true"}
 

@@ -4,6 +4,12 @@ from tests.sabotage.workshop import Safeguard
 
 DATABASE = (
     Safeguard(
+        "role that runs: the log is only inserted into",
+        "backoffice.audit.models:Entry",
+        {"    WRITES = APPEND_ONLY\n": ""},
+        "tests/core/database/test_writes.py::test_every_table_with_a_trigger_against_changes_is_declared_as_such",
+    ),
+    Safeguard(
         "trigger: a request begins once, and not after its attempt closed",
         "backoffice.operations.migrations.0006_leaving_now:BEGINS_ONCE",
         {"AND (OLD.begun_at IS NOT NULL OR OLD.closed_at IS NOT NULL)": "AND 1 = 0"},

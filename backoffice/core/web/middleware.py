@@ -106,6 +106,7 @@ def _address(text: str) -> str | None:
 
 _BANNER_TEXTS = {
     "sandbox": _("SANDBOX · NO REAL MONEY"),
+    "rehearsal": _("REHEARSAL · NO REAL MONEY"),
     "staging": _("STAGING · TEST MONEY"),
     "production": _("PRODUCTION · REAL MONEY"),
 }

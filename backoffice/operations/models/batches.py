@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from backoffice.accounts.models import User
+from backoffice.core.database.writes import NEVER_DELETED
 from backoffice.core.fields import ExactDecimalField
 from backoffice.core.web.formatting import code_sentence
 from backoffice.operations.models.operations import Operation
@@ -186,6 +187,8 @@ class ColumnMapping(models.Model):
 class Batch(models.Model):
     """What people did with a batch after its approval: paused or cancelled what is not sent yet."""
 
+    WRITES = NEVER_DELETED
+
     operation = models.OneToOneField(
         Operation, on_delete=models.PROTECT, primary_key=True, related_name="batch"
     )
@@ -217,6 +220,8 @@ class Batch(models.Model):
 
 class BatchRow(models.Model):
     """A row of a batch, as it was prepared and approved, and the operation that it became."""
+
+    WRITES = NEVER_DELETED
 
     batch = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="rows")
     number = models.PositiveIntegerField()

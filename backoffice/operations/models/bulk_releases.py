@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from backoffice.accounts.models import User
 from backoffice.audit.canonical import canonical_time
+from backoffice.core.database.writes import NEVER_DELETED, appended
 from backoffice.core.encryption import SealedRow
 from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.refusals import sentence
@@ -27,6 +28,8 @@ class BulkRelease(SealedRow):
     Sealed with the person and the time of the second factor: a row that was written with the database alone
     releases nothing.
     """
+
+    WRITES = NEVER_DELETED
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     released_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
@@ -119,6 +122,8 @@ class BulkReleaseItemQuerySet(models.QuerySet["BulkReleaseItem"]):
 
 class BulkReleaseItem(models.Model):
     """One operation of a bulk release, with the content that the person saw."""
+
+    WRITES = appended("refusal")
 
     bulk_release = models.ForeignKey(BulkRelease, on_delete=models.PROTECT, related_name="items")
     position = models.PositiveIntegerField()

@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
+from backoffice.core.database.writes import NEVER_DELETED, appended
 from backoffice.ledger.models import Transaction
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import IncidentKind, LostAttemptState, PauseCause, shown
@@ -19,6 +20,8 @@ class Pause(models.Model):
 
     A person starts it with a reason, or Countersign itself because of a cause.
     """
+
+    WRITES = appended("ended_at", "ended_by")
 
     paused_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     paused_at = models.DateTimeField()
@@ -76,6 +79,8 @@ class Incident(models.Model):
     It changes nothing; people find out what is true. An incident's evidence never changes: later evidence of
     the same kind raises a further incident, linked by `further_to`.
     """
+
+    WRITES = NEVER_DELETED
 
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, null=True, related_name="incidents")
     transaction = models.ForeignKey(
@@ -178,6 +183,8 @@ class LostAttempt(models.Model):
 
     It is evidence: while its outcome is not proven as not executed, the operation is not sent again.
     """
+
+    WRITES = NEVER_DELETED
 
     incident = models.ForeignKey(Incident, on_delete=models.PROTECT, related_name="lost_attempts")
     # Without a constraint: the operation itself may have been lost.

@@ -22,6 +22,7 @@ from django.utils.translation import gettext
 
 from backoffice.accounts.models import User
 from backoffice.audit.canonical import canonical_time
+from backoffice.core.database.writes import NEVER_DELETED, appended
 from backoffice.core.encryption import EncryptedRow, SealedRow
 from backoffice.core.fields import ExactDecimalField, normalized_text
 from backoffice.core.web.request_context import set_operation
@@ -113,6 +114,8 @@ class OperationManager(models.Manager["Operation"]):
 
 class Operation(SealedRow):
     """One movement of money or one sensitive change, from its preparation to its proven outcome."""
+
+    WRITES = NEVER_DELETED
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     reference = models.CharField(max_length=12, unique=True)
@@ -272,6 +275,8 @@ class Operation(SealedRow):
 
 class Approval(SealedRow):
     """One person's approval of exactly one content."""
+
+    WRITES = appended("seal")
 
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="approvals")
     approver = models.ForeignKey(User, on_delete=models.PROTECT, related_name="approvals")
@@ -509,6 +514,8 @@ class AttemptManager(models.Manager["Attempt"]):
 
 class Attempt(models.Model):
     """One try to send, committed before the connection is made; its `begun_at` before the first byte is sent."""
+
+    WRITES = NEVER_DELETED
 
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="attempts")
     number = models.PositiveSmallIntegerField()

@@ -1,0 +1,1 @@
+"""The two roles of a PostgreSQL database: one owns and migrates, one runs."""

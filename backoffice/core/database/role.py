@@ -1,0 +1,136 @@
+"""The role that this process runs as, and what it may do that the running program does not need."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Warning, register
+from django.db import DatabaseError, connection
+from django.utils.translation import gettext_lazy as _
+
+from backoffice.core.database.writes import rights_by_table
+
+_ROLE = """
+    SELECT rolname, rolsuper, rolcreaterole OR rolreplication OR rolbypassrls,
+           has_schema_privilege(current_schema(), 'CREATE'),
+           EXISTS (SELECT 1 FROM pg_proc
+                   WHERE pronamespace = current_schema()::regnamespace AND pg_has_role(proowner, 'MEMBER'))
+    FROM pg_roles WHERE rolname = current_user
+"""
+_TABLES = """
+    SELECT relname, pg_has_role(relowner, 'MEMBER'), has_table_privilege(pg_class.oid, 'TRUNCATE, TRIGGER'),
+           has_table_privilege(pg_class.oid, 'INSERT'), has_table_privilege(pg_class.oid, 'DELETE'),
+           array(SELECT attname::text FROM pg_attribute
+                 WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
+                 AND has_column_privilege(pg_class.oid, attnum, 'UPDATE'))
+    FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') ORDER BY relname
+"""
+
+
+class RoleProblem(StrEnum):
+    """A privilege with which whoever holds this process's password could undo what the database enforces."""
+
+    IS_SUPERUSER = "is_superuser"
+    MANAGES_ROLES = "manages_roles"
+    OWNS_TABLES = "owns_tables"
+    OWNS_FUNCTIONS = "owns_functions"
+    MAY_CREATE = "may_create"
+    MAY_TRUNCATE = "may_truncate"
+    MAY_REWRITE = "may_rewrite"
+
+    @property
+    def sentence(self) -> str:
+        """The problem in one sentence, for a page."""
+        return str(_SENTENCES[self])
+
+
+_SENTENCES = {
+    RoleProblem.IS_SUPERUSER: _("It is a superuser of the database server"),
+    RoleProblem.MANAGES_ROLES: _("It can create roles, replicate, or bypass row security"),
+    RoleProblem.OWNS_TABLES: _("It owns tables, so it can alter them and drop their triggers"),
+    RoleProblem.OWNS_FUNCTIONS: _("It owns functions, so it can replace what triggers do"),
+    RoleProblem.MAY_CREATE: _("It can create tables and functions"),
+    RoleProblem.MAY_TRUNCATE: _("It can empty tables or add triggers to them"),
+    RoleProblem.MAY_REWRITE: _("It can change or delete rows that are only ever added"),
+}
+
+
+@dataclass(frozen=True)
+class DatabaseRole:
+    """The role that runs, and its problems with the tables that each concerns; none where it concerns all."""
+
+    name: str
+    problems: dict[RoleProblem, Sequence[str]]
+
+
+def database_role() -> DatabaseRole | None:
+    """The role of this process's connection, for the System page and the deployment check; None on SQLite.
+
+    Two queries. Raises DatabaseError if the database cannot be reached.
+    """
+    if connection.vendor != "postgresql":
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(_ROLE)
+        name, is_superuser, manages_roles, may_create, owns_functions = cursor.fetchone()
+        if is_superuser:
+            return DatabaseRole(name, {RoleProblem.IS_SUPERUSER: ()})
+        cursor.execute(_TABLES)
+        tables = cursor.fetchall()
+    whole = {
+        RoleProblem.MANAGES_ROLES: manages_roles,
+        RoleProblem.OWNS_FUNCTIONS: owns_functions,
+        RoleProblem.MAY_CREATE: may_create,
+    }
+    of_tables = {
+        RoleProblem.OWNS_TABLES: [table for table, owns, *_rest in tables if owns],
+        RoleProblem.MAY_TRUNCATE: [
+            table for table, owns, truncate, *_rest in tables if truncate and not owns
+        ],
+        RoleProblem.MAY_REWRITE: [row[0] for row in tables if not row[1] and _may_rewrite(row)],
+    }
+    found: dict[RoleProblem, Sequence[str]] = {problem: () for problem, is_so in whole.items() if is_so}
+    return DatabaseRole(name, found | {problem: names for problem, names in of_tables.items() if names})
+
+
+def _may_rewrite(row: tuple[Any, ...]) -> bool:
+    """Whether more than the model of the table declares is possible. Tables of others do not count."""
+    table, _owns, _truncate, may_insert, may_delete, updatable = row
+    rights = rights_by_table().get(table)
+    return rights is not None and (
+        (may_insert and not rights.insert)
+        or (may_delete and not rights.delete)
+        or (rights.columns is not None and not set(updatable) <= rights.columns)
+    )
+
+
+@register(deploy=True)
+def check_database_role(**_of_django: Any) -> Iterable[CheckMessage]:
+    """The role that runs cannot undo what the database enforces. Nothing is found while it cannot be reached."""
+    if settings.ENVIRONMENT == "sandbox":
+        return []
+    try:
+        role = database_role()
+    except DatabaseError:
+        return []
+    if role is None:
+        return []
+    return [
+        Warning(
+            f"The database role {role.name} runs Countersign, and has more rights than that needs: "
+            f"{problem.sentence}{_some(tables)}.",
+            hint="Let another role own the tables and migrate (COUNTERSIGN_MIGRATION_DATABASE_URL), and run "
+            "manage.py migrate: docs/operator/deploy.md, Two database roles.",
+            id="core.W001",
+        )
+        for problem, tables in role.problems.items()
+    ]
+
+
+def _some(tables: Sequence[str]) -> str:
+    if not tables:
+        return ""
+    more = f" and {len(tables) - 3} more" if len(tables) > 3 else ""
+    return f" ({', '.join(tables[:3])}{more})"

@@ -1,0 +1,137 @@
+"""Create the database on PostgreSQL, with a role that owns and migrates it and a role that runs."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import LiteralString
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+import psycopg
+from psycopg.sql import SQL, Identifier, Literal
+
+Report = Callable[[str], None]
+NAME = "countersign"
+
+
+class DatabaseSetupError(Exception):
+    """The database is not ready; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class DatabaseUrls:
+    """The addresses of one database for the role that runs and the role that owns it."""
+
+    runs: str
+    owns: str
+
+
+def new_urls(administrator: str) -> DatabaseUrls:
+    """Addresses on the administrator's server with new passwords: the roles are named after the database."""
+    server = urlsplit(administrator)
+    name = server.path.strip("/")
+    database = name if name not in {"", "postgres"} else NAME
+    host = server.netloc.rpartition("@")[2] or "127.0.0.1:5432"
+
+    def url(role: str) -> str:
+        return urlunsplit(
+            ("postgres", f"{role}:{secrets.token_urlsafe(32)}@{host}", f"/{database}", server.query, "")
+        )
+
+    return DatabaseUrls(url(database), url(f"{database}_owner"))
+
+
+def prepare_database(administrator: str, urls: DatabaseUrls, report: Report) -> None:
+    """Create roles, database and extension as far as they are missing. Raises DatabaseSetupError.
+
+    Tables that the role that runs owned until now belong to the other one afterwards.
+    """
+    runs, owns = urlsplit(urls.runs), urlsplit(urls.owns)
+    database = owns.path.strip("/")
+    if runs.username == owns.username:
+        raise DatabaseSetupError(
+            "One role for both: COUNTERSIGN_MIGRATION_DATABASE_URL must name another role"
+        )
+    with _connected(_with_database(administrator, "postgres")) as server:
+        for url in (urls.owns, urls.runs):
+            _create_role(server, url, report)
+        if not _exists(server, "SELECT 1 FROM pg_database WHERE datname = %s", database):
+            server.execute(
+                SQL("CREATE DATABASE {} OWNER {}").format(Identifier(database), Identifier(_user(urls.owns)))
+            )
+            report(f"Created the database {database}")
+    with _connected(_with_database(administrator, database)) as inside:
+        _arrange(inside, database, runs=_user(urls.runs), owns=_user(urls.owns), report=report)
+
+
+def holds_installation(url: str) -> bool:
+    """Whether the database exists and was migrated."""
+    try:
+        with psycopg.connect(url, connect_timeout=10) as connection:
+            found = connection.execute("SELECT to_regclass('django_migrations') IS NOT NULL").fetchone()
+    except psycopg.OperationalError:
+        return False
+    return bool(found and found[0])
+
+
+def check_database(url: str) -> None:
+    """Raises DatabaseSetupError unless the role can connect."""
+    _connected(url).close()
+
+
+def _connected(url: str) -> "psycopg.Connection[tuple[object, ...]]":
+    try:
+        return psycopg.connect(url, autocommit=True, connect_timeout=10)
+    except psycopg.OperationalError as exc:
+        where = urlsplit(url)
+        raise DatabaseSetupError(
+            f"{unquote(where.username or '')} cannot connect to {where.hostname}{where.path}: {exc}".strip()
+        ) from exc
+
+
+def _create_role(server: "psycopg.Connection[tuple[object, ...]]", url: str, report: Report) -> None:
+    role, password = _user(url), unquote(urlsplit(url).password or "")
+    if _exists(server, "SELECT 1 FROM pg_roles WHERE rolname = %s", role):
+        return
+    server.execute(
+        SQL("CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD {}").format(
+            Identifier(role), Literal(password)
+        )
+    )
+    report(f"Created the database role {role}")
+
+
+def _arrange(
+    inside: "psycopg.Connection[tuple[object, ...]]", database: str, *, runs: str, owns: str, report: Report
+) -> None:
+    """What is owned by whom, and what nobody else may. Each statement changes nothing the second time."""
+    if _exists(inside, "SELECT 1 FROM pg_class WHERE relkind = 'r' AND pg_get_userbyid(relowner) = %s", runs):
+        inside.execute(SQL("REASSIGN OWNED BY {} TO {}").format(Identifier(runs), Identifier(owns)))
+        report(f"The tables of {runs} belong to {owns} now")
+    statements: tuple[LiteralString, ...] = (
+        "ALTER DATABASE {database} OWNER TO {owns}",
+        "REVOKE ALL ON DATABASE {database} FROM PUBLIC",
+        "GRANT CONNECT, TEMPORARY ON DATABASE {database} TO {runs}",
+        "ALTER SCHEMA public OWNER TO {owns}",
+        "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
+        "CREATE EXTENSION IF NOT EXISTS pg_trgm",
+    )
+    names = {"database": Identifier(database), "owns": Identifier(owns), "runs": Identifier(runs)}
+    for statement in statements:
+        inside.execute(SQL(statement).format(**names))
+
+
+def _exists(connection: "psycopg.Connection[tuple[object, ...]]", query: LiteralString, name: str) -> bool:
+    return connection.execute(query, [name]).fetchone() is not None
+
+
+def _user(url: str) -> str:
+    return unquote(urlsplit(url).username or "")
+
+
+def on_server(administrator: str, url: str) -> str:
+    """The database of `url`, for the administrator of its server."""
+    return _with_database(administrator, urlsplit(url).path.strip("/"))
+
+
+def _with_database(url: str, database: str) -> str:
+    return urlsplit(url)._replace(path=f"/{quote(database)}").geturl()

@@ -1,0 +1,134 @@
+"""The first half of `manage.py setup`, before there are settings: the files of variables, and the database.
+
+The other half (`management/commands/setup.py`) runs with the settings that these files make.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import psycopg
+
+from backoffice.installation import environment_file
+from backoffice.installation.database import (
+    DatabaseSetupError,
+    DatabaseUrls,
+    check_database,
+    holds_installation,
+    new_urls,
+    on_server,
+    prepare_database,
+)
+from backoffice.installation.environment_file import EnvironmentFileError
+from backoffice.installation.questions import (
+    DATA_DIR,
+    DATABASE_URL,
+    KEYS,
+    MIGRATION_DATABASE_URL,
+    MissingAnswersError,
+    answered,
+    ask_at_terminal,
+)
+
+ADMIN_DATABASE_URL = "COUNTERSIGN_SETUP_DATABASE_URL"
+"""Of a role that may create roles and databases. Read by setup alone and stored nowhere."""
+FAILURES = (MissingAnswersError, DatabaseSetupError, EnvironmentFileError, OSError, psycopg.Error)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command, for both of its halves."""
+    parser.add_argument(
+        "--env-file", type=Path, default=Path(".env"), help="where the variables are stored (default: .env)"
+    )
+    parser.add_argument(
+        "--migration-env-file",
+        type=Path,
+        help="where the password of the role that owns the tables is stored (default: the same name with .migrate)",
+    )
+    parser.add_argument("--no-input", action="store_true", help="ask nothing: use the environment alone")
+    parser.add_argument(
+        "--administrator",
+        action="append",
+        default=[],
+        metavar='"NAME <EMAIL>"',
+        help="one of the first two administrators; give it twice",
+    )
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Store what is missing and set up the database; the process's environment has all variables afterwards.
+
+    Ends the process with a message if something is missing or wrong.
+    """
+    parser = argparse.ArgumentParser(prog="manage.py setup", add_help=False)
+    add_arguments(parser)
+    options, _of_django = parser.parse_known_args(arguments)
+    if {"-h", "--help"} & set(arguments):
+        return
+    try:
+        owner_file = options.migration_env_file or options.env_file.with_name(
+            f"{options.env_file.name}.migrate"
+        )
+        _prepare(options.env_file, owner_file, is_asked=sys.stdin.isatty() and not options.no_input)
+    except FAILURES as exc:
+        sys.exit(f"{exc}\nSetup is not complete. Run it again: it continues where it stopped.")
+
+
+def _prepare(env_file: Path, owner_file: Path, *, is_asked: bool) -> None:
+    """`owner_file` is for `manage.py migrate` alone: no process that runs may read it."""
+    for file in (env_file, owner_file):
+        os.environ.update(
+            {name: os.environ.get(name, value) for name, value in environment_file.read(file).items()}
+        )
+    stored = environment_file.read(env_file)
+    values = answered(os.environ, stored, ask_at_terminal if is_asked else None)
+    urls = _database_urls()
+    _check_keys_are_not_made_anew(urls, stored)
+    Path(values[DATA_DIR]).mkdir(mode=0o700, parents=True, exist_ok=True)
+    _store(env_file, {**values, DATABASE_URL: urls.runs})
+    if urls.owns:
+        _store(owner_file, {MIGRATION_DATABASE_URL: urls.owns})
+    administrator = os.environ.get(ADMIN_DATABASE_URL, "")
+    if administrator:
+        prepare_database(administrator, urls, _report)
+    for url in filter(None, (urls.runs, urls.owns)):
+        if url.startswith(("postgres:", "postgresql:")):
+            check_database(url)
+    os.environ.update({**values, DATABASE_URL: urls.runs, MIGRATION_DATABASE_URL: urls.owns})
+
+
+def _check_keys_are_not_made_anew(urls: DatabaseUrls, stored: dict[str, str]) -> None:
+    """With other keys an installation could neither read its secrets nor verify its seals and checkpoints."""
+    made = [name for name in KEYS if not (stored.get(name) or os.environ.get(name))]
+    administrator = os.environ.get(ADMIN_DATABASE_URL, "")
+    looked_at = on_server(administrator, urls.runs) if administrator else urls.runs
+    if made and looked_at.startswith(("postgres:", "postgresql:")) and holds_installation(looked_at):
+        raise MissingAnswersError(
+            f"The database holds an installation already, and its keys are not set: {', '.join(made)}. Set them "
+            "as they are for its processes."
+        )
+
+
+def _database_urls() -> DatabaseUrls:
+    runs, owns = os.environ.get(DATABASE_URL, ""), os.environ.get(MIGRATION_DATABASE_URL, "")
+    administrator = os.environ.get(ADMIN_DATABASE_URL, "")
+    if runs and (owns or not administrator):
+        return DatabaseUrls(runs, owns)
+    if not administrator:
+        raise MissingAnswersError(
+            f"Not set: {DATABASE_URL}, or {ADMIN_DATABASE_URL} (postgres://… of a role that may create roles and the "
+            "database, used once and not stored)"
+        )
+    made = new_urls(administrator)
+    return DatabaseUrls(runs or made.runs, owns or made.owns)
+
+
+def _store(file: Path, values: dict[str, str]) -> None:
+    added = environment_file.add(file, values)
+    _report(f"{file}: added {len(added)} variables" if added else f"{file}: nothing to add")
+
+
+def _report(line: str) -> None:
+    sys.stdout.write(f"{line}\n")

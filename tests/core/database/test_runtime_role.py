@@ -1,0 +1,168 @@
+"""The role that runs does the whole work, and cannot undo what the database enforces."""
+
+import pytest
+from django.db import ProgrammingError, connection
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit.verification import verify_chain
+from backoffice.core.database.grants import refresh_grants
+from backoffice.core.database.role import RoleProblem, check_database_role, database_role
+from backoffice.ledger.mirror.sync import sync_now
+from backoffice.ledger.models import Transaction
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.states import Status
+from backoffice.reports.exports.runner import run_next_export
+from backoffice.reports.models import ExportJob, ExportState
+from backoffice.webhooks.processing import process_due_deliveries
+from tests import factories
+from tests.operations.conftest import provider as provider
+from tests.operations.provider_list import NAMED, record, sent, shows
+from tests.reports.export_requests import requested_export
+from tests.stub_provider import StubProvider
+from tests.sweeping import sweep_operations
+from tests.webhooks.conftest import receiver as receiver
+from tests.webhooks.conftest import use_keys as use_keys
+from tests.webhooks.steps import deliver, status_delivery
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no roles"),
+]
+ADDED_ONLY = ("audit_entry", "operations_approval", "ledger_transactionchange", "policies_policyversion")
+REWRITES = (
+    "UPDATE {table} SET {column} = {column}",
+    "DELETE FROM {table}",
+    "TRUNCATE {table} CASCADE",
+    "ALTER TABLE {table} DISABLE TRIGGER ALL",
+)
+TRIGGERS = "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE NOT tgisinternal"
+
+
+def run(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def is_refused(statement: str) -> bool:
+    """Whether the database refuses it for lack of rights, before any trigger."""
+    try:
+        run(statement)
+    except ProgrammingError as exc:
+        return "permission denied" in str(exc) or "must be owner" in str(exc)
+    return False
+
+
+@pytest.mark.usefixtures("receiver")
+def test_the_role_that_runs_does_the_whole_work(
+    preparer: User,
+    approver: User,
+    auditor: User,
+    provider: StubProvider,
+    runtime_role: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    operation = sent(provider, preparer, approver, NAMED)
+    assert operation.status == Status.PROCESSING
+    shows(provider, record("T-1"))
+    assert deliver(status_delivery("T-1")) == 200
+    process_due_deliveries()
+    assert Operation.objects.get().status == Status.SUCCEEDED
+
+    waiting = factories.prepared_to_another_account(preparer)
+    factories.release(factories.approve(waiting, approver), approver)
+    sweep_operations()
+    assert "permission denied" not in caplog.text
+
+    sync_now()
+    assert Transaction.objects.exists()
+    job = requested_export(auditor)
+    assert run_next_export() == 1
+    assert ExportJob.objects.get(pk=job.pk).state == ExportState.DONE
+    assert verify_chain().fault is None
+    role = database_role()
+    assert role is not None
+    assert role.name == runtime_role
+
+
+def test_what_is_only_added_can_be_neither_changed_nor_deleted(runtime_role: str) -> None:
+    column = {"audit_entry": "hash", "policies_policyversion": "number"}
+    statements = [
+        statement.format(table=table, column=column.get(table, "id"))
+        for table in ADDED_ONLY
+        for statement in REWRITES
+    ]
+    assert [statement for statement in statements if not is_refused(statement)] == []
+
+
+def test_triggers_can_be_neither_dropped_nor_replaced(runtime_role: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(TRIGGERS)
+        triggers = cursor.fetchall()
+    assert len(triggers) > 20
+    assert [name for table, name in triggers if not is_refused(f"DROP TRIGGER {name} ON {table}")] == []
+    assert is_refused("ALTER FUNCTION audit_refuse() OWNER TO CURRENT_USER")
+    assert is_refused("SET session_replication_role = replica")
+
+
+def test_other_ways_around_the_rules_are_refused(runtime_role: str) -> None:
+    statements = [
+        "TRUNCATE operations_operation CASCADE",
+        "DELETE FROM operations_operation",
+        "DELETE FROM accounts_user",
+        "INSERT INTO auth_group (name) VALUES ('Another role')",
+        "UPDATE auth_group_permissions SET group_id = group_id",
+        "DELETE FROM django_migrations",
+        "CREATE TABLE another (id integer)",
+        "ALTER TABLE operations_operation ADD COLUMN another integer",
+        "SELECT setval(pg_get_serial_sequence('ledger_balancebreak', 'id'), 1)",
+    ]
+    assert [statement for statement in statements if not is_refused(statement)] == []
+
+
+def test_the_role_that_runs_has_no_right_too_many(runtime_role: str) -> None:
+    role = database_role()
+    assert role is not None
+    assert (role.name, role.problems) == (runtime_role, {})
+
+
+def test_the_check_names_what_a_role_may_beyond_its_work(runtime_role: str, settings: Settings) -> None:
+    settings.ENVIRONMENT = "production"
+    assert list(check_database_role()) == []
+    run("RESET ROLE")
+    assert "is a superuser" in str(next(iter(check_database_role())))
+    run(
+        f'GRANT UPDATE (reason), TRUNCATE ON operations_approval TO "{runtime_role}"'.replace(
+            "(reason)", "(digest)"
+        )
+    )
+    run(f'SET ROLE "{runtime_role}"')
+    role = database_role()
+    assert role is not None
+    assert role.problems == {
+        RoleProblem.MAY_TRUNCATE: ["operations_approval"],
+        RoleProblem.MAY_REWRITE: ["operations_approval"],
+    }
+    assert [message.id for message in check_database_role()] == ["core.W001"] * 2
+
+
+def test_the_owner_of_the_tables_is_reported(runtime_role: str) -> None:
+    run("RESET ROLE")
+    run(f'ALTER TABLE audit_lastverification OWNER TO "{runtime_role}"')
+    run(f'SET ROLE "{runtime_role}"')
+    try:
+        role = database_role()
+    finally:
+        run("RESET ROLE")
+        run("ALTER TABLE audit_lastverification OWNER TO CURRENT_USER")
+    assert role is not None
+    assert role.problems == {RoleProblem.OWNS_TABLES: ["audit_lastverification"]}
+
+
+def test_granting_again_changes_nothing_and_revokes_what_is_too_much(runtime_role: str) -> None:
+    run("RESET ROLE")
+    assert not refresh_grants(runtime_role)
+    run(f'GRANT DELETE ON audit_entry TO "{runtime_role}"')
+    assert refresh_grants(runtime_role)
+    run(f'SET ROLE "{runtime_role}"')
+    assert is_refused("DELETE FROM audit_entry")

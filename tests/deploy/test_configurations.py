@@ -1,0 +1,97 @@
+"""The shipped units and proxy configurations are accepted by the programs that read them, where these exist."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools.processes import ROOT
+from tools.rehearsal import nginx
+
+DEPLOY = ROOT / "deploy"
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+MOST_EXPOSURE = 2.0  # of 10, by `systemd-analyze security`; below 2 is called OK
+SYSTEMD = shutil.which("systemd-analyze")
+CADDY = shutil.which("caddy")
+needs_systemd = pytest.mark.skipif(SYSTEMD is None, reason="needs systemd-analyze")
+
+
+def run(*command: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+@needs_systemd
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    programs = str(Path(sys.executable).parent)
+    for unit in (DEPLOY / "systemd").iterdir():
+        text = unit.read_text().replace("/srv/countersign/current/.venv/bin", programs)
+        (tmp_path / unit.name).write_text(text)
+    done = run("systemd-analyze", "verify", "--man=no", *map(str, tmp_path.iterdir()))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@needs_systemd
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_is_confined(unit: Path) -> None:
+    done = run("systemd-analyze", "security", "--offline=true", "--no-pager", str(unit))
+    exposure = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
+    assert exposure is not None
+    assert float(exposure[1]) <= MOST_EXPOSURE
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_ends_with_all_its_processes_and_has_no_secret(unit: Path) -> None:
+    text = unit.read_text()
+    assert "KillMode=control-group" in text
+    assert ("env.migrate" in text) is (unit.stem == "countersign-migrate")
+    assert re.findall(r"COUNTERSIGN_\w*(?:KEY|SECRET|TOKEN|PASSWORD)\w*=", text) == []
+    stop = re.search(r"TimeoutStopSec=(\d+)", text)
+    if unit.stem in {"countersign-worker", "countersign-sweeper"}:
+        assert stop is not None
+        assert int(stop[1]) > 30  # seconds that a request to the provider may take
+
+
+@pytest.mark.skipif(nginx.PROGRAM is None, reason="needs nginx")
+def test_nginx_accepts_its_configuration(tmp_path: Path) -> None:
+    ports = {"https_port": 443, "http_port": 80, "web_port": 8000}
+    configuration, _certificate = nginx.write_configuration(tmp_path, **ports)
+    done = run(str(nginx.PROGRAM), "-t", "-c", str(configuration))
+    assert done.returncode == 0, done.stderr
+    assert "warn" not in done.stderr
+
+
+@pytest.mark.skipif(CADDY is None, reason="needs caddy")
+def test_caddy_accepts_its_configuration(tmp_path: Path) -> None:
+    site = tmp_path / "Caddyfile"
+    site.write_text((DEPLOY / "Caddyfile").read_text())
+    done = run(
+        "env", f"HOME={tmp_path}", "caddy", "validate", "--config", str(site), "--adapter", "caddyfile"
+    )
+    assert done.returncode == 0, done.stderr
+    assert run("caddy", "fmt", str(site)).stdout == site.read_text()
+
+
+@pytest.mark.parametrize("name", ["nginx.conf", "Caddyfile"])
+def test_a_proxy_replaces_what_a_client_says_about_itself(name: str) -> None:
+    text = (DEPLOY / name).read_text()
+    assert re.search(r"X-Forwarded-For (?:\$remote_addr;|\{remote_host\})", text)
+    assert re.search(r"X-Forwarded-Proto (?:\$scheme;|https)", text)
+    assert "$proxy_add_x_forwarded_for" not in text
+
+
+def test_containers_run_without_root_on_a_root_that_cannot_be_written() -> None:
+    services = yaml.safe_load((DEPLOY / "compose.yml").read_text())["services"]
+    for name in ("web", "worker", "sweeper", "setup"):
+        service = services[name]
+        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        knows_owner = "owner-secrets:/owner-secrets" in service["volumes"]
+        assert knows_owner is (name == "setup")  # the password of the role that owns the tables
+    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
+    assert [line for line in lines if line.startswith("USER")] == ["USER 10001:10001"]
+    assert "RUN /source/deploy/install.sh /source /srv/countersign" in lines
+    assert not [line for line in lines if "pip install" in line]

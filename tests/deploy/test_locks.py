@@ -1,0 +1,80 @@
+"""The two locks: production installs nothing that only development needs, each file is known by its hash, and no
+registry is named.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from tools.processes import ROOT
+
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKED = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==")
+HOST = re.compile(r"//|@ |--(?:extra-)?index-url|--find-links|--trusted-host|\b[\w-]+\.(?:com|io|net|org)\b")
+RUNTIME = (
+    *(ROOT / "backoffice").rglob("*.py"),
+    *(ROOT / "payments_gateway").rglob("*.py"),
+    ROOT / "manage.py",
+)
+OURS = {"backoffice", "payments_gateway"}
+
+
+def distributions(lock: str) -> set[str]:
+    """The names that a lock pins, as `importlib.metadata` would compare them."""
+    lines = (ROOT / lock).read_text().splitlines()
+    return {canonical(found[1]) for line in lines if (found := LOCKED.match(line))}
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imported_by(path: Path) -> Iterator[str]:
+    """The top-level names of the modules that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_names_no_host(lock: str) -> None:
+    lines = (ROOT / lock).read_text().splitlines()
+    assert [line for line in lines if HOST.search(line)] == []
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_locked_file_has_its_hash(lock: str) -> None:
+    text = (ROOT / lock).read_text()
+    entries = [entry for entry in re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE) if "==" in entry]
+    assert [entry for entry in entries if "--hash=sha256:" not in entry] == []
+    assert len(entries) > 20
+
+
+def test_the_lock_for_development_repeats_nothing() -> None:
+    assert distributions("requirements.lock") & distributions("requirements-dev.lock") == set()
+
+
+def test_production_installs_no_tool_of_the_tests() -> None:
+    tools = {"pytest", "playwright", "hypothesis", "mypy", "ruff", "uv", "properdocs", "django-import-export"}
+    assert distributions("requirements.lock") & tools == set()
+    assert tools <= distributions("requirements-dev.lock")
+
+
+def test_what_runs_in_production_imports_only_what_production_installs() -> None:
+    installed, locked = packages_distributions(), distributions("requirements.lock")
+    foreign = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in RUNTIME
+        for name in imported_by(path)
+        if name not in OURS
+        and name not in sys.stdlib_module_names
+        and not {canonical(distribution) for distribution in installed.get(name, ())} & locked
+    }
+    assert foreign == set()

@@ -1,0 +1,110 @@
+"""`manage.py setup` on a real server: from nothing to two links, and a second time without a change."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from django.db import connection
+from psycopg.sql import SQL, Identifier
+
+from tests.installation.test_questions import GIVEN
+from tools.processes import ROOT, clean_environment
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no roles"),
+]
+TWO = (
+    "--administrator",
+    "Ada Obi <ada@example.com>",
+    "--administrator",
+    "Ibrahim Sani <ibrahim@example.com>",
+)
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """The address of a database that does not exist yet, for a role that may create it; dropped afterwards."""
+    at = connection.settings_dict
+    name = f"{at['NAME']}_setup"
+    address = f"postgres://{at['USER']}:{at['PASSWORD']}@{at['HOST']}:{at['PORT']}"
+    yield f"{address}/{name}"
+    with psycopg.connect(f"{address}/postgres", autocommit=True) as cleaning:
+        cleaning.execute(SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(Identifier(name)))
+        for role in (name, f"{name}_owner"):
+            cleaning.execute(SQL("DROP ROLE IF EXISTS {}").format(Identifier(role)))
+
+
+def setup(folder: Path, server: str, *arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
+    """Run it in this folder with what cannot be made up."""
+    own = {
+        **GIVEN,
+        "COUNTERSIGN_DATA_DIR": str(folder / "data"),
+        "COUNTERSIGN_SETUP_DATABASE_URL": server,
+        "PYTHONDONTWRITEBYTECODE": "",
+        **more,
+    }
+    command = [
+        sys.executable,
+        "manage.py",
+        "setup",
+        "--env-file",
+        str(folder / "env"),
+        "--no-input",
+        *arguments,
+    ]
+    return subprocess.run(
+        command, cwd=ROOT, env=clean_environment(own), capture_output=True, text=True, check=False
+    )
+
+
+def test_an_empty_server_becomes_an_installation_with_two_links(tmp_path: Path, server: str) -> None:
+    first = setup(tmp_path, server, *TWO)
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert len(set(re.findall(r"https://pay\.example/account/set-up/\S+", first.stdout))) == 2
+    assert "core.W001" not in first.stderr  # the role that runs has no right too many
+    files = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert files == {"data": 0o700, "env": 0o600, "env.migrate": 0o600}
+    assert "MIGRATION" not in (tmp_path / "env").read_text()
+
+    before = {path: path.read_bytes() for path in tmp_path.glob("env*")}
+    second = setup(tmp_path, server, *TWO)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert {path: path.read_bytes() for path in tmp_path.glob("env*")} == before
+    for said in (
+        "nothing to add",
+        "No migrations to apply",
+        "Nothing to change in the rights",
+        "2 administrators exist: nothing to create",
+        "Not signed in yet: ada@example.com, ibrahim@example.com",
+    ):
+        assert said in second.stdout
+    assert "/account/set-up/" not in second.stdout
+
+    elsewhere = tmp_path / "elsewhere"  # without the keys of this installation
+    elsewhere.mkdir()
+    third = setup(elsewhere, server, *TWO)
+    assert third.returncode == 1
+    assert "holds an installation already" in third.stderr
+    assert "COUNTERSIGN_ENCRYPTION_KEYS" in third.stderr
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_database_that_cannot_be_reached_is_named(tmp_path: Path, server: str) -> None:
+    elsewhere = urlsplit(server)._replace(netloc="postgres@127.0.0.1:1").geturl()
+    done = setup(tmp_path, elsewhere, *TWO)
+    assert done.returncode == 1
+    assert "postgres cannot connect to 127.0.0.1/postgres" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_database_it_says_what_to_set(tmp_path: Path) -> None:
+    done = setup(tmp_path, "", *TWO)
+    assert done.returncode == 1
+    assert "COUNTERSIGN_SETUP_DATABASE_URL" in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,1 @@
+"""The production form on one machine, against the sandbox."""

@@ -1,0 +1,64 @@
+"""Examine the migrations that the last release lacks: the code of that release must keep working beside them.
+
+`django-migration-linter` reads the SQL that PostgreSQL would get. It refuses what the old code could not live with,
+such as a column that is dropped or renamed, or that is new, required and without a default in the database.
+"""
+
+import os
+import sys
+import tempfile
+
+import django
+from django.db import OperationalError, connection
+from django.db.migrations.loader import MigrationLoader
+from django_migration_linter import MigrationLinter
+
+from tools.processes import clean_environment
+from tools.upgrade.releases import ReleaseUnknownError, last_release
+
+SERVER = os.environ.get("COUNTERSIGN_TEST_DATABASE_URL", "postgres://postgres@127.0.0.1:5432/postgres")
+# Style of data migrations, which no old process notices.
+ACCEPTED = ("RUNPYTHON_ARGS_NAMING_CONVENTION", "RUNPYTHON_REVERSIBLE", "RUNSQL_REVERSIBLE")
+
+
+def main() -> int:
+    """0 if every new migration is safe beside the old code; what is not is printed."""
+    try:
+        release = last_release()
+        released = release.migrations()
+    except ReleaseUnknownError as exc:
+        print(exc)
+        return 1
+    with tempfile.TemporaryDirectory() as folder:
+        own = {
+            "COUNTERSIGN_DATA_DIR": folder,
+            "COUNTERSIGN_DATABASE_URL": SERVER.rpartition("/")[0] + "/postgres",
+        }
+        os.environ.update(clean_environment(own))
+        django.setup()
+        try:
+            connection.ensure_connection()
+        except OperationalError:
+            print("Migrations were not examined: PostgreSQL does not run on this machine.")
+            return 1 if os.environ.get("COUNTERSIGN_DEMAND_ALL") == "1" else 0
+        unsafe, new = examine(released)
+    print(f"{new} migrations since {release.version}, {unsafe} of them unsafe beside it.")
+    return 1 if unsafe else 0
+
+
+def examine(released: set[tuple[str, str]]) -> tuple[int, int]:
+    """How many migrations of ours are unsafe beside a release that has these, and how many it lacks."""
+    linter = MigrationLinter(no_cache=True, exclude_migration_tests=ACCEPTED)
+    found = MigrationLoader(connection).disk_migrations
+    new = [key for key in sorted(found) if key not in released and _is_ours(found[key].__module__)]
+    for key in new:
+        linter.lint_migration(found[key])
+    return linter.nb_erroneous, len(new)
+
+
+def _is_ours(module: str) -> bool:
+    return module.startswith("backoffice.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
