@@ -107,7 +107,9 @@ class Rehearsal(Stack):
         if nginx.PROGRAM is None:
             self.certificate, key = write_certificate(self.folder)
             self.web_port = self.https_port
-            self.run("web", *self._gunicorn(), "--certfile", str(self.certificate), "--keyfile", str(key))
+            # The worker of production speaks no TLS.
+            tls = ("--worker-class", "gthread", "--certfile", str(self.certificate), "--keyfile", str(key))
+            self.run("web", *self._gunicorn(), *tls)
         else:
             ports = {"https_port": self.https_port, "http_port": free_port(), "web_port": self.web_port}
             configuration, self.certificate = nginx.write_configuration(self.folder, **ports)
@@ -128,7 +130,7 @@ class Rehearsal(Stack):
 
     def _gunicorn(self) -> tuple[str, ...]:
         bind = ("--bind", f"127.0.0.1:{self.web_port}", "--log-level", "warning")
-        return ("-m", "gunicorn", "backoffice.wsgi", *bind, "--worker-class", "gthread", "--threads", "8")
+        return ("-m", "gunicorn", *bind)
 
 
 def drop_database() -> None:

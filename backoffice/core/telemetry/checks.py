@@ -14,7 +14,7 @@ def check_extras(**_of_django: Any) -> Iterable[CheckMessage]:
         Warning(
             f"{setting} is set, but the extra is not installed: nothing is reported.",
             hint=f"Install countersign[{extra}], or remove the setting.",
-            id="core.W001",
+            id="core.W002",
         )
         for setting, extra in settings.MISSING_EXTRAS.items()
     ]

@@ -186,5 +186,5 @@ def test_the_deployment_check_names_a_setting_without_its_package(settings: Sett
     assert list(check_extras()) == []
     settings.MISSING_EXTRAS = {"COUNTERSIGN_OTEL_ENDPOINT": "otel"}
     [message] = check_extras()
-    assert message.id == "core.W001"
+    assert message.id == "core.W002"
     assert "countersign[otel]" in str(message.hint)
