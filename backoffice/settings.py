@@ -456,6 +456,8 @@ LOGGING: dict[str, Any] = {
         "django": {"handlers": []},  # Django's own console and mail handlers would bypass our formatter
         "django.request": {"level": "ERROR"},
         "axes": {"level": "WARNING"},
+        "waitress": {"level": "WARNING"},
+        "waitress.queue": {"level": "ERROR"},  # a warning for each request that waits for a thread
         "apprise": {"level": "ERROR"},  # below it, it logs what it sends
     },
 }

@@ -149,8 +149,20 @@ WEBHOOKS = (
     ),
     Safeguard(
         "who sends a body for too long is hung up on",
-        "backoffice.webhooks.endpoint:close_late_connections",
-        {"            if until <= now:\n": "            if not hang_up:\n"},
-        "tests/webhooks/test_slow_senders.py::test_only_senders_past_their_deadline_are_disconnected",
+        "backoffice.web_server:Connection._time_for_request",
+        {"return BODY_SECONDS +": "return 10**9 +"},
+        "tests/test_web_server.py::test_a_body_must_arrive_in_time",
+    ),
+    Safeguard(
+        "who sends a head for too long is hung up on",
+        "backoffice.web_server:Connection._time_for_request",
+        {"return HEAD_SECONDS": "return 10**9"},
+        "tests/test_web_server.py::test_a_byte_now_and_then_does_not_extend_the_time",
+    ),
+    Safeguard(
+        "a new connection takes the place of the oldest that waits",
+        "backoffice.web_server:_Limits.close_overdue",
+        {"if surplus > 0:": "if surplus > 10**9:"},
+        "tests/test_web_server.py::test_a_new_connection_is_served_however_many_wait",
     ),
 )

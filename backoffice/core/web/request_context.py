@@ -2,9 +2,8 @@
 logs. Also closes the connection of a client that is too slow.
 """
 
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -40,7 +39,6 @@ def call_context(*, request_id: str, address: str | None = None, by_request: boo
 
 def close_connection(request: HttpRequest) -> None:
     """Close the client's connection, which frees the thread that waits for it. Test servers have none."""
-    connection: socket.socket | None = request.META.get("gunicorn.socket")
-    if connection is not None:
-        with suppress(OSError):  # already closed
-            connection.shutdown(socket.SHUT_RDWR)
+    disconnect: Callable[[], None] | None = request.META.get("countersign.close_connection")
+    if disconnect is not None:
+        disconnect()
