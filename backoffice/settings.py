@@ -7,7 +7,6 @@ process refuses to start with one (`_check_safety`, at the end).
 import re
 import tomllib
 from collections.abc import Iterable
-from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -202,7 +201,6 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    "axes",
     "csp",
     "django_htmx",
     "django_otp",
@@ -237,7 +235,6 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "axes.middleware.AxesMiddleware",
 ]
 
 TEMPLATES: list[dict[str, Any]] = [
@@ -359,7 +356,6 @@ AUTH_USER_MODEL = "accounts.User"
 LOGIN_URL = "accounts:sign_in"
 LOGIN_REDIRECT_URL = "operations:overview"
 AUTHENTICATION_BACKENDS = [
-    "axes.backends.AxesStandaloneBackend",
     "backoffice.accounts.roles.StaffBackend",
 ]
 AUTH_PASSWORD_VALIDATORS = [
@@ -367,23 +363,11 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+    {"NAME": "backoffice.accounts.protection.password_strength.GuessablePasswordValidator"},
 ]
 SESSION_ENGINE = "backoffice.accounts.sessions"
 SESSION_IDLE_SECONDS = 15 * 60
 SESSION_ABSOLUTE_SECONDS = 12 * 60 * 60
-
-# Lock-out: five wrong passwords for one account from one address, for half an hour.
-AXES_FAILURE_LIMIT = 5
-AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_COOLOFF_TIME = timedelta(minutes=30)
-AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # more attempts do not extend the lock-out
-AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_CALLABLE = "backoffice.accounts.sign_in.keep_lockout_response"
-AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "old_password", "new_password", "repeated"]
-AXES_CLIENT_IP_CALLABLE = "backoffice.core.web.middleware.client_address"
-AXES_ENABLE_ADMIN = False
-AXES_VERBOSE = False
-AXES_DISABLE_ACCESS_LOG = True  # the audit log records sign-ins
 
 # == Transport and monitoring
 # A `__Host-` cookie needs TLS, which the sandbox on loopback does not have.
@@ -455,7 +439,6 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django": {"handlers": []},  # Django's own console and mail handlers would bypass our formatter
         "django.request": {"level": "ERROR"},
-        "axes": {"level": "WARNING"},
         "waitress": {"level": "WARNING"},
         "waitress.queue": {"level": "ERROR"},  # a warning for each request that waits for a thread
         "apprise": {"level": "ERROR"},  # below it, it logs what it sends

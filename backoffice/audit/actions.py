@@ -54,6 +54,10 @@ class Action(models.TextChoices):
         pgettext_lazy("audit action", "entered a wrong start code for"),
     )
     SIGN_IN_REFUSED = "sign_in.refused", pgettext_lazy("audit action", "failed to sign in as")
+    SIGN_INS_REFUSED = (
+        "sign_in.refusals_counted",
+        pgettext_lazy("audit action", "counted refused sign-ins"),
+    )
     SIGN_IN_LOCKED = (
         "sign_in.locked",
         pgettext_lazy("audit action", "was locked out after too many wrong passwords as"),

@@ -91,6 +91,8 @@ def test_changing_the_password_ends_other_sessions_and_rotates_the_session_key(
         ({"repeated": "something else entirely"}, "repeated", "differ"),
         ({"new_password": "short", "repeated": "short"}, "new_password", "at least 12"),
         ({"new_password": "1qaz2wsx3edc", "repeated": "1qaz2wsx3edc"}, "new_password", "too common"),
+        ({"new_password": "aaaaaaaaaaaa", "repeated": "aaaaaaaaaaaa"}, "new_password", "easily guessed"),
+        ({"new_password": "qwertyuiopasd", "repeated": "qwertyuiopasd"}, "new_password", "easily guessed"),
         ({"new_password": "739201846205", "repeated": "739201846205"}, "new_password", "entirely numeric"),
         ({"new_password": "tunde@countersign", "repeated": "tunde@countersign"}, "new_password", "similar"),
     ],

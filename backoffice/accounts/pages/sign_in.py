@@ -27,6 +27,7 @@ from backoffice.accounts.sign_in import (
     LockedOutError,
     PasswordRefusedError,
     SetupLinkRefusedError,
+    SignInBusyError,
     SignInRefusedError,
     StartCodeRefusedError,
     TooManyLinksError,
@@ -72,7 +73,7 @@ def sign_in_page(request: HttpRequest) -> HttpResponse:
     except SignInRefusedError as exc:
         form.add_error(None, str(exc))
         return _sign_in_page(request, form, status=422)
-    except LockedOutError as exc:
+    except (LockedOutError, SignInBusyError) as exc:
         form.add_error(None, str(exc))
         return _sign_in_page(request, form, status=429)
     return redirect(access.url_with_next("accounts:second_factor", access.next_page(request)))
@@ -154,7 +155,7 @@ class PasswordForm(NewPasswordForm):
         old = str(self.cleaned_data["old_password"])
         try:
             sign_in.confirm_password(self.request, old)
-        except (LockedOutError, PasswordRefusedError) as exc:
+        except (LockedOutError, PasswordRefusedError, SignInBusyError) as exc:
             raise forms.ValidationError(str(exc)) from exc
         return old
 
