@@ -468,7 +468,10 @@ class StaffSessionManager(BaseSessionManager["StaffSession"]):
 
 
 class StaffSession(AbstractBaseSession):
-    """A session, written by `accounts.sessions.SessionStore`. The columns repeat values of its data."""
+    """A session, written by `accounts.sessions.SessionStore`. The columns repeat values of its data.
+
+    The primary key is the hash of the session's key.
+    """
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="sessions"
@@ -498,7 +501,7 @@ class StaffSession(AbstractBaseSession):
 
     @property
     def reference(self) -> str:
-        """An identifier of the session that may be shown. The key itself would give access."""
+        """An identifier of the session that may be shown."""
         return salted_hmac("accounts.session", self.session_key, algorithm="sha256").hexdigest()[:16]
 
     @property

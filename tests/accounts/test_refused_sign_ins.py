@@ -95,7 +95,8 @@ def test_an_invented_account_costs_what_a_real_one_costs(
         return authenticate(*args, **credentials)
 
     monkeypatch.setattr(sign_in.auth, "authenticate", counted)
-    attempt(preparer.email, "192.0.2.1")
+    for _ in range(lockout.WRONG_FOR_ACCOUNT_AND_ADDRESS + 1):
+        attempt("another@countersign.example")
     for email in (preparer.email, "nobody@countersign.example"):
         for _ in range(lockout.WRONG_FOR_ACCOUNT_AND_ADDRESS - 1):
             attempt(email)
