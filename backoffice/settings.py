@@ -6,7 +6,7 @@ process refuses to start with one (`_check_safety`, at the end).
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from backoffice import production_checks
 from payments_gateway.config import is_loopback
 from payments_gateway.money import CURRENCIES
 
@@ -62,7 +63,7 @@ VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project
 #: The folder for exports, collected static files and, unless configured otherwise, the database and the broker.
 #: Default: `var` in the project folder.
 DATA_DIR = Path(env.str("COUNTERSIGN_DATA_DIR", default=str(BASE_DIR / "var")))
-DATA_DIR.mkdir(parents=True, exist_ok=True)
+DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 #: An existing folder for the journals: what this machine claimed and sent, compared with the database before each
 #: request. Put it on a volume that is not restored together with the database. Default: `journal` in the data folder.
@@ -72,6 +73,8 @@ if JOURNAL_DIR == DATA_DIR / "journal":
 
 #: `sandbox`, `staging` or `production`; shown on every page. One deployment serves one merchant in one environment.
 ENVIRONMENT: str = env.str("COUNTERSIGN_ENVIRONMENT", default="sandbox")
+#: Let one machine be all there is: SQLite and the broker of folders, which are refused outside the sandbox otherwise.
+SINGLE_MACHINE: bool = env.bool("COUNTERSIGN_SINGLE_MACHINE", default=False)
 #: Demo people, money and operations, with sign-in codes on the sign-in page. Set by `make demo`; refused outside the
 #: sandbox on loopback.
 DEMO: bool = env.bool("COUNTERSIGN_DEMO", default=False)
@@ -133,6 +136,8 @@ GATEWAY_PROFILE: str = env.str("COUNTERSIGN_GATEWAY_PROFILE", default="specifica
 OTP_MODE: str = env.str("COUNTERSIGN_OTP_MODE", default="").strip()
 #: A file of certificate authorities to trust for calls to the provider. Default: those of the system.
 GATEWAY_CA_FILE: str = env.str("COUNTERSIGN_GATEWAY_CA_FILE", default="")
+#: Let the provider's address be one of a private network, such as that of a proxy of your own.
+GATEWAY_PRIVATE_ADDRESSES: bool = env.bool("COUNTERSIGN_GATEWAY_PRIVATE_ADDRESSES", default=False)
 #: What host names of the provider's staging addresses contain: required in staging, refused in production.
 GATEWAY_STAGING_HOST_MARKER: str = env.str(
     "COUNTERSIGN_GATEWAY_STAGING_HOST_MARKER", default="staging"
@@ -524,6 +529,30 @@ def _check_safety() -> None:
     for is_safe, message in checks:
         if not is_safe:
             raise ImproperlyConfigured(message)
+    for problem in () if _IN_SANDBOX else _problems_outside_sandbox():
+        raise ImproperlyConfigured(problem)
+
+
+def _problems_outside_sandbox() -> Iterator[str]:
+    database = DATABASES["default"]
+    yield from production_checks.secret_problems([SECRET_KEY], setting="COUNTERSIGN_SECRET_KEY")
+    yield from production_checks.secret_problems(
+        SECRET_KEY_FALLBACKS, setting="COUNTERSIGN_SECRET_KEY_FALLBACKS"
+    )
+    yield from production_checks.key_problems(ENCRYPTION_KEYS, setting="COUNTERSIGN_ENCRYPTION_KEYS")
+    yield from production_checks.key_problems(
+        AUDIT_CHECKPOINT_KEYS, setting="COUNTERSIGN_AUDIT_CHECKPOINT_KEYS"
+    )
+    yield from production_checks.host_problems(ALLOWED_HOSTS)
+    if not SINGLE_MACHINE:
+        yield from production_checks.single_machine_problems(database["ENGINE"], CELERY_BROKER_URL)
+    yield from production_checks.transport_problems(database, CELERY_BROKER_URL)
+    yield from production_checks.provider_problems(
+        [GATEWAY_URL, GATEWAY_URL_V4], may_be_private=GATEWAY_PRIVATE_ADDRESSES
+    )
+    yield from production_checks.folder_problems(
+        {"COUNTERSIGN_DATA_DIR": DATA_DIR, "COUNTERSIGN_JOURNAL_DIR": JOURNAL_DIR}
+    )
 
 
 _check_safety()
