@@ -226,6 +226,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "backoffice.core.web.middleware.BrowserPolicyMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "backoffice.core.web.middleware.PageCompressionMiddleware",

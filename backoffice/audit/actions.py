@@ -32,6 +32,11 @@ class Action(models.TextChoices):
     SCHEDULE_DELETED = "schedule.deleted", pgettext_lazy("audit action", "deleted the schedule")
     SCHEDULE_RUN = "schedule.run", pgettext_lazy("audit action", "ran the schedule")
 
+    WEBHOOK_ADDRESS_SHOWN = (
+        "webhook.address_shown",
+        pgettext_lazy("audit action", "viewed the secret callback URL"),
+    )
+
     # accounts
     ACCESS_REFUSED = "access.refused", pgettext_lazy("audit action", "was refused access to")
     PASSWORD_ACCEPTED = "password.accepted", pgettext_lazy("audit action", "entered the correct password")

@@ -242,6 +242,7 @@ SILENT = frozenset(
         Action.ACCESS_REVIEWED,
         Action.SIGN_IN_REFUSED,
         Action.SIGN_INS_REFUSED,
+        Action.WEBHOOK_ADDRESS_SHOWN,
         Action.SIGN_IN_COMPLETED,
         Action.SECOND_FACTOR_CONFIRMED,
         Action.SECOND_FACTOR_REFUSED,

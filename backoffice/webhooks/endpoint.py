@@ -14,6 +14,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from backoffice.audit.canonical import storable_text
+from backoffice.core.web import request_context
+from backoffice.core.web.request_context import network_of
 from backoffice.webhooks import configuration, processing
 from backoffice.webhooks.processing import Arrival
 
@@ -53,7 +55,9 @@ def receive(request: HttpRequest, secret: str) -> HttpResponse:
         return HttpResponse(status=HTTPStatus.BAD_REQUEST)  # truncated, so not stored
     if len(body) > MAX_BODY_BYTES:
         return HttpResponse(status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    verdict = processing.receive_delivery(body, Arrival(headers_to_store(request.headers), began))
+    source = network_of(request_context.current().address)
+    arrival = Arrival(headers_to_store(request.headers), source, began)
+    verdict = processing.receive_delivery(body, arrival)
     return HttpResponse(status=processing.response_status(verdict))
 
 

@@ -6,7 +6,6 @@ of what was typed, the same way whether they exist or not.
 """
 
 from datetime import timedelta
-from ipaddress import IPv6Address, ip_address
 
 from django.db import IntegrityError, transaction
 from django.db.models import Case, F, Q, Sum, When
@@ -14,45 +13,45 @@ from django.utils.crypto import salted_hmac
 
 from backoffice.accounts.models import RefusedSignIns
 from backoffice.core import clock
+from backoffice.core.web.request_context import network_of
 
 LOCKED_FOR = timedelta(minutes=30)
 WRONG_FOR_ACCOUNT_AND_ADDRESS = 5
 WRONG_FOR_ACCOUNT = 30  # from all addresses: someone else must not lock a person out by five wrong passwords
 WRONG_FOR_ADDRESS = 50  # for all accounts: an office has one address
 _ANY_LINK = "one-time link"  # counted like an account; no email address is like it
-_NETWORK_BITS = 64  # of an IPv6 address, which is what one customer has
 
 
 def is_locked_out(account: str, address: str | None) -> bool:
     """Whether passwords for this account from this address are refused, without being checked."""
-    return _is_locked(account_key(account), _network(address))
+    return _is_locked(account_key(account), network_of(address))
 
 
 def are_links_locked_out(address: str | None) -> bool:
     """Whether one-time links from this address are refused, without being checked."""
-    return _is_locked(account_key(_ANY_LINK), _network(address), is_person=False)
+    return _is_locked(account_key(_ANY_LINK), network_of(address), is_person=False)
 
 
 def count_wrong_password(account: str, address: str | None) -> bool:
     """Count one; returns whether further ones are refused from now on."""
-    _count(account_key(account), _network(address), wrong=1)
+    _count(account_key(account), network_of(address), wrong=1)
     return is_locked_out(account, address)
 
 
 def count_wrong_link(address: str | None) -> bool:
     """Count one; returns whether further ones are refused from now on."""
-    _count(account_key(_ANY_LINK), _network(address), wrong=1)
+    _count(account_key(_ANY_LINK), network_of(address), wrong=1)
     return are_links_locked_out(address)
 
 
 def count_turned_away(address: str | None) -> None:
     """Count an attempt during a lock-out, which it does not extend: one row for each address, whatever is tried."""
-    _count("", _network(address), wrong=0)
+    _count("", network_of(address), wrong=0)
 
 
 def forget_wrong_passwords(account: str, address: str | None) -> None:
     """Begin anew after the correct password."""
-    RefusedSignIns.objects.filter(account=account_key(account), address=_network(address)).update(wrong=0)
+    RefusedSignIns.objects.filter(account=account_key(account), address=network_of(address)).update(wrong=0)
 
 
 def account_key(account: str) -> str:
@@ -96,14 +95,3 @@ def _add(key: str, network: str, wrong: int) -> int:
         is_lock_recorded=Case(When(has_ended, then=False), default=F("is_lock_recorded")),
         refused=F("refused") + 1,
     )
-
-
-def _network(address: str | None) -> str:
-    """The address, or the network of an IPv6 address, from which one client can use any address."""
-    if not address:
-        return ""
-    found = ip_address(address)
-    if not isinstance(found, IPv6Address) or found.ipv4_mapped:
-        return str(found)
-    kept = int(found) >> (128 - _NETWORK_BITS) << (128 - _NETWORK_BITS)
-    return f"{IPv6Address(kept)}/{_NETWORK_BITS}"

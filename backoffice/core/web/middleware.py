@@ -17,6 +17,21 @@ from django.utils.translation import gettext_lazy as _
 from backoffice.core.web import request_context
 
 _COMPRESSIBLE = re.compile(r"(text/html|application/json)\s*(;|$)")
+_UNUSED_FEATURES = (
+    *("accelerometer", "bluetooth", "browsing-topics", "camera", "display-capture", "encrypted-media"),
+    *(
+        "geolocation",
+        "gyroscope",
+        "hid",
+        "idle-detection",
+        "local-fonts",
+        "magnetometer",
+        "microphone",
+        "midi",
+    ),
+    *("payment", "picture-in-picture", "screen-wake-lock", "serial", "usb", "xr-spatial-tracking"),
+)
+_PERMISSIONS_POLICY = ", ".join(f"{feature}=()" for feature in _UNUSED_FEATURES)
 _WITH_PORT = re.compile(r"\[([^\]]+)\](?::[0-9]+)?|([^:]+):[0-9]+")
 
 
@@ -33,6 +48,22 @@ class RequestContextMiddleware:
         ):
             response = self.get_response(request)
         response["X-Request-ID"] = request_id
+        return response
+
+
+class BrowserPolicyMiddleware:
+    """Headers of every response that keep other sites from embedding it, and this one from using devices.
+
+    Django's own middleware sets the others.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
+        response.headers.setdefault("Permissions-Policy", _PERMISSIONS_POLICY)
         return response
 
 

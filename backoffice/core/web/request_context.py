@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
 
 from django.http import HttpRequest
 
@@ -35,6 +36,20 @@ def call_context(*, request_id: str, address: str | None = None, by_request: boo
         yield
     finally:
         _call.reset(token)
+
+
+_NETWORK_BITS = 64  # of an IPv6 address, which is what one customer has
+
+
+def network_of(address: str | None) -> str:
+    """What counts as one client: the address, or the network of an IPv6 address; empty if it is unknown."""
+    if not address:
+        return ""
+    found = ip_address(address)
+    if not isinstance(found, IPv6Address) or found.ipv4_mapped:
+        return str(found)
+    kept = int(found) >> (128 - _NETWORK_BITS) << (128 - _NETWORK_BITS)
+    return f"{IPv6Address(kept)}/{_NETWORK_BITS}"
 
 
 def close_connection(request: HttpRequest) -> None:
