@@ -66,7 +66,7 @@ def _is_locked(key: str, network: str, *, is_person: bool = True) -> bool:
         account=Sum("wrong", filter=Q(account=key), default=0),
         address=Sum("wrong", filter=Q(address=network), default=0),
     )
-    return (
+    return bool(
         found["both"] >= WRONG_FOR_ACCOUNT_AND_ADDRESS
         or (is_person and found["account"] >= WRONG_FOR_ACCOUNT)
         or found["address"] >= WRONG_FOR_ADDRESS
