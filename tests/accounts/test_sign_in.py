@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from pytest_django import Settings
 
 from backoffice.accounts.models import RefusedSignIns, StaffSession, User
 from backoffice.audit.actions import Action
@@ -137,6 +138,12 @@ def test_signing_out_ends_the_session_on_the_server(signed_in: Client) -> None:
     signed_in.post(reverse("accounts:sign_out"))
     assert not StaffSession.objects.exists()
     assert signed_in.get(HOME)["Location"].startswith(reverse("accounts:sign_in"))
+
+
+def test_signing_out_leaves_nothing_in_the_browser(signed_in: Client, settings: Settings) -> None:
+    answer = signed_in.post(reverse("accounts:sign_out"))
+    assert set(answer["Clear-Site-Data"].split(", ")) == {'"cache"', '"storage"'}
+    assert answer.cookies[settings.SESSION_COOKIE_NAME].value == ""
 
 
 def test_signing_out_needs_a_post(signed_in: Client) -> None:
