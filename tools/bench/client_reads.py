@@ -1,7 +1,6 @@
 """P7: a hundred reads from the provider by our client, beside a new session for each, over TLS."""
 
 import json
-import os
 import subprocess
 import tempfile
 import time
@@ -103,8 +102,7 @@ def _server() -> Iterator[tuple[str, str]]:
         address = f"https://127.0.0.1:{stack.web_port}"
         try:
             stack.run(
-                *("service", "-m", "gunicorn", "tools.bench.client_reads:balance", "--config", os.devnull),
-                *("--certfile", certificate),
+                *("service", "-m", "gunicorn", "tools.bench.client_reads:balance", "--certfile", certificate),
                 *("--keyfile", key, "--bind", f"127.0.0.1:{stack.web_port}"),
                 *("--worker-class", "gthread", "--threads", "2", "--keep-alive", "60"),
             )
