@@ -33,7 +33,7 @@ class Action(models.TextChoices):
     SCHEDULE_RUN = "schedule.run", pgettext_lazy("audit action", "ran the schedule")
 
     WEBHOOK_ADDRESS_SHOWN = (
-        "webhook.address_shown",
+        "delivery.address_shown",
         pgettext_lazy("audit action", "viewed the secret callback URL"),
     )
 

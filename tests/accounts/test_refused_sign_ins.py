@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib import auth
 from django.db import connection
 from django.db.models import F
 from django.test import Client
@@ -13,7 +14,6 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice.accounts import sign_in
 from backoffice.accounts.models import RefusedSignIns, User
 from backoffice.accounts.protection import brake, lockout
 from backoffice.accounts.protection.refusal_summary import record_lockouts_due, record_refusals_due
@@ -89,13 +89,13 @@ def test_an_invented_account_costs_what_a_real_one_costs(
     preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked: list[str] = []
-    authenticate = sign_in.auth.authenticate
+    authenticate = auth.authenticate
 
     def counted(*args: Any, **credentials: Any) -> Any:
         checked.append(credentials["email"])
         return authenticate(*args, **credentials)
 
-    monkeypatch.setattr(sign_in.auth, "authenticate", counted)
+    monkeypatch.setattr(auth, "authenticate", counted)
     for _ in range(lockout.WRONG_FOR_ACCOUNT_AND_ADDRESS + 1):
         attempt("another@countersign.example")
     costs = []

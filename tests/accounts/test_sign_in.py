@@ -33,7 +33,7 @@ def test_the_email_address_is_case_insensitive(client: Client, preparer: User) -
 def test_the_session_key_is_rotated_at_each_step(client: Client, preparer: User) -> None:
     steps.give_password(client, preparer)
     after_password = client.session.session_key
-    stored = client.session.row_key
+    stored = steps.row_key(client)
     assert StaffSession.objects.filter(pk=stored).exists()
     steps.give_code(client, steps.code_of(steps.authenticator(preparer)))
     assert client.session.session_key != after_password
@@ -41,7 +41,7 @@ def test_the_session_key_is_rotated_at_each_step(client: Client, preparer: User)
 
 
 def test_signing_in_again_ends_the_previous_session(signed_in: Client, preparer: User) -> None:
-    before = signed_in.session.row_key
+    before = steps.row_key(signed_in)
     assert StaffSession.objects.filter(pk=before).exists()
     steps.give_password(signed_in, preparer)
     assert not StaffSession.objects.filter(pk=before).exists()
