@@ -110,7 +110,7 @@ bench: $(READY)  ## measure the size and speed targets of docs/benchmarks.md on 
 run: $(READY)  ## the web process alone, configured by the environment
 	$(BIN)/python manage.py migrate
 	$(BIN)/python manage.py collectstatic --noinput --verbosity 0
-	$(BIN)/gunicorn backoffice.wsgi --bind 127.0.0.1:$(PORT) --worker-class gthread --threads 8
+	$(BIN)/gunicorn backoffice.wsgi --bind 127.0.0.1:$(PORT)
 
 clean:  ## delete the demo's data and everything installed
 	rm -rf var site .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,5 +1,8 @@
-"""What gunicorn reads by itself when it is started in this folder: its own lines go to the log of Countersign, and
-its workers count requests together and report that they run.
+"""How the web process runs, wherever it is started: gunicorn reads this by itself when it is started in this folder.
+
+An option on the command line, such as `--bind 127.0.0.1:9000 --workers 3`, overrides a value. Limits of time and size
+are those of `backoffice/web_server.py`. gunicorn's own lines go to the log of Countersign, and its workers count requests
+together and report that they run.
 """
 
 import importlib
@@ -13,7 +16,14 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="countersign-metrics-")
 
+wsgi_app = "backoffice.wsgi"
+worker_class = "backoffice.web_server.BufferingWorker"
 logger_class = "backoffice.core.telemetry.web_process.GunicornLogger"
+bind = "127.0.0.1:8000"
+workers = 1
+threads = 8
+timeout = 60  # seconds without a sign of life of a process, which is then replaced
+graceful_timeout = 30  # seconds to finish what has begun when the process is asked to stop
 
 
 def post_worker_init(_worker: Any) -> None:

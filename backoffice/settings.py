@@ -7,8 +7,7 @@ process refuses to start with one (`_check_safety`, at the end).
 import os
 import re
 import tomllib
-from collections.abc import Iterable
-from datetime import timedelta
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +18,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from backoffice import production_checks
 from payments_gateway.config import is_loopback
 from payments_gateway.money import CURRENCIES
 
@@ -87,7 +87,7 @@ if _ENV_FILE and Path(_ENV_FILE).is_file() and os.access(_ENV_FILE, os.R_OK):
 #: The folder for exports, collected static files and, unless configured otherwise, the database and the broker.
 #: Default: `var` in the project folder.
 DATA_DIR = Path(env.str("COUNTERSIGN_DATA_DIR", default=str(BASE_DIR / "var")))
-DATA_DIR.mkdir(parents=True, exist_ok=True)
+DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 #: An existing folder for the journals: what this machine claimed and sent, compared with the database before each
 #: request. Put it on a volume that is not restored together with the database. Default: `journal` in the data folder.
@@ -98,6 +98,9 @@ if JOURNAL_DIR == DATA_DIR / "journal":
 #: `sandbox`, `rehearsal`, `staging` or `production`; shown on every page. One deployment serves one merchant in one
 #: environment. A rehearsal is the production form against the sandbox, on loopback (`make rehearse`).
 ENVIRONMENT: str = env.str("COUNTERSIGN_ENVIRONMENT", default="sandbox")
+#: Let one machine be all there is: SQLite, the broker of folders, and containers beside this one without TLS, which are
+#: refused outside the sandbox otherwise.
+SINGLE_MACHINE: bool = env.bool("COUNTERSIGN_SINGLE_MACHINE", default=False)
 #: Demo people, money and operations, with sign-in codes on the sign-in page. Set by `make demo`; refused outside the
 #: sandbox on loopback.
 DEMO: bool = env.bool("COUNTERSIGN_DEMO", default=False)
@@ -161,6 +164,8 @@ GATEWAY_PROFILE: str = env.str("COUNTERSIGN_GATEWAY_PROFILE", default="specifica
 OTP_MODE: str = env.str("COUNTERSIGN_OTP_MODE", default="").strip()
 #: A file of certificate authorities to trust for calls to the provider. Default: those of the system.
 GATEWAY_CA_FILE: str = env.str("COUNTERSIGN_GATEWAY_CA_FILE", default="")
+#: Let the provider's address be one of a private network, such as that of a proxy of your own.
+GATEWAY_PRIVATE_ADDRESSES: bool = env.bool("COUNTERSIGN_GATEWAY_PRIVATE_ADDRESSES", default=False)
 #: What host names of the provider's staging addresses contain: required in staging, refused in production.
 GATEWAY_STAGING_HOST_MARKER: str = env.str(
     "COUNTERSIGN_GATEWAY_STAGING_HOST_MARKER", default="staging"
@@ -242,7 +247,6 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    "axes",
     "csp",
     "django_htmx",
     "django_otp",
@@ -266,6 +270,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "backoffice.core.telemetry.endpoints.HealthMiddleware",  # first: probes know neither host name nor TLS
     "backoffice.core.telemetry.http_metrics.RequestMetricsMiddleware",
+    "backoffice.core.web.middleware.BrowserPolicyMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "backoffice.core.web.middleware.PageCompressionMiddleware",
@@ -280,7 +285,6 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "axes.middleware.AxesMiddleware",
 ]
 
 TEMPLATES: list[dict[str, Any]] = [
@@ -411,7 +415,6 @@ AUTH_USER_MODEL = "accounts.User"
 LOGIN_URL = "accounts:sign_in"
 LOGIN_REDIRECT_URL = "operations:overview"
 AUTHENTICATION_BACKENDS = [
-    "axes.backends.AxesStandaloneBackend",
     "backoffice.accounts.roles.StaffBackend",
 ]
 AUTH_PASSWORD_VALIDATORS = [
@@ -419,23 +422,11 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+    {"NAME": "backoffice.accounts.protection.password_strength.GuessablePasswordValidator"},
 ]
 SESSION_ENGINE = "backoffice.accounts.sessions"
 SESSION_IDLE_SECONDS = 15 * 60
 SESSION_ABSOLUTE_SECONDS = 12 * 60 * 60
-
-# Lock-out: five wrong passwords for one account from one address, for half an hour.
-AXES_FAILURE_LIMIT = 5
-AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_COOLOFF_TIME = timedelta(minutes=30)
-AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # more attempts do not extend the lock-out
-AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_CALLABLE = "backoffice.accounts.sign_in.keep_lockout_response"
-AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "old_password", "new_password", "repeated"]
-AXES_CLIENT_IP_CALLABLE = "backoffice.core.web.middleware.client_address"
-AXES_ENABLE_ADMIN = False
-AXES_VERBOSE = False
-AXES_DISABLE_ACCESS_LOG = True  # the audit log records sign-ins
 
 # == Transport and monitoring
 # A `__Host-` cookie needs TLS, which the sandbox on loopback does not have.
@@ -539,7 +530,8 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django": {"handlers": []},  # Django's own console and mail handlers would bypass our formatter
         "django.request": {"level": "ERROR"},
-        "axes": {"level": "WARNING"},
+        "waitress": {"level": "WARNING"},
+        "waitress.queue": {"level": "ERROR"},  # a warning for each request that waits for a thread
         "apprise": {"level": "ERROR"},  # below it, it logs what it sends
     },
 }
@@ -628,6 +620,32 @@ def _check_safety() -> None:
     for is_safe, message in checks:
         if not is_safe:
             raise ImproperlyConfigured(message)
+    for problem in () if _IN_SANDBOX else _problems_outside_sandbox():
+        raise ImproperlyConfigured(problem)
+
+
+def _problems_outside_sandbox() -> Iterator[str]:
+    database = DATABASES["default"]
+    yield from production_checks.secret_problems([SECRET_KEY], setting="COUNTERSIGN_SECRET_KEY")
+    yield from production_checks.secret_problems(
+        SECRET_KEY_FALLBACKS, setting="COUNTERSIGN_SECRET_KEY_FALLBACKS"
+    )
+    yield from production_checks.key_problems(ENCRYPTION_KEYS, setting="COUNTERSIGN_ENCRYPTION_KEYS")
+    yield from production_checks.key_problems(
+        AUDIT_CHECKPOINT_KEYS, setting="COUNTERSIGN_AUDIT_CHECKPOINT_KEYS"
+    )
+    yield from production_checks.host_problems(ALLOWED_HOSTS)
+    if not SINGLE_MACHINE:
+        yield from production_checks.single_machine_problems(database["ENGINE"], CELERY_BROKER_URL)
+    yield from production_checks.transport_problems(
+        database, CELERY_BROKER_URL, single_machine=SINGLE_MACHINE
+    )
+    yield from production_checks.provider_problems(
+        [GATEWAY_URL, GATEWAY_URL_V4], may_be_private=GATEWAY_PRIVATE_ADDRESSES
+    )
+    yield from production_checks.folder_problems(
+        {"COUNTERSIGN_DATA_DIR": DATA_DIR, "COUNTERSIGN_JOURNAL_DIR": JOURNAL_DIR}
+    )
 
 
 _check_safety()

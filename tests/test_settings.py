@@ -16,6 +16,7 @@ from tests.core.environments import (
     PRODUCTION,
     REHEARSAL,
     SANDBOX,
+    SECRETS,
     STAGING,
     Start,
     settings_in,
@@ -24,6 +25,12 @@ from tests.core.environments import (
 
 StartProcess = Callable[..., "subprocess.CompletedProcess[str]"]
 ALL_ZERO_KEY = base64.b64encode(bytes(32)).decode()
+DEVELOPMENT_SECRET = "development-only-" + "0" * 48
+
+
+def _key(raw: bytes) -> str:
+    return f"first:{base64.b64encode(raw).decode()}"
+
 
 STARTS = {
     "sandbox, nothing set": SANDBOX,
@@ -39,6 +46,37 @@ STARTS = {
     },
     "rehearsal": REHEARSAL,
     "production": PRODUCTION,
+    "production, several machines": {
+        **PRODUCTION,
+        "COUNTERSIGN_SINGLE_MACHINE": "",
+        "COUNTERSIGN_DATABASE_URL": "postgres://countersign@db.example/countersign?sslmode=verify-full",
+        "COUNTERSIGN_BROKER_URL": "amqps://broker.example//",
+    },
+    "production, database and broker on this machine": {
+        **PRODUCTION,
+        "COUNTERSIGN_SINGLE_MACHINE": "false",
+        "COUNTERSIGN_DATABASE_URL": "postgres://countersign@127.0.0.1/countersign",
+        "COUNTERSIGN_BROKER_URL": "redis://localhost/0",
+    },
+    "production, containers beside each other": {
+        **PRODUCTION,
+        "COUNTERSIGN_SINGLE_MACHINE": "true",
+        "COUNTERSIGN_DATABASE_URL": "postgres://countersign@postgres/countersign",
+        "COUNTERSIGN_BROKER_URL": "redis://redis:6379/0",
+    },
+    "production, database over a socket": {
+        **PRODUCTION,
+        "COUNTERSIGN_DATABASE_URL": "postgres://countersign@/countersign?host=/run/postgresql",
+    },
+    "production, provider through a network of one's own": {
+        **PRODUCTION,
+        "COUNTERSIGN_GATEWAY_URL": "https://10.1.2.3/v2",
+        "COUNTERSIGN_GATEWAY_PRIVATE_ADDRESSES": "true",
+    },
+    "production, an earlier secret": {
+        **PRODUCTION,
+        "COUNTERSIGN_SECRET_KEY_FALLBACKS": SECRETS["COUNTERSIGN_SECRET_KEY"][::-1],
+    },
 }
 
 # Refused environments: a valid one, the one wrong value, and the setting named in the message.
@@ -96,6 +134,32 @@ REFUSED = [
     (PRODUCTION, "ENCRYPTION_KEYS", None),
     (PRODUCTION, "ENCRYPTION_KEYS", f"another-name:{ALL_ZERO_KEY}"),
     (PRODUCTION, "ENCRYPTION_KEYS", f"first:{'B' * 43}=,old:{ALL_ZERO_KEY}"),
+    (PRODUCTION, "SECRET_KEY", "too-short-Zx3mB9rT1yWfUe8sLd2HnPcGj5"),
+    (PRODUCTION, "SECRET_KEY", "ab" * 40),
+    (PRODUCTION, "SECRET_KEY", "django-insecure-qK7v0Zx3mB9rT1yWfUe8sLd2HnPcGj5aB4c"),
+    (PRODUCTION, "SECRET_KEY_FALLBACKS", "short"),
+    (PRODUCTION, "SECRET_KEY_FALLBACKS", DEVELOPMENT_SECRET),
+    (STAGING, "SECRET_KEY_FALLBACKS", f"{SECRETS['COUNTERSIGN_SECRET_KEY']},{'x' * 60}"),
+    (PRODUCTION, "ENCRYPTION_KEYS", _key(b"B" * 32)),
+    (PRODUCTION, "ENCRYPTION_KEYS", _key(b"a passphrase of thirty-two bytes")),
+    (PRODUCTION, "ENCRYPTION_KEYS", f"{SECRETS['COUNTERSIGN_ENCRYPTION_KEYS']},old:{ALL_ZERO_KEY}"),
+    (PRODUCTION, "AUDIT_CHECKPOINT_KEYS", _key(bytes(32))),
+    (PRODUCTION, "ALLOWED_HOSTS", "*"),
+    (PRODUCTION, "ALLOWED_HOSTS", "countersign.example,*"),
+    (PRODUCTION, "SINGLE_MACHINE", None),
+    (PRODUCTION, "SINGLE_MACHINE", "false"),
+    (PRODUCTION, "DATABASE_URL", "postgres://countersign@db.example/countersign"),
+    (PRODUCTION, "DATABASE_URL", "postgres://countersign@db.example/countersign?sslmode=prefer"),
+    (PRODUCTION, "DATABASE_URL", "postgres://countersign@10.0.0.5/countersign?sslmode=disable"),
+    (PRODUCTION, "BROKER_URL", "redis://broker.example/0"),
+    (PRODUCTION, "DATABASE_URL", "postgres://countersign@/countersign?host=db.example"),
+    (STAGING, "BROKER_URL", "amqp://10.0.0.5//"),
+    (PRODUCTION, "GATEWAY_URL", "https://169.254.169.254/v2"),
+    (PRODUCTION, "GATEWAY_URL", "https://[fe80::1]/v2"),
+    (PRODUCTION, "GATEWAY_URL", "https://[::ffff:169.254.169.254]/v2"),
+    (PRODUCTION, "GATEWAY_URL", "https://0.0.0.0/v2"),
+    (PRODUCTION, "GATEWAY_URL", "https://10.1.2.3/v2"),
+    (PRODUCTION, "GATEWAY_URL_V4", "https://192.168.1.1/v4"),
     (PRODUCTION, "GATEWAY_API_KEY", None),
     (PRODUCTION, "GATEWAY_API_KEY", SANDBOX_API_KEY),
     (PRODUCTION, "GATEWAY_API_KEY", ""),
@@ -141,12 +205,31 @@ def test_valid_settings_load(starts: dict[str, Start], name: str) -> None:
     ids=[f"{base.get('COUNTERSIGN_ENVIRONMENT', 'sandbox')}-{name}-{value}" for base, name, value in REFUSED],
 )
 def test_an_invalid_setting_prevents_startup_and_is_named(refusals: list[Start], row: int) -> None:
-    _environment, name, value = REFUSED[row]
+    environment, name, value = REFUSED[row]
     refusal = refusals[row].refused
     assert refusal.startswith("ImproperlyConfigured: ")
-    named = {"ALLOWED_HOSTS": "DEMO", "GATEWAY_URL_V4": "_V4"}.get(name, f"COUNTERSIGN_{name}")
-    assert named in refusal
+    named = {"GATEWAY_URL_V4": "_V4", "SINGLE_MACHINE": "COUNTERSIGN_SINGLE_MACHINE=true"}
+    if environment is DEMO and name == "ALLOWED_HOSTS":
+        named["ALLOWED_HOSTS"] = "DEMO"
+    assert named.get(name, f"COUNTERSIGN_{name}") in refusal
     assert not [text for text in (value or "").split() if len(text) > 20 and text in refusal]
+
+
+@pytest.mark.parametrize("setting", ["COUNTERSIGN_DATA_DIR", "COUNTERSIGN_JOURNAL_DIR"])
+def test_a_folder_that_everybody_can_read_prevents_startup(tmp_path: Path, setting: str) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o750)
+    assert not starts_in([{**PRODUCTION, setting: str(folder)}])[0].refused
+    folder.chmod(0o755)
+    refusal = starts_in([{**PRODUCTION, setting: str(folder)}])[0].refused
+    assert setting in refusal
+    assert f"chmod 700 {folder}" in refusal
+
+
+def test_the_data_folder_is_made_for_its_owner_only(tmp_path: Path) -> None:
+    assert not starts_in([{**PRODUCTION, "COUNTERSIGN_DATA_DIR": str(tmp_path / "new")}])[0].refused
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 
 def test_the_process_ends_with_the_error_as_its_last_line(start_settings: StartProcess) -> None:

@@ -174,7 +174,7 @@ class Stack:
         """Start the web process alone, as in the deployment guide, and return once its pages respond."""
         self.run(
             *("web", "-m", "gunicorn", "backoffice.wsgi", "--bind", f"127.0.0.1:{self.web_port}"),
-            *("--worker-class", "gthread", "--workers", "1", "--threads", "8", "--log-level", "warning"),
+            *("--log-level", "warning"),
             *options,
         )
         self.wait_for("web", f"{self.web}/account/sign-in/")

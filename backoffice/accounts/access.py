@@ -173,10 +173,14 @@ class StaffOnlyMiddleware:
         return redirect_to_step(request, missing) if missing else None
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> None:
-        """Record an attempted change without permission; the response remains the plain 403."""
-        if isinstance(exception, PermissionDenied) and request.method not in SAFE_METHODS:
+        """Record an attempt without permission, to read or to change; the response remains the plain 403.
+
+        Only of people who are signed in: others are sent to sign in before a view can refuse them.
+        """
+        if isinstance(exception, PermissionDenied) and isinstance(request.user, User):
             with transaction.atomic():
-                record(Action.ACCESS_REFUSED, actor=cast(User, request.user), target=request.path)
+                path = redact_secrets(request.path)
+                record(Action.ACCESS_REFUSED, actor=request.user, target=path, method=request.method)
 
 
 def language_of(request: HttpRequest) -> str:

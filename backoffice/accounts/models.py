@@ -400,6 +400,33 @@ class RecoveryCode(models.Model):
         ]
 
 
+class RefusedSignIns(models.Model):
+    """How often sign-in was refused for one account from one address in the half hour since `since`.
+
+    `wrong` counts wrong passwords, towards the lock-out; `refused` all refusals, of which `reported` are in the audit
+    log. `account` is a keyed hash; empty for attempts from an address while it was locked out. The sweeper deletes a
+    row once its half hour has ended.
+    """
+
+    account = models.CharField(max_length=64)
+    address = models.CharField(max_length=64)
+    since = models.DateTimeField()
+    wrong = models.PositiveIntegerField(default=0)
+    refused = models.PositiveIntegerField(default=0)
+    reported = models.PositiveIntegerField(default=0)
+    is_lock_recorded = models.BooleanField(default=False)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["account", "address"], name="refused_sign_ins_once"),
+        ]
+        indexes = [models.Index(fields=["address"], name="refused_sign_ins_by_address")]
+
+    def __str__(self) -> str:
+        return f"{self.refused} refused sign-ins from {self.address}"
+
+
 SEPARATOR = ","
 
 
@@ -444,7 +471,10 @@ class StaffSessionManager(BaseSessionManager["StaffSession"]):
 
 
 class StaffSession(AbstractBaseSession):
-    """A session, written by `accounts.sessions.SessionStore`. The columns repeat values of its data."""
+    """A session, written by `accounts.sessions.SessionStore`. The columns repeat values of its data.
+
+    The primary key is the hash of the session's key.
+    """
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="sessions"
@@ -474,7 +504,7 @@ class StaffSession(AbstractBaseSession):
 
     @property
     def reference(self) -> str:
-        """An identifier of the session that may be shown. The key itself would give access."""
+        """An identifier of the session that may be shown."""
         return salted_hmac("accounts.session", self.session_key, algorithm="sha256").hexdigest()[:16]
 
     @property

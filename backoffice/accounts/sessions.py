@@ -1,10 +1,12 @@
 """Sessions in the database: their limits, their person, their second factor, and how they end.
 
+A row is found by the hash of the session's key, which only the browser has: a copy of the database opens no session.
 The session's data holds who is signed in and when the second factor was given. The columns of its row
 (`StaffSession`) repeat that at every save, so that sessions can be listed and ended by person. `StaffRequest`
 is the type of every request after sign-in.
 """
 
+import hashlib
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -39,6 +41,11 @@ class SessionStore(db.SessionStore):
     @classmethod
     def get_model_class(cls) -> type[StaffSession]:
         return StaffSession
+
+    @property
+    def row_key(self) -> str | None:
+        """The primary key of the session's row; None for a session that is not stored."""
+        return None if self.session_key is None else _hash_of(self.session_key)
 
     @property
     def person(self) -> User | None:
@@ -104,12 +111,21 @@ class SessionStore(db.SessionStore):
         """Always: the limits of the session are stored here, not in the cookie."""
         return True
 
+    def exists(self, session_key: str) -> bool:
+        return super().exists(_hash_of(session_key))
+
+    def delete(self, session_key: str | None = None) -> None:
+        key = self.session_key if session_key is None else session_key
+        if key is not None:
+            super().delete(_hash_of(key))
+
     def flush(self) -> None:
         super().flush()
         self.row = None
 
     def create_model_instance(self, data: dict[str, Any]) -> StaffSession:
         row = cast(StaffSession, super().create_model_instance(data))
+        row.session_key = _hash_of(row.session_key)
         row.last_seen_at = timezone.now()
         row.created_at = self.row.created_at if self.row else row.last_seen_at
         row.expire_date = _ends_at(row.created_at, row.last_seen_at)
@@ -118,13 +134,18 @@ class SessionStore(db.SessionStore):
         return row
 
     def _get_session_from_db(self) -> StaffSession | None:
-        sessions = clock.with_read_time(StaffSession.objects.live_with_person().filter(pk=self.session_key))
+        sessions = clock.with_read_time(StaffSession.objects.live_with_person().filter(pk=self.row_key))
         self.row = sessions.first()
         if self.row is None:
             self._session_key = None
         else:
             self.row.load_permissions()
         return self.row
+
+
+def _hash_of(session_key: str) -> str:
+    """The hash of a key, in the length of Django's column. Keys have 165 random bits, so it needs no salt."""
+    return hashlib.sha256(session_key.encode()).hexdigest()[:40]
 
 
 def _ends_at(began: datetime, last_used: datetime) -> datetime:
@@ -177,4 +198,4 @@ def end_sessions_of(user: User) -> int:
 
 def delete_other_sessions(request: StaffRequest) -> int:
     """Like `end_other_sessions`, within a change that has its own audit entry."""
-    return StaffSession.objects.filter(user=request.user).exclude(pk=request.session.session_key).delete()[0]
+    return StaffSession.objects.filter(user=request.user).exclude(pk=request.session.row_key).delete()[0]

@@ -2,19 +2,17 @@
 passwords or links.
 """
 
-from typing import Any
-
-from axes.handlers.proxy import AxesProxyHandler
-from django.conf import settings
 from django.contrib import auth
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_variables
 
 from backoffice.accounts.models import SetupLink, StaffSession, User
+from backoffice.accounts.protection import lockout
+from backoffice.accounts.protection.brake import TooManyChecksError, password_check
 from backoffice.accounts.roles import StaffBackend
 from backoffice.accounts.sessions import SessionStore, StaffRequest, delete_other_sessions, end_sessions_of
 from backoffice.audit.actions import Action
@@ -31,13 +29,24 @@ class SignInRefusedError(Exception):
 
 
 class LockedOutError(Exception):
-    """Too many wrong passwords for this email address from this network address."""
+    """Too many wrong passwords for this email address, or from this network address."""
 
     def __init__(self) -> None:
         super().__init__(
             gettext(
-                "Too many wrong passwords were entered for this email address from your network. "
+                "Too many wrong passwords were entered for this email address or from your network. "
                 "Wait 30 minutes, then try again."
+            )
+        )
+
+
+class SignInBusyError(Exception):
+    """Too many passwords are being checked; this one was not."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            gettext(
+                "Too many people are signing in. You are not signed in. Wait a few seconds, then try again."
             )
         )
 
@@ -87,17 +96,39 @@ def sign_in(request: HttpRequest, session: SessionStore, *, email: str, password
     session.
 
     Until the second factor is given, the session opens the steps of sign-in only. Raises SignInRefusedError,
-    or LockedOutError after the fifth wrong password for one address from one network address. Message and
-    duration are the same whether the account exists or not. Every attempt is audited.
+    LockedOutError after too many wrong passwords (`lockout`), or SignInBusyError. Message and duration are the same
+    whether the account exists or not. Refusals are counted, not audited one by one.
     """
-    user = auth.authenticate(request, email=email, password=password)
-    if not isinstance(user, User):
-        raise _refusal(request, email)
+    user = _check_password(request, email, password)
+    if user is None:
+        raise SignInRefusedError
     _begin_session(request, session, user)
     with transaction.atomic():
         StaffSession.objects.filter(expire_date__lte=timezone.now()).delete()
         record(Action.PASSWORD_ACCEPTED, actor=user)
     return user
+
+
+@sensitive_variables("password")
+def _check_password(request: HttpRequest, email: str, password: str) -> User | None:
+    """The active person with this address and password; a wrong one is counted. Raises LockedOutError,
+    SignInBusyError.
+    """
+    address = request_context.current().address
+    if lockout.is_locked_out(email, address):
+        lockout.count_turned_away(address)
+        raise LockedOutError
+    try:
+        with password_check():
+            user = auth.authenticate(request, email=email, password=password)
+    except TooManyChecksError as exc:
+        raise SignInBusyError from exc
+    if isinstance(user, User):
+        lockout.forget_wrong_passwords(email, address)
+        return user
+    if lockout.count_wrong_password(email, address):
+        raise LockedOutError
+    return None
 
 
 def _begin_session(request: HttpRequest, session: SessionStore, user: User) -> None:
@@ -115,37 +146,23 @@ def sign_out(request: StaffRequest) -> None:
     record(Action.SESSION_SIGNED_OUT, actor=user)
 
 
-def _refusal(request: HttpRequest, email: str) -> SignInRefusedError | LockedOutError:
-    """Audit the refused attempt and return the error to show, which does not reveal whether the account
-    exists.
-    """
-    is_locked = getattr(request, "axes_locked_out", False)
-    just_locked = getattr(request, "axes_failures_since_start", None) == settings.AXES_FAILURE_LIMIT
-    target = User.objects.filter(email=email).first() or email
-    with transaction.atomic():
-        record(
-            Action.SIGN_IN_LOCKED if just_locked else Action.SIGN_IN_REFUSED,
-            actor=None,
-            target=target,
-            reason="locked out" if is_locked else "wrong email address or password",
-        )
-    return LockedOutError() if is_locked else SignInRefusedError()
-
-
 @sensitive_variables("password")
 def confirm_password(request: StaffRequest, password: str) -> None:
-    """Check the person's current password. Raises PasswordRefusedError, or LockedOutError after the fifth
-    wrong one.
+    """Check the person's current password. Raises PasswordRefusedError, LockedOutError after too many wrong ones, or
+    SignInBusyError.
 
     Wrong passwords count together with those of sign-in. A refusal is audited.
     """
-    if auth.authenticate(request, email=request.user.email, password=password) == request.user:
-        return
-    is_locked = getattr(request, "axes_locked_out", False)
+    try:
+        if _check_password(request, request.user.email, password) == request.user:
+            return
+        refusal: LockedOutError | PasswordRefusedError = PasswordRefusedError()
+    except LockedOutError as exc:
+        refusal = exc
     with transaction.atomic():
-        reason = "locked out" if is_locked else "wrong password"
+        reason = "locked out" if isinstance(refusal, LockedOutError) else "wrong password"
         record(Action.PASSWORD_REFUSED, actor=request.user, reason=reason)
-    raise LockedOutError if is_locked else PasswordRefusedError
+    raise refusal
 
 
 @sensitive_variables("new_password")
@@ -160,22 +177,21 @@ def change_password(request: StaffRequest, new_password: str) -> None:
     record(Action.PASSWORD_CHANGED, actor=user, target=user, sessions_ended=ended)
 
 
-_ANY_LINK = "one-time link"
-"""Stands for the email address where wrong links are counted: no address is like it, so no account has it."""
-
-
 @sensitive_variables("token")
 def open_setup_link(request: HttpRequest, token: str) -> SetupLink:
     """The link, with the person for whom it was made, if it is still valid. It is not used up.
 
     Raises SetupLinkRefusedError, or TooManyLinksError after the fifth wrong link from one network address; then
-    also for a valid one. Message and duration are the same whether the link ever existed. A refusal is audited.
+    also for a valid one. The message is the same whether the link ever existed. Refusals are counted, not audited one
+    by one.
     """
-    if not AxesProxyHandler.is_allowed(request, {"email": _ANY_LINK}):
+    address = request_context.current().address
+    if lockout.are_links_locked_out(address):
+        lockout.count_turned_away(address)
         raise TooManyLinksError
     found = _valid_links(token).select_related("user").first()
     if found is None:
-        raise _link_refusal(request)
+        raise _link_refusal()
     return found
 
 
@@ -190,7 +206,7 @@ def use_setup_link(
     link = open_setup_link(request, token)
     claimed = link.user
     if not link.accepts_code(start_code):
-        raise _start_code_refusal(request, claimed)
+        raise _start_code_refusal(claimed)
     with transaction.atomic():
         user = User.objects.get_locked(pk=claimed.pk)
         used, _ = _valid_links(token).filter(user=user, code_digest=link.code_digest).delete()
@@ -200,7 +216,7 @@ def use_setup_link(
             ended = end_sessions_of(user)
             record(Action.SETUP_LINK_USED, actor=user, target=user, sessions_ended=ended)
     if used != 1:
-        raise _link_refusal(request)
+        raise _link_refusal()
     _begin_session(request, session, user)
     return user
 
@@ -210,24 +226,15 @@ def _valid_links(token: str) -> QuerySet[SetupLink]:
     return valid.filter(expires_at__gt=clock.now())
 
 
-def _link_refusal(request: HttpRequest) -> SetupLinkRefusedError | TooManyLinksError:
-    """Count and audit the refused link; return the error to show."""
-    auth.authenticate(request, email=_ANY_LINK, password="")
-    with transaction.atomic():
-        record(Action.SETUP_LINK_REFUSED, actor=None)
-    return TooManyLinksError() if getattr(request, "axes_locked_out", False) else SetupLinkRefusedError()
+def _link_refusal() -> SetupLinkRefusedError | TooManyLinksError:
+    """Count the refused link; return the error to show."""
+    is_locked = lockout.count_wrong_link(request_context.current().address)
+    return TooManyLinksError() if is_locked else SetupLinkRefusedError()
 
 
-def _start_code_refusal(request: HttpRequest, person: User) -> StartCodeRefusedError | TooManyLinksError:
-    """Count the wrong code like a wrong link, audit it, and return the error to show."""
-    auth.authenticate(request, email=_ANY_LINK, password="")
+def _start_code_refusal(person: User) -> StartCodeRefusedError | TooManyLinksError:
+    """Count the wrong code like a wrong link, audit it, since its link is valid, and return the error to show."""
+    is_locked = lockout.count_wrong_link(request_context.current().address)
     with transaction.atomic():
         record(Action.START_CODE_REFUSED, actor=None, target=person)
-    return TooManyLinksError() if getattr(request, "axes_locked_out", False) else StartCodeRefusedError()
-
-
-def keep_lockout_response(
-    _request: HttpRequest, answer: HttpResponse, _credentials: dict[str, Any] | None
-) -> HttpResponse:
-    """Keep our own response: the sign-in page has already answered the lock-out with status 429."""
-    return answer
+    return TooManyLinksError() if is_locked else StartCodeRefusedError()

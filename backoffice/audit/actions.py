@@ -32,6 +32,11 @@ class Action(models.TextChoices):
     SCHEDULE_DELETED = "schedule.deleted", pgettext_lazy("audit action", "deleted the schedule")
     SCHEDULE_RUN = "schedule.run", pgettext_lazy("audit action", "ran the schedule")
 
+    WEBHOOK_ADDRESS_SHOWN = (
+        "delivery.address_shown",
+        pgettext_lazy("audit action", "viewed the secret callback URL"),
+    )
+
     # accounts
     ACCESS_REFUSED = "access.refused", pgettext_lazy("audit action", "was refused access to")
     PASSWORD_ACCEPTED = "password.accepted", pgettext_lazy("audit action", "entered the correct password")
@@ -55,6 +60,10 @@ class Action(models.TextChoices):
         pgettext_lazy("audit action", "entered a wrong start code for"),
     )
     SIGN_IN_REFUSED = "sign_in.refused", pgettext_lazy("audit action", "failed to sign in as")
+    SIGN_INS_REFUSED = (
+        "sign_in.refusals_counted",
+        pgettext_lazy("audit action", "counted refused sign-ins"),
+    )
     SIGN_IN_LOCKED = (
         "sign_in.locked",
         pgettext_lazy("audit action", "was locked out after too many wrong passwords as"),

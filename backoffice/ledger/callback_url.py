@@ -30,9 +30,15 @@ def callback_url_context(cached: CachedValue[str]) -> dict[str, object]:
     """The template context of the callback URL: its last value, and whether it is this installation's."""
     return {
         "cached": cached,
+        "shown_url": without_secret(cached.value or ""),
         "is_ours": is_own_address(cached.value) if cached.value else None,
         "public_url": settings.PUBLIC_URL,
     }
+
+
+def without_secret(address: str) -> str:
+    """The address as pages and files show it: with asterisks for the secret part of our own."""
+    return address.replace(settings.WEBHOOK_SECRET, "***") if settings.WEBHOOK_SECRET else address
 
 
 def is_own_address(address: str) -> bool | None:

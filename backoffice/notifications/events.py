@@ -256,6 +256,8 @@ SILENT = frozenset(
         Action.START_CODE_SHOWN,
         Action.ACCESS_REVIEWED,
         Action.SIGN_IN_REFUSED,
+        Action.SIGN_INS_REFUSED,
+        Action.WEBHOOK_ADDRESS_SHOWN,
         Action.SIGN_IN_COMPLETED,
         Action.SECOND_FACTOR_CONFIRMED,
         Action.SECOND_FACTOR_REFUSED,

@@ -1,69 +1,23 @@
 """The URL at which the provider delivers webhooks. It is public, so nothing it receives is trusted.
 
-The body is limited in size, and the connection is closed when it takes too long: gunicorn's threads have no
-timeout of their own for a slow body.
+The web server hands over a request once its body is complete, closes connections on which it takes too long, and has
+already decoded a body in chunks (`backoffice/web_server.py`). The size is limited in both places.
 """
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Mapping
 from http import HTTPStatus
-from time import monotonic, sleep
+from time import monotonic
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
-from gunicorn.http.errors import ParseException
 
 from backoffice.audit.canonical import storable_text
-from backoffice.core.web.request_context import close_connection
+from backoffice.core.web import request_context
+from backoffice.core.web.request_context import network_of
 from backoffice.webhooks import configuration, processing
 from backoffice.webhooks.processing import Arrival
-
-BODY_TIMEOUT = 5.0  # seconds for a whole body; a delivery is small
-_WATCH_INTERVAL = 1.0
-
-_open_requests: dict[object, tuple[float, Callable[[], None]]] = {}
-_lock = threading.Lock()
-_watch_threads: list[threading.Thread] = []
-
-
-@contextmanager
-def body_timeout(hang_up: Callable[[], None]) -> Iterator[None]:
-    """Calls `hang_up` if the block has not ended in time. One thread monitors all such blocks of a process."""
-    key = object()
-    with _lock:
-        _open_requests[key] = (monotonic() + BODY_TIMEOUT, hang_up)
-        _start_watching()
-    try:
-        yield
-    finally:
-        with _lock:
-            del _open_requests[key]
-
-
-def close_late_connections() -> None:
-    """Close the connections whose time is over."""
-    now = monotonic()
-    with _lock:
-        for until, hang_up in _open_requests.values():
-            if until <= now:
-                hang_up()
-
-
-def _start_watching() -> None:
-    if not _watch_threads:
-        _watch_threads.append(threading.Thread(target=_watch, name="slow-senders", daemon=True))
-        _watch_threads[0].start()
-
-
-def _watch() -> None:
-    while True:
-        sleep(_WATCH_INTERVAL)
-        close_late_connections()
-
 
 MAX_BODY_BYTES = 64 * 1024
 MAX_HEADERS, MAX_NAME_LENGTH, MAX_VALUE_LENGTH = 30, 64, 256  # of a delivery: at most 10 kB are stored
@@ -101,7 +55,9 @@ def receive(request: HttpRequest, secret: str) -> HttpResponse:
         return HttpResponse(status=HTTPStatus.BAD_REQUEST)  # truncated, so not stored
     if len(body) > MAX_BODY_BYTES:
         return HttpResponse(status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    verdict = processing.receive_delivery(body, Arrival(headers_to_store(request.headers), began))
+    source = network_of(request_context.current().address)
+    arrival = Arrival(headers_to_store(request.headers), source, began)
+    verdict = processing.receive_delivery(body, arrival)
     return HttpResponse(status=processing.response_status(verdict))
 
 
@@ -134,15 +90,9 @@ def _declared_length(request: HttpRequest) -> int:
 
 
 def _read_body(request: HttpRequest) -> bytes | None:
-    """The body, up to one byte more than allowed. None, or less than declared, if the sender disconnects or
-    is too slow.
-
-    A chunked body is read from the server's input, because Django treats it as empty.
-    """
-    stream = request.META["wsgi.input"] if "HTTP_TRANSFER_ENCODING" in request.META else request
-    with body_timeout(partial(close_connection, request)):
-        try:
-            body: bytes = stream.read(MAX_BODY_BYTES + 1)
-        except (OSError, ParseException):  # ParseException: malformed chunks
-            return None
+    """The body, up to one byte more than allowed; None if it cannot be read."""
+    try:
+        body: bytes = request.read(MAX_BODY_BYTES + 1)
+    except OSError:
+        return None
     return body

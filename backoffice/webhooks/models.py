@@ -93,6 +93,8 @@ class Delivery(models.Model):
     response_status = models.PositiveSmallIntegerField(null=True)  # null if received before it was stored
     response_ms = models.PositiveIntegerField(null=True)
     started = models.JSONField(default=list, db_default=[])
+    # The network that sent it first; empty if received before it was stored.
+    source = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:
         default_permissions = ()

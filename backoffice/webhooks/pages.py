@@ -1,21 +1,27 @@
 """The pages of webhooks: the callback URL, the deliveries received, processing one again, and test deliveries."""
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
+from backoffice.accounts.access import fresh_second_factor_required
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.audit.actions import Action
+from backoffice.audit.log import record
 from backoffice.core.gateway import provider_profile
 from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger import callback_url
 from backoffice.ledger.callback_url import callback_url_context
 from backoffice.operations.permissions import PROPOSE
 from backoffice.operations.policy import may_check_status
-from backoffice.webhooks import deliveries, processing
+from backoffice.webhooks import configuration, deliveries, processing
 from backoffice.webhooks.deliveries import VIEW_PERMISSIONS, DeliveryFilterForm
 from backoffice.webhooks.self_test import SelfTestResult, send_test_delivery
 
@@ -44,6 +50,19 @@ def delivery_list(request: StaffRequest) -> HttpResponse:
         "rows": deliveries.delivery_rows(request.user, page.rows),
     }
     return render(request, "webhooks/deliveries.html", context, status=200 if form.is_valid() else 422)
+
+
+@require_safe
+@permission_required(PROPOSE, raise_exception=True)
+@fresh_second_factor_required
+def own_address(request: StaffRequest) -> HttpResponse:
+    """Our own callback URL with its secret part, for the person who sets it at the provider. Audited."""
+    address = ""
+    if configuration.is_on() and settings.PUBLIC_URL:
+        address = settings.PUBLIC_URL + reverse("webhooks:receive", args=[settings.WEBHOOK_SECRET])
+        with transaction.atomic():
+            record(Action.WEBHOOK_ADDRESS_SHOWN, actor=request.user)
+    return render(request, "webhooks/own_address.html", {"address": address})
 
 
 @require_safe

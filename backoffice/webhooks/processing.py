@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from backoffice.accounts.models import User
@@ -159,6 +160,8 @@ def _transaction_ids(deliveries: dict[int, str]) -> set[str]:
 
 MAX_INVALID_KEPT = 1000
 """How many invalid deliveries are kept, the newest: a sender who knows the URL must not fill the disk."""
+MAX_INVALID_KEPT_OF_SOURCE = 200
+"""How many of them from one network."""
 MAX_TESTS_KEPT = 1000
 """How many test deliveries are kept, the newest. Counted apart, so that neither kind displaces the other."""
 
@@ -199,9 +202,12 @@ _enqueued_at = float("-inf")
 
 @dataclass(frozen=True)
 class Arrival:
-    """What is stored of a request besides its body; `began` is when it began, by `time.monotonic`."""
+    """What is stored of a request besides its body: its headers, the network it is from (`network_of`), and when it
+    began, by `time.monotonic`.
+    """
 
     headers: Mapping[str, str | None] = field(default_factory=dict)
+    source: str = ""
     began: float = field(default_factory=monotonic)
 
     @property
@@ -230,14 +236,14 @@ def receive_delivery(body: bytes, arrival: Arrival | None = None) -> DeliveryVer
     """
     arrival = arrival or Arrival()
     delivery = _verified(body)
-    delivery.headers = dict(arrival.headers)
+    delivery.headers, delivery.source = dict(arrival.headers), arrival.source
     delivery.response_status = response_status(DeliveryVerification(delivery.verdict))
     delivery.response_ms = arrival.milliseconds
     received_count, is_check_due = _store(delivery)
     if received_count == 1 and arrival.milliseconds > delivery.response_ms + _SLOW_WRITE * 1000:
         Delivery.objects.filter(identity=delivery.identity).update(response_ms=arrival.milliseconds)
     if delivery.verdict != DeliveryVerification.VALID and received_count == 1:
-        _delete_oldest(is_test=delivery.is_test)
+        _delete_oldest(delivery)
     if is_check_due:
         _enqueue()
     return DeliveryVerification(delivery.verdict)
@@ -318,16 +324,28 @@ def _values(delivery: Delivery) -> list[Any]:
     return [field.get_db_prep_save(getattr(delivery, field.attname), connection) for field in _FIELDS]
 
 
-def _delete_oldest(*, is_test: bool) -> None:
-    """Keep only the newest test deliveries, or the newest of all others that are not valid."""
-    if is_test:
-        kept, limit = Delivery.objects.filter(verdict=DeliveryVerification.TEST), MAX_TESTS_KEPT
-    else:
-        kept, limit = Delivery.objects.exclude(verdict=DeliveryVerification.VALID), MAX_INVALID_KEPT
-        kept = kept.exclude(verdict=DeliveryVerification.TEST)
-    kept = kept.order_by("-pk")
-    for newest_surplus in kept.values_list("pk", flat=True)[limit : limit + 1]:
-        kept.filter(pk__lte=newest_surplus).delete()
+def _delete_oldest(stored: Delivery) -> None:
+    """Keep only the newest test deliveries, or of all others that are not valid the newest of each source.
+
+    Above the limit of all sources the one with the most gives way, so a flood displaces only itself.
+    """
+    if stored.is_test:
+        _keep_newest(Delivery.objects.filter(verdict=DeliveryVerification.TEST), MAX_TESTS_KEPT)
+        return
+    invalid = Delivery.objects.exclude(verdict__in=[DeliveryVerification.VALID, DeliveryVerification.TEST])
+    _keep_newest(invalid.filter(source=stored.source), MAX_INVALID_KEPT_OF_SOURCE)
+    sources = invalid.order_by().values("source").annotate(count=Count("pk")).order_by("-count", "source")
+    counts = {row["source"]: row["count"] for row in sources}
+    surplus = sum(counts.values()) - MAX_INVALID_KEPT
+    if surplus > 0:
+        largest = next(iter(counts))
+        _keep_newest(invalid.filter(source=largest), max(0, counts[largest] - surplus))
+
+
+def _keep_newest(deliveries: "QuerySet[Delivery]", limit: int) -> None:
+    newest_first = deliveries.order_by("-pk")
+    for newest_surplus in newest_first.values_list("pk", flat=True)[limit : limit + 1]:
+        deliveries.filter(pk__lte=newest_surplus).delete()
 
 
 def _enqueue() -> None:

@@ -25,6 +25,13 @@ def give_password(client: Client, user: User, password: str = PASSWORD, **more: 
     return client.post(reverse("accounts:sign_in"), {"email": user.email, "password": password, **more})
 
 
+def row_key(client: Client) -> str | None:
+    """The primary key of the row of this browser's session."""
+    session: Any = client.session
+    key: str | None = session.row_key
+    return key
+
+
 def give_code(client: Client, code: str, **more: Any) -> Any:
     return client.post(reverse("accounts:second_factor"), {"code": code, **more})
 

@@ -119,6 +119,19 @@ def test_a_change_without_the_permission_is_refused_and_recorded(signed_in: Clie
     assert (entry.actor, entry.target_label) == (preparer, address)
 
 
+def test_a_refused_read_is_recorded(signed_in: Client, preparer: User) -> None:
+    assert signed_in.get("/settings/audit/").status_code == 403
+    entry = Entry.objects.get(action=Action.ACCESS_REFUSED)
+    assert (entry.actor, entry.target_label) == (preparer, "/settings/audit/")
+    assert entry.detail == {"method": "GET"}
+
+
+def test_a_stranger_adds_no_entry(client: Client) -> None:
+    for method in (client.get, client.post):
+        assert method("/settings/audit/").status_code == 302
+    assert not Entry.objects.exists()
+
+
 def test_times_are_shown_in_the_users_time_zone(signed_in: Client, preparer: User) -> None:
     User.objects.filter(pk=preparer.pk).update(time_zone="Asia/Tokyo")
     assert "Asia/Tokyo (UTC+9)" in signed_in.get(reverse("accounts:my_account")).content.decode()

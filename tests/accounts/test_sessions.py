@@ -80,20 +80,20 @@ def test_a_session_row_reassigned_to_another_user_is_invalid(
 ) -> None:
     key = signed_in.session.session_key
     User.objects.filter(pk=approver.pk).update(password=preparer.password)
-    StaffSession.objects.filter(pk=key).update(user=approver)
+    StaffSession.objects.filter(pk=SessionStore(key).row_key).update(user=approver)
     assert SessionStore(key).person is None
 
 
 def test_unsigned_session_data_is_invalid(signed_in: Client) -> None:
     key = signed_in.session.session_key
-    StaffSession.objects.filter(pk=key).update(session_data="forged")
+    StaffSession.objects.filter(pk=SessionStore(key).row_key).update(session_data="forged")
     assert SessionStore(key).person is None
 
 
 def test_a_session_with_another_users_authenticator_is_invalid(signed_in: Client, approver: User) -> None:
     key = signed_in.session.session_key
     assert SessionStore(key).authenticator is not None
-    StaffSession.objects.filter(pk=key).update(device=steps.authenticator(approver))
+    StaffSession.objects.filter(pk=SessionStore(key).row_key).update(device=steps.authenticator(approver))
     assert SessionStore(key).authenticator is None
 
 
@@ -105,11 +105,30 @@ def test_my_sessions_are_listed_without_their_keys(signed_in: Client, preparer: 
     assert "10.1.2.3" in page
     assert page.count("this session") == 1
     assert not any(key in page for key in StaffSession.objects.values_list("pk", flat=True))
+    assert str(signed_in.session.session_key) not in page
+
+
+def test_what_the_database_stores_opens_no_session(signed_in: Client, settings: Settings) -> None:
+    cookie = signed_in.cookies[settings.SESSION_COOKIE_NAME].value
+    row = StaffSession.objects.get()
+    assert cookie not in str(StaffSession.objects.values())
+    for stored in (row.pk, row.reference, row.session_data):
+        thief = Client()
+        thief.cookies[settings.SESSION_COOKIE_NAME] = stored
+        assert thief.get(ME).status_code == 302
+    assert signed_in.get(ME).status_code == 200
+
+
+def test_a_key_of_before_it_was_hashed_opens_no_session(signed_in: Client, settings: Settings) -> None:
+    """The previous release stored the key itself."""
+    key = signed_in.cookies[settings.SESSION_COOKIE_NAME].value
+    StaffSession.objects.update(session_key=key)
+    assert signed_in.get(ME).status_code == 302
 
 
 def test_each_session_can_be_ended(signed_in: Client, preparer: User, sign_in: SignIn) -> None:
     other = sign_in(Client(), preparer)
-    row = StaffSession.objects.get(pk=other.session.session_key)
+    row = StaffSession.objects.get(pk=steps.row_key(other))
     signed_in.post(reverse("accounts:end_session", args=[row.reference]))
     assert other.get(ME).status_code == 302
     assert signed_in.get(ME).status_code == 200
@@ -118,7 +137,7 @@ def test_each_session_can_be_ended(signed_in: Client, preparer: User, sign_in: S
 
 def test_a_user_cannot_end_another_users_session(signed_in: Client, approver: User, sign_in: SignIn) -> None:
     other = sign_in(Client(), approver)
-    row = StaffSession.objects.get(pk=other.session.session_key)
+    row = StaffSession.objects.get(pk=steps.row_key(other))
     signed_in.post(reverse("accounts:end_session", args=[row.reference]))
     assert other.get(ME).status_code == 200
     assert not Entry.objects.exists()

@@ -1,22 +1,25 @@
 """Environments of deployments, and what the product's settings make of them."""
 
+import base64
 import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tools.processes import run_python
 
 SECRETS = {
-    "COUNTERSIGN_SECRET_KEY": "a-secret-of-this-test-" + "1" * 40,
-    "COUNTERSIGN_ENCRYPTION_KEYS": "first:" + "B" * 43 + "=",
+    "COUNTERSIGN_SECRET_KEY": "of-this-test-alone:qK7v0Zx3mB9rT1yWfUe8sLd2HnPcGj5",
+    "COUNTERSIGN_ENCRYPTION_KEYS": "first:" + base64.b64encode(bytes(range(130, 162))).decode(),
     "COUNTERSIGN_GATEWAY_API_KEY": "a-key-of-this-test",
     "COUNTERSIGN_GATEWAY_API_USER": "a-merchant-of-this-test",
 }
 PRODUCTION = {
     "COUNTERSIGN_ENVIRONMENT": "production",
     "COUNTERSIGN_ALLOWED_HOSTS": "countersign.example",
+    "COUNTERSIGN_SINGLE_MACHINE": "true",
     "COUNTERSIGN_GATEWAY_URL": "https://api.service.example/v2",
     "COUNTERSIGN_GATEWAY_URL_V4": "https://api.service.example/v4",
     **SECRETS,
@@ -67,7 +70,9 @@ class Start:
 
 def run(code: str, environment: dict[str, str], *, given: str = "") -> str:
     """What a Python process of its own printed in this environment and in no other COUNTERSIGN_ variables."""
-    own = {"COUNTERSIGN_DATA_DIR": os.environ["COUNTERSIGN_DATA_DIR"], **environment}
+    folder = os.environ["COUNTERSIGN_DATA_DIR"]
+    Path(folder).chmod(0o700)
+    own = {"COUNTERSIGN_DATA_DIR": folder, **environment}
     done = run_python("-c", code, own=own, given=given)
     done.check_returncode()
     return done.stdout

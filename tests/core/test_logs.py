@@ -158,7 +158,7 @@ def test_the_request_id_is_on_every_line_and_a_dash_without_one(log_lines: Lines
 
 
 @pytest.mark.parametrize(
-    "name", ["", "django", "django.request", "payments_gateway", "celery", "axes", "x.y"]
+    "name", ["", "django", "django.request", "payments_gateway", "celery", "waitress", "x.y"]
 )
 def test_every_logger_uses_the_redacting_handler(log_handler: logging.Handler, name: str) -> None:
     assert isinstance(log_handler.formatter, RedactingFormatter)

@@ -13,7 +13,7 @@ from backoffice.operations import errors
 from backoffice.operations.delivery.release import record_blocker
 from backoffice.operations.models import reason_codes
 from backoffice.operations.models.monitoring import Incident
-from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.models.operations import Operation, Release, verification_code
 from backoffice.operations.models.reason_codes import (
     Blocker,
     CheckResult,
@@ -131,3 +131,12 @@ def test_the_database_refuses_a_blocker_without_time_or_with_an_unknown_code(
     record_blocker(released.pk, Blocker.DATABASE_SLOW)
     with pytest.raises(IntegrityError), transaction.atomic():
         Release.objects.filter(pk=released.pk).update(**changes)
+
+
+def test_a_verification_code_has_sixty_bits_of_the_digest() -> None:
+    digest = "0123456789abcdef" * 4
+    code = verification_code(digest)
+    assert re.fullmatch(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}", code)
+    for position in range(15):
+        other = digest[:position] + format(int(digest[position], 16) ^ 1, "x") + digest[position + 1 :]
+        assert verification_code(other) != code

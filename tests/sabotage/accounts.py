@@ -4,6 +4,7 @@ from tests.sabotage.workshop import Safeguard
 
 _COMMANDS = "tests/accounts/test_commands.py"
 _LINKS = "tests/accounts/test_setup_links.py"
+_REFUSED = "tests/accounts/test_refused_sign_ins.py"
 _RESTRICTED = "tests/operations/test_break_glass.py"
 _OF_THE_SHELL = "backoffice.accounts.break_glass"
 _OF_LINKS = "backoffice.accounts.sign_in"
@@ -167,7 +168,43 @@ ACCOUNTS = (
     Safeguard(
         "guessing links locks out",
         f"{_OF_LINKS}:open_setup_link",
-        {'    if not AxesProxyHandler.is_allowed(request, {"email": _ANY_LINK}):\n': "    if not token:\n"},
+        {"    if lockout.are_links_locked_out(address):\n": "    if not token:\n"},
         f"{_LINKS}::test_five_wrong_links_lock_out_the_network_address",
+    ),
+    Safeguard(
+        "an account is locked out whatever addresses the attempts are from",
+        "backoffice.accounts.protection.lockout:_is_locked",
+        {'or (is_person and found["account"] >= WRONG_FOR_ACCOUNT)': "or not is_person"},
+        f"{_REFUSED}::test_an_account_is_locked_out_for_every_address",
+    ),
+    Safeguard(
+        "an address is locked out whatever accounts it tries",
+        "backoffice.accounts.protection.lockout:_is_locked",
+        {'        or found["address"] >= WRONG_FOR_ADDRESS\n': ""},
+        f"{_REFUSED}::test_an_address_is_locked_out_for_every_account",
+    ),
+    Safeguard(
+        "one password is checked at a time",
+        "backoffice.accounts.protection.brake",
+        {"_check = threading.Lock()": "_check = threading.Semaphore(100)"},
+        f"{_REFUSED}::test_a_sign_in_that_cannot_be_checked_now_says_so_and_counts_nothing",
+    ),
+    Safeguard(
+        "a password that is easily guessed is refused",
+        "backoffice.accounts.protection.password_strength:GuessablePasswordValidator.validate",
+        {'estimate["score"] < _MIN_SCORE': 'estimate["score"] < 0'},
+        "tests/accounts/test_my_account.py::test_an_unacceptable_password_is_reported_at_its_field",
+    ),
+    Safeguard(
+        "the database stores no key of a session",
+        "backoffice.accounts.sessions:_hash_of",
+        {"hashlib.sha256(session_key.encode()).hexdigest()[:40]": "session_key"},
+        "tests/accounts/test_sessions.py::test_what_the_database_stores_opens_no_session",
+    ),
+    Safeguard(
+        "a refused read is recorded",
+        "backoffice.accounts.access:StaffOnlyMiddleware.process_exception",
+        {"isinstance(request.user, User):": 'request.method == "POST":'},
+        "tests/accounts/test_access.py::test_a_refused_read_is_recorded",
     ),
 )

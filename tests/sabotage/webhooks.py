@@ -32,13 +32,13 @@ WEBHOOKS = (
     Safeguard(
         "deliveries that are not valid are bounded",
         "backoffice.webhooks.processing:receive_delivery",
-        {"        _delete_oldest(is_test=delivery.is_test)\n": "        pass\n"},
+        {"        _delete_oldest(delivery)\n": "        pass\n"},
         "tests/webhooks/test_storing.py::test_invalid_deliveries_are_limited_to_the_newest",
     ),
     Safeguard(
         "invalid deliveries do not displace tests",
         "backoffice.webhooks.processing:_delete_oldest",
-        {"        kept = kept.exclude(verdict=DeliveryVerification.TEST)\n": ""},
+        {"[DeliveryVerification.VALID, DeliveryVerification.TEST]": "[DeliveryVerification.VALID]"},
         "tests/webhooks/test_storing.py::test_invalid_deliveries_and_tests_do_not_displace_each_other",
     ),
     Safeguard(
@@ -149,8 +149,32 @@ WEBHOOKS = (
     ),
     Safeguard(
         "who sends a body for too long is hung up on",
-        "backoffice.webhooks.endpoint:close_late_connections",
-        {"            if until <= now:\n": "            if not hang_up:\n"},
-        "tests/webhooks/test_slow_senders.py::test_only_senders_past_their_deadline_are_disconnected",
+        "backoffice.web_server:Connection._time_for_request",
+        {"return BODY_SECONDS +": "return 10**9 +"},
+        "tests/test_web_server.py::test_a_body_must_arrive_in_time",
+    ),
+    Safeguard(
+        "who sends a head for too long is hung up on",
+        "backoffice.web_server:Connection._time_for_request",
+        {"return HEAD_SECONDS": "return 10**9"},
+        "tests/test_web_server.py::test_a_byte_now_and_then_does_not_extend_the_time",
+    ),
+    Safeguard(
+        "a new connection takes the place of the oldest that waits",
+        "backoffice.web_server:_Limits.close_overdue",
+        {"if surplus > 0:": "if surplus > 10**9:"},
+        "tests/test_web_server.py::test_a_new_connection_is_served_however_many_wait",
+    ),
+    Safeguard(
+        "a flood of deliveries displaces only those of its own source",
+        "backoffice.webhooks.processing:_delete_oldest",
+        {"invalid.filter(source=stored.source)": "invalid", "invalid.filter(source=largest)": "invalid"},
+        "tests/webhooks/test_storing.py::test_a_flood_from_one_source_displaces_only_its_own_deliveries",
+    ),
+    Safeguard(
+        "the secret of the callback URL is not shown without a fresh second factor",
+        "backoffice.webhooks.pages:own_address",
+        {"@fresh_second_factor_required\n": ""},
+        "tests/webhooks/test_pages.py::test_the_secret_of_the_callback_url_needs_a_fresh_second_factor",
     ),
 )

@@ -77,6 +77,8 @@ def test_a_setting_that_is_not_described_is_refused(source: str, message: str) -
 def test_required_settings_are_those_production_needs_to_start() -> None:
     assert docs.required_in_production() == {
         "COUNTERSIGN_ENVIRONMENT",
+        "COUNTERSIGN_DATABASE_URL",
+        "COUNTERSIGN_BROKER_URL",
         "COUNTERSIGN_SECRET_KEY",
         "COUNTERSIGN_ENCRYPTION_KEYS",
         "COUNTERSIGN_GATEWAY_URL",

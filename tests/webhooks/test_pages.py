@@ -12,13 +12,19 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.core.cached_reads import CachedValue
+from backoffice.ledger.callback_url import callback_url_context
+from backoffice.operations.kinds.callback_url import CallbackUrlPayload
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Attempt
 from backoffice.operations.outcome import schedule
 from backoffice.webhooks import urls
 from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.processing import _schedule_checks, receive_delivery
 from tests import factories
+from tests.accounts.steps import age_second_factor
 from tests.ledger import stored_transactions
 from tests.operations.conftest import provider as provider
 from tests.operations.kinds.samples import SAMPLES
@@ -26,7 +32,7 @@ from tests.operations.provider_list import NAMED, NAMELESS, record, sent, shows
 from tests.payments_gateway.vectors.make_vectors import delivery
 from tests.requirements import opened_by
 from tests.stub_provider import StubProvider
-from tests.webhooks.steps import SignIn, deliver, forged, only_delivery, status_delivery
+from tests.webhooks.steps import SECRET, SignIn, deliver, forged, only_delivery, status_delivery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
 PAGE = "/settings/webhooks/"
@@ -38,6 +44,7 @@ ANSWERS = {
     "deliveries": ("get",  200, 200, 200, 200, 403),
     "delivery":   ("get",  200, 200, 200, 200, 403),
     "process_again": ("post", 302, 302, 403, 302, 403),
+    "own_address": ("get", 403, 403, 403, 200, 403),
     "send_test":  ("post", 403, 403, 403, 302, 403),
 }  # fmt: skip
 
@@ -356,3 +363,30 @@ def test_an_empty_selection_and_a_wrong_filter_are_explained(reader: Client) -> 
     answer = reader.get(f"{PAGE}?verdict=nonsense")
     assert answer.status_code == 422
     assert "No results until this filter is corrected." in answer.content.decode()
+
+
+def test_the_secret_of_the_callback_url_is_on_its_own_page_only(
+    client: Client, sign_in: SignIn, administrator: User, settings: Settings
+) -> None:
+    settings.PUBLIC_URL = "https://countersign.example"
+    own = f"{settings.PUBLIC_URL}/hooks/{SECRET}/"
+    stored = CachedValue(value=own, read_at=timezone.now())
+    assert SECRET not in str(callback_url_context(stored)["shown_url"])
+    payload = CallbackUrlPayload(url=own, previous=own)
+    kind = KINDS["callback_url"]
+    assert SECRET not in f"{kind.sentence(payload)} {kind.facts(payload)} {kind.initial(payload)}"
+
+    sign_in(client, administrator)
+    assert own in text(client, reverse("webhooks:own_address"))
+    entry = Entry.objects.get()
+    assert (entry.action, entry.actor) == (Action.WEBHOOK_ADDRESS_SHOWN, administrator)
+    assert SECRET not in str(list(Entry.objects.values()))
+
+
+def test_the_secret_of_the_callback_url_needs_a_fresh_second_factor(
+    client: Client, sign_in: SignIn, administrator: User
+) -> None:
+    age_second_factor(sign_in(client, administrator), minutes=6)
+    answer = client.get(reverse("webhooks:own_address"))
+    assert answer["Location"].startswith(reverse("accounts:second_factor"))
+    assert not Entry.objects.exists()

@@ -20,7 +20,7 @@ from payments_gateway.webhooks import self_signed_webhook
 from tests.core.test_background import messages
 from tests.payments_gateway.vectors.make_vectors import FOLDER, RECORD, delivery, signed, written
 from tests.webhooks.conftest import UseKeys
-from tests.webhooks.steps import forged, only_delivery, status_delivery
+from tests.webhooks.steps import deliver, forged, only_delivery, status_delivery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
 _DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of base64
@@ -145,6 +145,31 @@ def test_invalid_deliveries_are_limited_to_the_newest(monkeypatch: pytest.Monkey
     stored = [bytes(body) for body in Delivery.objects.order_by("pk").values_list("body", flat=True)]
     assert stored[1:] == [b"not a delivery 5", b"not a delivery 6", b"not a delivery 7"]
     assert Delivery.objects.filter(verdict=DeliveryVerification.VALID).count() == 1
+
+
+def test_a_flood_from_one_source_displaces_only_its_own_deliveries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processing, "MAX_INVALID_KEPT", 10)
+    monkeypatch.setattr(processing, "MAX_INVALID_KEPT_OF_SOURCE", 6)
+
+    def receive(source: str, number: int) -> None:
+        for one in range(number):
+            receive_delivery(f"not a delivery {one} of {source}".encode(), Arrival(source=source))
+
+    def kept() -> dict[str, int]:
+        rows = Delivery.objects.values_list("source").annotate(number=Count("pk"))
+        return dict(rows)
+
+    receive("192.0.2.1", 2)
+    receive("203.0.113.9", 100)
+    assert kept() == {"192.0.2.1": 2, "203.0.113.9": 6}
+    receive("198.51.100.7", 100)
+    assert kept()["192.0.2.1"] == 2
+    assert sum(kept().values()) == 10
+
+
+def test_the_source_of_a_delivery_is_stored() -> None:
+    deliver(b"no delivery", REMOTE_ADDR="2001:db8::7")
+    assert Delivery.objects.get().source == "2001:db8::/64"
 
 
 def test_invalid_deliveries_and_tests_do_not_displace_each_other(monkeypatch: pytest.MonkeyPatch) -> None:

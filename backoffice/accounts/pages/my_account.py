@@ -87,6 +87,6 @@ def _page(request: StaffRequest, form: PreferencesForm, *, status: int = 200) ->
         "authenticator": request.session.authenticator,
         "codes_left": second_factor.recovery_codes_left(request.user),
         "sessions": sessions.live_sessions_of(request.user),
-        "this_session": request.session.session_key,
+        "this_session": request.session.row_key,
     }
     return render(request, "accounts/my_account.html", context, status=status)

@@ -27,6 +27,7 @@ from backoffice.accounts.sign_in import (
     LockedOutError,
     PasswordRefusedError,
     SetupLinkRefusedError,
+    SignInBusyError,
     SignInRefusedError,
     StartCodeRefusedError,
     TooManyLinksError,
@@ -72,7 +73,7 @@ def sign_in_page(request: HttpRequest) -> HttpResponse:
     except SignInRefusedError as exc:
         form.add_error(None, str(exc))
         return _sign_in_page(request, form, status=422)
-    except LockedOutError as exc:
+    except (LockedOutError, SignInBusyError) as exc:
         form.add_error(None, str(exc))
         return _sign_in_page(request, form, status=429)
     return redirect(access.url_with_next("accounts:second_factor", access.next_page(request)))
@@ -81,8 +82,14 @@ def sign_in_page(request: HttpRequest) -> HttpResponse:
 @require_POST
 @second_factor_not_required
 def sign_out(request: StaffRequest) -> HttpResponse:
+    """End the session, and leave nothing of it in the browser: neither pages nor what scripts stored.
+
+    The cookie of the session is deleted by itself: "cookies" would delete those of the whole domain.
+    """
     sign_in.sign_out(request)
-    return redirect("accounts:sign_in")
+    response = redirect("accounts:sign_in")
+    response["Clear-Site-Data"] = '"cache", "storage"'
+    return response
 
 
 def _sign_in_page(request: HttpRequest, form: SignInForm, *, status: int) -> HttpResponse:
@@ -154,7 +161,7 @@ class PasswordForm(NewPasswordForm):
         old = str(self.cleaned_data["old_password"])
         try:
             sign_in.confirm_password(self.request, old)
-        except (LockedOutError, PasswordRefusedError) as exc:
+        except (LockedOutError, PasswordRefusedError, SignInBusyError) as exc:
             raise forms.ValidationError(str(exc)) from exc
         return old
 

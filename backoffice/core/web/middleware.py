@@ -20,6 +20,21 @@ from backoffice.core.web import request_context
 
 _COMPRESSIBLE = re.compile(r"(text/html|application/json)\s*(;|$)")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{8,36}")  # an id of a proxy, such as a UUID with or without dashes
+_UNUSED_FEATURES = (
+    *("accelerometer", "bluetooth", "browsing-topics", "camera", "display-capture", "encrypted-media"),
+    *(
+        "geolocation",
+        "gyroscope",
+        "hid",
+        "idle-detection",
+        "local-fonts",
+        "magnetometer",
+        "microphone",
+        "midi",
+    ),
+    *("payment", "picture-in-picture", "screen-wake-lock", "serial", "usb", "xr-spatial-tracking"),
+)
+_PERMISSIONS_POLICY = ", ".join(f"{feature}=()" for feature in _UNUSED_FEATURES)
 access_log = logging.getLogger("countersign.access")
 _WITH_PORT = re.compile(r"\[([^\]]+)\](?::[0-9]+)?|([^:]+):[0-9]+")
 
@@ -60,6 +75,22 @@ def _log_access(request: HttpRequest, response: HttpResponseBase, seconds: float
         "bytes": len(response.content) if isinstance(response, HttpResponse) else None,
     }
     access_log.info("Request", extra=fields)
+
+
+class BrowserPolicyMiddleware:
+    """Headers of every response that keep other sites from embedding it, and this one from using devices.
+
+    Django's own middleware sets the others.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
+        response.headers.setdefault("Permissions-Policy", _PERMISSIONS_POLICY)
+        return response
 
 
 class PageCompressionMiddleware(GZipMiddleware):

@@ -2,11 +2,11 @@
 logs, and for the logs also the user and the operation. Also closes the connection of a client that is too slow.
 """
 
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from ipaddress import IPv6Address, ip_address
 
 from django.http import HttpRequest
 
@@ -61,9 +61,22 @@ def about_operation(reference: str) -> Iterator[None]:
         _call.reset(token)
 
 
+_NETWORK_BITS = 64  # of an IPv6 address, which is what one customer has
+
+
+def network_of(address: str | None) -> str:
+    """What counts as one client: the address, or the network of an IPv6 address; empty if it is unknown."""
+    if not address:
+        return ""
+    found = ip_address(address)
+    if not isinstance(found, IPv6Address) or found.ipv4_mapped:
+        return str(found)
+    kept = int(found) >> (128 - _NETWORK_BITS) << (128 - _NETWORK_BITS)
+    return f"{IPv6Address(kept)}/{_NETWORK_BITS}"
+
+
 def close_connection(request: HttpRequest) -> None:
     """Close the client's connection, which frees the thread that waits for it. Test servers have none."""
-    connection: socket.socket | None = request.META.get("gunicorn.socket")
-    if connection is not None:
-        with suppress(OSError):  # already closed
-            connection.shutdown(socket.SHUT_RDWR)
+    disconnect: Callable[[], None] | None = request.META.get("countersign.close_connection")
+    if disconnect is not None:
+        disconnect()

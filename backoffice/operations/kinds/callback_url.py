@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from backoffice.core.gateway import FORM_CHECK_TIMEOUT
 from backoffice.ledger import callback_url
-from backoffice.ledger.callback_url import is_own_address, is_same_address
+from backoffice.ledger.callback_url import is_own_address, is_same_address, without_secret
 from backoffice.operations.kinds.base import (
     ChangeKind,
     Facts,
@@ -123,6 +123,10 @@ class CallbackUrlForm(KindForm):
 
     present: str | None = None
 
+    @property
+    def shown_present(self) -> str:
+        return without_secret(self.present or "")
+
     def clean(self) -> dict[str, Any]:
         """Read the present address, since the replaced address is approved, too."""
         values = super().clean() or self.cleaned_data
@@ -157,19 +161,20 @@ class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
     excluded_from_bulk = True
 
     def sentence(self, payload: CallbackUrlPayload) -> str:
-        return gettext("Send webhooks to {url}").format(url=_shortened(payload.url, 150))
+        return gettext("Send webhooks to {url}").format(url=_shortened(without_secret(payload.url), 150))
 
     def recipient(self, payload: CallbackUrlPayload) -> Recipient:
         return Recipient(_shortened(urlsplit(payload.url).netloc, 200), gettext("Callback URL"))
 
     def facts(self, payload: CallbackUrlPayload) -> Facts:
         return [
-            (gettext("New URL"), payload.url),
-            (gettext("Current URL"), payload.previous or gettext("Not set")),
+            (gettext("New URL"), without_secret(payload.url)),
+            (gettext("Current URL"), without_secret(payload.previous) or gettext("Not set")),
         ]
 
     def initial(self, payload: CallbackUrlPayload) -> dict[str, Any]:
-        return {"url": payload.url}
+        """The address, unless it is our own, whose secret part only the page for it shows."""
+        return {"url": payload.url} if without_secret(payload.url) == payload.url else {}
 
     def cautions(self, payload: CallbackUrlPayload) -> list[str]:
         if is_own_address(payload.url) is False:

@@ -66,9 +66,9 @@ def content_digest(operation_id: UUID | None, kind: str, payload: dict[str, Any]
 
 
 def verification_code(digest: str) -> str:
-    """The first 40 bits of a digest, for two people to compare aloud: `K7F2-91XD`."""
-    text = _base32(int(digest[:10], 16), 8)
-    return f"{text[:4]}-{text[4:]}"
+    """The first 60 bits of a digest, for two people to compare aloud: `K7F2-91XD-7Q2K`."""
+    text = _base32(int(digest[:15], 16), 12)
+    return "-".join(text[start : start + 4] for start in range(0, 12, 4))
 
 
 def new_reference(letter: str) -> str:

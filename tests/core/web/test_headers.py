@@ -71,6 +71,8 @@ def assert_guarded(answer: Any) -> None:
     assert answer["X-Frame-Options"] == "DENY"
     assert answer["Referrer-Policy"] == "same-origin"
     assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
+    assert answer["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert {"camera=()", "geolocation=()", "payment=()"} <= set(answer["Permissions-Policy"].split(", "))
     assert len(answer["X-Request-ID"]) == 12
     assert "no-store" in answer["Cache-Control"]
 

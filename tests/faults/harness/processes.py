@@ -100,8 +100,8 @@ class ProductProcesses:
 
     def start_web(self, name: str = "web", *, points: str = "") -> None:
         """Start the web process and return once its pages respond."""
-        bind = ("--bind", f"127.0.0.1:{self.stack.web_port}", "--worker-class", "gthread")
-        size = ("--workers", "1", "--threads", "4", "--log-level", "warning")
+        bind = ("--bind", f"127.0.0.1:{self.stack.web_port}")
+        size = ("--threads", "4", "--log-level", "warning")
         unhurried = ("--timeout", "0")  # gunicorn must not kill a worker that the test has frozen
         arguments = ("-m", "gunicorn", "backoffice.wsgi", *bind, *size, *unhurried)
         self.start(name, *arguments, points=points, COUNTERSIGN_DEBUG="1")

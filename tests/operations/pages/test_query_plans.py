@@ -82,7 +82,7 @@ def _operation(chance: random.Random, number: int, now: datetime) -> dict[str, A
     prepared_at = now - timedelta(minutes=10 * number)
     return {
         "id": uuid.UUID(int=chance.getrandbits(128)),
-        "reference": f"W-{verification_code(f'{number * 514_229 % 2**30:010x}').replace('-', '')[2:]}",
+        "reference": f"W-{verification_code(f'{number * 514_229 % 2**30:015x}').replace('-', '')[6:]}",
         "payload": PAYLOAD
         | {"amount": str(amount), "account_number": account, "account_name": _name(person)},
         "digest": f"{number:064x}",

@@ -13,6 +13,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import Error, close_old_connections
 
+from backoffice.accounts.protection.refusal_summary import record_lockouts_due, record_refusals_due
 from backoffice.api_keys.key_list import refresh_keys_if_due
 from backoffice.audit.checkpoints import deliver_checkpoints_due, verify_log_due
 from backoffice.core import background, isolation
@@ -45,6 +46,8 @@ JOBS = {
     "run_next_export": run_next_export,
     "send_due_messages": send_due_messages,
     "delete_expired_exports": delete_expired_exports,
+    "record_refusals_due": record_refusals_due,
+    "record_lockouts_due": record_lockouts_due,
     **notifications.JOBS,
 }
 # A round makes one export; `--once` makes all that are queued.

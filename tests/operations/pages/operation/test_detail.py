@@ -91,7 +91,7 @@ def test_an_open_page_shows_what_changed(
 
 def test_polling_does_not_extend_the_session(as_preparer: Client, operation: Operation) -> None:
     session: Any = as_preparer.session
-    row = type(session).get_model_class().objects.filter(pk=session.session_key)
+    row = type(session).get_model_class().objects.filter(pk=session.row_key)
     long_ago = timezone.now() - timedelta(minutes=10)
     row.update(last_seen_at=long_ago)
     show(as_preparer, operation, "live/", seen="")

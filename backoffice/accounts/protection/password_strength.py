@@ -1,0 +1,34 @@
+"""Refuse passwords that are guessed easily, however long they are."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+from zxcvbn import zxcvbn
+
+_MIN_SCORE = (
+    3  # of 4: more than 10^8 guesses, of someone who knows common passwords, names, patterns and this person
+)
+_ESTIMATED_CHARACTERS = 72  # the estimate takes long for long passwords; the rest can only make it stronger
+
+
+class GuessablePasswordValidator:
+    """A validator of Django: estimates the guesses needed, with the person's name and email address known."""
+
+    def validate(self, password: str, user: Any = None) -> None:
+        """Raises ValidationError."""
+        known = [user.full_name, *user.full_name.split(), *user.email.split("@")] if user else []
+        estimate = zxcvbn(password[:_ESTIMATED_CHARACTERS], user_inputs=[*known, "countersign"])
+        if estimate["score"] < _MIN_SCORE:
+            raise ValidationError(
+                gettext(
+                    "This password is easily guessed. Use four or more unrelated words, or let a password manager "
+                    "generate one."
+                ),
+                code="password_guessable",
+            )
+
+    def get_help_text(self) -> str:
+        return gettext(
+            "Your password must not be easily guessed: no repetitions, sequences or well-known phrases."
+        )

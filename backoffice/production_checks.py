@@ -1,0 +1,121 @@
+"""What a start with real or staging money is refused for: weak secrets, and what only suits one machine or a test.
+
+Each problem is a sentence that names the setting and says what to set. None repeats a secret.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from payments_gateway.config import is_loopback
+
+_MIN_SECRET = 50  # characters, as Django's own check
+_MIN_DIFFERENT = 15  # in a secret or key; 32 random bytes have fewer once in 10^17 keys
+_KNOWN_SECRET = re.compile(
+    r"insecure|changeme|change-me|development|example|secret-?key|password|12345678", re.I
+)
+_HOW_TO_DRAW_ONE = 'python -c "import secrets; print(secrets.token_urlsafe(64))"'
+_MAKE_KEY = "python -c \"import base64, secrets; print('first:' + base64.b64encode(secrets.token_bytes(32)).decode())\""
+_TLS_MODES = frozenset({"require", "verify-ca", "verify-full"})
+_TLS_BROKERS = frozenset({"rediss", "amqps"})
+
+
+def secret_problems(secrets: Iterable[str], *, setting: str) -> Iterator[str]:
+    """Secrets that can be guessed: short, without variety, or written in some example."""
+    for secret in secrets:
+        if len(secret) < _MIN_SECRET:
+            yield f"{setting} is too short: {_MIN_SECRET} characters at least. Make one: {_HOW_TO_DRAW_ONE}"
+        elif len(set(secret)) < _MIN_DIFFERENT:
+            yield f"{setting} repeats few characters, so it can be guessed. Make one: {_HOW_TO_DRAW_ONE}"
+        elif _KNOWN_SECRET.search(secret):
+            yield f"{setting} looks like one from an example. Make one: {_HOW_TO_DRAW_ONE}"
+
+
+def key_problems(keys: Iterable[str], *, setting: str) -> Iterator[str]:
+    """Keys of 32 bytes that were not made at random. A key that cannot be read is reported where it is used."""
+    for item in keys:
+        _id, _, encoded = item.strip().partition(":")
+        try:
+            raw = base64.b64decode(encoded, validate=True)
+        except binascii.Error:
+            continue
+        if len(set(raw)) < _MIN_DIFFERENT or raw.isascii():
+            yield f"{setting} has a key that is not random. Make one: {_MAKE_KEY}"
+
+
+def single_machine_problems(engine: str, broker: str) -> Iterator[str]:
+    """A database and a broker that no second machine can reach."""
+    hint = "or set COUNTERSIGN_SINGLE_MACHINE=true if one small machine is meant"
+    if engine.endswith("sqlite3"):
+        yield f"COUNTERSIGN_DATABASE_URL is SQLite: set a postgres:// address, {hint}"
+    if urlsplit(broker).scheme == "filesystem":
+        yield f"COUNTERSIGN_BROKER_URL is folders: set a rediss:// or amqps:// address, {hint}"
+
+
+def transport_problems(database: Mapping[str, Any], broker: str, *, single_machine: bool) -> Iterator[str]:
+    """A database or a broker on another machine, spoken to without encryption.
+
+    On a single machine a host without a dot is a neighbouring container, whose network does not leave the machine.
+    """
+
+    def is_here(host: str) -> bool:
+        return is_loopback(host) or (single_machine and re.fullmatch(r"[\w-]+", host) is not None)
+
+    options = database.get("OPTIONS", {})
+    named = (database.get("HOST"), options.get("host"), options.get("hostaddr"))
+    hosts = [host for text in named for host in str(text or "").split(",")]
+    is_elsewhere = any(host and not host.startswith("/") and not is_here(host) for host in hosts)
+    if is_elsewhere and options.get("sslmode") not in _TLS_MODES:
+        yield (
+            "COUNTERSIGN_DATABASE_URL is another machine, without TLS: "
+            "add ?sslmode=verify-full&sslrootcert=/path/to/its/authority.pem"
+        )
+    url = urlsplit(broker)
+    if url.hostname and not is_here(url.hostname) and url.scheme not in {*_TLS_BROKERS, "filesystem"}:
+        yield "COUNTERSIGN_BROKER_URL is another machine, without TLS: use rediss:// or amqps://"
+
+
+def host_problems(hosts: Iterable[str]) -> Iterator[str]:
+    """Host names that let every name in."""
+    if any(host.strip() in {"*", ".", ""} for host in hosts):
+        yield "COUNTERSIGN_ALLOWED_HOSTS must list the names that people type: * would accept forged ones"
+
+
+def provider_problems(addresses: Iterable[str], *, may_be_private: bool) -> Iterator[str]:
+    """Addresses of the provider inside this machine's own network: such as the one that hands out cloud credentials."""
+    for address in addresses:
+        found = _literal(urlsplit(address).hostname or "")
+        if found is None:
+            continue
+        if found.is_link_local or found.is_multicast or found.is_unspecified or _is_reserved(found):
+            yield "COUNTERSIGN_GATEWAY_URL or _V4 is a link-local or reserved address: use the provider's host name"
+        elif found.is_private and not found.is_loopback and not may_be_private:
+            yield (
+                "COUNTERSIGN_GATEWAY_URL or _V4 is a private address: use the provider's host name, or set "
+                "COUNTERSIGN_GATEWAY_PRIVATE_ADDRESSES=true if it is reached through your own network"
+            )
+
+
+def folder_problems(folders: Mapping[str, Path]) -> Iterator[str]:
+    """Folders that every user of the machine can read or write, by the setting that names them."""
+    for setting, folder in folders.items():
+        if folder.exists() and folder.stat().st_mode & 0o007:
+            yield f"{setting} is open to every user of this machine: chmod 700 {folder}"
+
+
+def _literal(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        found = ip_address(host)
+    except ValueError:
+        return None
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return mapped or found
+
+
+def _is_reserved(address: IPv4Address | IPv6Address) -> bool:
+    return address.is_reserved and not address.is_loopback

@@ -1,0 +1,240 @@
+"""The web server: gunicorn's processes, and waitress inside each of them, which reads requests and writes answers
+without a thread.
+
+A thread serves a request only when all of it has arrived, and is free again before a slow client has read the
+answer. So slow or half-open connections cost a socket each and delay nobody. Every wait for a client has a limit, here;
+none needs a proxy. `gunicorn.conf.py` chooses this worker.
+"""
+
+import copy
+import os
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from gunicorn.workers.base import Worker
+from waitress import wasyncore
+from waitress.adjustments import Adjustments
+from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser
+from waitress.server import TcpWSGIServer, UnixWSGIServer
+from waitress.task import ThreadedTaskDispatcher, WSGITask
+
+HEAD_SECONDS = 10  # from the first byte of a connection, or of a request, to the end of its headers
+BODY_SECONDS = 30  # from the end of the headers to the end of a body of this size:
+BODY_BYTES_PER_SECOND = 20_000  # and a second more for each of these bytes
+ANSWER_SECONDS = 120  # without a byte taken from an answer
+KEEP_ALIVE_SECONDS = (
+    130  # longer than a proxy's: Caddy has 120, nginx 60; otherwise the proxy reports 502 now and then
+)
+MAX_HEAD_BYTES = 32_768
+MAX_BODY_BYTES = (
+    8_000_000  # twice the largest file that people may upload, which gets a message beside its field
+)
+MAX_DELIVERY_BYTES = 64 * 1024  # of a webhook
+MAX_CONNECTIONS = 2000  # of one process; a further one closes the oldest that has no whole request
+CLOSE_CONNECTION = "countersign.close_connection"
+"""Key of a function in the WSGI environment: close the connection of this request, from any thread."""
+
+_PATH_OF_DELIVERIES = "/hooks/"
+_LOOP_SECONDS = 1.0
+_SPARE_DESCRIPTORS = 200  # for the database, files and the worker's own
+_STREAM_BUFFER = 256 * 1024  # what is kept of a download before its reader has taken it
+
+
+class _Parser(HTTPRequestParser):
+    """Refuses a body by its declared length, before any of it is read, and a chunked one once it is too long."""
+
+    def parse_header(self, header_plus: bytes) -> None:
+        super().parse_header(header_plus)
+        if self.path.startswith(_PATH_OF_DELIVERIES):
+            self.adj = _limits_of_deliveries(self.adj)
+
+    def received(self, data: bytes) -> int:
+        consumed: int = super().received(data)
+        if self.error:
+            self.expect_continue = False  # no invitation to send a body that is refused
+        return consumed
+
+
+class _Task(WSGITask):
+    def get_environment(self) -> dict[str, Any]:
+        environ: dict[str, Any] = super().get_environment()
+        environ[CLOSE_CONNECTION] = self.channel.disconnect
+        return environ
+
+
+class Connection(HTTPChannel):
+    """One connection, with the times from which its limits count."""
+
+    task_class, parser_class = _Task, _Parser
+    waiting_since = 0.0  # for the rest of the current request
+    has_been_used = False
+    head_is_complete = False
+
+    def received(self, data: bytes) -> bool:
+        begins = self.request is None
+        going_on: bool = super().received(data)
+        self.has_been_used = self.has_been_used or bool(self.requests)
+        head_is_complete = self.request is not None and self.request.headers_finished
+        if begins or head_is_complete != self.head_is_complete:
+            self.waiting_since = time.time()
+        self.head_is_complete = head_is_complete
+        return going_on
+
+    @property
+    def awaits_request(self) -> bool:
+        """Whether no request is being served and no answer is being written."""
+        return not self.requests and not self.total_outbufs_len
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether the client has taken too long to send a request, to read an answer or to use the connection again."""
+        if self.requests:
+            return False  # a thread serves it; downloads have limits of their own
+        if self.total_outbufs_len:
+            return bool(now - self.last_activity > ANSWER_SECONDS)
+        if self.request is not None:
+            return now - self.waiting_since > self._time_for_request()
+        allowed = KEEP_ALIVE_SECONDS if self.has_been_used else HEAD_SECONDS
+        return bool(now - self.last_activity > allowed)
+
+    def disconnect(self) -> None:
+        """Close the connection, from any thread: the server's loop notices, and frees a thread that waits for it."""
+        with suppress(OSError):  # already closed
+            if self.socket is not None:
+                self.socket.shutdown(socket.SHUT_RDWR)
+
+    def _time_for_request(self) -> float:
+        if self.request is None or not self.head_is_complete:
+            return HEAD_SECONDS
+        return BODY_SECONDS + int(self.request.content_length) / BODY_BYTES_PER_SECOND
+
+
+class _Limits:
+    """What both kinds of listening sockets do alike. A mix-in for waitress's servers."""
+
+    channel_class = Connection
+    active_channels: dict[int, Connection]
+
+    def maintenance(self, now: float) -> None:
+        """Nothing: `BufferingWorker` closes connections, between two turns of the loop."""
+
+    def close_overdue(self) -> None:
+        """Close what has waited too long, and the oldest of what waits if there are too many."""
+        now = time.time()
+        connections = list(self.active_channels.values())
+        waiting = [one for one in connections if one.awaits_request]
+        for connection in connections:
+            if connection.is_overdue(now):
+                connection.handle_close()
+        surplus = len(self.active_channels) - _allowed_connections()
+        if surplus > 0:
+            oldest = sorted(waiting, key=lambda one: one.last_activity)
+            for connection in oldest[:surplus]:
+                connection.handle_close()
+
+    @property
+    def is_idle(self) -> bool:
+        return all(one.awaits_request for one in self.active_channels.values())
+
+
+class _TcpServer(_Limits, TcpWSGIServer):
+    pass
+
+
+class _UnixServer(_Limits, UnixWSGIServer):
+    pass
+
+
+class BufferingWorker(Worker):
+    """A process of gunicorn whose one loop speaks with all clients, while `threads` threads run the application."""
+
+    def run(self) -> None:
+        """Serve until the process is asked to stop; then finish what was received, within `graceful_timeout`."""
+        if self.cfg.is_ssl:
+            raise RuntimeError("This server speaks no TLS: a proxy in front of it does.")
+        _raise_descriptor_limit()
+        connections: dict[int, wasyncore.dispatcher] = {}
+        threads = ThreadedTaskDispatcher()
+        threads.set_thread_count(self.cfg.threads)
+        servers = list(self._servers(connections, threads))
+        self._loop(connections, servers)
+        self._finish(connections, servers)
+        threads.shutdown(timeout=1)
+        wasyncore.close_all(connections)
+
+    def _loop(self, connections: dict[int, wasyncore.dispatcher], servers: list[Any]) -> None:
+        checked_at = 0.0
+        while self.alive and self.ppid == os.getppid():
+            wasyncore.loop(timeout=_LOOP_SECONDS, use_poll=True, map=connections, count=1)
+            if time.monotonic() - checked_at < _LOOP_SECONDS and len(connections) <= _allowed_connections():
+                continue
+            checked_at = time.monotonic()
+            self.notify()
+            for server in servers:
+                server.close_overdue()
+
+    def _finish(self, connections: dict[int, wasyncore.dispatcher], servers: list[Any]) -> None:
+        """Accept nothing more, and end once every request that has arrived is answered."""
+        for server in servers:
+            server.accepting = False
+        until = time.monotonic() + self.cfg.graceful_timeout
+        while time.monotonic() < until and not all(server.is_idle for server in servers):
+            self.notify()
+            wasyncore.loop(timeout=0.1, use_poll=True, map=connections, count=1)
+
+    def _servers(
+        self, connections: dict[int, wasyncore.dispatcher], threads: ThreadedTaskDispatcher
+    ) -> Iterator[Any]:
+        adjustments = _adjustments()
+        for listener in self.sockets:
+            found: socket.socket = listener.sock
+            kind = _UnixServer if found.family == socket.AF_UNIX else _TcpServer
+            yield kind(
+                self.wsgi,
+                connections,
+                _sock=found,
+                dispatcher=threads,
+                adj=adjustments,
+                bind_socket=False,
+                sockinfo=(found.family, found.type, found.proto, found.getsockname()),
+            )
+
+
+def _adjustments() -> Adjustments:
+    """Waitress's options. Forwarded headers stay, because the application decides whether to trust them."""
+    return Adjustments(
+        ident=None,
+        clear_untrusted_proxy_headers=False,
+        connection_limit=MAX_CONNECTIONS * 2,  # we keep to our own limit, which lets new connections in
+        max_request_header_size=MAX_HEAD_BYTES,
+        max_request_body_size=MAX_BODY_BYTES,
+        outbuf_high_watermark=_STREAM_BUFFER,
+        outbuf_overflow=MAX_BODY_BYTES,  # answers never go through temporary files
+        recv_bytes=65_536,
+        log_socket_errors=False,
+    )
+
+
+def _limits_of_deliveries(options: Adjustments) -> Adjustments:
+    changed = copy.copy(options)
+    changed.max_request_body_size = MAX_DELIVERY_BYTES + 1  # waitress refuses what reaches it
+    return changed
+
+
+def _raise_descriptor_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_CONNECTIONS + _SPARE_DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        limit = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+
+
+def _allowed_connections() -> int:
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return (
+        MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, soft - _SPARE_DESCRIPTORS)
+    )
