@@ -60,7 +60,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 
 # == Installation
-#: The folder for exports, collected static files and, unless configured otherwise, the database and the broker.
+#: The folder for collected static files, files in the making and, unless configured otherwise, finished exports,
+#: archives, the database and the broker. Each machine has its own.
 #: Default: `var` in the project folder.
 DATA_DIR = Path(env.str("COUNTERSIGN_DATA_DIR", default=str(BASE_DIR / "var")))
 DATA_DIR.mkdir(parents=True, exist_ok=True)
@@ -310,6 +311,23 @@ SCHEDULED_EXPORTS_PER_PERSON: int = env.int("COUNTERSIGN_SCHEDULED_EXPORTS_PER_P
 #: No export starts or continues with less free space, in megabytes, on the disk of the data folder.
 EXPORT_DISK_RESERVE_MB: int = env.int("COUNTERSIGN_EXPORT_DISK_RESERVE_MB", default=512)
 
+# == Files
+# Finished exports and archives of evidence. With several machines they need an object store.
+#: The bucket of an S3-compatible object store; it must be private. Default: folders in the data folder.
+FILES_BUCKET: str = env.str("COUNTERSIGN_FILES_BUCKET", default="").strip()
+#: What the names of all objects begin with, such as `countersign`.
+FILES_PREFIX: str = env.str("COUNTERSIGN_FILES_PREFIX", default="").strip().strip("/")
+#: The address of an object store that is not that of AWS; https except on loopback.
+FILES_ENDPOINT: str = env.str("COUNTERSIGN_FILES_ENDPOINT", default="").strip()
+#: The region of the bucket.
+FILES_REGION: str = env.str("COUNTERSIGN_FILES_REGION", default="us-east-1").strip()
+#: The access key of the object store. Default: the role of the machine, or what else boto3 finds.
+FILES_ACCESS_KEY: str = env.str("COUNTERSIGN_FILES_ACCESS_KEY", default="").strip()
+#: The secret key that belongs to it.
+FILES_SECRET_KEY: str = env.str("COUNTERSIGN_FILES_SECRET_KEY", default="").strip()
+#: A file of certificate authorities to trust for the object store. Default: those of the system.
+FILES_CA_FILE: str = env.str("COUNTERSIGN_FILES_CA_FILE", default="")
+
 # == Email
 # Notifications and messages of scheduled reports: a link, no figures.
 #: Where emails are sent, such as `smtp+tls://user:password@host:587`. The default writes those of scheduled reports to
@@ -426,7 +444,38 @@ CONTENT_SECURITY_POLICY = {
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STORAGES = {
+
+
+def _file_store(kind: str) -> dict[str, Any]:
+    """Where files of this kind are kept: in the bucket, or in a folder of this name."""
+    if not FILES_BUCKET:
+        modes = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
+        return {
+            "BACKEND": "backoffice.core.storage.files.PrivateFolder",
+            "OPTIONS": {"location": DATA_DIR / kind, "base_url": None, **modes},
+        }
+    return {
+        "BACKEND": "backoffice.core.storage.files.PrivateBucket",
+        "OPTIONS": {
+            "bucket_name": FILES_BUCKET,
+            "location": f"{FILES_PREFIX}/{kind}".lstrip("/"),
+            "endpoint_url": FILES_ENDPOINT or None,
+            "region_name": FILES_REGION,
+            "access_key": FILES_ACCESS_KEY or None,
+            "secret_key": FILES_SECRET_KEY or None,
+            "verify": FILES_CA_FILE or None,
+            "addressing_style": "path" if FILES_ENDPOINT else "auto",
+            "signature_version": "s3v4",
+            "default_acl": None,
+            "querystring_auth": True,
+            "file_overwrite": False,
+        },
+    }
+
+
+STORAGES: dict[str, dict[str, Any]] = {
+    "exports": _file_store("exports"),
+    "archives": _file_store("archives"),
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
@@ -524,7 +573,16 @@ def _check_safety() -> None:
         ),
     ]
     webhooks = [urlsplit(url) for url in NOTIFY_WEBHOOKS]
+    store = urlsplit(FILES_ENDPOINT)
     checks += [
+        (
+            not FILES_ENDPOINT or store.scheme == "https" or is_loopback(store.hostname),
+            "COUNTERSIGN_FILES_ENDPOINT must be an https address",
+        ),
+        (
+            bool(FILES_BUCKET) or not FILES_ENDPOINT,
+            "COUNTERSIGN_FILES_BUCKET is not set, but COUNTERSIGN_FILES_ENDPOINT is",
+        ),
         (
             all(url.scheme == "https" or is_loopback(url.hostname) for url in webhooks),
             "COUNTERSIGN_NOTIFY_WEBHOOKS must be https addresses",
