@@ -17,6 +17,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from backoffice.file_stores import file_stores
 from payments_gateway.config import is_loopback
 from payments_gateway.money import CURRENCIES
 
@@ -219,6 +220,7 @@ INSTALLED_APPS = [
     "backoffice.governance",
     "backoffice.reports",
     "backoffice.notifications",
+    "backoffice.retention",
     "backoffice.sweeper",
     *(["backoffice.demo"] if DEMO else []),
 ]
@@ -312,7 +314,6 @@ SCHEDULED_EXPORTS_PER_PERSON: int = env.int("COUNTERSIGN_SCHEDULED_EXPORTS_PER_P
 EXPORT_DISK_RESERVE_MB: int = env.int("COUNTERSIGN_EXPORT_DISK_RESERVE_MB", default=512)
 
 # == Files
-# Finished exports and archives of evidence. With several machines they need an object store.
 #: The bucket of an S3-compatible object store; it must be private. Default: folders in the data folder.
 FILES_BUCKET: str = env.str("COUNTERSIGN_FILES_BUCKET", default="").strip()
 #: What the names of all objects begin with, such as `countersign`.
@@ -327,6 +328,25 @@ FILES_ACCESS_KEY: str = env.str("COUNTERSIGN_FILES_ACCESS_KEY", default="").stri
 FILES_SECRET_KEY: str = env.str("COUNTERSIGN_FILES_SECRET_KEY", default="").strip()
 #: A file of certificate authorities to trust for the object store. Default: those of the system.
 FILES_CA_FILE: str = env.str("COUNTERSIGN_FILES_CA_FILE", default="")
+
+# == Retention
+# Days for which rows are kept; 0 keeps them for ever. Evidence is never deleted.
+#: Webhook deliveries, from when they were first received.
+KEEP_DELIVERIES_DAYS: int = env.int("COUNTERSIGN_KEEP_DELIVERIES_DAYS", default=400)
+#: Background exports that ended, in the list of their person. Their files are deleted after seven days.
+KEEP_EXPORTS_DAYS: int = env.int("COUNTERSIGN_KEEP_EXPORTS_DAYS", default=400)
+#: Notifications that were delivered or dropped.
+KEEP_NOTIFICATIONS_DAYS: int = env.int("COUNTERSIGN_KEEP_NOTIFICATIONS_DAYS", default=90)
+#: That an event without an audit entry was found, so that it is not notified twice; at least 90, or 0.
+KEEP_OCCURRENCES_DAYS: int = env.int("COUNTERSIGN_KEEP_OCCURRENCES_DAYS", default=400)
+#: Files of payouts that were not submitted.
+KEEP_UPLOADS_DAYS: int = env.int("COUNTERSIGN_KEEP_UPLOADS_DAYS", default=30)
+#: Balances of each quarter-hour; the overview shows those of 60 days.
+KEEP_BALANCE_SNAPSHOTS_DAYS: int = env.int("COUNTERSIGN_KEEP_BALANCE_SNAPSHOTS_DAYS", default=400)
+#: What expired: sessions, answers to submitted forms, and values that were read from the provider.
+KEEP_EXPIRED_DAYS: int = env.int("COUNTERSIGN_KEEP_EXPIRED_DAYS", default=1)
+#: Wrong passwords that were counted for the lock-out, and one-time links after they expired.
+KEEP_SIGN_IN_ATTEMPTS_DAYS: int = env.int("COUNTERSIGN_KEEP_SIGN_IN_ATTEMPTS_DAYS", default=30)
 
 # == Email
 # Notifications and messages of scheduled reports: a link, no figures.
@@ -444,38 +464,10 @@ CONTENT_SECURITY_POLICY = {
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-
-
-def _file_store(kind: str) -> dict[str, Any]:
-    """Where files of this kind are kept: in the bucket, or in a folder of this name."""
-    if not FILES_BUCKET:
-        modes = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
-        return {
-            "BACKEND": "backoffice.core.storage.files.PrivateFolder",
-            "OPTIONS": {"location": DATA_DIR / kind, "base_url": None, **modes},
-        }
-    return {
-        "BACKEND": "backoffice.core.storage.files.PrivateBucket",
-        "OPTIONS": {
-            "bucket_name": FILES_BUCKET,
-            "location": f"{FILES_PREFIX}/{kind}".lstrip("/"),
-            "endpoint_url": FILES_ENDPOINT or None,
-            "region_name": FILES_REGION,
-            "access_key": FILES_ACCESS_KEY or None,
-            "secret_key": FILES_SECRET_KEY or None,
-            "verify": FILES_CA_FILE or None,
-            "addressing_style": "path" if FILES_ENDPOINT else "auto",
-            "signature_version": "s3v4",
-            "default_acl": None,
-            "querystring_auth": True,
-            "file_overwrite": False,
-        },
-    }
-
-
+_bucket = {"bucket_name": FILES_BUCKET, "endpoint_url": FILES_ENDPOINT, "region_name": FILES_REGION}
+_bucket |= {"access_key": FILES_ACCESS_KEY, "secret_key": FILES_SECRET_KEY, "verify": FILES_CA_FILE}
 STORAGES: dict[str, dict[str, Any]] = {
-    "exports": _file_store("exports"),
-    "archives": _file_store("archives"),
+    **file_stores(DATA_DIR, _bucket, prefix=FILES_PREFIX),
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
@@ -594,6 +586,11 @@ def _check_safety() -> None:
         (NOTIFY_LANGUAGE in dict(LANGUAGES), "COUNTERSIGN_NOTIFY_LANGUAGE must be en or fr"),
         (NOTIFY_GIVE_UP_HOURS > 0, "COUNTERSIGN_NOTIFY_GIVE_UP_HOURS must be greater than zero"),
     ]
+    kept = {name: days for name, days in globals().items() if name.startswith("KEEP_")}
+    checks += [(days >= 0, f"COUNTERSIGN_{name} must not be negative") for name, days in kept.items()]
+    checks.append(
+        (KEEP_OCCURRENCES_DAYS not in range(1, 90), "COUNTERSIGN_KEEP_OCCURRENCES_DAYS: at least 90")
+    )
     for is_safe, message in checks:
         if not is_safe:
             raise ImproperlyConfigured(message)

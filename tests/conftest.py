@@ -28,9 +28,9 @@ from backoffice.operations.reconciliation import selectors
 from tests import factories
 from tests.requirements import leave_out_what_one_engine_proves, skip_what_cannot_run
 from tests.sandbox_process import SandboxProcess
+from tools.processes import run_python
 
 pytest_plugins = ["tests.object_store"]
-from tools.processes import run_python
 
 # Hypothesis runs the same examples every time and without a deadline: a random finding must not fail an unrelated
 # change. `--hypothesis-profile=default` runs new examples each time.

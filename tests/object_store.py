@@ -1,10 +1,10 @@
 """The store of files in a bucket of a real S3-compatible server on loopback."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
-from django.test import override_settings
 from moto.server import ThreadedMotoServer
 from pytest_django import Settings
 
@@ -19,9 +19,14 @@ def s3_server() -> Iterator[str]:
     server.start()
     host, port = server.get_host_and_port()
     address = f"http://{host}:{port}"
-    boto3.client("s3", endpoint_url=address, region_name="us-east-1", **KEYS).create_bucket(Bucket=BUCKET)
+    _s3(address).create_bucket(Bucket=BUCKET)
     yield address
     server.stop()
+
+
+def _s3(address: str) -> Any:
+    connect: Any = boto3.resource
+    return connect("s3", endpoint_url=address, region_name="us-east-1", **KEYS)
 
 
 def bucket_options(address: str, kind: str) -> dict[str, object]:
@@ -43,8 +48,9 @@ def bucket_options(address: str, kind: str) -> dict[str, object]:
 
 
 @pytest.fixture
-def bucket(s3_server: str, settings: Settings) -> Iterator[str]:
+def bucket(s3_server: str, settings: Settings) -> str:
     """All files are kept in the bucket; the address of its server."""
+    _s3(s3_server).Bucket(BUCKET).objects.all().delete()
     stores = {kind: bucket_options(s3_server, kind) for kind in ("exports", "archives")}
-    with override_settings(STORAGES={**settings.STORAGES, **stores}):
-        yield s3_server
+    settings.STORAGES = {**settings.STORAGES, **stores}
+    return s3_server

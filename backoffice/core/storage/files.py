@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, NoReturn, cast
+from typing import Any, NoReturn, Protocol, Self, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.storage import FileSystemStorage, storages
@@ -32,6 +32,18 @@ class StoredFile:
     changed_at: datetime
 
 
+class ReadableFile(Protocol):
+    """An open file, to be read from its beginning to its end."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_error: Any) -> None: ...
+
+
 class PrivateFolder(FileSystemStorage):
     """A folder that only this system user reads: files are 0600, folders 0700."""
 
@@ -42,7 +54,7 @@ class PrivateFolder(FileSystemStorage):
         path.rename(self.path(name))
         _sync_folder(Path(self.path(name)).parent)
 
-    def read(self, name: str) -> IO[bytes]:
+    def read(self, name: str) -> ReadableFile:
         """The file, opened. Raises FileNotFoundError."""
         return Path(self.path(name)).open("rb")
 
@@ -58,8 +70,10 @@ class PrivateFolder(FileSystemStorage):
         Path(self.location).mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-class PrivateBucket(S3Storage):  # type: ignore[misc]  # it has no types
+class PrivateBucket(S3Storage):
     """A bucket of an S3-compatible object store; objects have no access list, so they are as private as the bucket."""
+
+    location: str
 
     def put(self, path: Path, name: str) -> None:
         """Upload the file, and delete it on this machine. Raises FileStoreError; then the file is still here."""
@@ -67,7 +81,7 @@ class PrivateBucket(S3Storage):  # type: ignore[misc]  # it has no types
             self._object(name).upload_file(str(path), ExtraArgs={"ContentType": "application/octet-stream"})
         path.unlink()
 
-    def read(self, name: str) -> IO[bytes]:
+    def read(self, name: str) -> ReadableFile:
         """The object as a stream, in constant memory. Raises FileNotFoundError, FileStoreError."""
         with _store_errors():
             return _Stream(self._object(name).get()["Body"])
@@ -102,7 +116,7 @@ def is_shared() -> bool:
     return isinstance(file_store(EXPORTS), PrivateBucket)
 
 
-class _Stream(IO[bytes]):
+class _Stream:
     """The body of an object; a connection that breaks is a FileStoreError."""
 
     def __init__(self, body: Any) -> None:
@@ -116,7 +130,7 @@ class _Stream(IO[bytes]):
     def close(self) -> None:
         self._body.close()
 
-    def __enter__(self) -> "IO[bytes]":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:

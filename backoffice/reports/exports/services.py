@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -26,7 +26,7 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import background, clock
 from backoffice.core.leases import acquire_lease
-from backoffice.core.storage.files import EXPORTS, FileStoreError, file_store, is_shared
+from backoffice.core.storage.files import EXPORTS, FileStoreError, ReadableFile, file_store, is_shared
 from backoffice.core.web.formatting import exact_zoned_time
 from backoffice.core.web.forms import end_of_day
 from backoffice.reports.definitions.catalogue import REPORTS
@@ -182,7 +182,7 @@ def remove_export(pk: UUID, *, actor: User) -> ExportJob:
 
 
 @transaction.atomic
-def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, IO[bytes]]:
+def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, ReadableFile]:
     """The finished export and its open file, for download. Raises ReportNotAllowedError, ExportGoneError,
     StoreUnavailableError.
 
@@ -265,7 +265,9 @@ def _abandoned_stored_files() -> list[str]:
     """The same in the store, whose clock is right within minutes: its requests are signed with their time."""
     newest = clock.now() - _longest_run()
     try:
-        return sorted(_unnamed(one.name for one in file_store(EXPORTS).all_files() if one.changed_at < newest))
+        return sorted(
+            _unnamed(one.name for one in file_store(EXPORTS).all_files() if one.changed_at < newest)
+        )
     except FileStoreError:
         logger.warning("The store of exports cannot be listed", exc_info=True)
         return []

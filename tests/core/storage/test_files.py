@@ -8,7 +8,7 @@ import requests
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.core.storage.files import EXPORTS, FileStoreError, file_store, is_shared
+from backoffice.core.storage.files import EXPORTS, FileStoreError, PrivateBucket, file_store, is_shared
 from tests.object_store import BUCKET, bucket_options
 
 
@@ -68,7 +68,9 @@ def test_files_of_a_folder_are_readable_by_this_user_only(tmp_path: Path, settin
 
 def test_an_object_has_no_grant_for_everyone(bucket: str, tmp_path: Path) -> None:
     put(tmp_path, "private")
-    grants = file_store(EXPORTS).bucket.Object("tests/exports/private").Acl().grants
+    store = file_store(EXPORTS)
+    assert isinstance(store, PrivateBucket)
+    grants = store.bucket.Object("tests/exports/private").Acl().grants
     assert [grant["Grantee"]["Type"] for grant in grants] == ["CanonicalUser"]
     assert requests.get(f"{bucket}/{BUCKET}/tests/exports/private", timeout=10).status_code == 403
     assert is_shared()

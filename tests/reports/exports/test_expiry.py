@@ -14,7 +14,7 @@ from backoffice.reports.exports import services
 from backoffice.reports.exports.services import ABANDONED_AFTER
 from backoffice.reports.models import ExportJob, ExportState, work_folder
 from backoffice.reports.rendering.xlsx import encode_xlsx
-from tests.reports.export_requests import actions, files, made, now, requested_export, path_of
+from tests.reports.export_requests import actions, files, made, now, path_of, requested_export
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_folder")]
 

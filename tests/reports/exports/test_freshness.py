@@ -22,7 +22,7 @@ from backoffice.reports.report import StoredReport
 from backoffice.reports.schedules import messages, services
 from tests.ledger.statements.test_breaks import merged, record
 from tests.reports.definitions.test_golden import export_request
-from tests.reports.export_requests import made, now, requested_export, path_of
+from tests.reports.export_requests import made, now, path_of, requested_export
 from tests.reports.schedule_requests import is_due, stored_schedule
 
 pytestmark = [

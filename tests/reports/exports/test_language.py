@@ -19,7 +19,7 @@ from backoffice.reports.exports import runner
 from backoffice.reports.models import ExportJob, Schedule
 from backoffice.reports.report import Column, ComputedReport, labelled
 from backoffice.reports.schedules import messages
-from tests.reports.export_requests import requested_export, path_of
+from tests.reports.export_requests import path_of, requested_export
 from tests.reports.schedule_requests import now, ran, stored_schedule
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("public_address", "tongues")]

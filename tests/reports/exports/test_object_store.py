@@ -29,7 +29,7 @@ def stored() -> list[str]:
 def test_an_export_is_kept_in_the_bucket_and_not_here(bucket: str, reader: Client, auditor: User) -> None:
     job = made(auditor)
     assert (stored(), files()) == ([job.stored_as], [])
-    answer = reader.get(reverse("reports:export_file", args=[job.pk]))
+    answer = reader.get(reverse("reports:download", args=[job.pk]))
     content = b"".join(answer)
     assert content.startswith(b"Position,Actor,Action")
     assert len(content) == int(answer["Content-Length"]) == job.size
@@ -41,7 +41,7 @@ def test_another_person_does_not_get_a_file_of_the_bucket(
     bucket: str, client: Client, approver: User, auditor: User, sign_in: Callable[[Client, User], Client]
 ) -> None:
     job = made(auditor)
-    assert sign_in(client, approver).get(reverse("reports:export_file", args=[job.pk])).status_code == 404
+    assert sign_in(client, approver).get(reverse("reports:download", args=[job.pk])).status_code == 404
     services.remove_export(job.pk, actor=auditor)
 
 
@@ -62,7 +62,8 @@ def test_a_file_that_no_export_names_leaves_the_bucket_after_two_hours(
     monkeypatch.setattr(services, "ABANDONED_AFTER", timedelta(seconds=-5))
     monkeypatch.setattr(services, "STORE_CHECKED_EVERY", timedelta(0))
     assert services.delete_expired_exports() == 0  # another process looked less than an hour ago
-    with clock.use_clock(lambda at=clock.now() + timedelta(hours=1, minutes=1): at):
+    later = clock.now() + timedelta(hours=1, minutes=1)
+    with clock.use_clock(lambda: later):
         assert services.delete_expired_exports() == 1
     assert stored() == [job.stored_as]
     services.remove_export(job.pk, actor=auditor)
@@ -82,7 +83,7 @@ def test_a_download_says_that_the_store_is_away(
 ) -> None:
     job = made(auditor)
     settings.STORAGES = {**settings.STORAGES, EXPORTS: bucket_options("http://127.0.0.1:9", EXPORTS)}
-    answer = reader.get(reverse("reports:export_file", args=[job.pk]), follow=True)
+    answer = reader.get(reverse("reports:download", args=[job.pk]), follow=True)
     assert "The store of files cannot be used at the moment." in answer.content.decode()
 
 
@@ -94,6 +95,6 @@ def test_a_file_in_the_making_is_as_old_as_this_machine_says(
     part.write_bytes(b"x")
     hours_behind = time.time() - 5 * 3600
     os.utime(part, (hours_behind, hours_behind))
-    monkeypatch.setattr(services.time, "time", lambda: hours_behind)
+    monkeypatch.setattr(time, "time", lambda: hours_behind)
     assert services.delete_expired_exports() == 0
     assert files() == ["being-written.part"]

@@ -23,7 +23,7 @@ from backoffice.core.models import LeaseRow
 from backoffice.reports.exports import runner, services
 from backoffice.reports.models import ExportJob, ExportState, work_folder
 from payments_gateway import ReadFailedError
-from tests.reports.export_requests import actions, files, now, numbers, requested_export, path_of
+from tests.reports.export_requests import actions, files, now, numbers, path_of, requested_export
 from tests.tools.test_brokers import database_url
 from tools.processes import run_python
 

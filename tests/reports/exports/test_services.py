@@ -15,7 +15,7 @@ from backoffice.audit.models import Entry
 from backoffice.reports.errors import ExportGoneError, ReportNotAllowedError
 from backoffice.reports.exports import runner, services
 from backoffice.reports.models import TRANSITIONS, ExportJob, ExportState, change_state, work_folder
-from tests.reports.export_requests import actions, files, made, now, requested_export, path_of
+from tests.reports.export_requests import actions, files, made, now, path_of, requested_export
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_folder")]
 

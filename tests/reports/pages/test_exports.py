@@ -14,7 +14,7 @@ from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.models import ExportJob, ExportState
-from tests.reports.export_requests import made, now, requested_export, path_of
+from tests.reports.export_requests import made, now, path_of, requested_export
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SignIn = Callable[[Client, User], Client]
