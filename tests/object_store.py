@@ -47,6 +47,17 @@ def bucket_options(address: str, kind: str) -> dict[str, object]:
     }
 
 
+def environment_of_bucket(address: str) -> dict[str, str]:
+    """The variables of a process that keeps its files in the same bucket."""
+    return {
+        "COUNTERSIGN_FILES_BUCKET": BUCKET,
+        "COUNTERSIGN_FILES_PREFIX": "tests",
+        "COUNTERSIGN_FILES_ENDPOINT": address,
+        "COUNTERSIGN_FILES_ACCESS_KEY": KEYS["aws_access_key_id"],
+        "COUNTERSIGN_FILES_SECRET_KEY": KEYS["aws_secret_access_key"],
+    }
+
+
 @pytest.fixture
 def bucket(s3_server: str, settings: Settings) -> str:
     """All files are kept in the bucket; the address of its server."""
