@@ -5,13 +5,13 @@ from uuid import UUID
 
 import pytest
 from django.db import connection
-from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.core.storage.files import EXPORTS, file_store
 from backoffice.operations.models.operations import Operation
 from backoffice.reports.exports import services
 from backoffice.reports.models import ExportJob, ExportState
+from tests.faults.harness.clocks import skewed_clocks
 from tests.faults.harness.figures import compare_with_provider
 from tests.faults.harness.operations import MONEY
 from tests.faults.harness.processes import MakeProcesses, ProductProcesses, wait_until
@@ -66,13 +66,11 @@ def test_a_machine_killed_under_load_leaves_everything_to_the_other(
     stage: FaultStage,
     make_product: MakeProcesses,
     broker: str,
-    clock_of: dict[str, dict[str, str]],
     bucket: str,
     auditor: User,
-    settings: Settings,
 ) -> None:
     product = make_product(broker, **environment_of_bucket(bucket))
-    one, two = (Machine(product, name, own) for name, own in zip("12", clock_of.values(), strict=True))
+    one, two = (Machine(product, name, own) for name, own in zip("12", skewed_clocks().values(), strict=True))
     one.start()
     first = requested_export(auditor)
     wait_until(lambda: is_made(first.pk), "the first machine makes an export")
