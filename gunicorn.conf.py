@@ -1,8 +1,8 @@
 """How the web process runs, wherever it is started: gunicorn reads this by itself when it is started in this folder.
 
 An option on the command line, such as `--bind 127.0.0.1:9000 --workers 3`, overrides a value. Limits of time and size
-are those of `backoffice/web_server.py`. gunicorn's own lines go to the log of Countersign, and its workers count requests
-together and report that they run.
+are those of `backoffice/web_server.py`. gunicorn's own lines go to the log of Countersign, and its workers count
+requests together and report that they run.
 """
 
 import importlib

@@ -19,6 +19,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from backoffice import production_checks
+from backoffice.file_stores import file_stores
 from payments_gateway.config import is_loopback
 from payments_gateway.money import CURRENCIES
 
@@ -84,7 +85,8 @@ _ENV_FILE = env.str("COUNTERSIGN_ENV_FILE", default=str(BASE_DIR / ".env"))
 if _ENV_FILE and Path(_ENV_FILE).is_file() and os.access(_ENV_FILE, os.R_OK):
     environ.Env.read_env(_ENV_FILE)
 
-#: The folder for exports, collected static files and, unless configured otherwise, the database and the broker.
+#: The folder for collected static files, files in the making and, unless configured otherwise, finished exports,
+#: archives, the database and the broker. Each machine has its own.
 #: Default: `var` in the project folder.
 DATA_DIR = Path(env.str("COUNTERSIGN_DATA_DIR", default=str(BASE_DIR / "var")))
 DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -263,6 +265,7 @@ INSTALLED_APPS = [
     "backoffice.reports",
     "backoffice.notifications",
     "backoffice.installation",
+    "backoffice.retention",
     "backoffice.sweeper",
     *(["backoffice.demo"] if DEMO else []),
 ]
@@ -364,6 +367,41 @@ EXPORTS_TOTAL: int = env.int("COUNTERSIGN_EXPORTS_TOTAL", default=1000)
 SCHEDULED_EXPORTS_PER_PERSON: int = env.int("COUNTERSIGN_SCHEDULED_EXPORTS_PER_PERSON", default=200)
 #: No export starts or continues with less free space, in megabytes, on the disk of the data folder.
 EXPORT_DISK_RESERVE_MB: int = env.int("COUNTERSIGN_EXPORT_DISK_RESERVE_MB", default=512)
+
+# == Files
+#: The bucket of an S3-compatible object store; it must be private. Default: folders in the data folder.
+FILES_BUCKET: str = env.str("COUNTERSIGN_FILES_BUCKET", default="").strip()
+#: What the names of all objects begin with, such as `countersign`.
+FILES_PREFIX: str = env.str("COUNTERSIGN_FILES_PREFIX", default="").strip().strip("/")
+#: The address of an object store that is not that of AWS; https except on loopback.
+FILES_ENDPOINT: str = env.str("COUNTERSIGN_FILES_ENDPOINT", default="").strip()
+#: The region of the bucket.
+FILES_REGION: str = env.str("COUNTERSIGN_FILES_REGION", default="us-east-1").strip()
+#: The access key of the object store. Default: the role of the machine, or what else boto3 finds.
+FILES_ACCESS_KEY: str = env.str("COUNTERSIGN_FILES_ACCESS_KEY", default="").strip()
+#: The secret key that belongs to it.
+FILES_SECRET_KEY: str = env.str("COUNTERSIGN_FILES_SECRET_KEY", default="").strip()
+#: A file of certificate authorities to trust for the object store. Default: those of the system.
+FILES_CA_FILE: str = env.str("COUNTERSIGN_FILES_CA_FILE", default="")
+
+# == Retention
+# Days for which rows are kept; 0 keeps them for ever. Evidence is never deleted.
+#: Webhook deliveries, from when they were first received.
+KEEP_DELIVERIES_DAYS: int = env.int("COUNTERSIGN_KEEP_DELIVERIES_DAYS", default=400)
+#: Background exports that ended, in the list of their person. Their files are deleted after seven days.
+KEEP_EXPORTS_DAYS: int = env.int("COUNTERSIGN_KEEP_EXPORTS_DAYS", default=400)
+#: Notifications that were delivered or dropped.
+KEEP_NOTIFICATIONS_DAYS: int = env.int("COUNTERSIGN_KEEP_NOTIFICATIONS_DAYS", default=90)
+#: That an event without an audit entry was found, so that it is not notified twice; at least 90, or 0.
+KEEP_OCCURRENCES_DAYS: int = env.int("COUNTERSIGN_KEEP_OCCURRENCES_DAYS", default=400)
+#: Files of payouts that were not submitted.
+KEEP_UPLOADS_DAYS: int = env.int("COUNTERSIGN_KEEP_UPLOADS_DAYS", default=30)
+#: Balances of each quarter-hour; the overview shows those of 60 days.
+KEEP_BALANCE_SNAPSHOTS_DAYS: int = env.int("COUNTERSIGN_KEEP_BALANCE_SNAPSHOTS_DAYS", default=400)
+#: What expired: sessions, answers to submitted forms, and values that were read from the provider.
+KEEP_EXPIRED_DAYS: int = env.int("COUNTERSIGN_KEEP_EXPIRED_DAYS", default=1)
+#: Wrong passwords that were counted for the lock-out, and one-time links after they expired.
+KEEP_SIGN_IN_ATTEMPTS_DAYS: int = env.int("COUNTERSIGN_KEEP_SIGN_IN_ATTEMPTS_DAYS", default=30)
 
 # == Email
 # Notifications and messages of scheduled reports: a link, no figures.
@@ -469,7 +507,10 @@ CONTENT_SECURITY_POLICY = {
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STORAGES = {
+_bucket = {"bucket_name": FILES_BUCKET, "endpoint_url": FILES_ENDPOINT, "region_name": FILES_REGION}
+_bucket |= {"access_key": FILES_ACCESS_KEY, "secret_key": FILES_SECRET_KEY, "verify": FILES_CA_FILE}
+STORAGES: dict[str, dict[str, Any]] = {
+    **file_stores(DATA_DIR, _bucket, prefix=FILES_PREFIX),
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
@@ -604,7 +645,16 @@ def _check_safety() -> None:
         ),
     ]
     webhooks = [urlsplit(url) for url in NOTIFY_WEBHOOKS]
+    store = urlsplit(FILES_ENDPOINT)
     checks += [
+        (
+            not FILES_ENDPOINT or store.scheme == "https" or is_loopback(store.hostname),
+            "COUNTERSIGN_FILES_ENDPOINT must be an https address",
+        ),
+        (
+            bool(FILES_BUCKET) or not FILES_ENDPOINT,
+            "COUNTERSIGN_FILES_BUCKET is not set, but COUNTERSIGN_FILES_ENDPOINT is",
+        ),
         (
             all(url.scheme == "https" or is_loopback(url.hostname) for url in webhooks),
             "COUNTERSIGN_NOTIFY_WEBHOOKS must be https addresses",
@@ -617,6 +667,11 @@ def _check_safety() -> None:
         (NOTIFY_LANGUAGE in dict(LANGUAGES), "COUNTERSIGN_NOTIFY_LANGUAGE must be en or fr"),
         (NOTIFY_GIVE_UP_HOURS > 0, "COUNTERSIGN_NOTIFY_GIVE_UP_HOURS must be greater than zero"),
     ]
+    kept = {name: days for name, days in globals().items() if name.startswith("KEEP_")}
+    checks += [(days >= 0, f"COUNTERSIGN_{name} must not be negative") for name, days in kept.items()]
+    checks.append(
+        (KEEP_OCCURRENCES_DAYS not in range(1, 90), "COUNTERSIGN_KEEP_OCCURRENCES_DAYS: at least 90")
+    )
     for is_safe, message in checks:
         if not is_safe:
             raise ImproperlyConfigured(message)

@@ -30,6 +30,8 @@ from tests.requirements import leave_out_what_one_engine_proves, skip_what_canno
 from tests.sandbox_process import SandboxProcess
 from tools.processes import run_python
 
+pytest_plugins = ["tests.faults.harness.clocks", "tests.object_store"]
+
 # Hypothesis runs the same examples every time and without a deadline: a random finding must not fail an unrelated
 # change. `--hypothesis-profile=default` runs new examples each time.
 hypothesis.settings.register_profile(

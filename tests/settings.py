@@ -13,11 +13,12 @@ os.environ["COUNTERSIGN_ENVIRONMENT"] = "sandbox"
 os.environ["COUNTERSIGN_ENV_FILE"] = ""
 
 from backoffice.settings import *  # noqa: E402, F403
-from backoffice.settings import DATABASES, INSTALLED_APPS  # noqa: E402
+from backoffice.settings import DATABASES, INSTALLED_APPS, STORAGES  # noqa: E402
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.append_only"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {
+    **STORAGES,
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }

@@ -11,6 +11,8 @@ from django.utils.translation import pgettext_lazy
 class Action(models.TextChoices):
     # audit
     LOG_VERIFIED = "audit.verified", pgettext_lazy("audit action", "verified")
+    EVIDENCE_ARCHIVED = "audit.archived", pgettext_lazy("audit action", "archived")
+    DATA_PRUNED = "audit.pruned", pgettext_lazy("audit action", "deleted")
 
     # reports
     REPORT_REQUESTED = "report.requested", pgettext_lazy("audit action", "started to export")

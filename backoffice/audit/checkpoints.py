@@ -107,6 +107,12 @@ def sign(position: int, hash_: str, at: datetime) -> Checkpoint:
     return replace(unsigned, signature=base64.b64encode(key.sign(unsigned.signed)).decode())
 
 
+def sign_content(content: bytes) -> tuple[str, str]:
+    """The id of the newest key, and its Ed25519 signature of these bytes in base64. Raises ImproperlyConfigured."""
+    key_id, key = next(iter(_signing_keys().items()))
+    return key_id, base64.b64encode(key.sign(content)).decode()
+
+
 def parse_checkpoint(line: bytes) -> Checkpoint:
     """The checkpoint in this line, which may have the header of a syslog message before it.
 

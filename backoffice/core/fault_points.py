@@ -28,6 +28,7 @@ NAMES = frozenset(
         "mirror.merged",  # they are merged, and the position is stored
         "export.writing",  # part of the file is written
         "export.written",  # all of it is written, still under its temporary name
+        "export.stored",  # it is in the store of exports, and no export names it
         "notifications.recorded",  # messages are stored and the cursor is advanced, neither is committed
         "notifications.claimed",  # messages are claimed, nothing is delivered
     }

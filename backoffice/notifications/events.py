@@ -234,6 +234,8 @@ EVENTS: dict[Action, tuple[Event, ...]] = {
 SILENT = frozenset(
     {
         Action.LOG_VERIFIED,
+        Action.EVIDENCE_ARCHIVED,
+        Action.DATA_PRUNED,
         Action.REPORT_REQUESTED,
         Action.REPORT_EXPORTED,
         Action.EXPORT_REQUESTED,

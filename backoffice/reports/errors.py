@@ -32,6 +32,10 @@ class FailureCode(TextChoices):
         "disk_reserve",
         _("Less than {reserve} of disk space is free, so no file was kept. Contact the operator."),
     )
+    STORE_UNAVAILABLE = (
+        "store_unavailable",
+        _("The store of files cannot be used at the moment. Try again later, or contact the operator."),
+    )
     CELL_TOO_LONG = (
         "cell_too_long",
         _("A cell has more than {limit:,} characters, the limit of Excel. Export as CSV."),
@@ -105,6 +109,10 @@ class FileTooLongError(ReportError):
 
 class ExportGoneError(ReportError):
     """The export's state does not permit the action."""
+
+
+class StoreUnavailableError(ReportError):
+    """The store of files cannot be reached, or refused the request."""
 
 
 class QuotaExceededError(ReportError):

@@ -119,8 +119,8 @@ class Schedule(models.Model):
 class ExportJob(models.Model):
     """One background export of a report, for one person.
 
-    A running one belongs to its runner for as long as that holds its lease. The file is complete and under its
-    final name before the state is `done`; a partial file of a killed runner never is.
+    A running one belongs to its runner for as long as that holds its lease. The file is complete and in the
+    store of exports before the state is `done`; a partial file of a killed runner never is.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -138,7 +138,7 @@ class ExportJob(models.Model):
     failure = models.JSONField(default=dict)  # a `FailureCode` and its parameters, if it failed
 
     name = models.CharField(max_length=120, blank=True)  # file name of the download
-    stored_as = models.CharField(max_length=80, blank=True)  # random name in the export folder
+    stored_as = models.CharField(max_length=80, blank=True)  # random name in the store of exports
     size = models.PositiveBigIntegerField(null=True)
     sha256 = models.CharField(max_length=64, blank=True)
 
@@ -185,11 +185,6 @@ class ExportJob(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("reports:export", args=[self.pk])
-
-    @property
-    def file(self) -> Path:
-        """Path of the file. Only an export that is done has one."""
-        return export_folder() / self.stored_as
 
     @property
     def failure_text(self) -> str:
@@ -239,8 +234,8 @@ class ExportJob(models.Model):
         return {name: getattr(self, name) for name in names}
 
 
-def export_folder() -> Path:
-    """The folder of finished files, readable only by this system user."""
+def work_folder() -> Path:
+    """The folder of this machine in which files are made, readable only by this system user."""
     path = Path(settings.DATA_DIR) / "exports"
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path

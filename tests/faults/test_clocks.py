@@ -1,6 +1,5 @@
 """Clocks that disagree: the provider's, this machine's, and those of two machines on one database."""
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from django.db import connection
 
 from backoffice.core import clock
 from backoffice.operations.models.operations import Attempt
 from tests import factories
 from tests.faults.harness import operations
+from tests.faults.harness.clocks import FASTER, SLOWER
 from tests.faults.harness.figures import compare_with_provider
 from tests.faults.harness.forked_workers import ForkedWorkers
 from tests.faults.harness.operations import ONE_PER_BALANCE
@@ -44,25 +43,8 @@ def test_sending_works_with_any_provider_clock_and_local_time_zone(
     compare_with_provider(stage.provider, "clocks disagree")
 
 
-FASTER, SLOWER = "+5h", "-5h"
 AN_HOUR = timedelta(hours=1)
 LONG = 600.0  # seconds for a sender that must not be given up
-
-
-@pytest.fixture
-def clock_of() -> dict[str, dict[str, str]]:
-    """The environment of a process on a machine whose clock is off by this much."""
-    if connection.vendor != "postgresql":
-        pytest.skip("With SQLite there is one machine")
-    if shutil.which("faketime") is None:
-        pytest.skip("Nothing here gives a process a clock of its own: libfaketime is not installed")
-    library = subprocess.run(
-        ["faketime", "-f", "+0", "printenv", "LD_PRELOAD"], check=True, capture_output=True, text=True
-    ).stdout.strip()
-    return {
-        off: {"LD_PRELOAD": library, "FAKETIME": off, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-        for off in (FASTER, SLOWER)
-    }
 
 
 @pytest.mark.parametrize(("off", "hours"), [(FASTER, 5), (SLOWER, -5)])

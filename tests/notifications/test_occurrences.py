@@ -12,7 +12,7 @@ from backoffice.core import clock
 from backoffice.core.models import LeaseRow
 from backoffice.notifications.models import Message, Occurrence
 from backoffice.notifications.recording import occurrences
-from backoffice.notifications.recording.occurrences import KEPT, find_occurrences_due
+from backoffice.notifications.recording.occurrences import find_occurrences_due
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
@@ -112,12 +112,3 @@ def test_a_batch_is_told_when_its_last_row_has_ended(preparer: User, approver: U
     find()
     assert notices_of(preparer.pk) == ["batch_finished"]
     assert Operation.objects.get(pk=batch.pk).status == Status.SUCCEEDED
-
-
-def test_messages_that_ended_are_deleted_in_the_end(preparer: User, approver: User) -> None:
-    operation = factories.prepared(preparer)
-    find(before_expiry(operation, 60))
-    Message.objects.update(created_at=timezone.now() - KEPT - timedelta(days=1))
-    Message.objects.filter(person=approver).update(due_at=None, delivered_at=timezone.now())
-    find()
-    assert [one.person for one in Message.objects.all()] == [preparer]

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.reports.definitions import catalogue
-from backoffice.reports.models import export_folder
+from backoffice.reports.models import work_folder
 from backoffice.reports.report import Column, ComputedReport
 from tests.reports.download import Download, rows_by_column
 
@@ -56,7 +56,7 @@ def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Iterator[ob
 @pytest.fixture
 def empty_folder() -> None:
     """No file of another test in the folder of exports."""
-    for path in export_folder().iterdir():
+    for path in work_folder().iterdir():
         path.unlink()
 
 

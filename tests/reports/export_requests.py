@@ -1,11 +1,13 @@
 """Exports and schedules as tests ask for them."""
 
+from pathlib import Path
 from typing import Any
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
+from backoffice.core.storage.files import EXPORTS, file_store
 from backoffice.reports.exports import runner, services
-from backoffice.reports.models import ExportJob, export_folder
+from backoffice.reports.models import ExportJob, work_folder
 
 WISH: dict[str, Any] = {
     "report": "audit-log",
@@ -42,7 +44,12 @@ def numbers(person: User) -> ExportJob:
 
 def files() -> list[str]:
     """What lies in the folder of exports."""
-    return sorted(path.name for path in export_folder().iterdir())
+    return sorted(path.name for path in work_folder().iterdir())
+
+
+def path_of(job: ExportJob) -> Path:
+    """Where its finished file lies, in the default store."""
+    return Path(file_store(EXPORTS).path(job.stored_as))
 
 
 def actions(job: ExportJob) -> list[str]:

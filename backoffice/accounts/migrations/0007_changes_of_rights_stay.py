@@ -121,7 +121,7 @@ def drop_triggers(apps, schema_editor):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounts", "0005_one_person_alone"),
+        ("accounts", "0006_refused_sign_ins"),
     ]
 
     operations = [

@@ -16,7 +16,7 @@ from backoffice.api_keys.models import KnownKey
 from backoffice.core import clock
 from backoffice.core.leases import acquire_lease
 from backoffice.notifications.events import Audience, Group, Notice
-from backoffice.notifications.models import Message, Occurrence
+from backoffice.notifications.models import Occurrence
 from backoffice.notifications.recording.audiences import Concerned, People
 from backoffice.notifications.recording.outbox import Happening, Outbox
 from backoffice.operations.kinds.batch import BatchKind
@@ -27,7 +27,6 @@ from backoffice.webhooks.deliveries import missing_deliveries
 
 INTERVAL = timedelta(minutes=1)
 EXPIRES_SOON = timedelta(hours=6)  # or a quarter of the operation's lifetime, if that is shorter
-KEPT = timedelta(days=90)  # messages that ended
 _BATCHES_FROM = timedelta(days=60)
 _KEY_NOTICES = (
     (timedelta(days=1), Notice.KEY_EXPIRES_1),
@@ -38,13 +37,10 @@ _AT_ONCE = 500
 
 
 def find_occurrences_due() -> int:
-    """Store the messages of what was found for the first time, every minute; returns how many. Also deletes messages
-    that ended long ago.
-    """
+    """Store the messages of what was found for the first time, every minute; returns how many."""
     if not acquire_lease("notifications", INTERVAL):
         return 0
     now = clock.now()
-    Message.objects.filter(due_at__isnull=True, created_at__lte=now - KEPT).delete()
     found = list(chain.from_iterable(find(now) for find in _FINDERS))
     return sum(_store(found[start : start + _AT_ONCE]) for start in range(0, len(found), _AT_ONCE))
 

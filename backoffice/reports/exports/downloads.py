@@ -219,7 +219,7 @@ class ExportDownload(Download):
     """A finished export file, recorded as downloaded before the first byte is sent."""
 
     def __init__(self, pk: UUID, *, actor: User, hang_up: Callable[[], object] = lambda: None) -> None:
-        """Raises DownloadsBusyError, ReportNotAllowedError, ExportGoneError."""
+        """Raises DownloadsBusyError, ReportNotAllowedError, ExportGoneError, StoreUnavailableError."""
         super().__init__(f"the export {pk}", hang_up)
         try:
             self.job, self._file = open_export(pk, actor=actor)

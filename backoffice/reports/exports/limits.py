@@ -16,7 +16,7 @@ from django.template.defaultfilters import filesizeformat
 from backoffice.accounts.models import User
 from backoffice.core import leases
 from backoffice.reports.errors import DownloadsBusyError, FailureCode, QuotaExceededError
-from backoffice.reports.models import ACTIVE_STATES, ExportJob, ExportState, export_folder
+from backoffice.reports.models import ACTIVE_STATES, ExportJob, ExportState, work_folder
 from backoffice.reports.report import ComputedReport, ExportRequest, FileFormat, StoredReport
 
 QUOTA_LOCK = "exports"
@@ -59,7 +59,7 @@ def _counted_exports() -> QuerySet[ExportJob]:
 def check_disk_space() -> None:
     """Raise QuotaExceededError if less disk space is free than the configured reserve."""
     reserve = settings.EXPORT_DISK_RESERVE_MB * _MEGABYTE
-    if shutil.disk_usage(export_folder()).free < reserve:
+    if shutil.disk_usage(work_folder()).free < reserve:
         raise QuotaExceededError(FailureCode.DISK_RESERVE, reserve=filesizeformat(reserve))
 
 

@@ -2,7 +2,7 @@
 
 Any number of workers and sweepers may call; each export is leased to one of them at a time.
 
-The file is complete, durable and under its final name before the state becomes DONE; otherwise it is deleted.
+The file is complete and durable in the store of exports before the state becomes DONE; otherwise it is deleted.
 """
 
 import hashlib
@@ -31,12 +31,13 @@ from backoffice.audit.actions import Action
 from backoffice.core import background, clock, fault_points
 from backoffice.core.background import StopRequestedError
 from backoffice.core.leases import Lease, LeaseLostError, acquire_lease, held_leases
+from backoffice.core.storage.files import EXPORTS, FileStoreError, file_store
 from backoffice.core.web.formatting import stored_error
 from backoffice.reports.errors import Failure, FailureCode, ReportError
 from backoffice.reports.exports.limits import check_disk_space, is_disk_full
 from backoffice.reports.exports.request_codec import decode_request
 from backoffice.reports.exports.services import waiting_for_sync
-from backoffice.reports.models import ACTIVE_STATES, ExportJob, ExportState, change_state, export_folder
+from backoffice.reports.models import ACTIVE_STATES, ExportJob, ExportState, change_state, work_folder
 from backoffice.reports.rendering.csv import FileChunk
 from backoffice.reports.rendering.export_file import file_chunks, file_name
 from backoffice.reports.report import ExportRequest
@@ -102,22 +103,12 @@ class ExportWatch:
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file on disk, still under a temporary name."""
+    """A file on the disk of this machine, still under a temporary name."""
 
     path: Path
     rows: int
     size: int
     sha256: str
-
-    def finalize(self, name: str) -> Path:
-        """Rename the file to its final name atomically and durably."""
-        final = self.path.rename(self.path.with_name(name))
-        folder = os.open(final.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-        return final
 
 
 def write_file(chunks: Iterable[FileChunk], path: Path, watch: ExportWatch) -> WrittenFile:
@@ -225,6 +216,9 @@ def _run(job: ExportJob, lease: Lease) -> None:
         _fail(job, exc.failure)
     except GatewayError as exc:
         _fail(job, {"code": FailureCode.PROVIDER_UNREADABLE, **stored_error(exc, limit=300)})
+    except FileStoreError:
+        logger.exception("Export %s could not be stored", job.pk)
+        _fail(job, {"code": FailureCode.STORE_UNAVAILABLE})
     except (DatabaseError, PostgresError, OSError, *_PROGRAM_ERRORS) as exc:
         logger.exception("Export %s failed", job.pk)
         _fail(job, {"code": FailureCode.DISK_FULL if is_disk_full(exc) else FailureCode.INTERNAL_ERROR})
@@ -238,23 +232,29 @@ def _make_file(job: ExportJob, export_request: ExportRequest, lease: Lease) -> N
             watch.check()
 
         with closing(file_chunks(export_request, at_most=TIME_LIMIT, check=check)) as chunks:
-            written = write_file(chunks, export_folder() / f"{secrets.token_urlsafe(24)}.part", watch)
+            written = write_file(chunks, work_folder() / f"{secrets.token_urlsafe(24)}.part", watch)
     _finish(job, export_request, written)
 
 
 def _finish(job: ExportJob, export_request: ExportRequest, written: WrittenFile) -> None:
-    """Give the file its final name, then set the state. Until then no other process knows the name.
+    """Put the file into the store, then set the state. Until then no other process knows its name.
 
     If the database connection fails here, the state that names the file may have been committed: so the file
     stays, and `delete_expired_exports` removes it if no export names it.
     """
-    final = written.finalize(secrets.token_urlsafe(24))
-    if not _record_done(job, export_request, written, final):
-        final.unlink()
+    name = secrets.token_urlsafe(24)
+    try:
+        file_store(EXPORTS).put(written.path, name)
+    except OSError:
+        written.path.unlink(missing_ok=True)
+        raise
+    fault_points.reach("export.stored")
+    if not _record_done(job, export_request, written, name):
+        file_store(EXPORTS).delete(name)
 
 
 @transaction.atomic
-def _record_done(job: ExportJob, export_request: ExportRequest, written: WrittenFile, final: Path) -> bool:
+def _record_done(job: ExportJob, export_request: ExportRequest, written: WrittenFile, name: str) -> bool:
     now = clock.now()
     outcome = {"rows": written.rows, "size": written.size, "sha256": written.sha256}
     is_ours = change_state(
@@ -263,7 +263,7 @@ def _record_done(job: ExportJob, export_request: ExportRequest, written: Written
         **outcome,
         as_of=job.as_of,
         name=file_name(export_request, job.as_of),
-        stored_as=final.name,
+        stored_as=name,
         ended_at=now,
         expires_at=now + FILE_LIFETIME,
         mail_due_at=_mail_time(job, now),

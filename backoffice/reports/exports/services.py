@@ -4,13 +4,15 @@ The mirror is about a minute behind, or hours while the provider cannot be read.
 starts only once the mirror covers them, because such a file is not produced again.
 """
 
+import logging
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -23,15 +25,19 @@ from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import background, clock
+from backoffice.core.leases import acquire_lease
+from backoffice.core.storage.files import EXPORTS, FileStoreError, ReadableFile, file_store, is_shared
 from backoffice.core.web.formatting import exact_zoned_time
 from backoffice.core.web.forms import end_of_day
 from backoffice.reports.definitions.catalogue import REPORTS
-from backoffice.reports.errors import ExportGoneError, FailureCode, ReportError
+from backoffice.reports.errors import ExportGoneError, FailureCode, ReportError, StoreUnavailableError
 from backoffice.reports.exports.limits import check_export_quota, check_schedule_quota
 from backoffice.reports.exports.request_codec import filter_form, readable_report
-from backoffice.reports.models import ExportJob, ExportState, change_state, export_folder
+from backoffice.reports.models import ExportJob, ExportState, change_state, work_folder
 from backoffice.reports.rendering.xlsx import TEMP_FOLDER_PREFIX
 from backoffice.reports.report import AnyReport
+
+logger = logging.getLogger(__name__)
 
 
 def visible_exports(user: User) -> QuerySet[ExportJob]:
@@ -166,18 +172,19 @@ def cancel_export(pk: UUID, *, actor: User) -> ExportJob:
 def remove_export(pk: UUID, *, actor: User) -> ExportJob:
     """Delete a finished file before it expires. Raises ExportGoneError if there is none."""
     job = ExportJob.objects.get(pk=pk)
-    path = job.file
+    stored_as = job.stored_as
     with transaction.atomic():
         if not job.stored_as or not change_state(job, ExportState.REMOVED, stored_as=""):
             raise ExportGoneError(FailureCode.NOTHING_TO_REMOVE)
         audit.record(Action.EXPORT_DELETED, actor=actor, target=str(job), export=str(job.pk))
-    path.unlink(missing_ok=True)
+    _delete_stored(stored_as)
     return job
 
 
 @transaction.atomic
-def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, IO[bytes]]:
-    """The finished export and its open file, for download. Raises ReportNotAllowedError, ExportGoneError.
+def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, ReadableFile]:
+    """The finished export and its open file, for download. Raises ReportNotAllowedError, ExportGoneError,
+    StoreUnavailableError.
 
     The download is recorded only once the file is open, so none is recorded for a file that is gone.
     """
@@ -188,9 +195,11 @@ def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, IO[bytes]]:
         raise ExportGoneError(FailureCode.NO_FILE)
     with ExitStack() as stack:
         try:
-            file = stack.enter_context(job.file.open("rb"))
+            file = stack.enter_context(file_store(EXPORTS).read(job.stored_as))
         except FileNotFoundError as exc:
             raise ExportGoneError(FailureCode.NO_FILE) from exc
+        except FileStoreError as exc:
+            raise StoreUnavailableError(FailureCode.STORE_UNAVAILABLE) from exc
         audit.record(
             Action.EXPORT_DOWNLOADED, actor=actor, target=str(job), export=str(job.pk), sha256=job.sha256
         )
@@ -199,45 +208,78 @@ def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, IO[bytes]]:
 
 
 ABANDONED_AFTER = timedelta(hours=2)  # longer than any runner writes one file
+STORE_CHECKED_EVERY = timedelta(hours=1)
 
 
 def delete_expired_exports() -> int:
-    """Expire exports that are due and delete files that belong to no export.
+    """Expire exports that are due and delete files that belong to no export: on this machine, and, every hour
+    by one process of all machines, in the store.
 
     Returns how many files were deleted.
     """
     expired = ExportJob.objects.filter(state=ExportState.DONE, expires_at__lte=clock.now())
-    return sum(map(_expire, expired)) + sum(map(_delete_abandoned, _abandoned_files()))
+    deleted = sum(map(_expire, expired)) + sum(map(_delete_abandoned, _abandoned_work_files()))
+    if is_shared() and acquire_lease("abandoned-exports", STORE_CHECKED_EVERY):
+        deleted += sum(map(_delete_stored, _abandoned_stored_files()))
+    return deleted
 
 
 def _expire(job: ExportJob) -> bool:
     """The state changes first: a file that no export names is deleted in any case."""
-    path = job.file
+    stored_as = job.stored_as
     with transaction.atomic():
         is_ours = change_state(job, ExportState.EXPIRED, stored_as="")
         if is_ours:
             audit.record(Action.EXPORT_EXPIRED, actor=None, target=str(job), export=str(job.pk))
     if is_ours:
-        path.unlink(missing_ok=True)
+        _delete_stored(stored_as)
     return is_ours
 
 
-def _abandoned_files() -> list[Path]:
-    """Files that no export names, written before the oldest running export started, with a margin."""
-    oldest_start = ExportJob.objects.filter(state=ExportState.RUNNING).aggregate(first=Min("started_at"))[
-        "first"
-    ]
-    oldest = min(oldest_start or clock.now(), clock.now()) - ABANDONED_AFTER
-    unnamed = [
-        path
-        for path in export_folder().iterdir()
-        if _is_export_file(path) and _last_written(path) < oldest.timestamp()
-    ]
-    if not unnamed:
+def _delete_stored(name: str) -> bool:
+    """Delete it in the store. One that cannot be deleted now belongs to no export, and is deleted later."""
+    try:
+        file_store(EXPORTS).delete(name)
+    except FileStoreError:
+        logger.warning("A file of the exports could not be deleted and is deleted later", exc_info=True)
+        return False
+    return True
+
+
+def _longest_run() -> timedelta:
+    """How old a file may be and yet belong to an export that is running now."""
+    running = ExportJob.objects.filter(state=ExportState.RUNNING)
+    oldest_start, now = running.aggregate(first=Min("started_at"))["first"], clock.now()
+    return ABANDONED_AFTER + (max(now - oldest_start, timedelta(0)) if oldest_start else timedelta(0))
+
+
+def _abandoned_work_files() -> list[Path]:
+    """Files here that no export names, older by this machine's clock than any export that is running."""
+    newest = time.time() - _longest_run().total_seconds()
+    old = [path for path in work_folder().iterdir() if _is_export_file(path) and _last_written(path) < newest]
+    unnamed = _unnamed(path.name for path in old)
+    return [path for path in old if path.name in unnamed]
+
+
+def _abandoned_stored_files() -> list[str]:
+    """The same in the store, whose clock is right within minutes: its requests are signed with their time."""
+    newest = clock.now() - _longest_run()
+    try:
+        return sorted(
+            _unnamed(one.name for one in file_store(EXPORTS).all_files() if one.changed_at < newest)
+        )
+    except FileStoreError:
+        logger.warning("The store of exports cannot be listed", exc_info=True)
         return []
-    names = [path.name for path in unnamed]
-    stored = set(ExportJob.objects.filter(stored_as__in=names).values_list("stored_as", flat=True))
-    return [path for path in unnamed if path.name not in stored]
+
+
+def _unnamed(names: Iterable[str]) -> set[str]:
+    """Those that no export names."""
+    listed, unnamed = iter(names), set[str]()
+    while some := set(islice(listed, 500)):
+        named = ExportJob.objects.filter(stored_as__in=some).values_list("stored_as", flat=True)
+        unnamed |= some - set(named)
+    return unnamed
 
 
 def _is_export_file(path: Path) -> bool:

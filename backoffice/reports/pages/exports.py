@@ -22,7 +22,12 @@ from backoffice.core import clock
 from backoffice.core.web.pagination import keyset_page
 from backoffice.core.web.request_context import close_connection
 from backoffice.reports.definitions.catalogue import REPORTS, reports_for, roles_that_may_read
-from backoffice.reports.errors import DownloadsBusyError, ExportGoneError, QuotaExceededError
+from backoffice.reports.errors import (
+    DownloadsBusyError,
+    ExportGoneError,
+    QuotaExceededError,
+    StoreUnavailableError,
+)
 from backoffice.reports.exports import services
 from backoffice.reports.exports.downloads import ExportDownload, file_response
 from backoffice.reports.exports.request_codec import FilterDescriber, describe_filters
@@ -107,6 +112,9 @@ def download(request: StaffRequest, pk: UUID) -> HttpResponseBase:
         file = ExportDownload(pk, actor=request.user, hang_up=partial(close_connection, request))
     except ExportGoneError:
         messages.warning(request, gettext("This file was deleted. Export the report again."))
+        return redirect("reports:export", pk)
+    except StoreUnavailableError as exc:
+        messages.warning(request, str(exc))
         return redirect("reports:export", pk)
     except DownloadsBusyError:
         messages.warning(request, gettext("Too many downloads are in progress. Try again in a moment."))

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from django.utils import timezone
 
 from backoffice.core import background
-from backoffice.reports.models import export_folder
+from backoffice.reports.models import work_folder
 from backoffice.reports.rendering.cells import cell_text
 from backoffice.reports.rendering.csv import FileChunk, StopCheck, copy_csv, csv_header, encode_csv
 from backoffice.reports.rendering.database import fetch_texts, snapshot_connection, text_select
@@ -95,7 +95,7 @@ def file_chunks(
     """
     if export_request.format == FileFormat.XLSX:
         return encode_xlsx(
-            export_request.headings, text_rows(export_request, at_most=at_most), folder=str(export_folder())
+            export_request.headings, text_rows(export_request, at_most=at_most), folder=str(work_folder())
         )
     return csv_chunks(export_request, at_most=at_most, check=check)
 

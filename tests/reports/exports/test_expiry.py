@@ -12,16 +12,16 @@ from backoffice.core import clock
 from backoffice.reports.errors import ExportGoneError
 from backoffice.reports.exports import services
 from backoffice.reports.exports.services import ABANDONED_AFTER
-from backoffice.reports.models import ExportJob, ExportState, export_folder
+from backoffice.reports.models import ExportJob, ExportState, work_folder
 from backoffice.reports.rendering.xlsx import encode_xlsx
-from tests.reports.export_requests import actions, files, made, now, requested_export
+from tests.reports.export_requests import actions, files, made, now, path_of, requested_export
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_folder")]
 
 
 def test_the_file_is_deleted_after_seven_days(auditor: User) -> None:
     job = made(auditor)
-    path = job.file
+    path = path_of(job)
     ExportJob.objects.filter(pk=job.pk).update(expires_at=clock.now())
 
     with pytest.raises(ExportGoneError):
@@ -38,10 +38,10 @@ def test_only_files_of_killed_workers_are_removed(auditor: User) -> None:
     job = made(auditor)
     old = time.time() - ABANDONED_AFTER.total_seconds() - 60
     for name in ("left.part", "left"):
-        (export_folder() / name).write_bytes(b"x")
-        os.utime(export_folder() / name, (old, old))
-    os.utime(job.file, (old, old))
-    (export_folder() / "being-written.part").write_bytes(b"x")
+        (work_folder() / name).write_bytes(b"x")
+        os.utime(work_folder() / name, (old, old))
+    os.utime(path_of(job), (old, old))
+    (work_folder() / "being-written.part").write_bytes(b"x")
 
     assert services.delete_expired_exports() == 2
 
@@ -51,9 +51,9 @@ def test_only_files_of_killed_workers_are_removed(auditor: User) -> None:
 @pytest.fixture
 def killed_at_rows() -> Iterator[Path]:
     """What a killed export of an Excel file leaves: a folder with its rows, from long ago."""
-    rows = encode_xlsx(["a", "b"], ([str(number), ""] for number in range(2500)), folder=str(export_folder()))
+    rows = encode_xlsx(["a", "b"], ([str(number), ""] for number in range(2500)), folder=str(work_folder()))
     next(rows)
-    (room,) = export_folder().iterdir()
+    (room,) = work_folder().iterdir()
     old = time.time() - 2 * ABANDONED_AFTER.total_seconds()
     for path in (*room.iterdir(), room):
         os.utime(path, (old, old))

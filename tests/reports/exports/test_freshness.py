@@ -22,7 +22,7 @@ from backoffice.reports.report import StoredReport
 from backoffice.reports.schedules import messages, services
 from tests.ledger.statements.test_breaks import merged, record
 from tests.reports.definitions.test_golden import export_request
-from tests.reports.export_requests import made, now, requested_export
+from tests.reports.export_requests import made, now, path_of, requested_export
 from tests.reports.schedule_requests import is_due, stored_schedule
 
 pytestmark = [
@@ -75,7 +75,7 @@ def test_a_statement_of_yesterday_includes_its_last_minute(auditor: User) -> Non
     assert runner.run_next_export() == 1
 
     job = now(job)
-    assert b"last" in job.file.read_bytes()
+    assert b"last" in path_of(job).read_bytes()
     assert (job.state, job.as_of, job.covers_until) == (ExportState.DONE, MIDNIGHT, MIDNIGHT)
     assert Entry.objects.get(action="export.completed").detail["as_of"].startswith("2026-03-05T00:00:00")
 

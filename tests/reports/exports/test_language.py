@@ -19,7 +19,7 @@ from backoffice.reports.exports import runner
 from backoffice.reports.models import ExportJob, Schedule
 from backoffice.reports.report import Column, ComputedReport, labelled
 from backoffice.reports.schedules import messages
-from tests.reports.export_requests import requested_export
+from tests.reports.export_requests import path_of, requested_export
 from tests.reports.schedule_requests import now, ran, stored_schedule
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("public_address", "tongues")]
@@ -59,7 +59,7 @@ def french_reader(client: Client, auditor: User, sign_in: SignIn) -> Client:
 
 def content_of(job: ExportJob) -> list[str]:
     runner.run_export(job.pk)
-    return ExportJob.objects.get(pk=job.pk).file.read_text().splitlines()
+    return path_of(ExportJob.objects.get(pk=job.pk)).read_text().splitlines()
 
 
 def test_a_download_is_in_the_language_of_the_page_though_it_is_sent_later(french_reader: Client) -> None:
@@ -126,7 +126,7 @@ def test_a_schedule_has_the_language_of_the_page(
 
 def test_the_files_of_a_schedule_are_in_its_language(auditor: User) -> None:
     job = ran(stored_schedule(auditor, **PERIOD, language="fr"))
-    assert (job.language, job.file.read_text().splitlines()) == ("fr", ['"Heading in fr"', '"fr"'])
+    assert (job.language, path_of(job).read_text().splitlines()) == ("fr", ['"Heading in fr"', '"fr"'])
 
 
 @pytest.mark.parametrize(("chosen", "expected"), [("auto", "fr"), ("en", "en"), ("fr", "fr")])

@@ -21,9 +21,9 @@ from backoffice.core import background, clock
 from backoffice.core.leases import acquire_lease, held_leases
 from backoffice.core.models import LeaseRow
 from backoffice.reports.exports import runner, services
-from backoffice.reports.models import ExportJob, ExportState, export_folder
+from backoffice.reports.models import ExportJob, ExportState, work_folder
 from payments_gateway import ReadFailedError
-from tests.reports.export_requests import actions, files, now, numbers, requested_export
+from tests.reports.export_requests import actions, files, now, numbers, path_of, requested_export
 from tests.tools.test_brokers import database_url
 from tools.processes import run_python
 
@@ -69,7 +69,7 @@ def test_one_round_renders_one_file(auditor: User) -> None:
 
 def test_an_export_of_a_killed_worker_is_restarted(auditor: User) -> None:
     job = requested_export(auditor)
-    (export_folder() / "half.part").write_bytes(b"position,actor")
+    (work_folder() / "half.part").write_bytes(b"position,actor")
     ExportJob.objects.filter(pk=job.pk).update(
         state=ExportState.RUNNING, runner="exports 0 #1", rows=999, tries=1
     )
@@ -78,7 +78,7 @@ def test_an_export_of_a_killed_worker_is_restarted(auditor: User) -> None:
 
     job = now(job)
     assert (job.state, job.rows) == (ExportState.DONE, 1)
-    assert job.file.read_bytes().startswith(b"Position,Actor,Action\r\n1,")
+    assert path_of(job).read_bytes().startswith(b"Position,Actor,Action\r\n1,")
 
 
 def test_a_stopped_runner_ends_at_the_next_chunk_and_another_restarts(
@@ -272,7 +272,7 @@ def test_a_failed_commit_keeps_the_file_of_a_finished_export(
 
     job = now(job)
     assert (lost, job.state) == ([True], ExportState.DONE)
-    assert hashlib.sha256(job.file.read_bytes()).hexdigest() == job.sha256
+    assert hashlib.sha256(path_of(job).read_bytes()).hexdigest() == job.sha256
 
 
 @pytest.mark.parametrize("point", ["export.writing", "export.written"])
@@ -291,7 +291,7 @@ def test_a_killed_process_leaves_no_partial_file_and_another_restarts(
         assert runner.run_next_export() == 1
     job = now(job)
     assert (job.state, job.tries) == (ExportState.DONE, 2)
-    assert hashlib.sha256(job.file.read_bytes()).hexdigest() == job.sha256
+    assert hashlib.sha256(path_of(job).read_bytes()).hexdigest() == job.sha256
 
 
 def swept_by_a_process(settings: Settings, point: str) -> "subprocess.CompletedProcess[str]":

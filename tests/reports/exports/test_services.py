@@ -14,8 +14,8 @@ from backoffice.accounts.roles import Role
 from backoffice.audit.models import Entry
 from backoffice.reports.errors import ExportGoneError, ReportNotAllowedError
 from backoffice.reports.exports import runner, services
-from backoffice.reports.models import TRANSITIONS, ExportJob, ExportState, change_state, export_folder
-from tests.reports.export_requests import actions, files, made, now, requested_export
+from backoffice.reports.models import TRANSITIONS, ExportJob, ExportState, change_state, work_folder
+from tests.reports.export_requests import actions, files, made, now, path_of, requested_export
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_folder")]
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 def test_a_finished_export_is_a_file_with_its_digest_and_rows(auditor: User) -> None:
     job = made(auditor)
 
-    content = job.file.read_bytes()
+    content = path_of(job).read_bytes()
     rows = list(csv.reader(content.decode().splitlines()))
     assert (job.state, job.size, job.rows) == (ExportState.DONE, len(content), len(rows) - 1)
     assert job.sha256 == hashlib.sha256(content).hexdigest()
@@ -38,8 +38,8 @@ def test_a_finished_export_is_a_file_with_its_digest_and_rows(auditor: User) -> 
 def test_the_file_is_readable_by_its_owner_only(auditor: User) -> None:
     job = made(auditor)
 
-    assert job.file.stat().st_mode & 0o777 == 0o600
-    assert export_folder().stat().st_mode & 0o777 == 0o700
+    assert path_of(job).stat().st_mode & 0o777 == 0o600
+    assert work_folder().stat().st_mode & 0o777 == 0o700
     assert "audit" not in job.stored_as
     assert files() == [job.stored_as]
 
@@ -115,7 +115,7 @@ def test_every_download_is_audited(auditor: User) -> None:
 
 def test_a_missing_file_is_not_audited_as_downloaded(auditor: User) -> None:
     job = made(auditor)
-    job.file.unlink()
+    path_of(job).unlink()
 
     with pytest.raises(ExportGoneError):
         services.open_export(job.pk, actor=auditor)
@@ -152,7 +152,7 @@ def test_background_exports_apply_filters_columns_and_zone(auditor: User) -> Non
         has_byte_order_mark=True,
     )
 
-    content = job.file.read_bytes()
+    content = path_of(job).read_bytes()
     assert content.startswith(b"\xef\xbb\xbfTime,Action\r\n")
     assert b"+05:45,export.requested\r\n" in content
     assert job.name.startswith("countersign-audit-log-2026-01-01-to-")

@@ -22,7 +22,7 @@ from backoffice.reports.exports.downloads import ExportDownload, ReportDownload,
 from backoffice.reports.models import ExportJob
 from backoffice.reports.report import ExportRequest
 from tests.ledger.stored_transactions import store, unsaved
-from tests.reports.export_requests import made
+from tests.reports.export_requests import made, path_of
 from tests.reports.exports.test_downloads import begin, recorded
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -219,7 +219,7 @@ def test_finished_files_share_the_download_limit(
     for answer in held:
         assert (answer["Content-Length"], len(b"".join(answer))) == ("200000", 200_000)
     assert places(settings) == settings.EXPORT_STREAMS
-    job.file.unlink()
+    path_of(job).unlink()
     assert "This file was deleted." in browser.get(address, follow=True).content.decode()
     assert places(settings) == settings.EXPORT_STREAMS
 
@@ -227,7 +227,7 @@ def test_finished_files_share_the_download_limit(
 def finished(person: User, content: bytes) -> ExportJob:
     """An export whose file is this."""
     job = made(person)
-    job.file.write_bytes(content)
+    path_of(job).write_bytes(content)
     ExportJob.objects.filter(pk=job.pk).update(size=len(content))
     return job
 

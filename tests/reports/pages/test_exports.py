@@ -14,7 +14,7 @@ from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.models import ExportJob, ExportState
-from tests.reports.export_requests import made, now, requested_export
+from tests.reports.export_requests import made, now, path_of, requested_export
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SignIn = Callable[[Client, User], Client]
@@ -91,7 +91,7 @@ def test_the_download_is_the_rendered_file(reader: Client, auditor: User) -> Non
 
     answer = reader.get(address("download", job))
 
-    assert b"".join(answer) == job.file.read_bytes()
+    assert b"".join(answer) == path_of(job).read_bytes()
     assert answer["Content-Disposition"] == f'attachment; filename="{job.name}"'
     assert answer["Cache-Control"] == "no-store"
     assert Entry.objects.filter(action="export.downloaded").get().actor_id == auditor.pk
@@ -181,7 +181,7 @@ def test_an_export_is_repeated_with_the_same_request(reader: Client, auditor: Us
 
 def test_a_deleted_file_is_reported(reader: Client, auditor: User) -> None:
     job = made(auditor)
-    job.file.unlink()
+    path_of(job).unlink()
 
     answer = reader.get(address("download", job), follow=True)
 

@@ -15,6 +15,7 @@ from backoffice.reports.errors import ReportNotAllowedError, ScheduleError
 from backoffice.reports.models import ExportJob, ExportState, Schedule
 from backoffice.reports.schedules import services
 from backoffice.reports.schedules.services import recipients_with_obstacles
+from tests.reports.export_requests import path_of
 from tests.reports.schedule_requests import MEMBERS, is_due, now, ran, stored_schedule
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("public_address")]
@@ -211,4 +212,4 @@ def test_files_of_a_deleted_schedule_are_kept(auditor: User) -> None:
 
     job = ExportJob.objects.get(pk=job.pk)
     assert (job.state, job.schedule) == (ExportState.DONE, None)
-    assert job.file.exists()
+    assert path_of(job).exists()

@@ -28,6 +28,7 @@ from backoffice.reports.exports.runner import run_all_exports, run_next_export
 from backoffice.reports.exports.services import delete_expired_exports
 from backoffice.reports.schedules.messages import send_due_messages
 from backoffice.reports.schedules.services import run_due_schedules
+from backoffice.retention.prune import prune_due
 from backoffice.webhooks.processing import process_due_deliveries
 
 logger = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ JOBS = {
     "record_refusals_due": record_refusals_due,
     "record_lockouts_due": record_lockouts_due,
     **notifications.JOBS,
+    "prune_due": prune_due,
 }
 # A round makes one export; `--once` makes all that are queued.
 JOBS_ONCE = JOBS | {"run_next_export": run_all_exports}

@@ -1,0 +1,85 @@
+from argparse import ArgumentParser
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError
+
+from backoffice.audit.checkpoints import Checkpoint, UnreadableCheckpointError, parse_checkpoint, public_keys
+from backoffice.retention.archive_file import Archive, InvalidArchiveError, verify_archive
+
+
+class Command(BaseCommand):
+    """Verifies archives of evidence without the database: exit code 0, or 1 and what is wrong."""
+
+    help = "Verify archives of evidence, and that each continues the one before."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="in the order of their time")
+        parser.add_argument(
+            "--public-key",
+            action="append",
+            default=[],
+            metavar="ID:BASE64",
+            help="a key as `verify_audit` prints it; default: those of COUNTERSIGN_AUDIT_CHECKPOINT_KEYS",
+        )
+        parser.add_argument(
+            "--against", type=Path, metavar="FILE", help="also compare with the checkpoints in this file"
+        )
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        keys = dict(one.split(":", 1) for one in options["public_key"] if ":" in one) or public_keys()
+        checkpoints = _checkpoints(options["against"]) if options["against"] else {}
+        previous: Archive | None = None
+        for path in options["files"]:
+            try:
+                archive = verify_archive(path, keys, checkpoints)
+            except (InvalidArchiveError, OSError) as exc:
+                raise CommandError(f"{path}: {exc}") from exc
+            _check_continues(path, archive, previous)
+            compared = _compared(path, archive, checkpoints)
+            header, trailer = archive.header, archive.trailer
+            self.stdout.write(
+                f"{path}: intact. {header['since']} to {header['until']}, entries {header['first']:,} to "
+                f"{trailer['last']:,}, {sum(trailer['counts'].values()):,} rows, signed with {trailer['key']}"
+                + (f", {compared:,} checkpoints agree" if options["against"] else "")
+            )
+            previous = archive
+
+
+def _checkpoints(path: Path) -> dict[int, Checkpoint]:
+    """The authentic checkpoints of a file, by position."""
+    found: dict[int, Checkpoint] = {}
+    try:
+        for line in path.read_bytes().splitlines():
+            checkpoint = _checkpoint(line)
+            if checkpoint is not None:
+                found[checkpoint.position] = checkpoint
+    except (OSError, ImproperlyConfigured) as exc:
+        raise CommandError(f"{path}: {exc}") from exc
+    return found
+
+
+def _checkpoint(line: bytes) -> Checkpoint | None:
+    try:
+        checkpoint = parse_checkpoint(line)
+    except UnreadableCheckpointError:
+        return None
+    return checkpoint if checkpoint.is_authentic else None
+
+
+def _compared(path: Path, archive: Archive, checkpoints: dict[int, Checkpoint]) -> int:
+    for position, hash_ in archive.heads.items():
+        if checkpoints[position].hash != hash_:
+            raise CommandError(f"{path}: entry {position:,} contradicts its checkpoint")
+    return len(archive.heads)
+
+
+def _check_continues(path: Path, archive: Archive, previous: Archive | None) -> None:
+    if previous is None:
+        return
+    end: Iterable[object] = (previous.trailer["last"] + 1, previous.trailer["hash"])
+    if tuple(end) != (archive.header["first"], archive.header["previous_hash"]):
+        raise CommandError(f"{path}: it does not continue the archive before it")

@@ -1,0 +1,166 @@
+"""How long the rows of every table are kept. The one list: `manage.py prune`, archives, the documentation and the
+System page use it.
+
+A table without a line fails a test. Evidence is never deleted here: triggers refuse it for most of these tables, and
+the integrity checks compare operations with the whole audit log.
+"""
+
+from axes.models import AccessAttempt, AccessAttemptExpiration, AccessFailureLog, AccessLog
+from django.contrib.auth.models import Group, Permission
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Q
+
+from backoffice.accounts import models as accounts
+from backoffice.accounts.rights import AccessReview, BreakGlassChange, RightsGrant
+from backoffice.api_keys.models import KnownKey, Rotation
+from backoffice.audit.models import ChainHead, CheckpointDestination, Entry, LastVerification
+from backoffice.core.models import AnsweredForm, CachedReadRow, GatewayKey, LeaseRow
+from backoffice.core.storage.retention import Keeping, TableRetention
+from backoffice.ledger import models as ledger
+from backoffice.notifications.models import AuditCursor, ChatChannel, Message, Occurrence, Preference
+from backoffice.operations.models import batches, bulk_releases, monitoring, operations, otp, reconciliation
+from backoffice.operations.models.saved_items import SavedView
+from backoffice.policies.models import PolicyVersion
+from backoffice.recipients.models import RecipientVersion
+from backoffice.reports.models import ExportJob, ExportState, Schedule
+from backoffice.webhooks.models import Delivery, DeliveryTestKey
+
+_ONE_PER_PERSON = "a few for each person"
+_ONE_ROW = "one row"
+_CONFIGURED = "grows with what people set up"
+_ENDED_EXPORTS = (ExportState.FAILED, ExportState.CANCELLED, ExportState.EXPIRED, ExportState.REMOVED)
+
+_PRUNED = [
+    TableRetention(
+        Delivery,
+        Keeping.PRUNED,
+        setting="KEEP_DELIVERIES_DAYS",
+        since="received_at",
+        which=Q(check_due_at=None),
+    ),
+    TableRetention(
+        ExportJob,
+        Keeping.PRUNED,
+        setting="KEEP_EXPORTS_DAYS",
+        since="ended_at",
+        which=Q(state__in=_ENDED_EXPORTS, mail_due_at=None),
+    ),
+    TableRetention(
+        Message, Keeping.PRUNED, setting="KEEP_NOTIFICATIONS_DAYS", since="created_at", which=Q(due_at=None)
+    ),
+    TableRetention(Occurrence, Keeping.PRUNED, setting="KEEP_OCCURRENCES_DAYS", since="at"),
+    TableRetention(
+        batches.PayoutFile,
+        Keeping.PRUNED,
+        setting="KEEP_UPLOADS_DAYS",
+        since="uploaded_at",
+        which=~Q(state=batches.FileState.SUBMITTED),
+        cascades=(batches.PayoutFileRow,),
+    ),
+    TableRetention(
+        ledger.BalanceSnapshot, Keeping.PRUNED, setting="KEEP_BALANCE_SNAPSHOTS_DAYS", since="slot"
+    ),
+    TableRetention(CachedReadRow, Keeping.PRUNED, setting="KEEP_EXPIRED_DAYS", since="expires_at"),
+    TableRetention(AnsweredForm, Keeping.PRUNED, setting="KEEP_EXPIRED_DAYS", since="created_at"),
+    TableRetention(accounts.StaffSession, Keeping.PRUNED, setting="KEEP_EXPIRED_DAYS", since="expire_date"),
+    TableRetention(
+        accounts.SetupLink, Keeping.PRUNED, setting="KEEP_SIGN_IN_ATTEMPTS_DAYS", since="expires_at"
+    ),
+    TableRetention(
+        AccessAttempt,
+        Keeping.PRUNED,
+        setting="KEEP_SIGN_IN_ATTEMPTS_DAYS",
+        since="attempt_time",
+        cascades=(AccessAttemptExpiration,),
+    ),
+    TableRetention(
+        AccessFailureLog, Keeping.PRUNED, setting="KEEP_SIGN_IN_ATTEMPTS_DAYS", since="attempt_time"
+    ),
+    TableRetention(AccessLog, Keeping.PRUNED, setting="KEEP_SIGN_IN_ATTEMPTS_DAYS", since="attempt_time"),
+]
+
+_EVIDENCE = [
+    TableRetention(model, Keeping.EVIDENCE, since=since)
+    for model, since in (
+        (Entry, "at"),
+        (operations.Operation, "prepared_at"),
+        (operations.Approval, "approved_at"),
+        (operations.Attempt, "started_at"),
+        (operations.LookAlike, "found_at"),
+        (batches.Batch, "operation__prepared_at"),
+        (batches.BatchRow, "batch__prepared_at"),
+        (bulk_releases.BulkRelease, "created_at"),
+        (bulk_releases.BulkReleaseItem, "bulk_release__created_at"),
+        (monitoring.Pause, "paused_at"),
+        (monitoring.Incident, "at"),
+        (monitoring.LostAttempt, "started_at"),
+        (BreakGlassChange, "at"),
+        (RightsGrant, "at"),
+        (AccessReview, "signed_at"),
+        (PolicyVersion, "in_effect_since"),
+        (RecipientVersion, "since"),
+        (Rotation, "started_at"),
+    )
+]
+
+_RECORD = [
+    TableRetention(model, Keeping.RECORD, reason)
+    for model, reason in (
+        (ledger.Transaction, "one row for each transaction of the provider"),
+        (
+            ledger.TransactionChange,
+            "one row when the provider changes a transaction; triggers refuse to delete it",
+        ),
+        (ledger.BalanceBreak, "one row for each break of the balance that is still there"),
+        (ledger.DayTotal, "one row for each day, type, status and currency"),
+        (reconciliation.Comparison, "one row for each attempt, and each transaction that belongs to none"),
+        (reconciliation.ReconciliationTotal, "one row for each day, result and currency"),
+    )
+]
+
+_BOUNDED = [
+    TableRetention(model, Keeping.BOUNDED, reason)
+    for model, reason in (
+        (accounts.User, "accounts are deactivated and never deleted"),
+        (accounts.User.groups.through, _ONE_PER_PERSON),
+        (accounts.User.user_permissions.through, _ONE_PER_PERSON),
+        (accounts.StaffGroup, _CONFIGURED),
+        (accounts.GroupMembership, _ONE_PER_PERSON),
+        (accounts.AuthenticatorDevice, _ONE_PER_PERSON),
+        (accounts.RecoveryCode, _ONE_PER_PERSON),
+        (Permission, "defined by the release"),
+        (Group, "one for each role"),
+        (Group.permissions.through, "defined by the release"),
+        (ContentType, "defined by the release"),
+        (ChainHead, _ONE_ROW),
+        (CheckpointDestination, "one for each destination"),
+        (LastVerification, _ONE_ROW),
+        (GatewayKey, "the key in use, and former ones until they are deleted at the provider"),
+        (LeaseRow, "one for each name of a lease"),
+        (ledger.Balance, "one for each currency"),
+        (ledger.Facet, "one for each type, status and currency"),
+        (ledger.ContinuityCheck, "one for each currency"),
+        (ledger.Mirror, _ONE_ROW),
+        (ledger.Sighting, "empty between two counts of the provider's list"),
+        (operations.Release, "deleted when it is sent, withdrawn or expires"),
+        (operations.Secret, "deleted when it was shown or used"),
+        (batches.PayoutFileRow, "deleted with its file, or when the file is submitted"),
+        (batches.ColumnMapping, _ONE_PER_PERSON),
+        (monitoring.Inspection, _ONE_ROW),
+        (monitoring.Heartbeat, "one for each job"),
+        (otp.OtpSecret, "the secret in use and those that wait"),
+        (otp.UsedOtp, "deleted when the code is no longer valid"),
+        (reconciliation.ReconciliationState, _ONE_ROW),
+        (SavedView, _CONFIGURED),
+        (KnownKey, "one for each key at the provider"),
+        (DeliveryTestKey, _ONE_ROW),
+        (Schedule, _CONFIGURED),
+        (Schedule.recipients.through, _CONFIGURED),
+        (AuditCursor, _ONE_ROW),
+        (Preference, _ONE_PER_PERSON),
+        (ChatChannel, _ONE_PER_PERSON),
+        (AccessAttemptExpiration, "deleted with its row of axes_accessattempt"),
+    )
+]
+
+TABLES: list[TableRetention] = [*_PRUNED, *_EVIDENCE, *_RECORD, *_BOUNDED]

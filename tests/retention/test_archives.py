@@ -1,0 +1,186 @@
+"""Archives of evidence: signed, complete for their time, and verified without the database."""
+
+import base64
+import gzip
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from pytest_django import DjangoDbBlocker, Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit import checkpoints
+from backoffice.audit.actions import Action
+from backoffice.audit.models import ChainHead, Entry
+from backoffice.core import clock
+from backoffice.core.storage.files import ARCHIVES, file_store
+from backoffice.operations.models.operations import Operation
+from backoffice.retention import archives
+from backoffice.retention.archive_file import InvalidArchiveError, verify_archive
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def signing_key(settings: Settings) -> None:
+    """A key that signs checkpoints and archives."""
+    settings.AUDIT_CHECKPOINT_KEYS = [f"first:{base64.b64encode(os.urandom(32)).decode()}"]
+
+
+@pytest.fixture
+def archive(preparer: User, approver: User) -> Path:
+    """An archive with an operation that two people agreed on."""
+    factories.approve(factories.prepared(preparer), approver)
+    return made()
+
+
+def made(since: datetime = BEGINNING) -> Path:
+    name = archives.archive_evidence(since, clock.now()).name
+    return Path(file_store(ARCHIVES).path(name))
+
+
+def rows(path: Path, table: str) -> list[dict[str, object]]:
+    with gzip.open(path) as file:
+        lines = [json.loads(line) for line in file]
+    return [line["row"] for line in lines if line.get("table") == table]
+
+
+def rewritten(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> Path:
+    with gzip.open(path) as file:
+        lines = file.readlines()
+    with gzip.open(path, "wb") as file:
+        file.writelines(change(lines))
+    return path
+
+
+def test_an_archive_has_the_evidence_and_verifies_without_the_database(
+    archive: Path, django_db_blocker: DjangoDbBlocker
+) -> None:
+    operation = Operation.objects.get()
+    keys = checkpoints.public_keys()
+    with django_db_blocker.block():
+        found = verify_archive(archive, keys)
+    assert found.trailer["counts"]["operations_operation"] == 1
+    assert found.trailer["counts"]["audit_entry"] == found.trailer["last"]
+    [row] = rows(archive, "operations_operation")
+    assert (row["id"], row["digest"], row["status"]) == (str(operation.pk), operation.digest, "approved")
+    assert len(rows(archive, "operations_approval")) == 1
+    assert archive.stat().st_mode & 0o777 == 0o600
+
+
+def test_archives_hold_no_accounts_with_passwords(archive: Path) -> None:
+    assert rows(archive, "accounts_user") == []
+
+
+def test_archiving_is_recorded_and_deletes_nothing(archive: Path) -> None:
+    entry = Entry.objects.get(action=Action.EVIDENCE_ARCHIVED)
+    assert entry.target_label == archive.name
+    assert Operation.objects.count() == 1
+    assert Entry.objects.count() == ChainHead.objects.get().position
+
+
+def changed_amount(lines: list[bytes]) -> list[bytes]:
+    """Of the operation: no hash of an audit entry covers its row."""
+    old, new = b'"status":"approved"', b'"status":"rejected"'
+    return [line.replace(old, new) if b'"operations_operation"' in line else line for line in lines]
+
+
+def without_an_entry(lines: list[bytes]) -> list[bytes]:
+    return [lines[0], *lines[2:]]
+
+
+def changed_entry(lines: list[bytes]) -> list[bytes]:
+    return [line.replace(b'"actor_label":"', b'"actor_label":"X', 1) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (changed_amount, "not those that were signed"),
+        (without_an_entry, "Entry 1 is missing"),
+        (changed_entry, "Entry 1 was changed"),
+        (lambda lines: lines[:-1], "cut off"),
+        (lambda lines: [*lines, lines[-1]], "follows the end"),
+        (
+            lambda lines: [*lines[:-1], lines[-1].replace(b'"last":', b'"last":1')],
+            "does not agree|not that of",
+        ),
+        (lambda _lines: [b"{}\n"], "no archive"),
+        (lambda lines: [lines[0], b"[]\n", *lines[1:]], "Line 2 cannot be read"),
+    ],
+)
+def test_a_changed_archive_is_refused(
+    archive: Path, change: Callable[[list[bytes]], list[bytes]], message: str
+) -> None:
+    with pytest.raises(InvalidArchiveError, match=message):
+        verify_archive(rewritten(archive, change), checkpoints.public_keys())
+
+
+def test_a_damaged_file_is_refused(archive: Path) -> None:
+    archive.write_bytes(archive.read_bytes()[:-20])
+    with pytest.raises(InvalidArchiveError, match="damaged"):
+        verify_archive(archive, checkpoints.public_keys())
+
+
+def test_an_archive_of_another_key_is_refused(archive: Path, settings: Settings) -> None:
+    settings.AUDIT_CHECKPOINT_KEYS = [f"first:{base64.b64encode(os.urandom(32)).decode()}"]
+    with pytest.raises(InvalidArchiveError, match="signature"):
+        verify_archive(archive, checkpoints.public_keys())
+    with pytest.raises(InvalidArchiveError, match="public key first is not known"):
+        verify_archive(archive, {})
+
+
+def test_the_next_archive_continues_the_one_before(preparer: User) -> None:
+    factories.prepared(preparer)
+    between = clock.now()
+    first = Path(file_store(ARCHIVES).path(archives.archive_evidence(BEGINNING, between).name))
+    second, output = made(between), StringIO()
+    call_command("verify_archive", str(first), str(second), stdout=output)
+    assert output.getvalue().count("intact") == 2
+    with pytest.raises(CommandError, match="does not continue"):
+        call_command("verify_archive", str(second), str(first))
+
+
+def test_an_archive_is_compared_with_checkpoints(preparer: User, tmp_path: Path) -> None:
+    factories.prepared(preparer)
+    head, output, file = ChainHead.objects.get(), StringIO(), tmp_path / "heads"
+    file.write_bytes(checkpoints.sign(head.position, head.hash, clock.now()).line + b"\nno checkpoint\n")
+    path = made()
+    call_command("verify_archive", str(path), against=file, stdout=output)
+    assert "1 checkpoints agree" in output.getvalue()
+    file.write_bytes(checkpoints.sign(head.position, "0" * 64, clock.now()).line)
+    with pytest.raises(CommandError, match="contradicts its checkpoint"):
+        call_command("verify_archive", str(path), against=file)
+
+
+def test_the_commands_archive_days_and_verify_with_a_public_key(archive: Path, settings: Settings) -> None:
+    [(name, key)] = checkpoints.public_keys().items()
+    settings.AUDIT_CHECKPOINT_KEYS = []
+    output = StringIO()
+    call_command("verify_archive", str(archive), public_key=[f"{name}:{key}"], stdout=output)
+    assert "intact" in output.getvalue()
+    with pytest.raises(CommandError, match="no entry"):
+        call_command("archive_evidence", "2001-01-01", "2001-01-02")
+
+
+def test_a_time_that_is_not_over_is_not_archived(preparer: User) -> None:
+    factories.prepared(preparer)
+    with pytest.raises(archives.NothingToArchiveError):
+        archives.archive_evidence(BEGINNING, clock.now() + timedelta(hours=1))
+
+
+def test_an_archive_goes_into_the_bucket(bucket: str, preparer: User, tmp_path: Path) -> None:
+    factories.prepared(preparer)
+    summary, copy = archives.archive_evidence(BEGINNING, clock.now()), tmp_path / "copy"
+    with file_store(ARCHIVES).read(summary.name) as file:
+        copy.write_bytes(file.read())
+    assert verify_archive(copy, checkpoints.public_keys()).trailer["last"] == summary.last
+    file_store(ARCHIVES).delete(summary.name)

@@ -1,0 +1,40 @@
+"""The list of tables: complete, and what it declares exists."""
+
+import pytest
+from django.apps import apps
+from django.conf import settings
+
+from backoffice.core.storage.retention import Keeping, declared_tables
+from backoffice.retention.prune import due_rows, kept_tables
+from backoffice.retention.tables import TABLES
+
+
+def test_every_table_has_one_line() -> None:
+    models = {model._meta.db_table for model in apps.get_models(include_auto_created=True)}
+    own = {name for name in models if not name.startswith(("append_only", "sandbox_", "demo_"))}
+    names = [table.name for table in TABLES]
+    assert sorted(names) == sorted(own)
+
+
+def test_the_list_is_known_below() -> None:
+    assert declared_tables() == TABLES
+    assert [one.name for one in kept_tables()] == [one.name for one in TABLES]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: str(table.name))
+def test_a_line_is_complete(table: object) -> None:
+    [line] = [one for one in TABLES if one is table]
+    if line.keeping == Keeping.PRUNED:
+        assert hasattr(settings, line.setting)
+    assert bool(line.since) == (line.keeping in {Keeping.PRUNED, Keeping.EVIDENCE})
+    assert bool(line.reason) == (line.keeping in {Keeping.BOUNDED, Keeping.RECORD})
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: str(table.name))
+def test_only_declared_tables_lose_rows_with_a_pruned_one(table: object) -> None:
+    [line] = [one for one in TABLES if one is table]
+    if line.keeping != Keeping.PRUNED:
+        assert str(due_rows.__name__) == "due_rows"
+        return
+    referring = {one.related_model for one in line.model._meta.related_objects}
+    assert referring == set(line.cascades)
