@@ -400,8 +400,8 @@ KEEP_UPLOADS_DAYS: int = env.int("COUNTERSIGN_KEEP_UPLOADS_DAYS", default=30)
 KEEP_BALANCE_SNAPSHOTS_DAYS: int = env.int("COUNTERSIGN_KEEP_BALANCE_SNAPSHOTS_DAYS", default=400)
 #: What expired: sessions, answers to submitted forms, and values that were read from the provider.
 KEEP_EXPIRED_DAYS: int = env.int("COUNTERSIGN_KEEP_EXPIRED_DAYS", default=1)
-#: Wrong passwords that were counted for the lock-out, and one-time links after they expired.
-KEEP_SIGN_IN_ATTEMPTS_DAYS: int = env.int("COUNTERSIGN_KEEP_SIGN_IN_ATTEMPTS_DAYS", default=30)
+#: One-time links after they expired.
+KEEP_SETUP_LINKS_DAYS: int = env.int("COUNTERSIGN_KEEP_SETUP_LINKS_DAYS", default=30)
 
 # == Email
 # Notifications and messages of scheduled reports: a link, no figures.

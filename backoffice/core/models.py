@@ -142,7 +142,7 @@ class ProcessRow(models.Model):
         return f"{self.kind} {self.pid} on {self.machine}"
 
 
-class KnownKey(models.Model):
+class ConfiguredKey(models.Model):
     """Since when this installation has used a configured key: its id, never the key."""
 
     purpose = models.CharField(max_length=16)  # `encryption` or `checkpoints`
@@ -151,7 +151,7 @@ class KnownKey(models.Model):
 
     class Meta:
         default_permissions = ()
-        constraints = [models.UniqueConstraint(fields=["purpose", "key_id"], name="known_key_once")]
+        constraints = [models.UniqueConstraint(fields=["purpose", "key_id"], name="configured_key_once")]
 
     def __str__(self) -> str:
         return f"{self.purpose} {self.key_id}"

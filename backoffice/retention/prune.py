@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Model, QuerySet
 
@@ -15,7 +14,7 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import background, clock
 from backoffice.core.leases import acquire_lease
-from backoffice.core.storage.retention import Keeping, KeptTable, TableRetention, declared_tables
+from backoffice.core.storage.retention import TableRetention, declared_tables
 
 INTERVAL = timedelta(days=1)
 LEASE_DURATION = timedelta(minutes=10)
@@ -24,20 +23,9 @@ BATCHES_AT_ONCE = 50
 """Batches in one round of the sweeper; the next round continues."""
 
 
-def kept_for(table: TableRetention) -> timedelta | None:
-    """How long rows of this table are kept; None if they are not deleted, or its setting is 0."""
-    days: int = getattr(settings, table.setting) if table.keeping == Keeping.PRUNED else 0
-    return timedelta(days=days) if days else None
-
-
-def kept_tables() -> list[KeptTable]:
-    """Every table with what becomes of its rows, for the System page."""
-    return [KeptTable(one.name, one.keeping, kept_for(one), one.reason) for one in declared_tables()]
-
-
 def due_rows(table: TableRetention, now: datetime) -> QuerySet[Model]:
     """The rows whose time is over."""
-    kept = kept_for(table)
+    kept = table.kept_for
     rows = table.model._default_manager.all()
     if kept is None:
         return rows.none()
@@ -82,7 +70,7 @@ def _batches() -> Iterator[tuple[str, int]]:
 
 def _delete_batch(table: TableRetention) -> int:
     background.raise_if_stop_requested()
-    if kept_for(table) is None:
+    if table.kept_for is None:
         return 0
     now = clock.now()
     with transaction.atomic():

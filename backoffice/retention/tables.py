@@ -5,7 +5,6 @@ A table without a line fails a test. Evidence is never deleted here: triggers re
 the integrity checks compare operations with the whole audit log.
 """
 
-from axes.models import AccessAttempt, AccessAttemptExpiration, AccessFailureLog, AccessLog
 from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Q
@@ -14,12 +13,21 @@ from backoffice.accounts import models as accounts
 from backoffice.accounts.rights import AccessReview, BreakGlassChange, RightsGrant
 from backoffice.api_keys.models import KnownKey, Rotation
 from backoffice.audit.models import ChainHead, CheckpointDestination, Entry, LastVerification
-from backoffice.core.models import AnsweredForm, CachedReadRow, GatewayKey, LeaseRow
+from backoffice.core.models import (
+    AnsweredForm,
+    CachedReadRow,
+    ConfiguredKey,
+    GatewayKey,
+    LeaseRow,
+    ProcessRow,
+    ProviderCallCount,
+)
 from backoffice.core.storage.retention import Keeping, TableRetention
 from backoffice.ledger import models as ledger
 from backoffice.notifications.models import AuditCursor, ChatChannel, Message, Occurrence, Preference
 from backoffice.operations.models import batches, bulk_releases, monitoring, operations, otp, reconciliation
 from backoffice.operations.models.saved_items import SavedView
+from backoffice.policies.delegations import Delegation
 from backoffice.policies.models import PolicyVersion
 from backoffice.recipients.models import RecipientVersion
 from backoffice.reports.models import ExportJob, ExportState, Schedule
@@ -63,20 +71,7 @@ _PRUNED = [
     TableRetention(CachedReadRow, Keeping.PRUNED, setting="KEEP_EXPIRED_DAYS", since="expires_at"),
     TableRetention(AnsweredForm, Keeping.PRUNED, setting="KEEP_EXPIRED_DAYS", since="created_at"),
     TableRetention(accounts.StaffSession, Keeping.PRUNED, setting="KEEP_EXPIRED_DAYS", since="expire_date"),
-    TableRetention(
-        accounts.SetupLink, Keeping.PRUNED, setting="KEEP_SIGN_IN_ATTEMPTS_DAYS", since="expires_at"
-    ),
-    TableRetention(
-        AccessAttempt,
-        Keeping.PRUNED,
-        setting="KEEP_SIGN_IN_ATTEMPTS_DAYS",
-        since="attempt_time",
-        cascades=(AccessAttemptExpiration,),
-    ),
-    TableRetention(
-        AccessFailureLog, Keeping.PRUNED, setting="KEEP_SIGN_IN_ATTEMPTS_DAYS", since="attempt_time"
-    ),
-    TableRetention(AccessLog, Keeping.PRUNED, setting="KEEP_SIGN_IN_ATTEMPTS_DAYS", since="attempt_time"),
+    TableRetention(accounts.SetupLink, Keeping.PRUNED, setting="KEEP_SETUP_LINKS_DAYS", since="expires_at"),
 ]
 
 _EVIDENCE = [
@@ -87,8 +82,10 @@ _EVIDENCE = [
         (operations.Approval, "approved_at"),
         (operations.Attempt, "started_at"),
         (operations.LookAlike, "found_at"),
+        (operations.HolderChange, "found_at"),
         (batches.Batch, "operation__prepared_at"),
         (batches.BatchRow, "batch__prepared_at"),
+        (batches.ImportedRow, "operation__prepared_at"),
         (bulk_releases.BulkRelease, "created_at"),
         (bulk_releases.BulkReleaseItem, "bulk_release__created_at"),
         (monitoring.Pause, "paused_at"),
@@ -98,6 +95,7 @@ _EVIDENCE = [
         (RightsGrant, "at"),
         (AccessReview, "signed_at"),
         (PolicyVersion, "in_effect_since"),
+        (Delegation, "agreed_at"),
         (RecipientVersion, "since"),
         (Rotation, "started_at"),
     )
@@ -128,6 +126,7 @@ _BOUNDED = [
         (accounts.GroupMembership, _ONE_PER_PERSON),
         (accounts.AuthenticatorDevice, _ONE_PER_PERSON),
         (accounts.RecoveryCode, _ONE_PER_PERSON),
+        (accounts.RefusedSignIns, "deleted when its half hour has ended"),
         (Permission, "defined by the release"),
         (Group, "one for each role"),
         (Group.permissions.through, "defined by the release"),
@@ -137,6 +136,9 @@ _BOUNDED = [
         (LastVerification, _ONE_ROW),
         (GatewayKey, "the key in use, and former ones until they are deleted at the provider"),
         (LeaseRow, "one for each name of a lease"),
+        (ConfiguredKey, "one for each key that was ever used"),
+        (ProcessRow, "deleted a day after its last report"),
+        (ProviderCallCount, "counts by minute are added up after a day"),
         (ledger.Balance, "one for each currency"),
         (ledger.Facet, "one for each type, status and currency"),
         (ledger.ContinuityCheck, "one for each currency"),
@@ -159,7 +161,6 @@ _BOUNDED = [
         (AuditCursor, _ONE_ROW),
         (Preference, _ONE_PER_PERSON),
         (ChatChannel, _ONE_PER_PERSON),
-        (AccessAttemptExpiration, "deleted with its row of axes_accessattempt"),
     )
 ]
 

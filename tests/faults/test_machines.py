@@ -42,7 +42,7 @@ class Machine:
 
     def start(self) -> None:
         self.product.start_sweeper(self.sweeper, **self.environment)
-        self.product.start_worker(self.worker, **self.environment)
+        self.product.start_worker(self.worker, points="", children=3, **self.environment)
 
     def kill(self) -> None:
         self.product.kill(self.worker)

@@ -78,7 +78,7 @@ def test_evidence_of_any_age_stays(preparer: User) -> None:
     assert Operation.objects.filter(pk=operation.pk).exists()
     assert Entry.objects.count() >= entries
     evidence = [table for table in TABLES if table.keeping != Keeping.PRUNED]
-    assert [prune.kept_for(table) for table in evidence] == [None] * len(evidence)
+    assert [table.kept_for for table in evidence] == [None] * len(evidence)
 
 
 def test_an_export_with_a_file_or_in_progress_stays(auditor: User) -> None:

@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="KnownKey",
+            name="ConfiguredKey",
             fields=[
                 (
                     "id",
@@ -24,7 +24,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
-                "constraints": [models.UniqueConstraint(fields=("purpose", "key_id"), name="known_key_once")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("purpose", "key_id"), name="configured_key_once")
+                ],
             },
         ),
         migrations.CreateModel(

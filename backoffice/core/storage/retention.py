@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from django.conf import settings
 from django.db.models import Model, Q, TextChoices
 from django.utils.translation import gettext_lazy as _
 
@@ -37,15 +38,11 @@ class TableRetention:
         """The table's name in the database."""
         return self.model._meta.db_table
 
-
-@dataclass(frozen=True)
-class KeptTable:
-    """A table as the System page shows it. `kept_for` is None for one that is not pruned."""
-
-    name: str
-    keeping: Keeping
-    kept_for: timedelta | None
-    reason: str
+    @property
+    def kept_for(self) -> timedelta | None:
+        """How long its rows are kept; None if they are not deleted, or its setting is 0."""
+        days: int = getattr(settings, self.setting) if self.keeping == Keeping.PRUNED else 0
+        return timedelta(days=days) if days else None
 
 
 _declared: list[TableRetention] = []

@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from backoffice.core import clock, credentials
 from backoffice.core.leases import acquire_lease
-from backoffice.core.models import KnownKey, ProcessRow
+from backoffice.core.models import ConfiguredKey, ProcessRow
 from backoffice.core.telemetry import provider_calls
 from backoffice.core.telemetry.readiness import State, part_states
 from payments_gateway import NotSentError
@@ -118,21 +118,21 @@ def _own_report() -> Report:
         disk_free=disk.free,
         disk_total=disk.total,
         database_size=database_size(),
-        keys=[*_known_keys(), *_api_key()],
+        keys=[*_configured_keys(), *_api_key()],
         provider=[asdict(one) for one in provider_calls.statistics_since(timezone.now() - STATISTICS_OF)],
     )
 
 
-def _known_keys() -> list[KeyAge]:
+def _configured_keys() -> list[KeyAge]:
     configured = {"encryption": settings.ENCRYPTION_KEYS, "checkpoints": settings.AUDIT_CHECKPOINT_KEYS}
     ids = [
         (purpose, item.partition(":")[0].strip()) for purpose, items in configured.items() for item in items
     ]
-    known = {(row.purpose, row.key_id): row.since for row in KnownKey.objects.all()}
-    new = [KnownKey(purpose=purpose, key_id=key_id, since=clock.now()) for purpose, key_id in ids]
+    known = {(row.purpose, row.key_id): row.since for row in ConfiguredKey.objects.all()}
+    new = [ConfiguredKey(purpose=purpose, key_id=key_id, since=clock.now()) for purpose, key_id in ids]
     new = [row for row in new if (row.purpose, row.key_id) not in known]
     if new:
-        KnownKey.objects.bulk_create(new, ignore_conflicts=True)
+        ConfiguredKey.objects.bulk_create(new, ignore_conflicts=True)
     known |= {(row.purpose, row.key_id): row.since for row in new}
     return [KeyAge(purpose=one[0], id=one[1], since=known[one].isoformat()) for one in ids]
 

@@ -14,11 +14,11 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
-from backoffice.core.models import KnownKey, ProcessRow, ProviderCallCount
+from backoffice.core.database.role import DatabaseRole, RoleProblem
+from backoffice.core.models import ConfiguredKey, ProcessRow, ProviderCallCount
 from backoffice.core.telemetry import processes, provider_calls
 from backoffice.core.telemetry.processes import report
 from backoffice.core.telemetry.provider_calls import Call, CallOutcome
-from backoffice.core.telemetry.retention import RETENTION_RULES, RetentionRule
 from backoffice.operations import jobs
 from backoffice.operations.models.monitoring import Heartbeat, Inspection
 from backoffice.operations.pages.system.attention import FURTHER_ATTENTION, Attention
@@ -128,20 +128,30 @@ def test_a_job_that_works_again_is_not_failing() -> None:
     assert (row.is_failing, row.error) == (False, "ReadTimeout")
 
 
-def test_other_apps_add_what_they_find_and_their_retention(
-    shown: Callable[[], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_apps_add_what_they_find(shown: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "backoffice.operations.pages.system.page.FURTHER_ATTENTION",
-        [*FURTHER_ATTENTION, lambda: [Attention("The role may drop triggers.", "Run manage.py setup.")]],
+        [*FURTHER_ATTENTION, lambda: [Attention("Messages were not delivered.", "View them.")]],
     )
-    monkeypatch.setattr(
-        "backoffice.operations.pages.system.page.RETENTION_RULES",
-        [*RETENTION_RULES, RetentionRule("Deliveries", lambda: "90 days")],
-    )
+    assert "<b>Messages were not delivered.</b> View them." in shown()
+
+
+def test_the_role_of_the_database_is_named_if_it_has_rights_too_many(
+    shown: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = DatabaseRole("countersign", {RoleProblem.MAY_CREATE: ()})
+    monkeypatch.setattr("backoffice.operations.pages.system.attention.database_role", lambda: role)
     page = shown()
-    assert "<b>The role may drop triggers.</b> Run manage.py setup." in page
-    assert "<dt>Deliveries</dt><dd>90 days</dd>" in page
+    assert "The database role countersign has more rights than running Countersign needs." in page
+    assert "It can create tables and functions" in page
+
+
+def test_the_page_says_how_long_rows_are_kept(shown: Callable[[], str], settings: Settings) -> None:
+    settings.KEEP_DELIVERIES_DAYS = 123
+    settings.KEEP_EXPORTS_DAYS = 0
+    page = " ".join(shown().split())
+    assert '<dt class="mono">webhooks_delivery</dt> <dd>123 days</dd>' in page
+    assert '<dt class="mono">reports_exportjob</dt> <dd>For good</dd>' in page
 
 
 def test_a_process_reports_its_state_and_that_of_the_installation(
@@ -156,7 +166,7 @@ def test_a_process_reports_its_state_and_that_of_the_installation(
     assert stored["disk_free"] > 0
     assert stored["database_size"] > 0
     assert [key["id"] for key in stored["keys"]] == ["2027", "Key configured at installation"]
-    assert KnownKey.objects.get().key_id == "2027"
+    assert ConfiguredKey.objects.get().key_id == "2027"
     page = shown()
     assert "In use since the installation" in page
     assert "N" * 43 not in page
@@ -165,7 +175,7 @@ def test_a_process_reports_its_state_and_that_of_the_installation(
 def test_the_age_of_a_key_is_kept() -> None:
     report("web", timezone.now())
     since = timezone.now() - timedelta(days=90)
-    KnownKey.objects.update(since=since)
+    ConfiguredKey.objects.update(since=since)
     report("web", timezone.now())
     newest = ProcessRow.objects.order_by("-at")[0].report
     assert newest["keys"][0]["since"] == since.isoformat()

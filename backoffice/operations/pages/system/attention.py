@@ -8,6 +8,8 @@ from django.urls import reverse
 from django.utils.translation import gettext, ngettext
 
 from backoffice.audit.checkpoints import DeliveryStatus, DestinationState
+from backoffice.core.cached_reads import cached_in_process
+from backoffice.core.database.role import database_role
 from backoffice.core.models import ProcessRow
 from backoffice.operations.models.monitoring import Heartbeat
 from backoffice.operations.monitoring.inspection import SystemHealth
@@ -27,7 +29,7 @@ class Attention:
 
 
 FURTHER_ATTENTION: list[Callable[[], Iterable[Attention]]] = []
-"""Functions that give what other apps, or checks of the database, find; they register them."""
+"""Functions that give what apps above this one find; they register them."""
 
 
 def of_integrity(health: SystemHealth, chain_fault: str) -> Iterator[Attention]:
@@ -55,6 +57,25 @@ def of_integrity(health: SystemHealth, chain_fault: str) -> Iterator[Attention]:
         yield Attention(
             text, gettext("Pause payments, and ask the operator to follow the runbook."), "#log-head"
         )
+
+
+def of_database_role() -> Iterator[Attention]:
+    """What the role that runs may do beyond its work; nothing in the sandbox, and on SQLite, which has no roles."""
+    role = cached_in_process("database-role", database_role, seconds=60)
+    if role is None or not role.problems:
+        return
+    yield Attention(
+        gettext("The database role {role} has more rights than running Countersign needs.").format(
+            role=role.name
+        ),
+        ". ".join(
+            [
+                *(problem.sentence for problem in role.problems),
+                gettext("Ask the operator to run setup again."),
+            ]
+        ),
+        is_urgent=False,
+    )
 
 
 def of_processes(processes: Processes) -> Iterator[Attention]:

@@ -24,7 +24,7 @@ from backoffice.audit.models import Entry, LastVerification
 from backoffice.audit.verification import fault_sentence
 from backoffice.core import encryption
 from backoffice.core.gateway import OtpMode, otp_mode
-from backoffice.core.telemetry.retention import RETENTION_RULES
+from backoffice.core.storage.retention import Keeping, TableRetention, declared_tables
 from backoffice.operations.delivery import journal
 from backoffice.operations.kinds.base import GroupedCode
 from backoffice.operations.models.monitoring import Heartbeat
@@ -32,6 +32,7 @@ from backoffice.operations.models.otp import otp_secret_in_use
 from backoffice.operations.monitoring.inspection import system_health
 from backoffice.operations.pages.system.attention import (
     FURTHER_ATTENTION,
+    of_database_role,
     of_evidence,
     of_integrity,
     of_jobs,
@@ -73,6 +74,7 @@ def system(request: StaffRequest) -> HttpResponse:
         *of_jobs(late, [job for job in jobs if job.is_failing]),
         *of_evidence(destinations, str(journal_problem.label) if journal_problem else ""),
         *of_provider(processes, lacks_otp_secret=otp["otp_managed"] and otp["otp_secret"] is None),
+        *of_database_role(),
         *(one for further in FURTHER_ATTENTION for one in further()),
     ]
     context = {
@@ -89,10 +91,15 @@ def system(request: StaffRequest) -> HttpResponse:
         "journal_problem": journal_problem,
         "encryption_key_ids": encryption.key_ids(),
         "checkpoint_keys": public_keys(),
-        "retention": RETENTION_RULES,
+        "pruned_tables": _pruned_tables(),
         **otp,
     }
     return render(request, "operations/system.html", context)
+
+
+def _pruned_tables() -> list[TableRetention]:
+    """The tables from which rows are deleted after a time, or would be if a setting said when."""
+    return [table for table in declared_tables() if table.keeping == Keeping.PRUNED]
 
 
 def _head() -> Any:

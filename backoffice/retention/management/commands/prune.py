@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand
 
 from backoffice.core import clock
 from backoffice.core.storage.retention import Keeping, declared_tables
-from backoffice.retention.prune import due_rows, kept_for, prune
+from backoffice.retention.prune import due_rows, prune
 
 
 class Command(BaseCommand):
@@ -20,7 +20,7 @@ class Command(BaseCommand):
         deleted = {} if options["dry_run"] else prune()
         for table in declared_tables():
             if table.keeping == Keeping.PRUNED:
-                kept = kept_for(table)
+                kept = table.kept_for
                 count = (
                     due_rows(table, clock.now()).count() if options["dry_run"] else deleted.get(table.name, 0)
                 )
