@@ -202,13 +202,14 @@ def check_may_send(operation: Operation, release: Release, now: datetime) -> Non
     read_content(operation)
     _check_in_time(operation, now)
     _check_batch(operation)
-    approvers = people_of(one for one in approvals if one.digest == operation.digest)
+    of_this_content = [one for one in approvals if one.digest == operation.digest]
+    approvers = people_of(of_this_content)
     approve, prepare = approval_permission_for(operation.kind), permission_for(operation.kind)
     entitled = _entitled({RELEASE: {releaser.pk}, approve: approvers, prepare: {operation.preparer_id}})
     if releaser.pk not in entitled[RELEASE]:
         raise _reason_not_entitled(releaser, RELEASE)
     _check_other_person(releaser, operation)
-    counted = counting(approvals, entitled[approve] - {operation.preparer_id})
+    counted = counting(of_this_content, entitled[approve] - {operation.preparer_id})
     if len(counted) < operation.approvals_needed:
         raise errors.PermissionMissingError(_reason_approval_lost(operation))
     if operation.preparer_id not in entitled[prepare]:

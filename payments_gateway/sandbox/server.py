@@ -74,7 +74,7 @@ class SandboxWorker(ThreadWorker):
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         """Respond to a request that is not valid or too large HTTP; gunicorn handles anything else."""
         if not isinstance(exc, ParseException):
-            super().handle_error(req, client, addr, exc)  # gunicorn has none
+            super().handle_error(req, client, addr, exc)  # type: ignore[no-untyped-call]  # gunicorn has none
             return
         head = (
             f"HTTP/1.1 {_STATUS_LINES.get(type(exc), '400 Bad Request')}",
@@ -108,7 +108,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 def serve(listener: socket.socket, factory: Callable[[], Any]) -> None:
     """Serve the application until SIGTERM or Ctrl-C; then exit with code 0."""
-    SandboxServer(listener, factory).run()  # gunicorn has no annotations
+    SandboxServer(listener, factory).run()  # type: ignore[no-untyped-call]  # gunicorn has no annotations
 
 
 class SandboxServer(BaseApplication):
@@ -119,7 +119,7 @@ class SandboxServer(BaseApplication):
     def __init__(self, listener: socket.socket, factory: Callable[[], Any]) -> None:
         self._listener = listener
         self._factory = factory
-        super().__init__()  # gunicorn has no annotations
+        super().__init__()  # type: ignore[no-untyped-call]  # gunicorn has no annotations
 
     def load_config(self) -> None:
         """Pass the socket, log warnings only, stop within a second."""

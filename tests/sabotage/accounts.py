@@ -121,7 +121,7 @@ ACCOUNTS = (
     Safeguard(
         "who was changed with break-glass meanwhile has not approved",
         "backoffice.operations.policy:check_may_send",
-        {"    signed = entitled[approve] -": "    signed = approvers -"},
+        {"counting(of_this_content, entitled[approve] -": "counting(of_this_content, approvers -"},
         f"{_RESTRICTED}::test_a_release_is_not_sent_if_an_approver_is_restricted_meanwhile",
     ),
     Safeguard(

@@ -129,7 +129,7 @@ APPROVALS = (
     Safeguard(
         "an approval of other content counts for nothing at the claim",
         "backoffice.operations.policy:check_may_send",
-        {" for approval in approvals if approval.digest == operation.digest}": " for approval in approvals}"},
+        {"[one for one in approvals if one.digest == operation.digest]": "approvals"},
         ("tests/operations/delivery/test_recheck_at_claim.py::test_an_approval_of_other_content_is_ignored"),
     ),
     Safeguard(
