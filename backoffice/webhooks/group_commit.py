@@ -29,7 +29,8 @@ class GroupCommit(Generic[Item, Result]):
     """Stores items with `write`, which commits all of the given items or raises and commits none, and returns the
     result of each in their order.
 
-    Two items with the same key are never in one group. No group has more than `limit` items.
+    As many threads as `writers` write at the same time, each on its own connection, so that the database receives the
+    next group while the disk stores the last one. A group never has two items with the same key, nor more than `limit`.
     """
 
     def __init__(
@@ -38,11 +39,17 @@ class GroupCommit(Generic[Item, Result]):
         *,
         key: Callable[[Item], Hashable],
         limit: int,
+        writers: int,
     ) -> None:
         self._write, self._key, self._limit = write, key, limit
         self._lock = threading.Lock()
         self._queue: list[_Ticket[Item, Result]] = []
-        self._has_writer = False
+        self._idle_writers = writers
+
+    @property
+    def queue_length(self) -> int:
+        """How many items wait for a writer."""
+        return len(self._queue)
 
     def store(self, item: Item) -> Result:
         """Store the item and return its result after the commit. Raises what `write` raises for this item alone.
@@ -53,7 +60,8 @@ class GroupCommit(Generic[Item, Result]):
         ticket = _Ticket[Item, Result](item)
         with self._lock:
             self._queue.append(ticket)
-            ticket.is_writer, self._has_writer = not self._has_writer, True
+            ticket.is_writer = self._idle_writers > 0
+            self._idle_writers -= ticket.is_writer
         if not ticket.is_writer:
             ticket.is_decided.wait()
         if ticket.is_writer:
@@ -77,11 +85,11 @@ class GroupCommit(Generic[Item, Result]):
             self._appoint_writer()
 
     def _next_group(self, own: _Ticket[Item, Result]) -> list[_Ticket[Item, Result]]:
-        """This item and the next ones in the queue, one for each key. The others stay in the queue."""
+        """This item and the next ones that wait, one for each key. The others stay in the queue."""
         with self._lock:
             group = {self._key(own.item): own}
             for ticket in self._queue:
-                if len(group) < self._limit:
+                if len(group) < self._limit and not ticket.is_writer:
                     group.setdefault(self._key(ticket.item), ticket)
             chosen = list(group.values())
             self._queue = [ticket for ticket in self._queue if ticket not in chosen]
@@ -89,7 +97,9 @@ class GroupCommit(Generic[Item, Result]):
 
     def _appoint_writer(self) -> None:
         with self._lock:
-            self._has_writer = bool(self._queue)
-            if self._queue:
-                self._queue[0].is_writer = True
-                self._queue[0].is_decided.set()
+            waiting = next((ticket for ticket in self._queue if not ticket.is_writer), None)
+            if waiting is None:
+                self._idle_writers += 1
+            else:
+                waiting.is_writer = True
+                waiting.is_decided.set()

@@ -1,9 +1,9 @@
 """Store deliveries, each once: the statement, and one commit for several that arrive at the same time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 
 from backoffice.webhooks.group_commit import GroupCommit
 from backoffice.webhooks.models import Delivery, DeliveryVerification
@@ -40,6 +40,7 @@ _UNLESS_VALID = (
 _SET_VALID = "".join(f", {name} = {_UNLESS_VALID.format(name)}" for name in _VERDICT_COLUMNS)
 _RETURNING = " RETURNING identity, received_count, check_due_at IS NOT NULL"
 _GROUP_LIMIT = 32
+_WRITERS = 2
 
 
 class Stored(NamedTuple):
@@ -67,11 +68,27 @@ def _write_valid(deliveries: Sequence[Delivery]) -> list[Stored]:
     return _write(deliveries, f"{_COUNT_REPEAT}{_SET_VALID}")
 
 
-_together = GroupCommit(_write_valid, key=lambda delivery: delivery.identity, limit=_GROUP_LIMIT)
+_together = GroupCommit(
+    _write_valid, key=lambda delivery: delivery.identity, limit=_GROUP_LIMIT, writers=_WRITERS
+)
 
 
 def _write(deliveries: Sequence[Delivery], on_conflict: str) -> list[Stored]:
-    """Store these, of different identities, with one statement, which is its own transaction."""
+    """Store these, of different identities, with one statement, which is its own transaction.
+
+    A lost connection is noticed by the statement itself and opened again, which spares each request a query.
+    """
+    connection.health_check_done = True
+    try:
+        return _execute(deliveries, on_conflict)
+    except (OperationalError, InterfaceError):
+        if connection.in_atomic_block or connection.is_usable():
+            raise
+        connection.close()
+        return _execute(deliveries, on_conflict)
+
+
+def _execute(deliveries: Sequence[Delivery], on_conflict: str) -> list[Stored]:
     # In one order, so that two processes with the same deliveries do not wait for each other.
     ordered = sorted(deliveries, key=lambda delivery: delivery.identity)
     rows = ", ".join([_ROW] * len(ordered))
@@ -82,5 +99,14 @@ def _write(deliveries: Sequence[Delivery], on_conflict: str) -> list[Stored]:
     return [stored[delivery.identity] for delivery in deliveries]
 
 
-def _values(delivery: Delivery) -> list[Any]:
-    return [field.get_db_prep_save(getattr(delivery, field.attname), connection) for field in _FIELDS]
+def _values(delivery: Delivery) -> Iterator[Any]:
+    for field in _FIELDS:
+        value = getattr(delivery, field.attname)
+        if isinstance(value, str):
+            yield str(value)  # the value of an enum member, not its name
+        else:
+            yield (
+                value
+                if value is None or isinstance(value, int)
+                else field.get_db_prep_save(value, connection)
+            )

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tools.bench.databases import FOLDER, BenchDatabase, temporary_database
-from tools.bench.measure import OURS, Measure, Sample, alternate, compared, sampled
+from tools.bench.measure import OURS, Measure, alternate, compared
 from tools.bench.product import pin_to_one_core
 from tools.processes import WEBHOOK_SECRET, Stack, StackError, free_port
 
@@ -64,7 +64,9 @@ def delivery_measures(rounds: int, count: int) -> Iterator[Measure]:
             for side in sides.values():
                 side.deliveries_per_second([signed_delivery(signer) for _ in range(50)])
                 side.took.clear()
-            found = alternate(rounds, {name: partial(_round, one, signer, count) for name, one in sides.items()})
+            found = alternate(
+                rounds, {name: partial(_round, one, signer, count) for name, one in sides.items()}
+            )
         _check_stored(database, rounds * count)
     what = f"deliveries of webhooks stored, from {CONNECTIONS} connections, one web worker"
     target = {BARE: 0.9, STOCK: 1.5}

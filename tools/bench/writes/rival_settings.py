@@ -1,4 +1,4 @@
-"""Settings of the two Django projects in `delivery_rivals`, one of which BENCH_RIVAL names. Both keep their connections."""
+"""Settings of the two Django projects in `delivery_rivals`; BENCH_RIVAL names one. Both keep their connections."""
 
 import environ
 
