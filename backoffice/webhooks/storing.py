@@ -1,7 +1,7 @@
 """Store deliveries, each once: the statement, and one commit for several that arrive at the same time."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from django.db import InterfaceError, OperationalError, connection
 
@@ -78,7 +78,7 @@ def _write(deliveries: Sequence[Delivery], on_conflict: str) -> list[Stored]:
 
     A lost connection is noticed by the statement itself and opened again, which spares each request a query.
     """
-    connection.health_check_done = True
+    cast(Any, connection).health_check_done = True  # of Django, which its stubs lack
     try:
         return _execute(deliveries, on_conflict)
     except (OperationalError, InterfaceError):

@@ -187,11 +187,11 @@ def send_all(port: int, requests: Sequence[bytes]) -> list[float]:
 
     for _ in range(min(CONNECTIONS, len(waiting))):
         line = socket.create_connection(("127.0.0.1", port), timeout=60)
-        selector.register(line, selectors.EVENT_READ)
+        selector.register(line, selectors.EVENT_READ, line)
         send_next(line)
     while selector.get_map():
         for key, _events in selector.select():
-            line = key.fileobj
+            line = key.data
             answer = line.recv(65_536)
             if not answer.startswith(b"HTTP/1.1 200 "):
                 raise StackError(f"A delivery was answered with {answer[:200]!r}")

@@ -53,7 +53,7 @@ class StockDelivery(models.Model):
 
 
 def bare(request: HttpRequest) -> HttpResponse:
-    BareDelivery.objects.create(received_at=timezone.now(), body=request.body)
+    BareDelivery._default_manager.create(received_at=timezone.now(), body=request.body)
     return HttpResponse(headers={"Content-Length": "0"})
 
 
@@ -65,7 +65,7 @@ def stock(request: HttpRequest) -> HttpResponse:
         _key.verify(base64.b64decode(document["signature"]), signed, _PSS, hashes.SHA256())
     except InvalidSignature:
         return HttpResponseBadRequest()
-    StockDelivery.objects.get_or_create(
+    StockDelivery._default_manager.get_or_create(
         identity=hashlib.sha256(signed).hexdigest(),
         defaults={
             "event": document["event"],
