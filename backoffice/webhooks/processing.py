@@ -12,7 +12,7 @@ from http import HTTPStatus
 from time import monotonic
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.utils import timezone
 
@@ -31,6 +31,7 @@ from backoffice.operations.outcome import schedule
 from backoffice.operations.outcome.schedule import ScheduledChecks
 from backoffice.webhooks import configuration
 from backoffice.webhooks.models import Delivery, DeliveryTestKey, DeliveryVerification, StartedRead
+from backoffice.webhooks.storing import store
 from payments_gateway import Payment, PaymentUpdate
 from payments_gateway.webhooks import (
     PublicKey,
@@ -165,37 +166,6 @@ MAX_INVALID_KEPT_OF_SOURCE = 200
 MAX_TESTS_KEPT = 1000
 """How many test deliveries are kept, the newest. Counted apart, so that neither kind displaces the other."""
 
-_FIELDS = [field for field in Delivery._meta.concrete_fields if not field.primary_key]
-# Columns set by the first valid verification, such as when the missing key has been configured. Later repeats do not
-# change them: whatever the signature does not cover could be forged in a repeat.
-_VERDICT_COLUMNS = (
-    "verdict",
-    "error",
-    "key",
-    "event",
-    "transaction_id",
-    "reference",
-    "digest",
-    "body",
-    "valid_at",
-    "check_due_at",
-    "event_at",
-    "headers",
-    "response_status",
-    "response_ms",
-)
-# No input is interpolated into these: names are those of our own columns, values are parameters.
-_INSERT = f"""
-    INSERT INTO webhooks_delivery ({", ".join(field.attname for field in _FIELDS)})
-    VALUES ({", ".join(["%s"] * len(_FIELDS))})
-    ON CONFLICT (identity) DO UPDATE
-    SET received_count = webhooks_delivery.received_count + 1, last_at = EXCLUDED.last_at
-"""  # noqa: S608
-_UNLESS_VALID = (
-    "CASE WHEN webhooks_delivery.verdict = 'valid' THEN webhooks_delivery.{0} ELSE EXCLUDED.{0} END"
-)
-_SET_VALID = "".join(f", {name} = {_UNLESS_VALID.format(name)}" for name in _VERDICT_COLUMNS)
-_RETURNING = " RETURNING received_count, check_due_at IS NOT NULL"
 _SLOW_WRITE = 1.0  # seconds
 _enqueued_at = float("-inf")
 
@@ -239,7 +209,7 @@ def receive_delivery(body: bytes, arrival: Arrival | None = None) -> DeliveryVer
     delivery.headers, delivery.source = dict(arrival.headers), arrival.source
     delivery.response_status = response_status(DeliveryVerification(delivery.verdict))
     delivery.response_ms = arrival.milliseconds
-    received_count, is_check_due = _store(delivery)
+    received_count, is_check_due = store(delivery)
     if received_count == 1 and arrival.milliseconds > delivery.response_ms + _SLOW_WRITE * 1000:
         Delivery.objects.filter(identity=delivery.identity).update(response_ms=arrival.milliseconds)
     if delivery.verdict != DeliveryVerification.VALID and received_count == 1:
@@ -307,21 +277,6 @@ def _fill_in(delivery: Delivery, received: ReceivedWebhook) -> None:
 def _text_within(text: str, length: int) -> str:
     """The text, or empty if it is too long: a truncated id would be another id."""
     return text if len(text) <= length else ""
-
-
-def _store(delivery: Delivery) -> tuple[int, bool]:
-    """Store it, or count a repeat; returns how often it was received, and whether a read is due because of
-    it.
-    """
-    set_valid = _SET_VALID if delivery.verdict == DeliveryVerification.VALID else ""
-    with connection.cursor() as cursor:
-        cursor.execute(f"{_INSERT}{set_valid}{_RETURNING}", _values(delivery))
-        received_count, is_check_due = cursor.fetchone()
-    return received_count, bool(is_check_due)
-
-
-def _values(delivery: Delivery) -> list[Any]:
-    return [field.get_db_prep_save(getattr(delivery, field.attname), connection) for field in _FIELDS]
 
 
 def _delete_oldest(stored: Delivery) -> None:

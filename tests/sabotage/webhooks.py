@@ -25,7 +25,7 @@ WEBHOOKS = (
     ),
     Safeguard(
         "a repeated delivery starts nothing",
-        "backoffice.webhooks.processing:_UNLESS_VALID",
+        "backoffice.webhooks.storing:_UNLESS_VALID",
         {"THEN webhooks_delivery.{0}": "THEN EXCLUDED.{0}"},
         "tests/webhooks/test_processing.py::test_a_repeated_delivery_triggers_nothing_even_after_a_month",
     ),

@@ -22,6 +22,7 @@ TINY = BenchSize(
     exported=1_000,
     exported_on_sqlite=300,
     merged=300,
+    deliveries=20,
     payments=3,
     waiting=30,
     seconds=1.0,
@@ -48,6 +49,7 @@ RIVALS = {
     "P1.rate": {"COPY", "model iterator", "values_list", "django-import-export"},
     "P1.sqlite": {"model iterator", "values_list"},
     "P2.page": {"Django admin", "OFFSET"},
+    "P3.rate": {"bare INSERT", "stock view"},
     "P4.PostgreSQL.new": {"bulk_create"},
     "P4.PostgreSQL.unchanged": {"bulk_create"},
     "P4.SQLite.new": {"bulk_create"},
@@ -133,7 +135,7 @@ def bench_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[st
 def test_a_tiny_run_measures_everything_and_its_baselines(
     bench_server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(TINY, ["seed", "P1", "P2", "P4", "P6", "P7", "P9", "P10"], tmp_path / "bench.json")
+    run(TINY, ["seed", "P1", "P2", "P3", "P4", "P6", "P7", "P9", "P10"], tmp_path / "bench.json")
     written = json.loads((tmp_path / "bench.json").read_text())
     assert all(set(measure) == MEMBERS for measure in written)
     assert {measure["id"]: set(measure["rivals"]) for measure in written if measure["rivals"]} == RIVALS

@@ -216,3 +216,20 @@ def test_a_slow_write_corrects_the_time_of_the_answer(monkeypatch: pytest.Monkey
     monkeypatch.setattr(processing, "monotonic", lambda: float(next(seconds)))
     deliver(status_delivery("T-1"))
     assert only_delivery().response_ms == 4000
+
+
+def test_a_delivery_passes_the_middleware_of_pages() -> None:
+    answer = Client().post(ADDRESS, status_delivery(), content_type="application/json")
+    assert (answer.status_code, answer["Content-Length"], answer["Cache-Control"]) == (200, "0", "no-store")
+    assert "X-Request-ID" in answer
+    assert "Content-Language" not in answer  # of the middleware that knows people
+
+
+def test_a_delivery_for_another_host_is_refused_and_not_stored() -> None:
+    assert (
+        Client()
+        .post(ADDRESS, status_delivery(), content_type="application/json", HTTP_HOST="elsewhere.example")
+        .status_code
+        == 400
+    )
+    assert not Delivery.objects.exists()

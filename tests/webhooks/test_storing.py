@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Count
 from django.utils import timezone
 from pytest_django import Settings
@@ -291,3 +292,73 @@ def test_forged_deliveries_trigger_no_check() -> None:
         receive_delivery(body)
     assert set(Delivery.objects.values_list("verdict", flat=True)) == {"invalid", "unsigned", "malformed"}
     assert not Delivery.objects.filter(check_due_at__isnull=False).exists()
+
+
+def received_together(bodies: list[bytes]) -> list[DeliveryVerification]:
+    """The results of these, all received at the same time."""
+
+    def receive(body: bytes) -> DeliveryVerification:
+        try:
+            return receive_delivery(body)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as threads:
+        return list(threads.map(receive, bodies))
+
+
+def test_deliveries_that_arrive_together_are_each_stored_once_with_their_own_content() -> None:
+    bodies = [status_delivery(f"T-{number}") for number in range(40)]
+    together = [body for body in bodies for _ in range(3)] + [forged()]
+    verdicts = received_together(together)
+    assert verdicts == [DeliveryVerification.VALID] * 120 + [DeliveryVerification.INVALID]
+    stored = Delivery.objects.filter(verdict=DeliveryVerification.VALID)
+    assert {one.transaction_id: bytes(one.body) for one in stored} == {
+        f"T-{number}": body for number, body in enumerate(bodies)
+    }
+    assert set(stored.values_list("received_count", flat=True)) == {3}
+    assert not stored.filter(check_due_at=None).exists()
+
+
+def test_a_delivery_within_a_transaction_of_the_caller_takes_no_other_with_it() -> None:
+    def receive_and_roll_back() -> None:
+        with transaction.atomic():
+            receive_delivery(status_delivery("T-rolled-back"))
+            others = [status_delivery(f"T-{number}") for number in range(4)]
+            if connection.vendor == "postgresql":  # SQLite has one writer at a time
+                received_together(others)
+            transaction.set_rollback(True)
+
+    receive_and_roll_back()
+    assert not Delivery.objects.filter(transaction_id="T-rolled-back").exists()
+    assert Delivery.objects.count() == (4 if connection.vendor == "postgresql" else 0)
+
+
+def test_a_lost_connection_is_opened_again() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has no connection that could be lost")
+    receive_delivery(status_delivery("T-1"))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        [[backend]] = cursor.fetchall()
+    in_another_thread(lambda: _terminate(backend))
+    assert receive_delivery(status_delivery("T-2")) == DeliveryVerification.VALID
+    assert set(Delivery.objects.values_list("transaction_id", flat=True)) == {"T-1", "T-2"}
+
+
+def in_another_thread(work: Callable[[], None]) -> None:
+    """Do this in a thread with a connection of its own."""
+
+    def alone() -> None:
+        try:
+            work()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(alone).result()
+
+
+def _terminate(backend: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [backend])

@@ -19,6 +19,7 @@ from tools.bench.databases import (
     temporary_database,
 )
 from tools.bench.measure import OURS, Measure, Sample, compared, write
+from tools.bench.writes import deliveries
 from tools.processes import ROOT, StackError
 
 _RIVAL_FRACTION = 5
@@ -53,6 +54,7 @@ class BenchSize:
     exported: int = 1_000_000
     exported_on_sqlite: int = 100_000
     merged: int = 100_000
+    deliveries: int = 1_000
     payments: int = 500
     waiting: int = 10_000
     seconds: float = 10.0
@@ -70,6 +72,7 @@ def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
         "P2": lambda: pages.page_measures(
             seeded(size.rows), seeded(size.few), size.rounds, size.rows, size.few
         ),
+        "P3": lambda: deliveries.delivery_measures(size.rounds, size.deliveries),
         "P4": lambda: _merge(size),
         "P6": lambda: pages.rendering_measures(seeded(size.rows), size.rounds),
         "P7": lambda: client_reads.client_read_measures(size.rounds),

@@ -31,6 +31,7 @@ from backoffice.ledger.mirror.merge import (
     missing_count,
 )
 from backoffice.ledger.mirror.rows import MirrorRow, UnstorableRecordError, rows_of
+from backoffice.ledger.mirror.statistics import analyze_if_grown
 from backoffice.ledger.models import Mirror
 from backoffice.ledger.provider_list import ListedPage, ListPosition, read_pages
 from payments_gateway import GatewayError, TransactionPage, TransactionRecord
@@ -193,6 +194,7 @@ def continue_full_pass(lease: Lease, *, until: float, on_progress: Callable[[Mir
     position = ListPosition(mirror.pass_page, mirror.pass_total)
     for step in read_steps(position, until=until, renew_lease=lease.renew):
         _merge_full_pass_step(lease, step)
+        analyze_if_grown()
         on_progress(Mirror.objects.get(pk=1))
         if step.is_last:
             _end_full_pass(lease, mirror)

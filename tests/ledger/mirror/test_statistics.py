@@ -1,0 +1,36 @@
+"""The planner knows how many rows the mirror has while it is loaded, also without autovacuum."""
+
+import pytest
+from django.db import connection
+
+from backoffice.ledger.mirror import statistics
+from backoffice.ledger.mirror.statistics import analyze_if_grown
+from backoffice.ledger.models import Transaction
+from tests.ledger.stored_transactions import store, unsaved
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "MIN_ROWS", 8)
+
+
+def _store(first: int, count: int) -> None:
+    store([unsaved(transaction_id=f"T-{number}") for number in range(first, first + count)])
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_stat_force_next_flush()")
+
+
+@pytest.mark.usefixtures("few_are_enough")
+def test_a_mirror_that_grew_several_fold_is_analyzed_once() -> None:
+    on_postgresql = connection.vendor == "postgresql"
+    assert not analyze_if_grown()
+    _store(0, 10)
+    assert [analyze_if_grown(), analyze_if_grown()] == [on_postgresql, False]
+    _store(10, 10)
+    assert not analyze_if_grown()
+    _store(20, 30)
+    assert analyze_if_grown() is on_postgresql
+    assert Transaction.objects.count() == 50
