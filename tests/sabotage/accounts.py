@@ -53,6 +53,24 @@ ACCOUNTS = (
         f"{_COMMANDS}::test_one_administrator_beside_other_people_is_no_new_installation",
     ),
     Safeguard(
+        "a password of the words of this product is easily guessed",
+        "backoffice.accounts.protection.password_strength:GuessablePasswordValidator.validate",
+        {"*CONTEXT_WORDS, ": ""},
+        "tests/accounts/test_passwords.py::test_a_password_of_words_of_this_product_is_refused",
+    ),
+    Safeguard(
+        "a password of the host name is easily guessed",
+        "backoffice.accounts.protection.password_strength:GuessablePasswordValidator.validate",
+        {", *here]": "]"},
+        "tests/accounts/test_passwords.py::test_a_password_of_the_host_name_is_refused",
+    ),
+    Safeguard(
+        "methods of diagnosis are refused",
+        "backoffice.core.web.middleware:TraceRefusedMiddleware.__call__",
+        {'{"CONNECT", "TRACE", "TRACK"}': "()"},
+        "tests/security/test_requests.py::test_methods_of_diagnosis_are_refused",
+    ),
+    Safeguard(
         "a one-time link is in no log line",
         "backoffice.core.logs:redact_secrets",
         {r'_SETUP_LINK.sub(r"\1•••", text)': "text"},

@@ -216,3 +216,13 @@ def test_a_slow_write_corrects_the_time_of_the_answer(monkeypatch: pytest.Monkey
     monkeypatch.setattr(processing, "monotonic", lambda: float(next(seconds)))
     deliver(status_delivery("T-1"))
     assert only_delivery().response_ms == 4000
+
+
+def test_a_delivery_without_tls_is_refused_and_not_redirected(client: Client, settings: Settings) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    body = status_delivery()
+    answer = client.post(ADDRESS, body, content_type="application/json")
+    assert answer.status_code == 403
+    assert "Location" not in answer.headers
+    assert not Delivery.objects.exists()
+    assert client.post(ADDRESS, body, content_type="application/json", secure=True).status_code == 200
