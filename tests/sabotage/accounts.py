@@ -65,6 +65,12 @@ ACCOUNTS = (
         "tests/accounts/test_passwords.py::test_a_password_of_the_host_name_is_refused",
     ),
     Safeguard(
+        "ending sessions needs a fresh second factor",
+        "backoffice.accounts.pages.my_account:end_session",
+        {"@fresh_second_factor_required\n": ""},
+        "tests/accounts/test_sessions.py::test_ending_sessions_needs_a_fresh_second_factor",
+    ),
+    Safeguard(
         "methods of diagnosis are refused",
         "backoffice.core.web.middleware:TraceRefusedMiddleware.__call__",
         {'{"CONNECT", "TRACE", "TRACK"}': "()"},

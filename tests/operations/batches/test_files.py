@@ -120,3 +120,13 @@ def test_the_way_of_a_file_through_its_pages(
     reader.get(f"/operations/{batch.pk}/rows/")
     with django_assert_max_num_queries(6):
         assert "person.2" in reader.get(f"/operations/{batch.pk}/rows/").content.decode()
+
+
+def test_the_name_of_an_uploaded_file_stays_one_value_of_its_header(sign_in: SignIn, preparer: User) -> None:
+    client = sign_in(Client(), preparer)
+    content = io.BytesIO("\n".join([payouts.HEADER, *payouts.transfers(1)]).encode())
+    content.name = 'a"; filename="evil.html'
+    page = client.post("/operations/batches/files/", {"kind": "transfer", "file": content})
+    answer = client.get(f"{page['Location']}errors/")
+    assert "Content-Disposition" in answer.headers
+    assert '"; filename=' not in answer["Content-Disposition"].replace('\\"', "")
