@@ -3,14 +3,13 @@
 from collections.abc import Callable
 
 import pytest
-from django.http import HttpRequest
-from django.test import Client, RequestFactory
+from django.test import Client
 from django.urls import reverse
 
 from backoffice.accounts.models import StaffSession, User
 from backoffice.audit.models import Entry
-from backoffice.core.web.middleware import TraceRefusedMiddleware
-from backoffice.operations.models.operations import Operation, Status
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.states import Status
 from tests import factories
 from tests.factories import PASSWORD
 
@@ -57,14 +56,6 @@ def test_methods_of_diagnosis_are_refused(client: Client, method: str) -> None:
     answer = client.generic(method, "/account/sign-in/", headers={"X-Secret": "canary"})
     assert answer.status_code == 405
     assert b"canary" not in answer.content
-
-
-def test_other_methods_reach_the_page() -> None:
-    def page(_request: HttpRequest) -> str:
-        return "page"
-
-    middleware = TraceRefusedMiddleware(page)  # type: ignore[arg-type]
-    assert middleware(RequestFactory().get("/")) == "page"
 
 
 @pytest.mark.parametrize("address", [*HIDDEN, *NOT_HERE])
