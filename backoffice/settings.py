@@ -227,7 +227,6 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "backoffice.core.web.middleware.BrowserPolicyMiddleware",
-    "backoffice.core.web.middleware.TraceRefusedMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "backoffice.core.web.middleware.PageCompressionMiddleware",

@@ -71,12 +71,6 @@ ACCOUNTS = (
         "tests/accounts/test_sessions.py::test_ending_sessions_needs_a_fresh_second_factor",
     ),
     Safeguard(
-        "methods of diagnosis are refused",
-        "backoffice.core.web.middleware:TraceRefusedMiddleware.__call__",
-        {'{"CONNECT", "TRACE", "TRACK"}': "()"},
-        "tests/security/test_requests.py::test_methods_of_diagnosis_are_refused",
-    ),
-    Safeguard(
         "a one-time link is in no log line",
         "backoffice.core.logs:redact_secrets",
         {r'_SETUP_LINK.sub(r"\1•••", text)': "text"},

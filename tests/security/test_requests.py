@@ -51,9 +51,10 @@ def test_text_of_a_search_is_no_sql(signed_in: Client, preparer: User, text: str
     assert Operation.objects.filter(pk=operation.pk).exists()
 
 
+@pytest.mark.parametrize("address", ["/", "/operations/", "/account/", "/account/sign-in/", "/metrics"])
 @pytest.mark.parametrize("method", ["TRACE", "TRACK", "CONNECT"])
-def test_methods_of_diagnosis_are_refused(client: Client, method: str) -> None:
-    answer = client.generic(method, "/account/sign-in/", headers={"X-Secret": "canary"})
+def test_methods_of_diagnosis_are_refused(signed_in: Client, method: str, address: str) -> None:
+    answer = signed_in.generic(method, address, headers={"X-Secret": "canary"})
     assert answer.status_code == 405
     assert b"canary" not in answer.content
 

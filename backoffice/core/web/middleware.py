@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 from django.utils.translation import gettext_lazy as _
@@ -65,18 +65,6 @@ class BrowserPolicyMiddleware:
         response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
         response.headers.setdefault("Permissions-Policy", _PERMISSIONS_POLICY)
         return response
-
-
-class TraceRefusedMiddleware:
-    """Refuses the methods that serve diagnosis of proxies: no page answers them."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        if request.method in {"CONNECT", "TRACE", "TRACK"}:
-            return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
-        return self.get_response(request)
 
 
 class PageCompressionMiddleware(GZipMiddleware):
