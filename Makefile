@@ -11,7 +11,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .PHONY: demo trial smoke rehearse upgrade-check drill test test-contract test-faults faults-on-postgresql faults-on-sqlite
-.PHONY: sabotage test-simulation
+.PHONY: sabotage test-simulation audit parts
 .PHONY: check types rules catalogues docs docs-tables database-rules messages pictures bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated provider
@@ -106,6 +106,15 @@ pictures: $(READY)  ## take the pictures of README and docs from the demo; needs
 
 bench: $(READY)  ## measure the size and speed targets of docs/benchmarks.md on this machine
 	@$(BIN)/python -m tools.bench
+
+parts: $(READY)  ## list what production installs in var/parts.json (CycloneDX), from requirements.lock
+	@mkdir -p var
+	$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --mc-type application \
+		--output-reproducible --output-format JSON --output-file var/parts.json
+
+# Not part of `make check`: it needs the network, and its answer changes without a change of the code.
+audit: $(READY)  ## compare requirements.lock with known vulnerabilities; says so if their data cannot be reached
+	@$(BIN)/python -m tools.vulnerabilities
 
 run: $(READY)  ## the web process alone, configured by the environment
 	$(BIN)/python manage.py migrate

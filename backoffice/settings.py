@@ -476,7 +476,10 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _TLS
 CSRF_COOKIE_HTTPONLY = True
 CSRF_FAILURE_VIEW = "backoffice.accounts.access.csrf_failure"
 SECURE_SSL_REDIRECT = _TLS
-SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # read on this machine, without the proxy that terminates TLS
+SECURE_REDIRECT_EXEMPT = [
+    r"^metrics$",  # read on this machine, without the proxy that terminates TLS
+    r"^hooks/",  # a program that sends without TLS is refused: a redirect would hide the leak
+]
 #: Bearer token with which a monitoring system on another machine reads `/metrics`; at least 16 characters.
 METRICS_TOKEN: str = env.str("COUNTERSIGN_METRICS_TOKEN", default="").strip()
 SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if _TLS else 0
@@ -497,6 +500,7 @@ CONTENT_SECURITY_POLICY = {
         "style-src": [SELF],
         "img-src": [SELF, "data:"],
         "font-src": [SELF],
+        "object-src": [NONE],  # as the default; ASVS 3.4.3 asks for it by name
         "connect-src": [SELF],
         "form-action": [SELF],
         "base-uri": [NONE],

@@ -224,3 +224,26 @@ def test_a_request_that_is_being_served_is_finished_before_the_process_ends() ->
             assert has_begun.wait(PATIENCE)
             threading.Timer(0.3, may_end.set).start()
         assert ended(connection).endswith(b"hello")
+
+
+def test_a_request_has_one_length() -> None:
+    """With both headers the chunks count, so nothing of the body is taken for the next request."""
+    seen: list[tuple[str, bytes]] = []
+
+    def note(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        seen.append((environ["PATH_INFO"], environ["wsgi.input"].read()))
+        return hello(environ, start_response)
+
+    smuggled = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
+    both = b"POST /first HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n"
+    with serving(note) as port:
+        body = f"{len(smuggled):x}\r\n".encode() + smuggled + b"\r\n0\r\n\r\n"
+        with connected(port, both + b"Connection: close\r\n\r\n" + body) as connection:
+            ended(connection)
+        two = (
+            b"POST /two HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nContent-Length: 40\r\n\r\nabcd" + smuggled
+        )
+        with connected(port, two) as connection:
+            refused = ended(connection)
+    assert refused.startswith(b"HTTP/1.1 400 ")
+    assert seen == [("/first", smuggled)]

@@ -21,6 +21,7 @@ from unittest.mock import patch
 from django.core.exceptions import ImproperlyConfigured
 
 from payments_gateway.profile.model import PROFILES
+from tools.asvs import answers_table
 from tools.deploy_check import production_environment
 from tools.processes import ROOT, clean_environment
 
@@ -109,7 +110,11 @@ def _toml(table: Mapping[object, object]) -> Iterator[str]:
         yield f'"{key}" = {text}'
 
 
-GENERATED: dict[str, Callable[[], str]] = {"settings": settings_table, "profile": profile_table}
+GENERATED: dict[str, Callable[[], str]] = {
+    "settings": settings_table,
+    "profile": profile_table,
+    "asvs": answers_table,
+}
 
 
 def refreshed(text: str) -> str:
@@ -292,8 +297,8 @@ def foreign_loads(text: str) -> list[str]:
 
 
 def pages() -> list[Path]:
-    """The README and every page of the documentation."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """The README, the security policy and every page of the documentation."""
+    return [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -42,9 +42,12 @@ def receive(request: HttpRequest, secret: str) -> HttpResponse:
     """Receive one delivery: 200 without a body once it is stored, also for a repeat.
 
     A delivery without a valid signature is stored for investigation and answered with 400: a sender whose new
-    key we do not have yet tries again, and is accepted once we have it. A wrong URL or method gets 404.
+    key we do not have yet tries again, and is accepted once we have it. A wrong URL or method gets 404. Plain HTTP
+    is refused with 403, not redirected: the sender would not notice that the secret of the URL went unencrypted.
     """
     began = monotonic()
+    if settings.SECURE_SSL_REDIRECT and not request.is_secure():
+        return HttpResponse(status=HTTPStatus.FORBIDDEN)
     if request.method != "POST" or not configuration.is_secret(secret):
         raise Http404
     declared = _declared_length(request)

@@ -148,6 +148,7 @@ def test_recovery_codes_are_shown_once_and_stored_as_hashes(at_enrolment: Client
     assert not any(code in at_enrolment.get(CODES).content.decode() for code in codes)
     stored = set(RecoveryCode.objects.values_list("digest", flat=True))
     assert len(stored) == len(set(codes)) == 10
+    assert {len(code.replace("-", "")) for code in codes} == {16}
     assert not any(code.replace("-", "") in digest.upper() for code in codes for digest in stored)
 
 

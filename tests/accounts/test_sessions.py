@@ -1,5 +1,6 @@
 """Sessions: one query, no forging, and every way to end them."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -133,6 +134,31 @@ def test_each_session_can_be_ended(signed_in: Client, preparer: User, sign_in: S
     assert other.get(ME).status_code == 302
     assert signed_in.get(ME).status_code == 200
     assert Entry.objects.get().action == Action.SESSION_ENDED
+
+
+def test_ending_sessions_needs_a_fresh_second_factor(
+    signed_in: Client, preparer: User, sign_in: SignIn
+) -> None:
+    other = sign_in(Client(), preparer)
+    row = StaffSession.objects.get(pk=steps.row_key(other))
+    steps.age_second_factor(signed_in, minutes=6)
+    for address in (
+        reverse("accounts:end_session", args=[row.reference]),
+        reverse("accounts:end_other_sessions"),
+    ):
+        answer = signed_in.post(address)
+        assert answer["Location"].startswith(reverse("accounts:second_factor"))
+        assert other.get(ME).status_code == 200
+
+
+def test_a_session_key_is_random_and_long(preparer: User) -> None:
+    keys = set()
+    for _ in range(10):
+        browser = Client()
+        steps.give_password(browser, preparer)
+        keys.add(browser.session.session_key or "")
+    assert len(keys) == 10
+    assert [key for key in keys if not re.fullmatch(r"[a-z0-9]{32}", key)] == []  # 165 bits
 
 
 def test_a_user_cannot_end_another_users_session(signed_in: Client, approver: User, sign_in: SignIn) -> None:

@@ -71,6 +71,24 @@ ACCOUNTS = (
         "tests/core/test_log_format.py::test_the_id_of_the_trusted_proxy_is_taken_if_it_is_well_formed",
     ),
     Safeguard(
+        "a password of the words of this product is easily guessed",
+        "backoffice.accounts.protection.password_strength:GuessablePasswordValidator.validate",
+        {"*CONTEXT_WORDS, ": ""},
+        "tests/accounts/test_passwords.py::test_a_password_of_words_of_this_product_is_refused",
+    ),
+    Safeguard(
+        "a password of the host name is easily guessed",
+        "backoffice.accounts.protection.password_strength:GuessablePasswordValidator.validate",
+        {", *here]": "]"},
+        "tests/accounts/test_passwords.py::test_a_password_of_the_host_name_is_refused",
+    ),
+    Safeguard(
+        "ending sessions needs a fresh second factor",
+        "backoffice.accounts.pages.my_account:end_session",
+        {"@fresh_second_factor_required\n": ""},
+        "tests/accounts/test_sessions.py::test_ending_sessions_needs_a_fresh_second_factor",
+    ),
+    Safeguard(
         "a one-time link is in no log line",
         "backoffice.core.logs:redact_secrets",
         {r'_SETUP_LINK.sub(r"\1•••", text)': "text"},

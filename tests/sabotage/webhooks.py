@@ -177,4 +177,10 @@ WEBHOOKS = (
         {"@fresh_second_factor_required\n": ""},
         "tests/webhooks/test_pages.py::test_the_secret_of_the_callback_url_needs_a_fresh_second_factor",
     ),
+    Safeguard(
+        "a delivery without TLS is refused, not redirected",
+        "backoffice.webhooks.endpoint:receive",
+        {"settings.SECURE_SSL_REDIRECT and not request.is_secure()": "request.method is None"},
+        "tests/webhooks/test_endpoint.py::test_a_delivery_without_tls_is_refused_and_not_redirected",
+    ),
 )

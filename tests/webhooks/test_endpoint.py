@@ -233,3 +233,13 @@ def test_a_delivery_for_another_host_is_refused_and_not_stored() -> None:
         == 400
     )
     assert not Delivery.objects.exists()
+
+
+def test_a_delivery_without_tls_is_refused_and_not_redirected(client: Client, settings: Settings) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    body = status_delivery()
+    answer = client.post(ADDRESS, body, content_type="application/json")
+    assert answer.status_code == 403
+    assert "Location" not in answer.headers
+    assert not Delivery.objects.exists()
+    assert client.post(ADDRESS, body, content_type="application/json", secure=True).status_code == 200

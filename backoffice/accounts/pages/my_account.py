@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts import second_factor, sessions, staff
-from backoffice.accounts.access import language_of
+from backoffice.accounts.access import fresh_second_factor_required, language_of
 from backoffice.accounts.models import Language, Theme
 from backoffice.accounts.sessions import StaffRequest
 
@@ -63,6 +63,7 @@ def preferences(request: StaffRequest) -> HttpResponse:
 
 
 @require_POST
+@fresh_second_factor_required
 def end_session(request: StaffRequest, reference: str) -> HttpResponse:
     if sessions.end_session(request.user, reference):
         messages.success(request, gettext("Session ended."))
@@ -72,6 +73,7 @@ def end_session(request: StaffRequest, reference: str) -> HttpResponse:
 
 
 @require_POST
+@fresh_second_factor_required
 def end_other_sessions(request: StaffRequest) -> HttpResponse:
     ended = sessions.end_other_sessions(request)
     messages.success(

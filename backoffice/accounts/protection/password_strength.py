@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from zxcvbn import zxcvbn
@@ -9,16 +10,25 @@ from zxcvbn import zxcvbn
 _MIN_SCORE = (
     3  # of 4: more than 10^8 guesses, of someone who knows common passwords, names, patterns and this person
 )
+CONTEXT_WORDS = (
+    *("countersign", "backoffice", "merchant", "payment", "payments", "payout", "withdrawal", "treasury"),
+    *("preparer", "approver", "auditor", "administrator"),
+)
+"""Words that everybody here thinks of first. The list is in docs/operator/people-and-keys.md."""
+
 _ESTIMATED_CHARACTERS = 72  # the estimate takes long for long passwords; the rest can only make it stronger
 
 
 class GuessablePasswordValidator:
-    """A validator of Django: estimates the guesses needed, with the person's name and email address known."""
+    """A validator of Django: estimates the guesses needed, with the person's name and email address, the words of
+    this product and the host names of this installation known.
+    """
 
     def validate(self, password: str, user: Any = None) -> None:
         """Raises ValidationError."""
         known = [user.full_name, *user.full_name.split(), *user.email.split("@")] if user else []
-        estimate = zxcvbn(password[:_ESTIMATED_CHARACTERS], user_inputs=[*known, "countersign"])
+        here = [label for host in settings.ALLOWED_HOSTS for label in host.split(".") if label]
+        estimate = zxcvbn(password[:_ESTIMATED_CHARACTERS], user_inputs=[*known, *CONTEXT_WORDS, *here])
         if estimate["score"] < _MIN_SCORE:
             raise ValidationError(
                 gettext(

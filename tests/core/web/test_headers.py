@@ -48,6 +48,7 @@ STRANGER = {
 DIRECTIVES = {
     "default-src": "'none'",
     "script-src": "'self'",
+    "object-src": "'none'",
     "style-src": "'self'",
     "connect-src": "'self'",
     "form-action": "'self'",

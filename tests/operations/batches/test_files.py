@@ -13,7 +13,7 @@ from backoffice.accounts.models import User
 from backoffice.operations.batches import checking, columns, files, reading
 from backoffice.operations.batches.payout_rows import PayoutRows
 from backoffice.operations.kinds.registry import KINDS
-from backoffice.operations.models.batches import MAX_ROWS, FileProblem
+from backoffice.operations.models.batches import MAX_ROWS, FileProblem, PayoutFile
 from tests.operations.batches import payouts
 
 SignIn = Callable[[Client, User], Client]
@@ -122,3 +122,14 @@ def test_the_way_of_a_file_through_its_pages(
     reader.get(f"/operations/{batch.pk}/rows/")
     with django_assert_max_num_queries(6):
         assert "person.2" in reader.get(f"/operations/{batch.pk}/rows/").content.decode()
+
+
+def test_the_name_of_an_uploaded_file_stays_one_value_of_its_header(sign_in: SignIn, preparer: User) -> None:
+    client = sign_in(Client(), preparer)
+    content = io.BytesIO("\n".join([payouts.HEADER, *payouts.transfers(1)]).encode())
+    content.name = "a.csv"
+    page = client.post("/operations/batches/files/", {"kind": "transfer", "file": content})
+    PayoutFile.objects.update(name='a"; filename="evil.html')  # as a browser may encode it
+    answer = client.get(f"{page['Location']}errors/")
+    assert "Content-Disposition" in answer.headers
+    assert '"; filename=' not in answer["Content-Disposition"].replace('\\"', "")

@@ -15,6 +15,7 @@ from django.contrib.auth.decorators import permission_required
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.http import content_disposition_header
 from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -275,7 +276,7 @@ def _without_formula(text: str) -> str:
 
 def _attachment(content: bytes, name: str, content_type: str) -> HttpResponse:
     response = HttpResponse(content, content_type=content_type)
-    response["Content-Disposition"] = f'attachment; filename="{name.encode("ascii", "ignore").decode()}"'
+    response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=name)
     return response
 
 

@@ -1,0 +1,123 @@
+"""What the source of the application never does: run text as code, open a shell, trust markup, draw weak numbers."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.processes import ROOT
+
+PACKAGES = ("backoffice", "payments_gateway")
+# Simulations and made-up data, which are no part of an installation.
+MADE_UP = ("payments_gateway/sandbox/", "backoffice/demo/")
+SCRIPTS = sorted((ROOT / "static").glob("*.js"))
+
+RUNS_TEXT = {"eval", "exec", "compile"}
+OPENS_A_PROCESS = {"os.system", "os.popen", "pty.spawn"}
+UNSAFE_FORMS = {"pickle", "marshal", "shelve", "dill", "jsonpickle"}
+OF_OTHER_SYSTEMS = {
+    "ldap",
+    "ldap3",
+    "lxml",
+    "jinja2",
+    "graphene",
+    "strawberry",
+    "channels",
+    "pymemcache",
+    "memcache",
+}
+ESCAPES_ITSELF = {  # each calls `escape` or `format_html` on what it did not write
+    "backoffice/core/templatetags/display.py",
+    "backoffice/core/web/formatting.py",
+    "backoffice/operations/pages/transactions.py",
+}
+WEAK = {"md5", "sha1", "new"}
+IN_SCRIPTS = re.compile(
+    r"\beval\(|new Function\(|innerHTML|outerHTML|insertAdjacentHTML|document\.write|document\.cookie"
+    r"|localStorage|sessionStorage|indexedDB|postMessage|__proto__|onmessage"
+)
+
+
+def sources() -> Iterator[tuple[str, ast.Module]]:
+    """Every module of the application by its path, parsed."""
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if not name.startswith(MADE_UP):
+                yield name, ast.parse(path.read_text())
+
+
+def calls() -> Iterator[tuple[str, str, ast.Call]]:
+    """Every call, with the path of its module and the dotted name that is called."""
+    for path, tree in sources():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                yield path, ast.unparse(node.func), node
+
+
+def imported() -> Iterator[tuple[str, str]]:
+    """Every top-level name that is imported, with the path of the module that imports it."""
+    for path, tree in sources():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                yield from ((path, alias.name.partition(".")[0]) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                yield path, (node.module or "").partition(".")[0]
+
+
+def test_no_text_is_run_as_code() -> None:
+    assert [(path, name) for path, name, _ in calls() if name in RUNS_TEXT] == []
+
+
+def test_no_shell_is_opened() -> None:
+    through_a_shell = [
+        (path, name)
+        for path, name, call in calls()
+        if name in OPENS_A_PROCESS or any(keyword.arg == "shell" for keyword in call.keywords)
+    ]
+    assert through_a_shell == []
+
+
+def test_no_form_of_data_is_read_that_can_make_objects() -> None:
+    assert [found for found in imported() if found[1] in UNSAFE_FORMS] == []
+    assert [(path, name) for path, name, _ in calls() if name in {"yaml.load", "yaml.unsafe_load"}] == []
+
+
+def test_no_other_interpreter_is_used() -> None:
+    assert [found for found in imported() if found[1] in OF_OTHER_SYSTEMS] == []
+
+
+def test_no_markup_is_declared_safe() -> None:
+    declared = {path for path, name, _ in calls() if name.rpartition(".")[2] in {"mark_safe", "SafeString"}}
+    assert declared <= ESCAPES_ITSELF
+    templates = [*(ROOT / "templates").rglob("*.html"), *(ROOT / "backoffice").rglob("templates/**/*.html")]
+    assert templates
+    unescaped = re.compile(r"\|\s*safe\b|autoescape off|\|\s*safeseq\b")
+    assert [path for path in templates if unescaped.search(path.read_text())] == []
+
+
+def test_no_template_is_made_of_text_that_somebody_typed() -> None:
+    assert [
+        (path, name) for path, name, _ in calls() if name.rpartition(".")[2] in {"Template", "from_string"}
+    ] == []
+
+
+def test_random_values_come_from_the_operating_system() -> None:
+    drawn = [(path, name) for path, name, _ in calls() if name.startswith("random.")]
+    assert drawn == [("payments_gateway/transport.py", "random.SystemRandom")]
+
+
+def test_no_weak_hash_is_used() -> None:
+    weak = [
+        (path, name)
+        for path, name, _ in calls()
+        if name.partition(".")[0] == "hashlib" and name.rpartition(".")[2] in WEAK
+    ]
+    assert weak == []
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_a_script_neither_makes_markup_nor_keeps_data(script: Path) -> None:
+    assert IN_SCRIPTS.findall(script.read_text()) == []

@@ -1,0 +1,76 @@
+"""`python -m tools.vulnerabilities`: compares what production installs with known vulnerabilities, by pip-audit.
+
+Ends with 0 if every part was checked and none is vulnerable, with 1 if one is, and with 2 if parts were not checked,
+because the database of vulnerabilities cannot be reached or does not have them.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.processes import ROOT
+
+_PIP_AUDIT = (str(Path(sys.executable).with_name("pip-audit")), "--progress-spinner=off", "--format=json")
+_OF_THE_LOCK = ("--requirement", str(ROOT / "requirements.lock"), "--require-hashes", "--disable-pip")
+_MANY = 5
+
+
+@dataclass(frozen=True)
+class Result:
+    """What pip-audit found: names of parts that were checked and that were not, and a line for each vulnerability."""
+
+    checked: tuple[str, ...] = ()
+    not_checked: tuple[str, ...] = ()
+    vulnerabilities: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        if self.vulnerabilities:
+            return 1
+        return 2 if self.not_checked or not self.checked else 0
+
+    def lines(self) -> Iterator[str]:
+        """The result in sentences."""
+        yield from self.vulnerabilities
+        if not self.checked:
+            yield "NOTHING WAS CHECKED: no database of vulnerabilities can be reached from here. Run this elsewhere."
+            return
+        if self.not_checked:
+            some = ", ".join(self.not_checked[:_MANY])
+            yield f"NOT CHECKED: {len(self.not_checked)} of the parts, among them {some}."
+        yield f"{len(self.checked)} parts checked, {len(self.vulnerabilities)} known vulnerabilities."
+
+
+def read_result(text: str) -> Result:
+    """The result from pip-audit's JSON; text that is none means that nothing was checked."""
+    try:
+        parts = json.loads(text)["dependencies"]
+    except (ValueError, KeyError, TypeError):
+        return Result()
+    return Result(
+        tuple(part["name"] for part in parts if "skip_reason" not in part),
+        tuple(part["name"] for part in parts if "skip_reason" in part),
+        tuple(
+            f"{part['name']} {part['version']}: {found['id']}, mended in {', '.join(found['fix_versions']) or 'none'}"
+            for part in parts
+            for found in part.get("vulns", ())
+        ),
+    )
+
+
+def main() -> int:
+    """Run pip-audit and print what it found."""
+    done = subprocess.run([*_PIP_AUDIT, *_OF_THE_LOCK], capture_output=True, text=True, check=False)  # noqa: S603
+    result = read_result(done.stdout)
+    if not result.checked:
+        print(done.stderr.strip()[-1000:], file=sys.stderr)
+    for line in result.lines():
+        print(line)
+    return result.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
