@@ -290,7 +290,7 @@ def describe_with(subject: Subject, history: History) -> list[DescribedOperation
         rows=subject.rows,
         refusable=not isinstance(kind, LocalKind),
     )
-    return [
+    described = [
         replace(
             base,
             currency=debit.currency,
@@ -299,6 +299,7 @@ def describe_with(subject: Subject, history: History) -> list[DescribedOperation
         )
         for debit in subject.amounts
     ] or [base]
+    return [replace(one, kind=name) for one in described for name in (kind.name, *kind.ruled_as_well_as)]
 
 
 def describe_batch(

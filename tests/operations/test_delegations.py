@@ -17,6 +17,7 @@ from backoffice.accounts.rights import AccountChange, RightsGrant
 from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.core.encryption import SealState
 from backoffice.operations import errors, seals
 from backoffice.operations.approval.progress import approval_progress, lacks_approvals
 from backoffice.operations.approval.waiting import deciders, operations_waiting_for
@@ -442,6 +443,28 @@ def test_either_person_ends_it_at_once(
     assert for_away in operations_waiting_for(away)
     assert for_away not in operations_waiting_for(approver)
     refused(Refusal.DELEGATION_OVER, lambda: end_delegation(found.pk, actor=away))
+
+
+def test_ending_does_not_seal_what_nobody_agreed_on(
+    away: User, approver: User, second_approver: User, treasury: StaffGroup
+) -> None:
+    found = delegated(away, approver, treasury)
+    with lifted(connection):
+        Delegation.objects.update(stand_in=second_approver)
+    ended = end_delegation(found.pk, actor=second_approver)
+    assert ended.seal_state() != SealState.VALID
+
+
+def test_a_delegation_does_not_act_again_once_its_end_is_on_record(
+    for_away: Operation, away: User, approver: User, treasury: StaffGroup
+) -> None:
+    found = delegated(away, approver, treasury)
+    end_delegation(found.pk, actor=away)
+    with lifted(connection):  # the row as it was before, with the seal that it had
+        Delegation.objects.update(ended_at=None, ended_by=None, seal=found.seal)
+    with pytest.raises(errors.NotInLevelError):
+        factories.approve(for_away, approver)
+    assert not Approval.objects.exists()
 
 
 @pytest.mark.parametrize(

@@ -216,4 +216,16 @@ POLICIES = (
         {"counting_approvals(operation, given)": "given"},
         _STAND_INS + "test_approvals_of_people_who_lost_their_rights_do_not_count",
     ),
+    Safeguard(
+        "a delegation whose end is on record gives nothing",
+        "backoffice.operations.approval.progress:delegation_to_approve",
+        {"    if _has_end_on_record(delegation):\n        raise errors.NotInLevelError(found.level)\n": ""},
+        _STAND_INS + "test_a_delegation_does_not_act_again_once_its_end_is_on_record",
+    ),
+    Safeguard(
+        "ending a delegation does not seal what nobody agreed on",
+        "backoffice.operations.lifecycle.delegation:end_delegation",
+        {"    if is_as_agreed:": "    if True:"},
+        _STAND_INS + "test_ending_does_not_seal_what_nobody_agreed_on",
+    ),
 )

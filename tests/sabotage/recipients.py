@@ -122,4 +122,16 @@ RECIPIENTS = (
         {"            self.data = {**dict(self.data.items()), **fixed}\n": "            pass\n"},
         "tests/operations/kinds/test_recipient.py::test_a_change_cannot_touch_who_is_paid",
     ),
+    Safeguard(
+        "an altered recipient does not avoid the check of its holder's name",
+        "backoffice.operations.delivery.holder_names:_is_registered",
+        {"        raise RecipientAlteredError\n": "        return False\n"},
+        _HOLDERS + "test_a_recipient_retired_in_the_database_alone_does_not_avoid_the_check",
+    ),
+    Safeguard(
+        "the rules of a single recipient decide about an import, too",
+        "backoffice.operations.descriptions:describe_with",
+        {"(kind.name, *kind.ruled_as_well_as)": "(kind.name,)"},
+        _IMPORTS + "test_an_import_needs_the_approvals_that_a_single_recipient_needs",
+    ),
 )

@@ -12,6 +12,8 @@ from django.db.models import Q
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import users_with_permission
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.core.web.formatting import local_time
 from backoffice.operations import errors
@@ -144,7 +146,19 @@ def delegation_to_approve(person: User, operation: Operation) -> Delegation | No
     if answer.in_place_of is None:
         return None
     away = answer.in_place_of.id
-    return next(one for one in delegations if one.person_id == away)
+    delegation = next(one for one in delegations if one.person_id == away)
+    if _has_end_on_record(delegation):
+        raise errors.NotInLevelError(found.level)
+    return delegation
+
+
+def _has_end_on_record(delegation: Delegation) -> bool:
+    """Whether the audit log says that it ended early: the row of before its end has a valid seal, too."""
+    return Entry.objects.filter(
+        action=Action.DELEGATION_ENDED,
+        target_type=Delegation._meta.label_lower,
+        target_id=str(delegation.pk),
+    ).exists()
 
 
 def affected_people(operation: Operation) -> frozenset[int]:

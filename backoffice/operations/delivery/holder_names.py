@@ -14,7 +14,7 @@ from backoffice.audit.canonical import storable_text
 from backoffice.core import clock
 from backoffice.ledger import accounts as ledger
 from backoffice.operations.delivery.release import withdraw_release
-from backoffice.operations.errors import HolderChangedError
+from backoffice.operations.errors import HolderChangedError, RecipientAlteredError
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.form_fields import NameComparison, RecipientAccountPayload, compare_names
 from backoffice.operations.models.operations import HolderChange, Release
@@ -35,8 +35,9 @@ class FoundHolderError(HolderChangedError):
 def check_unchanged(release: Release, payload: Payload) -> dict[str, str]:
     """Why the name could not be read, so that it is sent under the approved one; empty if the bank confirms it.
 
-    Also empty for what pays no bank account of an approved recipient. Raises FoundHolderError, and GatewayError if the
-    name cannot be read and `SEND_WITHOUT_NAME_CHECK` forbids to send without it.
+    Also empty for what pays no bank account of an approved recipient. Raises FoundHolderError,
+    RecipientAlteredError for a version that two people did not agree on, and GatewayError if the name cannot be read
+    and `SEND_WITHOUT_NAME_CHECK` forbids to send without it.
     """
     if not isinstance(payload, RecipientAccountPayload) or not _is_registered(payload):
         return {}
@@ -55,6 +56,8 @@ def _is_registered(payload: RecipientAccountPayload) -> bool:
     if not payload.account_number:
         return False
     version = version_in_effect(payload.recipient.key)
+    if version is not None and version.is_altered:
+        raise RecipientAlteredError
     return version is not None and version.state == RecipientState.APPROVED
 
 

@@ -298,6 +298,8 @@ class OperationKind(ABC, Generic[P]):
     recipient_field: ClassVar[str] = ""
     # URL name of the page where it is prepared, if not by its form.
     prepared_on: ClassVar[str] = ""
+    # Names of other kinds whose approval rules decide about it, too: the strictest counts.
+    ruled_as_well_as: ClassVar[tuple[str, ...]] = ()
     # URL name of the page with the content that is too long for the page of the operation, if there is one.
     content_page: ClassVar[str] = ""
     # whether it is approved on its own page only, not in bulk

@@ -16,7 +16,7 @@ from backoffice.operations.kinds.base import (
     Payload,
     Recipient,
 )
-from backoffice.operations.kinds.recipient import RecipientPayload, is_applicable
+from backoffice.operations.kinds.recipient import RecipientKind, RecipientPayload, is_applicable
 from backoffice.operations.models.batches import ImportedRow, row_operation_id, rows_digest
 from backoffice.operations.models.operations import Operation, content_digest
 from backoffice.operations.permissions import PREPARE
@@ -55,6 +55,7 @@ class RecipientImportKind(LocalKind[RecipientImportPayload]):
     """Recipients from a file. The last approval adds all of them to the register, or none."""
 
     name = "recipient_import"
+    ruled_as_well_as = (RecipientKind.name,)
     label = _("Import of recipients")
     plural = _("Imports of recipients")
     letter = "L"

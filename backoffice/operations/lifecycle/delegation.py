@@ -6,6 +6,7 @@ from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
+from backoffice.core.encryption import SealState
 from backoffice.core.leases import lock_until_commit
 from backoffice.operations.errors import OperationError, PermissionMissingError
 from backoffice.operations.kinds.delegation import DelegationPayload, check_delegation
@@ -65,8 +66,10 @@ def end_delegation(pk: int, *, actor: User) -> Delegation:
     now = clock.now()
     if now >= delegation.ends:
         raise OperationError(Refusal.DELEGATION_OVER)
+    is_as_agreed = delegation.seal_state() == SealState.VALID
     delegation.ended_at, delegation.ended_by = now, actor
-    delegation.make_seal()
+    if is_as_agreed:  # otherwise its wrong seal stays, as evidence
+        delegation.make_seal()
     delegation.save(update_fields=["ended_at", "ended_by", "seal"])
     audit.record(
         Action.DELEGATION_ENDED,

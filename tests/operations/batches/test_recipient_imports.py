@@ -22,6 +22,7 @@ from backoffice.recipients.register import newest_versions, version_in_effect
 from tests.append_only.triggers import lifted
 from tests.operations.batches import payouts
 from tests.operations.steps import status_of, text_of
+from tests.policies.versions import levels, put_in_effect
 from tests.recipients import recipient_files, registered
 from tests.sandbox_process import SandboxProcess
 
@@ -229,3 +230,13 @@ def test_the_pages_lead_from_the_file_to_the_import(
     answer = client.post(f"{file.get_absolute_url()}submit/", {"reason": "They are right"})
     assert answer.headers["Location"] == f"/operations/{file.pk}/"
     assert "Add 2 recipients from suppliers.csv" in text_of(client.get(f"/operations/{file.pk}/"))
+
+
+def test_an_import_needs_the_approvals_that_a_single_recipient_needs(
+    preparer: User, approver: User, second_approver: User
+) -> None:
+    put_in_effect({"when": {"kinds": ["recipient"]}, **levels((2, {}))})
+    operation = recipient_files.prepared(preparer, recipient_files.users(1))
+    assert operation.approvals_needed == 2
+    assert recipient_files.approve(operation, approver).status == Status.PENDING
+    assert recipient_files.approve(operation, second_approver).status == Status.SUCCEEDED

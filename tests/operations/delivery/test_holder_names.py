@@ -20,7 +20,7 @@ from backoffice.operations.delivery.release import ConfirmedHolder
 from backoffice.operations.models.operations import Attempt, HolderChange, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker
 from backoffice.operations.states import Status
-from backoffice.recipients.models import RecipientVersion
+from backoffice.recipients.models import RecipientState, RecipientVersion
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.operations.provider_list import NAMED
@@ -228,3 +228,14 @@ def test_both_names_are_on_the_page_and_confirmed_there(
     assert answer.status_code == 302
     assert send.send_operation(operation.pk)
     assert "Called her" in text_of(show(as_approver, operation))
+
+
+def test_a_recipient_retired_in_the_database_alone_does_not_avoid_the_check(
+    bank: StubProvider, preparer: User, approver: User, ada: RecipientVersion
+) -> None:
+    operation = released(preparer, approver)
+    names(bank, OTHER_NAME)
+    with lifted(connection):
+        RecipientVersion.objects.update(state=RecipientState.RETIRED)
+    assert not send.send_operation(operation.pk)
+    assert (bank.posts, Release.objects.exists()) == ([], False)
