@@ -115,17 +115,22 @@ run: $(READY)  ## the web process alone, configured by the environment
 clean:  ## delete the demo's data and everything installed
 	rm -rf var site .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
-# What production installs, and the rest. `requirements-dev.lock` leaves out what the other one names.
+# What production installs, what it installs for an object store, error reports and traces, and the rest. Each lock leaves
+# out what the ones before it name.
+EXTRAS = --extra s3 --extra otel --extra sentry
+NAMES = 's/^([A-Za-z0-9._-]+)(\[[^]]*\])?==.*/--no-emit-package \1/p'
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header $(ARGS) pyproject.toml
 lock: $(READY)  ## lock the dependencies that pyproject.toml names; with ARGS=--upgrade to their newest versions
 	$(COMPILE) --output-file requirements.lock
-	$(COMPILE) --extra dev --constraint requirements.lock --no-annotate --output-file requirements-dev.lock \
-		$$(sed -nE 's/^([A-Za-z0-9._-]+)(\[[^]]*\])?==.*/--no-emit-package \1/p' requirements.lock)
+	$(COMPILE) $(EXTRAS) --constraint requirements.lock --output-file requirements-extras.lock \
+		$$(sed -nE $(NAMES) requirements.lock)
+	$(COMPILE) $(EXTRAS) --extra dev --constraint requirements.lock --constraint requirements-extras.lock --no-annotate \
+		--output-file requirements-dev.lock $$(sed -nE $(NAMES) requirements.lock requirements-extras.lock)
 
-$(READY): requirements.lock requirements-dev.lock
-	@echo "Installing what requirements.lock and requirements-dev.lock name …"
+$(READY): requirements.lock requirements-extras.lock requirements-dev.lock
+	@echo "Installing what the three locks name …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-		--requirement requirements.lock --requirement requirements-dev.lock
+		--requirement requirements.lock --requirement requirements-extras.lock --requirement requirements-dev.lock
 	@touch $@

@@ -27,7 +27,7 @@ def _folder(location: Path) -> dict[str, Any]:
 
 def _bucket(bucket: Mapping[str, str], location: str) -> dict[str, Any]:
     return {
-        "BACKEND": "backoffice.core.storage.files.PrivateBucket",
+        "BACKEND": "backoffice.core.storage.bucket.PrivateBucket",
         "OPTIONS": {
             **{name: value for name, value in bucket.items() if value},
             "location": location,

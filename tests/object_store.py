@@ -31,7 +31,7 @@ def _s3(address: str) -> Any:
 
 def bucket_options(address: str, kind: str) -> dict[str, object]:
     return {
-        "BACKEND": "backoffice.core.storage.files.PrivateBucket",
+        "BACKEND": "backoffice.core.storage.bucket.PrivateBucket",
         "OPTIONS": {
             "bucket_name": BUCKET,
             "location": f"tests/{kind}",

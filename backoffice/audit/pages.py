@@ -65,6 +65,7 @@ _GROUP_LABELS = {
     "break_glass": _("Break-glass"),
     "operation": _("Operations"),
     "batch": _("Batches"),
+    "delegation": _("Delegations"),
     "incident": _("Incidents"),
     "policy": _("Approval policies"),
     "payments": _("Pauses of payments"),

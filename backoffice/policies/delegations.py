@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 
 from backoffice.accounts.models import StaffGroup, User
 from backoffice.audit.canonical import canonical_time
+from backoffice.core.database.writes import appended
 from backoffice.core.encryption import SealedRow, SealState
 from backoffice.policies.evaluator import Leave
 
@@ -30,6 +31,8 @@ class Delegation(SealedRow):
     operation = models.UUIDField(unique=True)
     ended_at = models.DateTimeField(null=True)
     ended_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+
+    WRITES = appended("seal", "ended_at", "ended_by")
 
     class Meta:
         default_permissions = ()

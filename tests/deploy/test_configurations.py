@@ -93,5 +93,5 @@ def test_containers_run_without_root_on_a_root_that_cannot_be_written() -> None:
         assert knows_owner is (name == "setup")  # the password of the role that owns the tables
     lines = (DEPLOY / "Dockerfile").read_text().splitlines()
     assert [line for line in lines if line.startswith("USER")] == ["USER 10001:10001"]
-    assert "RUN /source/deploy/install.sh /source /srv/countersign" in lines
+    assert "RUN /source/deploy/install.sh /source /srv/countersign extras" in lines
     assert not [line for line in lines if "pip install" in line]

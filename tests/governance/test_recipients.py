@@ -131,7 +131,7 @@ def test_the_page_shows_versions_payments_and_what_waits(
     assert "change=retire" not in text_of(as_approver.get(newest.get_absolute_url()))
     factories.prepared_of_kind("recipient", registered.changed(newest, RecipientChange.RETIRE), preparer)
     html = text_of(as_preparer.get(newest.get_absolute_url()))
-    assert "A change of this recipient waits for approval" in html
+    assert "A change to this recipient is waiting for approval" in html
     assert "change=retire" not in html
     assert as_preparer.get(f"{LIST}{uuid.uuid4()}/").status_code == 404
 

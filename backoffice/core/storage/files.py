@@ -6,18 +6,14 @@ only: a store gives no address of a file, since an address would get around the 
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, Self, cast
+from typing import Any, ClassVar, NoReturn, Protocol, Self, cast
 
-from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.storage import FileSystemStorage, storages
-from storages.backends.s3 import S3Storage
 
 EXPORTS, ARCHIVES = "exports", "archives"
-_GONE = frozenset({"404", "NoSuchKey", "NotFound"})
 
 
 class FileStoreError(OSError):
@@ -47,6 +43,8 @@ class ReadableFile(Protocol):
 class PrivateFolder(FileSystemStorage):
     """A folder that only this system user reads: files are 0600, folders 0700."""
 
+    is_shared = False
+
     def put(self, path: Path, name: str) -> None:
         """Move a synced file to its final name, atomically and durably."""
         self._prepare()
@@ -70,40 +68,29 @@ class PrivateFolder(FileSystemStorage):
         Path(self.location).mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-class PrivateBucket(S3Storage):
-    """A bucket of an S3-compatible object store; objects have no access list, so they are as private as the bucket."""
+class FileStore(Protocol):
+    """Where files of one kind are."""
 
-    location: str
+    is_shared: ClassVar[bool]
+    """Whether every machine reads the same files without sharing a folder."""
 
     def put(self, path: Path, name: str) -> None:
-        """Upload the file, and delete it on this machine. Raises FileStoreError; then the file is still here."""
-        with _store_errors():
-            self._object(name).upload_file(str(path), ExtraArgs={"ContentType": "application/octet-stream"})
-        path.unlink()
+        """Move a synced file of this machine into the store. Raises FileStoreError; then the file is still here."""
 
     def read(self, name: str) -> ReadableFile:
-        """The object as a stream, in constant memory. Raises FileNotFoundError, FileStoreError."""
-        with _store_errors():
-            return _Stream(self._object(name).get()["Body"])
+        """The file, opened. Raises FileNotFoundError, FileStoreError."""
 
-    def all_files(self) -> Iterator[StoredFile]:
-        prefix = f"{self.location}/"
-        with _store_errors():
-            for summary in self.bucket.objects.filter(Prefix=prefix):
-                yield StoredFile(summary.key.removeprefix(prefix), summary.last_modified)
+    def all_files(self) -> Iterator[StoredFile]: ...
 
-    def delete(self, name: str) -> None:
-        with _store_errors():
-            self._object(name).delete()
+    def delete(self, name: str) -> None: ...
 
-    def url(self, *_arguments: object, **_options: object) -> NoReturn:
-        raise NotImplementedError("Files are read through the product only")
+    def exists(self, name: str) -> bool: ...
 
-    def _object(self, name: str) -> Any:
-        return self.bucket.Object(f"{self.location}/{name}")
+    def url(self, name: str | None) -> NoReturn:
+        """Raises NotImplementedError: an address would get around the checks of who may read the file."""
 
-
-FileStore = PrivateFolder | PrivateBucket
+    def path(self, name: str) -> str:
+        """Where it is on this machine. Raises NotImplementedError if it is not."""
 
 
 def file_store(kind: str) -> FileStore:
@@ -113,41 +100,7 @@ def file_store(kind: str) -> FileStore:
 
 def is_shared() -> bool:
     """Whether every machine reads the same files without sharing a folder."""
-    return isinstance(file_store(EXPORTS), PrivateBucket)
-
-
-class _Stream:
-    """The body of an object; a connection that breaks is a FileStoreError."""
-
-    def __init__(self, body: Any) -> None:
-        self._body = body
-
-    def read(self, size: int = -1, /) -> bytes:
-        with _store_errors():
-            content: bytes = self._body.read(None if size < 0 else size)
-            return content
-
-    def close(self) -> None:
-        self._body.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
-
-@contextmanager
-def _store_errors() -> Iterator[None]:
-    try:
-        yield
-    except ClientError as exc:
-        code = str(exc.response.get("Error", {}).get("Code", ""))
-        if code in _GONE:
-            raise FileNotFoundError("The object store has no such file") from exc
-        raise FileStoreError(f"The object store refused the request: {code[:100]}") from exc
-    except BotoCoreError as exc:
-        raise FileStoreError(f"The object store cannot be used: {type(exc).__name__}") from exc
+    return file_store(EXPORTS).is_shared
 
 
 def _sync_folder(folder: Path) -> None:

@@ -37,7 +37,7 @@ from backoffice.policies.evaluator import Leave, Person, capacity, progress
 from backoffice.policies.models import PolicyVersion
 from backoffice.policies.people import joined_groups, joined_roles, read_groups, read_people, read_roles
 
-BADGE_SECONDS = 1.0
+BADGE_SECONDS = 10.0
 
 
 def operations_waiting_for(user: User) -> QuerySet[Operation]:
@@ -46,7 +46,7 @@ def operations_waiting_for(user: User) -> QuerySet[Operation]:
 
 
 def waiting_count(user: User) -> int:
-    """How many; which of them wait for certain people may be a second old."""
+    """How many; which of them wait for certain people may be some seconds old."""
     found = cached_in_process(f"waiting-{user.pk}", lambda: _evaluated(user), BADGE_SECONDS)
     return visible_operations(user).filter(_is_waiting(user, found)).count()
 

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from backoffice.accounts.models import User
-from backoffice.core.database.writes import NEVER_DELETED
+from backoffice.core.database.writes import APPEND_ONLY, NEVER_DELETED
 from backoffice.core.fields import ExactDecimalField
 from backoffice.core.web.formatting import code_sentence
 from backoffice.operations.models.operations import Operation
@@ -276,6 +276,8 @@ class ImportedRow(models.Model):
     flags = models.JSONField(default=list)
     similar = models.JSONField(default=list)
     attention = models.PositiveSmallIntegerField(default=0)
+
+    WRITES = APPEND_ONLY
 
     class Meta:
         default_permissions = ()

@@ -417,6 +417,8 @@ class LookAlike(models.Model):
     declared_at = models.DateTimeField(null=True)
     reason = models.CharField(max_length=500, blank=True)  # why it is another payment
 
+    WRITES = appended("declared_by", "declared_at", "reason")
+
     class Meta:
         default_permissions = ()
         ordering = ("found_at", "pk")
@@ -451,6 +453,8 @@ class HolderChange(models.Model):
     confirmed_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     confirmed_at = models.DateTimeField(null=True)
     reason = models.CharField(max_length=500, blank=True)
+
+    WRITES = appended("confirmed_by", "confirmed_at", "reason")
 
     class Meta:
         default_permissions = ()

@@ -10,6 +10,8 @@ from backoffice.core.database.writes import rights_by_table
 
 pytestmark = pytest.mark.django_db
 
+_REFUSE_DELETE = ("_no_delete", "_append_only", "_row_stays")
+
 
 def test_every_table_with_a_trigger_against_changes_is_declared_as_such() -> None:
     with connection.cursor() as cursor:
@@ -17,7 +19,7 @@ def test_every_table_with_a_trigger_against_changes_is_declared_as_such() -> Non
             cursor.execute("SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE NOT tgisinternal")
         else:
             cursor.execute("SELECT tbl_name, name FROM sqlite_master WHERE type = 'trigger'")
-        found = {table for table, name in cursor.fetchall() if name.endswith(("_no_delete", "_append_only"))}
+        found = {table for table, name in cursor.fetchall() if name.endswith(_REFUSE_DELETE)}
     assert Entry._meta.db_table in found
     assert {table for table in found if rights_by_table()[table].delete} == set()
     assert rights_by_table()[Entry._meta.db_table].columns == frozenset()

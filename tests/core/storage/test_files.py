@@ -8,7 +8,8 @@ import requests
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.core.storage.files import EXPORTS, FileStoreError, PrivateBucket, file_store, is_shared
+from backoffice.core.storage.bucket import PrivateBucket
+from backoffice.core.storage.files import EXPORTS, FileStoreError, file_store, is_shared
 from tests.object_store import BUCKET, bucket_options
 
 

@@ -6,10 +6,13 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from django.db import transaction
 from django.test import Client, RequestFactory
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.log import record
 from backoffice.audit.models import Entry
 from backoffice.core.web import request_context
 from backoffice.core.web.middleware import client_address
@@ -51,9 +54,8 @@ def test_threads_have_separate_contexts() -> None:
 
 @pytest.mark.django_db
 def test_response_and_audit_entry_have_the_same_request_id(client: Client, preparer: User) -> None:
-    refused = steps.give_password(client, preparer, "a wrong password")
-    accepted = steps.give_password(client, preparer)
-    ids = [answer["X-Request-ID"] for answer in (refused, accepted)]
+    answers = [steps.give_password(browser, preparer) for browser in (client, Client())]
+    ids = [answer["X-Request-ID"] for answer in answers]
     assert all(re.fullmatch(r"[0-9a-f]{12}", request_id) for request_id in ids)
     assert ids[0] != ids[1]
     assert list(Entry.objects.order_by("position").values_list("request_id", flat=True)) == ids
@@ -104,9 +106,9 @@ def test_a_peer_without_an_address_has_none() -> None:
 
 
 @pytest.mark.django_db
-def test_a_signed_out_client_without_an_address_is_audited_as_anonymous(preparer: User) -> None:
-    steps.give_password(Client(REMOTE_ADDR=""), preparer, "a wrong password")
-    entry = Entry.objects.get()
+def test_a_signed_out_client_without_an_address_is_audited_as_anonymous() -> None:
+    with request_context.call_context(request_id="mine", by_request=True), transaction.atomic():
+        entry = record(Action.SIGN_IN_LOCKED, actor=None, target="an account")
     assert (entry.actor_label, entry.address) == ("Someone not signed in", "")
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 SignIn = Callable[[Client, User], Client]
 DATA = re.compile(
     r"Countersign|Tunde Bello|Amara Okafor|Kemi Alade|Kemi|\bKA\b|[\w.]+@[\w.]+|Lagos"
-    r"|\(\w+\)|Delivery \d+|\b[A-Z]-[0-9A-Z]{6}\b|\b[0-9A-Z]{4}-[0-9A-Z]{4}\b|ADA CHIDINMA OBI|GTBank|Access Bank"
+    r"|\(\w+\)|Delivery \d+|\b[A-Z]-[0-9A-Z]{6}\b|\b[0-9A-Z]{4}(?:-[0-9A-Z]{4})+\b|ADA CHIDINMA OBI|GTBank|Access Bank"
     r"|\b(NGN|USD|USDT|UTC|WAT|CSV|XLSX|API|TRC20|ERC20|BEP20|POLYGON|SANDBOX)\b"
     r"|lundo|mardo|merkredo|ĵaŭdo|vendredo|sabato|diman\S+|Via pasvorto[^.]*\."  # Django's own texts
 )

@@ -72,7 +72,7 @@ def test_a_change_of_what_has_changed_since_is_refused(preparer: User, approver:
     added = registered.agreed(registered.bank_account(), preparer, approver)
     outdated = registered.changed(added, alias="Rent")
     registered.agreed(registered.changed(added, notes="Since May"), preparer, approver)
-    with pytest.raises(errors.OperationError, match="no longer"):
+    with pytest.raises(errors.OperationError, match="changed in the meantime"):
         factories.prepared_of_kind("recipient", outdated, preparer)
 
 

@@ -178,9 +178,9 @@ def test_a_kind_with_an_allow_list_offers_approved_recipients_only(
 ) -> None:
     registered.suggested(preparer, "Diesel", number="1111112222")
     factories.prepared(preparer)
-    assert [label.endswith("not approved") for label in labels(as_preparer)["Register"]] == [True, False]
+    assert [label.endswith("not approved") for label in labels(as_preparer)["Recipients"]] == [True, False]
     settings.ALLOW_LIST = frozenset({"withdrawal"})
-    assert {group: len(found) for group, found in labels(as_preparer).items()} == {"Register": 1}
+    assert {group: len(found) for group, found in labels(as_preparer).items()} == {"Recipients": 1}
 
 
 def test_account_numbers_are_in_no_url_list_or_log(

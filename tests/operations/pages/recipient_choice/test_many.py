@@ -30,11 +30,11 @@ pytestmark = pytest.mark.django_db
 def test_a_long_list_is_limited_and_searchable(as_preparer: Client, preparer: User, approver: User) -> None:
     registered.many(preparer, approver, 60)
     assert "Find a recipient" in text_of(as_preparer.get(WITHDRAWAL))
-    assert len(labels(as_preparer)["Register"]) == recipient_choice.REGISTERED_SHOWN
-    assert labels(as_preparer, **{"known-text": "lier 058"})["Register"] == [
+    assert len(labels(as_preparer)["Recipients"]) == recipient_choice.REGISTERED_SHOWN
+    assert labels(as_preparer, **{"known-text": "lier 058"})["Recipients"] == [
         "Supplier 058 · HOLDER 058, Access Bank ••0058"
     ]
-    assert labels(as_preparer, **{"known-text": "holder 059"})["Register"][0].startswith("Supplier 059")
+    assert labels(as_preparer, **{"known-text": "holder 059"})["Recipients"][0].startswith("Supplier 059")
     assert labels(as_preparer, **{"known-text": "nothing like it"}) == {}
     html = text_of(as_preparer.post(WITHDRAWAL, {**TYPED, "step": "find", "known-text": "058"}))
     assert 'value="058"' in html
