@@ -435,9 +435,7 @@ RECORD = (
     Safeguard(
         "an export is done only after its file is stored",
         "backoffice.reports.exports.runner:_finish",
-        {
-            "        written.path.unlink(missing_ok=True)\n        raise\n": "        written.path.unlink(missing_ok=True)\n"
-        },
+        {"missing_ok=True)\n        raise\n": "missing_ok=True)\n"},
         "tests/reports/exports/test_object_store.py::test_an_export_says_that_the_store_is_away",
     ),
 )
