@@ -1,77 +1,20 @@
 """Settings of Countersign, read from the environment (12-factor).
 
 Every default suits development against the sandbox. Outside the sandbox no setting has an unsafe default: the
-process refuses to start with one (`_check_safety`, at the end).
+process refuses to start with one (`refuse_unsafe`, at the end).
 """
 
 import os
-import re
 import tomllib
-from collections.abc import Iterable, Iterator
-from decimal import Decimal
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import environ
 from csp.constants import NONE, SELF
-from django.core.exceptions import ImproperlyConfigured
 
-from backoffice import production_checks
+from backoffice import settings_values
 from backoffice.file_stores import file_stores
-from payments_gateway.config import is_loopback
-from payments_gateway.money import CURRENCIES
-
-_DEFAULT_APPROVAL_LIMITS = {"NGN": Decimal(10_000_000), "USD": Decimal(10_000), "USDT": Decimal(10_000)}
-_APPROVAL_LIMITS_SETTING = "COUNTERSIGN_SECOND_APPROVAL_ABOVE"
-_APPROVAL_LIMIT = re.compile(r"(\w+)=([0-9]+(?:\.[0-9]+)?)", re.ASCII)
-
-
-_KINDS_THAT_PAY = ("withdrawal", "transfer", "wallet_transfer", "payment")
-
-
-def allow_listed_kinds(written: Iterable[str]) -> frozenset[str]:
-    """These kinds. Raises ImproperlyConfigured for any other name, so that no kind that was meant is left open."""
-    names = frozenset(filter(None, (item.strip() for item in written)))
-    if not names <= set(_KINDS_THAT_PAY):
-        raise ImproperlyConfigured(f"COUNTERSIGN_ALLOW_LIST: any of {', '.join(_KINDS_THAT_PAY)}")
-    return names
-
-
-def is_installed(package: str) -> bool:
-    """Whether an optional package can be imported."""
-    try:
-        return find_spec(package) is not None
-    except ModuleNotFoundError:  # the package around it is missing
-        return False
-
-
-def approval_limits(written: Iterable[str]) -> dict[str, Decimal]:
-    """The limit of every currency: as configured (`NGN=10000000`), or the default.
-
-    Raises ImproperlyConfigured for anything else, so that no limit that was meant to be set is ignored.
-    """
-    return {**_DEFAULT_APPROVAL_LIMITS, **amounts_by_currency(_APPROVAL_LIMITS_SETTING, written)}
-
-
-def amounts_by_currency(setting: str, written: Iterable[str]) -> dict[str, Decimal]:
-    """The amounts that this setting names, such as `NGN=50000,USD=100`.
-
-    Raises ImproperlyConfigured for anything else.
-    """
-    limits: dict[str, Decimal] = {}
-    for item in written:
-        found = _APPROVAL_LIMIT.fullmatch(item.strip())
-        if found is None or found[1] not in CURRENCIES or found[1] in limits:
-            raise ImproperlyConfigured(
-                f"{setting} must be like NGN=10000000,USD=10000: "
-                f"each of {', '.join(CURRENCIES)} at most once, "
-                "digits and one point only"
-            )
-        limits[found[1]] = Decimal(found[2])
-    return limits
-
+from backoffice.startup_checks import refuse_unsafe
 
 # A comment with `#:` describes the variable below it; the configuration page of the docs is generated from these.
 env = environ.FileAwareEnv()  # COUNTERSIGN_…_FILE names a file that holds the value
@@ -117,17 +60,14 @@ _AGAINST_SANDBOX = _IN_SANDBOX or ENVIRONMENT == "rehearsal"
 PUBLIC_URL: str = env.str("COUNTERSIGN_PUBLIC_URL", default="").rstrip("/")
 
 # == Secrets
-_DEVELOPMENT_SECRET = "development-only-" + "0" * 48
-_DEVELOPMENT_ENCRYPTION_KEY = "A" * 43 + "="
-_SANDBOX_API_KEY = "sandbox-key-of-the-simulation"
 #: Django's secret key. Default: a development value.
-SECRET_KEY: str = env.str("COUNTERSIGN_SECRET_KEY", default=_DEVELOPMENT_SECRET).strip()
+SECRET_KEY: str = env.str("COUNTERSIGN_SECRET_KEY", default=settings_values.DEVELOPMENT_SECRET).strip()
 #: Earlier secret keys, comma-separated: sessions and recovery codes made under them remain valid.
 SECRET_KEY_FALLBACKS: list[str] = env.list("COUNTERSIGN_SECRET_KEY_FALLBACKS", default=[])
 #: `id:base64` of 32 bytes each, comma-separated, newest first. Encrypts one-time codes, API keys and the seeds of
 #: authenticators. Default: a development value.
 ENCRYPTION_KEYS: list[str] = env.list(
-    "COUNTERSIGN_ENCRYPTION_KEYS", default=[f"development:{_DEVELOPMENT_ENCRYPTION_KEY}"]
+    "COUNTERSIGN_ENCRYPTION_KEYS", default=[f"development:{settings_values.DEVELOPMENT_ENCRYPTION_KEY}"]
 )
 
 # == Audit log checkpoints
@@ -150,7 +90,7 @@ GATEWAY_URL: str = env.str("COUNTERSIGN_GATEWAY_URL", default="http://127.0.0.1:
 GATEWAY_URL_V4: str = env.str("COUNTERSIGN_GATEWAY_URL_V4", default="http://127.0.0.1:8001/v4")
 #: The merchant's API key. After a guided rotation the key in use is kept encrypted in the database instead.
 #: Default: the sandbox's key.
-GATEWAY_API_KEY: str = env.str("COUNTERSIGN_GATEWAY_API_KEY", default=_SANDBOX_API_KEY).strip()
+GATEWAY_API_KEY: str = env.str("COUNTERSIGN_GATEWAY_API_KEY", default=settings_values.SANDBOX_API_KEY).strip()
 #: The merchant's username at the provider. Transfers are incoming or outgoing by this name, so it must be exact.
 GATEWAY_API_USER: str = env.str("COUNTERSIGN_GATEWAY_API_USER", default="countersign-demo")
 #: The `businessId` sent with payments. Default: that of the newest transactions, if they all name the same one.
@@ -192,7 +132,9 @@ PENDING_LIFETIME_HOURS: int = env.int("COUNTERSIGN_PENDING_LIFETIME_HOURS", defa
 CONVERSION_LIFETIME_MINUTES: int = env.int("COUNTERSIGN_CONVERSION_LIFETIME_MINUTES", default=30)
 #: Amounts above which two people must approve while no approval policy was approved, such as `NGN=5000000,USD=2000`. A
 #: currency that is not named keeps its default. Default: `NGN=10000000,USD=10000,USDT=10000`.
-SECOND_APPROVAL_ABOVE = approval_limits(env.list("COUNTERSIGN_SECOND_APPROVAL_ABOVE", default=[]))
+SECOND_APPROVAL_ABOVE = settings_values.approval_limits(
+    env.list("COUNTERSIGN_SECOND_APPROVAL_ABOVE", default=[])
+)
 #: Hours for which a person whose account was made or changed with `--break-glass` can neither approve, send nor
 #: resolve. Less than 24 only in the sandbox and in a rehearsal.
 BREAK_GLASS_RESTRICTION_HOURS: int = env.int("COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS", default=24)
@@ -205,13 +147,15 @@ NEW_RIGHTS_WAIT_HOURS: int = env.int("COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS", defaul
 STRICT_BALANCE_ORDER: bool = env.bool("COUNTERSIGN_STRICT_BALANCE_ORDER", default=False)
 #: Kinds of payments that can be made to approved recipients of the register only, such as `withdrawal,wallet_transfer`:
 #: any of `withdrawal`, `transfer`, `wallet_transfer` and `payment`.
-ALLOW_LIST: frozenset[str] = allow_listed_kinds(env.list("COUNTERSIGN_ALLOW_LIST", default=[]))
+ALLOW_LIST: frozenset[str] = settings_values.allow_listed_kinds(
+    env.list("COUNTERSIGN_ALLOW_LIST", default=[])
+)
 #: Hours before which a recipient that was added, or whose name or currency was changed, cannot be paid by the kinds in
 #: `COUNTERSIGN_ALLOW_LIST`.
 RECIPIENT_COOLING_HOURS: int = env.int("COUNTERSIGN_RECIPIENT_COOLING_HOURS", default=0)
 #: What a recipient can be paid in total before the hours of `COUNTERSIGN_RECIPIENT_COOLING_HOURS` have passed, such as
 #: `NGN=50000,USD=100`. Nothing in a currency that is not named.
-RECIPIENT_COOLING_CEILINGS = amounts_by_currency(
+RECIPIENT_COOLING_CEILINGS = settings_values.amounts_by_currency(
     "COUNTERSIGN_RECIPIENT_COOLING_CEILINGS", env.list("COUNTERSIGN_RECIPIENT_COOLING_CEILINGS", default=[])
 )
 #: With `1`, a payment that those hours hold can be sent once one person more has approved it than its rules require.
@@ -537,7 +481,9 @@ _EXTRAS = (
 )
 # Settings whose packages are not installed, and the extra that has them; `check --deploy` warns.
 MISSING_EXTRAS = {
-    name: extra for name, extra, value, package in _EXTRAS if value and not is_installed(package)
+    name: extra
+    for name, extra, value, package in _EXTRAS
+    if value and not settings_values.is_installed(package)
 }
 _REPORTS_ERRORS = bool(SENTRY_DSN) and "COUNTERSIGN_SENTRY_DSN" not in MISSING_EXTRAS
 if OTEL_ENDPOINT and "COUNTERSIGN_OTEL_ENDPOINT" not in MISSING_EXTRAS:
@@ -582,130 +528,4 @@ LOGGING: dict[str, Any] = {
     },
 }
 
-
-def _check_safety() -> None:
-    """Stop the start with a message that names the setting, if a value would be unsafe."""
-    gateways = [urlsplit(GATEWAY_URL), urlsplit(GATEWAY_URL_V4)]
-    are_staging_hosts = [GATEWAY_STAGING_HOST_MARKER in (url.hostname or "") for url in gateways]
-    checks = [
-        (
-            ENVIRONMENT in {"sandbox", "rehearsal", "staging", "production"},
-            "COUNTERSIGN_ENVIRONMENT is not known",
-        ),
-        (
-            not DEMO or (_IN_SANDBOX and all(is_loopback(host) for host in ALLOWED_HOSTS)),
-            "COUNTERSIGN_DEMO shows sign-in codes: it needs the sandbox environment and loopback hosts only",
-        ),
-        (
-            not (DEMO or _AGAINST_SANDBOX) or all(is_loopback(url.hostname) for url in gateways),
-            "In the sandbox and in a rehearsal COUNTERSIGN_GATEWAY_URL and _V4 must be loopback addresses",
-        ),
-        (
-            not PUBLIC_URL or urlsplit(PUBLIC_URL).scheme == "https" or _IN_SANDBOX,
-            "COUNTERSIGN_PUBLIC_URL must begin with https://",
-        ),
-        (
-            _IN_SANDBOX or SEND_DEADLINE_SECONDS >= 30,
-            "COUNTERSIGN_SEND_DEADLINE_SECONDS is too short: the provider may take 30 seconds",
-        ),
-        (
-            _AGAINST_SANDBOX or BREAK_GLASS_RESTRICTION_HOURS >= 24,
-            "COUNTERSIGN_BREAK_GLASS_RESTRICTION_HOURS is too short: 24 hours at least",
-        ),
-        (
-            _AGAINST_SANDBOX or NEW_RIGHTS_WAIT_HOURS >= 24,
-            "COUNTERSIGN_NEW_RIGHTS_WAIT_HOURS is too short: 24 hours at least",
-        ),
-        (
-            _IN_SANDBOX or not METRICS_TOKEN or len(METRICS_TOKEN) >= 16,
-            "COUNTERSIGN_METRICS_TOKEN needs 16 characters at least",
-        ),
-        (_IN_SANDBOX or not FAULT_POINTS, "COUNTERSIGN_FAULT_POINT belongs to tests in the sandbox"),
-        (_IN_SANDBOX or not DEBUG, "COUNTERSIGN_DEBUG must be off outside the sandbox"),
-        (_IN_SANDBOX or SECRET_KEY not in {"", _DEVELOPMENT_SECRET}, "COUNTERSIGN_SECRET_KEY is not set"),
-        (
-            _IN_SANDBOX or not any(_DEVELOPMENT_ENCRYPTION_KEY in item for item in ENCRYPTION_KEYS),
-            "COUNTERSIGN_ENCRYPTION_KEYS is not set",
-        ),
-        (
-            _AGAINST_SANDBOX or GATEWAY_API_KEY not in {"", _SANDBOX_API_KEY},
-            "COUNTERSIGN_GATEWAY_API_KEY is not set",
-        ),
-        (
-            _AGAINST_SANDBOX
-            or all(url.scheme == "https" and not is_loopback(url.hostname) for url in gateways),
-            "COUNTERSIGN_GATEWAY_URL and _V4 must be https addresses of the provider",
-        ),
-        (
-            OTP_MODE in {"", "not_asked", "entered", "managed"},
-            "COUNTERSIGN_OTP_MODE must be not_asked, entered or managed",
-        ),
-        (
-            ENVIRONMENT != "production" or not any(are_staging_hosts),
-            "COUNTERSIGN_GATEWAY_URL or _V4 is a staging address in production",
-        ),
-        (
-            ENVIRONMENT != "staging" or all(are_staging_hosts),
-            "COUNTERSIGN_GATEWAY_URL or _V4 is no staging address (COUNTERSIGN_GATEWAY_STAGING_HOST_MARKER)",
-        ),
-    ]
-    webhooks = [urlsplit(url) for url in NOTIFY_WEBHOOKS]
-    store = urlsplit(FILES_ENDPOINT)
-    checks += [
-        (
-            not FILES_ENDPOINT or store.scheme == "https" or is_loopback(store.hostname),
-            "COUNTERSIGN_FILES_ENDPOINT must be an https address",
-        ),
-        (
-            bool(FILES_BUCKET) or not FILES_ENDPOINT,
-            "COUNTERSIGN_FILES_BUCKET is not set, but COUNTERSIGN_FILES_ENDPOINT is",
-        ),
-        (
-            all(url.scheme == "https" or is_loopback(url.hostname) for url in webhooks),
-            "COUNTERSIGN_NOTIFY_WEBHOOKS must be https addresses",
-        ),
-        (
-            not webhooks or len(NOTIFY_WEBHOOK_SECRET) >= 32,
-            "COUNTERSIGN_NOTIFY_WEBHOOK_SECRET needs 32 characters at least",
-        ),
-        (LOG_FORMAT in {"text", "json"}, "COUNTERSIGN_LOG_FORMAT must be text or json"),
-        (NOTIFY_LANGUAGE in dict(LANGUAGES), "COUNTERSIGN_NOTIFY_LANGUAGE must be en or fr"),
-        (NOTIFY_GIVE_UP_HOURS > 0, "COUNTERSIGN_NOTIFY_GIVE_UP_HOURS must be greater than zero"),
-    ]
-    kept = {name: days for name, days in globals().items() if name.startswith("KEEP_")}
-    checks += [(days >= 0, f"COUNTERSIGN_{name} must not be negative") for name, days in kept.items()]
-    checks.append(
-        (KEEP_OCCURRENCES_DAYS not in range(1, 90), "COUNTERSIGN_KEEP_OCCURRENCES_DAYS: at least 90")
-    )
-    for is_safe, message in checks:
-        if not is_safe:
-            raise ImproperlyConfigured(message)
-    for problem in () if _IN_SANDBOX else _problems_outside_sandbox():
-        raise ImproperlyConfigured(problem)
-
-
-def _problems_outside_sandbox() -> Iterator[str]:
-    database = DATABASES["default"]
-    yield from production_checks.secret_problems([SECRET_KEY], setting="COUNTERSIGN_SECRET_KEY")
-    yield from production_checks.secret_problems(
-        SECRET_KEY_FALLBACKS, setting="COUNTERSIGN_SECRET_KEY_FALLBACKS"
-    )
-    yield from production_checks.key_problems(ENCRYPTION_KEYS, setting="COUNTERSIGN_ENCRYPTION_KEYS")
-    yield from production_checks.key_problems(
-        AUDIT_CHECKPOINT_KEYS, setting="COUNTERSIGN_AUDIT_CHECKPOINT_KEYS"
-    )
-    yield from production_checks.host_problems(ALLOWED_HOSTS)
-    if not SINGLE_MACHINE:
-        yield from production_checks.single_machine_problems(database["ENGINE"], CELERY_BROKER_URL)
-    yield from production_checks.transport_problems(
-        database, CELERY_BROKER_URL, single_machine=SINGLE_MACHINE
-    )
-    yield from production_checks.provider_problems(
-        [GATEWAY_URL, GATEWAY_URL_V4], may_be_private=GATEWAY_PRIVATE_ADDRESSES
-    )
-    yield from production_checks.folder_problems(
-        {"COUNTERSIGN_DATA_DIR": DATA_DIR, "COUNTERSIGN_JOURNAL_DIR": JOURNAL_DIR}
-    )
-
-
-_check_safety()
+refuse_unsafe(globals())

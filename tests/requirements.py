@@ -62,6 +62,7 @@ NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
     "browser": ("Chromium is not installed", lambda: CHROMIUM is not None),
     "redis": ("Redis does not run on port 6379", lambda: listens(6379)),
     "rabbitmq": ("RabbitMQ does not run on port 5672", lambda: listens(5672)),
+    "faketime": ("faketime is not installed", lambda: shutil.which("faketime") is not None),
 }
 
 

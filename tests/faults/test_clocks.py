@@ -47,6 +47,7 @@ AN_HOUR = timedelta(hours=1)
 LONG = 600.0  # seconds for a sender that must not be given up
 
 
+@pytest.mark.faketime
 @pytest.mark.parametrize(("off", "hours"), [(FASTER, 5), (SLOWER, -5)])
 def test_the_skewed_clock_is_off_by_its_hours(
     clock_of: dict[str, dict[str, str]], off: str, hours: int
@@ -57,6 +58,7 @@ def test_the_skewed_clock_is_off_by_its_hours(
     assert abs(ahead - timedelta(hours=hours)) < AN_HOUR
 
 
+@pytest.mark.faketime
 def test_two_machines_with_skewed_clocks_send_once_and_not_early(
     stage: FaultStage, make_product: MakeProcesses, clock_of: dict[str, dict[str, str]]
 ) -> None:
@@ -103,6 +105,7 @@ def machines(
         machine.stop()
 
 
+@pytest.mark.faketime
 def test_two_workers_with_skewed_clocks_send_once(stage: FaultStage, machines: list[ForkedWorkers]) -> None:
     operations = stage.released(*ONE_PER_BALANCE)
     workers = [machine.run("send", str(one.pk)) for one in operations for machine in machines * 5]

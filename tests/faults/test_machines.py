@@ -4,73 +4,83 @@ import hashlib
 from uuid import UUID
 
 import pytest
-from django.db import connection
+import requests
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
 
 from backoffice.accounts.models import User
-from backoffice.core.storage.files import EXPORTS, file_store
 from backoffice.operations.models.operations import Operation
 from backoffice.reports.exports import services
 from backoffice.reports.models import ExportJob, ExportState
-from tests.faults.harness.clocks import skewed_clocks
+from tests import factories
+from tests.faults.conftest import BROKERS
 from tests.faults.harness.figures import compare_with_provider
 from tests.faults.harness.operations import MONEY
-from tests.faults.harness.processes import MakeProcesses, ProductProcesses, wait_until
+from tests.faults.harness.processes import TIMEOUT, MakeProcesses, ProductProcesses, wait_until
 from tests.faults.harness.recovery import recovered
 from tests.faults.harness.stage import FaultStage
 from tests.object_store import environment_of_bucket
 from tests.reports.export_requests import requested_export
-from tests.requirements import RABBITMQ, REDIS
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest.mark.faults]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.stack,
+    pytest.mark.faults,
+    pytest.mark.faketime,
+]
 
 ROUNDS = 4  # each with an operation of every kind
 
 
-@pytest.fixture(params=[REDIS, RABBITMQ], ids=["redis", "rabbitmq"])
-def broker(request: pytest.FixtureRequest) -> str:
-    if connection.vendor != "postgresql":
-        pytest.skip("With SQLite there is one machine")
-    return str(request.param)
-
-
 class Machine:
-    """The processes of one machine: a worker and a sweeper with a clock, data folders and journals of their own."""
+    """The processes of one machine: web, worker and sweeper with a clock, data folders and journals of their own."""
 
     def __init__(self, product: ProductProcesses, name: str, environment: dict[str, str]) -> None:
         self.product, self.environment = product, environment
-        self.worker, self.sweeper = f"worker-{name}", f"sweeper-{name}"
+        self.worker, self.sweeper, self.web = f"worker-{name}", f"sweeper-{name}", f"web-{name}"
 
     def start(self) -> None:
         self.product.start_sweeper(self.sweeper, **self.environment)
         self.product.start_worker(self.worker, points="", children=3, **self.environment)
+
+    def start_web(self) -> None:
+        self.product.start_web(self.web, **self.environment)
 
     def kill(self) -> None:
         self.product.kill(self.worker)
         self.product.kill(self.sweeper)
 
 
-def content_of(pk: UUID) -> bytes:
-    """The file of an export, read on the machine of this test."""
-    job = ExportJob.objects.get(pk=pk)
-    with file_store(EXPORTS).read(job.stored_as) as file:
-        content = file.read()
-    assert hashlib.sha256(content).hexdigest() == job.sha256
-    return content
+def downloaded(product: ProductProcesses, person: User, pk: UUID) -> bytes:
+    """The file of an export, as the web process sends it to the browser of this person."""
+    session = factories.sign_in(Client(), person).cookies[settings.SESSION_COOKIE_NAME].value
+    response = requests.get(
+        product.web + reverse("reports:download", args=[pk]),
+        cookies={settings.SESSION_COOKIE_NAME: session},
+        allow_redirects=False,
+        timeout=TIMEOUT,
+    )
+    assert response.status_code == 200, response.headers
+    assert hashlib.sha256(response.content).hexdigest() == ExportJob.objects.get(pk=pk).sha256
+    return response.content
 
 
 def is_made(pk: UUID) -> bool:
     return ExportJob.objects.get(pk=pk).state == ExportState.DONE
 
 
+@pytest.mark.parametrize("broker", BROKERS)
 def test_a_machine_killed_under_load_leaves_everything_to_the_other(
     stage: FaultStage,
     make_product: MakeProcesses,
     broker: str,
     bucket: str,
+    clock_of: dict[str, dict[str, str]],
     auditor: User,
 ) -> None:
     product = make_product(broker, **environment_of_bucket(bucket))
-    one, two = (Machine(product, name, own) for name, own in zip("12", skewed_clocks().values(), strict=True))
+    one, two = (Machine(product, name, own) for name, own in zip("12", clock_of.values(), strict=True))
     one.start()
     first = requested_export(auditor)
     wait_until(lambda: is_made(first.pk), "the first machine makes an export")
@@ -85,9 +95,10 @@ def test_a_machine_killed_under_load_leaves_everything_to_the_other(
     recovered("a machine killed under load", operations)
     compare_with_provider(stage.provider, "a machine killed under load")
     wait_until(lambda: is_made(begun.pk), "the second machine makes what the first one left")
-    assert content_of(first.pk).startswith(b"Position,Actor,Action")
-    assert content_of(begun.pk).startswith(b"Position,Actor,Action")
-    folders = [product.folder / name / "exports" for name in (two.sweeper, two.worker)]
+    two.start_web()
+    for made in (first, begun):
+        assert downloaded(product, auditor, made.pk).startswith(b"Position,Actor,Action")
+    folders = [product.folder / name / "exports" for name in (two.sweeper, two.worker, two.web)]
     assert [path for folder in folders if folder.is_dir() for path in folder.iterdir()] == []
     services.remove_export(first.pk, actor=auditor)
     services.remove_export(begun.pk, actor=auditor)

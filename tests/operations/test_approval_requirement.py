@@ -12,7 +12,7 @@ from backoffice.operations.descriptions import Subject
 from backoffice.operations.kinds.base import Debit, Payload
 from backoffice.operations.kinds.withdrawal import WithdrawalKind
 from backoffice.policies.models import PolicyInEffect, default_document
-from backoffice.settings import _DEFAULT_APPROVAL_LIMITS
+from backoffice.settings_values import DEFAULT_APPROVAL_LIMITS
 from payments_gateway.money import CURRENCIES
 from tests import factories
 
@@ -38,12 +38,12 @@ def approval_requirement(*amounts: Debit) -> ApprovalRequirement:
     ("amount", "people"), [("10000000.49", 1), ("10000000.50", 1), ("10000000.51", 2), ("10000001", 2)]
 )
 def test_two_approvals_are_needed_above_the_limit(settings: Settings, amount: str, people: int) -> None:
-    settings.SECOND_APPROVAL_ABOVE = {**_DEFAULT_APPROVAL_LIMITS, "NGN": Decimal("10000000.50")}
+    settings.SECOND_APPROVAL_ABOVE = {**DEFAULT_APPROVAL_LIMITS, "NGN": Decimal("10000000.50")}
     assert approval_requirement(Debit("NGN", Decimal(amount))).approvals == people
 
 
 def test_the_explanation_has_the_exact_limit(settings: Settings) -> None:
-    settings.SECOND_APPROVAL_ABOVE = {**_DEFAULT_APPROVAL_LIMITS, "NGN": Decimal("10000000.50")}
+    settings.SECOND_APPROVAL_ABOVE = {**DEFAULT_APPROVAL_LIMITS, "NGN": Decimal("10000000.50")}
     assert approval_requirement(Debit("NGN", Decimal(10_000_001))).sentence == (
         "Amounts above NGN 10,000,000.50 require two approvers who are not the preparer."
     )

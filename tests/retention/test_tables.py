@@ -3,8 +3,10 @@
 import pytest
 from django.apps import apps
 from django.conf import settings
+from django.db.models import Model
 
-from backoffice.core.storage.retention import Keeping, declared_tables
+from backoffice.core.database.writes import TableRights, rights_by_table
+from backoffice.core.storage.retention import Keeping, TableRetention, declared_tables
 from backoffice.retention.prune import due_rows
 from backoffice.retention.tables import TABLES
 
@@ -37,3 +39,17 @@ def test_only_declared_tables_lose_rows_with_a_pruned_one(table: object) -> None
         return
     referring = {one.related_model for one in line.model._meta.related_objects}
     assert referring == set(line.cascades)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: str(table.name))
+def test_the_role_that_runs_may_delete_what_is_pruned_and_no_evidence(table: TableRetention) -> None:
+    if table.keeping == Keeping.PRUNED:
+        deleted_with_it = [table.model, *table.cascades]
+        assert [model for model in deleted_with_it if not rights_of(model).delete] == []
+    if table.keeping == Keeping.EVIDENCE:
+        assert not any(table.model in pruned.cascades for pruned in TABLES)
+        assert table.kept_for is None
+
+
+def rights_of(model: type[Model]) -> TableRights:
+    return rights_by_table()[model._meta.db_table]

@@ -426,4 +426,16 @@ RECORD = (
         {"any(map(_BREAKABLE.search, _forms(message.string)))": "not message.id"},
         "tests/tools/test_messages.py::test_the_check_finds_missing_doubtful_and_broken_translations",
     ),
+    Safeguard(
+        "prune deletes nothing of the evidence",
+        "backoffice.core.storage.retention:TableRetention.kept_for",
+        {"if self.keeping == Keeping.PRUNED else 0": "if self.keeping == Keeping.PRUNED else 1"},
+        "tests/retention/test_prune.py::test_evidence_of_any_age_stays",
+    ),
+    Safeguard(
+        "an export is done only after its file is stored",
+        "backoffice.reports.exports.runner:_finish",
+        {"missing_ok=True)\n        raise\n": "missing_ok=True)\n"},
+        "tests/reports/exports/test_object_store.py::test_an_export_says_that_the_store_is_away",
+    ),
 )

@@ -98,13 +98,13 @@ class ProductProcesses:
     def start_sweeper(self, name: str = "sweeper", **environment: str) -> None:
         self.start(name, "manage.py", "sweep", "--every", "0.2", **environment)
 
-    def start_web(self, name: str = "web", *, points: str = "") -> None:
+    def start_web(self, name: str = "web", *, points: str = "", **environment: str) -> None:
         """Start the web process and return once its pages respond."""
         bind = ("--bind", f"127.0.0.1:{self.stack.web_port}")
         size = ("--threads", "4", "--log-level", "warning")
         unhurried = ("--timeout", "0")  # gunicorn must not kill a worker that the test has frozen
         arguments = ("-m", "gunicorn", "backoffice.wsgi", *bind, *size, *unhurried)
-        self.start(name, *arguments, points=points, COUNTERSIGN_DEBUG="1")
+        self.start(name, *arguments, points=points, COUNTERSIGN_DEBUG="1", **environment)
         self.stack.wait_for(name, f"{self.web}/account/sign-in/")
 
     def arm(self, name: str, point: str) -> None:
