@@ -29,8 +29,9 @@ from backoffice.operations.kinds.registry import (
     KINDS,
     kinds_approved_with,
 )
+from backoffice.operations.models.holds import HolderChange, LookAlike
 from backoffice.operations.models.monitoring import Incident, LostAttempt
-from backoffice.operations.models.operations import Approval, Attempt, HolderChange, LookAlike, Operation
+from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.models.saved_items import FilteredList, SavedView
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE, PREPARE, VIEW
 from backoffice.operations.states import IN_FLIGHT, Status

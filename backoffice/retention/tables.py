@@ -25,7 +25,15 @@ from backoffice.core.models import (
 from backoffice.core.storage.retention import Keeping, TableRetention
 from backoffice.ledger import models as ledger
 from backoffice.notifications.models import AuditCursor, ChatChannel, Message, Occurrence, Preference
-from backoffice.operations.models import batches, bulk_releases, monitoring, operations, otp, reconciliation
+from backoffice.operations.models import (
+    batches,
+    bulk_releases,
+    holds,
+    monitoring,
+    operations,
+    otp,
+    reconciliation,
+)
 from backoffice.operations.models.saved_items import SavedView
 from backoffice.policies.delegations import Delegation
 from backoffice.policies.models import PolicyVersion
@@ -81,8 +89,8 @@ _EVIDENCE = [
         (operations.Operation, "prepared_at"),
         (operations.Approval, "approved_at"),
         (operations.Attempt, "started_at"),
-        (operations.LookAlike, "found_at"),
-        (operations.HolderChange, "found_at"),
+        (holds.LookAlike, "found_at"),
+        (holds.HolderChange, "found_at"),
         (batches.Batch, "operation__prepared_at"),
         (batches.BatchRow, "batch__prepared_at"),
         (batches.ImportedRow, "operation__prepared_at"),

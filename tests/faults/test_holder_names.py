@@ -4,7 +4,8 @@ import pytest
 
 from backoffice.core.models import CachedReadRow
 from backoffice.ledger import accounts as ledger
-from backoffice.operations.models.operations import Attempt, HolderChange, Operation, Release
+from backoffice.operations.models.holds import HolderChange
+from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.states import Status
 from tests.faults.harness import operations
 from tests.faults.harness.figures import compare_with_provider

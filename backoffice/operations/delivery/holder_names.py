@@ -17,7 +17,8 @@ from backoffice.operations.delivery.release import withdraw_release
 from backoffice.operations.errors import HolderChangedError, RecipientAlteredError
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.form_fields import NameComparison, RecipientAccountPayload, compare_names
-from backoffice.operations.models.operations import HolderChange, Release
+from backoffice.operations.models.holds import HolderChange
+from backoffice.operations.models.operations import Release
 from backoffice.recipients.models import RecipientState
 from backoffice.recipients.register import version_in_effect
 

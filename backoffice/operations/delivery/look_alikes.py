@@ -21,7 +21,8 @@ from backoffice.operations.delivery.release import withdraw_release
 from backoffice.operations.errors import LookAlikeError
 from backoffice.operations.kinds.base import MoneyKind
 from backoffice.operations.matching import exclude_claimed
-from backoffice.operations.models.operations import Attempt, LookAlike, Operation, Release
+from backoffice.operations.models.holds import LookAlike
+from backoffice.operations.models.operations import Attempt, Operation, Release
 from payments_gateway import TransactionRecord
 
 

@@ -2,6 +2,7 @@
 
 from backoffice.operations.models import batches as batches
 from backoffice.operations.models import bulk_releases as bulk_releases
+from backoffice.operations.models import holds as holds
 from backoffice.operations.models import monitoring as monitoring
 from backoffice.operations.models import operations as operations
 from backoffice.operations.models import otp as otp

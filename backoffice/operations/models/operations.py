@@ -38,7 +38,6 @@ from backoffice.operations.states import (
 )
 from backoffice.policies.delegations import Delegation
 from backoffice.policies.document import Level, Levels, read_levels
-from payments_gateway import TransactionRecord
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
@@ -154,8 +153,6 @@ class Operation(SealedRow):
     if TYPE_CHECKING:
         approvals: RelatedManager["Approval"]
         attempts: RelatedManager["Attempt"]
-        look_alikes: RelatedManager["LookAlike"]
-        holder_changes: RelatedManager["HolderChange"]
 
     class Meta:
         default_permissions = ("view",)
@@ -400,76 +397,6 @@ class Release(SealedRow):
     def bound_to(self) -> str:
         """The context of the encryption: the code is bound to this operation and content."""
         return f"release:{self.operation_id}:{self.operation.digest}"
-
-
-class LookAlike(models.Model):
-    """A transaction at the provider that looks like an operation not sent yet and belongs to no attempt here.
-
-    The operation may have been paid already: sent from a copy of this database, or outside Countersign. It is
-    not sent until a person declares, with a reason, that this is another payment.
-    """
-
-    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="look_alikes")
-    transaction_id = models.TextField()
-    record = models.JSONField()  # as the provider reported it, for comparison on the page
-    found_at = models.DateTimeField()
-    declared_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
-    declared_at = models.DateTimeField(null=True)
-    reason = models.CharField(max_length=500, blank=True)  # why it is another payment
-
-    WRITES = appended("declared_by", "declared_at", "reason")
-
-    class Meta:
-        default_permissions = ()
-        ordering = ("found_at", "pk")
-        constraints = [
-            models.UniqueConstraint(fields=["operation", "transaction_id"], name="look_alike_once"),
-            models.CheckConstraint(
-                condition=Q(declared_at__isnull=True, declared_by__isnull=True, reason="")
-                | (Q(declared_at__isnull=False, declared_by__isnull=False) & ~Q(reason="")),
-                name="look_alike_declared_with_reason",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.transaction_id} is similar to {self.operation_id}"
-
-    def as_record(self) -> TransactionRecord:
-        """The record as the client read it."""
-        return TransactionRecord.model_validate(self.record)
-
-
-class HolderChange(models.Model):
-    """Another name of a bank account's holder than the one that was approved, as the bank gave it before sending.
-
-    Empty if the bank no longer finds the account. The operation is not sent until a person has seen both names and
-    confirmed, with a reason, that the account is right.
-    """
-
-    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="holder_changes")
-    approved_name = models.CharField(max_length=200)
-    name = models.CharField(max_length=200, blank=True)
-    found_at = models.DateTimeField()
-    confirmed_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
-    confirmed_at = models.DateTimeField(null=True)
-    reason = models.CharField(max_length=500, blank=True)
-
-    WRITES = appended("confirmed_by", "confirmed_at", "reason")
-
-    class Meta:
-        default_permissions = ()
-        ordering = ("found_at", "pk")
-        constraints = [
-            models.UniqueConstraint(fields=["operation", "name"], name="holder_change_once"),
-            models.CheckConstraint(
-                condition=Q(confirmed_at__isnull=True, confirmed_by__isnull=True, reason="")
-                | (Q(confirmed_at__isnull=False, confirmed_by__isnull=False) & ~Q(reason="")),
-                name="holder_change_confirmed_with_reason",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.name} instead of {self.approved_name}"
 
 
 # Maximum length of a provider's transaction id. The specification sets none; this is what an index can hold.

@@ -17,7 +17,8 @@ from backoffice.core.models import CachedReadRow
 from backoffice.operations import errors
 from backoffice.operations.delivery import send
 from backoffice.operations.delivery.release import ConfirmedHolder
-from backoffice.operations.models.operations import Attempt, HolderChange, Operation, Release
+from backoffice.operations.models.holds import HolderChange
+from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker
 from backoffice.operations.states import Status
 from backoffice.recipients.models import RecipientState, RecipientVersion

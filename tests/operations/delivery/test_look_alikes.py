@@ -19,7 +19,8 @@ from backoffice.ledger.models import Transaction
 from backoffice.operations import errors
 from backoffice.operations.delivery import send
 from backoffice.operations.delivery.release import AnotherPayment
-from backoffice.operations.models.operations import Attempt, LookAlike, Operation, Release
+from backoffice.operations.models.holds import LookAlike
+from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals

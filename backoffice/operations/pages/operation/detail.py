@@ -42,7 +42,8 @@ from backoffice.operations.kinds.registry import (
     read_content,
 )
 from backoffice.operations.lifecycle import transitions
-from backoffice.operations.models.operations import Attempt, LookAlike, Operation
+from backoffice.operations.models.holds import LookAlike
+from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.pages.operation.forms import (
     ApprovalForm,

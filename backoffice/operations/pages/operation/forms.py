@@ -20,7 +20,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.forms import OneTimeCodeInput
 from backoffice.operations.delivery.release import AnotherPayment, ConfirmedHolder
 from backoffice.operations.kinds.base import TypedConfirmation
-from backoffice.operations.models.operations import HolderChange, LookAlike
+from backoffice.operations.models.holds import HolderChange, LookAlike
 from backoffice.operations.workflow.approvals import ApproverConfirmation
 
 if TYPE_CHECKING:
