@@ -27,6 +27,8 @@ ANSWERS = {
     "person":        ("get",  403, 403, 403, 200, 403),
     "deactivate":    ("post", 403, 403, 403, 422, 403),
     "end_sessions":  ("post", 403, 403, 403, 422, 403),
+    "delegations":    ("get",  200, 200, 200, 200, 403),
+    "end_delegation": ("post", 404, 404, 404, 404, 403),
 }  # fmt: skip
 
 
@@ -57,7 +59,7 @@ def test_every_role_gets_its_answer(
     )
     operation = changes.agreed(changes.invitation("Auditor"), administrator, second_administrator)
     key = {"handover": operation.pk, "reviewed": operation.pk, "person": outsider.pk}.get(name, outsider.pk)
-    without = {"team", "groups", "bootstrap", "access_review"}
+    without = {"team", "groups", "bootstrap", "access_review", "delegations"}
     address = reverse(f"governance:{name}", args=[] if name in without else [key])
     answer = getattr(sign_in(client, request.getfixturevalue(role)), method)(address)
     assert answer.status_code == answers[ROLES.index(role)]

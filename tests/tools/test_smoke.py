@@ -88,7 +88,8 @@ def test_the_processes_inherit_no_settings(tmp_path: Path, monkeypatch: pytest.M
     stack = Stack(tmp_path, 8000, 8001, extra={"COUNTERSIGN_LOG_LEVEL": "WARNING"})
     own = {name: value for name, value in stack.environment.items() if name.startswith("COUNTERSIGN_")}
     assert own == {
-        "COUNTERSIGN_DEMO": "1",
+        "COUNTERSIGN_DEMO": "True",
+        "COUNTERSIGN_ENV_FILE": "",  # not the one of this folder
         "COUNTERSIGN_DATA_DIR": str(tmp_path),
         "COUNTERSIGN_PUBLIC_URL": "http://127.0.0.1:8000",
         "COUNTERSIGN_EMAIL_URL": f"filemail:///{tmp_path}/mailbox",

@@ -24,8 +24,8 @@ ABOVE = {
     "accounts:enrol": 7,
     "ledger:continuity": 9,
     "ledger:statements": 20,
-    "operations:bulk_send": 7,
-    "operations:detail": 7,  # of a pending operation, while no approval policy was ever put into effect
+    "operations:bulk_send": 9,
+    "operations:detail": 7,  # of a pending operation: who can approve it, and who is on leave
     "operations:incidents": 7,
     "operations:overview": 9,
     "operations:system": 8,

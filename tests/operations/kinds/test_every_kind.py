@@ -12,7 +12,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import PERMISSIONS, Role
 from backoffice.operations import errors, jobs
 from backoffice.operations.delivery import release, send
-from backoffice.operations.kinds.base import LocalKind
+from backoffice.operations.kinds.base import LocalKind, Payload
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE, APPROVE_GOVERNANCE
@@ -21,6 +21,7 @@ from backoffice.operations.workflow import approvals
 from payments_gateway.operations import OPERATIONS, CallEffect
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
+from tests.policies.versions import group
 from tests.requirements import opened_by
 from tests.stub_provider import StubProvider
 
@@ -47,12 +48,34 @@ def person(request: pytest.FixtureRequest) -> Person:
 
 
 def preparer_of(kind: str, person: Person) -> User:
-    names = {"preparer": Role.PREPARER, "administrator": Role.ADMINISTRATOR}
+    names = {
+        "preparer": Role.PREPARER,
+        "administrator": Role.ADMINISTRATOR,
+        "approver": Role.APPROVER,
+    }
     return next(person(n) for n, role in names.items() if KINDS[kind].permission in PERMISSIONS[role])
 
 
+def sample_of(kind: str, person: Person) -> Payload:
+    """The sample. A delegation is of people who exist: of the approver, to somebody of the same group."""
+    sample = SAMPLES[kind]
+    if kind != "delegation":
+        return sample
+    away, stand_in, today = person("approver"), person("second_approver"), timezone.localdate()
+    of_both = {
+        "person": away.pk,
+        "person_name": away.full_name,
+        "stand_in": stand_in.pk,
+        "stand_in_name": stand_in.full_name,
+        "group": group("Treasury", away, stand_in).pk,
+        "first_day": today,
+        "last_day": today,
+    }
+    return sample.model_copy(update=of_both)
+
+
 def pending(kind: str, person: Person) -> Operation:
-    return factories.prepared_of_kind(kind, SAMPLES[kind], preparer_of(kind, person))
+    return factories.prepared_of_kind(kind, sample_of(kind, person), preparer_of(kind, person))
 
 
 def test_every_kind_has_a_sample() -> None:
@@ -103,7 +126,7 @@ SEEN_LATER: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("name", KINDS)
 def test_identical_content_is_pending_once_whatever_was_read_meanwhile(name: str, person: Person) -> None:
-    preparer, sample = preparer_of(name, person), SAMPLES[name]
+    preparer, sample = preparer_of(name, person), sample_of(name, person)
     assert set(SEEN_LATER.get(name, {})) <= sample.OBSERVED <= set(type(sample).model_fields)
     assert bool(sample.OBSERVED) == (name in SEEN_LATER)
     first = factories.prepared_of_kind(name, sample, preparer)
@@ -118,7 +141,7 @@ def test_identical_content_is_pending_once_whatever_was_read_meanwhile(name: str
 def test_preparing_needs_the_permission_of_the_kind(name: str, role: str, person: Person) -> None:
     somebody = person(role)
     if somebody.has_perm(KINDS[name].permission):
-        assert factories.prepared_of_kind(name, SAMPLES[name], somebody).status == Status.PENDING
+        assert factories.prepared_of_kind(name, sample_of(name, person), somebody).status == Status.PENDING
         return
     with pytest.raises(errors.PermissionMissingError):
         factories.prepared_of_kind(name, SAMPLES[name], somebody)
@@ -145,7 +168,7 @@ def test_nothing_is_sent_after_closing(
 ) -> None:
     operation = ended(pending(name, person), status, person)
     with pytest.raises(errors.WrongStatusError):
-        submit_release(operation, person("approver"))
+        submit_release(operation, person("second_approver"))
     send.send_operation(operation.pk)
     assert provider.changes == []
 
@@ -171,9 +194,10 @@ def test_an_approved_operation_is_sent_once_by_permitted_roles(
 
 @pytest.mark.parametrize("name", KINDS)
 def test_identical_pending_content_is_refused(name: str, person: Person) -> None:
-    first = pending(name, person)
+    preparer, sample = preparer_of(name, person), sample_of(name, person)
+    first = factories.prepared_of_kind(name, sample, preparer)
     with pytest.raises(errors.OperationError) as refused:
-        pending(name, person)
+        factories.prepared_of_kind(name, sample, preparer)
     assert isinstance(refused.value, errors.DuplicatePendingError | errors.DuplicatePaymentError)
     assert Operation.objects.get() == first
 

@@ -285,6 +285,7 @@ TYPED: dict[str, dict[str, str]] = {
     "resolution": {"reason": "Confirmed by telephone"},
     "staff_change": {"change": "invite", "typed": "1", "full_name": "Ada Obi", "role_auditor": "on"},
     "access_review": {"report": "5f2a" * 16, "findings": "All right"},
+    "delegation": {"first_day": "2026-12-01", "last_day": "2026-12-07", "reason": "Annual leave"},
 }
 
 
@@ -292,9 +293,15 @@ TYPED: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("step", ["review", "check", "change"])
 @pytest.mark.parametrize("kind", WITH_A_FORM)
 def test_back_keeps_what_was_typed_into_every_form(
-    sign_in: SignIn, preparer: User, administrator: User, sandbox: SandboxProcess, kind: str, step: str
+    sign_in: SignIn,
+    preparer: User,
+    approver: User,
+    administrator: User,
+    sandbox: SandboxProcess,
+    kind: str,
+    step: str,
 ) -> None:
-    person = next(one for one in (preparer, administrator) if one.has_perm(KINDS[kind].permission))
+    person = next(one for one in (preparer, approver, administrator) if one.has_perm(KINDS[kind].permission))
     client, submission = sign_in(Client(), person), uuid.uuid4()
     address = f"/operations/prepare/{kind}/?submission={submission}"
     answer = client.post(

@@ -13,7 +13,7 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
-from backoffice.operations.permissions import PREPARE
+from backoffice.operations.permissions import APPROVE, PREPARE
 from tests.cached_reads import forget_reads
 from tests.payments_gateway import stub
 from tests.payments_gateway.stub import Stub
@@ -62,12 +62,15 @@ def silent(settings: Settings, tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def ask(sign_in: SignIn, preparer: User, administrator: User) -> Callable[..., tuple[Any, float]]:
+def ask(
+    sign_in: SignIn, preparer: User, approver: User, administrator: User
+) -> Callable[..., tuple[Any, float]]:
     """Open a kind's form, or send it with what was typed: the answer, and the seconds that it took."""
-    browsers = {person: sign_in(Client(), person) for person in (preparer, administrator)}
+    people = {PREPARE: preparer, APPROVE: approver}
+    browsers = {person: sign_in(Client(), person) for person in (preparer, approver, administrator)}
 
     def ask(kind: str, **typed: str) -> tuple[Any, float]:
-        browser = browsers[preparer if KINDS[kind].permission == PREPARE else administrator]
+        browser = browsers[people.get(KINDS[kind].permission, administrator)]
         address = f"/operations/prepare/{kind}/"
         began = time.monotonic()
         sent = {**typed, "submission": str(uuid.uuid4())}

@@ -1,7 +1,7 @@
 """Two receivers of webhooks to compare ours with, each a Django project of its own (`rival_settings`).
 
 `bare` is the limit: no middleware, one INSERT of the body, nothing verified. `stock` is what a tutorial makes: the
-middleware of `startproject`, the signature verified, `get_or_create` by the hash of the signed data.
+middleware of a new Django project, the signature verified, `get_or_create` by the hash of the signed data.
 """
 
 import base64

@@ -33,7 +33,7 @@ from backoffice.operations.pages.operation.status import (
     last_attempt,
     may_have_been_sent,
 )
-from backoffice.operations.pages.operation.waiting import Waiting, waiting_text
+from backoffice.operations.pages.operation.waiting import Waiting, waiting_text, waiting_title
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
 from backoffice.operations.refusals import OperationAction, Refusal, sentence
 from backoffice.operations.selectors import first_payment_text
@@ -208,7 +208,7 @@ def panel_for(
     title, text = _title_and_text(person, operation, turn)
     if waiting and operation.status == Status.APPROVED and not _may_be_paid_already(operation):
         is_lost = has_approval_lost_validity(operation)
-        title = _title_of_waiting(waiting, is_lost=is_lost)
+        title = gettext("Approval no longer valid") if is_lost else waiting_title(waiting)
         text = f"{_invalid_text(operation)} {waiting_text(waiting)}" if is_lost else waiting_text(waiting)
     decides = policy.may_decide(person, operation) and not has_approved(person, operation)
     approves = waiting is not None and waiting.may_approve(person)
@@ -231,13 +231,6 @@ def panel_for(
         may_resolve=_may_be_resolved(operation) and policy.may_now(person, permissions.RESOLVE),
         is_applied_locally=is_applied_locally(operation),
     )
-
-
-def _title_of_waiting(waiting: Waiting, *, is_lost: bool) -> str:
-    if is_lost:
-        return gettext("Approval no longer valid")
-    is_held = waiting.is_held and not waiting.open_level
-    return gettext("Cannot be sent yet") if is_held else gettext("Needs more approvals")
 
 
 def _may_be_resolved(operation: Operation) -> bool:

@@ -163,6 +163,12 @@ def with_escalation(waiting: Waiting | None, timeline: Iterable[Entry]) -> Waiti
     return replace(waiting, escalated=text)
 
 
+def waiting_title(waiting: Waiting) -> str:
+    """The title above the reason of an approved operation that is not sent yet."""
+    is_held = waiting.is_held and not waiting.open_level
+    return gettext("Cannot be sent yet") if is_held else gettext("Needs more approvals")
+
+
 def waiting_text(waiting: Waiting) -> str:
     """Why an approved operation is not sent yet."""
     if waiting.refusal:

@@ -22,6 +22,8 @@ NOT_OFFERED = {
     "accounts:second_factor",  # part of signing in, or of an action
     "accounts:sign_in",
     "notifications:preferences",  # a tab of the own account
+    *("governance:delegations", "prepare delegation"),  # another tab of it
+    "webhooks:own_address",  # needs a fresh second factor; linked from the deliveries
     "notifications:undelivered",  # linked from the System page
     "governance:bootstrap",  # begins on the overview of a new installation
     "operations:bulk_send",  # begins in the list of operations
