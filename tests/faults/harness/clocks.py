@@ -17,6 +17,11 @@ def clock_of() -> dict[str, dict[str, str]]:
         ["faketime", "-f", "+0", "printenv", "LD_PRELOAD"], check=True, capture_output=True, text=True
     ).stdout.strip()
     return {
-        off: {"LD_PRELOAD": library, "FAKETIME": off, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        off: {
+            "LD_PRELOAD": library,
+            "FAKETIME": off,
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "NO_FAKE_STAT": "1",
+        }
         for off in (FASTER, SLOWER)
     }
