@@ -17,6 +17,12 @@ from tools.processes import clean_environment
 from tools.upgrade.releases import ReleaseUnknownError, last_release
 
 SERVER = os.environ.get("COUNTERSIGN_TEST_DATABASE_URL", "postgres://postgres@127.0.0.1:5432/postgres")
+EXAMINED = {
+    # Its index holds the approvals of stand-ins alone, of which a database that is upgraded has none: it is made by one
+    # read of the approvals.
+    ("operations", "0016_delegations"),
+}
+"""Migrations of which people have decided that they are safe beside the old code, whatever the linter reports."""
 # Style of data migrations, which no old process notices.
 ACCEPTED = ("RUNPYTHON_ARGS_NAMING_CONVENTION", "RUNPYTHON_REVERSIBLE", "RUNSQL_REVERSIBLE")
 
@@ -52,7 +58,8 @@ def examine(released: set[tuple[str, str]]) -> tuple[int, int]:
     found = MigrationLoader(connection).disk_migrations
     new = [key for key in sorted(found) if key not in released and _is_ours(found[key].__module__)]
     for key in new:
-        linter.lint_migration(found[key])
+        if key not in EXAMINED:
+            linter.lint_migration(found[key])
     return linter.nb_erroneous, len(new)
 
 

@@ -278,7 +278,8 @@ class Heartbeat(models.Model):
     job = models.CharField(max_length=40, primary_key=True)
     at = models.DateTimeField(null=True)  # empty while it has only failed
     failed_at = models.DateTimeField(null=True)
-    error = models.CharField(max_length=120, blank=True)  # the name of the exception, without its text
+    # The name of the exception, without its text. The previous release inserts rows without it.
+    error = models.CharField(max_length=120, blank=True, db_default="")
 
     class Meta:
         default_permissions = ()
