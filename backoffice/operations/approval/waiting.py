@@ -40,20 +40,15 @@ from backoffice.policies.people import joined_groups, joined_roles, read_groups,
 BADGE_SECONDS = 10.0
 
 
-def operations_waiting_for(user: User, *, recently: bool = False) -> QuerySet[Operation]:
-    """What this user can approve or release now, the newest first.
-
-    With `recently`, which of them wait for certain people may be `BADGE_SECONDS` old: for the overview and the badge.
-    """
-    if not recently:
-        return visible_operations(user).filter(is_waiting_for(user))
-    found = cached_in_process(f"waiting-{user.pk}", lambda: _evaluated(user), BADGE_SECONDS)
-    return visible_operations(user).filter(_is_waiting(user, found))
+def operations_waiting_for(user: User) -> QuerySet[Operation]:
+    """What this user can approve or release now, the newest first."""
+    return visible_operations(user).filter(is_waiting_for(user))
 
 
 def waiting_count(user: User) -> int:
-    """How many wait for this user, as the badge shows it."""
-    return operations_waiting_for(user, recently=True).count()
+    """How many, for the badge; which of them wait for certain people may be `BADGE_SECONDS` old."""
+    found = cached_in_process(f"waiting-{user.pk}", lambda: _evaluated(user), BADGE_SECONDS)
+    return visible_operations(user).filter(_is_waiting(user, found)).count()
 
 
 def is_waiting_for(user: User) -> Q:

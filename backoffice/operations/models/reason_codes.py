@@ -19,6 +19,7 @@ from backoffice.core.web.formatting import (
     with_error_sentence,
     zoned_time,
 )
+from backoffice.ledger.models import STATUS_LABELS
 from backoffice.operations.refusals import sentence
 from backoffice.operations.states import Outcome, Status
 from backoffice.policies.document import Rule
@@ -542,6 +543,7 @@ def check_sentence(result: str, parameters: Mapping[str, Any]) -> str:
 
 _CHECK_WORDS: dict[str, Callable[[str], str]] = {
     "transaction": lambda id_: id_[:100],
+    "status": lambda status: str(STATUS_LABELS.get(status, status)),
     "reason": lambda reason: str(MismatchReason(reason).label),
     "not_before": lambda at: zoned_time(datetime.fromisoformat(at)),
 }

@@ -62,7 +62,7 @@ class StatusCount:
 
 def first_waiting(person: User) -> OperationGroup:
     """The first operations that this user can approve or send now. One query."""
-    return _first_of(operations_waiting_for(person, recently=True))
+    return _first_of(operations_waiting_for(person))
 
 
 def first_in_progress(person: User) -> OperationGroup:

@@ -13,7 +13,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.operations.approval.waiting import waiting_count
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.monitoring.inspection import ApprovalTime, approval_time, inspect, system_health
 from backoffice.operations.pages.overview import (
@@ -75,7 +74,6 @@ def test_each_group_has_its_oldest_and_counts_all(preparer: User, approver: User
     soon = timezone.now() + timedelta(hours=1)
     assert approver.has_perm(APPROVE)  # permissions and restriction are read once
     assert approver.restrictions == ()
-    waiting_count(approver)  # read for the badge of any page, and kept for some seconds
     for first_of, expected in (
         (first_waiting, waiting),
         (first_needing_attention, attention),
@@ -83,7 +81,9 @@ def test_each_group_has_its_oldest_and_counts_all(preparer: User, approver: User
     ):
         with CaptureQueriesContext(connection) as queries:
             found = first_of(approver)
-        assert len(queries) == 1
+        assert len(queries) == (
+            2 if first_of is first_waiting else 1
+        )  # the levels of what waits are read first
         urgent_first = sorted(expected, key=lambda one: one not in waiting or one.expires_at > soon)
         assert found.total == len(expected) > SHOWN_PER_GROUP
         assert [one.pk for one in found.first] == [one.pk for one in urgent_first[:SHOWN_PER_GROUP]]

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 
 HOW_MANY, STILL_OPEN, SENT = 60_000, 200, 6_000
 SEED = 4
-QUERIES_AT_MOST, HTML_AT_MOST = 8, 14 * 1024
+QUERIES_AT_MOST, HTML_AT_MOST = 9, 14 * 1024
 BANKS = ("Access Bank", "Zenith Bank", "First Bank of Nigeria", "Guaranty Trust Bank")
 ENDS = (*[Status.SUCCEEDED] * 8, Status.FAILED, Status.REJECTED, Status.EXPIRED, Status.CANCELLED)
 UNDER_WAY = (*[Status.PENDING] * 6, Status.APPROVED, Status.PROCESSING, Status.UNKNOWN, Status.REVIEW)
