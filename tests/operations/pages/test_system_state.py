@@ -137,8 +137,9 @@ def test_other_apps_add_what_they_find(shown: Callable[[], str], monkeypatch: py
 
 
 def test_the_role_of_the_database_is_named_if_it_has_rights_too_many(
-    shown: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+    shown: Callable[[], str], monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
+    settings.ENVIRONMENT = "staging"
     role = DatabaseRole("countersign", {RoleProblem.MAY_CREATE: ()})
     monkeypatch.setattr("backoffice.operations.pages.system.attention.database_role", lambda: role)
     page = shown()

@@ -61,6 +61,8 @@ def of_integrity(health: SystemHealth, chain_fault: str) -> Iterator[Attention]:
 
 def of_database_role() -> Iterator[Attention]:
     """What the role that runs may do beyond its work; nothing in the sandbox, and on SQLite, which has no roles."""
+    if settings.ENVIRONMENT == "sandbox":
+        return
     role = cached_in_process("database-role", database_role, seconds=60)
     if role is None or not role.problems:
         return
