@@ -23,7 +23,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tools.bench.databases import FOLDER, BenchDatabase, temporary_database
+from tools.bench import databases
+from tools.bench.databases import BenchDatabase, temporary_database
 from tools.bench.measure import OURS, Measure, alternate, compared
 from tools.bench.product import pin_to_one_core
 from tools.processes import WEBHOOK_SECRET, Stack, StackError, free_port
@@ -105,7 +106,7 @@ def receivers(database: BenchDatabase, keys: Path) -> Iterator[dict[str, Receive
         session.execute(_TABLES)
     with ExitStack() as ended:
         ours = Stack(
-            FOLDER,
+            databases.FOLDER,
             free_port(),
             free_port(),
             extra={
@@ -131,7 +132,7 @@ def _start_rival(ended: ExitStack, name: str, database: BenchDatabase, keys: Pat
         "BENCH_DATABASE_URL": database.url,
         "BENCH_WEBHOOK_KEYS": str(keys),
     }
-    rival = Stack(FOLDER, free_port(), free_port(), extra=variables)
+    rival = Stack(databases.FOLDER, free_port(), free_port(), extra=variables)
     ended.callback(rival.stop)
     rival.run(
         *(name, "-m", "gunicorn", "django.core.wsgi:get_wsgi_application()", "--config", os.devnull),
