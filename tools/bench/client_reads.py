@@ -1,6 +1,7 @@
 """P7: a hundred reads from the provider by our client, beside a new session for each, over TLS."""
 
 import json
+import os
 import subprocess
 import tempfile
 import time
@@ -105,6 +106,7 @@ def _server() -> Iterator[tuple[str, str]]:
                 *("service", "-m", "gunicorn", "tools.bench.client_reads:balance", "--certfile", certificate),
                 *("--keyfile", key, "--bind", f"127.0.0.1:{stack.web_port}"),
                 *("--worker-class", "gthread", "--threads", "2", "--keep-alive", "60"),
+                *("--config", os.devnull),  # not that of the product
             )
             stack.wait_for("service", address, certificate=certificate)
             yield address, certificate
