@@ -125,9 +125,9 @@ clean:  ## delete the demo's data and everything installed
 	rm -rf var site .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 # What production installs, what it installs for an object store, error reports and traces, and the rest. Each lock leaves
-# out what the ones before it name.
+# out what the ones before it name for every platform; what they name for some platforms only it may need on others.
 EXTRAS = --extra s3 --extra otel --extra sentry
-NAMES = 's/^([A-Za-z0-9._-]+)(\[[^]]*\])?==.*/--no-emit-package \1/p'
+NAMES = 's/^([A-Za-z0-9._-]+)(\[[^]]*\])?==[^;]*$$/--no-emit-package \1/p'
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header $(ARGS) pyproject.toml
 lock: $(READY)  ## lock the dependencies that pyproject.toml names; with ARGS=--upgrade to their newest versions

@@ -6,17 +6,18 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from tools.processes import ROOT
 
 LOCKS = ("requirements.lock", "requirements-extras.lock", "requirements-dev.lock")
 OF_EXTRAS = {"core/storage/bucket.py", "core/telemetry/error_reports.py", "core/telemetry/tracing.py"}
 """Imported only if a setting asks for them: they may need requirements-extras.lock."""
-LOCKED = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==")
+LOCKED = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+)( ;)?")
 HOST = re.compile(r"//|@ |--(?:extra-)?index-url|--find-links|--trusted-host|\b[\w-]+\.(?:com|io|net|org)\b")
 RUNTIME = (
     *(ROOT / "backoffice").rglob("*.py"),
@@ -59,9 +60,40 @@ def test_every_locked_file_has_its_hash(lock: str) -> None:
     assert len(entries) > 10
 
 
-def test_no_lock_repeats_another() -> None:
-    found = [distributions(lock) for lock in LOCKS]
-    assert sum(map(len, found)) == len(set().union(*found))
+def pins(lock: str) -> dict[str, tuple[str, bool]]:
+    """The version of each distribution, and whether it is for some platforms only."""
+    lines = (ROOT / lock).read_text().splitlines()
+    return {
+        canonical(found[1]): (found[2], bool(found[3])) for line in lines if (found := LOCKED.match(line))
+    }
+
+
+def test_a_lock_repeats_only_what_an_earlier_one_names_for_some_platforms() -> None:
+    earlier: dict[str, tuple[str, bool]] = {}
+    for lock in LOCKS:
+        for name, (version, _for_some) in pins(lock).items():
+            assert earlier.get(name, (version, True)) == (version, True), f"{lock} repeats {name}"
+        earlier |= pins(lock)
+
+
+def test_what_is_locked_for_this_platform_is_all_that_it_needs() -> None:
+    """pip refuses a requirement that no lock pins, so an installation from the locks would fail."""
+    here = {
+        canonical(found.name)
+        for lock in LOCKS
+        for line in (ROOT / lock).read_text().splitlines()
+        if LOCKED.match(line)
+        for found in [Requirement(line.rstrip("\\ "))]
+        if found.marker is None or found.marker.evaluate()
+    }
+    missing = {
+        f"{name} needs {needed.name}"
+        for name in here
+        for needed in map(Requirement, requires(name) or ())
+        if (needed.marker is None or needed.marker.evaluate({"extra": ""}))
+        and canonical(needed.name) not in here
+    }
+    assert missing == set()
 
 
 def test_production_installs_no_tool_of_the_tests() -> None:
