@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 import pytest
 from _pytest.mark import ParameterSet
 
+from tools.rehearsal import nginx
+
 DEMANDED = os.environ.get("COUNTERSIGN_DEMAND_ALL") == "1"
 REDIS = os.environ.get("COUNTERSIGN_TEST_REDIS", "redis://127.0.0.1:6379/9")
 RABBITMQ = os.environ.get("COUNTERSIGN_TEST_RABBITMQ", "amqp://guest:guest@127.0.0.1:5672//")
@@ -62,6 +64,7 @@ NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
     "browser": ("Chromium is not installed", lambda: CHROMIUM is not None),
     "redis": ("Redis does not run on port 6379", lambda: listens(6379)),
     "rabbitmq": ("RabbitMQ does not run on port 5672", lambda: listens(5672)),
+    "nginx": ("nginx is not installed", lambda: nginx.PROGRAM is not None),
     "faketime": ("faketime is not installed", lambda: shutil.which("faketime") is not None),
 }
 

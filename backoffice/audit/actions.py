@@ -162,7 +162,7 @@ class Action(models.TextChoices):
     OPERATION_ESCALATED = "operation.escalated", pgettext_lazy("audit action", "requested a review of")
     OPERATION_WAITING_ESCALATED = (
         "operation.waiting_escalated",
-        pgettext_lazy("audit action", "escalated, because it waited long,"),
+        pgettext_lazy("audit action", "escalated, because it had waited long,"),
     )
     OPERATION_WITHOUT_APPROVERS = (
         "operation.without_approvers",
@@ -178,7 +178,7 @@ class Action(models.TextChoices):
     OPERATION_RESOLVED = "operation.resolved", pgettext_lazy("audit action", "resolved")
     OPERATION_HELD = (
         "operation.held",
-        pgettext_lazy("audit action", "held because of another name at the bank"),
+        pgettext_lazy("audit action", "held, because of another name at the bank,"),
     )
     BATCH_PAUSED = "batch.paused", pgettext_lazy("audit action", "paused the sending of")
     BATCH_RESUMED = "batch.resumed", pgettext_lazy("audit action", "resumed the sending of")

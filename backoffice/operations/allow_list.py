@@ -128,7 +128,7 @@ def cooling_warning(operation_id: UUID, kind: AnyKind, payload: Payload) -> list
         for currency in sorted({currency for _, currency in paid if currency in ceilings})
     ]
     if settings.RECIPIENT_COOLING_EXTRA_APPROVAL:
-        texts.append(gettext("With one more approval it can be sent at once."))
+        texts.append(gettext("With one more approval the operation can be sent at once."))
     return [" ".join(texts)]
 
 

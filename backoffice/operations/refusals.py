@@ -59,7 +59,7 @@ class Refusal(TextChoices):
     )
     DELEGATION_OF_ANOTHER = (
         "delegation_of_another",
-        _("Each approver names a stand-in for the own leave. Nothing was changed."),
+        _("Only the approver who goes on leave can name the stand-in. Nothing was changed."),
     )
     DELEGATION_PERIOD = (
         "delegation_period",
@@ -552,7 +552,7 @@ class Refusal(TextChoices):
     RECIPIENT_ALTERED = (
         "recipient_altered",
         _(
-            "The recipients were altered outside Countersign. Nothing was sent or changed. Inform an administrator."
+            "A recipient was altered outside Countersign. Nothing was sent or changed. Inform an administrator."
         ),
     )
     RECIPIENT_CHANGED = (

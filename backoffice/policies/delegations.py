@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from backoffice.accounts.models import StaffGroup, User
 from backoffice.audit.canonical import canonical_time
@@ -49,7 +50,7 @@ class Delegation(SealedRow):
         ]
 
     def __str__(self) -> str:
-        return f"{self.stand_in} for {self.person}"
+        return gettext("{stand_in} for {person}").format(stand_in=self.stand_in, person=self.person)
 
     def sealed_content(self) -> Mapping[str, object]:
         """That this person acts for that one in this period, by this operation, and who ended it when."""

@@ -55,7 +55,7 @@ def test_a_unit_ends_with_all_its_processes_and_has_no_secret(unit: Path) -> Non
         assert int(stop[1]) > 30  # seconds that a request to the provider may take
 
 
-@pytest.mark.skipif(nginx.PROGRAM is None, reason="needs nginx")
+@pytest.mark.nginx
 def test_nginx_accepts_its_configuration(tmp_path: Path) -> None:
     ports = {"https_port": 443, "http_port": 80, "web_port": 8000}
     configuration, _certificate = nginx.write_configuration(tmp_path, **ports)

@@ -50,10 +50,10 @@ _SENTENCES = {
     RoleProblem.IS_SUPERUSER: _("It is a superuser of the database server"),
     RoleProblem.MANAGES_ROLES: _("It can create roles, replicate, or bypass row security"),
     RoleProblem.OWNS_TABLES: _("It owns tables, so it can alter them and drop their triggers"),
-    RoleProblem.OWNS_FUNCTIONS: _("It owns functions, so it can replace what triggers do"),
+    RoleProblem.OWNS_FUNCTIONS: _("It owns functions, so it can replace those that triggers call"),
     RoleProblem.MAY_CREATE: _("It can create tables and functions"),
     RoleProblem.MAY_TRUNCATE: _("It can empty tables or add triggers to them"),
-    RoleProblem.MAY_REWRITE: _("It can change or delete rows that are only ever added"),
+    RoleProblem.MAY_REWRITE: _("It can change or delete rows that must never change once added"),
 }
 
 

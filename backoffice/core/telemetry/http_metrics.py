@@ -20,7 +20,7 @@ from prometheus_client import (
 )
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"})
-disable_created_metrics()  # type: ignore[no-untyped-call]
+disable_created_metrics()
 _REGISTRY = CollectorRegistry()
 _REQUESTS = Counter(
     "countersign_http_requests",

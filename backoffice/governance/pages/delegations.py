@@ -6,7 +6,7 @@ from django.db.models import Q
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext
 from django.views.decorators.http import require_POST, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
@@ -49,7 +49,7 @@ def delegations(request: StaffRequest) -> HttpResponse:
 def _state(delegation: Delegation) -> str:
     now = timezone.now()
     if now >= delegation.ends:
-        return gettext("Ended early") if delegation.ended_at else gettext("Ended")
+        return gettext("Ended early") if delegation.ended_at else pgettext("delegation", "Ended")
     if now < delegation.starts_at:
         return gettext("Begins later")
     return gettext("In effect") if now >= delegation.acts_from else gettext("Waiting time for new rights")

@@ -39,7 +39,9 @@ def mail_setup_link(person: User, address: str, *, has_start_code: bool) -> None
                     "You also need a start code. A colleague gives it to you in person or by telephone, never by mail."
                 )
             )
-        lines.append(gettext("If you do not expect an account, do not open the link. Tell an administrator."))
+        lines.append(
+            gettext("If you were not expecting this account, do not open the link. Inform an administrator.")
+        )
         send_now(
             to=person.email,
             subject=gettext("Set up your account"),

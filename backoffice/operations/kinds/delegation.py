@@ -183,7 +183,7 @@ class DelegationKind(LocalKind[DelegationPayload]):
         return [
             (gettext("On leave"), payload.person_name),
             (gettext("Stand-in"), payload.stand_in_name),
-            (gettext("Group of both"), payload.group_name),
+            (gettext("Shared group"), payload.group_name),
             (gettext("First day"), payload.first_day.isoformat()),
             (gettext("Last day"), payload.last_day.isoformat()),
             (gettext("Time zone"), payload.time_zone),

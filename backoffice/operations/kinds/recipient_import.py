@@ -56,8 +56,8 @@ class RecipientImportKind(LocalKind[RecipientImportPayload]):
 
     name = "recipient_import"
     ruled_as_well_as = (RecipientKind.name,)
-    label = _("Import of recipients")
-    plural = _("Imports of recipients")
+    label = _("Recipient import")
+    plural = _("Recipient imports")
     letter = "L"
     verb = _("Import recipients")
     permission = PREPARE

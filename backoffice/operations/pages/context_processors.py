@@ -18,6 +18,7 @@ _OPERATIONS = frozenset(f"operations:{name}" for name in ("list", "kind", "payme
 _TRANSACTIONS = frozenset({"operations:transactions", "operations:transaction_summary"})
 _SETTINGS = frozenset({"operations:system", "notifications:undelivered"})
 _SETTINGS_APPS = frozenset({"api_keys", "audit", "governance", "webhooks"})
+_OWN_ACCOUNT = frozenset({"governance:delegations"})  # a tab of My account
 
 
 def section(request: HttpRequest) -> dict[str, str]:
@@ -31,7 +32,8 @@ def section(request: HttpRequest) -> dict[str, str]:
         return {"section": "transactions"}
     if match.view_name in _RECONCILIATION:
         return {"section": "reconciliation"}
-    return {"section": "settings" if match.view_name in _SETTINGS or match.app_name in _SETTINGS_APPS else ""}
+    is_setting = match.view_name in _SETTINGS or match.app_name in _SETTINGS_APPS
+    return {"section": "settings" if is_setting and match.view_name not in _OWN_ACCOUNT else ""}
 
 
 def waiting_count(request: HttpRequest) -> dict[str, object]:

@@ -91,7 +91,7 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
     "job": (fail_job, "The job sync_if_due fails: ReadTimeout.", "its traceback"),
     "late": (
         lambda: Heartbeat.objects.update(at=timezone.now() - timedelta(minutes=6)),
-        "Jobs are late: send_due.",
+        "Late jobs: send_due.",
         "check the sweeper",
     ),
     "disk": (fill_disk, "The disk of b is almost full.", "make room"),
@@ -152,7 +152,7 @@ def test_the_page_says_how_long_rows_are_kept(shown: Callable[[], str], settings
     settings.KEEP_EXPORTS_DAYS = 0
     page = " ".join(shown().split())
     assert '<dt class="mono">webhooks_delivery</dt> <dd>123 days</dd>' in page
-    assert '<dt class="mono">reports_exportjob</dt> <dd>For good</dd>' in page
+    assert '<dt class="mono">reports_exportjob</dt> <dd>Kept for ever</dd>' in page
 
 
 def test_a_process_reports_its_state_and_that_of_the_installation(

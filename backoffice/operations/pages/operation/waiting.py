@@ -185,5 +185,5 @@ def waiting_text(waiting: Waiting) -> str:
     if waiting.is_tightened:
         text = gettext("The approval policies were tightened after the approval: it needs {level}.")
     else:
-        text = gettext("Another person can approve instead: it needs {level}.")
+        text = gettext("Another person can approve instead. Still required: {level}.")
     return text.format(level=waiting.open_level)

@@ -49,7 +49,7 @@ def of_integrity(health: SystemHealth, chain_fault: str) -> Iterator[Attention]:
     if health.open_incidents:
         number = health.open_incidents
         text = ngettext("{n} open incident.", "{n} open incidents.", number).format(n=number)
-        yield Attention(text, gettext("Find out what is true, then acknowledge it."), incidents)
+        yield Attention(text, gettext("Find out what happened, then acknowledge each incident."), incidents)
     if chain_fault:
         text = gettext("The last verification of the audit log found a fault: {fault}.").format(
             fault=chain_fault
@@ -73,7 +73,7 @@ def of_database_role() -> Iterator[Attention]:
         ". ".join(
             [
                 *(problem.sentence for problem in role.problems),
-                gettext("Ask the operator to run setup again."),
+                gettext("Ask the operator to run manage.py setup again."),
             ]
         ),
         is_urgent=False,
@@ -110,7 +110,7 @@ def of_processes(processes: Processes) -> Iterator[Attention]:
             gettext("Processes run different releases: {versions}.").format(
                 versions=", ".join(sorted(processes.versions))
             ),
-            gettext("Ask the operator to restart those of the older release."),
+            gettext("Ask the operator to restart the processes of the older release."),
             "#processes",
             is_urgent=False,
         )
@@ -132,7 +132,7 @@ def of_jobs(late: Sequence[str], failing: Sequence[Heartbeat]) -> Iterator[Atten
         )
     if late:
         yield Attention(
-            gettext("Jobs are late: {jobs}.").format(jobs=", ".join(late)),
+            gettext("Late jobs: {jobs}.").format(jobs=", ".join(late)),
             gettext("Ask the operator to check the sweeper."),
             "#jobs",
             is_urgent=False,
@@ -176,6 +176,6 @@ def of_provider(processes: Processes, *, lacks_otp_secret: bool) -> Iterator[Att
     if lacks_otp_secret:
         yield Attention(
             gettext("No authenticator secret is stored: nothing that needs a one-time code is sent."),
-            gettext("An administrator proposes it below."),
+            gettext("An administrator can propose one below."),
             "#otp",
         )

@@ -21,7 +21,7 @@ PARTS = {
 }
 _PURPOSES = {
     "encryption": _("Encryption key"),
-    "checkpoints": _("Key of the checkpoints"),
+    "checkpoints": _("Checkpoint key"),
     "provider": _("API key in use"),
 }
 _CALLS = {"read": _("Reads"), "change": _("Payments and changes")}
