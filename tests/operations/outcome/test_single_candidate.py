@@ -101,7 +101,7 @@ def test_the_page_shows_when_the_candidate_can_be_accepted(
     attempt = Attempt.objects.get()
     earliest = f"{attempt.execution_deadline.astimezone(UTC):%-d %b %Y, %H:%M} UTC"
     assert attempt.last_check == (
-        f"Possible match T-7: processing; not matched before {earliest}, because another transaction may still appear"
+        f"Possible match T-7: Processing; not matched before {earliest}, because another transaction may still appear"
     )
 
 
