@@ -2,11 +2,12 @@
 
 That is the moment of an upgrade in which the migrations have run and old processes still do; and a rollback. On
 PostgreSQL: migrated by the last release, then by this state; then the last release prepares, approves, sends and
-confirms a payment on it. Prints one line of JSON.
+confirms a payment on it. It runs with the packages that its own locks name. Prints one line of JSON.
 """
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -57,6 +58,7 @@ def check(release: Release, folder: Path) -> dict[str, Any]:
     old = folder / "release"
     old.mkdir()
     release.extract(old)
+    _run(old, "make", ".venv/ready")
     data = folder / "data"
     data.mkdir()
     create_database()
@@ -93,7 +95,11 @@ def _name() -> Identifier:
 
 
 def _python(project: Path, *arguments: str, **own: str) -> str:
-    done = run_python(*arguments, own=own, folder=project)
+    return _run(project, str(project / ".venv" / "bin" / "python"), *arguments, **own)
+
+
+def _run(project: Path, program: str, *arguments: str, **own: str) -> str:
+    done = run_python(*arguments, own=own, folder=project, program=shutil.which(program) or program)
     if done.returncode:
         raise UpgradeError(
             f"{project.name}: {' '.join(arguments)[:80]} failed:\n{(done.stdout + done.stderr)[-2000:]}"
