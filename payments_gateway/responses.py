@@ -101,6 +101,16 @@ def missing(names: Sequence[str]) -> UnreadableError:
     return _of_one_or_all(names, MISSING, _ALL_MISSING)
 
 
+def member_named(members: Mapping[str, object], names: Sequence[str]) -> str:
+    """Which of these names a member has. Raises UnreadableError if none is present, or several that differ."""
+    present = [name for name in names if name in members]
+    if not present:
+        raise missing(names)
+    if any(members[name] != members[present[0]] for name in present):
+        raise UnreadableError(CONTRADICTION, members=", ".join(present))
+    return present[0]
+
+
 def no_entries(name: str, found: object) -> UnreadableError:
     """The error for a member that is neither a list nor an object with entries."""
     return UnreadableError(_NO_ENTRY if isinstance(found, dict) else NOT_AN_OBJECT_OR_LIST, member=name)

@@ -28,6 +28,7 @@ from payments_gateway.responses import (
     dotted,
     first_list,
     is_of_type,
+    member_named,
     missing,
     no_entries,
     object_in,
@@ -205,11 +206,9 @@ def _parse_account(profile: ProviderProfile, account: object, currency: str = ""
     """Read one account; without a list of its assets it would seem to have no number in any currency."""
     if not isinstance(account, dict):
         raise UnreadableError(ENTRY_NOT_AN_OBJECT, member="accounts")
-    name = next((name for name in profile.account_assets_members if name in account), None)
-    if name is None:
-        raise missing(profile.account_assets_members)
+    name = member_named(account, profile.account_assets_members)
     assets = tuple(_parse_assets(profile, name, account[name], currency))
-    if not (assets or account.get("accountName") or currency):
+    if not (assets or currency or str(account.get("accountName") or "").strip()):
         raise UnreadableError(_("an account has neither accountName nor anything in {member}"), member=name)
     return Account.model_validate(account | {"assets": assets})
 
@@ -264,11 +263,14 @@ class Banks(Resource):
 
 
 def _parse_holder(profile: ProviderProfile, account_number: str, response: ParsedResponse) -> AccountHolder:
-    holder = text_at(response.data, profile.holder_name_paths)
-    if holder is None:
+    found_names = [text_at(response.data, [path]) for path in profile.holder_name_paths]
+    names = [name for name in found_names if name is not None]
+    if not names:
         raise missing(dotted(profile.holder_name_paths))
+    if len({" ".join(name.split()).casefold() for name in names}) > 1:
+        raise UnreadableError(CONTRADICTION, members=", ".join(dotted(profile.holder_name_paths)))
     bank = {
-        "accountname": holder,
+        "accountname": names[0],
         "bank_code": text_at(response.data, profile.bank_code_paths),
         "bank_name": text_at(response.data, profile.bank_name_paths),
     }

@@ -29,7 +29,7 @@ from payments_gateway.responses import (
     ENTRY_NOT_AN_OBJECT,
     ParsedResponse,
     first_text,
-    missing,
+    member_named,
     no_entries,
     rename_members,
     transfer_detail,
@@ -235,9 +235,7 @@ def _parse_transfer_detail(profile: ProviderProfile, response: ParsedResponse) -
 
 
 def _parse_balances(profile: ProviderProfile, response: ParsedResponse) -> list[Balance]:
-    name = next((name for name in profile.balances_members if name in response.data), None)
-    if name is None:
-        raise missing(profile.balances_members)
+    name = member_named(response.data, profile.balances_members)
     found = response.data[name]
     balances = [Balance.model_validate(entry) for entry in _balance_entries(name, found, profile)]
     if len({balance.currency for balance in balances}) < len(balances):

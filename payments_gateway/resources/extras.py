@@ -24,6 +24,7 @@ from payments_gateway.profile.values import CAPABILITIES, Capability
 from payments_gateway.resources.payments import Payment
 from payments_gateway.resources.transactions import TransactionRecord
 from payments_gateway.responses import (
+    CONTRADICTION,
     NOT_AN_OBJECT_OR_LIST,
     ParsedResponse,
     list_in,
@@ -253,6 +254,8 @@ def _parse_wallet_config(response: ParsedResponse) -> list[WalletOption]:
     by_currency = data.get("byCurrency")
     if not isinstance(by_currency, (dict, list)):
         raise wrong_type(data, "byCurrency", NOT_AN_OBJECT_OR_LIST)
+    if by_currency == [] and data.get("byNetwork"):
+        raise UnreadableError(CONTRADICTION, members="byCurrency, byNetwork")
     entries = _entries_of("byCurrency", by_currency, "currency", "networks")
     return [WalletOption.model_validate(_as_option(entry)) for entry in entries]
 

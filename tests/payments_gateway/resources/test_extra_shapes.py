@@ -115,6 +115,11 @@ def test_a_response_with_another_payment_is_refused(serve: Serve, gateway: Gatew
     [
         ("wallet_config", {"byNetwork": {"TRC20": ["USDT"]}}, "byCurrency is missing"),
         ("wallet_config", {"byCurrency": {}}, "byCurrency is an object without any entry"),
+        (
+            "wallet_config",
+            {"byCurrency": [], "byNetwork": {"TRC20": ["USDT"]}},
+            "byCurrency, byNetwork contradict each other",
+        ),
         ("wallet_config", {"byCurrency": {"USDT": {"symbol": "T", "decimals": 6}}}, "networks"),
         ("wallet_config", {"BYNETWORK2": []}, "networks"),
         ("wallet_config", {"perNetwork": ["TRC20"]}, "currency"),

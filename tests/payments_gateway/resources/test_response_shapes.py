@@ -75,6 +75,7 @@ def test_a_formatted_amount_may_have_group_separators(serve: Serve, gateway: Gat
         {"balances": "none"},
         {"balances": [1]},
         {"balances": None},
+        {"balances": [], "balance": NGN | {"toCurrency": "NGN"}},
         {"balances": NGN},
         {"balances": {"NGN": 5}},
         {"balances": {"NGN": NGN | {"toCurrency": "USD"}}},
@@ -123,6 +124,18 @@ def test_an_account_is_resolved_flat_or_nested(serve: Serve, gateway: Gateway, b
     assert (holder.account_name, holder.account_number) == ("ADA OBI", "0123456789")
     assert (holder.bank_code, holder.bank_name) == ("044", "Access Bank")
     assert (holder.phone_number, holder.response_code) == ("+234", "00")
+
+
+def test_two_different_holders_of_one_account_are_a_failed_read(serve: Serve, gateway: Gateway) -> None:
+    for other, is_same in (("Ada  Obi", True), ("EFE OBI", False)):
+        data = {"accountname": "ADA OBI", "accountName": other}
+        client = gateway(serve(stub.answer(200, {"data": data})).url)
+        if is_same:
+            holder = client.banks.resolve(account_number="0123456789", bank_code="044")
+            assert holder.account_name == "ADA OBI"
+        else:
+            with pytest.raises(ReadFailedError, match="accountname, accountName contradict each other"):
+                client.banks.resolve(account_number="0123456789", bank_code="044")
 
 
 @pytest.mark.parametrize("data", [{}, {"accountname": ""}, {"accountname": None}, {"name": "Access Bank"}])

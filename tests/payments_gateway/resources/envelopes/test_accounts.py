@@ -80,8 +80,9 @@ def test_an_empty_object_means_no_account_only_where_accounts_are_a_map(answered
     [
         {"assets": [{"currency": "NGN", "id": "64fb1c0aa1", "accountNumber": "0123456789"}]},
         {"NGN": {"assets": [{"currency": "USD", "id": "0123456789"}]}},
+        {"assets": [], "asset": [{"currency": "NGN", "id": "0123456789"}]},
     ],
-    ids=["two numbers", "two currencies"],
+    ids=["two numbers", "two currencies", "two lists"],
 )
 def test_an_account_that_contradicts_itself_is_refused(answered: Answered, account: dict[str, Any]) -> None:
     data = [account | {"accountName": "Shop"}] if "assets" in account else account
@@ -96,7 +97,14 @@ def test_an_empty_number_gives_way_to_another(answered: Answered) -> None:
 
 
 @pytest.mark.parametrize(
-    "account", [{}, {"accountName": "Ada"}, {"assets": []}, {"accountName": "", "assets": []}]
+    "account",
+    [
+        {},
+        {"accountName": "Ada"},
+        {"assets": []},
+        {"accountName": "", "assets": []},
+        {"accountName": " ", "assets": []},
+    ],
 )
 def test_an_account_with_neither_name_nor_assets_is_refused(answered: Answered, account: object) -> None:
     with pytest.raises(
