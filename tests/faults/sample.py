@@ -44,6 +44,13 @@ SAMPLE = {
         "test_a_request_begins_or_its_operation_is_returned",
         "test_two_concurrent_claims_of_one_balance_are_sent_one_after_the_other",
         "test_two_sweepers_and_two_workers_send_and_close_each_operation_once",
+        "test_every_write_is_here",
+        "test_whatever_the_answer_a_write_is_requested_once[published-balances.withdraw-lost, executed]",
+        "test_whatever_the_answer_a_write_is_requested_once[published-payments.create-unreadable, executed]",
+        "test_whatever_the_answer_a_write_is_requested_once[published-accounts.create-redirected]",
+        "test_whatever_the_answer_a_write_is_requested_once[published-api_keys.generate-lost, executed]",
+        "test_whatever_the_answer_a_write_is_requested_once[specification-api_keys.create-lost, executed]",
+        "test_whatever_the_answer_a_write_is_requested_once[specification-callbacks.set_url-unavailable, executed]",
     },
     "sqlite": {
         "test_a_sender_killed_before_its_request_begins_leaves_it_approved_and_unsent[send.connected-conversion]",
@@ -57,6 +64,7 @@ SAMPLE = {
         "test_two_concurrent_releases_make_one_debit",
         "test_a_request_begins_or_its_operation_is_returned",
         "test_two_sweepers_and_two_workers_send_and_close_each_operation_once",
+        "test_whatever_the_answer_a_write_is_requested_once[published-payments.create-lost, executed]",
     },
 }
 

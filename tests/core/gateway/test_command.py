@@ -16,6 +16,7 @@ from backoffice.core import credentials
 from backoffice.core.management.commands.gateway import WIDTH
 from backoffice.core.models import GatewayKey
 from payments_gateway.operations import OPERATIONS, CallEffect
+from payments_gateway.profile.model import PROFILES
 from tests.payments_gateway import stub
 from tests.payments_gateway.situations import BROKEN, UNREADABLE, closed_port
 from tests.payments_gateway.stub import Behaviour, Stub
@@ -114,6 +115,31 @@ def test_the_check_names_the_profile_that_the_provider_fits(
     found = fits(done)
     assert found["all of these"] == found["accounts.list"] == found["api_keys.list"] == "specification"
     assert found["balances.list"] == "specification, published"  # whose totals may be there
+
+
+SEEN_IN_READS = {
+    "key_list_path",
+    "key_scopes_path",
+    "accounts_by_currency",
+    "capabilities",
+    "extra_credentials",
+}
+
+
+def test_the_check_names_the_differences_that_only_writes_show(
+    run: Run, published_process: SandboxProcess
+) -> None:
+    published_process.reset()
+    done = run(published_process.url, "check", named="published")
+    unchecked = done.stdout.split("NOT CHECKED")[1].split("\n\n")[0].splitlines()[1:]
+    rows = {
+        field: value for _calls, field, value in (re.split(" {2,}", line, maxsplit=2) for line in unchecked)
+    }
+    specification, published = (dict(profile) for profile in PROFILES.values())
+    differ = {name for name in published if published[name] != specification[name]}
+    assert set(rows) == differ - SEEN_IN_READS
+    assert rows["service_username_member"] == "coinprofileUsername"
+    assert rows["account_currencies"] == "NGN, KES"
 
 
 def test_the_check_finds_the_published_provider_under_the_wrong_profile(
@@ -332,7 +358,8 @@ def test_the_command_needs_no_database_and_prints_no_secret(tmp_path: Path) -> N
         done = run_python("manage.py", "gateway", "check", own=own, timeout=120)
     assert done.returncode == 1
     assert "does not accept our credentials: no entry for [hidden]" in done.stderr
-    assert "Uses the API key of the environment: the key in use cannot be read" in done.stdout
+    assert "Uses the API key of the environment." in done.stdout
+    assert "Whether another one is in use is not known: the database cannot be read." in done.stdout
     assert CANARY not in done.stdout + done.stderr
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
 
 from backoffice.core.credentials import KeyInUse, environment_key, key_in_use
 from backoffice.core.gateway import client_configuration, provider_profile
@@ -21,7 +22,7 @@ from payments_gateway.diagnostics import (
     run_diagnostics,
 )
 from payments_gateway.operations import OPERATIONS, ApiOperation
-from payments_gateway.profile.model import PROFILES, ProfileName
+from payments_gateway.profile.model import PROFILES, ProfileName, ProviderProfile
 from payments_gateway.resources.extras import EXTRA_OPERATIONS
 
 WIDTH = 120
@@ -29,6 +30,16 @@ _CALL_TIMEOUT = 10.0  # seconds for one request
 _CLOCK_TOLERANCE = 5  # seconds; the Date header has whole seconds, plus latency
 _FINDING_WIDTHS = (23, 22, 9)
 _FIT_WIDTHS = (23,)
+_UNCHECKED_WIDTHS = (26, 26)
+_SHOWN_BY_WRITES = {
+    "otp_required": "withdraw, transfer, keys",
+    "service_username_member": "payments.create",
+    "account_currencies": "accounts.create",
+    "key_generate_path": "api_keys.generate",
+    "key_invalidate_path": "api_keys.invalidate",
+    "key_delete_path": "api_keys.delete",
+}
+"""Fields of the profile in which the named profiles differ and which no read shows -> the calls that they concern."""
 _OPERATION_WIDTHS = (24, 8, 29, 6, 15, 15)
 
 
@@ -69,6 +80,8 @@ class Command(BaseCommand):
                 findings.append(finding)
         self.stdout.write("")
         self._show(_fitting_rows(findings), _FIT_WIDTHS)
+        self.stdout.write("")
+        self._show(_unchecked_rows(config.profile), _UNCHECKED_WIDTHS)
         self.stdout.write("\n" + "\n".join(_clocks(findings, config)))
         problems = [*_misconfigurations(findings, config), *_wrong_profile(findings)]
         if problems:
@@ -97,9 +110,14 @@ def _key() -> tuple[KeyInUse, str]:
     try:
         key = key_in_use()
     except NotSentError as exc:
+        why = (
+            "the database cannot be read"
+            if isinstance(exc.__cause__, DatabaseError)
+            else "it cannot be decrypted"
+        )
         return (
             environment_key(),
-            f"Uses the API key of the environment: the key in use cannot be read: {exc}",
+            f"Uses the API key of the environment. Whether another one is in use is not known: {why}.",
         )
     return key, f"Uses the API key in use: {key.name}."
 
@@ -146,6 +164,14 @@ def _fitting_rows(findings: Sequence[DiagnosticResult]) -> Iterator[tuple[str, .
             "all of these",
             f"no profile alone ({', '.join(counts)}): name the closer one and override the rest",
         )
+
+
+def _unchecked_rows(profile: ProviderProfile) -> Iterator[tuple[str, ...]]:
+    """What the profile in use says where only a call that changes something shows whether the provider agrees."""
+    yield "NOT CHECKED: WRITES ONLY", "FIELD OF THE PROFILE", "IN USE"
+    for name, calls in _SHOWN_BY_WRITES.items():
+        value = getattr(profile, name)
+        yield calls, name, ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _compared(findings: Sequence[DiagnosticResult]) -> dict[str, tuple[ProfileName, ...]]:
