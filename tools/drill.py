@@ -163,7 +163,7 @@ def _environment(stack: Stack, folder: Path) -> dict[str, str]:
         "COUNTERSIGN_GATEWAY_URL": f"{stack.sandbox}/v2",
         "COUNTERSIGN_GATEWAY_URL_V4": f"{stack.sandbox}/v4",
         "COUNTERSIGN_BROKER_URL": "memory://",
-        "COUNTERSIGN_SEND_DEADLINE_SECONDS": "3",
+        "COUNTERSIGN_SEND_DEADLINE_SECONDS": "6",
         "DRILL_SANDBOX": stack.sandbox,
     }
 

@@ -23,6 +23,7 @@ from tests import factories
 from tests.faults.harness import operations
 from tests.faults.harness.figures import FIGURES
 from tests.faults.harness.operations import MONEY
+from tests.faults.harness.processes import PATIENCE
 from tests.faults.harness.stage import skip_waiting_time
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.steps import status_of
@@ -86,6 +87,8 @@ def provider_in_profile(request: pytest.FixtureRequest, settings: Settings) -> S
     settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = process.url, f"{process.address}/v4"
     settings.GATEWAY_API_KEY, settings.GATEWAY_API_USER = process.api_key, process.api_user
     settings.GATEWAY_PROFILE = "published" if is_published else str(ISSUED_CODES)
+    settings.SEND_DEADLINE_SECONDS = settings.SEND_WITHIN_SECONDS = float(PATIENCE)  # as on a busy machine
+    settings.OTP_LIFETIME_SECONDS = 60 * settings.RELEASE_LIFETIME_MINUTES
     return process
 
 
