@@ -156,8 +156,18 @@ def _database(backup: str, server: str) -> Iterator[dict[str, str]]:
             yield {"COUNTERSIGN_DATABASE_URL": first.address, "DRILL_SERVERS": str(first.folder)}
 
 
+ISSUED_CODES = """
+otp_type = "otp"
+otp_single_use = false
+"""
+"""The provider profile: several payments are released within the 30 seconds of one code of an authenticator."""
+
+
 def _environment(stack: Stack, folder: Path) -> dict[str, str]:
+    profile = folder / "profile.toml"
+    profile.write_text(ISSUED_CODES)
     return {
+        "COUNTERSIGN_GATEWAY_PROFILE": str(profile),
         "COUNTERSIGN_DATA_DIR": str(folder / "data"),
         "COUNTERSIGN_JOURNAL_DIR": str(folder / "journal"),
         "COUNTERSIGN_GATEWAY_URL": f"{stack.sandbox}/v2",
@@ -541,7 +551,7 @@ def _approve(operation: Operation, approver: User) -> None:
 
 
 def _release(operation: Operation, approver: User) -> None:
-    code = str(requests.get(f"{os.environ['DRILL_SANDBOX']}/_sandbox/otp", timeout=10).json()["totp"])
+    code = str(requests.get(f"{os.environ['DRILL_SANDBOX']}/_sandbox/otp", timeout=10).json()["otp"])
     release_operation(
         operation.pk,
         actor=approver,
